@@ -13,7 +13,7 @@ from tests.simulate.draws import between, uniforms
 from tests.simulate.knobs import Knobs, draw_knobs, draw_rare
 from tests.simulate.recorded import View, draw_view
 
-_AHEAD: Final[Mapping[str, object]] = {
+_AHEAD: Final[dict[str, object]] = {
     "gc_pause_ms": 0.0, "data_stall_ms": 0.0, "retries_per_step": 0.0, "pageable_host": False,
     "token_sync": False,
 }  # fmt: skip
@@ -101,6 +101,104 @@ def poll(seed: int) -> tuple[Knobs, View]:
     return draw_knobs(seed, dispatcher="deepep", gpu=gpu, token_sync=True), _view(seed)
 
 
+_STEADY: Final[dict[str, object]] = {
+    "gc_pause_ms": 0.0, "retries_per_step": 0.0, "data_stall_ms": 0.0, "microbatch_count": 1,
+    "peer_late_us": 1.0, "pipeline_us": 0.0,
+}  # fmt: skip
+"""Steps alike, and short enough for many of them."""
+
+
+def _ranges(seed: int) -> str:
+    return ("none", "steps")[uniforms(f"{seed}/ranges")[0] < 0.5]
+
+
+def _waits(seed: int, *ways: str) -> str:
+    return ways[int(len(ways) * uniforms(f"{seed}/waits")[0])]
+
+
+def helper_threads(seed: int) -> tuple[Knobs, View]:
+    """A loader's thread copies, and launches kernels, beside steps of which most wait for their batch."""
+    draw = uniforms(f"{seed}/helper")
+    stall_ms = between(draw[0], 3.0, 20.0) if draw[1] < 0.7 else 0.0
+    knobs = draw_rare(
+        seed, "helper", "helper_kernel_us", "batch_mib",
+        **_STEADY | {"data_stall_ms": stall_ms, "step_count": 5, "end_of_step": "read_back"},
+    )  # fmt: skip
+    return _quick(knobs), _view(seed, ranges=_ranges(seed))
+
+
+def host_ahead(seed: int) -> tuple[Knobs, View]:
+    """Steps of few long kernels: the host is done with a step before its GPU work begins."""
+    knobs = draw_knobs(
+        seed, **_AHEAD | _STEADY, gpu=("A100", "H100")[uniforms(f"{seed}/ahead")[0] < 0.5], step_count=5,
+        layer_count=3, dispatcher="none", end_of_step="none", attention_us=400.0, dense_gemm_us=500.0,
+        expert_gemm_us=1000.0, recompute="none",
+    )  # fmt: skip
+    return _quick(knobs), _view(seed, ranges=_ranges(seed))
+
+
+def warm_up(seed: int) -> tuple[Knobs, View]:
+    """Two to ten like steps, the first of them slow: it loads code, takes memory, or Python is slow."""
+    count = 2 + int(9 * uniforms(f"{seed}/few")[0])
+    fixed = _STEADY | {"step_count": count, "end_of_step": "read_back"}
+    knobs = draw_rare(seed, "first_step", "first_step_ms", **fixed)
+    return _quick(knobs), _view(seed, ranges=_ranges(seed))
+
+
+def hiccups(seed: int) -> tuple[Knobs, View]:
+    """One step of nine or two of twelve, and more, that something holds up."""
+    knobs = draw_rare(seed, "hiccup_count", "hiccup_ms", **_STEADY | {"end_of_step": "read_back"})
+    count = 6 + 3 * knobs.hiccup_count + int(4 * uniforms(f"{seed}/steps")[0])
+    return _quick(replace(knobs, step_count=count, layer_count=2)), _view(seed, ranges=_ranges(seed))
+
+
+def data_loading(seed: int) -> tuple[Knobs, View]:
+    """One to eight workers, so that each first to eighth step waits; input copies of any kind."""
+    knobs = draw_rare(seed, "loader_workers", "batch_mib", **_STEADY)
+    stall_ms = between(uniforms(f"{seed}/stall")[0], 3.0, 15.0, by_factors=True)
+    knobs = replace(
+        knobs, step_count=max(6, 3 * knobs.loader_workers + 1), layer_count=2,
+        data_stall_ms=stall_ms * knobs.loader_workers,
+        end_of_step=_waits(seed, "read_back", "device", "loss"),
+    )  # fmt: skip
+    return _quick(knobs), _view(seed, ranges=_ranges(seed))
+
+
+def bare_recompute(seed: int) -> tuple[Knobs, View]:
+    """Activations run again, or not, and neither range nor perhaps thread says what runs backward."""
+    mode = _waits(seed, "full", "full", "moe", "core_attn", "norm_act", "none")
+    knobs = draw_rare(seed, "autograd_thread", **_AHEAD, recompute=mode, offload_mib=0.0)
+    return _quick(knobs), _view(seed, ranges="none")
+
+
+def low_precision(seed: int) -> tuple[Knobs, View]:
+    """Matrices multiplied in FP32 or TF32: attention, GEMMs or convolutions."""
+    knobs = draw_rare(
+        seed, "precision", **_AHEAD, fp8=False, dispatcher="none", recompute="none", end_of_step="read_back"
+    )
+    return _quick(knobs), _view(seed, ranges=_ranges(seed))
+
+
+def opaque_graphs(seed: int) -> tuple[Knobs, View]:
+    """Each step one graph that is recorded whole; some wait for their batch between replays."""
+    draw = uniforms(f"{seed}/opaque")
+    stall_ms = between(draw[0], 3.0, 20.0) if draw[1] < 0.4 else 0.0
+    knobs = draw_knobs(
+        seed, **_AHEAD | _STEADY | {"data_stall_ms": stall_ms}, dispatcher="none",
+        step_count=3 + int(8 * draw[2]), gradient_overlap=False, recompute="none",
+        end_of_step=_waits(seed, "read_back", "device"), offload_mib=0.0, tensor_parallel_us=0.0,
+        context_parallel_us=0.0, graph_attention=False, graph_router=False, graph_preprocess=False,
+    )  # fmt: skip
+    knobs = replace(_quick(knobs), whole_graph=True, autograd_thread=False)
+    return knobs, _view(seed, graphs="graph", schema="3.25.0", ranges=_ranges(seed))
+
+
+def start_up(seed: int) -> tuple[Knobs, View]:
+    """One-time calls of a second or more before the steps."""
+    knobs = draw_rare(seed, "startup_ms", **_STEADY, step_count=2 + int(4 * uniforms(f"{seed}/few")[0]))
+    return _quick(knobs), _view(seed, ranges=_ranges(seed))
+
+
 CAUSES: Final[Mapping[str, Callable[[int], tuple[Knobs, View]]]] = {
     "sm room": sm_room,
     "cut graphs": cut_graphs,
@@ -111,5 +209,20 @@ CAUSES: Final[Mapping[str, Callable[[int], tuple[Knobs, View]]]] = {
     "initialisation": initialisation,
     "far ahead": far_ahead,
     "poll": poll,
+    "helper threads": helper_threads,
+    "host ahead": host_ahead,
+    "warm-up": warm_up,
+    "hiccups": hiccups,
+    "data loading": data_loading,
+    "bare recompute": bare_recompute,
+    "low precision": low_precision,
+    "opaque graphs": opaque_graphs,
+    "start-up": start_up,
 }
 """By family."""
+
+KINDS: Final[Mapping[str, tuple[str, frozenset[str]]]] = {
+    "data loading": ("host_overhead", frozenset({"data"})),
+    "low precision": ("compute", frozenset({"low_precision_unused", "no_tensor_cores"})),
+}
+"""Families with a wall of one kind, by name: where that wall is the verdict, its kind is one of these."""

@@ -13,6 +13,7 @@ from tests.score.truth import WALLS
 
 COST_NEAR: Final = 0.015
 ROW_NEAR: Final = 0.02
+STEP_TIME_NEAR: Final = 0.01
 CEILING_TIMES: Final = 1.5
 CEILING_SLACK: Final = 0.005
 """A ceiling may be so much below the truth, and so much above one under a point, of which half is nothing."""
@@ -72,8 +73,21 @@ def steps_exact(result: Result) -> bool:
 
 
 def steps_as_defined(result: Result) -> bool:
-    """The same, and every step was used but a first one that is warm-up."""
-    return steps_exact(result) and result.steps_used == result.steps_usable
+    """The same, and every step was used but a first one that is warm-up; hiccups may be left out as well."""
+    left_out = result.steps_usable - result.steps_used
+    return steps_exact(result) and left_out in (0, result.steps_slow)
+
+
+def step_time_near(result: Result) -> bool:
+    """Whether the typical length of a step is true within 1 %."""
+    found, true = result.step_ns
+    return found is not None and abs(found - true) <= STEP_TIME_NEAR * true
+
+
+def data_near(result: Result) -> bool:
+    """Whether what waiting for data costs is true within 1.5 points."""
+    found, true = result.data_frac
+    return found is not None and abs(found - true) <= COST_NEAR
 
 
 def row_errors(results: Sequence[Result], row: str) -> Spread | None:

@@ -29,9 +29,11 @@ _WALL_FRAC: Final = 0.10
 
 
 def raw_shares(path: Path) -> dict[str, float]:
-    """The raw share of each wall in an export with kernels."""
+    """The raw share of each wall in an export; nothing where it has no kernels."""
     with closing(sqlite3.connect(path)) as connection:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+        if "CUPTI_ACTIVITY_KIND_KERNEL" not in tables:
+            return dict.fromkeys(("communication", "host_overhead", "memory", "compute"), 0.0)
         kernels = connection.execute(_KERNELS).fetchall()
         copies = connection.execute(_COPIES).fetchall() if "CUPTI_ACTIVITY_KIND_MEMCPY" in tables else []
         allocator_ns = (

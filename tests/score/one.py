@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from statistics import mean
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
@@ -40,7 +41,9 @@ class Result:
     `told`: wall -> outcome. `found_frac`, None where no cost was given, beside `true_frac`. `rows`: account
     row -> what was found (None: not told) and what is true. `steps_true`, `steps_found`, `steps_used`: how
     many were recorded whole, how many of them were named with their borders, how many were used;
-    `steps_usable`: how many are no warm-up; `steps_wrong`: used, but no step. `next_wall`: the wall said to
+    `steps_usable`: how many are no warm-up, `steps_slow`: of these hiccups; `steps_wrong`: used, but no step.
+    `step_ns`: the mean of typical steps, found and true; `kind`: of the verdict's wall; `data_frac`: what
+    waiting for data costs, found and true, in runs whose steps wait. `next_wall`: the wall said to
     come after the verdict's; `next_frac`: what the others truly cost then, empty where no two are walls.
     `proofs`: the replay's two, and what the second truly is. `made`: how the run was made, where finding its
     steps hangs on it. `as_built`: whether a scenario truly is what it is built for, None of other runs.
@@ -63,8 +66,12 @@ class Result:
     steps_found: int = 0
     steps_used: int = 0
     steps_usable: int = 0
+    steps_slow: int = 0
     steps_wrong: int = 0
     step_source: str = ""
+    step_ns: tuple[float | None, float] = (None, 0.0)
+    kind: str | None = None
+    data_frac: tuple[float | None, float] = (None, 0.0)
     next_wall: str | None = None
     next_frac: Mapping[str, float] = field(default_factory=dict)
     proofs: Mapping[str, float | None] = field(default_factory=dict)
@@ -86,6 +93,7 @@ def score(case: Case) -> Result:
         "veiled": truth.veiled_walls(case, simulated),
         "steps_true": len(by_step.recorded),
         "steps_usable": len(by_step.recorded) - truth.warms_up(by_step),
+        "steps_slow": len(by_step.recorded) - truth.warms_up(by_step) - len(truth.typical_steps(by_step)),
         "made": _made(case),
         "as_built": None if case.scenario is None else is_as_built(case.scenario, by_step),
     }
@@ -107,6 +115,7 @@ def score(case: Case) -> Result:
     told = by_optimizer if rank["steps"]["source"] in _BY_OPTIMIZER else by_step
     borders = _borders(told)
     steps = _used(borders, rank, told.recorded)
+    typical_ns = mean(told.costs.step_ns[step] for step in truth.typical_steps(told))
     costs, judged = truth.costs_of(told.costs, steps), _judged(document)
     windows = [(told.borders_ns[step], told.borders_ns[step + 1]) for step in steps]
     return Result(
@@ -116,6 +125,8 @@ def score(case: Case) -> Result:
         retries=truth.retries_in_steady_steps(simulated, steps),
         next_frac=truth.next_costs(told, judged["wall"], steps) if _has_next(case, judged, costs) else {},
         **judged,
+        step_ns=(rank["steps"]["mean_ns"], typical_ns),
+        data_frac=(_data_frac(document, rank), truth.waits_for_data_frac(told, steps)),
         **_steps([borders[step] for step in told.recorded], rank),
         proofs=_proofs(rank, truth.elastic_frac(told, steps)),
         rows=_rows(rank, account(simulated, windows)),
@@ -178,6 +189,7 @@ def _judged(document: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "wall": verdict["wall"],
         "tied_with": tuple(verdict["tied_with"]),
+        "kind": verdict["kind"],
         "next_wall": verdict["next_wall"],
         "told": {wall["id"]: wall["outcome"] for wall in walls},
         "found_frac": {wall["id"]: _cost_frac(wall) for wall in walls},
@@ -189,6 +201,14 @@ def _cost_frac(wall: Mapping[str, Any]) -> float | None:
     said = [one["value"] for one in wall["evidence"] if one["measure"] == "cost_frac"]
     value = wall["cost_frac"] if wall["cost_frac"] is not None else next(iter(said), None)
     return None if value is None else float(value)
+
+
+def _data_frac(document: Mapping[str, Any], rank: Mapping[str, Any]) -> float | None:
+    """What is said that waiting for data costs; None where the host's cost is not told."""
+    (host,) = (wall for wall in document["walls"] if wall["id"] == "host_overhead")
+    if host["cost_ns"] is None:
+        return None
+    return float(host["cost_by_kind_ns"].get("data", 0) / rank["budget_ns"]["window"])
 
 
 def _steps(borders: Sequence[tuple[int, int]], rank: Mapping[str, Any]) -> dict[str, Any]:

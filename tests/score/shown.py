@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.score import distance, grade
-from tests.score.causes import CAUSES
+from tests.score.causes import CAUSES, KINDS
 from tests.score.grade import Count, is_wall
 from tests.score.lines import RESIDUAL_FREE
 from tests.score.one import Result
@@ -91,11 +91,18 @@ def family_scores(results: Sequence[Result]) -> list[FamilyScore]:
 
 @dataclass(frozen=True, slots=True)
 class CauseScore:
-    """A family of `CAUSES`: how often what is said of its runs is right. `costs`: by wall, to 1.5 points."""
+    """A family of `CAUSES`: how often what is said of its runs is right. `costs`: by wall, to 1.5 points.
+
+    `kinds`: of the runs with one true verdict of that wall; `hidden`: walls that must be unmeasurable.
+    """
 
     family: str
     verdicts: Count
+    kinds: Count
+    hidden: Count
     steps: Count
+    step_times: Count
+    data: Count
     costs: Sequence[Count]
     rows: Count
     replays: Count
@@ -118,13 +125,33 @@ def _cause(family: str, runs: Sequence[Result]) -> CauseScore:
     return CauseScore(
         family,
         Count(sum(map(grade.says_right, grade.told_runs(runs))), len(runs)),
+        _kinds(family, done),
+        Count(
+            sum(one.told[wall] == "unmeasurable" for one in done for wall in one.hidden),
+            sum(len(one.hidden) for one in runs),
+        ),
         Count(sum(map(distance.steps_as_defined, done)), len(runs)),
+        Count(sum(map(distance.step_time_near, done)), len(runs)),
+        _data(runs),
         [Count(hits, len(runs)) for hits in near],
         Count(sum(not off for off in accounts), len(runs)),
         Count(sum(error <= RESIDUAL_FREE for error in errors), len(runs)),
     )
 
 
+def _kinds(family: str, done: Sequence[Result]) -> Count:
+    wall, kinds = KINDS.get(family, ("", frozenset()))
+    walled = [one for one in done if grade.words_for(one) == {wall}]
+    return Count(sum(one.wall == wall and one.kind in kinds for one in walled), len(walled))
+
+
+def _data(runs: Sequence[Result]) -> Count:
+    """Of the runs in which waiting for data truly costs a point and more."""
+    waiting = [one for one in runs if one.data_frac[1] >= _SOME_FRAC]
+    return Count(sum(map(distance.data_near, waiting)), len(waiting))
+
+
+_SOME_FRAC: Final = 0.01
 _FAMILIES: Final = ("healthy", "dense", "spelled", "two GPUs", "harmless", "broken")
 _EXPECTED: Final = {"H100": "communication", "GB200": "host_overhead"}
 

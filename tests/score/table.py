@@ -134,10 +134,24 @@ def _causes(results: Sequence[Result]) -> Iterator[str]:
     scores = shown.cause_scores(results)
     if scores:
         yield ""
-        yield from _header("cause", "verdict", "steps", *WALLS, "account", "replay")
+        yield from _header(
+            "cause",
+            "verdict",
+            "kind",
+            "unmeasurable",
+            "steps",
+            "step time",
+            "data",
+            *WALLS,
+            "account",
+            "replay",
+        )
     for score in scores:
-        counts = (score.verdicts, score.steps, *score.costs, score.rows, score.replays)
-        yield _line(score.family, *(f"{count.hits} of {count.of}" for count in counts))
+        counts = (
+            score.verdicts, score.kinds, score.hidden, score.steps, score.step_times, score.data,
+            *score.costs, score.rows, score.replays,
+        )  # fmt: skip
+        yield _line(score.family, *(f"{count.hits} of {count.of}" if count.of else "" for count in counts))
 
 
 def _header(*names: str) -> Iterator[str]:

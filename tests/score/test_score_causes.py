@@ -117,18 +117,6 @@ def test_without_its_copies_adam_on_the_host_still_waits_for_the_gradients() -> 
         assert min(later) - max(normed) > 0.7 * 5_000_000
 
 
-@pytest.mark.parametrize(("first_step", "left_out"), [("loads", True), ("python", False)])
-def test_a_slow_first_step_of_few_is_warm_up_only_where_it_loads_code(
-    first_step: str, left_out: bool
-) -> None:
-    knobs = replace(SMALL, first_step=first_step, first_step_ms=40.0)
-    told, _ = truth.truths(knobs, View())
-    assert told.costs.step_ns[0] > 1.5 * max(told.costs.step_ns[1:])
-    assert truth.warms_up(told) is left_out
-    two, _ = truth.truths(replace(knobs, step_count=2), View())
-    assert not truth.warms_up(two)
-
-
 def test_the_first_step_alone_loads_code() -> None:
     calls = run(replace(SMALL, first_step_ms=40.0)).executed.calls
     loads = [place for place, call in enumerate(calls) if isinstance(call.operation, Initialise)]
@@ -184,3 +172,15 @@ def test_a_cause_is_scored_by_verdict_steps_costs_account_and_replay() -> None:
     assert (score.family, score.verdicts.hits, score.steps.hits, score.replays.hits) == ("sm room", 2, 1, 1)
     assert [count.hits for count in score.costs] == [2, 2, 2, 2]
     assert score.rows.of == 3
+
+
+def test_a_cause_is_also_scored_by_kind_step_time_waits_and_what_must_be_unmeasurable() -> None:
+    true = {"communication": 0.02, "host_overhead": 0.40, "memory": 0.0, "compute": 0.0}
+    right = result(true, kind="data", step_ns=(10_000.0, 10_100.0), data_frac=(0.39, 0.40))
+    right = replace(right, family="data loading", hidden=("compute",))
+    silent = replace(right, told={**right.told, "compute": "unmeasurable"}, kind="python")
+    off = replace(right, step_ns=(9_900.0, 10_100.0), data_frac=(0.0, 0.40))
+    still = replace(right, data_frac=(0.0, 0.0))
+    (score,) = shown.cause_scores([right, silent, off, still])
+    found = [(one.hits, one.of) for one in (score.kinds, score.hidden, score.step_times, score.data)]
+    assert found == [(3, 4), (1, 4), (3, 4), (2, 3)]

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from tests.simulate.happened import Activity
-from tests.simulate.host_program import Allocate, Engine, Launch, Synchronise
+from tests.simulate.host_program import LOADER, Allocate, Engine, Launch, Synchronise
 from tests.simulate.run import Run
 from traces.intervals import Spans, empty, intersect, join, spans, subtract, union
 
@@ -47,6 +47,11 @@ def account(simulated: Run, windows_ns: Sequence[tuple[int, int]]) -> dict[str, 
     return {row: held.total_ns for row, held in (buckets | reasons).items()}
 
 
+def _opaque(simulated: Run, activity: Activity) -> bool:
+    """Whether it is part of a graph that holds all of a step: such a replay counts as compute."""
+    return simulated.knobs.whole_graph and activity.work.graph_node is not None
+
+
 def _running(activities: Sequence[Activity]) -> Spans:
     if not activities:
         return empty()
@@ -67,9 +72,10 @@ class _Teller:
 
     def __init__(self, simulated: Run) -> None:
         self._run = simulated
-        compute = [a for a in simulated.activities if a.work.engine is Engine.SMS and a.end_ns > a.start_ns]
+        compute = [a for a in simulated.own if a.work.engine is Engine.SMS and a.end_ns > a.start_ns]
         self._compute = sorted(compute, key=lambda a: a.start_ns)
-        self.computing = _running(compute)
+        every = (a for a in simulated.activities if a.work.engine is Engine.SMS or _opaque(simulated, a))
+        self.computing = _running([a for a in every if a.end_ns > a.start_ns])
         self._ending: dict[int, list[Activity]] = {}
         self._before: dict[int, Activity] = {}
         last: dict[int, Activity] = {}
@@ -145,6 +151,8 @@ class _Teller:
         launched = {activity.call: activity for activity in self._run.activities}
         for place, call in enumerate(self._run.executed.calls):
             operation, own = call.operation, launched.get(place)
+            if call.thread == LOADER:
+                continue
             if isinstance(operation, Synchronise):
                 yield from self._wait(call.start_ns + operation.api_ns, call.end_ns - operation.return_ns)
             elif isinstance(operation, Allocate) and operation.frees:

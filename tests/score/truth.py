@@ -9,16 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise, takewhile
-from statistics import median
+from statistics import median, quantiles
 from typing import Final
 
 from tests.score.corpus import Case
-from tests.simulate.handicaps import Handicap
+from tests.simulate.handicaps import Handicap, without_data_pauses
 from tests.simulate.happened import CallMade
 from tests.simulate.host_program import Allocate, Engine, Initialise
 from tests.simulate.knobs import Knobs
 from tests.simulate.recorded import View, recorded_steps
-from tests.simulate.run import Run, run, run_halved
+from tests.simulate.run import Run, run, run_halved, run_program
+from tests.simulate.step import program_of
 from tests.simulate.truth import TrueCosts
 
 WALLS: Final = tuple(handicap.value for handicap in Handicap)
@@ -72,10 +73,12 @@ def right_words(
     return frozenset(words if most >= WALL_FRAC + NEAR_FRAC else words | {None})
 
 
-_FEW_STEPS: Final = range(3, 8)
+_MANY: Final = 8
 _MADS: Final = 3 * 1.4826
 _SLOWER: Final = 1.05
-"""What is a slow step, and where steps are so few that the first needs another reason to be left out."""
+_ALIKE: Final = 0.05
+_OFF, _OFTEN = 0.20, 0.25
+"""What is a slow step, which steps are alike and which alternate, by the definition."""
 
 
 Borders = Callable[[Run], tuple[int, ...]]
@@ -152,7 +155,7 @@ def optimizer_borders_ns(simulated: Run) -> tuple[int, ...]:
 
     Where no optimizer runs on the GPU, the borders by where a step begins on the host.
     """
-    borders, works = list(simulated.borders_ns), simulated.activities
+    borders, works = list(simulated.borders_ns), simulated.own
     lasts = {one.work.place.step: at for at, one in enumerate(works) if one.work.kernel == "adam"}
     for step, last in lasts.items():
         behind = takewhile(lambda one: one.work.engine is Engine.COMMUNICATION, works[last + 1 :])
@@ -185,16 +188,18 @@ def costs_of(costs: TrueCosts, steps: Sequence[int]) -> dict[str, float]:
 def warms_up(told: Told) -> bool:
     """Whether the first recorded step is slow and left out by the definition.
 
-    Among few steps it must be the longest, and calls of initialisation over half of its excess.
+    The others must be alike, or calls of initialisation over half of its excess.
     """
     recorded = told.recorded
-    if len(recorded) < _FEW_STEPS.start:
+    if len(recorded) < 2 or _in_a_rhythm(told):
         return False
     first_ns, *others = (told.costs.step_ns[step] for step in recorded)
-    usual_ns = median([first_ns, *others])
-    if len(recorded) >= _FEW_STEPS.stop:
-        off_ns = median(abs(ns - usual_ns) for ns in (first_ns, *others))
-        return first_ns > max(usual_ns + _MADS * off_ns, _SLOWER * usual_ns)
+    if _alternate(others) or first_ns <= max(others):
+        return False
+    if len(others) > 1:
+        low_ns, _, high_ns = quantiles(others, n=4, method="inclusive")
+        if high_ns - low_ns < _ALIKE * median(others) and first_ns > _SLOWER * max(others):
+            return True
     start_ns, end_ns = _host_range(told.run, recorded[0])
     loading_ns = sum(
         call.end_ns - call.start_ns
@@ -202,7 +207,41 @@ def warms_up(told: Told) -> bool:
         if start_ns <= call.start_ns < end_ns
         and (isinstance(call.operation, Initialise) or _takes_memory(call))
     )
-    return first_ns > max(others) and 2 * loading_ns > first_ns - median(others)
+    return 2 * loading_ns > first_ns - median(others)
+
+
+def typical_steps(told: Told) -> list[int]:
+    """Recorded steps that are neither warm-up nor hiccup: typical figures are their means."""
+    steps = list(told.recorded)[warms_up(told) :]
+    lengths = [told.costs.step_ns[step] for step in steps]
+    if len(steps) < _MANY or _in_a_rhythm(told) or _alternate(lengths):
+        return steps
+    usual_ns = median(lengths)
+    off_ns = median(abs(ns - usual_ns) for ns in lengths)
+    limit_ns = max(usual_ns + _MADS * off_ns, _SLOWER * usual_ns)
+    return [step for step, ns in zip(steps, lengths, strict=True) if ns <= limit_ns]
+
+
+def _in_a_rhythm(told: Told) -> bool:
+    """Whether each step of several waits for its batch, however few those are: then the mean holds."""
+    return told.run.knobs.data_stall_ms > 0 and told.run.knobs.loader_workers > 1
+
+
+def _alternate(lengths: Sequence[int]) -> bool:
+    """Whether steps are so uneven that none of them is warm-up or hiccup."""
+    usual_ns = median(lengths)
+    off = sum(abs(ns - usual_ns) > _OFF * usual_ns for ns in lengths)
+    return off > 1 and off >= _OFTEN * len(lengths)
+
+
+def waits_for_data_frac(told: Told, steps: Sequence[int]) -> float:
+    """What these steps would lose if none of them waited for its batch."""
+    knobs = told.run.knobs
+    if not knobs.data_stall_ms:
+        return 0.0
+    after_ns = _lengths(told.borders_of(run_program(knobs, without_data_pauses(program_of(knobs)))))
+    before_ns = told.costs.step_ns
+    return 1 - sum(after_ns[step] for step in steps) / sum(before_ns[step] for step in steps)
 
 
 def _host_range(simulated: Run, step: int) -> tuple[int, int]:
@@ -233,11 +272,15 @@ def hidden_walls(case: Case, simulated: Run) -> tuple[str, ...]:
         return WALLS
     if whole and case.view.schema in _NO_GRAPH_ROWS:
         return WALLS
+    if whole and case.knobs.whole_graph:
+        return tuple(wall for wall in WALLS if wall != Handicap.HOST_OVERHEAD.value)
     return ("compute",) if not case.view.gpu_table else ()
 
 
 def veiled_walls(case: Case, simulated: Run) -> tuple[str, ...]:
     """Walls of which it hides a part: unmeasurable is as good an answer as the right one."""
+    if case.knobs.whole_graph:
+        return ()
     if case.view.graphs != "graph" or all(
         activity.work.graph_node is None for activity in simulated.activities
     ):

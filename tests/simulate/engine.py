@@ -165,7 +165,12 @@ class _Rank:
         if any(activity.end_ns < 0 for activity in self.activities):
             raise ValueError("a stream of the program waits for an event that never comes")
         end_ns = max([self._last_ns, *(call.end_ns for call in self.calls)])
-        return Executed(tuple(self.activities), tuple(self.calls), tuple(self.spans), end_ns)
+        order = sorted(range(len(self.calls)), key=lambda place: self.calls[place].start_ns)
+        places = {before: after for after, before in enumerate(order)}
+        for activity in self.activities:
+            activity.call = places[activity.call]
+        calls = tuple(self.calls[place] for place in order)
+        return Executed(tuple(self.activities), calls, tuple(self.spans), end_ns)
 
     def _go_on(self) -> None:
         """Let every thread that can go on run until it waits again."""

@@ -70,13 +70,17 @@ def _no_communication(program: Program) -> Edit:
 
 
 def _filled_grids(program: Program) -> Edit:
-    """Kernels with fewer blocks than SMs take blocks / SMs of their time, on all SMs."""
+    """Kernels with fewer blocks than SMs take blocks / SMs of their time, on all SMs; those that multiply in
+    FP32 or TF32 what they would take in BF16.
+    """
     sm_count = program.machine.sm_count
 
     def work(one: Work) -> Work:
-        if one.engine is not Engine.SMS or one.block_count >= sm_count:
+        if one.engine is not Engine.SMS:
             return one
-        return one._replace(alone_ns=one.alone_ns * one.block_count // sm_count, block_count=sm_count)
+        filled_ns = one.alone_ns * min(one.block_count, sm_count) // sm_count
+        best_ns = int(filled_ns * one.best_frac)
+        return one._replace(alone_ns=best_ns, block_count=max(one.block_count, sm_count))
 
     return on_works(work)
 
@@ -136,6 +140,11 @@ def _no_host_time(program: Program) -> Edit:
         return operation._replace(poll_ns=0) if isinstance(operation, Spin) else operation
 
     return edit
+
+
+def without_data_pauses(program: Program) -> Program:
+    """The same program in which no step waits for its batch."""
+    return edited(program, lambda one: None if isinstance(one, Busy) and one.doing == "data" else one)
 
 
 _EDITS: Final[dict[Handicap, Callable[[Program], Edit]]] = {

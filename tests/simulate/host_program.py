@@ -52,7 +52,8 @@ class Work(NamedTuple):
 
     `kernel` names an entry of `tests.simulate.kernels`. A communication kernel waits `peer_ns` for its
     peers before it moves data. `gap_ns` lies between it and what it follows, on its stream or behind an
-    event; `arrival_ns` between its submission and its start on an empty stream.
+    event; `arrival_ns` between its submission and its start on an empty stream. `best_frac` is the part of
+    its time that BF16 on tensor cores would take.
     """
 
     kernel: str
@@ -68,6 +69,7 @@ class Work(NamedTuple):
     size_bytes: int = 0
     pageable: bool = False
     graph_node: int | None = None
+    best_frac: float = 1.0
 
 
 class Busy(NamedTuple):
@@ -199,6 +201,8 @@ Operation = (
 
 MAIN = "main"
 AUTOGRAD = "autograd"
+LOADER = "loader"
+"""A helper: it makes batches ahead on streams of its own. No step waits for it, nor it for one's GPU work."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from typing import Final
 class Kernel:
     """A kernel: its demangled name, the call that launches it and the shape of its blocks.
 
-    `persistent`: its blocks stay on the SMs, so it launches at most one per SM.
+    `persistent`: its blocks stay on the SMs, so it launches at most one per SM. `multiplies_in`: what its
+    matrices are in, a name of `GpuModel.peaks`; bf16 of all that have none as well.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Kernel:
     registers: int = 40
     shared_bytes: int = 0
     persistent: bool = False
+    multiplies_in: str = "bf16"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,8 @@ class GpuModel:
     """A GPU model as an export lists it, and how fast it is beside an H100.
 
     The factors are those of the guides' pitfall: faster math and links on an unchanged host. They are
-    round ratios of data-sheet peaks (dense BF16 and NVLink), not measurements.
+    round ratios of data-sheet peaks (dense BF16 and NVLink), not measurements. `peaks`: dense TFLOP/s by
+    format, of the data sheets; FP32 without tensor cores.
     """
 
     name: str
@@ -41,12 +44,19 @@ class GpuModel:
     memory_bytes: int
     compute_times: float
     link_times: float
+    peaks: Mapping[str, float]
 
 
 GPUS: Final[Mapping[str, GpuModel]] = {
-    "A100": GpuModel("NVIDIA A100-SXM4-80GB", 108, (8, 0), 80 << 30, 0.32, 0.67),
-    "H100": GpuModel("NVIDIA H100 80GB HBM3", 132, (9, 0), 80 << 30, 1.0, 1.0),
-    "GB200": GpuModel("NVIDIA GB200", 148, (10, 0), 186 << 30, 2.5, 8.0),
+    "A100": GpuModel(
+        "NVIDIA A100-SXM4-80GB", 108, (8, 0), 80 << 30, 0.32, 0.67, {"bf16": 312, "tf32": 156, "fp32": 19.5}
+    ),
+    "H100": GpuModel(
+        "NVIDIA H100 80GB HBM3", 132, (9, 0), 80 << 30, 1.0, 1.0, {"bf16": 989.5, "tf32": 494.5, "fp32": 67}
+    ),
+    "GB200": GpuModel(
+        "NVIDIA GB200", 148, (10, 0), 186 << 30, 2.5, 8.0, {"bf16": 2500, "tf32": 1250, "fp32": 80}
+    ),
 }
 """The guides' GPUs. Link of the GB200: expert parallelism that crossed nodes on H100 stays within NVLink."""
 
@@ -81,6 +91,9 @@ def _gemm(name: str) -> Kernel:
 
 
 _COMMON: Final[Mapping[str, Kernel]] = {
+    "dali": Kernel(
+        "void dali::kernels::transforms::SliceFlipNormalizePermutePadKernel<float, unsigned char, 3>()"
+    ),
     "norm_fwd": Kernel(f"{_TE}normalization::rmsnorm_fwd_tuned_kernel", threads=128, registers=64),
     "norm_bwd": Kernel(f"{_TE}normalization::rmsnorm_bwd_tuned_kernel", threads=128, registers=96),
     "norm_bwd_finalize": Kernel(f"{_TE}normalization::rmsnorm_bwd_finalize_general_kernel", threads=128),
@@ -93,6 +106,10 @@ _COMMON: Final[Mapping[str, Kernel]] = {
     "scale": Kernel(
         f"{_ATEN}BUnaryFunctor<float, float, float, at::native::binary_internal::MulFunctor<float>>, "
         "std::array<char *, (unsigned long)2>>(int, T2, T3)"
+    ),
+    "torch": Kernel(
+        f"{_ATEN}BinaryFunctor<float, float, float, at::native::binary_internal::DivFunctor<float>>, "
+        "std::array<char *, (unsigned long)3>>(int, T2, T3)"
     ),
     "fill": Kernel(f"{_ATEN}FillFunctor<long>, std::array<char *, (unsigned long)1>>(int, T2, T3)"),
     "topk_fwd": Kernel("fused_topk_with_score_function_forward_kernel", threads=128),
@@ -261,13 +278,48 @@ _GENERATION: Final = {
 }
 
 
+def _fp32(name: str) -> Kernel:
+    return Kernel(name, threads=256, registers=128, shared_bytes=36_864, multiplies_in="fp32")
+
+
+_XMMA: Final = (
+    "sm80_xmma_{}_f32f32_f32f32_f32_{}_tilesize128x128x8_stage3_warpsize2x2x1_{}ffma_aligna4_alignc4"
+)
+_SIMT: Final = _XMMA.format("gemm", "{}_n", "") + "_execute_kernel__5x_cublas"
+_CONVOLVES: Final = _XMMA.format("{}_implicit_gemm", "nhwckrsc_nhwc", "g1_") + "_execute_kernel__5x_cudnn"
+_S1688: Final = "cutlass_80_tensorop_s1688gemm_128x128_32x3_{}_align4"
+_TF32: Final = f"void cutlass::Kernel<{_S1688}>({_S1688}::Params)"
+_ATTENTION: Final = (
+    "fmha_cutlass{}_sm80(PyTorchMemEffAttention::{}<float, cutlass::arch::Sm80, true, {}>::Params)"
+)
+_LAYOUTS: Final = {"gemm_fwd": "tn", "gemm_dgrad": "nn", "gemm_wgrad": "nt"}
+_DIRECTIONS: Final = {"gemm_fwd": "fprop", "gemm_dgrad": "dgrad", "gemm_wgrad": "wgrad"}
+_FP32_ATTENTION: Final = {
+    "attention_fwd": _fp32(
+        _ATTENTION.format("F_f32_aligned_64x64_rf", "AttentionKernel", "64, 64, 64, true, true")
+    ),
+    "attention_bwd": _fp32(
+        _ATTENTION.format("B_f32_aligned_64x64_k64", "AttentionBackwardKernel", "false, false, 64, 64, 64")
+    ),
+}
+_WITHOUT_BF16: Final[Mapping[str, Mapping[str, Kernel]]] = {
+    "bf16": {},
+    "fp32": _FP32_ATTENTION | {part: _fp32(_SIMT.format(of)) for part, of in _LAYOUTS.items()},
+    "convolution": _FP32_ATTENTION | {part: _fp32(_CONVOLVES.format(of)) for part, of in _DIRECTIONS.items()},
+    "tf32": _FP32_ATTENTION
+    | {part: replace(_fp32(_TF32.format(of, of)), multiplies_in="tf32") for part, of in _LAYOUTS.items()},
+}
+"""By `Knobs.precision`: attention, and what stands for every matrix product."""
+
+
 @cache
-def kernels_of(gpu: str, fp8: bool, grouped: bool) -> Mapping[str, Kernel]:
+def kernels_of(gpu: str, fp8: bool, grouped: bool, precision: str = "bf16") -> Mapping[str, Kernel]:
     """Kernels by the part they play, on a GPU of `GPUS`; `grouped`: one GEMM for all experts of a rank."""
-    chosen = {**_COMMON, **_BY_GPU[gpu], "quantize": _QUANTIZE[gpu]}
+    chosen = {**_COMMON, **_BY_GPU[gpu], "quantize": _QUANTIZE[gpu], **_WITHOUT_BF16[precision]}
     dense = {part: chosen[part] for part in _LAYOUT}
     if fp8 and gpu in _FP8_GEMM:
         dense = {part: replace(dense[part], name=_FP8_GEMM[gpu].format(_LAYOUT[part])) for part in dense}
+    grouped = grouped and precision == "bf16"
     experts = {
         part: _grouped(f"{_GENERATION[gpu]}, {part[5:]}") if grouped else dense[part] for part in dense
     }

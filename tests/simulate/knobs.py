@@ -17,9 +17,13 @@ class Knobs:
     norm_act, core_attn, moe or full. `end_of_step`: none, read_back, device, or loss (the host waits for the
     loss of the last microbatch, not for what it launched since). `optimizers`: adam, two_adams (one for the
     dense parameters, one for the experts) or muon_adam (Muon for matrices, Adam for the rest).
-    `first_step_ms`: what the first step loads, or does in Python (`first_step`: loads or python).
+    `first_step_ms`: what the first step loads, or does in Python (`first_step`: loads, allocates or python).
     `cpu_adam_frac`: of the parameters, those whose Adam runs on the host; `cpu_adam_mib` of gradients go
-    there per layer. A size or time of 0 takes its feature out of the run.
+    there per layer. `helper`: what a loader's thread does on a stream of its own: none, copies, or kernels of
+    dali or torch. Of `loader_workers` the slowest makes each such step wait for `data_stall_ms`.
+    `startup_ms`: one-time calls before the first step. `precision`: bf16, tf32, fp32, or convolution (FP32).
+    `whole_graph`: all work of a step after its batch is one graph, on one stream. A size or time of 0 takes
+    its feature out of the run.
     """
 
     seed: int = 0
@@ -91,6 +95,17 @@ class Knobs:
     first_step: str = "loads"
     first_step_ms: float = 0.0
     initial_kernel_count: int = 0
+
+    helper: str = "none"
+    helper_kernel_us: float = 40.0
+    loader_workers: int = 1
+    batch_mib: float = 0.25
+    hiccup_count: int = 0
+    hiccup_ms: float = 0.0
+    startup_ms: float = 0.0
+    autograd_thread: bool = True
+    precision: str = "bf16"
+    whole_graph: bool = False
 
 
 def draw_knobs(seed: int, **fixed: object) -> Knobs:

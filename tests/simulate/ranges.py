@@ -141,8 +141,30 @@ RARE: Final[tuple[Range | Choice, ...]] = (
     Range("cpu_adam_ms", 2, 60, "Adam on the cores of one socket over the shard of a rank"),
     Range("cpu_adam_mib", 4, 128, "gradients of a layer of that shard"),
     Choice("cpu_adam_frac", ((1.0, 0.5), (0.75, 0.25), (0.4, 0.25)), "Megatron's optimizer_offload_fraction"),
-    Choice("first_step", (("loads", 0.6), ("python", 0.4)), "libraries loaded lazily, or a slow start"),
+    Choice(
+        "first_step",
+        (("loads", 0.4), ("allocates", 0.2), ("python", 0.4)),
+        "libraries loaded lazily, memory taken, or a slow start",
+    ),
     Range("first_step_ms", 8, 60, "modules of a few dozen kernels, 1 to 3 ms each"),
     Range("initial_kernel_count", 4, 30, "buffers and seeds that are filled", by_factors=False, whole=True),
+    Choice(
+        "helper",
+        (("dali", 0.5), ("torch", 0.25), ("copies", 0.25)),
+        "DALI, augmentation on the GPU, a prefetcher",
+    ),
+    Range("helper_kernel_us", 10, 120, "images of one batch, decoded and resized"),
+    Range("loader_workers", 1, 8, "processes of a PyTorch DataLoader", by_factors=False, whole=True),
+    Range("batch_mib", 0.25, 96, "tokens to 128 images in FP32"),
+    Range("hiccup_count", 1, 2, "a neighbour on the node, a file system", by_factors=False, whole=True),
+    Range("hiccup_ms", 10, 80, "one checkpoint, evaluation or stall"),
+    Range("startup_ms", 400, 6000, "a first cudaFree of 6 s, a first launch of 3 s in real recordings"),
+    Choice("autograd_thread", ((True, 0.5), (False, 0.5)), "one thread launches all under JAX and compiled"),
+    Choice(
+        "precision",
+        (("fp32", 0.4), ("convolution", 0.3), ("tf32", 0.3)),
+        "PyTorch's default is FP32; TF32 is on for convolutions",
+    ),
+    Choice("whole_graph", ((False, 0.5), (True, 0.5)), "full-iteration graphs"),
 )
 """What no drawn run has unless a family of runs asks for it."""

@@ -12,6 +12,7 @@ from tests.simulate.export import schema_tables
 from tests.simulate.happened import Activity, CallMade, Span
 from tests.simulate.host_program import (
     AUTOGRAD,
+    LOADER,
     MAIN,
     Allocate,
     Engine,
@@ -94,7 +95,7 @@ class Process:
 
     def tid(self, thread: str) -> int:
         """The thread that the process gives this part."""
-        return self.pid + (MAIN, AUTOGRAD).index(thread)
+        return self.pid + (MAIN, AUTOGRAD, LOADER).index(thread)
 
 
 def record(run: Run, view: View, process: Process | None = None) -> Recording:
@@ -151,7 +152,7 @@ class _Recorder:
         self._run, self._view = run, view
         self._begin_ns, self._end_ns = recorded_ns(run, view)
         self._model: GpuModel = GPUS[run.knobs.gpu]
-        self._kernels = kernels_of(run.knobs.gpu, run.knobs.fp8, run.knobs.grouped_gemm)
+        self._kernels = kernels_of(run.knobs.gpu, run.knobs.fp8, run.knobs.grouped_gemm, run.knobs.precision)
         if view.gpu_table:
             model = self._model
             for _ in range(process.gpu_count):

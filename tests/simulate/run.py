@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from tests.simulate.engine import execute
 from tests.simulate.handicaps import Handicap, halved, taken_away
 from tests.simulate.happened import Activity, Executed
-from tests.simulate.host_program import Engine, Program
+from tests.simulate.host_program import LOADER, Engine, Program
 from tests.simulate.knobs import Knobs
 from tests.simulate.step import program_of
 
@@ -31,6 +32,12 @@ class Run:
         """GPU work in order of submission, with what bound each start."""
         return self.executed.activities
 
+    @property
+    def own(self) -> tuple[Activity, ...]:
+        """The same without what helper threads launched, which owns no step."""
+        calls = self.executed.calls
+        return tuple(one for one in self.activities if calls[one.call].thread != LOADER)
+
 
 def run(knobs: Knobs, *, without: Handicap | None = None, and_without: Handicap | None = None) -> Run:
     """Simulate a run, or the same run with one or two handicaps taken away."""
@@ -52,13 +59,14 @@ def run_program(knobs: Knobs, program: Program) -> Run:
 
 def run_of(knobs: Knobs, executed: Executed) -> Run:
     """What happened, with the borders of its steps."""
-    return Run(knobs, executed, _borders(executed, knobs.step_count))
+    done = Run(knobs, executed, ())
+    return replace(done, borders_ns=_borders(done.own, knobs.step_count))
 
 
-def _borders(executed: Executed, step_count: int) -> tuple[int, ...]:
+def _borders(own: Sequence[Activity], step_count: int) -> tuple[int, ...]:
     """Border before step k: the start of its first compute kernel, or the end of all before it if earlier."""
     ends, starts, initialised_ns = [0] * step_count, [-1] * step_count, None
-    for activity in executed.activities:
+    for activity in own:
         step = activity.work.place.step
         if step < 0:
             initialised_ns = max(initialised_ns or 0, activity.end_ns)

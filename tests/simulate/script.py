@@ -10,6 +10,7 @@ from typing import Final
 from tests.simulate.draws import exponential, spread, uniform, uniforms
 from tests.simulate.host_program import (
     AUTOGRAD,
+    LOADER,
     MAIN,
     Allocate,
     Await,
@@ -45,6 +46,7 @@ OFFLOAD: Final = 40
 RELOAD: Final = 44
 SHARED_EXPERT: Final = 48
 WEIGHT_GRADIENT: Final = 52
+HELPER: Final = 56
 """Stream numbers: PyTorch's default, one per communicator or copy direction, and further ones for compute."""
 SCALAR_BYTES: Final = 4
 
@@ -71,7 +73,7 @@ class Script:
 
     def __init__(self, knobs: Knobs) -> None:
         self.knobs, self.gpu = knobs, GPUS[knobs.gpu]
-        self.kernels = kernels_of(knobs.gpu, knobs.fp8, knobs.grouped_gemm)
+        self.kernels = kernels_of(knobs.gpu, knobs.fp8, knobs.grouped_gemm, knobs.precision)
         self._threads: dict[str, list[Operation]] = {MAIN: [], AUTOGRAD: []}
         self._ops = self._threads[MAIN]
         self.step = self.microbatch = 0
@@ -83,6 +85,7 @@ class Script:
         self._computes_on = COMPUTE
         self._graph: list[Work] | None = None
         self._nodes: dict[str, int] = {}
+        self.slow_call_us = 0.0
 
     def program(self) -> Program:
         """All that was said."""
@@ -91,7 +94,10 @@ class Script:
 
     @contextmanager
     def on_autograd(self) -> Iterator[None]:
-        """Hand over to autograd's thread and wait for it, without any CUDA call."""
+        """Hand over to autograd's thread and wait for it, without any CUDA call; one thread may do it all."""
+        if self._ops is not self._threads[MAIN] or not self.knobs.autograd_thread:
+            yield
+            return
         go, back = self._last_flag + 1, self._last_flag + 2
         self._last_flag = back
         wake_ns = round(self.knobs.thread_wake_us * _US)
@@ -102,6 +108,17 @@ class Script:
         yield
         self._ops.append(Signal(back))
         self._ops = self._threads[MAIN]
+
+    @contextmanager
+    def on_loader(self) -> Iterator[None]:
+        """Let a loader's thread do this beside all that follows."""
+        self._last_flag += 1
+        self._ops.append(Signal(self._last_flag))
+        before, self._ops = self._ops, self._threads.setdefault(LOADER, [])
+        self._ops.append(Await(self._last_flag, round(self.knobs.thread_wake_us * _US)))
+        computes, self._computes_on = self._computes_on, HELPER
+        yield
+        self._ops, self._computes_on = before, computes
 
     @contextmanager
     def inside(self, part: Part) -> Iterator[None]:
@@ -132,6 +149,18 @@ class Script:
         self._submit("cudaGraphLaunch_v10000", works, api_us, draw[4])
 
     @contextmanager
+    def whole_graph(self, *, captured: bool) -> Iterator[None]:
+        """All kernels in here are one graph launch on one stream, if captured: the host does nothing else."""
+        if not captured:
+            yield
+            return
+        before, self._ops = self._ops, []
+        with self.graph("step", captured=True):
+            yield
+            self._ops, works = before, self._graph or []
+            self._graph = [work._replace(stream=COMPUTE) for work in works]
+
+    @contextmanager
     def aside(self, stream: int | None) -> Iterator[None]:
         """Compute in here runs on this stream, behind what compute was given so far; never in a graph.
 
@@ -157,13 +186,17 @@ class Script:
 
     def kernel(self, part: str, us: float, *, blocks: int | None = None, name: str = "") -> None:
         """A compute kernel that takes `us` on all SMs of an H100; fewer blocks than SMs take longer."""
-        kernel, sm_count = self.kernels[part], self.gpu.sm_count
+        kernel, sm_count, peaks = self.kernels[part], self.gpu.sm_count, self.gpu.peaks
         draw = self.draws(name or part)
         grid = self.knobs.small_block_count if blocks is None else max(blocks, 1)
         grid = min(grid, sm_count) if kernel.persistent else grid
         filled_ns = us * _US / self.gpu.compute_times * spread(draw[0], _KERNEL_SIGMA)
         alone_ns = _FLOOR_NS + round(filled_ns * sm_count / min(grid, sm_count))
-        self._work(part, Engine.SMS, self._computes_on, alone_ns, draw, grid, name or part, kernel.api)
+        best_frac = peaks[kernel.multiplies_in] / peaks["bf16"]
+        self._work(
+            part, Engine.SMS, self._computes_on, alone_ns, draw, grid, name or part, kernel.api,
+            best_frac=best_frac,
+        )  # fmt: skip
 
     def communicate(
         self,
@@ -219,6 +252,7 @@ class Script:
         mark: int | None = None,
         collective: Collective | None = None,
         size_bytes: int = 0,
+        best_frac: float = 1.0,
     ) -> None:
         gaps = spread(draw[1], 0.12)
         work = Work(
@@ -233,6 +267,7 @@ class Script:
             round(self.knobs.event_gap_us * _US * gaps),
             round(self.knobs.arrival_us * _US * spread(draw[2], 0.2)),
             size_bytes,
+            best_frac=best_frac,
         )
         if self._graph is not None:
             node = self._nodes.setdefault(
@@ -258,10 +293,18 @@ class Script:
         mark: int | None = None,
         collective: Collective | None = None,
     ) -> None:
-        call_ns = round(api_us * _US * spread(share, 0.2))
-        tail_ns = call_ns // 5
+        call_ns, slow_ns = round(api_us * _US * spread(share, 0.2)), round(self.slow_call_us * _US)
+        tail_ns, self.slow_call_us = call_ns // 5, 0.0
         self._ops.append(
-            Launch(api, tuple(works), call_ns - tail_ns, tail_ns, self.part, mark=mark, collective=collective)
+            Launch(
+                api,
+                tuple(works),
+                slow_ns + call_ns - tail_ns,
+                tail_ns,
+                self.part,
+                mark=mark,
+                collective=collective,
+            )
         )
 
     def copy(
@@ -340,9 +383,13 @@ class Script:
         """A call that loads code for what is launched next."""
         self._ops.append(Initialise(api, round(ms * _MS * spread(self.draws(api)[0], 0.2)), self.part))
 
-    def busy(self, ms: float, name: str) -> None:
+    def late_launch(self, ms: float) -> None:
+        """The next launch call takes so much longer."""
+        self.slow_call_us = 1_000 * ms
+
+    def busy(self, ms: float, name: str, doing: str = "python") -> None:
         """Python at work, without a call or a range."""
-        self._ops.append(Busy(round(ms * _MS * spread(self.draws(name)[0], 0.1)), "python", self.part))
+        self._ops.append(Busy(round(ms * _MS * spread(self.draws(name)[0], 0.1)), doing, self.part))
 
     def pause(self, ms: float, doing: str, text: str) -> None:
         """Time without a call: garbage collection or a late batch, under a range that says so."""

@@ -14,6 +14,7 @@ from tests.simulate.optimizer import update
 from tests.simulate.script import (
     COMPUTE,
     DATA_PARALLEL,
+    HELPER,
     PIPELINE,
     RELOAD,
     SCALAR_BYTES,
@@ -24,11 +25,22 @@ from tests.simulate.script import (
 _RETRY_CALLS: Final = 3
 _RETRY_BYTES: Final = 512 << 20
 _GRADIENT_BYTES: Final = 200 << 20
-_BATCH_BYTES: Final = 256 << 10
 _MIB: Final = 1 << 20
 _FILLED: Final = 4
 """A buffer that is filled at the start, in small kernels."""
-_LOADS: Final = ("cuLibraryLoadData", "cuModuleLoadDataEx")
+_FIRST: Final = {
+    "loads": ("cuLibraryLoadData", "cuModuleLoadDataEx"),
+    "allocates": ("cudaMalloc_v3020", "cudaHostAlloc_v3020"),
+}
+_START_UP: Final = (
+    ("cudaFree_v3020", 0.6), *(("cudaStreamCreateWithPriority_v5050", 0.01),) * 4, ("cudaMalloc_v3020", 0.08),
+)  # fmt: skip
+_FIRST_LAUNCH: Final = 0.28
+"""One-time calls in order, with their shares of the start-up, and that of the first launch."""
+_HELPS: Final = {"none": 0, "copies": 0, "dali": 6, "torch": 6}
+"""Kernels that a loader's thread launches for a batch."""
+_HELPER_MS: Final = 1.0
+"""What it takes beside them, at the least."""
 
 
 @lru_cache(maxsize=1)
@@ -67,10 +79,15 @@ class Steps:
 
     def initialise(self) -> None:
         """Buffers are filled, once, and the host waits for the device."""
-        script, count = self.script, self.knobs.initial_kernel_count
+        script, startup_ms = self.script, self.knobs.startup_ms
+        count = self.knobs.initial_kernel_count or int(startup_ms > 0)
         if count:
             script.step = -1
             self._outside("initialise")
+            if startup_ms:
+                for api, share in _START_UP:
+                    script.initialise(api, startup_ms * share)
+                script.late_launch(startup_ms * _FIRST_LAUNCH)
             for _ in range(count):
                 script.kernel("fill", _FILLED * self.knobs.small_kernel_us)
             script.synchronise("device")
@@ -82,10 +99,14 @@ class Steps:
         self._outside("forward")
         with script.range(f"iteration {number}", "step"):
             self._begin()
-            self._microbatches()
-            self._optimize()
+            with script.whole_graph(captured=self.knobs.whole_graph):
+                self._microbatches()
+                self._optimize()
+            self._end()
 
     def _microbatches(self) -> None:
+        if self.script.step in self._hiccups:
+            self.script.busy(self.knobs.hiccup_ms, "hiccup")
         last = self.knobs.microbatch_count - 1
         if self.knobs.ep_overlap and self.knobs.dispatcher != "none":
             self._forward(0)
@@ -100,16 +121,40 @@ class Steps:
     def _begin(self) -> None:
         """The batch, the gradient buffer, and the parameters where their gathering is overlapped."""
         script, knobs = self.script, self.knobs
-        if knobs.data_stall_ms:
+        self._help()
+        if knobs.data_stall_ms and script.step % knobs.loader_workers == 0:
             script.pause(knobs.data_stall_ms, "data", "data loader")
         blocking = "h2d" if knobs.pageable_host else None
-        script.copy(Engine.COPY_TO_DEVICE, _BATCH_BYTES, COMPUTE, "batch", blocking=blocking)
+        script.copy(Engine.COPY_TO_DEVICE, self._batch_bytes, COMPUTE, "batch", blocking=blocking)
         script.copy(Engine.FILL, _GRADIENT_BYTES, COMPUTE, "clear_gradients")
         if knobs.gradient_overlap:
             for layer in range(knobs.layer_count):
                 script.layer = layer
                 self._gather_parameters()
                 self._gathered[layer] = [script.record(stream) for stream in self.gradients_on]
+
+    @property
+    def _batch_bytes(self) -> int:
+        return round(self.knobs.batch_mib * _MIB)
+
+    @property
+    def _hiccups(self) -> list[int]:
+        """Steps that something holds up: never the first."""
+        knobs = self.knobs
+        later = sorted(range(1, knobs.step_count), key=lambda step: uniform(f"{knobs.seed}/{step}/hiccup"))
+        return later[: knobs.hiccup_count]
+
+    def _help(self) -> None:
+        """A loader's thread makes a batch ahead: its copy, and kernels spread over the time a batch takes."""
+        script, knobs, count = self.script, self.knobs, _HELPS[self.knobs.helper]
+        if knobs.helper == "none":
+            return
+        with script.on_loader():
+            script.copy(Engine.COPY_TO_DEVICE, self._batch_bytes, HELPER, "raw batch")
+            for _ in range(count):
+                script.busy(max(knobs.data_stall_ms, _HELPER_MS) / count, "helper", "data")
+                script.kernel(knobs.helper, knobs.helper_kernel_us, name="helper")
+            script.synchronise("stream", HELPER)
 
     def _gather_parameters(self) -> None:
         self.script.communicate("nccl_all_gather", self.knobs.gradient_us, DATA_PARALLEL, name="parameters")
@@ -153,8 +198,9 @@ class Steps:
     def _warm_up(self, layer: Layer) -> None:
         """What only the first step does: its share of loading code, or of Python."""
         ms = self.knobs.first_step_ms / self.knobs.layer_count
-        if ms and self.knobs.first_step == "loads":
-            self.script.initialise(_LOADS[layer.number % len(_LOADS)], ms)
+        if ms and self.knobs.first_step in _FIRST:
+            apis = _FIRST[self.knobs.first_step]
+            self.script.initialise(apis[layer.number % len(apis)], ms)
         elif ms:
             self.script.busy(ms, "first step")
 
@@ -322,6 +368,10 @@ class Steps:
                 self._gather_parameters()
             for stream in self.gradients_on:
                 script.after(stream, COMPUTE)
+
+    def _end(self) -> None:
+        """What the host waits for before it goes on."""
+        script, knobs = self.script, self.knobs
         self._outside("optimizer")
         if knobs.end_of_step == "read_back":
             script.read_scalar("loss")

@@ -302,6 +302,18 @@ def test_every_kernel_name_says_what_the_kernel_is_for(gpu: str, fp8: bool, grou
         assert family is None or found.class_ == CLASSES[family], part
 
 
+@pytest.mark.parametrize(
+    ("precision", "format_"), [("fp32", "fp32"), ("convolution", "fp32"), ("tf32", "tf32")]
+)
+def test_matrices_without_bf16_are_named_as_what_multiplies_them(precision: str, format_: str) -> None:
+    kernels = kernels_of("H100", False, True, precision)
+    products = {part: kernel for part, kernel in kernels.items() if "gemm" in part}
+    assert {kernel.multiplies_in for kernel in products.values()} == {format_}
+    assert all(kernels[part].multiplies_in == "fp32" for part in ("attention_fwd", "attention_bwd"))
+    class_ = "convolution" if precision == "convolution" else "gemm"
+    assert {classify_kernel(kernel.name).class_ for kernel in products.values()} == {class_}
+
+
 @every_scenario
 @pytest.mark.parametrize("schema", ["2.9.1", "3.16.1", "3.28.1"])
 def test_every_scenario_is_read_back_as_it_was_simulated(name: str, schema: str, tmp_path: Path) -> None:
