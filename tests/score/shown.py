@@ -133,8 +133,11 @@ def _cause(family: str, runs: Sequence[Result]) -> CauseScore:
         Count(sum(map(distance.steps_as_defined, done)), len(runs)),
         Count(sum(map(distance.step_time_near, done)), len(runs)),
         _data(runs),
-        [Count(hits, len(runs)) for hits in near],
-        Count(sum(not off for off in accounts), len(runs)),
+        [
+            Count(hits, sum(wall not in one.hidden for one in runs))
+            for wall, hits in zip(WALLS, near, strict=True)
+        ],
+        Count(sum(not off for off in accounts), sum(not one.hidden for one in runs)),
         Count(sum(error <= RESIDUAL_FREE for error in errors), len(runs)),
     )
 

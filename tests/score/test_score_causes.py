@@ -177,7 +177,8 @@ def test_a_cause_is_scored_by_verdict_steps_costs_account_and_replay() -> None:
 def test_a_cause_is_also_scored_by_kind_step_time_waits_and_what_must_be_unmeasurable() -> None:
     true = {"communication": 0.02, "host_overhead": 0.40, "memory": 0.0, "compute": 0.0}
     right = result(true, kind="data", step_ns=(10_000.0, 10_100.0), data_frac=(0.39, 0.40))
-    right = replace(right, family="data loading", hidden=("compute",))
+    proofs = {"residual_free_error_frac": 0.01, "elastic_frac": 0.45}
+    right = replace(right, family="data loading", hidden=("compute",), proofs=proofs)
     silent = replace(right, told={**right.told, "compute": "unmeasurable"}, kind="python")
     off = replace(right, step_ns=(9_900.0, 10_100.0), data_frac=(0.0, 0.40))
     still = replace(right, data_frac=(0.0, 0.0))

@@ -39,6 +39,8 @@ _FIRST_LAUNCH: Final = 0.28
 """One-time calls in order, with their shares of the start-up, and that of the first launch."""
 _HELPS: Final = {"none": 0, "copies": 0, "dali": 6, "torch": 6}
 """Kernels that a loader's thread launches for a batch."""
+_PACKED: Final = 8
+"""Images of bytes, compressed, beside what a network takes."""
 _HELPER_MS: Final = 1.0
 """What it takes beside them, at the least."""
 
@@ -150,7 +152,7 @@ class Steps:
         if knobs.helper == "none":
             return
         with script.on_loader():
-            script.copy(Engine.COPY_TO_DEVICE, self._batch_bytes, HELPER, "raw batch")
+            script.copy(Engine.COPY_TO_DEVICE, self._batch_bytes // _PACKED, HELPER, "raw batch")
             for _ in range(count):
                 script.busy(max(knobs.data_stall_ms, _HELPER_MS) / count, "helper", "data")
                 script.kernel(knobs.helper, knobs.helper_kernel_us, name="helper")
