@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, BoolArray, distinct
+from traces.columns import NULL, BoolArray, IntArray, distinct
 from traces.limits import Limit
 from traces.names.kinds import compute_classes
 from traces.timeline import Activities, Bucket
@@ -19,14 +19,21 @@ DECODES: Final = Limit(
 def helper_work(rows: Activities) -> BoolArray:
     """Work that helper threads launched, a mask of shape (n,): it owns no step and ends no wait of one.
 
-    A thread helps where most of its kernels decode or augment input, or where it copies and launches nothing
-    else while others do. Decoding kernels whose launch was not recorded are helpers' too.
+    Decoding kernels whose launch was not recorded are helpers' too.
     """
-    thread, compute = rows.launch_thread, rows.bucket == Bucket.COMPUTE
-    decodes = compute & (rows.key == compute_classes().index("decode"))
-    copies = rows.bucket == Bucket.COPY
-    if not decodes.any() and not copies.any():
+    helpers = helper_threads(rows)
+    if not len(helpers):
         return np.zeros(len(rows), dtype=np.bool_)
+    result: BoolArray = np.isin(rows.launch_thread, helpers) | (_decodes(rows) & (rows.launch_thread == NULL))
+    return result
+
+
+def helper_threads(rows: Activities) -> IntArray:
+    """Threads most of whose kernels decode or augment input, or that only copy while others launch."""
+    nobody = np.zeros(0, dtype=np.int64)
+    thread, decodes, copies = rows.launch_thread, _decodes(rows), rows.bucket == Bucket.COPY
+    if not decodes.any() and not copies.any():
+        return nobody
     threads = distinct(thread[thread != NULL]).tolist()
     helpers = []
     for one in threads:
@@ -35,6 +42,10 @@ def helper_work(rows: Activities) -> BoolArray:
         if not kernels or int((mine & decodes).sum()) > DECODES.value * kernels:
             helpers.append(one)
     if len(helpers) == len(threads):  # then nobody is left to help
-        return np.zeros(len(rows), dtype=np.bool_)
-    result: BoolArray = np.isin(thread, helpers) | (decodes & (thread == NULL))
+        return nobody
+    return np.array(helpers, dtype=np.int64)
+
+
+def _decodes(rows: Activities) -> BoolArray:
+    result: BoolArray = (rows.bucket == Bucket.COMPUTE) & (rows.key == compute_classes().index("decode"))
     return result

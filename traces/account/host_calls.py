@@ -10,6 +10,7 @@ import numpy as np
 from traces.account.calls import CallKind
 from traces.account.one_time import kinds_of_calls
 from traces.columns import NULL, PLACE, BoolArray, IntArray, distinct
+from traces.launchers import helper_threads
 from traces.timeline import Activities, RankTimeline
 
 NONE: Final = -1
@@ -20,8 +21,9 @@ class HostCalls:
     """Outermost calls of the launching threads, shape (m,), in order of start.
 
     `kind` is a `CallKind`, `row` the row in `Columns.calls`. `before` is the call whose return a call follows
-    (of any of these threads: Python's threads hand over to each other), `own_before` the previous call of its
-    own thread; -1 where there is none. `pause_ns` is the time since `before` returned.
+    (of any of these threads: Python's threads hand over to each other, but a helper to nobody), `own_before`
+    the previous call of its own thread; -1 where there is none. `pause_ns` is the time since `before`
+    returned.
     """
 
     start_ns: IntArray
@@ -72,6 +74,9 @@ def host_calls(rank: RankTimeline, *spans_ns: tuple[int, int]) -> HostCalls:
     span = np.searchsorted([since_ns for since_ns, _ in spans_ns[1:]], end, side="left")
     own[span[own] != span] = NONE  # not its thread's call before, but one of an earlier span
     before = np.maximum(_last_returned(start, end), NONE)
+    steps = np.flatnonzero(~np.isin(thread, helper_threads(rows)))
+    last = _last_returned(start[steps], end[steps])
+    before[steps] = np.where(last == NONE, NONE, steps[last])
     before = np.where((before == NONE) | ((own != NONE) & (end[own] >= end[before])), own, before)
     pause = np.where(before != NONE, np.maximum(start - end[before], 0), 0)
     kind = kinds_of_calls(rank)[row]
