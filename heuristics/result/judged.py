@@ -22,6 +22,7 @@ ReasonId = Literal[
     "profiler",
     "no_steps",
     "few_steps",
+    "blocks",
     "first_step",
     "one_rank",
     "other_ranks",

@@ -41,10 +41,14 @@ class Dropped(Step, frozen=True):
 
 
 StepSource = Literal["user", "nvtx", "optimizer", "graph", "period", "none"]
+Unit = Literal["step", "block", "replay", "window"]
 
 
 class Steps(Section, frozen=True):
-    """How steps were found. `used` and `dropped` are all recorded ones; `slow`, `replayed`: used ones."""
+    """How steps were found. `used` and `dropped` are all recorded ones; `slow`: hiccups, left out.
+
+    `replayed`: used ones.
+    """
 
     source: StepSource
     what: str
@@ -58,6 +62,10 @@ class Steps(Section, frozen=True):
     min_ns: OrMissing[Ns]
     max_ns: OrMissing[Ns]
     mean_ns: OrMissing[Ns]
+    unit: Unit = "step"
+    hiccups_ns: Ns = 0
+    outside_ns: Ns = 0
+    alternating: bool = False
 
     @property
     def found(self) -> bool:

@@ -91,6 +91,8 @@ def _about_steps(measurements: Sequence[RankMeasurements]) -> Iterator[Reason]:
         blind = sum(not rank.steps.used for rank in measurements)
         where = f" on {blind} of {len(measurements)} ranks" if blind < len(measurements) else ""
         yield Reason("no_steps", f"no steps were found{where}, so one window")
+    elif any(rank.steps.unit == "block" for rank in measurements):
+        yield Reason("blocks", "nothing shows that what repeats is a step")
     elif fewest < FEW_STEPS.value:
         yield Reason("few_steps", f"only {fewest} step{'' if fewest == 1 else 's'}")
 

@@ -18,9 +18,9 @@ from traces.steps.borders import HostOrder
 from traces.steps.found import Found, Step, Steps, StepSource, drop, from_steps, one_window
 from traces.steps.nvtx import HostRanges, matching_ranges, nvtx_steps, steps_of
 from traces.steps.optimizer import optimizer_steps
-from traces.steps.period import period_steps
+from traces.steps.period import period_steps, shows_steps
 from traces.steps.replays import replay_steps
-from traces.steps.rules import disagreement_of, leave_out_unusual, name_slow
+from traces.steps.rules import disagreement_of, leave_out_hiccups, leave_out_unusual
 from traces.steps.selection import Selection, seconds
 from traces.steps.training import Roles, judge_training, roles_of
 from traces.timeline import RankTimeline
@@ -47,7 +47,7 @@ def choose_steps(rank: RankTimeline, selection: Selection) -> Steps:
         steps = _inferred_steps(rank, roles)
     if selection.steps is not None:
         steps = _sliced(steps, selection.steps)
-    return replace(name_slow(steps), training=training, training_evidence=evidence)
+    return replace(steps, extent_ns=_extent(rank), training=training, training_evidence=evidence)
 
 
 def _inferred_steps(rank: RankTimeline, roles: Roles) -> Steps:
@@ -71,7 +71,10 @@ def _inferred_steps(rank: RankTimeline, roles: Roles) -> Steps:
     ]
     usable = [steps for steps in found if steps.used]
     if usable:
-        return replace(usable[0], disagreement=disagreement_of(usable))
+        chosen = leave_out_hiccups(usable[0])
+        if chosen.source == "period" and not shows_steps(rank, order, roles, chosen):
+            chosen = replace(chosen, unit="block")
+        return replace(chosen, disagreement=disagreement_of(usable))
     first, last = _extent(rank)
     return one_window("none", "first to last GPU activity", first, last)
 
@@ -138,7 +141,7 @@ def _sliced(steps: Steps, chosen: tuple[int, int | None]) -> Steps:
     first, end = chosen[0], len(steps.recorded) if chosen[1] is None else chosen[1]
     recorded = tuple(_chosen_only(step, first, end) for step in steps.recorded)
     sliced = from_steps("user", f"{steps.what}, --steps {first}:{end}", recorded)
-    sliced = replace(sliced, disagreement=steps.disagreement)
+    sliced = replace(sliced, unit=steps.unit, disagreement=steps.disagreement)
     if not sliced.used:
         left = {step.index: step.dropped for step in steps.dropped}
         usable = [step.index for step in steps.used]

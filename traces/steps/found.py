@@ -12,6 +12,8 @@ from traces.columns import NULL, BoolArray, IntArray
 from traces.intervals import Spans, spans
 
 StepSource = Literal["user", "nvtx", "optimizer", "graph", "period", "none"]
+Unit = Literal["step", "block", "replay", "window"]
+"""A block repeats with nothing that shows a step; a replay is of a graph whose kernels are not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +62,20 @@ class Steps:
     """Steps of one rank, all recorded ones in order, and the window they make.
 
     `windows` is the union of the used steps, or the one window where there are none. `what` says in words
-    what was taken for a step. `slow` are the indices of used steps that are a finding of their own and leave
-    the median. `disagreement` names the ways of finding steps that give other lengths, None where none does.
-    `training` says whether the recording is of training, None where it cannot be told; `training_evidence`
-    says by what. That judges the whole recording of the rank, not the window.
+    what was taken for a step, and `unit` what it is. `slow` are the indices of hiccups: left out of `used`, a
+    finding of their own. `extent_ns`: first to last GPU activity of the rank. `disagreement` names the ways
+    of finding steps that give other lengths, None where none does. `training` says whether the recording is
+    of training, None where it cannot be told; `training_evidence` says by what. That judges the whole
+    recording of the rank, not the window.
     """
 
     source: StepSource
     what: str
     recorded: tuple[Step, ...]
     windows: Spans
+    unit: Unit = "window"
     slow: tuple[int, ...] = ()
+    extent_ns: tuple[int, int] = (0, 0)
     disagreement: str | None = None
     training: bool | None = None
     training_evidence: str = "not looked for"
@@ -87,10 +92,23 @@ class Steps:
 
     @property
     def median_ns(self) -> int | None:
-        """Median wall time of the used steps without the slow ones; None without steps."""
-        slow = frozenset(self.slow)
-        lengths = [step.length_ns for step in self.used if step.index not in slow]
+        """Median wall time of the used steps; None without steps."""
+        lengths = self.lengths_ns()
         return median_ns(lengths) if lengths else None
+
+    @property
+    def hiccups_ns(self) -> int:
+        """What the hiccups took beyond the median step, together."""
+        slow, usual = frozenset(self.slow), self.median_ns or 0
+        return sum(step.length_ns - usual for step in self.recorded if step.index in slow)
+
+    @property
+    def outside_ns(self) -> int:
+        """Time from the first to the last GPU activity that lies in no used step and no hiccup."""
+        slow, (first_ns, last_ns) = frozenset(self.slow), self.extent_ns
+        inside = [one for one in self.recorded if one.dropped is None or one.index in slow]
+        lengths = (min(one.end_ns, last_ns) - max(one.start_ns, first_ns) for one in inside)
+        return max(0, last_ns - first_ns - sum(lengths)) if inside else 0
 
     def used_at(self, times_ns: IntArray) -> IntArray:
         """The place in `used` of the step that each time lies in, shape (n,), -1 where in none."""
@@ -100,7 +118,7 @@ class Steps:
         return np.where(times_ns < end_ns[place], place, -1)
 
     def lengths_ns(self) -> list[int]:
-        """Wall times of the used steps, slow ones among them."""
+        """Wall times of the used steps."""
         return [step.length_ns for step in self.used]
 
 
@@ -108,7 +126,7 @@ def from_steps(source: StepSource, what: str, recorded: tuple[Step, ...]) -> Ste
     """Steps whose window is the union of the used ones; a step without GPU time is never used."""
     recorded = tuple(drop(step, "no GPU work") if step.length_ns <= 0 else step for step in recorded)
     used = [(step.start_ns, step.end_ns) for step in recorded if step.dropped is None]
-    return Steps(source, what, recorded, spans(*used))
+    return Steps(source, what, recorded, spans(*used), "replay" if source == "graph" else "step")
 
 
 def one_window(source: StepSource, what: str, start_ns: int, end_ns: int) -> Steps:

@@ -7,12 +7,12 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, FloatArray, IntArray, distinct
+from traces.columns import COPY_KINDS, BoolArray, FloatArray, IntArray, distinct
 from traces.groups import group_of
 from traces.launch_shapes import grid_numbers
 from traces.limits import Limit
 from traces.steps.borders import HostOrder, found_between, step_borders
-from traces.steps.found import Found, Step, drop
+from traces.steps.found import Found, Step, Steps, drop
 from traces.steps.repeats import TIED, matching_lags
 from traces.steps.rules import PARTIAL
 from traces.steps.training import Roles
@@ -33,6 +33,9 @@ INNER: Final = Limit(
     "fraction of the kernels beyond chance",
     "ours: a model repeats its layers, so a forward pass repeats itself inside (0.99 measured); the "
     "blocks of a real recording repeat exactly and hold nothing that does (0.2), and are no step",
+)
+INPUTS: Final = Limit(
+    0.75, "fraction of the stretches", "ours: a copy just before the first kernel may lie in the one before"
 )
 STANDS_OUT: Final = Limit(
     2.0, "times the next largest", "ours: launch latencies differ by less, waits for the host by far more"
@@ -70,6 +73,17 @@ def period_steps(rank: RankTimeline, order: HostOrder, roles: Roles) -> Found | 
             if not roles.optimizer.any():  # several layers are no step where one is none
                 lags = [(match, other) for match, other in lags if other % lag]
     return None
+
+
+def shows_steps(rank: RankTimeline, order: HostOrder, roles: Roles, steps: Steps) -> bool:
+    """Whether what repeats is a step: with an optimizer, or with an input copied in nearly every one."""
+    if roles.optimizer.any():
+        return True
+    rows = rank.activities
+    inputs = (rows.bucket == Bucket.COPY) & (rows.key == COPY_KINDS.index("memcpy_h2d"))
+    place = steps.used_at(rows.start_ns[inputs])
+    having = len(distinct(place[place >= 0]))
+    return having >= INPUTS.value * len(steps.used)
 
 
 def _busiest_compute_stream(rank: RankTimeline) -> IntArray:

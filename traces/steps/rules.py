@@ -1,4 +1,4 @@
-"""Which recorded steps are left out, each by name and reason, and which of the used ones are slow."""
+"""Which recorded steps are left out, each by name and reason, and which of them are hiccups."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from traces.account.one_time import kinds_of_calls
 from traces.columns import NULL, PROCESS_BITS, BoolArray, Calls, HostSpans, IntArray
 from traces.intervals import covered_ns, union
 from traces.limits import Limit
-from traces.steps.found import Found, Step, Steps, drop
+from traces.steps.found import Found, Step, Steps, drop, from_steps
 from traces.timeline import RankTimeline
 
 PARTIAL: Final = Limit(
@@ -31,7 +31,13 @@ SLOW_FRAC: Final = Limit(
     "measured on real recordings: the deviation rule alone drops a good step in 19-33 % of captures",
 )
 SLOW_STEPS: Final = Limit(8, "steps", "ours: with fewer the deviation is not known")
-FEW_STEPS: Final = Limit(3, "steps", "ours: of two steps none is the odd one")
+ALIKE: Final = Limit(
+    0.05,
+    "interquartile range over the median",
+    "ours, as for slow steps: what the first does not share is its own",
+)
+RHYTHM: Final = Limit(0.2, "fraction of the median step", "ours: data loaders alternate by far more")
+FAR: Final = Limit(0.25, "fraction of the steps", "ours: what a quarter of the steps show is no exception")
 WARM_UP: Final = Limit(
     0.5, "of what the first step takes more", "ours: the greater part of it is initialisation"
 )
@@ -122,25 +128,38 @@ def _median_without(ordered: list[int], one: int) -> float | None:
 
 
 def leave_out_warm_up(steps: list[Step], initialising_ns: list[int]) -> list[Step]:
-    """Drop the first used step where it is slower than the rest by both slow-step limits.
+    """Drop the first used step where it is longer than every other by over 5 % and they do not share it.
 
-    With fewer than eight steps that is not known. Then the first goes only where it is the longest and calls
-    of initialisation, `initialising_ns` in each step, make up over half of what it takes more than the rest.
+    They do not where at least two are alike, or where calls of initialisation, `initialising_ns` in each
+    step, make up over half of its excess and the others do not alternate.
     """
     used = [place for place, step in enumerate(steps) if step.dropped is None]
-    if len(used) < FEW_STEPS.value:
+    if len(used) < 2:
         return steps
     first, rest = used[0], used[1:]
     lengths = [steps[place].length_ns for place in rest]
+    if steps[first].length_ns <= (1 + SLOW_FRAC.value) * max(lengths):
+        return steps
     more_ns = steps[first].length_ns - median(lengths)
-    if len(used) < SLOW_STEPS.value:
-        loading_ns = initialising_ns[first] - median(initialising_ns[place] for place in rest)
-        if steps[first].length_ns <= max(lengths) or loading_ns <= WARM_UP.value * more_ns:
-            return steps
-    elif steps[first].length_ns <= _slow_from_ns(lengths):
+    loading_ns = initialising_ns[first] - median(initialising_ns[place] for place in rest)
+    initialises = loading_ns > WARM_UP.value * more_ns and not alternate(lengths)
+    if not initialises and not _alike(lengths):
         return steps
     reason = f"warm-up: {more_ns / median(lengths):.0%} slower than the rest"
     return [drop(step, reason) if place == first else step for place, step in enumerate(steps)]
+
+
+def _alike(lengths_ns: list[int]) -> bool:
+    """Whether at least two lengths lie together."""
+    low, high = np.percentile(lengths_ns, (25, 75))
+    return len(lengths_ns) >= 2 and bool(high - low < ALIKE.value * median(lengths_ns))
+
+
+def alternate(lengths_ns: list[int]) -> bool:
+    """Whether steps have a rhythm, as data loaders give them: then none of them is the odd one."""
+    middle = median(lengths_ns)
+    far = sum(abs(length - middle) > RHYTHM.value * middle for length in lengths_ns)
+    return far >= FAR.value * len(lengths_ns)
 
 
 def _initialising_ns(rank: RankTimeline, found: Found) -> list[int]:
@@ -152,13 +171,23 @@ def _initialising_ns(rank: RankTimeline, found: Found) -> list[int]:
     return [int(ns) for ns in covered_ns(found.host_start_ns, found.host_end_ns, loading)]
 
 
-def name_slow(steps: Steps) -> Steps:
-    """Say which used steps are slow: they stay, each a finding of its own, but leave the median."""
+def leave_out_hiccups(steps: Steps) -> Steps:
+    """Leave out used steps that are far longer than the others: counted apart, in no other figure."""
     lengths = steps.lengths_ns()
-    if len(lengths) < SLOW_STEPS.value:
-        return replace(steps, slow=())
-    limit_ns = _slow_from_ns(lengths)
-    return replace(steps, slow=tuple(step.index for step in steps.used if step.length_ns > limit_ns))
+    if len(lengths) < SLOW_STEPS.value or alternate(lengths):
+        return steps
+    middle, limit_ns = median(lengths), _slow_from_ns(lengths)
+    slow = {step.index: step for step in steps.used if step.length_ns > limit_ns}
+    if len(slow) >= FAR.value * len(lengths):
+        return steps
+    recorded = tuple(
+        drop(step, f"hiccup: {step.length_ns / middle - 1:.0%} longer than the median")
+        if step.index in slow
+        else step
+        for step in steps.recorded
+    )
+    windows = from_steps(steps.source, steps.what, recorded).windows
+    return replace(steps, recorded=recorded, windows=windows, slow=tuple(slow))
 
 
 def _slow_from_ns(lengths_ns: list[int]) -> float:
@@ -170,7 +199,7 @@ def _slow_from_ns(lengths_ns: list[int]) -> float:
 
 def disagreement_of(ways: list[Steps]) -> str | None:
     """In words, which ways give another median step than the first; None where all agree."""
-    medians = [(steps, name_slow(steps).median_ns or 0) for steps in ways]
+    medians = [(steps, leave_out_hiccups(steps).median_ns or 0) for steps in ways]
     chosen, middle = medians[0]
     others = [
         f"{steps.what}: {length} ns (n={len(steps.used)})"

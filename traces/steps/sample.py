@@ -14,7 +14,6 @@ from traces.steps.found import Step, Steps
 MOST: Final = Limit(
     32, "steps", "ours: costs of simulated runs of 100 to 300 steps were within 0.2 points of a replay of all"
 )
-SLOW: Final = Limit(16, "steps", "ours: half of them, so that the usual steps are not left out")
 WHOLE: Final = Limit(
     1_500_000, "activities", "ours: a replay of so many takes half a gigabyte; without steps, more are sliced"
 )
@@ -55,7 +54,7 @@ class Sample:
 
 
 def sample_of(steps: Steps, activities: int = 0) -> Sample:
-    """The steps to replay: slow ones for themselves, and the middle of each group of steps of like length.
+    """The steps to replay: the middle of each group of steps of like length.
 
     The groups are equally large, so the middle ones hold the median, and lengths are spread as those of all.
     Where there are no steps, and more `activities` than are replayed whole, slices of the window.
@@ -68,11 +67,10 @@ def sample_of(steps: Steps, activities: int = 0) -> Sample:
         whole = spans((pairs[0][0], pairs[-1][1]))
         return Sample(used, tuple(pairs), tuple(end - start for start, end in pairs), whole)
     in_order = sorted(used, key=lambda step: (step.length_ns, step.index))
-    is_slow = frozenset(steps.slow)
-    slow = [step for step in in_order if step.index in is_slow][-int(SLOW.value) :]
-    rest = [step for step in in_order if step not in slow]
-    usual = np.array_split(np.arange(len(rest)), int(MOST.value) - len(slow))
-    groups = [[step] for step in slow] + [[rest[place] for place in places] for places in usual]
+    groups = [
+        [in_order[place] for place in places]
+        for places in np.array_split(np.arange(len(in_order)), int(MOST.value))
+    ]
     found = sorted(((group[len(group) // 2], group) for group in groups), key=lambda one: one[0].index)
     before = {one.end_ns: one.start_ns for one in steps.recorded}
     return Sample(

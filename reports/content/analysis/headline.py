@@ -13,7 +13,7 @@ from heuristics.result.result import Result
 from heuristics.walls.price import LITTLE
 from heuristics.walls.verdict import FAMILIES
 from reports.content.analysis.loading import data_line
-from reports.content.analysis.scale import gpus_of, scale_of, telling_rank
+from reports.content.analysis.scale import gpus_of, scale_of, telling_rank, unit_of
 from reports.content.analysis.unproven import (
     Unused,
     at_most,
@@ -254,8 +254,11 @@ def facts(result: Result) -> Words:
         return words(gpu, f"; {whose}no steps found, window of {scale.length}")
     low, high = known(steps.min_ns), known(steps.max_ns)
     spread = _spread(low, high) if low is not None and high is not None and low < high else ""
+    spread = spread.replace(")", ", alternating)") if steps.alternating else spread
     dropped = f", {len(steps.dropped)} left out" if steps.dropped else ""
-    return words(gpu, f"; {whose}{counted(len(steps.used), 'step')} of {scale.length}{spread}{dropped}")
+    return words(
+        gpu, f"; {whose}{counted(len(steps.used), unit_of(steps))} of {scale.length}{spread}{dropped}"
+    )
 
 
 def _spread(low_ns: int, high_ns: int) -> str:

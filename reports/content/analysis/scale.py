@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from heuristics.result.known import known
-from heuristics.result.rank import Rank
+from heuristics.result.rank import Rank, Steps
 from heuristics.result.result import Result
 from reports.content.names import gpu_of
 from reports.content.quantities import milliseconds
@@ -25,17 +26,25 @@ class Scale:
     @property
     def unit(self) -> str:
         """The unit of `ms`."""
-        return "ms/step" if self.step_count else "ms"
+        return f"ms/{self.whole}" if self.step_count else "ms"
 
     @property
     def whole(self) -> str:
         """What shares are of."""
-        return "step" if self.step_count else "window"
+        return unit_of(self.rank.steps) if self.step_count else "window"
 
     @property
     def length(self) -> str:
         """The mean step, or the window, with its unit."""
         return f"{self.ms(self.rank.budget_ns.window)} ms"
+
+
+_UNITS: Final = {"step": "step", "block": "block", "replay": "graph replay", "window": "window"}
+
+
+def unit_of(steps: Steps) -> str:
+    """What the stretches of a rank are called."""
+    return _UNITS[steps.unit]
 
 
 def scale_of(rank: Rank) -> Scale:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from heuristics.result.known import known
 from heuristics.result.rank import Rank
+from heuristics.walls.price import WALL
 from reports.content.analysis.figures import Time, times_of, times_table
-from reports.content.analysis.scale import scale_of
+from reports.content.analysis.scale import scale_of, unit_of
 from reports.content.blocks import Block, Hue, Items, Part, Sentence, Table, Term, Words, words
 from reports.content.quantities import counted, duration, percent
 from reports.words import printable
@@ -25,24 +26,37 @@ def _steps(rank: Rank) -> Iterator[Block]:
     else:
         figures = [f"{name} {duration(value)}" for name, value in _lengths(rank)]
         what = printable(steps.what, 120)
-        yield Sentence(words(f"{counted(len(steps.used), 'step')} by {what}: {', '.join(figures)}."))
+        yield Sentence(words(f"{counted(len(steps.used), unit_of(steps))} by {what}: {', '.join(figures)}."))
     notes: list[Words] = []
     if steps.slow:
-        slow = ", ".join(map(str, steps.slow))
-        notes.append(words(f"Slow steps: {slow}. They are used, but left out of the median."))
+        hiccups = f"{counted(len(steps.slow), 'hiccup')}: {duration(steps.hiccups_ns)} beyond the median"
+        notes.append(words(f"{hiccups}, in no other figure."))
+    if steps.outside_ns:
+        notes.append(words(f"Outside the {unit_of(steps)}s: {duration(steps.outside_ns)} of the recording."))
     if 0 < len(steps.replayed) < len(steps.used):
-        of_all = f"{len(steps.replayed)} of {len(steps.used)} steps were replayed"
+        of_all = f"{len(steps.replayed)} of {len(steps.used)} {unit_of(steps)}s were replayed"
         notes.append(words(f"{of_all}, each for others of about its length: costs and savings rest on them."))
     if not steps.used and 0 < steps.replayed_ns < (window_ns := rank.budget_ns.window):
         part = f"Slices of {percent(steps.replayed_ns / window_ns)} of the window were replayed"
         notes.append(words(f"{part}, each for an equal part of it: costs and savings rest on them."))
     if steps.disagreement:
         notes.append(words(f"{steps.disagreement}."))
-    notes += [words(f"Step {one.index} is left out: {one.reason}.") for one in steps.dropped]
+    notes += [
+        words(f"{unit_of(steps).capitalize()} {one.index} is left out: {one.reason}.")
+        for one in steps.dropped
+    ]
     if (hidden_ns := known(rank.hidden_comm_ns)) is not None:
         notes.append(words(f"Communication hidden under compute: {scale_of(rank).ms(hidden_ns)} ms."))
     if notes:
         yield Items(tuple(notes))
+
+
+def outside(rank: Rank) -> Sentence | None:
+    """What lies outside the steps, where it is a tenth of them or more."""
+    if rank.steps.outside_ns < WALL.value * rank.budget_ns.window or not rank.steps.used:
+        return None
+    unit = unit_of(rank.steps)
+    return Sentence(words(f"Outside the {unit}s: {duration(rank.steps.outside_ns)} of the recording."))
 
 
 def _lengths(rank: Rank) -> Iterator[tuple[str, int]]:

@@ -17,6 +17,7 @@ from traces.cures import cures
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.replay.costs import Costs
+from traces.steps.rules import SLOW_STEPS, alternate
 from traces.steps.sample import sample_of
 
 _OF_STEPS: Final = ("median_ns", "min_ns", "max_ns", "mean_ns")
@@ -125,6 +126,10 @@ def _steps(found: RankMeasurements, no_steps: Missing | None) -> typed.Steps:
         min_ns=min(lengths, default=None),
         max_ns=max(lengths, default=None),
         mean_ns=sum(lengths) // len(lengths) if lengths else None,
+        unit=steps.unit,
+        hiccups_ns=steps.hiccups_ns,
+        outside_ns=steps.outside_ns,
+        alternating=len(lengths) >= SLOW_STEPS.value and alternate(lengths),
     )
     return because(filled, each(_OF_STEPS, no_steps))
 

@@ -113,9 +113,9 @@ def _own_tracks(result: Result, place: int) -> Iterator[Track]:
         seen = [slice for one in wall.evidence if one.rank == place for slice in _evidence(wall, one)]
         yield Track(f"{name_of(wall.id)}: where to look", seen)
     steps = rank.steps
-    slow = [_step(one, "slow") for one in steps.used if one.index in steps.slow]
-    used = [_step(one, "used") for one in steps.used if one.index not in steps.slow]
-    left_out = [_step(one, "left out", one.reason) for one in steps.dropped]
+    slow = [_step(one, "slow") for one in steps.dropped if one.index in steps.slow]
+    used = [_step(one, "used") for one in steps.used]
+    left_out = [_step(one, "left out", one.reason) for one in steps.dropped if one.index not in steps.slow]
     yield Track("slow steps", slow)
     yield Track("steps", used + slow + left_out)
     whole = _whole(rank)

@@ -5,19 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
-import pytest
-
 from tests.opinions_doubles import steps_of
 from traces.steps.found import Steps, drop, from_steps, one_window
-from traces.steps.rules import name_slow
-from traces.steps.sample import MOST, SLOW, sample_of
+from traces.steps.sample import MOST, sample_of
 
 MANY = 100
 
 
-def long_run(*slow: int) -> Steps:
-    """A hundred steps of 1000 to 1099 ns that grow longer, some of them of 5000 ns."""
-    return name_slow(steps_of(*(5_000 if one in slow else 1_000 + one for one in range(MANY))))
+def long_run() -> Steps:
+    """A hundred steps of 1000 to 1099 ns that grow longer."""
+    return steps_of(*(1_000 + one for one in range(MANY)))
 
 
 def test_up_to_the_limit_all_steps_are_replayed_as_one_stretch_each_for_itself() -> None:
@@ -47,21 +44,6 @@ def test_of_many_steps_as_many_as_the_limit_stand_for_all() -> None:
     assert len(found.steps) == MOST.value
     assert sum(found.stand_for_ns) == sum(long_run().lengths_ns())
     assert [step.index for step in found.steps] == sorted(step.index for step in found.steps)
-
-
-def test_slow_steps_are_among_them_and_stand_for_themselves_alone() -> None:
-    found = sample_of(long_run(7, 70))
-    stand_for = dict(zip((step.index for step in found.steps), found.stand_for_ns, strict=True))
-    assert (stand_for[7], stand_for[70]) == (5_000, 5_000)
-    weights = dict(zip((step.index for step in found.steps), found.weights, strict=True))
-    assert weights[7] == pytest.approx(MOST.value / MANY, rel=1e-3)
-    assert sum(found.weights) == pytest.approx(MOST.value)
-
-
-def test_of_too_many_slow_steps_the_slowest_are_taken() -> None:
-    lengths = [1_000] * 80 + [5_000 + one for one in range(20)]
-    slow = [step.index for step in sample_of(name_slow(steps_of(*lengths))).steps if step.index >= 80]
-    assert slow[-int(SLOW.value) :] == list(range(84, 100))
 
 
 def test_the_others_are_spread_over_the_lengths_and_hold_the_median() -> None:

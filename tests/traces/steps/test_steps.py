@@ -10,8 +10,8 @@ import pytest
 import diagnoser
 from tests.simulate.recording import Recording
 from traces.errors import EmptySelection, UsageError
-from traces.steps.found import Step
-from traces.steps.rules import leave_out_partial, leave_out_warm_up
+from traces.steps.found import Step, from_steps
+from traces.steps.rules import leave_out_hiccups, leave_out_partial, leave_out_warm_up
 from traces.steps.selection import parse_selection
 
 Export = Callable[..., Path]
@@ -183,10 +183,25 @@ def test_a_step_with_fewer_kernels_is_partial_wherever_it_stands() -> None:
     assert all(step.dropped is None for step in leave_out_partial(steps_of([100, 100]), [40, 39]))
 
 
-def test_a_slow_first_step_is_warm_up_only_where_the_spread_is_known() -> None:
+def test_one_hiccup_moves_nothing_but_its_own_line() -> None:
+    usual, hiccup = [30_000_000] * 58, 69_600_000
+    steps = [Step(i, i * 10**8, i * 10**8 + ns) for i, ns in enumerate([*usual[:20], hiccup, *usual[20:]])]
+    found = leave_out_hiccups(from_steps("nvtx", "NVTX range", tuple(steps)))
+    assert (found.lengths_ns(), found.windows.total_ns, found.slow) == (usual, 58 * 30_000_000, (20,))
+    assert found.hiccups_ns == 39_600_000
+
+
+def test_steps_that_alternate_have_neither_hiccup_nor_warm_up() -> None:
+    lengths = [500, 100, 400, 100, 400, 100, 400, 100, 400]
+    steps = tuple(Step(i, i * 1_000, i * 1_000 + ns) for i, ns in enumerate(lengths))
+    assert leave_out_warm_up(list(steps), [0] * 9) == list(steps)
+    assert leave_out_hiccups(from_steps("nvtx", "NVTX range", steps)).slow == ()
+
+
+def test_a_slow_first_step_is_warm_up_where_the_others_do_not_share_it() -> None:
     slow = [130, 100, 101, 99, 100, 100, 101, 99]
     assert leave_out_warm_up(steps_of(slow), [0] * 8)[0].dropped == "warm-up: 30% slower than the rest"
-    assert leave_out_warm_up(steps_of(slow[:7]), [0] * 7)[0].dropped is None
+    assert leave_out_warm_up(steps_of(slow[:7]), [0] * 7)[0].dropped is not None
     noisy = [130, 100, 140, 80, 120, 100, 135, 90]
     assert leave_out_warm_up(steps_of(noisy), [0] * 8)[0].dropped is None
 
@@ -194,15 +209,17 @@ def test_a_slow_first_step_is_warm_up_only_where_the_spread_is_known() -> None:
 @pytest.mark.parametrize(
     ("lengths", "initialising", "left_out"),
     [
-        ([130, 100, 100], [16, 0, 0], True),
-        ([130, 100, 100], [15, 0, 0], False),  # half of what it takes more is not over half
-        ([130, 100, 100], [26, 10, 10], True),
-        ([130, 100, 100], [25, 10, 10], False),  # every step allocates as much
+        ([130, 100, 100], [0, 0, 0], True),  # two others are alike and do not share it
+        ([130, 90, 110], [16, 0, 0], True),
+        ([130, 90, 110], [15, 0, 0], False),  # half of what it takes more is not over half
+        ([130, 90, 110], [26, 10, 10], True),
+        ([130, 90, 110], [25, 10, 10], False),  # every step allocates as much
         ([130, 100, 131], [30, 0, 0], False),  # not the longest
-        ([130, 100], [30, 0], False),  # of two steps none is the odd one
+        ([130, 100], [30, 0], True),
+        ([130, 100], [15, 0], False),
     ],
 )
-def test_among_few_steps_a_slow_first_one_is_warm_up_only_where_it_initialises(
+def test_a_slow_first_step_is_warm_up_where_others_are_alike_or_it_initialises(
     lengths: list[int], initialising: list[int], left_out: bool
 ) -> None:
     first = leave_out_warm_up(steps_of(lengths), initialising)[0]

@@ -366,13 +366,14 @@ def test_ways_that_disagree_are_named(path: Path) -> None:
     assert "to the last optimizer kernel of each cluster: 1000000 ns (n=4)" in steps.disagreement
 
 
-def test_a_slow_step_stays_but_leaves_the_median(path: Path) -> None:
+def test_a_hiccup_leaves_all_figures_but_its_own(path: Path) -> None:
     train = Train(first_us=950)
     for number in range(9):
         train.step(wait_us=550 if number == 5 else 50 + number)
     steps = steps_in(train.recording, path)
-    assert (len(steps.used), steps.slow) == (9, (5,))
+    assert (len(steps.used), len(steps.recorded), steps.slow) == (8, 9, (5,))
     assert steps.median_ns == 903_500  # of 850, 901, 902, 903, 904, 906, 907, 908
+    assert steps.hiccups_ns == 1_400_000 - 903_500
 
 
 def test_the_demo_gives_the_same_steps_without_its_ranges(tmp_path: Path) -> None:

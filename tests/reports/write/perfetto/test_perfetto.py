@@ -139,7 +139,9 @@ def test_evidence_lies_where_it_can_be_seen(document: Document) -> None:
 def test_steps_are_used_slow_or_left_out(document: Document) -> None:
     steps = document["ranks"][0]["steps"]
     steps["slow"] = [2]
-    steps["dropped"] = [{**steps["used"].pop(0), "reason": "warm-up"}]
+    steps["dropped"] = [
+        {**steps["used"].pop(place), "reason": why} for place, why in ((0, "warm-up"), (1, "hiccup"))
+    ]
     trace = read(write_perfetto(document))
     assert [(one.name, one.start_ns // MS, one.end_ns // MS) for one in trace.track("GPU 0", "steps")] == [
         ("step 0, left out: warm-up", 1, 11),
