@@ -42,3 +42,20 @@ def test_a_pause_before_a_copy_that_recurs_is_a_wait_for_data(
     write_export(path, loading(10, equal=equal))
     starved = diagnoser.analyze(path).to_dict()["ranks"][0]["absent_ns"]["launch_starved"]
     assert {one: ns for one, ns in starved.items() if one != "launch"} == {cause: 30 * MS}
+
+
+def test_a_helper_thread_that_decodes_in_a_pause_does_not_cut_what_it_costs(tmp_path: Path) -> None:
+    """Three pauses of 10 ms, of which the GPU computes 1 ms each for the other thread: 27 ms."""
+    recording = loading(10)
+    for step in range(4):
+        at = (step * 36 + 5) * MS
+        name = "void dali::kernels::transforms::SliceFlipNormalizePermutePadKernel<float, unsigned char, 3>()"
+        recording.kernel(
+            name, at, at + MS, stream=9, tid=2000, launch_ns=at - 9_000, launch_end_ns=at - 5_000
+        )
+    path = tmp_path / "run.sqlite"
+    write_export(path, recording)
+    document = diagnoser.analyze(path).to_dict()
+    assert document["verdict"]["kind"] == "data"
+    (host,) = (wall for wall in document["walls"] if wall["id"] == "host_overhead")
+    assert host["cost_by_kind_ns"]["data"] == pytest.approx(27 * MS, rel=0.01)
