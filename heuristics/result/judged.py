@@ -13,6 +13,7 @@ from heuristics.run.run import WallId
 Level = Literal["high", "medium", "low"]
 Outcome = Literal["finding", "clear", "unmeasurable"]
 Bucket = Literal["compute", "exposed_comm", "exposed_copy", "idle"]
+MemoryRoom = Literal["enough", "tight", "unknown"]
 ReasonId = Literal[
     "startup",
     "unseen_ranks",
@@ -79,7 +80,7 @@ class Evidence(Section, frozen=True):
 
 
 class Wall(Section, frozen=True):
-    """One wall: what it costs at most."""
+    """One wall: what it costs at most. `room`: of the memory wall, whether the run has memory left."""
 
     id: WallId
     outcome: Outcome
@@ -91,6 +92,7 @@ class Wall(Section, frozen=True):
     missing: tuple[str, ...]
     cure: str
     at_least_frac: Frac | UnsetType = UNSET
+    room: MemoryRoom | UnsetType = UNSET
 
 
 class Knobs(Section, frozen=True):

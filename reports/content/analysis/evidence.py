@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec import UNSET
+
 from heuristics.result.judged import Evidence, Wall
 from heuristics.result.known import known
 from heuristics.result.rank import Rank
@@ -69,6 +71,8 @@ def _wall(result: Result, wall: Wall) -> Fold:
         heads = ("measured", "value", "limit", "why")
         columns = tuple(Column(head, number=place in (1, 2)) for place, head in enumerate(heads))
         blocks.append(Table("", columns, tuple(_evidence(one) for one in wall.evidence)))
+    if wall.room is not UNSET:
+        blocks.append(Sentence(words(f"{capital(wall.room)}."), "Free GPU memory"))
     missing = tuple(words(sentence(one)) for one in wall.missing)
     if missing:
         blocks.append(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
+from heuristics.guides.memory_use import is_tight
 from heuristics.judgement import Judgement
 from heuristics.result import judged as typed
 from heuristics.walls.wall import WallJudgement
@@ -14,6 +15,7 @@ from traces.missing import Missing
 
 _NOT_GIVEN: Final = gap("no symptoms were given", "give symptoms (--symptoms), or analyze a trace")
 _NO_BUDGET: Final = gap("the budget of a step is missing", _NOT_GIVEN.cure)
+_ROOM: Final[dict[bool | None, typed.MemoryRoom]] = {True: "tight", False: "enough", None: "unknown"}
 _COSTS: Final = ("cost_ns", "cost_frac", "cost_by_kind_ns", "at_most_frac")
 
 
@@ -60,10 +62,11 @@ def verdict(judgement: Judgement, judged: bool = True) -> typed.Verdict:
 
 def walls(judgement: Judgement, judged: bool = True) -> tuple[typed.Wall, ...]:
     """All walls, with what each costs at most."""
-    return tuple(_wall(wall, judged) for wall in judgement.walls)
+    room = _ROOM[is_tight(judgement.run)]
+    return tuple(_wall(wall, judged, room if wall.id == "memory" else UNSET) for wall in judgement.walls)
 
 
-def _wall(wall: WallJudgement, judged: bool) -> typed.Wall:
+def _wall(wall: WallJudgement, judged: bool, room: typed.MemoryRoom | UnsetType) -> typed.Wall:
     told = wall.outcome != "unmeasurable"
     filled = copied(
         wall,
@@ -74,6 +77,7 @@ def _wall(wall: WallJudgement, judged: bool) -> typed.Wall:
         at_most_frac=wall.cost_frac if wall.at_most_frac is None else wall.at_most_frac,
         evidence=tuple(copied(one, typed.Evidence) for one in wall.evidence),
         at_least_frac=UNSET if wall.at_least_frac is None else wall.at_least_frac,
+        room=room,
     )
     why = Missing("", "; ".join(wall.missing), wall.cure) if judged else _NOT_GIVEN
     return because(filled, each(_COSTS, why))
