@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import stdev
 
 import pytest
+from msgspec import UNSET
 
 import diagnoser
 from heuristics.judgement import judge
@@ -325,6 +326,19 @@ def test_an_unmeasurable_wall_has_no_cost_in_the_document_and_an_entry_in_missin
             assert cost is not None
             assert isinstance(cost, Missing) == (outcome == "unmeasurable")
     assert wall_sections(found)[0].evidence[0].value == 0.05
+
+
+@pytest.mark.parametrize(
+    ("peak", "retried", "room"),
+    [(50, 0.0, "enough"), (91, 0.0, "tight"), (None, 0.0, "unknown"), (50, 1.0, "tight")],
+)
+def test_room_stands_beside_what_memory_costs(peak: int | None, retried: float, room: str) -> None:
+    held = with_memory(
+        rank(costs(memory=50)), peak_bytes=peak, capacity_bytes=100, allocator_retry_frac=retried
+    )
+    memory, *others = wall_sections(judge([held]))
+    assert (memory.id, memory.room) == ("memory", room)
+    assert {one.room for one in others} == {UNSET}
 
 
 def test_no_wall_is_a_gap_only_where_one_could_not_be_judged() -> None:
