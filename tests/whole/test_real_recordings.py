@@ -8,6 +8,7 @@ launched before the recording.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,20 @@ def test_no_kernel_of_these_programs_is_of_unknown_class(real: Path) -> None:
         rank = document_of(path)["ranks"][0]
         unknown_ns = rank["compute_by_class_ns"].get("other", 0)
         assert unknown_ns < 0.05 * rank["budget_ns"]["compute"], path.name
+
+
+@pytest.mark.parametrize("name", ["mem-recompute-41", "mem-churn-42"])
+def test_without_ranges_memory_saves_what_the_simulator_saved_without_it(recordings: Path, name: str) -> None:
+    """The truth of the first window of as many steps: the same program without recompute, or retries."""
+    document = document_of(recordings / "bare" / f"{name}.sqlite")
+    truth = json.loads((recordings / "bare" / "truth.json").read_text())[f"{name}.sqlite"]["by_used_steps"]
+    used = len(document["ranks"][0]["steps"]["used"])
+    true_frac = next(one["saving"]["memory"] for one in truth if one["n"] == used)
+    assert wall(document, "memory")["cost_frac"] == pytest.approx(true_frac, abs=0.015)
+
+
+@pytest.mark.parametrize("name", ["flameox_graph_2025.sqlite"])
+def test_three_kernels_are_too_few_to_judge_memory_by(real: Path, name: str) -> None:
+    memory = wall(document_of(real / name), "memory")
+    assert memory["outcome"] == "unmeasurable"
+    assert "3 kernels and no step" in memory["missing"][0]
