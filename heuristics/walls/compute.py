@@ -26,6 +26,7 @@ from heuristics.walls.wall import Evidence, WallJudgement, judged
 from traces.cures import cure
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
+from traces.replay.proofs import ELASTIC
 
 
 def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> WallJudgement:
@@ -39,10 +40,27 @@ def measured(measurements: Sequence[RankMeasurements]) -> Price | Unpriced:
     if isinstance(told, Unpriced):
         return told
     doubt = told.at_least or _without_peaks(measurements) or _without_grids(measurements)
+    doubt = doubt or _without_proof(measurements)
     most = told.at_most_frac
     if doubt is not None and most is None:
         most = at_most_frac(measurements, "compute", proofs_hold=False)
     return replace(told, at_least=doubt, at_most_frac=most)
+
+
+def _without_proof(measurements: Sequence[RankMeasurements]) -> Missing | None:
+    """Why the price may be more: much matrix work is in FP32, and the replay hardly shrinks with GPU work."""
+    for rank in measurements:
+        if rank.tensor_cores.half is False or isinstance(rank.costs, Missing):
+            continue
+        window_ns, elastic_frac = rank.budget.window_ns, rank.costs.proofs.elastic_frac
+        expected = ELASTIC.value * rank.budget.compute_ns / window_ns
+        if rank.tensor_cores.wide_ns >= WALL.value * window_ns and elastic_frac < expected:
+            reason = (
+                f"matrix work runs in FP32 or TF32, and a replay with all GPU work halved saves only "
+                f"{elastic_frac:.0%}: the host waits in ways unseen"
+            )
+            return Missing("compute", reason, cure("host_waits", rank.kind))
+    return None
 
 
 def _without_grids(measurements: Sequence[RankMeasurements]) -> Missing | None:

@@ -17,6 +17,10 @@ _WRAPPERS: Final = re.compile(
     r"^(kernel\d?|device_kernel|(vectorized_|unrolled_|legacy_)?elementwise_kernel\w*|reduce_kernel)$", re.I
 )
 """Kernels that are named by their template argument."""
+_SHARED: Final = re.compile(r"\w*traits|at|native|Kernel|kernel|lambda", re.IGNORECASE)
+"""Words of templates that say nothing of a kernel: what stands before them in their path may."""
+_FUNCTOR: Final = re.compile(r"Functor|^[A-Z][A-Za-z]*Op$")
+"""Template arguments that many functions share: shown after the function, which is what one searches for."""
 _PLAIN: Final = frozenset(
     {"void", "int", "long", "float", "double", "bool", "char", "unsigned", "true", "false"}
 )
@@ -48,9 +52,9 @@ def kernel_name(recorded: str) -> str:
     base = head.partition("(")[0].rpartition("::")[2].strip()
     if _WRAPPERS.match(base):
         for word in _WORD.findall(inside):
-            last = word.rpartition("::")[2]
-            if last not in _PLAIN and not _WRAPPERS.match(last) and "gpu_kernel" not in last:
-                return _first(last)
+            last = next((part for part in reversed(word.split("::")) if not _SHARED.fullmatch(part)), "")
+            if last and last not in _PLAIN and not _WRAPPERS.match(last) and "gpu_kernel" not in last:
+                return _first(f"{base} {last}" if _FUNCTOR.search(last) else last)
     return _first(base or bare)
 
 

@@ -51,14 +51,14 @@ WideFormat = Literal["tf32", "3xtf32", "fp32"]
 
 _NARROW: Final = re.compile(
     r"bf16|bfloat16|f16|half|_h(?:884|1688|16816)?(?:gemm|cudnn)|884|hmma|imma|fp8|e[45]m[23]|i8816|int8|_i8"
-    r"|nvjet_(?:sm\d+_)?[thqro]|Cijk_\w*?_(?:H|B|F8|B8|I8)\w*_",
+    r"|nvjet_(?:sm\d+_)?[thqro]|Cijk_[A-Za-z]+_[A-Za-z]+_(?:H|BB|BS|B_|F8|B8|I8)",
     re.IGNORECASE,
 )
 _CONVOLVES: Final = r"convolve|conv2d|[wd]grad|winograd|fft2d|implicit_gemm"
 _OF_WIDE: Final[tuple[tuple[WideFormat, str], ...]] = (
     ("3xtf32", r"fmha_cutlass[FB]_f32_\w*sm8\d"),
     ("tf32", r"s1688|_xf32"),
-    ("fp32", r"ffma|gemmSN|sgemm|gcgemm|scudnn|simt_s|_fp32|_f32_|_f32f32_|Cijk_\w*?_SB?_"),
+    ("fp32", r"ffma|gemmSN|sgemm|gcgemm|scudnn|simt_s|_fp32|_f32_|_f32f32_|Cijk_[A-Za-z]+_[A-Za-z]+_S_?B_"),
     ("fp32", rf"^(?:void )?[\w:]*(?:{_CONVOLVES})\w*<(?:\(?int\)?\d*, ?)?float\b"),
 )
 """First match wins, where the name holds no TF32 nor 16 bits or fewer. PyTorch's memory-efficient attention

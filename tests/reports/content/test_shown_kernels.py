@@ -1,0 +1,37 @@
+"""A kernel is shown by a name that one can search for in Nsight."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+from reports.content.names import kernel_name
+from tests.places import DATA
+
+
+@pytest.mark.parametrize(
+    ("recorded", "shown"),
+    [
+        ("void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float>>(T)", "reduce_kernel ReduceOp"),
+        ("void cudnn::detail::dgrad_engine<float, 512, 6>(int)", "dgrad_engine"),
+        (
+            "void xmma_cudnn::gemm::kernel<xmma_cudnn::implicit_gemm::wgrad_indexed::Kernel_traits<T>>",
+            "wgrad_indexed",
+        ),
+        (
+            "void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl<tanh_kernel>>",
+            "tanh_kernel",
+        ),
+    ],
+)
+def test_a_shared_template_argument_stands_behind_its_function(recorded: str, shown: str) -> None:
+    assert kernel_name(recorded) == shown
+
+
+def test_every_shown_name_begins_with_what_the_recording_holds() -> None:
+    with (DATA / "kernel_names.csv").open(encoding="utf-8", newline="") as file:
+        names = [row["name"] for row in csv.DictReader(file)]
+    shown = {name: kernel_name(name).split(" ")[0].removesuffix("...") for name in names}
+    assert [name for name, word in shown.items() if word not in name] == []
+    assert {*shown.values()}.isdisjoint({"Kernel_traits", "native", "BinaryFunctor", "Kernel"})
