@@ -19,14 +19,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from heuristics.evidence.figures import Figures
 from heuristics.walls.price import WALL, Price, Unpriced, at_most_frac, price
 from heuristics.walls.wall import Evidence, WallJudgement, judged
 from traces.cures import cure
+from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.replay.proofs import ELASTIC
+
+LAYOUT: Final = Limit(0.05, "fraction of the windows", "ours: half a wall; less is not worth another layout")
 
 
 def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> WallJudgement:
@@ -122,6 +126,11 @@ def _context(ranks: Sequence[Figures]) -> list[Evidence]:
     if filled:
         why = "blocks against what the SMs hold, of the rank that fills least; persistent kernels apart"
         found.append(Evidence("fill_frac", min(filled), "fraction of the SMs", None, why))
+    layout_ns = sum((rank.by_class_ns or {}).get("layout", 0) for rank in ranks)
+    if layout_ns >= LAYOUT.value * sum(rank.judged_ns for rank in ranks) > 0:
+        why = "tensors change between NCHW and NHWC; one layout throughout (channels last) avoids it"
+        share = layout_ns / sum(rank.judged_ns for rank in ranks)
+        found.append(Evidence("layout_frac", share, "fraction of the windows", LAYOUT.value, why))
     if persistent_ns := sum(rank.persistent_ns or 0 for rank in ranks):
         why = "low occupancy by design, never a finding"
         found.append(Evidence("persistent_frac", persistent_ns / work_ns, of_work, None, why))
