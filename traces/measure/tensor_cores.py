@@ -81,7 +81,8 @@ def wide_places(rank: RankTimeline, gpu: Gpu | None) -> tuple[Wide, ...]:
     """
     if has_half(rank, gpu) is False:
         return ()
-    found, name, capability = [], gpu.name if gpu else None, _capability(rank, gpu)
+    found: list[Wide] = []
+    name, capability = gpu.name if gpu else None, _capability(rank, gpu)
     apart = simt_places(rank) if tensor_frac(gpu) is not None else NOWHERE
     for wide, places in _by_format(rank).items():
         exact = to_16_bits_frac(name, wide)
@@ -130,7 +131,7 @@ def _numbers(capability: str) -> tuple[int, int]:
 
 
 def _by_format(rank: RankTimeline) -> dict[WideFormat, IntArray]:
-    found = {}
+    found: dict[WideFormat, IntArray] = {}
     for wide in get_args(WideFormat):
         wanted = partial(_is_of, wide=wide)
         found[wide] = _named(rank, wanted)
