@@ -19,6 +19,7 @@ GROUPS: Final[Mapping[str, str]] = {
     "copy": "Kinds of copies",
     "account": "Why no compute ran",
     "cause": "What the host did when a launch was late",
+    "data_loading": "Waits for batches",
     "a2a": "Expert all-to-all",
     "moe": "The MoE ledger",
     "sm": "How the SMs were used",
