@@ -52,6 +52,20 @@ def test_a_run_that_starves_for_data_says_so_and_loads_ahead_first(real: Path, n
     assert wall(document, "memory")["outcome"] == "clear"
 
 
+WORKERS = {
+    "hackathon_mnist_0_baseline.sqlite": 1,
+    "hackathon_mnist_1_nvtx.sqlite": 1,
+    "hackathon_mnist_2_workers.sqlite": 2,
+    "param_resnet.json.gz": 4,
+}
+"""As the series says of its own runs (1, then 2); the last waits about 0.6 s every fourth step."""
+
+
+@pytest.mark.parametrize("name", WORKERS)
+def test_the_rhythm_of_waits_tells_how_many_workers_load(real: Path, name: str) -> None:
+    assert document_of(real / name)["ranks"][0]["data_loading"]["workers"] == WORKERS[name]
+
+
 def test_four_workers_leave_no_wall_of_the_host(real: Path) -> None:
     document = document_of(real / "resnet50_workers4.pt.trace.json.gz")
     assert wall(document, "host_overhead")["outcome"] == "clear"

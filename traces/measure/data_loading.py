@@ -31,7 +31,7 @@ RHYTHM: Final = Limit(
 ALIKE: Final = Limit(
     0.9, "fraction of steps", "ours: with one loader, or none, each step waits, but for a few at the ends"
 )
-_CURE: Final = "num_workers of the program's DataLoader tells"
+_CURE: Final = "look up num_workers of the program's DataLoader"
 _WAITS: Final = "idle.launch_starved.data"
 
 

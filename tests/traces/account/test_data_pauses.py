@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 
 import diagnoser
+from diagnoser.measured import MeasuredTrace, TraceTask, measure_trace
 from tests.simulate.export import write_export
 from tests.simulate.recording import Recording
+from traces.formats.open import ReadOptions
+from traces.replay.costs import Costs
+from traces.steps.selection import Selection
 
 KERNEL = "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_tn"
 MS = 1_000_000
@@ -59,3 +63,17 @@ def test_a_helper_thread_that_decodes_in_a_pause_does_not_cut_what_it_costs(tmp_
     assert document["verdict"]["kind"] == "data"
     (host,) = (wall for wall in document["walls"] if wall["id"] == "host_overhead")
     assert host["cost_by_kind_ns"]["data"] == pytest.approx(27 * MS, rel=0.01)
+
+
+def test_more_workers_save_a_quarter_of_the_waits_to_all_of_them(tmp_path: Path) -> None:
+    """Three waits of 10 ms lie in the window."""
+    path = tmp_path / "run.sqlite"
+    write_export(path, loading(10))
+    measured = measure_trace(TraceTask(path, Selection(), ReadOptions(), None, only_data_parallel=False))
+    assert isinstance(measured, MeasuredTrace)
+    costs = measured.ranks[0].costs
+    assert isinstance(costs, Costs)
+    (change,) = [one for one in costs.changes if one.kind == "batches_in_time"]
+    assert change.low_ns is not None
+    assert change.high_ns == pytest.approx(30 * MS, abs=0.1 * MS)
+    assert change.low_ns == pytest.approx(7.5 * MS, abs=0.1 * MS)
