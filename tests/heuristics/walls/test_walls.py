@@ -32,7 +32,6 @@ from tests.opinions_doubles import (
     measured,
     rank,
     seen,
-    steps_of,
     walls_of,
     with_memory,
 )
@@ -40,7 +39,6 @@ from tests.simulate.recording import Recording
 from traces.limits import Limit
 from traces.measure.tensor_cores import TensorCores
 from traces.missing import Missing
-from traces.steps.rules import name_slow
 
 Export = Callable[..., Path]
 DOUBT = Missing("replay", "what the host waits for is not understood", "record more")
@@ -462,12 +460,3 @@ def test_where_graphs_were_recorded_whole_communication_is_never_clear(export: E
     assert walls["communication"].outcome == "unmeasurable"
     assert "graph replays were recorded whole" in walls["communication"].missing[0]
     assert walls["compute"].outcome == "unmeasurable"
-
-
-def test_of_a_long_run_a_slow_step_counts_once_and_others_for_their_like() -> None:
-    """62 steps of 10 ns and the last of 100 ns, which alone loses anything: all of it."""
-    steps = name_slow(steps_of(*[10] * 62, 100))
-    lost = cost(100, steps=[0] * 31 + [100])
-    found = JUDGE["memory"]([rank(costs(memory=lost), steps=steps)])
-    assert found.step_cost_frac == (*[0.0] * 31, pytest.approx(32 / 63))
-    assert evidence(found, "steady_cost_frac").value == pytest.approx(100 / 720)
