@@ -290,9 +290,14 @@ def filling_ns(kernels: list[tuple[int, int]], sm_count: int) -> int:
     return sum(ns - int(ns * (blocks / sm_count)) for ns, blocks in kernels if blocks < sm_count)
 
 
-def filling_of_export(path: Path, windows: list[tuple[int, int]]) -> int:
-    """The same of the compute kernels of an export of one GPU, begun within the windows."""
-    (sm_count,) = sql(path, "SELECT smCount FROM TARGET_INFO_GPU")[0]
+LARGEST = 188
+"""SMs of the largest GPU that is sold, an RTX PRO 6000: what bounds a grid where no count is recorded."""
+
+
+def filling_of_export(path: Path, windows: list[tuple[int, int]], sm_count: int | None = None) -> int:
+    """The same of the compute kernels of an export, begun within the windows; by default of its one GPU."""
+    if sm_count is None:
+        (sm_count,) = sql(path, "SELECT smCount FROM TARGET_INFO_GPU")[0]
     kernels = (
         "SELECT k.end - k.start, k.gridX * k.gridY * k.gridZ FROM CUPTI_ACTIVITY_KIND_KERNEL k "
         "JOIN StringIds s ON s.id = k.demangledName "

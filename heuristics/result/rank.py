@@ -44,6 +44,19 @@ StepSource = Literal["user", "nvtx", "optimizer", "graph", "period", "none"]
 Unit = Literal["step", "block", "replay", "window"]
 
 
+class Outside(Section, frozen=True):
+    """Time of the recording in none of its steps and hiccups."""
+
+    before_ns: Ns
+    between_ns: Ns
+    after_ns: Ns
+
+    @property
+    def total_ns(self) -> int:
+        """All of it."""
+        return self.before_ns + self.between_ns + self.after_ns
+
+
 class Steps(Section, frozen=True):
     """How steps were found. `used` and `dropped` are all recorded ones; `slow`: hiccups, left out.
 
@@ -64,7 +77,7 @@ class Steps(Section, frozen=True):
     mean_ns: OrMissing[Ns]
     unit: Unit = "step"
     hiccups_ns: Ns = 0
-    outside_ns: Ns = 0
+    outside_ns: Outside | None = None
     alternating: bool = False
 
     @property

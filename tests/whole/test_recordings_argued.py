@@ -20,6 +20,7 @@ import diagnoser
 from tests.recordings_by_hand import (
     COMM,
     COMPUTE,
+    LARGEST,
     NEVER,
     agrees,
     budget,
@@ -63,12 +64,17 @@ def test_two_h100_that_exchange_heads_are_compute_bound_by_attention(recordings:
     But one GPU, busy for 91 %, would win only a third if all its work halved: the host is nearly the limit
     too. The second proof fails, so the replay does not call what is small small; the partition does: the
     exchange is exposed for 4.2 %, and at most 8.8 % are starved, latency or masked, so both are clear. The
-    number of SMs is not recorded, nor what would tell recompute.
+    number of SMs is not recorded, but even of the largest GPU the small grids leave less than a tenth empty.
     """
     path = recordings / "nsysai_mfu_2gpu_before.sqlite"
     document = diagnoser.analyze(path).to_dict()
     assert verdict(document) == (None, None, "compute", None)
-    assert outcomes(document) == ["clear", "clear", "clear", "unmeasurable"]
+    assert outcomes(document) == ["clear", "clear", "clear", "clear"]
+    filling_ns = sum(
+        filling_of_export(path, work_of_export(path, rank["process"]).whole, LARGEST) // 2
+        for rank in document["ranks"]
+    )  # the kernels of both GPUs lie in the window of each
+    assert filling_ns < 0.1 * sum(rank["budget_ns"]["window"] for rank in document["ranks"])
     assert [round(rank["replay"]["elastic_frac"], 2) for rank in document["ranks"]] == [0.32, 0.32]
     assert sql(path, "SELECT count(*) FROM sqlite_master WHERE name = 'TARGET_INFO_GPU'") == [(0,)]
     query = (
@@ -126,13 +132,17 @@ def test_two_h100_that_load_weights_wait_for_copies_from_the_host(recordings: Pa
     27.7 GB/s and fill 95 % of the window, all of it exposed, and without them no more than that is saved. The
     host is no limit behind them: it is 400 ms ahead, its launches wait for room in a full queue, and the 905
     kernels whose launch lies before the recording are what fills it. So nearly all of the copies' time is
-    saved. The number of SMs is not recorded, and no step: confidence is low.
+    saved. The number of SMs is not recorded, but compute takes 2 % of the time, whatever it is. No step is
+    found: confidence is no more than medium.
     """
     path = recordings / "nsysai_h100_2gpu_1s.sqlite"
     document = diagnoser.analyze(path).to_dict()
-    assert verdict(document) == ("memory", "host_resident", "memory", "low")
+    assert verdict(document) == ("memory", "host_resident", "memory", "medium")
     assert document["verdict"]["largest_bucket"] == "exposed_copy"
-    assert outcomes(document) == ["finding", "clear", "clear", "unmeasurable"]
+    assert outcomes(document) == ["finding", "clear", "clear", "clear"]
+    assert document["walls"][3]["at_most_frac"] < sum(
+        rank["budget_frac"]["compute"] for rank in document["ranks"]
+    )
     assert document["fixes"][0]["id"] == "MEM-14"
     host_ns, copied_ns = [], 0
     process, table = "globalPid >> 24 & 16777215", "CUPTI_ACTIVITY_KIND_MEMCPY"
@@ -175,50 +185,53 @@ def test_compute_of_two_percent_is_not_what_bounds_a_recording(recordings: Path)
 
 
 def test_one_a100_repeats_a_forward_pass_of_32_layers(recordings: Path) -> None:
-    """a100_llm_2_7B: compute-bound (86 %), four passes by their period of 1832 kernels, not training.
+    """a100_llm_2_7B: compute-bound, three passes by their period of 1832 kernels and warm-up, not training.
 
     The user's ranges say so themselves: `warmup`, then `benchmark_loop`, in which 3 x 1832 kernels are
     launched; 128 attention ranges are 4 passes of 32 layers. One thread launches everything and no kernel is
-    of a backward or an optimizer. The first pass is the user's warm-up (1434 ms beside 841); fewer than eight
-    steps do not allow to leave it out, and nearly all idle time lies in it: in `benchmark_loop` 6 ms are idle
-    of 2524. There no compute ran mostly for Python's sake.
+    of a backward or an optimizer. The first pass is the user's warm-up: 1434 ms beside 843, 841 and 841,
+    which do not share it, so it is left out. Nothing shows that a pass is a step (no input copy, no optimizer, no
+    range), so they are blocks, and the confidence is no more than medium. In `benchmark_loop` 6 ms are idle
+    of 2524, most of it the microsecond or so between two of the 5,496 kernels.
 
-    The wall is compute, kind `no_tensor_cores`: each of the 1,156 GEMMs is an `ampere_sgemm`, FP32 without
-    tensor cores, on a GPU that multiplies TF32 eight times as fast (19.5 to 156 TFLOP/s). One thread feeds
-    one stream, so what takes an eighth of its time saves at most seven eighths of 3,114 ms, 69 % of the
-    window, and at least that less all idle time. Filled grids would save under 0.1 %.
+    The wall is compute, kind `no_tensor_cores`: each of the 1,156 GEMMs, 289 a pass, is an `ampere_sgemm`,
+    FP32 without tensor cores, on a GPU that multiplies TF32 eight times as fast (19.5 to 156 TFLOP/s). One
+    thread feeds one stream, so what takes an eighth of its time saves at most seven eighths of their time,
+    and at least that less all idle time. Filled grids would save under 0.1 %.
 
-    Over all four passes the host costs 6 to 14 %, by replay 10.8, so it is found as well; in each pass of the
-    loop less than 0.5 % is idle, all that a better host could win, so nearly all of it lies in the first, and
-    that is said. No allocator call is made in the loop, and nothing is exchanged.
+    In each pass of the loop less than 0.5 % is idle, all that a better host could win. No allocator call is
+    made in the loop, and nothing is exchanged.
     """
     path = recordings / "a100_llm_2_7B_nvtx.sqlite"
     document = diagnoser.analyze(path).to_dict()
     (rank,) = document["ranks"]
     work = work_of_export(path, rank["process"])
-    assert verdict(document) == ("compute", "no_tensor_cores", "compute", "high")
-    assert outcomes(document) == ["clear", "clear", "finding", "finding"]
+    assert verdict(document) == ("compute", "no_tensor_cores", "compute", "medium")
+    assert outcomes(document) == ["clear", "clear", "clear", "finding"]
     assert [fix["id"] for fix in document["fixes"]][:1] == ["CMP-9"]
-    gemms = f"SELECT count(*), sum(k.end - k.start) FROM {KERNEL_NAMES} WHERE s.value LIKE 'ampere_sgemm%'"
-    (count, gemm_ns), idle_ns = sql(path, gemms)[0], rank["budget_ns"]["idle"]
-    assert count == rank["tensor_cores"]["simt_count"] == 1_156
-    assert gemm_ns == rank["tensor_cores"]["simt_ns"]
     used = rank["steps"]["used"]
-    assert (rank["steps"]["source"], len(used)) == ("period", 4)
+    assert (rank["steps"]["source"], rank["steps"]["unit"], len(used)) == ("period", "block", 3)
+    gemms = (
+        f"SELECT count(*), sum(k.end - k.start) FROM {KERNEL_NAMES} WHERE s.value LIKE 'ampere_sgemm%' "
+        f"AND k.start >= {used[0]['start_ns']}"
+    )
+    (count, gemm_ns), idle_ns = sql(path, gemms)[0], rank["budget_ns"]["idle"]
+    assert count == rank["tensor_cores"]["simt_count"] == 3 * 289
+    assert gemm_ns == rank["tensor_cores"]["simt_ns"]
     begin, end = sql(path, "SELECT start, end FROM NVTX_EVENTS WHERE text = 'benchmark_loop'")[0]
     assert sql(path, f"SELECT count(*) FROM {LAUNCHES} WHERE r.start >= ?", begin) == [(3 * 1832,)]
     assert sql(path, f"SELECT count(*), count(DISTINCT r.globalTid) FROM {LAUNCHES}") == [(4 * 1832, 1)]
     ranges = "SELECT count(*) FROM NVTX_EVENTS WHERE text = 'scaled dot product attention'"
     assert sql(path, ranges) == [(4 * 32,)]
-    assert used[1]["start_ns"] == int(work.end[work.call < begin].max())  # its preparation is the next's own
-    assert used[3]["end_ns"] == int(work.end[work.what == COMPUTE].max()) <= end
+    assert used[0]["start_ns"] == int(work.end[work.call < begin].max())  # its preparation is the next's own
+    assert used[2]["end_ns"] == int(work.end[work.what == COMPUTE].max()) <= end
     assert budget(work, [(begin, end)])["idle"] == 6_290_134
-    agrees(rank, work, [(used[0]["start_ns"], used[3]["end_ns"])])
-    assert share(rank, "compute") == 0.861
-    assert largest_reason(rank) == "launch_starved.python"
+    agrees(rank, work, [(used[0]["start_ns"], used[2]["end_ns"])])
+    assert share(rank, "compute") > 0.995
+    assert largest_reason(rank) == "launch_latency.kernel_gap"
     assert rank["detected"]["training_step"] is False
     passes = [(step["start_ns"], step["end_ns"]) for step in used]
-    assert all(budget(work, [one])["idle"] < 0.005 * (one[1] - one[0]) for one in passes[1:])
+    assert all(budget(work, [one])["idle"] < 0.005 * (one[1] - one[0]) for one in passes)
     least_ns, most_ns = host_bounds_ns(rank, work)
     assert least_ns <= document["walls"][2]["cost_ns"] <= most_ns
     allocator = "(s.value LIKE 'cudaMalloc%' OR s.value LIKE 'cudaFree%')"
@@ -411,8 +424,8 @@ def test_a_recording_without_kernels_is_refused(recordings: Path) -> None:
 
 
 REPORTS = {
-    "jax_3090_2022.nsys-rep": ("os_wait", ("futex",), 0.82, "medium"),
-    "rtx6000_2021.qdrep": ("os_wait", ("getc", "read"), 0.90, "low"),
+    "jax_3090_2022.nsys-rep": ("os_wait", ("futex",), 0.82, "medium", "clear"),
+    "rtx6000_2021.qdrep": ("os_wait", ("getc", "read"), 0.90, "low", "unmeasurable"),
 }
 
 
@@ -426,16 +439,17 @@ def test_reports_of_programs_that_wait_for_the_system(
     the RTX 6000 waits for a person's key in getc for 4.7 s and reads files for 1.2. Neither has steps or
     communication. `os_wait` is the largest reason, and nearly all of it are these calls. So the host is the
     bound and the wall of both: for over nine tenths nothing runs and nothing is being launched. Without steps
-    no more than medium is sure; of the database memory is not judged either.
+    no more than medium is sure. Nothing of jax runs backward and nearly all its kernels are known, so nothing
+    is computed again; of the database's kernels none is known, so its memory is not judged.
     """
-    cause, waits, least, sure = REPORTS[name]
+    cause, waits, least, sure, memory = REPORTS[name]
     document = diagnoser.analyze(recordings / name, nsys=real_nsys, cache_dir=tmp_path).to_dict()
     (rank,) = document["ranks"]
     (path,) = tmp_path.glob("*.sqlite")
     work = work_of_export(path, rank["process"])
     agrees(rank, work, work.whole)
     assert verdict(document) == ("host_overhead", cause, "host_overhead", sure)
-    assert outcomes(document) == ["unmeasurable", "clear", "finding", "clear"]
+    assert outcomes(document) == [memory, "clear", "finding", "clear"]
     settled(document, "host_overhead", *host_bounds_ns(rank, work))
     settled(document, "communication", 0, 0)
     settled(document, "compute", 0, filling_of_export(path, work.whole))

@@ -1,4 +1,4 @@
-"""NVTX range texts that name a training step, or the optimizer within one."""
+"""NVTX range texts that name a step, or the optimizer within one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ _STEP_NAMES: Final = (
     r"(?:[\w\s]*[\s_.-])?steps?[\s_#:=-]*\d+",  # step N, train_step_N (NeMo AutoModel), global_step: N
     r"ProfilerStep#\d+",  # PyTorch profiler
     r"(?:train(?:ing)?[\s_])?(?:step|iteration)",  # one text for every step
+    r"execute_(?:context|new|model)\S*",  # vLLM, v1/worker/gpu_worker.py: one pass of the engine
 )
 _STEP_NAME: Final = re.compile(r"\s*(?:" + "|".join(_STEP_NAMES) + r")\s*", re.IGNORECASE)
 _OPTIMIZER_NAMES: Final = (

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL
+from traces.columns import NULL, PROCESS_BITS
 from traces.cures import cure
 from traces.errors import EmptySelection
 from traces.limits import Limit
@@ -47,7 +47,7 @@ def choose_steps(rank: RankTimeline, selection: Selection) -> Steps:
         steps = _inferred_steps(rank, roles)
     if selection.steps is not None:
         steps = _sliced(steps, selection.steps)
-    return replace(steps, extent_ns=_extent(rank), training=training, training_evidence=evidence)
+    return replace(steps, extent_ns=_recorded(rank), training=training, training_evidence=evidence)
 
 
 def _inferred_steps(rank: RankTimeline, roles: Roles) -> Steps:
@@ -155,6 +155,20 @@ def _sliced(steps: Steps, chosen: tuple[int, int | None]) -> Steps:
 
 def _chosen_only(step: Step, first: int, end: int) -> Step:
     return step if first <= step.index < end else drop(step, f"not in --steps {first}:{end}")
+
+
+def _recorded(rank: RankTimeline) -> tuple[int, int]:
+    """From the first call, range or GPU work of the rank's process to the end of its GPU work.
+
+    A host may prepare its first batch for seconds; what it does when its GPU is done is no part of the run.
+    """
+    first_ns, last_ns = _extent(rank)
+    for table in (rank.columns.calls, rank.columns.ranges):
+        mine = table.start_ns != NULL
+        if rank.process_gid != NULL:
+            mine &= (table.thread_gid & PROCESS_BITS) == rank.process_gid
+        first_ns = min(first_ns, int(table.start_ns[mine].min(initial=first_ns)))
+    return first_ns, last_ns
 
 
 def _extent(rank: RankTimeline) -> tuple[int, int]:

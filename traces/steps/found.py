@@ -58,12 +58,22 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
+class Outside:
+    """Time of a recording in none of its steps and hiccups: before the first, between, after the last."""
+
+    before_ns: int
+    between_ns: int
+    after_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Steps:
     """Steps of one rank, all recorded ones in order, and the window they make.
 
     `windows` is the union of the used steps, or the one window where there are none. `what` says in words
     what was taken for a step, and `unit` what it is. `slow` are the indices of hiccups: left out of `used`, a
-    finding of their own. `extent_ns`: first to last GPU activity of the rank. `disagreement` names the ways
+    finding of their own. `extent_ns`: from the first that was recorded of the rank to
+    the end of its GPU work. `disagreement` names the ways
     of finding steps that give other lengths, None where none does. `training` says whether the recording is
     of training, None where it cannot be told; `training_evidence` says by what. That judges the whole
     recording of the rank, not the window.
@@ -103,12 +113,15 @@ class Steps:
         return sum(step.length_ns - usual for step in self.recorded if step.index in slow)
 
     @property
-    def outside_ns(self) -> int:
-        """Time from the first to the last GPU activity that lies in no used step and no hiccup."""
+    def outside(self) -> Outside | None:
+        """Time of the extent that lies in no used step and no hiccup; None without steps."""
         slow, (first_ns, last_ns) = frozenset(self.slow), self.extent_ns
         inside = [one for one in self.recorded if one.dropped is None or one.index in slow]
-        lengths = (min(one.end_ns, last_ns) - max(one.start_ns, first_ns) for one in inside)
-        return max(0, last_ns - first_ns - sum(lengths)) if inside else 0
+        if not inside:
+            return None
+        begin_ns, end_ns = inside[0].start_ns, inside[-1].end_ns
+        between_ns = end_ns - begin_ns - sum(one.length_ns for one in inside)
+        return Outside(max(0, begin_ns - first_ns), between_ns, max(0, last_ns - end_ns))
 
     def used_at(self, times_ns: IntArray) -> IntArray:
         """The place in `used` of the step that each time lies in, shape (n,), -1 where in none."""

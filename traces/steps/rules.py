@@ -36,6 +36,12 @@ ALIKE: Final = Limit(
     "interquartile range over the median",
     "ours, as for slow steps: what the first does not share is its own",
 )
+BESIDE: Final = Limit(
+    0.1,
+    "interquartile range over what the first takes more",
+    "ours: benchmarks of others vary by a tenth, and their first call takes twenty times as long",
+)
+EXCEPTIONS: Final = Limit(0.2, "fraction of the steps", "ours: what more of them do is how the run goes")
 RHYTHM: Final = Limit(0.2, "fraction of the median step", "ours: data loaders alternate by far more")
 FAR: Final = Limit(0.25, "fraction of the steps", "ours: what a quarter of the steps show is no exception")
 WARM_UP: Final = Limit(
@@ -142,24 +148,28 @@ def leave_out_warm_up(steps: list[Step], initialising_ns: list[int]) -> list[Ste
         return steps
     more_ns = steps[first].length_ns - median(lengths)
     loading_ns = initialising_ns[first] - median(initialising_ns[place] for place in rest)
-    initialises = loading_ns > WARM_UP.value * more_ns and not alternate(lengths)
-    if not initialises and not _alike(lengths):
+    initialises = loading_ns > WARM_UP.value * more_ns
+    if alternate(lengths) or not (initialises or _alike(lengths, more_ns)):
         return steps
     reason = f"warm-up: {more_ns / median(lengths):.0%} slower than the rest"
     return [drop(step, reason) if place == first else step for place, step in enumerate(steps)]
 
 
-def _alike(lengths_ns: list[int]) -> bool:
-    """Whether at least two lengths lie together."""
+def _alike(lengths_ns: list[int], more_ns: float) -> bool:
+    """Whether at least two lengths lie together, by themselves or beside an excess that is far larger."""
     low, high = np.percentile(lengths_ns, (25, 75))
-    return len(lengths_ns) >= 2 and bool(high - low < ALIKE.value * median(lengths_ns))
+    limit_ns = max(ALIKE.value * median(lengths_ns), BESIDE.value * more_ns)
+    return len(lengths_ns) >= 2 and bool(high - low < limit_ns)
 
 
 def alternate(lengths_ns: list[int]) -> bool:
-    """Whether steps have a rhythm, as data loaders give them: then none of them is the odd one."""
+    """Whether steps have a rhythm, as data loaders give them: then none of them is the odd one.
+
+    A single one is an exception, of however few.
+    """
     middle = median(lengths_ns)
     far = sum(abs(length - middle) > RHYTHM.value * middle for length in lengths_ns)
-    return far >= FAR.value * len(lengths_ns)
+    return far >= max(2, FAR.value * len(lengths_ns))
 
 
 def _initialising_ns(rank: RankTimeline, found: Found) -> list[int]:
@@ -178,7 +188,7 @@ def leave_out_hiccups(steps: Steps) -> Steps:
         return steps
     middle, limit_ns = median(lengths), _slow_from_ns(lengths)
     slow = {step.index: step for step in steps.used if step.length_ns > limit_ns}
-    if len(slow) >= FAR.value * len(lengths):
+    if len(slow) > EXCEPTIONS.value * len(lengths):
         return steps
     recorded = tuple(
         drop(step, f"hiccup: {step.length_ns / middle - 1:.0%} longer than the median")

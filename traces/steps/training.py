@@ -23,6 +23,9 @@ OTHERS: Final = Limit(
     0.2, "fraction of the kernels", "ours: forward is a third of a training step; a helper thread is less"
 )
 _ADAM_WITHOUT_FUSION: Final = re.compile(r"addcdiv|PointwiseOp\w*Functor.*divides")
+_SQUARES: Final = "addcmul_cuda_kernel"
+_ROOT: Final = "sqrt_kernel_cuda"
+"""How an update that is not fused begins: squares of gradients are added up, then their root is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +85,32 @@ def roles_of(rank: RankTimeline) -> Roles:
     return Roles(
         forward=kernel & (by_name == _Role.FORWARD) & ~autograd,
         backward=kernel & ((by_name == _Role.BACKWARD) | autograd),
-        optimizer=kernel & (by_name == _Role.OPTIMIZER),
+        optimizer=kernel & ((by_name == _Role.OPTIMIZER) | _second_moments(rank, launched)),
         autograd=autograd,
         threads_tell=bool(kernel.any() and launched[kernel].all())
         and all(gid in names for gid in threads)
         and any("at::native" in name for name in rank.columns.kernel_names),
         optimizer_ranges=_optimizer_ranges(rank),
     )
+
+
+def _second_moments(rank: RankTimeline, launched: BoolArray) -> BoolArray:
+    """Kernels that add up squares, and the root that is launched at once or after one more; shape (n,).
+
+    Adam and Adagrad take it next, Adadelta after adding its epsilon.
+    """
+    rows, names = rank.activities, rank.columns.kernel_names
+    squares = np.array([*(_SQUARES in name for name in names), False], dtype=np.bool_)[rows.name]
+    result = np.zeros(len(rows), dtype=np.bool_)
+    if not squares.any():
+        return result
+    root = np.array([*(_ROOT in name for name in names), False], dtype=np.bool_)[rows.name]
+    places = np.flatnonzero(launched)
+    places = places[np.lexsort((rows.launch_ns[places], rows.launch_thread[places]))]
+    for apart in (1, 2):
+        pairs = np.flatnonzero(squares[places][:-apart] & root[places][apart:])
+        result[places[pairs]] = result[places[pairs + apart]] = True
+    return result
 
 
 def _backward_threads(thread: IntArray, launched: BoolArray, by_name: IntArray) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from heuristics.result.known import known
-from heuristics.result.rank import Rank
+from heuristics.result.rank import Outside, Rank
 from heuristics.walls.price import WALL
 from reports.content.analysis.figures import Time, times_of, times_table
 from reports.content.analysis.scale import scale_of, unit_of
@@ -31,8 +31,8 @@ def _steps(rank: Rank) -> Iterator[Block]:
     if steps.slow:
         hiccups = f"{counted(len(steps.slow), 'hiccup')}: {duration(steps.hiccups_ns)} beyond the median"
         notes.append(words(f"{hiccups}, in no other figure."))
-    if steps.outside_ns:
-        notes.append(words(f"Outside the {unit_of(steps)}s: {duration(steps.outside_ns)} of the recording."))
+    if steps.outside_ns is not None and steps.outside_ns.total_ns:
+        notes.append(words(_outside(rank, steps.outside_ns, 0)))
     if 0 < len(steps.replayed) < len(steps.used):
         of_all = f"{len(steps.replayed)} of {len(steps.used)} {unit_of(steps)}s were replayed"
         notes.append(words(f"{of_all}, each for others of about its length: costs and savings rest on them."))
@@ -53,10 +53,21 @@ def _steps(rank: Rank) -> Iterator[Block]:
 
 def outside(rank: Rank) -> Sentence | None:
     """What lies outside the steps, where it is a tenth of them or more."""
-    if rank.steps.outside_ns < WALL.value * rank.budget_ns.window or not rank.steps.used:
+    found, least_ns = rank.steps.outside_ns, WALL.value * rank.budget_ns.window
+    if found is None or max(found.before_ns, found.between_ns, found.after_ns) < least_ns:
         return None
-    unit = unit_of(rank.steps)
-    return Sentence(words(f"Outside the {unit}s: {duration(rank.steps.outside_ns)} of the recording."))
+    return Sentence(words(_outside(rank, found, least_ns)))
+
+
+def _outside(rank: Rank, found: Outside, least_ns: float) -> str:
+    """Each part that lasts so long."""
+    parts = {
+        "before the first": found.before_ns,
+        "between them": found.between_ns,
+        "after the last": found.after_ns,
+    }
+    said = ", ".join(f"{duration(ns)} {where}" for where, ns in parts.items() if ns and ns >= least_ns)
+    return f"Outside the {unit_of(rank.steps)}s: {said}."
 
 
 def _lengths(rank: Rank) -> Iterator[tuple[str, int]]:

@@ -128,7 +128,7 @@ def _steps(found: RankMeasurements, no_steps: Missing | None) -> typed.Steps:
         mean_ns=sum(lengths) // len(lengths) if lengths else None,
         unit=steps.unit,
         hiccups_ns=steps.hiccups_ns,
-        outside_ns=steps.outside_ns,
+        outside_ns=None if steps.outside is None else copied(steps.outside, typed.Outside),
         alternating=len(lengths) >= SLOW_STEPS.value and alternate(lengths),
     )
     return because(filled, each(_OF_STEPS, no_steps))

@@ -83,6 +83,7 @@ def test_a_name_no_rule_knows_is_other_and_says_so() -> None:
         "global_step=100",
         "step",
         "iter_5",
+        "execute_context_1(888_788544)_generation_0(0)",
     ],
 )
 def test_step_names(text: str) -> None:

@@ -11,7 +11,7 @@ import diagnoser
 from tests.simulate.recording import Recording
 from traces.errors import EmptySelection, UsageError
 from traces.steps.found import Step, from_steps
-from traces.steps.rules import leave_out_hiccups, leave_out_partial, leave_out_warm_up
+from traces.steps.rules import alternate, leave_out_hiccups, leave_out_partial, leave_out_warm_up
 from traces.steps.selection import parse_selection
 
 Export = Callable[..., Path]
@@ -215,6 +215,7 @@ def test_a_slow_first_step_is_warm_up_where_the_others_do_not_share_it() -> None
         ([130, 90, 110], [26, 10, 10], True),
         ([130, 90, 110], [25, 10, 10], False),  # every step allocates as much
         ([130, 100, 131], [30, 0, 0], False),  # not the longest
+        ([1_300, 900, 1_000, 1_100], [0, 0, 0, 0], False),  # others vary by a third of what it takes more
         ([130, 100], [30, 0], True),
         ([130, 100], [15, 0], False),
     ],
@@ -224,6 +225,34 @@ def test_a_slow_first_step_is_warm_up_where_others_are_alike_or_it_initialises(
 ) -> None:
     first = leave_out_warm_up(steps_of(lengths), initialising)[0]
     assert (first.dropped == "warm-up: 30% slower than the rest") == left_out
+
+
+def test_what_a_first_step_takes_more_may_be_so_much_that_the_others_are_alike_beside_it() -> None:
+    """A benchmark's first call: quarters of the others lie 3 apart, and it takes over 580 more than they."""
+    first = leave_out_warm_up(steps_of([614, 40, 32, 30, 33]), [0] * 5)[0]
+    assert first.dropped == "warm-up: 1789% slower than the rest"
+
+
+def test_one_step_that_is_far_from_the_others_is_no_rhythm() -> None:
+    assert not alternate([100, 100, 140])
+    assert alternate([100, 140, 100, 140, 100])
+
+
+def test_what_more_than_one_step_in_five_does_is_no_hiccup() -> None:
+    def slow_of(lengths: list[int]) -> tuple[int, ...]:
+        return leave_out_hiccups(from_steps("nvtx", "NVTX range", tuple(steps_of(lengths)))).slow
+
+    assert slow_of([100] * 8 + [115, 115]) == (8, 9)
+    assert slow_of([100] * 7 + [115, 115, 115]) == ()
+
+
+def test_time_of_the_recording_outside_its_steps_is_said_by_place(export: Export) -> None:
+    """Steps from 1,010 to 1,295 us; a call at 300 us before, a kernel of an evaluation to 1,600 after."""
+    recording = three_steps()
+    recording.call("cudaMalloc", 300 * US, 310 * US)
+    recording.kernel("gemm", 1_500 * US, 1_600 * US, launch_ns=1_490 * US)
+    found = rank_of(export(recording))["steps"]["outside_ns"]  # type: ignore[index]
+    assert found == {"before_ns": 710 * US, "between_ns": 0, "after_ns": 305 * US}
 
 
 def test_communication_without_compute_keeps_its_window(export: Export) -> None:

@@ -205,6 +205,23 @@ def test_an_optimizer_of_many_small_kernels_is_one_cluster(path: Path) -> None:
     assert [step.length_ns // US for step in steps_in(train.recording, path).used] == [1_100, 1_150, 1_150]
 
 
+@pytest.mark.parametrize(
+    ("between", "source"), [((), "optimizer"), ((ADD,), "optimizer"), ((ADD, ADD, ADD), "period")]
+)
+def test_squares_added_up_and_their_root_soon_after_are_an_optimizer(
+    path: Path, between: tuple[str, ...], source: str
+) -> None:
+    """Adam takes the root at once, Adadelta after its epsilon; later it is of something else."""
+    squares, root = (
+        f"void at::native::vectorized_elementwise_kernel<4, at::native::{name}(at::TensorIter"
+        for name in ("addcmul_cuda_kernel", "sqrt_kernel_cuda")
+    )
+    train = Train(first_us=950)
+    for _ in range(3):
+        train.step(optimizers=(squares, *between, root))
+    assert steps_in(train.recording, path).source == source
+
+
 def test_an_optimizer_range_ends_the_step_where_no_kernel_is_known(path: Path) -> None:
     train = Train(first_us=950)
     for _ in range(3):
@@ -453,10 +470,10 @@ def real_steps(recordings: Path, name: str) -> list[Steps]:
 
 def test_a_real_language_model_ran_forward_once_to_warm_up_and_three_times(recordings: Path) -> None:
     (steps,) = real_steps(recordings, "a100_llm_2_7B_nvtx.sqlite")
-    assert (steps.source, len(steps.used), steps.training) == ("period", 4, False)
-    # 7328 kernels, each pass 1832 of them; the first waits for its kernels to load
+    assert (steps.source, steps.unit, len(steps.used), steps.training) == ("period", "block", 3, False)
+    # 7328 kernels, each pass 1832 of them; the first waits for its kernels to load, so it is warm-up
     assert "1832 kernels long" in steps.what
-    assert [round(step.length_ns / 1e6) for step in steps.used] == [1434, 843, 841, 841]
+    assert [round(step.length_ns / 1e6) for step in steps.recorded] == [1434, 843, 841, 841]
 
 
 @pytest.mark.parametrize(
