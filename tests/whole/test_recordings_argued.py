@@ -190,9 +190,9 @@ def test_one_a100_repeats_a_forward_pass_of_32_layers(recordings: Path) -> None:
     The user's ranges say so themselves: `warmup`, then `benchmark_loop`, in which 3 x 1832 kernels are
     launched; 128 attention ranges are 4 passes of 32 layers. One thread launches everything and no kernel is
     of a backward or an optimizer. The first pass is the user's warm-up: 1434 ms beside 843, 841 and 841,
-    which do not share it, so it is left out. Nothing shows that a pass is a step (no input copy, no optimizer, no
-    range), so they are blocks, and the confidence is no more than medium. In `benchmark_loop` 6 ms are idle
-    of 2524, most of it the microsecond or so between two of the 5,496 kernels.
+    which do not share it, so it is left out. Nothing shows that a pass is a step (no input copy, no
+    optimizer, no range), so they are blocks, and the confidence is no more than medium. In `benchmark_loop`
+    6 ms are idle of 2524, most of it the microsecond or so between two of the 5,496 kernels.
 
     The wall is compute, kind `no_tensor_cores`: each of the 1,156 GEMMs, 289 a pass, is an `ampere_sgemm`,
     FP32 without tensor cores, on a GPU that multiplies TF32 eight times as fast (19.5 to 156 TFLOP/s). One
