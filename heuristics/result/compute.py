@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec import UNSET, UnsetType
+
 from heuristics.result.known import Count, Frac, Ns, OrMissing, Section
 
 
@@ -59,8 +61,8 @@ class TensorCores(Section, frozen=True):
     simt_count: Count
     tf32: OrMissing[bool]
     fp32_to_tf32_frac: OrMissing[Frac]
-    matrix_ns: Ns
-    wide_ns: Ns
-    wide_count: Count
-    half: OrMissing[bool]
-    peaks_known: bool
+    matrix_ns: Ns | UnsetType = UNSET
+    wide_ns: Ns | UnsetType = UNSET
+    wide_count: Count | UnsetType = UNSET
+    half: OrMissing[bool] | UnsetType = UNSET
+    peaks_known: bool | UnsetType = UNSET

@@ -231,8 +231,6 @@ class Rank(Section, frozen=True):
     masked_ns: OrMissing[Ns]
     absent_decided_by_frac: OrMissing[DecidedBy]
     clock_offset_ns: OrMissing[int]
-    clock_corrected_ns: int
-    clock_within_ns: Ns | None
     a2a: OrMissing[A2a]
     sm: Sm
     tensor_cores: TensorCores
@@ -247,6 +245,8 @@ class Rank(Section, frozen=True):
     replay: OrMissing[Replay]
     other_steps: tuple[Timeline, ...] = ()
     data_loading: DataLoading | UnsetType = UNSET
+    clock_corrected_ns: int = 0
+    clock_within_ns: Ns | None = None
 
     @property
     def timelines(self) -> tuple[Timeline, ...]:

@@ -477,3 +477,13 @@ def test_the_help_teaches_with_examples(name: str) -> None:
     assert done.returncode == 0
     for words in ("--ticket perf-1234", "--no-redact", "png|svg|pdf|perfetto"):
         assert words in done.stdout
+
+
+def test_a_result_that_was_kept_before_newer_keys_is_still_written_in_every_format_for_people(
+    tmp_path: Path,
+) -> None:
+    """Of 2026-11-23: a simulated run whose gradients are reduced outside of compute, for 30 % of the step."""
+    kept = ROOT / "tests" / "data" / "results" / "dense_2026_11_23.json.gz"
+    for ending in ("txt", "md", "html"):
+        assert run(["report", str(kept), "-o", str(tmp_path / f"kept.{ending}")]) == 0
+    assert "SLOWED BY  data parallelism (30 %)" in (tmp_path / "kept.txt").read_text(encoding="utf-8")
