@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from msgspec import UNSET
+
 from heuristics.result.known import OrMissing, Section, known
 from reports.content.analysis.scale import Scale
 from reports.content.blocks import Cell, Column, Hue, Quantity, Row, Table, Term, Words, words
@@ -45,8 +47,10 @@ def _time_row(scale: Scale, time: Time) -> Row:
 
 
 def figures_of(section: Section, *apart: str) -> Iterator[tuple[str, OrMissing[float]]]:
-    """The measures of a section in the order of its fields, but for those that are shown apart."""
-    yield from ((name, getattr(section, name)) for name in section.__struct_fields__ if name not in apart)
+    """The measures of a section in the order of its fields, but for those shown apart, and newer than it."""
+    for name in section.__struct_fields__:
+        if name not in apart and (value := getattr(section, name)) is not UNSET:
+            yield name, value
 
 
 def figures_table(

@@ -22,7 +22,7 @@ def _blocks(rank: Rank) -> Iterator[Block]:
     sm, scale = rank.sm, scale_of(rank)
     figures = [
         *figures_of(sm, "limiter_ns", "capability_at_least", "by_class", "stretch", "measured"),
-        *figures_of(rank.tensor_cores, "tf32", "fp32_to_tf32_frac"),
+        *figures_of(rank.tensor_cores, "tf32", "fp32_to_tf32_frac", "half", "peaks_known"),
     ]
     if (seen := known(sm.measured)) is not None:
         figures += figures_of(seen)
