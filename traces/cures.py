@@ -31,6 +31,11 @@ _BOTH: Final = {
         "record at least two steps, with --trace=cuda",
         "record at least two steps: torch.profiler.schedule(..., active=2) and prof.step()",
     ),
+    "whole_steps": (
+        "record whole steps of the run: moe-diag capture --for walls",
+        "record whole steps of the run: torch.profiler.schedule(wait=20, warmup=3, active=3), prof.step() "
+        "each step",
+    ),
     "launches": (
         "record with --trace=cuda",
         "record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]",
@@ -76,6 +81,10 @@ _BOTH: Final = {
         "record with --trace=cuda,nvtx,osrt and --cuda-event-trace=true",
         "record with enable_cuda_sync_events=True in the experimental_config, and without with_stack and "
         "record_shapes, which slow the host",
+    ),
+    "memory_kinds": (
+        "export the whole table of copies",
+        "record with a PyTorch that writes the memory of copies in their names",
     ),
     "shapes": (
         "export the whole kernel table",

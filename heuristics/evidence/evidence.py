@@ -11,12 +11,14 @@ from heuristics.evidence.figures import Figures, figures_of
 from heuristics.evidence.late_rank import expert_waiting_frac, late_rank
 from heuristics.evidence.observed import observed_by
 from heuristics.evidence.startup import Startup, find_startup, judged_ns
+from heuristics.evidence.too_few import too_few
 from heuristics.plan.gains import Replayed
 from heuristics.run.observed import Observed
 from heuristics.run.repairs import LateRank
-from heuristics.run.run import WallId
+from heuristics.run.run import WALL_IDS, WallId
 from heuristics.walls import judge_walls, replayed_prices
 from heuristics.walls.bound import Bound, LargestBucket, find_bound, largest_bucket
+from heuristics.walls.price import Unpriced
 from heuristics.walls.unproven import unproven
 from heuristics.walls.verdict import Verdict, find_verdict
 from heuristics.walls.wall import WallJudgement
@@ -56,7 +58,9 @@ class RunEvidence:
 def observe(measurements: Sequence[RankMeasurements], together: RunAnalysis | None = None) -> RunEvidence:
     """Observe a run by the measurements of all its ranks, at least one; `together`: what several show."""
     ranks = figures_of(measurements)
-    walls = judge_walls(ranks, replayed_prices(measurements))
+    few = too_few(measurements)
+    prices = replayed_prices(measurements) if few is None else dict.fromkeys(WALL_IDS, Unpriced(few))
+    walls = judge_walls(ranks, prices)
     replayed = tuple(
         Replayed(rank.costs, rank.costs.changes, judged_ns(rank))
         for rank in measurements
@@ -73,7 +77,7 @@ def observe(measurements: Sequence[RankMeasurements], together: RunAnalysis | No
         window_ns=sum(rank.window_ns for rank in replayed),
         replayed=replayed,
         step_ns=_step_ns(measurements),
-        startup=find_startup(measurements),
+        startup=find_startup(measurements) if few is None else None,
         unproven=unproven(walls, bound),
         late=late,
     )

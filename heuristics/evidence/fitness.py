@@ -22,11 +22,6 @@ LAUNCHED: Final = Limit(
 )
 
 
-KERNELS: Final = Limit(
-    100, "kernels", "ours: fewer, without a step, are a test of something and no run that could be judged"
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Fitness:
     """One wall. `because`: what the recording lacks for it, what decides first; empty where it is good."""
@@ -145,18 +140,14 @@ def fitness(info: TraceInfo, capture: Capture, result: Result | None = None) -> 
     graded = [_of_wall(wall, [makes[wall] for makes in lacking if wall in makes]) for wall in WALL_IDS]
     if result is None:
         return tuple(graded)
-    walls, shared = {wall.id: wall for wall in result.walls}, (*_in_window(result, capture),)
+    walls, shared = {wall.id: wall for wall in result.walls}, (*_in_window(result),)
     return tuple(_as_judged(one, walls[one.wall], shared) for one in graded)
 
 
-def _in_window(result: Result, capture: Capture) -> Iterator[tuple[Grade, str]]:
+def _in_window(result: Result) -> Iterator[tuple[Grade, str]]:
     """What the window of a diagnosis says of every wall."""
     window_ns = sum(rank.budget_ns.window for rank in result.ranks)
-    kernels = capture.rows["kernels"] + capture.rows["graph replays"]
-    steps = all(rank.steps.found for rank in result.ranks)
-    if not steps and kernels < KERNELS.value:
-        yield "useless", f"no step was found, and kernels are few: {kernels}"
-    elif not steps:
+    if not all(rank.steps.found for rank in result.ranks):
         yield "usable", "no steps were found, so one window"
     if result.verdict.startup_ns:
         share = result.verdict.startup_ns / window_ns

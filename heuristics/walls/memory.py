@@ -80,7 +80,7 @@ def measured(measurements: Sequence[RankMeasurements]) -> Price | Unpriced:
 
 def _in_graphs(measurements: Sequence[RankMeasurements]) -> Missing | None:
     """Why the price may be more: what is computed again in a graph recorded whole is not seen."""
-    if any(rank.replays_recorded and rank.recompute.places.size for rank in measurements):
+    if any(rank.replay_count and rank.recompute.places.size for rank in measurements):
         reason = "something is computed a second time, and graphs recorded whole may hold more of it"
         return Missing("memory", reason, cure("graphs", measurements[0].kind))
     return None

@@ -152,4 +152,4 @@ def test_one_kernel_is_no_recording_to_judge(export: Export, capsys: pytest.Capt
     recording.kernel(GEMM, 0, 1_000_000, grid=(132, 1, 1), launch_ns=-9_000, launch_end_ns=-5_000)
     text = said(export(recording), capsys)
     assert "NOT FIT FOR A DIAGNOSIS" in text
-    assert "no step was found, and kernels are few: 1" in text
+    assert "1 kernel and no step: too few to judge a run by" in text

@@ -75,7 +75,6 @@ class RankMeasurements:
     rank: int | None
     kernels_recorded: bool
     names_recorded: bool
-    replays_recorded: bool
     totals: Totals | None
     steps: Steps
     budget: Budget
@@ -101,6 +100,7 @@ class RankMeasurements:
     other_steps: tuple[StepTimeline, ...]
     unknown_kernels: tuple[UnknownKernel, ...]
     kernel_count: int
+    replay_count: int
     launched_count: int
     recorded_host_rows: int
     outside_activity_ns: int
@@ -153,7 +153,6 @@ def measure_rank(
         rank=None if rank.process is None else rank.columns.rank_of.get(rank.process),
         kernels_recorded=rank.has_kernels,
         names_recorded=bool((is_kernel & (rows.name >= 0)).any()),
-        replays_recorded=bool((rows.source == Source.REPLAY).any()),
         totals=measure_totals(rows),
         steps=steps,
         budget=budget,
@@ -179,6 +178,7 @@ def measure_rank(
         other_steps=timelines.others,
         unknown_kernels=unknown_kernels(rank, steps.windows),
         kernel_count=int(is_kernel.sum()),
+        replay_count=int((rows.source == Source.REPLAY).sum()),
         launched_count=int((is_kernel & (rows.launch_ns != NULL)).sum()),
         recorded_host_rows=_host_rows(rank, steps),
         outside_activity_ns=_outside_ns(rows, steps.windows),

@@ -36,7 +36,6 @@ ALL_LAYERS: Final = Limit(
 LEFT: Final = Limit(
     0.5, "GEMMs left over per GEMM at an edge", "ours: 1 where the edges are repeated, 0 where they are not"
 )
-FEWEST: Final = Limit(100, "kernels without a step", "measurement.md: a window of fewer is not judged")
 ONE_TO_ONE: Final = ("attention", "router", "dispatch")
 """Modules with one backward kernel for each forward one; norms and activations are fused with others."""
 
@@ -115,10 +114,6 @@ def _found(
     if not roles.backward.any():
         if roles.forward.any() or roles.threads_tell:  # then backward would be seen, and recompute is for it
             return Recompute({}, 0, {}, None, np.empty(0, dtype=np.int64))
-        kernels = int((rows.source == Source.KERNEL).sum())
-        if kernels < FEWEST.value and not whole_steps:
-            why = f"{kernels} kernels and no step were recorded, too few to judge a run by"
-            return _untold(why, cure("steps", rank.columns.info.kind))
         why = "no name of a kernel, thread or range shows what runs backward"
         return _untold(why, cure("threads", rank.columns.info.kind))
     found, order = {}, launch_order(rows)

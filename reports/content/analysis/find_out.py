@@ -40,14 +40,14 @@ _PARTS: Final[Mapping[Bucket, tuple[str, str]]] = {
 def find_out(result: Result) -> Iterator[Step]:
     """How to find the cause of a wall that has no step; what to record for walls that were not judged."""
     wall: WallId | None = known(result.verdict.wall)
-    part = unused(result)
+    part, judged = unused(result), any(one.outcome != "unmeasurable" for one in result.walls)
     if wall is not None:
         yield _look(_LOOKS[wall], result)
-    elif part is not None:
+    elif part is not None and judged:
         yield _look(_PARTS[part.bucket], result, f"acts on {percent(part.frac)}")
     open_ = [one for one in open_walls(result) if is_cure(one.cure)]
     if open_:
-        named = listed([name_of(one.id) for one in open_])
+        named = listed([name_of(one.id) for one in open_]) if judged else "any of the walls"
         cures = dict.fromkeys(one.cure for one in open_)
         yield Step(
             "", words(f"Record again, to judge {named}"), "", (), tuple(words(sentence(one)) for one in cures)

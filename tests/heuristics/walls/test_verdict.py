@@ -57,7 +57,7 @@ def test_a_recording_of_start_up_says_so_before_all_else_and_is_less_sure(export
     recording.kernel(KERNEL, 1_500, 2_000, launch_ns=1_490, launch_end_ns=1_500)
     gid = recording.global_id(1000, 1000)
     recording.rows["PROFILER_OVERHEAD"] = [{"start": 500, "end": 1_400, "globalTid": gid, "nameId": "Flush"}]
-    document = diagnoser.analyze(export(recording)).to_dict()
+    document = diagnoser.analyze(export(recording), start="0s", end="0.000002s").to_dict()
     assert document["verdict"]["startup_ns"] == 900
     assert document["warnings"][0].startswith("not a steady-state recording: the profiler and start-up")
     assert "(45.0 % of the windows)" in document["warnings"][0]
@@ -384,7 +384,7 @@ def test_the_document_of_a_recording_holds_its_verdict(export: Export) -> None:
 )
 def test_a_text_says_no_wall_only_where_one_could_be_judged(export: Export, ahead: bool, said: str) -> None:
     recording = Recording()
-    for at in range(10_000, 50_000, 10_000):
+    for at in range(10_000, 1_110_000, 10_000):
         if ahead:
             recording.kernel(KERNEL, at, at + 10_000, launch_ns=at // 10)
         else:
