@@ -7,6 +7,7 @@ Rows keep the order of the source, which is not sorted.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import Any, Final
 
 import numpy as np
@@ -111,13 +112,22 @@ class Kernels:
         return len(self.name)
 
 
+class Memory(IntEnum):
+    """What memory a copy reads, as nsys numbers it (ENUM_CUDA_MEM_KIND); others are kept as recorded."""
+
+    PAGEABLE = 0
+    PINNED = 1
+    DEVICE = 2
+
+
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """Copies and memsets. `kind` indexes `COPY_KINDS`."""
+    """Copies and memsets. `kind` indexes `COPY_KINDS`; `source` is a `Memory`, NULL: not recorded."""
 
     rows: GpuRows
     kind: IntArray
     size_bytes: IntArray
+    source: IntArray
 
     def __len__(self) -> int:
         return len(self.kind)

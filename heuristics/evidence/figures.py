@@ -12,10 +12,12 @@ from heuristics.evidence.startup import judged_ns
 from heuristics.run.observed import Observed
 from traces.account.account import Account
 from traces.measure.a2a import A2aSpan
+from traces.measure.data_loading import DataLoading
 from traces.measure.measurements import RankMeasurements
 from traces.measure.memory import Memory
 from traces.measure.moe_ledger import MoeLedger
 from traces.measure.tensor_cores import TensorCores
+from traces.missing import Missing
 from traces.names.kinds import COMM_KINDS, compute_classes
 
 RECOMPUTE_LABELS: Final = {
@@ -179,6 +181,8 @@ def _observed(rank: RankMeasurements) -> Observed:
         precision=rank.precision.precision,
         short_kernel_frac=rank.detected.short_kernel_frac,
         recorder=rank.kind,
+        pageable_input=_pageable(rank.data_loading),
+        exposed_input_frac=rank.data_loading.input_copies_exposed_ns / rank.budget.window_ns,
         moe_passes=(rank.moe.passes,) if isinstance(rank.moe, MoeLedger) and rank.moe.passes else (),
     )
 
@@ -186,3 +190,9 @@ def _observed(rank: RankMeasurements) -> Observed:
 def _capability(text: str | None) -> tuple[int, int] | None:
     major, _, minor = (text or "").partition(".")
     return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else None
+
+
+def _pageable(loading: DataLoading) -> bool | None:
+    """Whether input copies read pageable memory; None where there are none, or the trace does not say."""
+    count = loading.input_copies_pageable
+    return None if isinstance(count, Missing) or not loading.input_copies else count > 0

@@ -30,6 +30,11 @@ def nothing_needed(run: Run) -> tuple[Precondition, ...]:
     return ()
 
 
+def no_lines(run: Run) -> tuple[str, ...]:
+    """No lines of code."""
+    return ()
+
+
 def never(run: Run) -> bool:
     """On no run."""
     return False
@@ -50,8 +55,8 @@ class Form:
     """A fix as plain PyTorch makes it.
 
     `code`: lines of a training script, with a word on where they stand; `inference`: those of a program that
-    does not train, where they are others; `kinds`: of the wall's cost it acts on, where they are others than
-    the fix's.
+    does not train, where they are others; `beside`: lines that only some runs need; `kinds`: of the wall's
+    cost it acts on, where they are others than the fix's.
     """
 
     title: str
@@ -65,11 +70,13 @@ class Form:
     advice: Callable[[Run], tuple[Precondition, ...]] = nothing_needed
     changes: Callable[[Run], tuple[str, ...]] = nothing_replayed
     inference: tuple[str, ...] = ()
+    beside: Callable[[Run], tuple[str, ...]] = no_lines
     per_token: bool = False
 
     def code_for(self, run: Run) -> tuple[str, ...]:
         """The lines for a program that trains, or does not."""
-        return self.inference if self.inference and run.active.training is False else self.code
+        code = self.inference if self.inference and run.active.training is False else self.code
+        return (*code, *self.beside(run))
 
 
 @dataclass(frozen=True, slots=True)

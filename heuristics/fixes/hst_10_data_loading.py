@@ -1,8 +1,9 @@
 """HST-10: batches that are there when the step asks for them.
 
-Changes who prepares input, and when: more workers that live on and load ahead, pinned memory for copies that
-run beside compute, augmentation on the GPU. Helps where the launching thread pauses before the step's input
-copies. Nothing forbids it; each worker takes a CPU core and host memory.
+Changes who prepares input, and when: more workers that live on and load ahead, augmentation on the GPU, and
+where input is copied from pageable memory, pinned memory for copies that run beside compute. Helps where the
+launching thread pauses before the step's input copies. Nothing forbids it; each worker takes a CPU core and
+host memory.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from heuristics.fixes.fix import Fix, Form
 from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import holds
 from heuristics.run.run import Run
+from heuristics.walls.host_overhead import EXPOSED_INPUT
 from traces.limits import Limit
 
 WORKERS: Final = Limit(
@@ -25,6 +27,17 @@ def change(run: Run) -> Change:
     """More workers of the loader; how many pay off depends on the CPUs beside each GPU."""
     del run
     return Change({"dataset.num_workers": int(WORKERS.value)})
+
+
+def pinned(run: Run) -> tuple[str, ...]:
+    """How input copies keep neither host nor GPU: by pinned memory, or where it is pinned, a batch ahead."""
+    pageable, exposed = run.observed.pageable_input, run.observed.exposed_input_frac or 0.0
+    if pageable or (pageable is None and exposed >= EXPOSED_INPUT.value):
+        pin = "DataLoader(..., pin_memory=True), batch.to(device, non_blocking=True)"
+        return (f"input is copied from pageable memory: {pin}" if pageable else pin,)
+    if exposed >= EXPOSED_INPUT.value:
+        return ("copy the next batch on a stream of its own while this one is computed",)
+    return ()
 
 
 def advice(run: Run) -> tuple[Precondition, ...]:
@@ -61,9 +74,7 @@ FIX: Final = Fix(
     pytorch=Form(
         title="Load batches ahead with more workers",
         code=(
-            f"DataLoader(..., num_workers={int(WORKERS.value)}, persistent_workers=True, "
-            "prefetch_factor=4, pin_memory=True)",
-            "batch.to(device, non_blocking=True)",
+            f"DataLoader(..., num_workers={int(WORKERS.value)}, persistent_workers=True, prefetch_factor=4)",
             "where workers do not suffice: augment on the GPU, or cache what was decoded",
         ),
         verify="no pause before the input copies of a step; launch_starved.data falls",
@@ -71,5 +82,6 @@ FIX: Final = Fix(
         side_effects=("each worker takes a CPU core and host memory",),
         advice=advice,
         changes=lambda run: ("batches_in_time",),
+        beside=pinned,
     ),
 )

@@ -158,6 +158,7 @@ class DataLoading(Section, frozen=True):
     waiting_steps: Count
     workers: OrMissing[Count]
     input_copies: Count
+    input_copies_pageable: OrMissing[Count]
     input_copies_exposed_ns: Ns
 
 

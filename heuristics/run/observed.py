@@ -22,6 +22,8 @@ class Observed:
     `recompute_modules`: Megatron-Core's labels of what runs again; empty: none. `a2a_waiting_frac`: share of
     expert all-to-all that is like waiting. `short_kernel_frac`: share of kernels under 10 us.
     `absent_frac`: time without compute by cause, as part of the window. `recorder`: the kind of trace.
+    `pageable_input`: input is copied from pageable memory; `exposed_input_frac`: input copies that no compute
+    hides, as part of the window.
     `several_gpus`: more than one GPU runs: several were recorded, or one that communicates.
     `moe_passes`: passes through MoE layers of each used step, for each rank that tells them.
     """
@@ -60,4 +62,6 @@ class Observed:
     absent_frac: Mapping[str, float] | None = None
     recorder: str | None = None
     several_gpus: bool | None = None
+    pageable_input: bool | None = None
+    exposed_input_frac: float | None = None
     moe_passes: tuple[tuple[PassCount, ...], ...] = ()

@@ -13,11 +13,17 @@ References: Megatron-Bridge, skill nsys-analysis (launch-starved); Megatron-Core
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from heuristics.evidence.figures import Figures
 from heuristics.walls.price import Price, Unpriced, price
 from heuristics.walls.wall import Evidence, WallJudgement, judged, shown_frac
+from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
+
+EXPOSED_INPUT: Final = Limit(
+    0.05, "fraction of the windows", "ours: half a wall; what pinned memory wins of less is lost in the noise"
+)
 
 
 def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> WallJudgement:

@@ -35,10 +35,12 @@ def copies(memcpy: Table, memset: Table, process_gid: int) -> Copies:
     name, texts = memcpy.texts["name"]
     kind_of_name = [place[_copy_kind(text)] for text in (*texts, "")]  # without a name: -1, the last
     of_memcpy = np.array(kind_of_name, dtype=np.int64)[name]
+    memory_of_name = np.array([_copy_source(text) for text in (*texts, "")], dtype=np.int64)
     return Copies(
         rows=end_to_end(_rows(memcpy, process_gid), _rows(memset, process_gid)),
         kind=np.concatenate((of_memcpy, np.full(len(memset), place["memset"], dtype=np.int64))),
         size_bytes=np.concatenate((memcpy["bytes"], memset["bytes"])),
+        source=np.concatenate((memory_of_name[name], np.full(len(memset), NULL))),
     )
 
 
@@ -73,3 +75,8 @@ def _devices(found: Table) -> IntArray:
 def _copy_kind(name: str) -> str:
     words = name.split(maxsplit=2)
     return schema.COPY_KIND.get(words[1], "memcpy_unknown") if len(words) > 1 else "memcpy_unknown"
+
+
+def _copy_source(name: str) -> int:
+    words = name.split(maxsplit=3)
+    return schema.COPY_SOURCE.get(words[2], NULL) if len(words) > 2 else NULL

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from traces.columns import Memory
+
 KERNELS: Final = "kernel"
 MEMCPY: Final = "gpu_memcpy"
 MEMSET: Final = "gpu_memset"
@@ -74,3 +76,5 @@ COPY_KIND: Final = {
     "HtoH": "memcpy_h2h",
 }
 """Second word of a copy's name, as in "Memcpy HtoD (Pinned -> Device)" (A: a CUDA array), -> kind."""
+COPY_SOURCE: Final = {"(Pageable": Memory.PAGEABLE, "(Pinned": Memory.PINNED, "(Device": Memory.DEVICE}
+"""Third word of a copy's name -> what memory it reads."""

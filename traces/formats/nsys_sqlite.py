@@ -100,7 +100,7 @@ def _kernels(tables: Tables, path: Path) -> tuple[Kernels, tuple[str, ...]]:
 
 
 def _copies(tables: Tables, path: Path) -> Copies:
-    optional = (*_GPU_OPTIONAL, "bytes", "copyKind", "srcDeviceId", "dstDeviceId")
+    optional = (*_GPU_OPTIONAL, "bytes", "copyKind", "srcKind", "srcDeviceId", "dstDeviceId")
     memcpy = read_present(tables, path, schema.MEMCPY, _GPU_REQUIRED, optional)
     memset = read_present(tables, path, schema.MEMSET, _GPU_REQUIRED, (*_GPU_OPTIONAL, "bytes"))
     place = {kind: index for index, kind in enumerate(COPY_KINDS)}
@@ -112,7 +112,8 @@ def _copies(tables: Tables, path: Path) -> Copies:
     kind[between_gpus & (kind == place["memcpy_d2d"])] = place["memcpy_p2p"]
     kind = np.concatenate((kind, np.full(len(memset.integers["start"]), place["memset"], dtype=np.int64)))
     sizes = np.concatenate((memcpy.integers["bytes"], memset.integers["bytes"]))
-    return Copies(end_to_end(_gpu_rows(memcpy), _gpu_rows(memset)), kind, sizes)
+    memory = np.concatenate((memcpy.integers["srcKind"], np.full(len(memset), NULL)))
+    return Copies(end_to_end(_gpu_rows(memcpy), _gpu_rows(memset)), kind, sizes, memory)
 
 
 def _calls(tables: Tables, path: Path) -> tuple[Calls, tuple[str, ...], int]:

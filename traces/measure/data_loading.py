@@ -13,7 +13,8 @@ from typing import Final
 import numpy as np
 
 from traces.account.data_pauses import PAUSE, input_copies
-from traces.columns import IntArray
+from traces.columns import NULL, IntArray, Memory
+from traces.cures import cure
 from traces.intervals import intersect, subtract, union
 from traces.limits import Limit
 from traces.measure.ledger import LedgerRow
@@ -40,13 +41,14 @@ class DataLoading:
     """`waiting_steps`: how many used steps wait for their batch. `workers`: by the rhythm; 1 may be none.
     None where no step waits.
 
-    `input_copies`: over the recording; `input_copies_exposed_ns`: those beside which no kernel runs, over the
-    windows.
+    `input_copies`: over the recording; `input_copies_pageable`: those that read pageable memory, and so keep
+    the host until they end; `input_copies_exposed_ns`: those beside which no kernel runs, over the windows.
     """
 
     waiting_steps: int
     workers: int | Missing | None
     input_copies: int
+    input_copies_pageable: int | Missing
     input_copies_exposed_ns: int
 
 
@@ -59,10 +61,19 @@ def measure_data_loading(rank: RankTimeline, steps: Steps, ledger: Sequence[Ledg
     exposed_ns = intersect(subtract(moving, other), steps.windows).total_ns
     waits = waits_of(ledger, steps)
     waiting, found = int((waits > PAUSE.value).sum()), workers_by_rhythm(waits)
-    if waiting and found is None:
-        reason = "the waits for batches show no rhythm"
-        return DataLoading(waiting, Missing("data_loading.workers", reason, _CURE), len(copies), exposed_ns)
-    return DataLoading(waiting, found, len(copies), exposed_ns)
+    reason = "the waits for batches show no rhythm"
+    workers = Missing("data_loading.workers", reason, _CURE) if waiting and found is None else found
+    return DataLoading(waiting, workers, len(copies), _pageable(rank, copies), exposed_ns)
+
+
+def _pageable(rank: RankTimeline, copies: IntArray) -> int | Missing:
+    source = rank.columns.copies.source[rank.activities.row[copies]]
+    if (source == NULL).any():
+        reason = "the trace does not record what memory copies read"
+        return Missing(
+            "data_loading.input_copies_pageable", reason, cure("memory_kinds", rank.columns.info.kind)
+        )
+    return int((source == Memory.PAGEABLE).sum())
 
 
 def waits_of(ledger: Sequence[LedgerRow], steps: Steps) -> IntArray:

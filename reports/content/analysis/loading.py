@@ -10,9 +10,11 @@ from heuristics.result.judged import Wall
 from heuristics.result.known import known
 from heuristics.result.rank import DataLoading, Rank
 from heuristics.result.result import Result
+from heuristics.walls.host_overhead import EXPOSED_INPUT
 from heuristics.walls.price import LITTLE
 from reports.content.analysis.scale import scale_of, telling_rank
 from reports.content.quantities import percent
+from traces.limits import Limit
 
 DATA: Final = "data"
 _ORDINALS: Final = ("", "", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
@@ -20,12 +22,17 @@ _NUMBERS: Final = ("", "", "two", "three", "four", "five", "six", "seven", "eigh
 
 
 def data_line(result: Result, walls: list[Wall]) -> str:
-    """How steps wait for their batches, and what the input copies show; empty where no wall is of data."""
+    """How steps wait for their batches where a wall is of data, and what the input copies show.
+
+    Beside other walls, or none, copies are told of where many are exposed.
+    """
     rank = telling_rank(result)
     loading = rank.data_loading
-    if loading is UNSET or not any((known(wall.cost_by_kind_ns) or {}).get(DATA) for wall in walls):
+    if loading is UNSET:
         return ""
-    return " ".join(one for one in (_waits(rank, loading), _copies(rank, loading)) if one)
+    if any((known(wall.cost_by_kind_ns) or {}).get(DATA) for wall in walls):
+        return f"{_waits(rank, loading)} {_copies(rank, loading, LITTLE)}".strip()
+    return _copies(rank, loading, EXPOSED_INPUT)
 
 
 def _waits(rank: Rank, loading: DataLoading) -> str:
@@ -42,6 +49,10 @@ def _waits(rank: Rank, loading: DataLoading) -> str:
     return f"Every {which} step waits longest: {number} workers, by the rhythm."
 
 
-def _copies(rank: Rank, loading: DataLoading) -> str:
+def _copies(rank: Rank, loading: DataLoading, least: Limit) -> str:
     share = loading.input_copies_exposed_ns / rank.budget_ns.window
-    return f"Input copies that no compute hides take {percent(share)}." if share >= LITTLE.value else ""
+    if share < least.value:
+        return ""
+    pageable = known(loading.input_copies_pageable)
+    memory = "" if pageable is None else f", from {'pageable' if pageable else 'pinned'} memory"
+    return f"Input copies that no compute hides take {percent(share)}{memory}."

@@ -15,6 +15,7 @@ from heuristics.fixes import (
     hst_6_fewer_syncs,
     hst_7_full_iteration_graph,
     hst_9_cpu_optimizer,
+    hst_10_data_loading,
 )
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Fix
@@ -35,6 +36,7 @@ HST_5 = hst_5_more_work_per_launch.FIX
 HST_6 = hst_6_fewer_syncs.FIX
 HST_7 = hst_7_full_iteration_graph.FIX
 HST_9 = hst_9_cpu_optimizer.FIX
+HST_10 = hst_10_data_loading.FIX
 FIXES = (HST_1, HST_2, HST_3, HST_4, HST_5, HST_6, HST_7, HST_9)
 GB = 10**9
 
@@ -456,3 +458,24 @@ def test_a_graph_of_the_whole_step_is_refused_for_its_own_reason_before_another_
     )
     refused = {one.fix.id: one for one in make_plan(run, ["host_overhead"], CATALOGUE).refused}
     assert refused["HST-7"].because == "needs: no expert size goes back to the host"
+
+
+@pytest.mark.parametrize(
+    ("pageable", "exposed_frac", "said"),
+    [
+        (True, 0.0, "pin_memory=True"),
+        (True, 0.06, "pin_memory=True"),
+        (None, 0.06, "pin_memory=True"),
+        (None, 0.04, ""),
+        (False, 0.04, ""),
+        (False, 0.06, "a stream of its own"),
+    ],
+)
+def test_input_is_pinned_where_it_is_pageable_and_copied_ahead_where_it_is_pinned_and_exposed(
+    pageable: bool | None, exposed_frac: float, said: str
+) -> None:
+    form = HST_10.pytorch
+    assert form is not None
+    lines = "\n".join(form.code_for(Run(Observed(pageable_input=pageable, exposed_input_frac=exposed_frac))))
+    assert said in lines
+    assert ("pin_memory" in lines) is ("pin_memory" in said)

@@ -18,7 +18,9 @@ KERNEL = "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_tn"
 MS = 1_000_000
 
 
-def loading(pause_ms: int, size_bytes: int = 1 << 20, equal: bool = True) -> Recording:
+def loading(
+    pause_ms: int, size_bytes: int = 1 << 20, equal: bool = True, pageable: bool = False
+) -> Recording:
     """Four steps: a pause, an input copy of 1 ms, then 25 kernels of 1 ms, each launched as the last ends."""
     recording = Recording()
     recording.gpu()
@@ -26,7 +28,15 @@ def loading(pause_ms: int, size_bytes: int = 1 << 20, equal: bool = True) -> Rec
     for step in range(4):
         start = at + pause_ms * MS
         size = size_bytes if equal else size_bytes + step
-        recording.copy("h2d", start, start + MS, size_bytes=size, launch_ns=start, launch_end_ns=start + MS)
+        recording.copy(
+            "h2d",
+            start,
+            start + MS,
+            size_bytes=size,
+            pageable=pageable,
+            launch_ns=start,
+            launch_end_ns=start + MS,
+        )
         at = start + MS
         for _ in range(25):
             recording.kernel(

@@ -26,7 +26,7 @@ from tests.kineto_doubles import (
     write,
 )
 from tests.moe_pattern import moe_recording
-from traces.columns import COPY_KINDS, NULL, Columns, Gpu, SmLimits
+from traces.columns import COPY_KINDS, NULL, Columns, Gpu, Memory, SmLimits
 from traces.formats.open import read_trace
 
 SECRET = "hunter2_sesame"
@@ -136,6 +136,22 @@ def test_the_kind_of_a_copy_stands_in_its_name(tmp_path: Path, name: str, kind: 
     copies = read(tmp_path, [on_gpu("gpu_memcpy", name, 0, 1, 1, bytes=64)]).copies
     assert [COPY_KINDS[code] for code in copies.kind] == [kind]
     assert copies.size_bytes.tolist() == [64]
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("Memcpy HtoD (Pageable -> Device)", Memory.PAGEABLE),
+        ("Memcpy HtoD (Pinned -> Device)", Memory.PINNED),
+        ("Memcpy DtoH (Device -> Pageable)", Memory.DEVICE),
+        ("Memcpy HtoD (Host -> Device)", NULL),
+        ("Memcpy HtoD", NULL),
+        (None, NULL),
+    ],
+)
+def test_what_memory_a_copy_reads_stands_in_its_name(tmp_path: Path, name: str, source: int) -> None:
+    copies = read(tmp_path, [on_gpu("gpu_memcpy", name, 0, 1, 1, bytes=64)]).copies
+    assert copies.source.tolist() == [source]
 
 
 def test_a_copy_between_gpus_runs_on_the_one_that_copies(tmp_path: Path) -> None:

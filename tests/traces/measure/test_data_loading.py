@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import diagnoser
+from tests.page_doubles import first_screen
 from tests.simulate.export import write_export
 from tests.traces.account.test_data_pauses import MS, loading
 from traces.measure.data_loading import ALIKE, workers_by_rhythm
@@ -55,3 +56,38 @@ def test_input_copies_that_nothing_hides_are_all_of_those_that_run_alone(tmp_pat
     assert found["input_copies"] == 4
     assert found["input_copies_exposed_ns"] == 3 * MS
     assert found["waiting_steps"] == 3
+
+
+@pytest.mark.parametrize(("pageable", "count"), [(True, 4), (False, 0)])
+def test_input_copies_say_whether_they_read_pageable_memory(
+    tmp_path: Path, pageable: bool, count: int
+) -> None:
+    path = tmp_path / "run.sqlite"
+    write_export(path, loading(10, pageable=pageable))
+    (rank,) = diagnoser.analyze(path).to_dict()["ranks"]
+    assert rank["data_loading"]["input_copies_pageable"] == count
+
+
+def test_where_the_memory_of_copies_was_not_recorded_it_is_unknown(tmp_path: Path) -> None:
+    recording, path = loading(10), tmp_path / "run.sqlite"
+    for row in recording.rows["CUPTI_ACTIVITY_KIND_MEMCPY"]:
+        row["srcKind"] = None
+    write_export(path, recording)
+    document = diagnoser.analyze(path).to_dict()
+    assert document["ranks"][0]["data_loading"]["input_copies_pageable"] is None
+    assert "ranks[0].data_loading.input_copies_pageable" in {one["path"] for one in document["missing"]}
+
+
+@pytest.mark.parametrize(
+    ("pause_ms", "size", "said"),
+    [(0, 1 << 20, ""), (10, 1 << 20, "from pinned memory")],
+)
+def test_exposed_input_copies_are_named_with_their_memory(
+    tmp_path: Path, pause_ms: int, size: int, said: str
+) -> None:
+    """A copy of 1 ms in steps of 26 is below 5 %, so only a wall of data asks for it."""
+    path = tmp_path / "run.sqlite"
+    write_export(path, loading(pause_ms, size))
+    text = " ".join(first_screen(diagnoser.analyze(path).to_dict()).split())
+    assert ("Input copies that no compute hides" in text) is bool(said)
+    assert said in text
