@@ -77,7 +77,7 @@ def observe(measurements: Sequence[RankMeasurements], together: RunAnalysis | No
         window_ns=sum(rank.window_ns for rank in replayed),
         replayed=replayed,
         step_ns=_step_ns(measurements),
-        startup=find_startup(measurements) if few is None else None,
+        startup=find_startup(measurements),
         unproven=unproven(walls, bound),
         late=late,
     )
