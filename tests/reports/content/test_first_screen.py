@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -32,6 +33,8 @@ HEADLINES = (
 )
 SAVING = "Could save at most"
 ACTIONS = ("DO THIS", "TO BE CONFIRMED", "STILL FASTER, though nothing is wrong", "WHAT TO DO")
+OURS = ("bare", "second-simulator", "third-simulator")
+"""Folders of simulated recordings."""
 CODE = 7
 """Columns before a line to copy, which may be wider than the terminal: it is never broken."""
 
@@ -79,6 +82,34 @@ def test_the_first_screen_of_every_recording_fits_and_says_what_matters_early(
 ) -> None:
     for document in documents(recordings).values():
         check_fits(document, width)
+
+
+def test_no_recording_hears_of_no_bottleneck_while_a_tenth_of_its_time_is_no_compute(
+    recordings: Path,
+) -> None:
+    for name, document in documents(recordings).items():
+        window_ns = sum(rank["budget_ns"]["window"] for rank in document["ranks"])
+        for bucket in ("exposed_comm", "exposed_copy", "idle"):
+            unused_ns = sum(rank["budget_ns"][bucket] or 0 for rank in document["ranks"])
+            if unused_ns >= 0.1 * window_ns:
+                assert "NO BOTTLENECK" not in first_screen(document), name
+
+
+def test_no_wall_of_a_recording_is_left_without_a_step_to_take(recordings: Path) -> None:
+    for name, document in documents(recordings).items():
+        if document["verdict"]["wall"] is not None:
+            assert re.search(r"^  1  \w", first_screen(document), re.MULTILINE), name
+
+
+def test_memory_is_judged_in_four_of_five_recordings_of_others(recordings: Path) -> None:
+    """What is not judged holds too few kernels, graphs recorded whole, or no name that tells backward."""
+    ours = {path.name.partition(".")[0] for folder in OURS for path in (recordings / folder).iterdir()}
+    found = [
+        next(wall["outcome"] for wall in document["walls"] if wall["id"] == "memory")
+        for name, document in documents(recordings).items()
+        if name not in ours
+    ]
+    assert sum(outcome != "unmeasurable" for outcome in found) >= 0.8 * len(found) > 20
 
 
 @pytest.mark.parametrize("width", WIDTHS)
