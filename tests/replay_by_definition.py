@@ -238,7 +238,7 @@ class Told:
             held = self.launch[p]
             if work.is_copy and held is not None and self.calls[held].kind == "copy":
                 length = self.calls[held].end - self.calls[held].start
-                if length > 20 * US:
+                if length > 20 * US and work.start <= self.calls[held].end + 50 * US:
                     self.takes.own[held] = 20 * US
                     self.takes.waits[held] = [(p, self.calls[held].end - work.end)]
         self._queue()

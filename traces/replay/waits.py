@@ -155,9 +155,11 @@ class _Finder:
         return [int(mine[-1])] if len(mine) else []
 
     def _blocking_copies(self) -> None:
+        """Long copy calls wait for their own copy, but not where that began only after they had returned."""
         rows, calls = self._rows, self._calls
         length = calls.end_ns - calls.start_ns
-        copies = np.flatnonzero((rows.source == Source.COPY) & (self._launched_by != NONE))
+        begun = rows.start_ns <= calls.end_ns[self._launched_by] + SKEW.value if len(calls) else False
+        copies = np.flatnonzero((rows.source == Source.COPY) & (self._launched_by != NONE) & begun)
         for work in copies.tolist():
             call = int(self._launched_by[work])
             if calls.kind[call] == CallKind.COPY and length[call] > BLOCKING_COPY.value:

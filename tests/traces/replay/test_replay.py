@@ -234,6 +234,14 @@ def test_a_copy_from_pageable_memory_may_return_before_its_copy_ends(path: Path)
     assert found.times(work={1: 70})[2] == (170, 220)
 
 
+def test_a_long_copy_call_does_not_wait_for_a_copy_that_begins_long_after_its_return(path: Path) -> None:
+    said = Said()
+    said.copy("d2d", 300, 350, launch=(20, 50), stream=20)
+    found = again(path, said)
+    assert by_call(found.graph.timing.waits) == {}
+    assert found.graph.timing.own_ns[1] == 30 * US
+
+
 def test_a_launch_into_a_full_queue_waits_until_an_earlier_launch_has_made_room(path: Path) -> None:
     said = Said()
     for number in range(250):
