@@ -57,11 +57,13 @@ def _without_proof(measurements: Sequence[RankMeasurements]) -> Missing | None:
         if rank.tensor_cores.half is False or isinstance(rank.costs, Missing):
             continue
         window_ns, elastic_frac = rank.budget.window_ns, rank.costs.proofs.elastic_frac
+        held = rank.costs.proofs.held_by_host
         expected = ELASTIC.value * rank.budget.compute_ns / window_ns
         if rank.tensor_cores.wide_ns >= WALL.value * window_ns and elastic_frac < expected:
+            why = "the host is nearly the limit too" if held else "what waits for what is not understood"
             reason = (
                 f"matrix work runs in FP32 or TF32, and a replay with all GPU work halved saves only "
-                f"{elastic_frac:.0%}: the host waits in ways unseen"
+                f"{elastic_frac:.0%}: {why}"
             )
             return Missing("compute", reason, cure("host_waits", rank.kind))
     return None

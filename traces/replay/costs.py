@@ -27,6 +27,7 @@ from traces.replay.graph import Timing, build_graph
 from traces.replay.part import part_of
 from traces.replay.proofs import Proofs, doubt, refusal
 from traces.replay.run import Replayed, replay
+from traces.replay.unseen import may_wait_ns
 from traces.replay.without import without_unexplained
 from traces.steps.sample import sample_of
 
@@ -192,6 +193,7 @@ class _Pricing:
             off / recorded if recorded else 0.0,
             float(shrunk.sum()) / recorded if recorded else 0.0,
             unexplained / self._windows.total_ns,
+            may_wait_ns(self._subject.rank, self._graph, self._windows) / self._windows.total_ns,
         )
 
     def _doubt(self, proofs: Proofs) -> Missing | None:

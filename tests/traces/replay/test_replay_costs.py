@@ -407,6 +407,29 @@ def test_a_busy_window_that_does_not_shrink_with_its_work_is_doubted(path: Path)
     assert found.refused is None
 
 
+def launched_in_time(lasts: int, ahead: int) -> Said:
+    """Four kernels in 400, each launched so long before its start by a host that makes no other call."""
+    said = Said()
+    for at in range(100, 500, 100):
+        said.kernel(GEMM, at, at + lasts, launch=(at - ahead, at - ahead + 2))
+    return said
+
+
+def test_a_host_that_never_goes_on_as_work_ends_is_the_next_limit_and_nothing_is_doubted(path: Path) -> None:
+    """Its pauses end 92 after the end of one kernel and 8 before that of the next: none can be waiting."""
+    found = costs_of(path, launched_in_time(100, ahead=8), (100, 500))
+    assert found.proofs.elastic_frac < 0.4
+    assert (found.proofs.unseen_frac, found.at_least) == (0, None)
+
+
+def test_a_host_that_goes_on_just_as_each_kernel_ends_may_be_waiting_for_it(path: Path) -> None:
+    """Three pauses of 98 end 3 after a kernel of 92; the window begins 3 into the first of them."""
+    found = costs_of(path, launched_in_time(92, ahead=5), (100, 500))
+    assert found.proofs.elastic_frac < 0.4
+    assert found.proofs.unseen_frac == (95 + 98 + 98) / 400
+    assert found.at_least is not None
+
+
 def test_without_an_account_there_is_no_replay(path: Path) -> None:
     rank = rank_of(path, starved())
     window = one_window("none", "", 0, us(290))
