@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -19,8 +20,8 @@ _PATIENCE_S: Final = 1.0
 
 @contextmanager
 def progress_display() -> Iterator[Progress]:
-    """A listener for long work; it shows nothing where stderr is no terminal."""
-    if not sys.stderr.isatty():
+    """A listener for long work; it shows nothing where stderr is no terminal, or one that moves no cursor."""
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield silent
         return
     display = _Display()

@@ -14,6 +14,7 @@ from rich.console import Console
 import diagnoser
 from diagnoser.demo.recordings import unpack
 from diagnoser.progress import _Display, progress_display
+from tests.terminal_doubles import Tty
 from traces.formats.open import ReadOptions, read_trace
 from traces.formats.readers import Reader
 from traces.progress import silent
@@ -90,6 +91,16 @@ def test_the_time_left_follows_from_the_fraction(display: _Display, clock: list[
 def test_where_stderr_is_no_terminal_nobody_listens() -> None:
     with progress_display() as listener:
         assert listener is silent
+
+
+@pytest.mark.parametrize(("term", "shows"), [("dumb", False), ("xterm", True)])
+def test_a_terminal_that_moves_no_cursor_is_sent_no_bar(
+    term: str, shows: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr", Tty())
+    monkeypatch.setenv("TERM", term)
+    with progress_display() as listener:
+        assert (listener is not silent) is shows
 
 
 @pytest.mark.parametrize("reader", [Reader.PAGES, Reader.SQLITE3])
