@@ -22,7 +22,7 @@ from reports.content.analysis.recording import recording
 from reports.content.analysis.run import ranks_part, run_lines
 from reports.content.analysis.scale import telling_rank
 from reports.content.analysis.sms import sms
-from reports.content.analysis.step import outside, step
+from reports.content.analysis.step import hiccups, outside, step
 from reports.content.blocks import Block, Detail, Page, Part
 from reports.content.check_parts import configuration_parts
 from reports.content.names import who
@@ -36,7 +36,7 @@ RANKS: Final = 8
 def page(result: Result, detail: Detail) -> Page:
     """The first screen; with `Detail.FULL` all else after it. Without a step, what to do comes early."""
     rank, what_to_do = telling_rank(result), plan(result)
-    costs: tuple[Block | None, ...] = (step_bar(rank), outside(rank), savings(result))
+    costs: tuple[Block | None, ...] = (step_bar(rank), outside(rank), hiccups(rank), savings(result))
     found: list[Block | None] = [
         headline(result),
         *warnings(result),
