@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
 from typing import Final
@@ -44,6 +45,11 @@ BESIDE: Final = Limit(
 EXCEPTIONS: Final = Limit(0.2, "fraction of the steps", "ours: what more of them do is how the run goes")
 RHYTHM: Final = Limit(0.2, "fraction of the median step", "ours: data loaders alternate by far more")
 FAR: Final = Limit(0.25, "fraction of the steps", "ours: what a quarter of the steps show is no exception")
+ROUNDS: Final = Limit(
+    3,
+    "steps far off",
+    "ours: three at equal distances, from end to end, are chance in one of fifty runs of 16",
+)
 WARM_UP: Final = Limit(
     0.5, "of what the first step takes more", "ours: the greater part of it is initialisation"
 )
@@ -168,8 +174,18 @@ def alternate(lengths_ns: list[int]) -> bool:
     A single one is an exception, of however few.
     """
     middle = median(lengths_ns)
-    far = sum(abs(length - middle) > RHYTHM.value * middle for length in lengths_ns)
-    return far >= max(2, FAR.value * len(lengths_ns))
+    far = [abs(length - middle) > RHYTHM.value * middle for length in lengths_ns]
+    return sum(far) >= max(2, FAR.value * len(lengths_ns)) or _in_turn(far)
+
+
+def _in_turn(far: Sequence[bool]) -> bool:
+    """Whether every so many-th step of all is far off, as the slowest of five and more loaders makes it."""
+    places = np.flatnonzero(far)
+    if len(places) < ROUNDS.value:
+        return False
+    apart = np.diff(places)
+    before, after = places[0], len(far) - places[-1]
+    return bool((apart == apart[0]).all() and max(before, after) <= apart[0])
 
 
 def _initialising_ns(rank: RankTimeline, found: Found) -> list[int]:
@@ -188,7 +204,7 @@ def leave_out_hiccups(steps: Steps) -> Steps:
         return steps
     middle, limit_ns = median(lengths), _slow_from_ns(lengths)
     slow = {step.index: step for step in steps.used if step.length_ns > limit_ns}
-    if len(slow) > EXCEPTIONS.value * len(lengths):
+    if len(slow) > EXCEPTIONS.value * len(lengths) or _in_turn([ns > limit_ns for ns in lengths]):
         return steps
     recorded = tuple(
         drop(step, f"hiccup: {step.length_ns / middle - 1:.0%} longer than the median")

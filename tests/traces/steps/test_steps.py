@@ -198,6 +198,24 @@ def test_steps_that_alternate_have_neither_hiccup_nor_warm_up() -> None:
     assert leave_out_hiccups(from_steps("nvtx", "NVTX range", steps)).slow == ()
 
 
+@pytest.mark.parametrize(
+    ("slow", "hiccups"),
+    [
+        ((5, 10, 15), ()),  # every fifth of 16: five workers load
+        ((0, 7, 14), ()),  # of seven, the first round late already
+        ((5, 10), (5, 10)),  # two at one distance may be chance
+        ((2, 5, 8), (2, 5, 8)),  # at equal distances, but not to the end
+        ((5, 10, 14), (5, 10, 14)),
+    ],
+)
+def test_every_so_many_th_step_slow_from_end_to_end_is_a_rhythm(
+    slow: tuple[int, ...], hiccups: tuple[int, ...]
+) -> None:
+    lengths = [300 if place in slow else 100 for place in range(16)]
+    found = leave_out_hiccups(from_steps("nvtx", "NVTX range", tuple(steps_of(lengths))))
+    assert found.slow == hiccups
+
+
 def test_a_slow_first_step_is_warm_up_where_the_others_do_not_share_it() -> None:
     slow = [130, 100, 101, 99, 100, 100, 101, 99]
     assert leave_out_warm_up(steps_of(slow), [0] * 8)[0].dropped == "warm-up: 30% slower than the rest"
