@@ -10,6 +10,7 @@ from traces.account.calls import CallKind, call_kinds
 from traces.columns import COPY_KINDS, NULL, BoolArray, Columns, HostSpans, IntArray, distinct
 from traces.limits import Limit
 from traces.timeline import Bucket, RankTimeline
+from traces.whole_graphs import equal_replays
 
 PAUSE: Final = Limit(
     2_000_000, "ns outside CUDA calls", "ours: no Python between two operators of one step takes as long"
@@ -17,7 +18,8 @@ PAUSE: Final = Limit(
 BETWEEN: Final = Limit(
     20,
     "kernels between two copies of one size",
-    "ours: input comes once a step or microbatch, weights and token counts with every layer",
+    "ours: input comes once a step or microbatch, weights and token counts with every layer; a step that is "
+    "one graph, recorded whole, is a pass",
 )
 
 
@@ -60,8 +62,9 @@ def input_copies(rank: RankTimeline) -> IntArray:
     at = np.flatnonzero((rows.bucket == Bucket.COPY) & (rows.key == COPY_KINDS.index("memcpy_h2d")))
     at = at[rows.call[at] >= 0]
     size = rank.columns.copies.size_bytes[rows.row[at]]
-    launches = np.sort(rows.launch_ns[(rows.bucket == Bucket.COMPUTE) & (rows.call >= 0)])
-    before = np.searchsorted(launches, rows.launch_ns[at])
+    kernels_ns = rows.launch_ns[(rows.bucket == Bucket.COMPUTE) & (rows.call >= 0)]
+    passes_ns = np.repeat(rows.launch_ns[equal_replays(rows)], int(BETWEEN.value))
+    before = np.searchsorted(np.sort(np.concatenate((kernels_ns, passes_ns))), rows.launch_ns[at])
     recurs = np.zeros(len(at), dtype=np.bool_)
     for one in distinct(size).tolist():
         recurs |= _a_pass_apart(size == one, before)

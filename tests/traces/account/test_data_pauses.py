@@ -75,6 +75,27 @@ def test_a_helper_thread_that_decodes_in_a_pause_does_not_cut_what_it_costs(tmp_
     assert host["cost_by_kind_ns"]["data"] == pytest.approx(27 * MS, rel=0.01)
 
 
+def test_a_step_that_is_one_graph_begins_with_its_wait_for_the_batch(tmp_path: Path) -> None:
+    """Four steps of 40 ms: 10 ms of pause, 1 of input copy, 28 of one graph and 1 of a copy to the host."""
+    recording = Recording()
+    recording.gpu()
+    for begin in range(0, 160 * MS, 40 * MS):
+        at = begin + 10 * MS
+        recording.copy("h2d", at, at + MS, size_bytes=1 << 20, launch_ns=at, launch_end_ns=at + MS)
+        recording.graph_replay(
+            at + MS, at + 29 * MS, launch_ns=at + MS - 9_000, launch_end_ns=at + MS - 5_000
+        )
+        end = at + 30 * MS
+        recording.copy("d2h", end - MS, end, size_bytes=64, launch_ns=at + MS, launch_end_ns=end)
+    path = tmp_path / "run.sqlite"
+    write_export(path, recording, "3.25.0")
+    rank = diagnoser.analyze(path).to_dict()["ranks"][0]
+    assert rank["steps"]["source"] == "graph"
+    begins = [step["start_ns"] for step in rank["steps"]["used"]]
+    assert begins == [11 * MS, 40 * MS, 80 * MS, 120 * MS]  # before the first compute nothing was recorded
+    assert rank["absent_ns"]["launch_starved"]["data"] == 30 * MS
+
+
 def test_more_workers_save_a_quarter_of_the_waits_to_all_of_them(tmp_path: Path) -> None:
     """Three waits of 10 ms lie in the window."""
     path = tmp_path / "run.sqlite"
