@@ -7,8 +7,9 @@ the kernel that ended is taken for its producer: marked as inferred.
 
 One launched later may come first because the other waited for something else, so in a replay it holds the
 other up only where it is launched by the time that one is ready. (As a producer in any case it made the host
-the limit: 7 such edges took the elastic figure of a real recording from 0.37 to 0.29.) Blocks are counted one
-an SM: whether two share it depends on how each carves out its shared memory, which no trace tells.
+the limit: 7 such edges took the elastic figure of a real recording from 0.37 to 0.29.) Nor is a helper's
+kernel a producer: it keeps the pace of its own thread, and lies elsewhere in a faster run. Blocks are counted
+one an SM: whether two share it depends on how each carves out its shared memory, which no trace tells.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 
 from traces.account.tight import last_to_end
 from traces.columns import PLACE, IntArray
+from traces.launchers import helper_work
 from traces.limits import Limit
 from traces.timeline import Bucket, RankTimeline
 
@@ -31,6 +33,6 @@ def sm_room_producers(rank: RankTimeline, ended_ns: IntArray) -> tuple[IntArray,
     """(consumer, producer) pairs; `ended_ns`, shape (n,): when all known producers of each had ended."""
     rows, gpu = rank.activities, rank.gpu
     sm_count = gpu.sm_count if gpu and gpu.sm_count else int(FULL.value)
-    compute = rows.bucket == Bucket.COMPUTE
+    compute = (rows.bucket == Bucket.COMPUTE) & ~helper_work(rows)
     taken = np.where(compute, np.clip(rank.blocks, 0, sm_count), -1).astype(PLACE)
     return last_to_end(rows, ended_ns, compute, rows.start_ns, taken, sm_count)
