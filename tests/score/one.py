@@ -29,7 +29,7 @@ _TABLES: Final = {
     "metrics": "GPU_METRICS",
     "memory": "CUDA_GPU_MEMORY_USAGE_EVENTS",
 }
-_WHOLE: Final = ("warm-up",)
+_WHOLE: Final = ("warm-up", "hiccup")
 """Why a step is left out that was found as the whole step it is."""
 _GPU_TABLES: Final = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")
 

@@ -186,28 +186,32 @@ def costs_of(costs: TrueCosts, steps: Sequence[int]) -> dict[str, float]:
 
 
 def warms_up(told: Told) -> bool:
-    """Whether the first recorded step is slow and left out by the definition.
+    """Whether the first recorded step is over 5 % longer than each other, which do not share why.
 
-    The others must be alike, or calls of initialisation over half of its excess.
+    They must be alike, or what it spends more in calls of initialisation be over half of its excess.
     """
     recorded = told.recorded
     if len(recorded) < 2 or _in_a_rhythm(told):
         return False
     first_ns, *others = (told.costs.step_ns[step] for step in recorded)
-    if _alternate(others) or first_ns <= max(others):
+    if _alternate(others) or first_ns <= _SLOWER * max(others):
         return False
     if len(others) > 1:
         low_ns, _, high_ns = quantiles(others, n=4, method="inclusive")
-        if high_ns - low_ns < _ALIKE * median(others) and first_ns > _SLOWER * max(others):
+        if high_ns - low_ns < _ALIKE * median(others):
             return True
-    start_ns, end_ns = _host_range(told.run, recorded[0])
-    loading_ns = sum(
+    loading_ns, *usual_ns = (_initialising_ns(told.run, step) for step in recorded)
+    return 2 * (loading_ns - median(usual_ns)) > first_ns - median(others)
+
+
+def _initialising_ns(simulated: Run, step: int) -> int:
+    """How long threads load, or take and give back memory, in a step on the host."""
+    start_ns, end_ns = _host_range(simulated, step)
+    return sum(
         call.end_ns - call.start_ns
-        for call in told.run.executed.calls
-        if start_ns <= call.start_ns < end_ns
-        and (isinstance(call.operation, Initialise) or _takes_memory(call))
+        for call in simulated.executed.calls
+        if start_ns <= call.start_ns < end_ns and isinstance(call.operation, Initialise | Allocate)
     )
-    return 2 * loading_ns > first_ns - median(others)
 
 
 def typical_steps(told: Told) -> list[int]:
@@ -231,7 +235,7 @@ def _alternate(lengths: Sequence[int]) -> bool:
     """Whether steps are so uneven that none of them is warm-up or hiccup."""
     usual_ns = median(lengths)
     off = sum(abs(ns - usual_ns) > _OFF * usual_ns for ns in lengths)
-    return off > 1 and off >= _OFTEN * len(lengths)
+    return off >= _OFTEN * len(lengths)
 
 
 def waits_for_data_frac(told: Told, steps: Sequence[int]) -> float:

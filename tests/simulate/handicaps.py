@@ -71,7 +71,7 @@ def _no_communication(program: Program) -> Edit:
 
 def _filled_grids(program: Program) -> Edit:
     """Kernels with fewer blocks than SMs take blocks / SMs of their time, on all SMs; those that multiply in
-    FP32 or TF32 what they would take in BF16.
+    FP32 or TF32 what they would take in BF16, or SIMT GEMMs in TF32.
     """
     sm_count = program.machine.sm_count
 

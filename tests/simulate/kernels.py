@@ -17,7 +17,8 @@ class Kernel:
     """A kernel: its demangled name, the call that launches it and the shape of its blocks.
 
     `persistent`: its blocks stay on the SMs, so it launches at most one per SM. `multiplies_in`: what its
-    matrices are in, a name of `GpuModel.peaks`; bf16 of all that have none as well.
+    matrices are in, a name of `GpuModel.peaks`, and `could_in` in what they could be; bf16 of all that have
+    none as well.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Kernel:
     shared_bytes: int = 0
     persistent: bool = False
     multiplies_in: str = "bf16"
+    could_in: str = "bf16"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class GpuModel:
 
     The factors are those of the guides' pitfall: faster math and links on an unchanged host. They are
     round ratios of data-sheet peaks (dense BF16 and NVLink), not measurements. `peaks`: dense TFLOP/s by
-    format, of the data sheets; FP32 without tensor cores.
+    format, of the data sheets; FP32 without tensor cores, 3xtf32 with three products in TF32 for one.
     """
 
     name: str
@@ -47,16 +49,14 @@ class GpuModel:
     peaks: Mapping[str, float]
 
 
+def _peaks(bf16: float, tf32: float, fp32: float) -> Mapping[str, float]:
+    return {"bf16": bf16, "tf32": tf32, "3xtf32": tf32 / 3, "fp32": fp32}
+
+
 GPUS: Final[Mapping[str, GpuModel]] = {
-    "A100": GpuModel(
-        "NVIDIA A100-SXM4-80GB", 108, (8, 0), 80 << 30, 0.32, 0.67, {"bf16": 312, "tf32": 156, "fp32": 19.5}
-    ),
-    "H100": GpuModel(
-        "NVIDIA H100 80GB HBM3", 132, (9, 0), 80 << 30, 1.0, 1.0, {"bf16": 989.5, "tf32": 494.5, "fp32": 67}
-    ),
-    "GB200": GpuModel(
-        "NVIDIA GB200", 148, (10, 0), 186 << 30, 2.5, 8.0, {"bf16": 2500, "tf32": 1250, "fp32": 80}
-    ),
+    "A100": GpuModel("NVIDIA A100-SXM4-80GB", 108, (8, 0), 80 << 30, 0.32, 0.67, _peaks(312, 156, 19.5)),
+    "H100": GpuModel("NVIDIA H100 80GB HBM3", 132, (9, 0), 80 << 30, 1.0, 1.0, _peaks(989.5, 494.5, 67)),
+    "GB200": GpuModel("NVIDIA GB200", 148, (10, 0), 186 << 30, 2.5, 8.0, _peaks(2500, 1250, 80)),
 }
 """The guides' GPUs. Link of the GB200: expert parallelism that crossed nodes on H100 stays within NVLink."""
 
@@ -278,8 +278,8 @@ _GENERATION: Final = {
 }
 
 
-def _fp32(name: str) -> Kernel:
-    return Kernel(name, threads=256, registers=128, shared_bytes=36_864, multiplies_in="fp32")
+def _fp32(name: str, of: str = "fp32") -> Kernel:
+    return Kernel(name, threads=256, registers=128, shared_bytes=36_864, multiplies_in=of)
 
 
 _XMMA: Final = (
@@ -296,20 +296,24 @@ _LAYOUTS: Final = {"gemm_fwd": "tn", "gemm_dgrad": "nn", "gemm_wgrad": "nt"}
 _DIRECTIONS: Final = {"gemm_fwd": "fprop", "gemm_dgrad": "dgrad", "gemm_wgrad": "wgrad"}
 _FP32_ATTENTION: Final = {
     "attention_fwd": _fp32(
-        _ATTENTION.format("F_f32_aligned_64x64_rf", "AttentionKernel", "64, 64, 64, true, true")
+        _ATTENTION.format("F_f32_aligned_64x64_rf", "AttentionKernel", "64, 64, 64, true, true"), "3xtf32"
     ),
     "attention_bwd": _fp32(
-        _ATTENTION.format("B_f32_aligned_64x64_k64", "AttentionBackwardKernel", "false, false, 64, 64, 64")
+        _ATTENTION.format("B_f32_aligned_64x64_k64", "AttentionBackwardKernel", "false, false, 64, 64, 64"),
+        "3xtf32",
     ),
 }
 _WITHOUT_BF16: Final[Mapping[str, Mapping[str, Kernel]]] = {
     "bf16": {},
-    "fp32": _FP32_ATTENTION | {part: _fp32(_SIMT.format(of)) for part, of in _LAYOUTS.items()},
+    "fp32": _FP32_ATTENTION
+    | {part: replace(_fp32(_SIMT.format(of)), could_in="tf32") for part, of in _LAYOUTS.items()},
     "convolution": _FP32_ATTENTION | {part: _fp32(_CONVOLVES.format(of)) for part, of in _DIRECTIONS.items()},
-    "tf32": _FP32_ATTENTION
-    | {part: replace(_fp32(_TF32.format(of, of)), multiplies_in="tf32") for part, of in _LAYOUTS.items()},
+    "tf32": _FP32_ATTENTION | {part: _fp32(_TF32.format(of, of), "tf32") for part, of in _LAYOUTS.items()},
 }
-"""By `Knobs.precision`: attention, and what stands for every matrix product."""
+"""By `Knobs.precision`: attention, and what stands for every matrix product.
+
+By the definition TF32 takes away what SIMT GEMMs lose, and BF16 what all others do.
+"""
 
 
 @cache

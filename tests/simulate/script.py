@@ -192,7 +192,7 @@ class Script:
         grid = min(grid, sm_count) if kernel.persistent else grid
         filled_ns = us * _US / self.gpu.compute_times * spread(draw[0], _KERNEL_SIGMA)
         alone_ns = _FLOOR_NS + round(filled_ns * sm_count / min(grid, sm_count))
-        best_frac = peaks[kernel.multiplies_in] / peaks["bf16"]
+        best_frac = peaks[kernel.multiplies_in] / peaks[kernel.could_in]
         self._work(
             part, Engine.SMS, self._computes_on, alone_ns, draw, grid, name or part, kernel.api,
             best_frac=best_frac,
