@@ -33,7 +33,7 @@ PHRASES: Final[Mapping[str, str]] = {
     r"\b(?:32,767|65,536) characters\b": "what a ticket takes",
     r"\b[\d,]+ other steps? (?:is|are) left out\b": "what a page has no room for",
     r"\bUTF-8\b|\bSHA-?256\b": "names",
-    r"\bBF16\b|\bFP8\b|\bFP16\b|\bFP32\b": "names of precisions",
+    r"\bBF16\b|\bFP8\b|\bFP16\b|\bFP32\b|\bTF32\b": "names of precisions",
 }
 """Texts of our own that hold a number, and why it is no figure."""
 
