@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Final
 
 import numpy as np
@@ -50,11 +51,14 @@ def matching_ranges(rank: RankTimeline, wanted: BoolArray, what: str) -> HostRan
     threads = distinct(ranges.thread_gid[chosen])
     if not len(threads):
         return None
-    thread = max(threads, key=lambda gid: (_launches_on(rank, gid), np.sum(ranges.thread_gid[chosen] == gid)))
+    launches = _launches_on(rank, threads)
+    merits = zip(launches, _counts(ranges.thread_gid[chosen], threads), strict=True)
+    place = max(enumerate(merits), key=itemgetter(1))[0]
+    thread = threads[place]
     on_thread = chosen & (ranges.thread_gid == thread)
     closed_by_ns = int(ranges.end_ns.max())
     start_ns, end_ns = _outermost(ranges.start_ns[on_thread], ranges.end_ns[on_thread], closed_by_ns)
-    return HostRanges(start_ns, end_ns, what, _launches_on(rank, thread))
+    return HostRanges(start_ns, end_ns, what, launches[place])
 
 
 def step_named_ranges(rank: RankTimeline, order: HostOrder) -> HostRanges | None:
@@ -110,9 +114,16 @@ def _of_process(rank: RankTimeline, ranges: Ranges) -> BoolArray:
     return known if rank.process_gid == NULL else np.equal(process, rank.process_gid)
 
 
-def _launches_on(rank: RankTimeline, thread_gid: int) -> int:
+def _launches_on(rank: RankTimeline, threads: IntArray) -> list[int]:
     rows = rank.activities
-    return int(np.sum((rows.launch_thread == thread_gid) & (rows.source != Source.COPY)))
+    return _counts(rows.launch_thread[rows.source != Source.COPY], threads)
+
+
+def _counts(values: IntArray, of: IntArray) -> list[int]:
+    """How often each of some occurs among values; by one sort, as hundreds of GPUs have as many threads."""
+    ordered = np.sort(values)
+    counts: list[int] = (np.searchsorted(ordered, of, "right") - np.searchsorted(ordered, of)).tolist()
+    return counts
 
 
 def _outermost(start_ns: IntArray, end_ns: IntArray, closed_by_ns: int) -> tuple[IntArray, IntArray]:
