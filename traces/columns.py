@@ -355,7 +355,10 @@ class NcclCalls:
 
 @dataclass(frozen=True, slots=True)
 class TraceInfo:
-    """What a trace says about itself; nothing in here names a host, a user or a path."""
+    """What a trace says about itself; nothing in here names a host, a user or a path.
+
+    `stacks`: whether frames of the program's code were recorded beside its calls.
+    """
 
     name: str
     kind: str
@@ -365,6 +368,7 @@ class TraceInfo:
     gpus: tuple[Gpu, ...]
     missing_tables: tuple[str, ...]
     diagnostics: tuple[str, ...]
+    stacks: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,10 @@ _BOTH: Final = {
         "record with --python-sampling=true --cudabacktrace=kernel, and look at the longest late launches",
         "record with with_stack=True, and look at the longest pauses between launches",
     ),
+    "recorded_stacks": (
+        "open the recording in the nsys GUI, and look at the frames recorded at the longest late launches",
+        "open the recording in Perfetto, and look at its Python frames in the longest pauses of launches",
+    ),
     "all_ranks": (
         "record every rank of the group, and give analyze the folder",
         "record every rank of the group, and give analyze the folder",

@@ -32,11 +32,12 @@ class Messages(Section, frozen=True):
 
 
 class Capture(Section, frozen=True):
-    """How good the recording is."""
+    """How good the recording is. `stacks`: frames of the program's code were recorded beside its calls."""
 
     correlation_frac: OrMissing[Frac]
     diagnostics: tuple[str, ...]
     perturbation_frac: OrMissing[Annotated[float, Meta(ge=-1)]]
+    stacks: bool | UnsetType = UNSET
 
 
 class Trace(Section, frozen=True, kw_only=True):

@@ -27,6 +27,7 @@ def trace_info(name: str, file: KinetoFile, left_out: Mapping[str, int]) -> Trac
         gpus=gpus(file.header),
         missing_tables=tuple(table for table in schema.USED_TABLES if not len(file.tables[table])),
         diagnostics=tuple(f"{what}, left out: {count}" for what, count in left_out.items() if count),
+        stacks=whole(file.header.get("with_stack")) == 1,
     )
 
 

@@ -95,4 +95,6 @@ def _look(how: tuple[str, str], result: Result, acts: str = "") -> Step:
     kind = result.traces[0].kind if result.traces else None
     if missing == "all_ranks" and len(result.ranks) > 1:
         missing = "two_steps"  # the ranks are here, and one step does not show who is always late
+    if missing == "stacks" and result.traces and all(one.capture.stacks is True for one in result.traces):
+        missing = "recorded_stacks"
     return Step("", words(look), acts, (), (words(sentence(cure(missing, kind))),))

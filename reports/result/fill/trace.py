@@ -41,7 +41,7 @@ def trace(read: ReadTrace, perturbation_frac: float | None) -> typed.Trace:
         if read.messages is None
         else tuple(_messages(one) for one in read.messages),
         capture=because(
-            typed.Capture(read.correlation_frac, info.diagnostics, perturbation_frac),
+            typed.Capture(read.correlation_frac, info.diagnostics, perturbation_frac, info.stacks),
             {
                 "correlation_frac": gap("no single kernels were recorded", cure["graphs"]),
                 "perturbation_frac": gap(

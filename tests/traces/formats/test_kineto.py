@@ -192,6 +192,12 @@ def test_the_rank_is_the_one_the_trace_tells(tmp_path: Path) -> None:
     assert diagnoser.analyze(path).to_dict()["ranks"][0]["rank"] is None
 
 
+def test_whether_stacks_were_recorded_stands_in_the_header(tmp_path: Path) -> None:
+    assert not read(tmp_path, one_run()).info.stacks
+    assert not read(tmp_path, one_run(), with_stack=0).info.stacks
+    assert read(tmp_path, one_run(), with_stack=1).info.stacks
+
+
 def wait(ts: int, own: int, record: int, stream: int = 20) -> Event:
     args = {"wait_on_stream": 7, "wait_on_cuda_event_record_corr_id": record, "wait_on_cuda_event_id": 2}
     return on_gpu("cuda_sync", "Stream Wait Event", ts, 0, own, stream=stream, **args)
