@@ -7,7 +7,6 @@ Rows keep the order of the source, which is not sorted.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from typing import Any, Final
 
 import numpy as np
@@ -94,8 +93,7 @@ class LaunchShapes:
     @property
     def blocks(self) -> IntArray:
         """Blocks of each grid, shape (k,), NULL where it was not recorded."""
-        has_grid = self.grid.min(axis=1) > 0  # NULL is negative
-        return np.where(has_grid, self.grid.prod(axis=1), NULL)
+        return np.where(self.grid.min(axis=1) > 0, self.grid.prod(axis=1), NULL)  # NULL is negative
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +108,6 @@ class Kernels:
 
     def __len__(self) -> int:
         return len(self.name)
-
-
-class Memory(IntEnum):
-    """What memory a copy reads, as nsys numbers it (ENUM_CUDA_MEM_KIND); others are kept as recorded."""
-
-    PAGEABLE = 0
-    PINNED = 1
-    DEVICE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,10 +345,7 @@ class NcclCalls:
 
 @dataclass(frozen=True, slots=True)
 class TraceInfo:
-    """What a trace says about itself; nothing in here names a host, a user or a path.
-
-    `stacks`: whether frames of the program's code were recorded beside its calls.
-    """
+    """What a trace says of itself: no host, user or path. `stacks`: frames of the program were recorded."""
 
     name: str
     kind: str
@@ -408,7 +395,6 @@ class Columns:
 
 def without_gpu_rows(columns: Columns) -> Columns:
     """The columns without times and places of kernels and copies, which take most of their memory."""
-    nothing = np.empty(0, dtype=np.int64)
-    none = GpuRows(*(nothing for _ in GpuRows.__slots__))
+    none = GpuRows(*(np.empty(0, dtype=np.int64) for _ in GpuRows.__slots__))
     kernels, copies = replace(columns.kernels, rows=none), replace(columns.copies, rows=none)
     return replace(columns, kernels=kernels, copies=copies)

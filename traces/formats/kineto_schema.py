@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from traces.columns import Memory
+from traces.copied_memory import Memory
 
 KERNELS: Final = "kernel"
 MEMCPY: Final = "gpu_memcpy"

@@ -13,7 +13,8 @@ from typing import Final
 import numpy as np
 
 from traces.account.data_pauses import PAUSE, input_copies
-from traces.columns import NULL, IntArray, Memory
+from traces.columns import NULL, IntArray
+from traces.copied_memory import Memory
 from traces.cures import cure
 from traces.intervals import intersect, subtract, union
 from traces.limits import Limit

@@ -26,7 +26,8 @@ from tests.kineto_doubles import (
     write,
 )
 from tests.moe_pattern import moe_recording
-from traces.columns import COPY_KINDS, NULL, Columns, Gpu, Memory, SmLimits
+from traces.columns import COPY_KINDS, NULL, Columns, Gpu, SmLimits
+from traces.copied_memory import Memory
 from traces.formats.open import read_trace
 
 SECRET = "hunter2_sesame"
