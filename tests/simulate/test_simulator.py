@@ -309,7 +309,7 @@ def test_matrices_without_bf16_are_named_as_what_multiplies_them(precision: str,
     kernels = kernels_of("H100", False, True, precision)
     products = {part: kernel for part, kernel in kernels.items() if "gemm" in part}
     assert {kernel.multiplies_in for kernel in products.values()} == {format_}
-    assert all(kernels[part].multiplies_in == "fp32" for part in ("attention_fwd", "attention_bwd"))
+    assert all(kernels[part].multiplies_in == "3xtf32" for part in ("attention_fwd", "attention_bwd"))
     class_ = "convolution" if precision == "convolution" else "gemm"
     assert {classify_kernel(kernel.name).class_ for kernel in products.values()} == {class_}
 
