@@ -64,7 +64,7 @@ class FamilyScore:
 def family_scores(results: Sequence[Result]) -> list[FamilyScore]:
     """What each family must show."""
     of = {name: [one for one in results if one.family == name] for name in _FAMILIES}
-    clocks = [one for one in of["broken"] if set(one.hidden) == set(WALLS)]
+    blind = [one for one in of["broken"] if set(one.hidden) == set(WALLS)]
     partly = [one for one in of["broken"] if set(one.hidden) != set(WALLS)]
     return [
         FamilyScore("a tuned MoE run has no wall", _quiet(of["healthy"])),
@@ -79,8 +79,8 @@ def family_scores(results: Sequence[Result]) -> list[FamilyScore]:
             _each(of["harmless"], lambda one: one.told[one.group] != "finding"),
         ),
         FamilyScore(
-            "captures without calls or graphs, or with clocks apart: all walls unmeasurable, or truly clear",
-            _each(clocks, lambda one: all(grade.unmeasurable_or_clear(one, wall) for wall in WALLS)),
+            "captures without calls or graphs: all walls unmeasurable, or truly clear",
+            _each(blind, lambda one: all(grade.unmeasurable_or_clear(one, wall) for wall in WALLS)),
         ),
         FamilyScore(
             "captures that hide a part: the hidden wall unmeasurable, or truly clear, no true wall clear",

@@ -272,7 +272,7 @@ def hidden_walls(case: Case, simulated: Run) -> tuple[str, ...]:
     """Walls of which this recording can show nothing: each must be unmeasurable."""
     has_graphs = any(activity.work.graph_node is not None for activity in simulated.activities)
     whole = has_graphs and case.view.graphs == "graph"
-    if not case.view.calls or case.damage.startswith("clocks"):
+    if not case.view.calls:
         return WALLS
     if whole and case.view.schema in _NO_GRAPH_ROWS:
         return WALLS
@@ -282,7 +282,12 @@ def hidden_walls(case: Case, simulated: Run) -> tuple[str, ...]:
 
 
 def veiled_walls(case: Case, simulated: Run) -> tuple[str, ...]:
-    """Walls of which it hides a part: unmeasurable is as good an answer as the right one."""
+    """Walls of which it hides a part: unmeasurable is as good an answer as the right one.
+
+    Clocks that are apart hide no more than the calls cannot bracket.
+    """
+    if case.damage.startswith("clocks"):
+        return WALLS
     if case.knobs.whole_graph:
         return ()
     if case.view.graphs != "graph" or all(
