@@ -80,16 +80,6 @@ def hiccups(rank: Rank) -> Sentence | None:
     return Sentence(words(f"Apart from these, {count}: {duration(steps.hiccups_ns)} beyond {as_many}."))
 
 
-def hiccups(rank: Rank) -> Sentence | None:
-    """Steps that took far longer than usual and are in no other figure."""
-    steps = rank.steps
-    if not steps.slow:
-        return None
-    as_many = f"as many usual {unit_of(steps)}s" if len(steps.slow) > 1 else f"a usual {unit_of(steps)}"
-    count = counted(len(steps.slow), "hiccup")
-    return Sentence(words(f"Apart from these, {count}: {duration(steps.hiccups_ns)} beyond {as_many}."))
-
-
 def _lengths(rank: Rank) -> Iterator[tuple[str, int]]:
     steps = rank.steps
     for name, value in (
