@@ -142,7 +142,6 @@ def measure_rank(
     moe = measure_moe(rank, resolution, steps, recompute, absent)
     timelines = measure_timelines(rank, steps, absent)
     ledger = measure_ledger(rows, steps, budget, absent, moe)
-    summary = summarise(rank, steps, absent, moe)
     account = account if isinstance(account, Missing) else replace(account, pieces=None)
     return RankMeasurements(
         trace=rank.columns.info.name,
@@ -171,7 +170,7 @@ def measure_rank(
         sm=sm,
         moe=moe,
         ledger=ledger,
-        summary=summary,
+        summary=summarise(rank, steps, absent, moe),
         data_loading=measure_data_loading(rank, steps, ledger),
         kernels=measure_kernels(rank, steps.windows),
         timeline=timelines.shown,
