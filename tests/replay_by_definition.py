@@ -173,13 +173,25 @@ class Told:
         return earlier[-1] if earlier else None
 
     def _last_returned(self, place: int) -> int | None:
-        """The threads hand over to each other: a call follows the last return, of equals its own thread's."""
-        own, begin = self.own_before[place], self.calls[place].start
+        """The threads hand over to each other: a call follows the last return, of equals its own thread's.
+
+        One that only copies while others launch helps: it follows them, but nobody follows it.
+        """
+        own, begin, helpers = self.own_before[place], self.calls[place].start, self._helpers()
         back = [p for p in range(place) if self.calls[p].end <= begin]
+        if self.calls[place].thread not in helpers:
+            back = [p for p in back if self.calls[p].thread not in helpers]
         if not back:
             return own
         last = max(back, key=lambda p: (self.calls[p].end, p == own, p))
         return last
+
+    def _helpers(self) -> set[int]:
+        launched = [
+            (self.story.calls[w.call].thread, w.bucket) for w in self.story.works if w.call is not None
+        ]
+        threads, launching = {t for t, _ in launched}, {t for t, bucket in launched if bucket != "copy"}
+        return threads - launching if launching else set()
 
     def _poll(self) -> None:
         """A host that polls goes on equally soon after the same control kernel in most layers."""

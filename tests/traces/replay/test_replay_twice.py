@@ -135,12 +135,6 @@ def both_ways(subject: Subject, graph: Graph, told: Told) -> dict[str, tuple[Tim
     recomputed, offloaded, resident = (
         set(places.tolist()) for places in (subject.recomputed, subject.offloaded, subject.resident)
     )
-    later = [
-        told.story.calls[work.call].start
-        for work in told.story.works
-        if work.call is not None and work.start >= subject.steps.used[1].start_ns
-    ]
-    since = min([*later, subject.steps.used[1].start_ns])
     pairs = {
         "base": (timing, takes),
         "all work halved": (
@@ -159,7 +153,10 @@ def both_ways(subject: Subject, graph: Graph, told: Told) -> dict[str, tuple[Tim
         "recompute": (edits.memory_kinds()["recompute"], by_hand.without_stretch_of_work(told, recomputed)),
         "offload": (edits.memory_kinds()["offload"], by_hand.without_copies(told, offloaded)),
         "host_resident": (edits.memory_kinds()["host_resident"], by_hand.without_copies(told, resident)),
-        "allocator": (edits.memory_kinds()["allocator"], by_hand.without_allocator(told, since)),
+        "allocator": (
+            edits.memory_kinds()["allocator"],
+            by_hand.without_allocator(told, steady_since(told, subject)),
+        ),
     }
     without: Any = {
         "python": lambda: by_hand.without_pauses(told, ("python",)),
@@ -186,6 +183,28 @@ def both_ways(subject: Subject, graph: Graph, told: Told) -> dict[str, tuple[Tim
     for kind in by_kind.keys() - {"no_tensor_cores"}:
         pairs[f"compute: {kind}"] = by_kind[kind], by_hand.with_filled_grids(told, SM_COUNT, kind)
     return pairs
+
+
+def steady_since(told: Told, subject: Subject) -> int:
+    """From when on allocator calls are no filling of the cache, of two steps.
+
+    From the second step's first launch; from the first that frees in the first step, where it frees at least
+    half as often as the second.
+    """
+
+    def launched(begin: int) -> int:
+        calls = [
+            told.story.calls[w.call].start
+            for w in told.story.works
+            if w.call is not None and w.start >= begin
+        ]
+        return min([*calls, begin])
+
+    first, second = (launched(step.start_ns) for step in subject.steps.used)
+    freed = sorted(call.start for call in told.calls if call.kind == "free" and call.start >= first)
+    early = [at for at in freed if at < second]
+    often = len(freed) - len(early)
+    return early[0] if often and 2 * len(early) >= often else second
 
 
 def agrees(rank: RankTimeline) -> None:
