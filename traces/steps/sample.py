@@ -59,12 +59,12 @@ def sample_of(steps: Steps, activities: int = 0) -> Sample:
     The groups are equally large, so the middle ones hold the median, and lengths are spread as those of all.
     Where there are no steps, and more `activities` than are replayed whole, slices of the window.
     """
-    used = steps.used
+    used, before = steps.used, {one.end_ns: one.start_ns for one in steps.recorded}
     if not used and activities > WHOLE.value:
         return _slices(steps.windows, WHOLE.value / activities)
     if len(used) <= MOST.value:
         pairs = [(one.start_ns, one.end_ns) for one in used] or [(a, b) for a, b in steps.windows.pairs()]
-        whole = spans((pairs[0][0], pairs[-1][1]))
+        whole = spans((before.get(pairs[0][0], pairs[0][0]), pairs[-1][1]))
         return Sample(used, tuple(pairs), tuple(end - start for start, end in pairs), whole)
     in_order = sorted(used, key=lambda step: (step.length_ns, step.index))
     groups = [
@@ -72,7 +72,6 @@ def sample_of(steps: Steps, activities: int = 0) -> Sample:
         for places in np.array_split(np.arange(len(in_order)), int(MOST.value))
     ]
     found = sorted(((group[len(group) // 2], group) for group in groups), key=lambda one: one[0].index)
-    before = {one.end_ns: one.start_ns for one in steps.recorded}
     return Sample(
         tuple(step for step, _ in found),
         tuple((step.start_ns, step.end_ns) for step, _ in found),

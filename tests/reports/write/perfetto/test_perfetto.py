@@ -35,7 +35,7 @@ Export = Callable[..., Path]
 MS = 1_000_000
 EPOCH_NS = 1_669_783_687_389_324_001
 KEYWORDS = (
-    *("id", "wall", "kind", "bound", "outcome", "unit", "source", "state", "row", "group", "path"),
+    *("id", "wall", "kind", "bound", "outcome", "unit", "source", "state", "row", "group", "path", "room"),
     *("schema_version", "tool", "framework", "confidence", "next_wall", "runner_up", "largest_bucket"),
     *("dispatcher", "tied_with", "tier", "answer", "phase", "pass", "verdict", "change", "by"),
 )
