@@ -62,8 +62,9 @@ def test_two_h100_that_exchange_heads_are_compute_bound_by_attention(recordings:
     No wall. On one stream a host that takes no time saves at most what is idle, 57.4 of 598.5 ms; without
     the exchange at most its own 25.4 ms are saved, and at least what a host as late as it was leaves of them.
     But one GPU, busy for 91 %, would win only a third if all its work halved: the host is nearly the limit
-    too. The second proof fails, so the replay does not call what is small small; the partition does: the
-    exchange is exposed for 4.2 %, and at most 8.8 % are starved, latency or masked, so both are clear. The
+    too, by work of its own: hardly any of its time ends with work of the GPU. The
+    exchange is exposed for 4.2 %, and at most 8.2 % are the host's by the replay, 8.8 % starved, latency or
+    masked, so both are clear. The
     number of SMs is not recorded, but even of the largest GPU the small grids leave less than a tenth empty.
     """
     path = recordings / "nsysai_mfu_2gpu_before.sqlite"
@@ -116,7 +117,7 @@ def test_two_h100_that_exchange_heads_are_compute_bound_by_attention(recordings:
     settled(document, "communication", saved, sum(exposed_ns.values()))
     settled(document, "host_overhead", sum(least for least, _ in host_ns), sum(most for _, most in host_ns))
     most = most_frac(document)
-    assert (most["communication"], most["host_overhead"]) == (0.041, 0.088)
+    assert (most["communication"], most["host_overhead"]) == (0.041, 0.082)
 
 
 def test_two_h100_that_load_weights_wait_for_copies_from_the_host(recordings: Path) -> None:
@@ -362,22 +363,20 @@ def test_the_fuser_recording_is_a_host_that_builds_kernels(recordings: Path) -> 
 
 
 def test_two_kernels_of_the_mock_are_apart_by_one_slow_launch(recordings: Path) -> None:
-    """nsysai_mock: idle but for 4 µs; the host is the bound and the wall, with low confidence, in no step.
+    """nsysai_mock: idle but for 4 µs, in no step; by three kernels no wall is judged, and time is told.
 
     Each kernel is the first of its kind: its cudaLaunchKernel takes 17 ms, in which the module is loaded.
     That call is the largest reason, and its length the whole of `launch`. After the last kernel only a copy
-    runs: that stretch ends in no kernel, so it is `trailing`. What a host that takes no time would save is
-    exactly what was starved and the arrival. The price of memory is within what its allocator calls took.
+    runs: that stretch ends in no kernel, so it is `trailing`. What was starved and the arrival are 18.1 ms.
     """
     path = recordings / "nsysai_mock.sqlite"
     document = diagnoser.analyze(path).to_dict()
     rank, work = one_window(path, document)
-    assert verdict(document) == ("host_overhead", "launch", "host_overhead", "low")
-    assert outcomes(document) == ["finding", "clear", "finding", "clear"]
-    absent, walls = rank["absent_ns"], {wall["id"]: wall["cost_ns"] for wall in document["walls"]}
+    assert verdict(document) == (None, None, None, None)
+    assert set(outcomes(document)) == {"unmeasurable"}
+    absent = rank["absent_ns"]
     late_ns = sum(absent["launch_starved"].values()) + absent["launch_latency"]["arrival"]
-    assert walls["host_overhead"] == late_ns == 18_103_775
-    assert walls["memory"] <= rank["memory"]["allocator_ns"]
+    assert late_ns == 18_103_775
     slow = f"SELECT r.end - r.start FROM {CALL_NAMES} WHERE s.value LIKE 'cudaLaunchKernel%' ORDER BY r.start"
     assert rank["absent_ns"]["launch_starved"]["launch"] == sql(path, slow)[1][0] == 17_764_006
     last = int(work.end[work.what == COMPUTE].max())
@@ -386,25 +385,19 @@ def test_two_kernels_of_the_mock_are_apart_by_one_slow_launch(recordings: Path) 
 
 
 def test_saxpy_waits_for_its_host_and_for_its_copies(recordings: Path) -> None:
-    """pipit_saxpy_mpi: 66 % idle, 26 % copies, five kernels of 8 %: the wall and the bound are the host.
+    """pipit_saxpy_mpi: 66 % idle, 26 % copies, five kernels of 8 %: too few to judge a run by, yet accounted.
 
     Every copy is a blocking one, so while the host is inside it compute waits for the copy; between them the
     host prepares data without a call, `python` by the name of the cause (the program is C). The time before
     launches, by hand, is exactly the one and the other: what is starved, and the copies called from there.
 
-    For at least 65.6 % the host has not begun the next call. Every grid has 2 blocks on 108 SMs: filled grids
-    would save 106 of 108 parts of 8.1 %, to the nanosecond, which is no wall. There are no steps.
+    For at least 65.6 % the host has not begun the next call. There are no steps.
     """
     path = recordings / "pipit_saxpy_mpi.sqlite"
     document = diagnoser.analyze(path).to_dict()
     rank, work = one_window(path, document)
-    assert verdict(document) == ("host_overhead", "python", "host_overhead", "low")
-    assert outcomes(document) == ["unmeasurable", "clear", "finding", "clear"]
-    settled(document, "host_overhead", *host_bounds_ns(rank, work))
-    settled(document, "communication", 0, 0)
-    filling = filling_of_export(path, work.whole)
-    assert filling == 86_933_233
-    settled(document, "compute", filling, filling)
+    assert verdict(document) == (None, None, None, None)
+    assert set(outcomes(document)) == {"unmeasurable"}
     blocking = rank["absent_ns"]["blocking"]
     assert set(blocking) == {"memcpy_h2d", "memcpy_d2h"}
     starved = sum(rank["absent_ns"]["launch_starved"].values())
@@ -424,8 +417,8 @@ def test_a_recording_without_kernels_is_refused(recordings: Path) -> None:
 
 
 REPORTS = {
-    "jax_3090_2022.nsys-rep": ("os_wait", ("futex",), 0.82, "medium", "clear"),
-    "rtx6000_2021.qdrep": ("os_wait", ("getc", "read"), 0.90, "low", "unmeasurable"),
+    "jax_3090_2022.nsys-rep": ("os_wait", ("futex",), 0.82),
+    "rtx6000_2021.qdrep": ("os_wait", ("getc", "read"), 0.90),
 }
 
 
@@ -437,22 +430,18 @@ def test_reports_of_programs_that_wait_for_the_system(
 
     jax compiles on other threads while its launching thread waits in futex, 0.79 of 0.95 s; the database on
     the RTX 6000 waits for a person's key in getc for 4.7 s and reads files for 1.2. Neither has steps or
-    communication. `os_wait` is the largest reason, and nearly all of it are these calls. So the host is the
-    bound and the wall of both: for over nine tenths nothing runs and nothing is being launched. Without steps
-    no more than medium is sure. Nothing of jax runs backward and nearly all its kernels are known, so nothing
-    is computed again; of the database's kernels none is known, so its memory is not judged.
+    communication. `os_wait` is the largest reason, and nearly all of it are these calls: for over nine tenths
+    nothing runs and nothing is being launched. Of so few kernels no wall is judged.
     """
-    cause, waits, least, sure, memory = REPORTS[name]
+    cause, waits, least = REPORTS[name]
     document = diagnoser.analyze(recordings / name, nsys=real_nsys, cache_dir=tmp_path).to_dict()
     (rank,) = document["ranks"]
     (path,) = tmp_path.glob("*.sqlite")
     work = work_of_export(path, rank["process"])
     agrees(rank, work, work.whole)
-    assert verdict(document) == ("host_overhead", cause, "host_overhead", sure)
-    assert outcomes(document) == [memory, "clear", "finding", "clear"]
-    settled(document, "host_overhead", *host_bounds_ns(rank, work))
-    settled(document, "communication", 0, 0)
-    settled(document, "compute", 0, filling_of_export(path, work.whole))
+    assert verdict(document) == (None, None, None, None)
+    assert set(outcomes(document)) == {"unmeasurable"}
+    assert len(work.start[work.what == COMPUTE]) < 16
     assert rank["steps"]["source"] == "none"
     assert largest_reason(rank) == f"launch_starved.{cause}"
     begin, end = work.whole[0]

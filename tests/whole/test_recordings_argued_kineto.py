@@ -88,16 +88,18 @@ def test_a_compiled_model_on_two_v100_waits_for_python(recordings: Path) -> None
 
     The all-reduces are 21 % of the time and yet no wall. One call of the host lasts 1.5 ms, no other 0.1, so
     without them work is launched at most 1.5 ms sooner, and the last step ends no sooner than its last work
-    is launched, 0.1 ms before its end. Grids that fill the V100 would save 2 % at most.
+    is launched, 0.1 ms before its end. Grids that fill the V100 would save 2.1 % at most; its GEMMs
+    in FP32 could be a wall, were the host faster, so compute is not judged.
     """
     path = recordings / "hta_df_index_resolver_df_index_resolver.json.gz"
     document = diagnoser.analyze(path).to_dict()
     rank, events = stepped(path, document)
     work = work_of_events(events)
-    assert verdict(document) == ("host_overhead", "python", "host_overhead", "high")
-    assert outcomes(document) == ["clear", "clear", "finding", "clear"]
+    assert verdict(document) == ("host_overhead", "python", "host_overhead", "medium")
+    assert outcomes(document) == ["clear", "clear", "finding", "unmeasurable"]
     settled(document, "host_overhead", *host_bounds_ns(rank, work))
-    settled(document, "compute", 0, filling_of_events(events, rank["windows_ns"], 80))
+    assert filling_of_events(events, rank["windows_ns"], 80) < 0.021 * rank["budget_ns"]["window"]
+    assert rank["tensor_cores"]["wide_ns"] > 0.1 * rank["budget_ns"]["window"]
     assert len(rank["steps"]["used"]) == 5
     nccl = [event for event in events if event["cat"] == "kernel" and "nccl" in event["name"]]
     assert len(nccl) == 2020
@@ -155,7 +157,10 @@ def test_a_recommender_is_compute_bound_and_its_exchange_is_no_expert_traffic(
 
     No replay can be trusted, for want of what GPU work waits for: a third of the window are waits that no
     edge explains, and both proofs of the replay fail (off by 6 %, and 37 % where 40 should be saved). The
-    partition alone says that the host costs at most 5.5 % and small grids at most 3.5 %: clear. By hand, the
+    partition alone says that the host costs at most 5.5 %: clear. Its GEMMs are FP32 (`sgemm`), 27 % of the
+    window, on a V100, which multiplies FP16 eight times as fast (15.7 to 125 TFLOP/s): at most 24 % would be
+    saved, and small grids 3.5 %; what a replay in doubt gives is never more. So compute is the wall, with low
+    confidence. By hand, the
     exchange is exposed for 9.8 % and hides under compute for 24 % more, which it slows down: at most 28 %,
     enough for a wall, and not proven to be one. A fifth of its kernels
     begin over a millisecond after both their launch and the end of the exchange before them, and nothing
@@ -164,10 +169,20 @@ def test_a_recommender_is_compute_bound_and_its_exchange_is_no_expert_traffic(
     path = recordings / "hta_trace_diff_test_test.json.gz"
     document = diagnoser.analyze(path).to_dict()
     rank, events = stepped(path, document)
-    assert verdict(document) == (None, None, "compute", None)
-    assert outcomes(document) == ["clear", "unmeasurable", "clear", "clear"]
+    assert verdict(document) == ("compute", "low_precision_unused", "compute", "low")
+    assert outcomes(document) == ["clear", "unmeasurable", "clear", "finding"]
     most = most_frac(document)
-    assert (most["communication"], most["host_overhead"], most["compute"]) == (0.278, 0.055, 0.035)
+    assert (most["communication"], most["host_overhead"]) == (0.278, 0.055)
+    in_window = [
+        event["end"] - event["start"]
+        for event in events
+        if event["cat"] == "kernel"
+        and "sgemm" in event["name"]
+        and any(first <= event["start"] < last for first, last in rank["windows_ns"])
+    ]
+    assert sum(in_window) == pytest.approx(rank["tensor_cores"]["wide_ns"], rel=0.01)
+    compute_ns = document["walls"][3]["cost_ns"]
+    assert compute_ns <= sum(in_window) * 7 // 8 + 0.035 * rank["budget_ns"]["window"]
     starved_ns = sum(rank["absent_ns"]["launch_starved"].values())
     latency_ns = sum(rank["absent_ns"]["launch_latency"].values())
     copied_ns = rank["absent_ns"]["blocking"].get("memcpy_d2h", 0)
