@@ -9,6 +9,8 @@ from tests.same_documents import Document, has_reason, leaves, plain
 NEED_NOT_APPLY: Final = frozenset(
     {
         "ranks[].data_loading.workers",  # where no step waits for its batch
+        "ranks[].clock_within_ns",  # where clocks agree
+        "ranks[].steps.outside_ns",  # without steps
         *(f"verdict.{key}" for key in ("wall", "kind", "confidence", "runner_up")),
         *(f"verdict.{key}" for key in ("next_wall", "next_wall_frac")),
         *(f"walls[].evidence[].{key}" for key in ("limit", "start_ns", "end_ns", "step", "rank")),

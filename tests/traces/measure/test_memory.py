@@ -116,15 +116,6 @@ def test_a_range_named_after_backward_tells_what_runs_backward(export: Export) -
     assert roles.forward.tolist() == [True] + [False] * 5
 
 
-def test_a_few_kernels_without_a_step_are_no_run(export: Export) -> None:
-    line = Line()
-    for _ in range(3):
-        line.run(GEMM)
-    found = measure_recompute(rank_of(export(line.recording)), spans((0, line.now * 1_000)))
-    assert found.missing is not None
-    assert "3 kernels and no step were recorded" in found.missing.reason
-
-
 @pytest.mark.parametrize("threads", [True, False])
 def test_attention_alone_run_again_reaches_no_further(export: Export, threads: bool) -> None:
     found = training(export, ((FORWARD, 7),), threads)
