@@ -36,13 +36,15 @@ RANKS: Final = 8
 def page(result: Result, detail: Detail) -> Page:
     """The first screen; with `Detail.FULL` all else after it. Without a step, what to do comes early."""
     rank, what_to_do = telling_rank(result), plan(result)
-    costs: tuple[Block | None, ...] = (step_bar(rank), outside(rank), hiccups(rank), savings(result))
+    costs: tuple[Block | None, ...] = (step_bar(rank), savings(result))
     found: list[Block | None] = [
         headline(result),
         *warnings(result),
         *((*run_lines(result), *costs) if what_to_do.steps else ()),
         what_to_do,
         *(() if what_to_do.steps else (*costs, *run_lines(result))),
+        outside(rank),
+        hiccups(rank),
         framework_note(result),
         top_kernels(rank),
         *unknown_kernels(result),

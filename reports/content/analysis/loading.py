@@ -28,7 +28,7 @@ def data_line(result: Result, walls: list[Wall]) -> str:
     """
     rank = telling_rank(result)
     loading = rank.data_loading
-    if loading is UNSET:
+    if loading is UNSET or not rank.steps.found:  # without steps nothing tells input from weights
         return ""
     if any((known(wall.cost_by_kind_ns) or {}).get(DATA) for wall in walls):
         return f"{_waits(rank, loading)} {_copies(rank, loading, LITTLE)}".strip()

@@ -118,14 +118,17 @@ def test_the_first_screen_of_every_scenario_fits_and_says_what_matters_early(nam
     check_fits(scenario(name), width)
 
 
-def test_without_a_change_the_step_is_what_to_record(recordings: Path) -> None:
+def test_where_all_walls_are_clear_nothing_is_to_be_done(recordings: Path) -> None:
     text = flat(first_screen(documents(recordings)["nsysai_mfu_2gpu_before"], 80))
-    assert "DO THIS 1 Record again, to judge compute Export the GPU table too." in text
+    assert "WHAT TO DO Nothing in this recording calls for a change." in text
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_the_last_line_is_the_next_command(name: str) -> None:
-    assert "moe-diag compare" in first_screen(scenario(name)).splitlines()[-1]
+    """Where no change is planned, here for pauses whose cause nothing shows, there is none to compare."""
+    document = scenario(name)
+    command = "compare" if document["fixes"] or document["levers"] else "doctor"
+    assert f"moe-diag {command}" in first_screen(document).splitlines()[-1]
 
 
 @dataclass(frozen=True)
@@ -140,31 +143,31 @@ class Answers:
 
 
 ASKED = {
-    # 78 % of the step are ampere_sgemm kernels: FP32 on an A100, whose TF32 peak is 8 times as high
-    # (156 / 19.5 TFLOP/s), so 7/8 of 78 % could go. Four whole steps. The GPU is busy 86 %: not the host.
+    # 91 % of the three passes after warm-up are ampere_sgemm kernels: FP32 on an A100, whose TF32 peak is 8
+    # times as high (156 / 19.5 TFLOP/s), so 7/8 of it could go. Nothing shows that a pass is a step.
     "a100_llm_2_7B_nvtx": Answers(
-        "SLOWED BY GEMMs without tensor cores", "69 %", "Confidence high",
-        'set_float32_matmul_precision("high")', "Host overhead 107 11 %",
+        "SLOWED BY GEMMs without tensor cores", "80 %", "Confidence medium",
+        'set_float32_matmul_precision("high")', "Host overhead 0.485 0.1 %",
     ),
-    # 275 of 873 ms are rows of the profiler's overhead, 12 ms load modules. No range names a step.
+    # 275 of 873 ms are rows of the profiler's overhead, 34 ms first launches and loads; no range names steps.
     "h100_llm_1rank": Answers(
-        "NOT A STEADY-STATE RECORDING", "take 287 ms (33 %) of 873 ms", "Confidence low",
-        "moe-diag capture --for walls", "GEMMs without tensor cores (34 %)",
+        "NOT A STEADY-STATE RECORDING", "take 309 ms (35 %) of 873 ms", "Confidence low",
+        "moe-diag capture --for walls", "GEMMs without tensor cores (35 %)",
     ),
     # Copies to the GPU run 921 of 969 ms on each of two GPUs, compute 22 ms.
     "nsysai_h100_2gpu_1s": Answers(
-        "SLOWED BY copies from host memory", "93 %", "Confidence low: no steps were found",
+        "SLOWED BY copies from host memory", "91 %", "Confidence medium: no steps were found",
         "CPUOffload(offload_params=False)", "Host overhead 1.67 0.2 %",
     ),
     # One long compilation and pauses around a forward pass: no backward kernel, so no plan for training.
     "fuser_h200_2025": Answers(
-        "NOT A STEADY-STATE RECORDING", "847 ms (27 %)", "Confidence low", "Record again:",
+        "NOT A STEADY-STATE RECORDING", "872 ms (27 %)", "Confidence low", "Record again:",
         "Not a training step",
     ),
-    # Copies of 92 ms in all fill the window, and compute does not shrink it: nothing tells whose they are.
+    # Four kernels, copies of 92 ms in all, and 20 ms of the profiler and of start-up.
     "edge_2026_tiny": Answers(
-        "MAY BE SLOWED BY exposed copies (90 % of the time)", "host overhead (at most 50 %)",
-        "Its cost is not proven", "Find what is copied", "acts on 90 %",
+        "NOT A STEADY-STATE RECORDING", "20.3 ms (20 %) of 102 ms", "4 kernels and no step: too few",
+        "Record whole steps of the run", "copies 91.7",
     ),
     # Kernels run 18 % of three steps; the launching thread is in no CUDA call for most of the rest. The
     # all-reduce, first of the kernels, costs nothing: compute never waits for it. Memory is judged: backward
@@ -193,10 +196,11 @@ ASKED = {
         "SLOWED BY communication, mostly expert all-to-all (25 %)", "memory, mostly recompute (20 %)",
         "Confidence low: only 2 steps", "saves", "expert all-to-all, data parallelism",
     ),
-    # By re-execution: communication 8.2 % at most, all other walls under 3 %.
+    # By re-execution: communication 8.2 % at most, all other walls under 3 %, of three steps; the first is
+    # 10 % slower than the two others, which are alike.
     "plain_05": Answers(
-        "NO BOTTLENECK OF 10 % OR MORE", "at most 8.4 %", "Memory 0 0 %",
-        "Use larger GEMM shapes", "Largest part: compute, 87 %",
+        "NO BOTTLENECK OF 10 % OR MORE", "at most 8.7 %", "Memory 0 0 %",
+        "Use larger GEMM shapes", "Largest part: compute, 89 %",
     ),
 }  # fmt: skip
 
