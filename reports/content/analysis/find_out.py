@@ -43,7 +43,7 @@ def find_out(result: Result) -> Iterator[Step]:
     part, judged = unused(result), any(one.outcome != "unmeasurable" for one in result.walls)
     if wall is not None:
         yield _look(_LOOKS[wall], result)
-    elif part is not None and judged:
+    elif part is not None and judged and part.bucket in _PARTS:
         yield _look(_PARTS[part.bucket], result, f"acts on {percent(part.frac)}")
     open_ = [one for one in open_walls(result) if is_cure(one.cure)]
     if open_:
@@ -61,7 +61,7 @@ def with_finds(result: Result, steps: list[Step], most: int) -> list[Step]:
     """
     if not steps:
         return steps
-    if (part := unused(result)) is not None:
+    if (part := unused(result)) is not None and part.bucket in _PARTS:
         steps = _placed(result, steps, most, _PARTS[part.bucket], part.frac)
     planned = {fix.wall for fix in result.fixes}
     for wall in result.walls:

@@ -75,6 +75,8 @@ def _largest_part(result: Result, part: Unused, under: tuple[Words, ...]) -> Hea
         return Headline("NO SINGLE CAUSE OF 10 %", (said.rstrip(),), Tone.NOTICE, under)
     what = name_of(wall.id) if part.bucket == "idle" else name_of(part.bucket)
     said = f"{what} ({percent(part.frac)} of the time). Its cost is not proven{at_most(wall)}."
+    if part.bucket == "compute":
+        said += f" {sentence(wall.missing[0])}"
     others = _open(result, besides=wall)
     return Headline("MAY BE SLOWED BY", (f"{said} {others}".rstrip(),), Tone.NOTICE, under)
 

@@ -1,4 +1,4 @@
-"""What a run may lose its time to where no wall is proven: the largest part that is not compute."""
+"""What a run may lose its time to where no wall is proven: the largest part, of compute what it can cost."""
 
 from __future__ import annotations
 
@@ -24,12 +24,16 @@ _TAKES: Final[dict[Bucket, str]] = {
     "exposed_comm": "Communication that no compute hides takes",
     "exposed_copy": "Copies that no compute hides take",
     "idle": "The GPU is idle for",
+    "compute": "Compute takes",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Unused:
-    """The largest part of time that is not compute; `wall`: the wall that it may be and nothing decides."""
+    """The largest part of time that is not compute; `wall`: the wall that it may be and nothing decides.
+
+    Compute where nothing decides what it costs, and that can be more than this part.
+    """
 
     bucket: Bucket
     frac: float
@@ -46,9 +50,14 @@ def unused(result: Result) -> Unused | None:
         for bucket in _UNUSED
     }
     largest = max(parts, key=lambda bucket: parts[bucket])
+    open_ = {wall.id: wall for wall in open_walls(result)}
+    compute = open_.get("compute")
+    most = known(compute.at_most_frac) if compute else None
+    if most is not None and most * window_ns > parts[largest]:
+        compute_ns = sum(rank.budget_ns.compute for rank in result.ranks)
+        return Unused("compute", compute_ns / window_ns, compute)
     if parts[largest] < WALL.value * window_ns:
         return None
-    open_ = {wall.id: wall for wall in open_walls(result)}
     wall = next((open_[id_] for id_ in _UNUSED[largest] if id_ in open_), None)
     return Unused(largest, parts[largest] / window_ns, wall)
 
