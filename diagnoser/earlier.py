@@ -51,10 +51,10 @@ def with_files(
     progress: Progress = silent,
     redact: bool = True,
 ) -> Result:
-    """The result with the sections that a configuration and a log make; its verdict stays as it was.
+    """The result with the sections that a configuration and a log make, and the room that these tell of.
 
-    In a result that holds a configuration the log's section alone is replaced. Raises `UsageError` for a
-    second configuration, and what `read_configured` raises.
+    Its verdict stays as it was. In a result that holds a configuration the log's section alone is replaced.
+    Raises `UsageError` for a second configuration, and what `read_configured` raises.
     """
     configured_before = known(result.configuration) is not None
     if config is not None and configured_before:
@@ -69,8 +69,10 @@ def with_files(
     observed = replace(observed, step_ns=_step_ns(result), perturbation_frac=slower_frac)
     made = result_of_run(VERSION, judge_observed(observed, given, configured), redact=redact)
     sections = ("log",) if configured_before else _FROM_FILES
+    rooms = {wall.id: wall.room for wall in made.walls}
     laid = structs.replace(
         result,
+        walls=tuple(structs.replace(wall, room=rooms.get(wall.id, wall.room)) for wall in result.walls),
         missing=(
             *(gap for gap in result.missing if _section(gap.path) not in sections),
             *(gap for gap in made.missing if _section(gap.path) in sections),

@@ -28,11 +28,15 @@ _TAKES: Final[dict[Bucket, str]] = {
 }
 
 
+_WIDE: Final = "wide_matrix_frac"
+"""The measure that tells of matrix work in FP32 or TF32."""
+
+
 @dataclass(frozen=True, slots=True)
 class Unused:
     """The largest part of time that is not compute; `wall`: the wall that it may be and nothing decides.
 
-    Compute where nothing decides what it costs, and that can be more than this part.
+    Compute where matrix work is in FP32 or TF32, and what that costs, undecided, can be more than this part.
     """
 
     bucket: Bucket
@@ -52,7 +56,8 @@ def unused(result: Result) -> Unused | None:
     largest = max(parts, key=lambda bucket: parts[bucket])
     open_ = {wall.id: wall for wall in open_walls(result)}
     compute = open_.get("compute")
-    most = known(compute.at_most_frac) if compute else None
+    wide = compute is not None and any(one.measure == _WIDE for one in compute.evidence)
+    most = known(compute.at_most_frac) if compute and wide else None
     if most is not None and most * window_ns > parts[largest]:
         compute_ns = sum(rank.budget_ns.compute for rank in result.ranks)
         return Unused("compute", compute_ns / window_ns, compute)
