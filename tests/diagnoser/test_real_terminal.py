@@ -26,5 +26,6 @@ def test_in_a_real_terminal_the_same_is_seen_without_colours(name: str, columns:
     for variable, value in (("NO_COLOR", "1"), ("TERM", "dumb"))[: 2 if columns == 80 else 1]:
         same_code, plain = in_terminal(COMMANDS[name], columns, place, {**around, variable: value})
         assert same_code == code
-        assert "\x1b" not in plain
-        assert seen(plain, columns).lines == shown.lines
+        assert variable == "NO_COLOR" or "\x1b" not in plain  # a progress bar may move the cursor
+        bare = seen(plain, columns)
+        assert (bare.lines, bare.colours) == (shown.lines, {"default"})
