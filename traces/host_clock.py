@@ -34,7 +34,7 @@ LAUNCHES: Final = Limit(32, "launches", "ours: of fewer, all may have found the 
 JITTER: Final = Limit(
     10_000, "ns", "measured: calls of one real recording return 7 us before the work they waited for ends"
 )
-KNOWN: Final = Limit(50_000, "ns", "ours: a wider bracket does not tell why no compute ran")
+KNOWN: Final = Limit(50_000, "ns", "ours: in a wider bracket the cause of idle time is unknown")
 _Timed = TypeVar("_Timed", Calls, Ranges, HostSpans, NcclCalls, Syncs)
 _OF_ALL: Final = ("DeviceSynchronize", "CtxSynchronize")
 _TO_HOST: Final = COPY_KINDS.index("memcpy_d2h")

@@ -73,7 +73,7 @@ def _without_grids(measurements: Sequence[RankMeasurements]) -> Missing | None:
     """Why the price may be more: how many blocks fill this GPU is unknown."""
     for rank in measurements:
         if rank.sm.sm_count is None:
-            why = "the trace does not record the number of SMs of the GPU, nor a model that tells it"
+            why = "the trace records neither the number of SMs of the GPU nor a known model"
             return Missing("compute", why, cure("sm_count", rank.kind))
     return None
 

@@ -65,7 +65,7 @@ def tensor_cores(rank: RankMeasurements) -> typed.TensorCores:
         copied(cores, typed.TensorCores),
         {
             "tf32": gap("the trace does not record the GPU's compute capability", cure),
-            "half": gap("neither the GPU's model nor kernel names say whether it has tensor cores", cure),
+            "half": gap("neither the GPU's model nor kernel names show whether it has tensor cores", cure),
             "fp32_to_tf32_frac": None if cores.tf32 is False else rate,
         },
     )
