@@ -22,7 +22,9 @@ from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 
 EXPOSED_INPUT: Final = Limit(
-    0.05, "fraction of the windows", "ours: half a wall; what pinned memory saves of less is lost in the noise"
+    0.05,
+    "fraction of the windows",
+    "ours: half a wall; what pinned memory saves of less is lost in the noise",
 )
 
 
