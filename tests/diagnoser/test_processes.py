@@ -29,7 +29,7 @@ from traces.replay.changes.together import Joint, Together
 from traces.replay.costs import Costs
 from traces.steps.selection import Selection
 
-DEMOS = ("host_overhead", "token_sync", "two_walls")  # changes of which are replayed together
+DEMOS = ("host_overhead", "token_sync", "graphs_lost")  # of one GPU; changes of which are replayed together
 
 
 @pytest.fixture(scope="module")

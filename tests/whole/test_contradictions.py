@@ -115,7 +115,13 @@ PLANTED: dict[str, tuple[tuple[str, Any], ...]] = {
     "loading_and_collection_are_advised_on_a_sign_of_them": (
         (
             "ranks.0.data_loading",
-            {"waiting_steps": 0, "workers": 2, "input_copies": 0, "input_copies_exposed_ns": 0},
+            {
+                "waiting_steps": 0,
+                "workers": 2,
+                "input_copies": 0,
+                "input_copies_exposed_ns": 0,
+                "input_copies_pageable": None,
+            },
         ),
     ),
 }
