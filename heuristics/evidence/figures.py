@@ -181,6 +181,7 @@ def _observed(rank: RankMeasurements) -> Observed:
         precision=rank.precision.precision,
         short_kernel_frac=rank.detected.short_kernel_frac,
         recorder=rank.kind,
+        tensor_cores=rank.tensor_cores.half,
         pageable_input=_pageable(rank.data_loading),
         exposed_input_frac=rank.data_loading.input_copies_exposed_ns / rank.budget.window_ns,
         moe_passes=(rank.moe.passes,) if isinstance(rank.moe, MoeLedger) and rank.moe.passes else (),

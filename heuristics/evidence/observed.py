@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, Final
 
-from heuristics.evidence.figures import Figures
+from heuristics.evidence.figures import Figures, frac_of
 from heuristics.run.observed import Observed
 from traces.limits import Limit
 from traces.names.frameworks import FRAMEWORKS
@@ -47,6 +47,7 @@ def observed_by(ranks: Sequence[Figures]) -> Observed:
         "token_count_sync": any((rank.starved_ns or {}).get("token_count_sync") for rank in ranks) or None,
         "a2a_waiting_frac": _waiting(ranks),
         "absent_frac": _absent(ranks),
+        "wide_frac": frac_of(ranks, _wide_ns),
         "several_gpus": len(ranks) > 1 or bool(kinds) or _none_runs(ranks),
         "moe_passes": tuple(one for rank in seen for one in rank.moe_passes),
     }
@@ -132,6 +133,14 @@ def _waiting(ranks: Sequence[Figures]) -> float | None:
     if not known:
         return None
     return min(1.0, sum(waiting for waiting, _ in known) / sum(payload for _, payload in known))
+
+
+def _wide_ns(rank: Figures) -> int | None:
+    """Matrix work that 16 bits may do faster; None where no matrix work is known."""
+    cores = rank.tensor_cores
+    if cores is None or not cores.matrix_ns:
+        return None
+    return 0 if cores.half is False else cores.wide_ns
 
 
 def _absent(ranks: Sequence[Figures]) -> dict[str, float] | None:

@@ -10,16 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes import cmp_9_tensor_cores, mem_4_low_precision
-from heuristics.fixes.fix import Fix, Form, Gain
+from heuristics.fixes import mem_4_low_precision
+from heuristics.fixes.fix import Fix, Gain
 from heuristics.fixes.low_precision import advice, change
-from heuristics.fixes.preconditions import holds
-from heuristics.run.run import Run
-
-
-def _in_fp32(run: Run) -> bool | None:
-    return None if run.precision is None else run.precision == "fp32"
-
 
 FIX: Final = Fix(
     id="CMP-3",
@@ -50,12 +43,4 @@ FIX: Final = Fix(
     ),
     sources=mem_4_low_precision.FIX.sources,
     direct=(),  # shorter GEMMs leave as many SMs empty
-    pytorch=Form(
-        title="Run GEMMs on tensor cores",
-        code=cmp_9_tensor_cores.CODE,
-        verify="GEMM kernels of TF32 or BF16 run",
-        sources=("PyTorch, docs/source/notes/cuda.rst",),
-        side_effects=("products are rounded to fewer bits: watch the loss",),
-        advice=lambda run: (holds("GEMMs run in FP32 so far", _in_fp32(run), told_by="--precision"),),
-    ),
 )

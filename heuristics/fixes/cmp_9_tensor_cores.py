@@ -32,14 +32,25 @@ def change(run: Run) -> Change:
 
 def advice(run: Run) -> tuple[Precondition, ...]:
     """Hardware with TF32, and a run that is not in BF16 already."""
-    return (*already(run, "bf16", active=run.precision != "fp32"), *_hardware(run, TF32_SINCE))
+    return (*already(run, "bf16", active=run.precision != "fp32"), _since(run, TF32_SINCE, None))
 
 
-def _hardware(run: Run, since: tuple[int, int] = HALF_SINCE) -> tuple[Precondition, ...]:
+def _hardware(run: Run) -> tuple[Precondition, ...]:
+    """Hardware that multiplies 16 bits on tensor cores, and matrix work that is wider."""
+    share = run.active.wide_frac
+    wide = None if share is None else share > 0
+    return (
+        _since(run, HALF_SINCE, run.active.tensor_cores),
+        holds("matrix work runs in FP32 or TF32", wide, told_by="record a whole step"),
+    )
+
+
+def _since(run: Run, since: tuple[int, int], seen: bool | None) -> Precondition:
+    """Tensor cores by the GPU's compute capability, else as its kernels show."""
     capability = run.active.capability
-    fact = None if capability is None else capability >= since
+    fact = seen if capability is None else capability >= since
     text = f"the GPU has tensor cores: compute capability {since[0]}.{since[1]} or newer"
-    return (holds(text, fact, told_by="--gpu-model"),)
+    return holds(text, fact, told_by="--gpu-model")
 
 
 FIX: Final = Fix(

@@ -16,6 +16,7 @@ from heuristics.guides.facts import EP_KINDS
 from heuristics.guides.memory_use import segments_suffice
 from heuristics.plan.repair import before_others
 from heuristics.run.run import Run, WallId
+from heuristics.walls.price import WALL
 from traces.limits import Limit
 from traces.ranks.cause import Cause
 from traces.training_log.log import OutOfMemory
@@ -157,6 +158,13 @@ CLUES: Final = (
         _uneven_routing,
         "the wait is for a late rank, which a faster transfer does not shorten",
         "Megatron-Bridge, skill perf-nsys-analysis at 067f987d",
+    ),
+    Clue(
+        "compute",
+        "CMP-9",
+        lambda run: (run.active.wide_frac or 0.0) >= WALL.value,
+        "matrix work runs in FP32 or TF32, a wall's worth of it",
+        "ours; NVIDIA's and AMD's peak rates: 16 bits multiply at twice the rate or more",
     ),
     Clue(
         "communication",

@@ -23,7 +23,8 @@ class Observed:
     expert all-to-all that is like waiting. `short_kernel_frac`: share of kernels under 10 us.
     `absent_frac`: time without compute by cause, as part of the window. `recorder`: the kind of trace.
     `pageable_input`: input is copied from pageable memory; `exposed_input_frac`: input copies that no compute
-    hides, as part of the window.
+    hides, as part of the window. `wide_frac`: matrix work in FP32 or TF32 on a GPU that may have tensor cores
+    for 16 bits, as part of the windows. `tensor_cores`: the GPU has some for 16 bits.
     `several_gpus`: more than one GPU runs: several were recorded, or one that communicates.
     `moe_passes`: passes through MoE layers of each used step, for each rank that tells them.
     """
@@ -64,4 +65,6 @@ class Observed:
     several_gpus: bool | None = None
     pageable_input: bool | None = None
     exposed_input_frac: float | None = None
+    wide_frac: float | None = None
+    tensor_cores: bool | None = None
     moe_passes: tuple[tuple[PassCount, ...], ...] = ()

@@ -15,7 +15,7 @@ from traces.account.current_stream import current_stream_producers
 from traces.account.inferred import infer_producers, signature
 from traces.account.sm_room import sm_room_producers
 from traces.account.stream_waits import is_wait_call, stream_waits, wait_call_count
-from traces.account.tight import TIGHT, tight_producers
+from traces.account.tight import tight_ns, tight_producers
 from traces.columns import NULL, PLACE, BoolArray, Columns, IntArray, distinct
 from traces.groups import group_of, place_in_run
 from traces.launches import join_launches
@@ -49,13 +49,13 @@ class Producers:
 
 def find_producers(rank: RankTimeline) -> Producers:
     """Recorded and inferred producers of every activity of a rank."""
-    rows, awaited = rank.activities, stream_waits(rank)
+    rows, awaited, tight = rank.activities, stream_waits(rank), tight_ns(rank.columns)
     before = previous_on_stream(rows)
     follows = np.flatnonzero(before >= 0).astype(PLACE)
     consumer, producer, every_wait = event_edges(rank)
     recorded = _joined((follows, before[follows]), (consumer, producer))
-    edges = _joined(recorded, _believable(rows, awaited, infer_producers(rows, before), every_wait))
-    edges = _joined(edges, tight_producers(rows, _ended_ns(rows, edges), awaited))
+    edges = _joined(recorded, _believable(rows, awaited, infer_producers(rows, before), every_wait, tight))
+    edges = _joined(edges, tight_producers(rows, _ended_ns(rows, edges), awaited, tight))
     waited, holder = sm_room_producers(rank, _ended_ns(rows, edges))
     edges = _joined(edges, (waited, holder))
     if awaited is not None and not every_wait:
@@ -78,7 +78,9 @@ def _joined(edges: Edges, more: Edges) -> Edges:
     return np.concatenate((edges[0], more[0])), np.concatenate((edges[1], more[1]))
 
 
-def _believable(rows: Activities, awaited: IntArray | None, pairs: Edges, every_wait: bool) -> Edges:
+def _believable(
+    rows: Activities, awaited: IntArray | None, pairs: Edges, every_wait: bool, tight: int
+) -> Edges:
     """Inferred pairs that can be true: the consumer's stream waits for as many events.
 
     Of more pairs than waits those stay that bound most often: the consumer began as the producer ended.
@@ -90,7 +92,7 @@ def _believable(rows: Activities, awaited: IntArray | None, pairs: Edges, every_
     pair = _alike(rows, consumer, producer)
     since_ns = rows.start_ns[consumer]
     since_ns -= rows.end_ns[producer]
-    bound = np.bincount(pair[(since_ns >= 0) & (since_ns <= TIGHT.value)], minlength=int(pair.max()) + 1)
+    bound = np.bincount(pair[(since_ns >= 0) & (since_ns <= tight)], minlength=int(pair.max()) + 1)
     kept = rows.launch_ns[consumer] == rows.launch_ns[producer]
     if not every_wait:
         waits, count = awaited[consumer], np.bincount(consumer)

@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.tight import last_to_end
+from traces.account.tight import last_to_end, tight_ns
 from traces.columns import PLACE, IntArray
 from traces.launchers import helper_work
 from traces.limits import Limit
@@ -35,4 +35,4 @@ def sm_room_producers(rank: RankTimeline, ended_ns: IntArray) -> tuple[IntArray,
     sm_count = gpu.sm_count if gpu and gpu.sm_count else int(FULL.value)
     compute = (rows.bucket == Bucket.COMPUTE) & ~helper_work(rows)
     taken = np.where(compute, np.clip(rank.blocks, 0, sm_count), -1).astype(PLACE)
-    return last_to_end(rows, ended_ns, compute, rows.start_ns, taken, sm_count)
+    return last_to_end(rows, ended_ns, compute, rows.start_ns, taken, sm_count, tight_ns(rank.columns))

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, PLACE, BoolArray, IntArray
+from traces.columns import NULL, PLACE, BoolArray, Columns, IntArray
 from traces.limits import Limit
 from traces.loops import loop
 from traces.timeline import Activities, Source
@@ -21,21 +21,39 @@ UNEXPLAINED: Final = Limit(2_000, "ns", "ours: longer than any gap between depen
 TIGHT: Final = Limit(
     5_000, "ns", "measured on real recordings: gaps between dependent kernels are 0.5 to 4.2 us"
 )
+HIP_TIGHT: Final = Limit(
+    30_000,
+    "ns",
+    "measured on an MI300X: 10 to 26 us from the end of a collective to what a stream's wait held",
+)
+
+
+def tight_ns(columns: Columns) -> int:
+    """Within what time dependent work of another stream begins: on AMD's GPUs a signal takes longer."""
+    hip = any(name.startswith("hip") for name in columns.call_names)
+    return int((HIP_TIGHT if hip else TIGHT).value)
 
 
 def tight_producers(
-    rows: Activities, ended_ns: IntArray, awaited: IntArray | None
+    rows: Activities, ended_ns: IntArray, awaited: IntArray | None, tight: int
 ) -> tuple[IntArray, IntArray]:
     """(consumer, producer) pairs; `ended_ns`, shape (n,): when all known producers of each had ended.
 
-    `awaited`, shape (n,): for how many events each waited, None where no such call was recorded.
+    `awaited`, shape (n,): for how many events each waited, None where no such call was recorded. `tight`: see
+    `tight_ns`.
     """
     waits = np.ones(len(rows), dtype=np.bool_) if awaited is None else awaited > 0
-    return last_to_end(rows, ended_ns, waits, rows.launch_ns, np.zeros(len(rows), dtype=PLACE), -1)
+    return last_to_end(rows, ended_ns, waits, rows.launch_ns, np.zeros(len(rows), dtype=PLACE), -1, tight)
 
 
 def last_to_end(
-    rows: Activities, ended_ns: IntArray, which: BoolArray, turn_ns: IntArray, taken: IntArray, room: int
+    rows: Activities,
+    ended_ns: IntArray,
+    which: BoolArray,
+    turn_ns: IntArray,
+    taken: IntArray,
+    room: int,
+    tight: int,
 ) -> tuple[IntArray, IntArray]:
     """(consumer, producer) pairs: the work of another stream that fits and ended last as each one began.
 
@@ -52,7 +70,7 @@ def last_to_end(
     which = which & (rows.launch_ns != NULL) & (rows.start_ns - since_ns > UNEXPLAINED.value)
     consumer = np.flatnonzero(which).astype(PLACE)
     starts = rows.start_ns[consumer]
-    moments = np.maximum(since_ns[consumer], starts - int(TIGHT.value)), starts
+    moments = np.maximum(since_ns[consumer], starts - tight), starts
     by_end = np.argsort(rows.end_ns, kind="stable").astype(PLACE)
     low, high = np.searchsorted(rows.end_ns[by_end], moments, side="right")
     producer = np.full(len(consumer), -1, dtype=PLACE)

@@ -41,7 +41,7 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
     ranges, texts = kineto_host.ranges(joined([host[schema.ANNOTATIONS], host[schema.OPERATORS]]), threads)
     left_out = {"GPU rows without a device": without_device, "host rows without times": without_times}
     return Columns(
-        info=kineto_info.trace_info(known_texts.trace_name(path), file, left_out),
+        info=kineto_info.trace_info(known_texts.trace_name(path), file, gpu[schema.KERNELS], left_out),
         kernels=kernels,
         copies=kineto_gpu.copies(gpu[schema.MEMCPY], gpu[schema.MEMSET], process),
         replays=kineto_gpu.no_rows(),

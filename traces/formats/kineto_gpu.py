@@ -52,7 +52,7 @@ def no_rows() -> GpuRows:
 def placed(tables: Mapping[str, Table]) -> tuple[dict[str, Table], int]:
     """GPU tables without the rows that name no device, and how many those were."""
     found = {name: tables[name] for name in (schema.KERNELS, schema.MEMCPY, schema.MEMSET)}
-    kept = {name: each.only(_devices(each) != NULL) for name, each in found.items()}
+    kept = {name: each.only(device_ids(each) != NULL) for name, each in found.items()}
     return kept, sum(len(each) - len(kept[name]) for name, each in found.items())
 
 
@@ -60,14 +60,14 @@ def _rows(found: Table, process_gid: int) -> GpuRows:
     return GpuRows(
         start_ns=found["start_ns"],
         end_ns=found["end_ns"],
-        device_id=_devices(found),
+        device_id=device_ids(found),
         stream_id=first_told(found["stream"], found["tid"]),
         correlation_id=found["correlation"],
         process_gid=np.full(len(found), process_gid, dtype=np.int64),
     )
 
 
-def _devices(found: Table) -> IntArray:
+def device_ids(found: Table) -> IntArray:
     """CUDA ordinal: the argument, for copies between GPUs the one that copies, else the row's process."""
     return first_told(found["device"], found["in_device"], found["pid"])
 

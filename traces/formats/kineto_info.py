@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
-from traces.columns import NULL, Gpu, SmLimits, TraceInfo, process_of
+import numpy as np
+
+from traces.columns import NULL, Gpu, SmLimits, TraceInfo, distinct, process_of
 from traces.formats import kineto_schema as schema
 from traces.formats import known_texts
+from traces.formats.kineto_gpu import device_ids
 from traces.formats.kineto_json import Event
 from traces.formats.kineto_parts import KinetoFile
+from traces.formats.kineto_rows import Table
 from traces.formats.kineto_values import whole
+from traces.limits import Limit
+from traces.names.gpu_limits import WARP_THREADS
 
+SAME_COUNT: Final = Limit(
+    0.004, "fraction of the SMs", "ours, half of an SM of 148: six decimals of one warp are off by 0.01 %"
+)
 _AMD_WAVE = 64
 """Threads of a wave on AMD's data-centre GPUs; a warp of NVIDIA's has 32."""
 
 
-def trace_info(name: str, file: KinetoFile, left_out: Mapping[str, int]) -> TraceInfo:
+def trace_info(name: str, file: KinetoFile, kernels: Table, left_out: Mapping[str, int]) -> TraceInfo:
     """The trace's own words that may leave it. `left_out`: what rows were not used -> how many."""
     version = whole(file.header.get("schemaVersion"))
     return TraceInfo(
@@ -24,7 +34,7 @@ def trace_info(name: str, file: KinetoFile, left_out: Mapping[str, int]) -> Trac
         exporter_version=None,
         schema=None if version == NULL else str(version),
         reader="json",
-        gpus=gpus(file.header),
+        gpus=gpus(file.header) or unlisted_gpus(kernels),
         missing_tables=tuple(table for table in schema.USED_TABLES if not len(file.tables[table])),
         diagnostics=tuple(f"{what}, left out: {count}" for what, count in left_out.items() if count),
         stacks=whole(file.header.get("with_stack")) == 1,
@@ -36,6 +46,25 @@ def gpus(header: Mapping[str, object]) -> tuple[Gpu, ...]:
     listed = header.get("deviceProperties")
     found = [_gpu(given) for given in listed if isinstance(given, dict)] if isinstance(listed, list) else []
     return tuple({gpu.cuda_device: gpu for gpu in reversed(found)}.values())[::-1]
+
+
+def unlisted_gpus(kernels: Table) -> tuple[Gpu, ...]:
+    """GPUs of a trace that lists none, with the SMs that its launches were divided by.
+
+    The profiler writes blocks x threads / 32 / SMs of each kernel ("warps per SM", pytorch/kineto,
+    CuptiActivity.cpp). A GPU is left out where its kernels do not agree on one whole number.
+    """
+    shape = np.hstack([kernels["grid"], kernels["block"]])
+    told = (shape > 0).all(axis=1) & (kernels["warps_per_1e6_sms"] > 0)
+    warps = shape[told].prod(axis=1, dtype=float) / WARP_THREADS
+    counts, devices = warps * 1e6 / kernels["warps_per_1e6_sms"][told], device_ids(kernels)[told]
+    found = []
+    for device in distinct(devices).tolist():
+        here = counts[devices == device]
+        count = round(float(np.median(here)))
+        if count and (np.abs(here / count - 1) <= SAME_COUNT.value).all():
+            found.append(Gpu(None, device, None, count, None, None))
+    return tuple(found)
 
 
 def ranks(header: Mapping[str, object], process_gids: Sequence[int]) -> dict[int, int]:

@@ -17,6 +17,7 @@ from traces.formats.kineto_values import column
 
 _SPELLED: Final = {
     "shared_memory": "shared memory",
+    "warps_per_sm": "warps per SM",
     "registers_per_thread": "registers per thread",
     "graph_node_id": "graph node id",
     "in_device": "inDevice",
@@ -45,6 +46,7 @@ class Numbers(msgspec.Struct, gc=False, rename=_SPELLED):
     grid: Any = None
     block: Any = None
     registers_per_thread: Any = NULL
+    warps_per_sm: Any = NULL
     shared_memory: Any = NULL
     graph_node_id: Any = NULL
     event_id: Any = NULL
@@ -156,6 +158,7 @@ def table(rows: Sequence[Row], name: str) -> Table:
         numbers |= {
             "grid": _shapes([one.grid for one in given]),
             "block": _shapes([one.block for one in given]),
+            "warps_per_1e6_sms": column([one.warps_per_sm for one in given], 1_000_000),
         }
         texts |= {each: _coded(map(attrgetter(each), given)) for each in _TEXTS}
     return Table(numbers | {"tid": column(tids)}, texts)

@@ -86,7 +86,7 @@ def wide_places(rank: RankTimeline, gpu: Gpu | None) -> tuple[Wide, ...]:
     apart = simt_places(rank) if tensor_frac(gpu) is not None else NOWHERE
     for wide, places in _by_format(rank).items():
         exact = to_16_bits_frac(name, wide)
-        least = most_to_16_bits_frac(capability, wide) if capability else None
+        least = most_to_16_bits_frac(wide, *_range(capability, gpu)) if capability else None
         known = exact if exact is not None else least
         places = np.setdiff1d(places, apart, assume_unique=True)
         if len(places):
@@ -123,6 +123,12 @@ def _capability(rank: RankTimeline, gpu: Gpu | None) -> str | None:
     names = rank.columns.kernel_names
     spoken = distinct(rank.activities.name[rank.activities.source == Source.KERNEL])
     return (gpu.capability if gpu else None) or capability_at_least(names[c] for c in spoken if c >= 0)
+
+
+def _range(capability: str, gpu: Gpu | None) -> tuple[tuple[int, int], tuple[int, int] | None, int | None]:
+    """The least and the highest capability that a GPU can have, and its SMs."""
+    since = _numbers(capability)
+    return since, (since if gpu and gpu.capability else None), (gpu.sm_count if gpu else None)
 
 
 def _numbers(capability: str) -> tuple[int, int]:

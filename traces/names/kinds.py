@@ -51,7 +51,12 @@ def comm_kind(kernel: KernelClass) -> str:
 
     `dp_*` never comes from a name, nor `tp` or `cp` for an NCCL kernel: those need evidence from the trace.
     """
-    return _KIND_BY_SUBCLASS.get(kernel.subclass, "other_comm")
+    return kind_of(kernel.subclass)
+
+
+def kind_of(subclass: str) -> str:
+    """Kind of a subclass of communication."""
+    return _KIND_BY_SUBCLASS.get(subclass, "other_comm")
 
 
 def compute_class(kernel: KernelClass) -> str:

@@ -10,6 +10,8 @@ import numpy as np
 
 from traces.columns import BoolArray, IntArray
 from traces.names.kernels import UNNAMED, KernelClass, classify_kernel
+from traces.names.kinds import COMM_KINDS, kind_of
+from traces.resolve.around import innermost
 from traces.resolve.resolution import OPERATIONS, PHASES, UNTOLD
 from traces.timeline import Activities, Bucket, RankTimeline, Source
 
@@ -29,6 +31,17 @@ _OPERATION: Final = {
     "broadcast": "broadcast",
     "reduce": "reduce",
 }
+GENERIC: Final = "nccl_generic"
+"""Subclass of a kernel that does every collective, as each of RCCL's."""
+COLLECTIVES: Final = (
+    ("sendrecv", r"nccl:(?:all_?to_?all|send|recv|coalesced)|ncclSend|ncclRecv"),
+    ("all_reduce", r"nccl:_?all_?reduce|ncclAllReduce"),
+    ("all_gather", r"nccl:_?all_?gather|ncclAllGather"),
+    ("reduce_scatter", r"nccl:_?reduce_?scatter|ncclReduceScatter"),
+    ("broadcast", r"nccl:_?broadcast|ncclBroadcast"),
+    ("reduce", r"nccl:_?reduce\b|ncclReduce\b"),
+)
+"""Subclass -> ranges that say so: of PyTorch (c10d/ProcessGroupNCCL.cpp) and of NCCL itself (NVTX)."""
 _BOOL: Final = r"(?:\(bool\))?(true|false|[01])"
 _CACHED_DISPATCH: Final = re.compile(
     rf"internode\w*::dispatch<(?:\(bool\))?(?:true|false|[01]), ?(?:\(int\))?\d+, ?{_BOOL}\b"
@@ -47,6 +60,8 @@ class Communication:
     rows: Activities
     classes: tuple[KernelClass, ...]
     """Of each kernel name of the columns; the last is for activities without a name."""
+    told: IntArray
+    """Subclass, a place in `COLLECTIVES`, told by a range of a kernel whose name does not; else `UNTOLD`."""
 
     def __len__(self) -> int:
         return len(self.index)
@@ -55,6 +70,8 @@ class Communication:
         """Mask of the kernels whose name has one of these subclasses; shape (m,)."""
         wanted = np.array([kernel.subclass in subclasses for kernel in self.classes], dtype=np.bool_)
         mask: BoolArray = wanted[self.rows.name] & (self.rows.source == Source.KERNEL)
+        told = self.told != UNTOLD
+        mask[told] = np.array([name in subclasses for name, _ in COLLECTIVES])[self.told[told]]
         return mask
 
     def operation_by_name(self) -> IntArray:
@@ -63,7 +80,18 @@ class Communication:
             OPERATIONS.index(_OPERATION[c.subclass]) if c.subclass in _OPERATION else UNTOLD
             for c in self.classes
         ]
-        return self._by_name(codes)
+        found, told = self._by_name(codes), self.told != UNTOLD
+        by_range = [
+            OPERATIONS.index(_OPERATION[name]) if name in _OPERATION else UNTOLD for name, _ in COLLECTIVES
+        ]
+        found[told] = np.array(by_range)[self.told[told]]
+        return found
+
+    def kind_by_name(self) -> IntArray:
+        """Place in `COMM_KINDS` of the kind by name, else by the range around a generic one, shape (m,)."""
+        found, told = self.rank.activities.key[self.index], self.told != UNTOLD
+        found[told] = np.array([COMM_KINDS.index(kind_of(name)) for name, _ in COLLECTIVES])[self.told[told]]
+        return found
 
     def phase_by_name(self) -> IntArray:
         """Phase that the name gives, shape (m,): of DeepEP's notify and dispatch, by HybridEP's last bool."""
@@ -79,7 +107,25 @@ def communication_of(rank: RankTimeline) -> Communication:
     """The communication activities of a rank."""
     index = np.flatnonzero(rank.activities.bucket == Bucket.COMM)
     classes = tuple(classify_kernel(name) for name in rank.columns.kernel_names)
-    return Communication(rank, index, rank.activities.take(index), (*classes, UNNAMED))
+    rows = rank.activities.take(index)
+    return Communication(rank, index, rows, (*classes, UNNAMED), _told(rank, rows, (*classes, UNNAMED)))
+
+
+def _told(rank: RankTimeline, rows: Activities, classes: tuple[KernelClass, ...]) -> IntArray:
+    """What ranges around the launches tell of kernels that do every collective, shape (m,)."""
+    told = np.full(len(rows), UNTOLD, dtype=np.int64)
+    generic = np.array([one.subclass == GENERIC for one in classes])[rows.name] & (
+        rows.source == Source.KERNEL
+    )
+    if generic.any():
+        of_text = [*map(_collective, rank.columns.range_texts), UNTOLD]
+        told[generic] = innermost(rank, rows.take(np.flatnonzero(generic)), np.array(of_text), UNTOLD)
+    return told
+
+
+def _collective(text: str) -> int:
+    found = (place for place, (_, pattern) in enumerate(COLLECTIVES) if re.match(pattern, text))
+    return next(found, UNTOLD)
 
 
 def _phase(name: str, kernel: KernelClass) -> int:

@@ -67,7 +67,7 @@ def resolve_kinds(rank: RankTimeline, *, only_data_parallel: bool = False) -> Re
         kind=kind,
         operation=operation,
         phase=np.where(unresolved, UNTOLD, phases_of(comm, operation, found.ranges, near)),
-        evidence=np.where(named, EVIDENCE.index("name"), draft.evidence),
+        evidence=np.where(named, _evidence_of_names(comm), draft.evidence),
         confidence=np.where(named, _confidence_of_names(comm), draft.confidence),
         moe_kernels=near.moe_kernels,
         unresolved=(*_unresolved(found, unresolved, rank.columns.info.kind), *_open_gathers(found, draft)),
@@ -105,7 +105,7 @@ def _operations(draft: Draft, found: Evidence) -> IntArray:
 
 def _kinds(comm: Communication, draft: Draft, operation: IntArray) -> IntArray:
     """Kind of each activity: that of its settled purpose, else that of its name."""
-    by_name: IntArray = comm.rank.activities.key[comm.index]
+    by_name = comm.kind_by_name()
     expert = np.select(
         [operation == OPERATIONS.index(name) for name in ("dispatch", "combine", "notify")],
         list(kind_codes("ep_dispatch", "ep_combine", "ep_control")),
@@ -116,6 +116,12 @@ def _kinds(comm: Communication, draft: Draft, operation: IntArray) -> IntArray:
     settled = [draft.of(purpose) for purpose in ("ep", "dp", "pp", "cp", "tp")]
     pp, cp, tp = kind_codes("pp_p2p", "cp", "tp")
     return np.select(settled, [expert, data, pp, cp, tp], by_name)
+
+
+def _evidence_of_names(comm: Communication) -> IntArray:
+    """What tells what stays of no purpose: its name, or the range around the launch of a generic one."""
+    by_range, by_name = EVIDENCE.index("nvtx_range"), EVIDENCE.index("name")
+    return np.where(comm.told == UNTOLD, by_name, by_range)
 
 
 def _confidence_of_names(comm: Communication) -> IntArray:

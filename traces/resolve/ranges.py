@@ -9,7 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, PURPOSES, BoolArray, IntArray, distinct
+from traces.columns import PURPOSES, BoolArray, IntArray
+from traces.resolve.around import innermost
 from traces.resolve.communication import Communication
 from traces.resolve.nccl_groups import ALL_TO_ALL, POINT_TO_POINT, UNKNOWN
 from traces.resolve.resolution import OPERATIONS, PHASES, UNTOLD
@@ -86,7 +87,7 @@ def enclosing_ranges(comm: Communication) -> Enclosing:
     for field in _Meaning.__slots__:
         silent = UNKNOWN if field == "shape" else UNTOLD
         of_text = np.array([*(getattr(meaning, field) for meaning in meanings), silent], dtype=np.int64)
-        found.append(_innermost(comm, of_text, silent))
+        found.append(innermost(comm.rank, comm.rows, of_text, silent))
     return Enclosing(*found)
 
 
@@ -123,38 +124,3 @@ def _phase(text: str) -> str | None:
         return None
     said = [phase for phase, pattern in _PHASES if _compiled(pattern).search(text)]
     return said[0] if len(said) == 1 else None
-
-
-def _innermost(comm: Communication, of_text: IntArray, silent: int) -> IntArray:
-    """Value of the innermost range around each launch whose text has one; `of_text` ends with no text's."""
-    ranges = comm.rank.columns.ranges
-    value = of_text[ranges.text]
-    telling = (value != silent) & (ranges.thread_gid != NULL)
-    result = np.full(len(comm), silent, dtype=np.int64)
-    if not telling.any():
-        return result
-    start, end = ranges.start_ns[telling], ranges.end_ns[telling]
-    thread, value = ranges.thread_gid[telling], value[telling]
-    for gid in distinct(comm.rows.launch_thread[comm.rows.launch_thread != NULL]):
-        here = thread == gid
-        mine = np.flatnonzero(comm.rows.launch_thread == gid)
-        found = _stab(start[here], end[here], comm.rows.launch_ns[mine])
-        result[mine] = np.where(found >= 0, value[here][found] if here.any() else silent, silent)
-    return result
-
-
-def _stab(start_ns: IntArray, end_ns: IntArray, time_ns: IntArray) -> IntArray:
-    """Of each time the innermost of the nested intervals that holds it, -1 where none does.
-
-    Ranges of one thread nest. Those of one depth are disjoint, so each depth is one binary search.
-    """
-    order = np.lexsort((-end_ns, start_ns))
-    start, end = start_ns[order], end_ns[order]
-    depth = np.arange(len(order)) - np.searchsorted(np.sort(end), start, side="right")
-    found = np.full(len(time_ns), -1, dtype=np.int64)
-    for level in distinct(depth):
-        level_places = np.flatnonzero(depth == level)
-        at = np.searchsorted(start[level_places], time_ns, side="right") - 1
-        inside = (at >= 0) & (time_ns < end[level_places[np.maximum(at, 0)]])
-        found[inside] = order[level_places[at[inside]]]
-    return found

@@ -36,6 +36,13 @@ _A40: Final = "NVIDIA A40 datasheet"
 _A100: Final = "NVIDIA A100 datasheet"
 _V100: Final = "NVIDIA V100 datasheet, SXM2"
 _T4: Final = "NVIDIA T4 datasheet"
+_TITAN_V: Final = "NVIDIA TITAN V specifications: 5120 cores and 640 tensor cores at 1455 MHz boost"
+_GA102_TI: Final = (
+    "NVIDIA GeForce RTX 3080 Ti specifications: 10240 cores at 1665 MHz boost, by the GA102 whitepaper"
+)
+_ADA_SUPER: Final = (
+    "NVIDIA GeForce RTX 4080 SUPER specifications: 10240 cores at 2550 MHz boost, by the Ada whitepaper"
+)
 _TURING: Final = "NVIDIA Turing architecture whitepaper, FP16 summed in FP32"
 _GA102: Final = "NVIDIA Ampere GA102 architecture whitepaper, dense, FP16 summed in FP32"
 _ADA: Final = "NVIDIA Ada architecture whitepaper, dense, FP16 summed in FP32"
@@ -55,12 +62,20 @@ _GB300: Final = "NVIDIA GB300 NVL72 specifications, one of 72 GPUs, dense"
 PEAKS: Final[tuple[Peak, ...]] = (
     Peak("V100", "fp32", 15.7, _V100),
     Peak("V100", "bf16", 125, _V100),
+    Peak("TITAN V", "fp32", 14.9, _TITAN_V),
+    Peak("TITAN V", "bf16", 119.2, _TITAN_V),
     Peak("T4", "fp32", 8.1, _T4),
     Peak("T4", "bf16", 65, _T4),
     Peak("RTX 2080 Ti", "fp32", 13.4, _TURING),
     Peak("RTX 2080 Ti", "bf16", 53.8, _TURING),
     Peak("TITAN RTX", "fp32", 16.3, _TURING),
     Peak("TITAN RTX", "bf16", 130.5, _TURING),
+    Peak("RTX 3080", "fp32", 29.8, _GA102),
+    Peak("RTX 3080", "tf32", 29.8, _GA102),
+    Peak("RTX 3080", "bf16", 59.5, _GA102),
+    Peak("RTX 3080 Ti", "fp32", 34.1, _GA102_TI),
+    Peak("RTX 3080 Ti", "tf32", 34.1, _GA102_TI),
+    Peak("RTX 3080 Ti", "bf16", 68.2, _GA102_TI),
     Peak("RTX 3090", "fp32", 35.6, _GA102),
     Peak("RTX 3090", "tf32", 35.6, _GA102),
     Peak("RTX 3090", "bf16", 71.2, _GA102),
@@ -70,6 +85,12 @@ PEAKS: Final[tuple[Peak, ...]] = (
     Peak("RTX 4090", "fp32", 82.6, _ADA),
     Peak("RTX 4090", "tf32", 82.6, _ADA),
     Peak("RTX 4090", "bf16", 165.2, _ADA),
+    Peak("RTX 4080", "fp32", 48.7, _ADA),
+    Peak("RTX 4080", "tf32", 48.7, _ADA),
+    Peak("RTX 4080", "bf16", 97.5, _ADA),
+    Peak("RTX 4080 SUPER", "fp32", 52.2, _ADA_SUPER),
+    Peak("RTX 4080 SUPER", "tf32", 52.2, _ADA_SUPER),
+    Peak("RTX 4080 SUPER", "bf16", 104.4, _ADA_SUPER),
     Peak("RTX 5000 Ada", "fp32", 65.3, _ADA_PRO),
     Peak("RTX 5000 Ada", "tf32", 130.6, _ADA_PRO),
     Peak("RTX 5000 Ada", "bf16", 261.1, _ADA_PRO),
@@ -154,14 +175,21 @@ def to_16_bits_frac(product: str | None, wide: WideFormat) -> float | None:
     return _to_16_bits(_listed(product), wide)
 
 
-def most_to_16_bits_frac(capability: str, wide: WideFormat) -> float | None:
-    """The same of a GPU of which only the generation is known, "7.0": the most of its generation.
+def most_to_16_bits_frac(
+    wide: WideFormat,
+    since: tuple[int, int],
+    until: tuple[int, int] | None = None,
+    sm_count: int | None = None,
+) -> float | None:
+    """The same of a GPU without a name: the most of those of its capability, and of its SMs where known.
 
-    None where no rate of that generation is known. It gains least, so this GPU gains as much or more.
+    `since`, `until`: the least and the highest capability that it can have, None where nothing bounds it. The
+    product of which this is true gains least, so this GPU gains as much or more. None where no rate is known.
     """
-    major = int(capability.partition(".")[0])
-    alike = [one.name for one in products().values() if one.capability and one.capability[0] == major]
-    return max((frac for one in alike if (frac := _to_16_bits(one, wide)) is not None), default=None)
+    alike = [one for one in products().values() if one.capability and since <= one.capability]
+    alike = [one for one in alike if one.capability and (until is None or one.capability <= until)]
+    same = [one for one in alike if one.sm_count == sm_count] or alike
+    return max((frac for one in same if (frac := _to_16_bits(one.name, wide)) is not None), default=None)
 
 
 def _to_16_bits(gpu: str | None, wide: WideFormat) -> float | None:

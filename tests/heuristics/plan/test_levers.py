@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 
 from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.fixes.elsewhere import fixes_of
 from heuristics.fixes.precondition import Precondition
 from heuristics.judgement import judge
 from heuristics.plan.levers import KNOWN_OFF, LEVERS
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Refused
+from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.opinions_doubles import COMPUTE, a_fix, account, budget, catalogue_of, costs, paying, rank, runs
 from traces.missing import Missing
@@ -65,6 +69,17 @@ def test_a_lever_that_does_not_fit_into_memory_waits_for_it(monkeypatch: pytest.
     )
     plan = make_plan(paying("compute", {"gemm": 0}), [], CATALOGUE, levers=COMPUTE)
     assert ([one.fix.id for one in plan.levers], plan.refused) == (["CMP-3"], (large,))
+
+
+@pytest.mark.parametrize(
+    ("wide_frac", "levers"),
+    [(0.5, ["CMP-9", "CMP-2", "CMP-4"]), (0.05, ["CMP-2", "CMP-4", "CMP-9"]), (0.0, ["CMP-2", "CMP-4"])],
+)
+def test_much_matrix_work_in_fp32_comes_first_among_the_levers(wide_frac: float, levers: list[str]) -> None:
+    seen = Observed(wide_frac=wide_frac, tensor_cores=True)
+    run = replace(paying("compute", {"gemm": 0}), framework="pytorch", observed=seen)
+    plan = make_plan(run, [], fixes_of("pytorch"), levers=COMPUTE)
+    assert [one.fix.id for one in plan.levers] == levers
 
 
 def test_small_grids_are_no_ceiling_of_a_lever() -> None:

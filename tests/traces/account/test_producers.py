@@ -183,3 +183,15 @@ def test_a_synchronisation_that_returns_with_its_work_proves_the_clocks(
     last_us = 3_000 + 150 * 39 + 100
     recording.call("cudaDeviceSynchronize_v3020", 6_000 * US, (last_us + late_us) * US)
     assert clock_offset_ns(rank_of(export(recording))) == offset_us * US
+
+
+@pytest.mark.parametrize(("prefix", "streams"), [("hip", {20}), ("cuda", set())])
+def test_on_amd_a_signal_to_another_stream_takes_longer(
+    export: Export, prefix: str, streams: set[int]
+) -> None:
+    recording = Recording()
+    recording.kernel(GEMM, 20 * US, 100 * US, launch_ns=0)
+    recording.kernel(SENDRECV, 30 * US, 300 * US, launch_ns=4 * US, stream=20)
+    recording.call(f"{prefix}StreamWaitEvent", 6 * US, 7 * US)
+    recording.kernel("rms_norm", 320 * US, 330 * US, launch_ns=8 * US)  # 20 us after the SendRecv
+    assert streams_before(rank_of(export(recording)), "rms_norm") == [streams]

@@ -185,6 +185,26 @@ def test_each_gpu_is_listed_once_with_what_an_sm_holds(tmp_path: Path) -> None:
     assert info.missing_tables == ("user_annotation", "cpu_op", "cuda_sync")
 
 
+@pytest.mark.parametrize(
+    ("per_sm", "sms"),
+    [(("4.8", "2.4"), 80), (("2.594595", "1.297297"), 148), (("4.8", "2.3"), None), (("4.8", "x"), 80)],
+)
+def test_a_gpu_that_is_not_listed_has_the_sms_that_launches_were_divided_by(
+    tmp_path: Path, per_sm: tuple[str, str], sms: int | None
+) -> None:
+    whole = {"grid": [24, 2, 2], "block": [128, 1, 1]}  # 96 blocks of 4 warps
+    half = {"grid": [48, 1, 1], "block": [128, 1, 1]}
+    text = json.dumps(
+        [
+            on_gpu("kernel", GEMM, 0, 1, 1, **whole, **{"warps per SM": "first"}),
+            on_gpu("kernel", GEMM, 1, 1, 2, **half, **{"warps per SM": "second"}),
+        ]
+    )
+    text = text.replace('"first"', per_sm[0]).replace('"second"', per_sm[1].replace("x", '"x"'))
+    columns = read(tmp_path, f'{{"schemaVersion": 1, "traceEvents": {text}}}')
+    assert columns.info.gpus == (() if sms is None else (Gpu(None, 0, None, sms, None, None),))
+
+
 def test_the_rank_is_the_one_the_trace_tells(tmp_path: Path) -> None:
     distributed = {"backend": "nccl", "rank": 3, "world_size": 8}
     path = write(tmp_path / "run.json", one_run(), distributedInfo=distributed)

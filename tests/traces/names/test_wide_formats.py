@@ -53,5 +53,12 @@ def test_a_rate_is_peak_now_over_peak_in_16_bits() -> None:
 
 
 def test_of_a_generation_the_gpu_that_gains_least_bounds_the_rate() -> None:
-    assert most_to_16_bits_frac("7.0", "fp32") == 13.4 / 53.8
-    assert most_to_16_bits_frac("6.0", "fp32") is None
+    assert most_to_16_bits_frac("fp32", (7, 0), (7, 0)) == 15.7 / 125
+    assert most_to_16_bits_frac("fp32", (7, 5), (7, 5)) == 13.4 / 53.8
+    assert most_to_16_bits_frac("fp32", (6, 0), (6, 1)) is None
+
+
+def test_without_a_highest_capability_newer_gpus_of_as_many_sms_bound_it_as_well() -> None:
+    assert most_to_16_bits_frac("fp32", (7, 0), (8, 0), sm_count=80) == 15.7 / 125
+    assert most_to_16_bits_frac("fp32", (7, 0), sm_count=80) == 52.2 / 104.4
+    assert most_to_16_bits_frac("fp32", (7, 0), (7, 0), sm_count=1) == 15.7 / 125

@@ -217,6 +217,18 @@ def test_a_range_names_the_purpose_and_a_module_s_backward_moves_the_other_way(e
     ]
 
 
+def test_the_range_around_a_kernel_of_every_collective_says_which_it_is(export: Export) -> None:
+    line = Line()
+    for text in ("nccl:all_reduce", "nccl:_all_gather_base", "nccl:broadcast", "layer"):
+        line.within(text, "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096>)")
+    assert told(rank_of(export(line.recording))) == [
+        ("all_reduce", "all_reduce", None, "nvtx_range", "high"),
+        ("other_comm", "all_gather", None, "nvtx_range", "low"),
+        ("other_comm", "broadcast", None, "nvtx_range", "low"),
+        ("other_comm", None, None, "name", "low"),
+    ]
+
+
 def test_the_innermost_range_that_tells_wins(export: Export) -> None:
     line = Line()
     line.recording.range("moe_dispatch forward", 0, 100_000)
