@@ -48,6 +48,7 @@ def observed_by(ranks: Sequence[Figures]) -> Observed:
         "a2a_waiting_frac": _waiting(ranks),
         "absent_frac": _absent(ranks),
         "wide_frac": frac_of(ranks, _wide_ns),
+        "layout_frac": frac_of(ranks, lambda rank: (rank.by_class_ns or {}).get("layout", 0)),
         "several_gpus": len(ranks) > 1 or bool(kinds) or _none_runs(ranks),
         "moe_passes": tuple(one for rank in seen for one in rank.moe_passes),
     }

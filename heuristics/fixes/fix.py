@@ -35,6 +35,12 @@ def no_lines(run: Run) -> tuple[str, ...]:
     return ()
 
 
+def unbounded(run: Run) -> float | None:
+    """Nothing but the costs of the wall bounds what a fix changes."""
+    del run
+    return None
+
+
 def never(run: Run) -> bool:
     """On no run."""
     return False
@@ -96,7 +102,8 @@ class Fix:
     where it turns a knob up for one and down for another. `with_room`: of memory's, one that helps where
     memory is not short: it uses the room, or makes no more of it. `takes_away`: it is the edit by which its
     kinds were priced, so that their cost is its replay. `per_token`: whether it changes how much one step
-    does, so that only times per token compare.
+    does, so that only times per token compare. `acts_on`: the part of the windows that it changes at most,
+    where that is no kind of the wall's cost.
     """
 
     id: str
@@ -123,6 +130,7 @@ class Fix:
     with_room: bool = False
     takes_away: bool = False
     per_token: Callable[[Run], bool] = never
+    acts_on: Callable[[Run], float | None] = unbounded
 
     def knobs(self, run: Run) -> Knobs:
         """Its change in every spelling."""

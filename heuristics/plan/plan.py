@@ -58,6 +58,7 @@ WALL_ORDER: Final[Mapping[WallId, tuple[str, ...]]] = {
     "compute": (
         *("CMP-1", "CMP-2", "CMP-3", "CMP-5"),
         "CMP-4",
+        "CMP-10",  # where copies between layouts take a visible part
         "CMP-7",  # experimental, for one format on one architecture
         "CMP-8",  # of the machine, and needs its rights
         "CMP-6",  # looks inside what is left
@@ -315,7 +316,9 @@ def _planned(run: Run, fix: Fix, gains: Mapping[str, Gain]) -> Planned:
     One that does not act by the wall's own overhead has no ceiling from it.
     """
     conditions = (*_if_resolved(run, fix), *fix.preconditions(run))
-    ceiling = None if fix.direct == () else _ceiling_frac(run, fix.wall, _with_perhaps(run, _wins(fix)))
+    ceiling = fix.acts_on(run)
+    if ceiling is None and fix.direct != ():
+        ceiling = _ceiling_frac(run, fix.wall, _with_perhaps(run, _wins(fix)))
     why = NO_WALL if ceiling is None else NOT_REPLAYED
     planned = Planned(fix, Knobs(), conditions, ceiling, low_because=why, replayed=fix.takes_away)
     if is_repair(run, fix):

@@ -25,6 +25,7 @@ class Observed:
     `pageable_input`: input is copied from pageable memory; `exposed_input_frac`: input copies that no compute
     hides, as part of the window. `wide_frac`: matrix work in FP32 or TF32 on a GPU that may have tensor cores
     for 16 bits, as part of the windows. `tensor_cores`: the GPU has some for 16 bits.
+    `layout_frac`: copies from one memory layout to another, the same.
     `several_gpus`: more than one GPU runs: several were recorded, or one that communicates.
     `moe_passes`: passes through MoE layers of each used step, for each rank that tells them.
     """
@@ -67,4 +68,5 @@ class Observed:
     exposed_input_frac: float | None = None
     wide_frac: float | None = None
     tensor_cores: bool | None = None
+    layout_frac: float | None = None
     moe_passes: tuple[tuple[PassCount, ...], ...] = ()

@@ -3,7 +3,8 @@
 What is removed to measure it: kernels with fewer blocks than the GPU has SMs take blocks / SMs of their time,
 and FP32 GEMMs without tensor cores, on a GPU that has TF32, take FP32 / TF32 peak of it (kind
 `no_tensor_cores`). Other matrix work in FP32 or TF32 (convolutions, attention), on a GPU with tensor cores
-for 16 bits, takes its peak now / that of BF16, or FP16 below capability 8.0 (kind `low_precision_unused`).
+for 16 bits, takes its peak now / that of BF16, or FP16 before Ampere (kind `low_precision_unused`).
+
 How we tell: by the launch, by names and by replay; a ceiling, so the range is from 0 to it. Tails, short
 kernels and one GEMM per expert are evidence, not cost: by a tail formula ordinary dense runs would show a
 false wall of 4 to 20 % (measured on real recordings).

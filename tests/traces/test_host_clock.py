@@ -63,6 +63,8 @@ def test_whatever_the_offset_the_document_is_the_same_up_to_the_bracket(
         assert (rank["clock_corrected_ns"], rank["clock_within_ns"]) == (0, None)
     assert rank["clock_offset_ns"] == 0
     assert rank["budget_ns"] == true_rank["budget_ns"]
+    before, true_before = (one["steps"]["outside_ns"].pop("before_ns") for one in (rank, true_rank))
+    assert abs(before - true_before) <= 20 * US  # from the first launch, on the host's clock
     assert rank["steps"] == true_rank["steps"]
     gaps = 4 * 25
     starved, true_starved = (one["absent_ns"]["launch_starved"] for one in (rank, true_rank))

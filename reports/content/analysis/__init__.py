@@ -8,7 +8,14 @@ from typing import Final
 
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from reports.content.analysis.closing import more, next_command, top_kernels, unknown_kernels, warnings
+from reports.content.analysis.closing import (
+    layout_changes,
+    more,
+    next_command,
+    top_kernels,
+    unknown_kernels,
+    warnings,
+)
 from reports.content.analysis.communication import communication
 from reports.content.analysis.costs import savings, step_bar
 from reports.content.analysis.evidence import evidence
@@ -48,6 +55,7 @@ def page(result: Result, detail: Detail) -> Page:
         framework_note(result),
         top_kernels(rank),
         *unknown_kernels(result),
+        *layout_changes(result),
         next_command(result),
     ]
     blocks = tuple(block for block in found if block is not None)

@@ -51,6 +51,17 @@ def unknown_kernels(result: Result) -> Iterator[Sentence]:
         yield Sentence(words(Code(kernel_name(first.name)), said), "Unknown kernel", Tone.NOTICE)
 
 
+def layout_changes(result: Result) -> Iterator[Sentence]:
+    """How much time goes into copies between memory layouts, where it is worth another layout."""
+    compute = next((wall for wall in result.walls if wall.id == "compute"), None)
+    for one in compute.evidence if compute else ():
+        if one.measure == "layout_frac":
+            said = f"{percent(one.value)} of the time: tensors go from NCHW to NHWC and back. "
+            yield Sentence(
+                words(said, "Channels last throughout avoids it [CMP-10]."), "Layout changes", Tone.NOTICE
+            )
+
+
 def warnings(result: Result) -> Iterator[Sentence]:
     """The first warning that no other line holds already, and how many more there are."""
     elsewhere = left_out(result.run)

@@ -10,7 +10,13 @@ from heuristics.result.known import known
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from reports.content.analysis import RANKS, rank_parts
-from reports.content.analysis.closing import next_command, top_kernels, unknown_kernels, warnings
+from reports.content.analysis.closing import (
+    layout_changes,
+    next_command,
+    top_kernels,
+    unknown_kernels,
+    warnings,
+)
 from reports.content.analysis.costs import savings, step_bar
 from reports.content.analysis.evidence import evidence
 from reports.content.analysis.headline import facts, headline, title
@@ -130,7 +136,12 @@ def _tabs(result: Result, rank: Rank, steps: Plan | Sentence) -> list[Tab]:
     parts["summary"] = [*summary, next_command(result), _folded(evidence(result)), *parts["summary"]]
     parts["summary"] += _other_ranks(result, rank)
     top = top_kernels(rank)
-    parts["kernels"] = [*([top] if top else ()), *unknown_kernels(result), *parts["kernels"]]
+    parts["kernels"] = [
+        *([top] if top else ()),
+        *unknown_kernels(result),
+        *layout_changes(result),
+        *parts["kernels"],
+    ]
     return [Tab(id, title, tuple(parts[id])) for id, title in _TABS.items()]
 
 

@@ -17,7 +17,7 @@ from heuristics.run.observed import Observed
 from heuristics.run.run import Run, WallId
 from tests.fix_doubles import complete
 
-FAMILIES = {"MEM": 17, "COM": 15, "HST": 10, "CMP": 9}
+FAMILIES = {"MEM": 17, "COM": 15, "HST": 10, "CMP": 10}
 WALL_OF: dict[str, WallId] = {
     "MEM": "memory",
     "COM": "communication",

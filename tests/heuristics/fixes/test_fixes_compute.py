@@ -12,6 +12,7 @@ from heuristics.fixes import (
     hst_4_fewer_kernels,
     mem_4_low_precision,
 )
+from heuristics.fixes.elsewhere import fixes_of
 from heuristics.fixes.fix import Fix
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
@@ -137,3 +138,11 @@ def test_larger_shapes_need_memory() -> None:
 def test_a_larger_ep_must_divide_the_experts() -> None:
     run = given(Observed(moe=True), gpu="H100", ep=4, etp=1)
     assert need(CMP_4, run, "EP 8 divides").state == "unknown"
+
+
+def test_one_layout_is_for_programs_of_pytorch_whose_copies_between_layouts_take_a_twentieth() -> None:
+    fix = fixes_of("pytorch")["CMP-10"]
+    runs = (shows(layout_frac=0.05), shows(layout_frac=0.04), Run())
+    assert states(fix, "layout", *runs) == ["met", "unmet", "unknown"]
+    assert fix.acts_on(runs[0]) == 0.05
+    assert fix.knobs(runs[0]).pytorch[0] == "model = model.to(memory_format=torch.channels_last)"
