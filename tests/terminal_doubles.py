@@ -99,14 +99,14 @@ def seen(sent: str, columns: int) -> Seen:
     return Seen(lines, frozenset(cell.fg for cell in letters) | frozenset(cell.bg for cell in letters))
 
 
-def in_terminal(words: list[str], columns: int, folder: Path, variables: dict[str, str]) -> tuple[int, str]:
-    """The exit code of the program in a real pseudo-terminal, and what it sent there."""
+def in_terminal(columns: int, folder: Path, variables: dict[str, str]) -> dict[str, tuple[int, str]]:
+    """Of each command the exit code in a pseudo-terminal, and what it sent there; one after another."""
     pid, terminal = pty.fork()
     if pid == 0:  # pragma: no cover - the program's own process
         fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
         kept = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "NO_COLOR")}
         os.chdir(folder)
-        line = [sys.executable, "-m", "diagnoser", *words]
+        line = [sys.executable, "-m", "tests.terminal_doubles"]
         os.execve(sys.executable, line, {**kept, "TERM": "xterm-256color", **variables})
     sent = b""
     while True:
@@ -118,7 +118,22 @@ def in_terminal(words: list[str], columns: int, folder: Path, variables: dict[st
             break
         sent += part
     os.close(terminal)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), sent.decode("utf-8", "replace")
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    found = _ENDED.split(sent.decode("utf-8", "replace"))
+    return {
+        name: (int(code), text)
+        for text, name, code in zip(found[::3], found[1::3], found[2::3], strict=False)
+    }
+
+
+_ENDED: Final = re.compile("\x1e(.*?)\x1f(\\d+)\x1d")
+"""What stands after a command's output: its name and its exit code."""
+
+
+def _run_all() -> None:
+    for name, words in COMMANDS.items():
+        code = run(words)
+        print(f"\x1e{name}\x1f{code}\x1d", end="", flush=True)
 
 
 def reads_as_text(screen: Seen) -> None:
@@ -126,3 +141,7 @@ def reads_as_text(screen: Seen) -> None:
     assert screen.lines
     assert not [line for line in screen.lines if ESCAPE_AS_TEXT.search(line)]
     assert screen.colours <= SIXTEEN
+
+
+if __name__ == "__main__":
+    _run_all()

@@ -11,10 +11,10 @@ from heuristics.plan.planned import Plan
 from heuristics.run.run import Run, WallId
 from traces.missing import Missing
 
-LEVERS: Final = ("CMP-1", "CMP-2", "CMP-3", "CMP-4", "CMP-9", "CMP-10")
+LEVERS: Final = ("CMP-1", "CMP-2", "CMP-3", "CMP-4", "CMP-10", "CMP-9")
 """What still helps a step bound by compute that nothing removable holds back: grouped and fused kernels,
 lower precision, larger shapes. Of another wall, which is not decided, every fix may."""
-KNOWN_OFF: Final = ("CMP-1", "CMP-2", "CMP-9", "CMP-10")
+KNOWN_OFF: Final = ("CMP-1", "CMP-2", "CMP-10", "CMP-9")
 """Of these only what a run is known to do without."""
 
 

@@ -15,7 +15,7 @@ import yaml
 import diagnoser
 from tests.oldest_dependencies import oldest, promised
 from tests.places import ROOT
-from tests.readme_commands import README, commands, failures
+from tests.readme_commands import commands, failures
 
 _CHANGELOG = ROOT / "CHANGELOG.md"
 
@@ -43,12 +43,6 @@ def program(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     program.chmod(0o755)
     return program
-
-
-def test_every_command_of_the_readme_works_from_the_built_wheel(program: Path, tmp_path: Path) -> None:
-    lines = commands(README.read_text(encoding="utf-8"))
-    assert {line.split()[0] for line in lines} >= {"analyze", "compare", "doctor", "explain", "demo"}
-    assert list(failures([str(program)], lines, tmp_path)) == []
 
 
 def test_a_command_that_does_not_work_is_named(program: Path, tmp_path: Path) -> None:

@@ -26,9 +26,9 @@ from traces.settings.effective_bridge import recipe
 from traces.settings.knobs import knobs, known_in
 from traces.settings.settings import Framework, Value
 
-RUNS: Final = 1_000
-PLAIN_RUNS: Final = 300
-SEEDS: Final = 200
+RUNS: Final = 150
+PLAIN_RUNS: Final = 50
+SEEDS: Final = 80
 FRAMEWORKS: Final[tuple[Framework, Framework]] = ("megatron_lm", "megatron_bridge")
 FORMATS: Final = ("fp8", "fp8_recipe", "fp4")
 BACKEND: Final = "moe_flex_dispatcher_backend"
