@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from packaging.version import Version
@@ -31,6 +32,7 @@ _EP: Final = "expert_model_parallel_size"
 _ETP: Final = "expert_tensor_parallel_size"
 
 
+@cache
 def version(numbers: tuple[int, ...] | None) -> Version | None:
     """A version that compares with a text such as '2.8.0'."""
     return None if numbers is None else Version(".".join(map(str, numbers)))

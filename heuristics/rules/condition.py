@@ -80,7 +80,9 @@ class Condition:
 
     def holds(self, config: Config) -> bool | None:
         """Whether it holds; None where unknown."""
-        return _truth(self.term.of(config))
+        if self.text not in config.held:
+            config.held[self.text] = _truth(self.term.of(config))
+        return config.held[self.text]
 
     def asks(self, config: Config) -> tuple[str, ...]:
         """Unknown knobs, then options, that would decide it."""
@@ -91,8 +93,7 @@ class Condition:
     @property
     def knobs(self) -> tuple[str, ...]:
         """Knobs that it speaks of, those of its facts included."""
-        spoken = (NAMES[name].knobs if name in NAMES else (name,) for name in self.names)
-        return tuple(dict.fromkeys(knob for several in spoken for knob in several))
+        return _knobs(self.names)
 
     def figures(self, config: Config) -> str:
         """What is known of its names, in words: `EP 1, PyTorch not known`; no text but known ones."""
@@ -125,12 +126,29 @@ def condition(text: str) -> Condition:
 def named(name: str) -> Term:
     """A name as a term: None where unknown, NULL where it is said to be null. ValueError: no such name."""
     if name in NAMES:
-        return Term(NAMES[name].of, name=name)
+        return Term(_once(name, NAMES[name].of), name=name)
     if name.startswith("env."):
         return Term(lambda c: c.env(name.removeprefix("env.")), name=name)
     if name not in knobs():
         raise ValueError(f"{name} is neither a knob nor a fact")
     return Term(lambda c: NULL if (found := c.value(name)) is None and c.known(name) else found, name=name)
+
+
+@cache
+def _knobs(names: tuple[str, ...]) -> tuple[str, ...]:
+    spoken = (NAMES[name].knobs if name in NAMES else (name,) for name in names)
+    return tuple(dict.fromkeys(knob for several in spoken for knob in several))
+
+
+def _once(name: str, of: Evaluated) -> Evaluated:
+    """A fact that is computed once for a configuration."""
+
+    def told(config: Config) -> object:
+        if name not in config.told:
+            config.told[name] = of(config)
+        return config.told[name]
+
+    return told
 
 
 def _words(name: str) -> str:

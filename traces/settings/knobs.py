@@ -85,6 +85,7 @@ class Knob:
         return next((old.name for old in self.older if core is not None and core < old.until), name)
 
 
+@cache
 def release(version: str | None) -> Release | None:
     """(0, 16, 1) of "0.16.1", "core_v0.16.1" or "0.16.1+abc"; main is the newest; None where no number is."""
     if version is None or version in ("main", "dev"):
