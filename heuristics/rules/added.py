@@ -44,10 +44,8 @@ def _read(row: Mapping[str, Any], entry: EntryPoint, read: Callable[[Mapping[str
     source = "; ".join(filter(None, (name_of(entry), row.get("source", ""))))
     try:
         return read({**row, "source": source})
-    except KeyError as error:
-        raise WrongPlugin(f"rule {row.get('id', 'without an id')!r} has no {error}") from error
     except ValueError as error:
-        raise WrongPlugin(f"rule {row['id']!r}: {error}") from error
+        raise WrongPlugin(f"rule {row.get('id', 'without an id')!r}: {error}") from error
 
 
 def _tables(entry: EntryPoint) -> list[Traversable]:

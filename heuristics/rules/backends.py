@@ -16,7 +16,7 @@ def limits(backend: str) -> tuple[Rule, ...]:
     return tuple(
         rule
         for row in rows("flex")
-        if (rule := rules()[row["id"]]).level == "error"
+        if (rule := rules()[row.id]).level == "error"
         and rule.feature
         and "flex_backend" in rule.feature.names
         and backend in rule.feature.words

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final, cast
 
@@ -11,7 +12,7 @@ from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.rules.check import check_rules, undecided
 from heuristics.rules.failures.corrections import corrections
 from heuristics.rules.rule import verdict
-from heuristics.rules.rules import SUBJECTS, rows, rules
+from heuristics.rules.rules import SUBJECTS, WrongRow, rows, rules
 from tests.constraint_doubles import read, run_with
 from traces.settings.knobs import knobs
 from traces.training_log.known_lines import known_lines
@@ -78,7 +79,7 @@ def test_a_knob_that_meets_a_rule_is_a_knob() -> None:
 
 
 def test_no_rule_is_written_twice() -> None:
-    written = [row["id"] for subject in SUBJECTS for row in rows(subject)]
+    written = [row.id for subject in SUBJECTS for row in rows(subject)]
     assert len(written) == len(set(written))
 
 
@@ -86,3 +87,30 @@ def test_breaking_any_row_is_told_as_the_rule_has_it() -> None:
     for rule in (one for one in rules().values() if one.level != "guide"):
         found = {one.rule.id: one for one in check_rules(run_with(ROWS[rule.id]["breaks"]))}
         assert (found[rule.id].text, found[rule.id].level) == (rule.text, rule.level)
+
+
+ROW = {"id": "a-rule", "text": "A needs B", "by": "core", "cure": "B", "needs": "tp == 1"}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"by": "ours"}, "source 'ours' is not in sources.toml"),
+        ({"source": "{nowhere}"}, "source 'nowhere' is not in sources.toml"),
+        ({"need": "tp == 1"}, "Object contains unknown field `need`"),
+        ({"by": "nobody"}, "Invalid enum value 'nobody' - at `$.by`"),
+        ({"needs": "tpp == 1"}, "tpp == 1: tpp is neither a knob nor a fact"),
+        ({"example": "none"}, "example 'none' is none of heuristics/rules/examples.py"),
+    ],
+)
+def test_a_wrong_row_is_named_with_its_file(
+    change: dict[str, object], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = {"layout": [{**ROW, **change}]}
+    monkeypatch.setattr("heuristics.rules.rules._written", lambda subject: written.get(subject, []))
+    rules.cache_clear()
+    try:
+        with pytest.raises(WrongRow, match=re.escape(f"heuristics/rules/layout.toml, a-rule: {said}")):
+            rules()
+    finally:
+        rules.cache_clear()
