@@ -14,7 +14,7 @@ from heuristics.result.known import Bytes, Count, Ns, OrMissing, Section
 from heuristics.rules.failures.failure import State as FailureState
 from traces.sizes.references import Nearest, Reference
 
-DefectKind = Literal["rejected", "not_as_written", "found", "warned", "no_effect"]
+DefectKind = Literal["rejected", "fails", "not_as_written", "found", "warned", "no_effect"]
 """Refused by the framework; what was asked for is not what runs; another contradiction or failure; allowed
 with a warning; a setting that does nothing. Heaviest first."""
 

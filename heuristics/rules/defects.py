@@ -17,7 +17,15 @@ from heuristics.rules.rules import rules
 from heuristics.run.run import Run
 from traces.training_log.known_lines import known_lines
 
-KINDS: Final[tuple[DefectKind, ...]] = ("rejected", "not_as_written", "found", "warned", "no_effect")
+KINDS: Final[tuple[DefectKind, ...]] = (
+    "rejected",
+    "fails",  # nobody refuses it before it runs
+    "not_as_written",
+    "found",
+    "warned",
+    "no_effect",
+)
+_REFUSED: Final = KINDS[:2]
 
 _OF_LEVEL: Final[Mapping[str, DefectKind]] = {
     "error": "rejected",
@@ -89,7 +97,7 @@ def defects_of(
 def _place(one: Defect, order: Mapping[str, int]) -> int:
     """Among its kind: rules that are refused in the order of the tables, all else as it was found."""
     places = [order[id] for id in one.of if id in order]
-    return -1 if one.kind == "rejected" or not places else min(places)
+    return -1 if one.kind in _REFUSED or not places else min(places)
 
 
 def _add(entries: list[Defect], new: Defect, told: int | None) -> None:
@@ -165,7 +173,7 @@ def _of_rule(broken: Broken, run: Run) -> Defect:
     seen = [Sighting("configuration", knob, by_knob[knob].said) for knob in rule.knobs if knob in by_knob]
     return Defect(
         id=rule.id,
-        kind=_OF_LEVEL[broken.level],
+        kind="fails" if broken.level == "error" and rule.by == "ours" else _OF_LEVEL[broken.level],
         what=broken.text,
         cure=rule.cure_of(run.validated),
         fix=rule.fix,

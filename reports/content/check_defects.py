@@ -23,13 +23,15 @@ class Weight(IntEnum):
 
     REJECTED = 0
     """The framework refuses the configuration."""
-    NOT_AS_WRITTEN = 1
+    FAILS = 1
+    """Nobody refuses it before it runs, and then it fails."""
+    NOT_AS_WRITTEN = 2
     """What was asked for is not what runs."""
-    FOUND = 2
+    FOUND = 3
     """Other contradictions, and failures of the log."""
-    WARNED = 3
-    NO_EFFECT = 4
-    UNREAD = 5
+    WARNED = 4
+    NO_EFFECT = 5
+    UNREAD = 6
     """Part of a file that could not be taken, or has an older name."""
 
 
@@ -55,6 +57,7 @@ _OF_THE_RUN: Final = frozenset({"trace", DEFAULT})
 _RECIPE_KNOWN: Final = "launcher.recipe_values_known"
 _WEIGHTS: Final = {
     "rejected": Weight.REJECTED,
+    "fails": Weight.FAILS,
     "not_as_written": Weight.NOT_AS_WRITTEN,
     "found": Weight.FOUND,
     "warned": Weight.WARNED,
@@ -141,11 +144,8 @@ def legal_words(result: Result, configuration: Configuration) -> str:
     versions = [f"{name} {version}" for name, one in packages if (version := known(one))]
     of = ", ".join(versions) or "the newest releases (version unknown: --core-version)"
     if not configuration.legal:
-        weights = [one.weight for one in defects(result)]
-        count, others = weights.count(Weight.REJECTED), weights.count(Weight.NOT_AS_WRITTEN)
-        more = counted(others, "more entry", "more entries")
-        also = f" Fix first has {more}, which Megatron does not reject." if others else ""
-        return f"{counted(count, 'error')} for {of}: Megatron rejects this configuration.{also}"
+        count, who = _errors(result)
+        return f"{count} for {of}: {who}"
     if not is_written(configuration):
         return "No configuration was given; only what the trace shows of it is known. Give --config FILE."
     unread = (
@@ -154,6 +154,18 @@ def legal_words(result: Result, configuration: Configuration) -> str:
         else " What its recipe sets is not known: give TP, PP, EP and the batch as flags to check them."
     )
     return f"No rule that could be checked is broken, for {of}.{unread}"
+
+
+def _errors(result: Result) -> tuple[str, str]:
+    """How many errors there are, and who stops at them."""
+    weights = [one.weight for one in defects(result)]
+    rejected, fails = weights.count(Weight.REJECTED), weights.count(Weight.FAILS)
+    if not rejected:
+        return counted(fails, "error"), "nobody rejects this configuration before it runs; then it fails."
+    others = fails + weights.count(Weight.NOT_AS_WRITTEN)
+    more = counted(others, "more entry", "more entries")
+    also = f" Fix first has {more}, which Megatron does not reject." if others else ""
+    return counted(rejected, "error"), f"Megatron rejects this configuration.{also}"
 
 
 def recipe_known(configuration: Configuration) -> bool:

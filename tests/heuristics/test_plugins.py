@@ -131,7 +131,10 @@ def test_a_fix_that_fails_for_a_run_is_refused_there(tmp_path: Path) -> None:
             ("acme-no-deepep-on-west", "alltoall-corrupted"),
             "rule 'alltoall-corrupted' is there already: give it an id of its own",
         ),
-        (("cure =", "cures_all ="), "rule 'acme-no-deepep-on-west': Object contains unknown field `cures_all`"),
+        (
+            ("cure =", "cures_all ="),
+            "rule 'acme-no-deepep-on-west': Object contains unknown field `cures_all`",
+        ),
         (("moe_token_dispatcher_type ==", "no_such_knob =="), "rule 'acme-no-deepep-on-west': "),
     ],
 )

@@ -134,11 +134,18 @@ def framework_note(result: Result) -> Sentence | None:
     return Sentence(words(said), "Framework", Tone.MUTED)
 
 
+_WHY_CORRECT: Final = {
+    Weight.REJECTED: "Megatron rejects it",
+    Weight.FAILS: "it fails as it runs",
+    Weight.NOT_AS_WRITTEN: "does not run as written",
+}
+
+
 def _corrections(result: Result) -> Iterator[Step]:
     """What the configuration gets wrong, before all that makes it faster."""
     for one in defects(result):
         if one.weight <= Weight.NOT_AS_WRITTEN:
-            why = "Megatron rejects it" if one.weight is Weight.REJECTED else "does not run as written"
+            why = _WHY_CORRECT[one.weight]
             notes = (words(one.cure),) if one.cure else ()
             yield Step(one.id, words(f"Correct the configuration: {one.what}"), why, (), notes)
 
