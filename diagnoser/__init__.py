@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from diagnoser.version import VERSION
 
@@ -43,17 +43,26 @@ __all__ = [
 ]
 
 
+_BEGINS: Final = {"traces": b'"""FACTS', "heuristics": b'"""OPINIONS', "reports": b'"""WORDS'}
+"""How the first file of each of our packages begins, by which it is known."""
+
+
 def _check_siblings() -> None:
-    """Say clearly when a stranger's package of the same name shadows one of ours."""
+    """Say clearly when a stranger's package of the same name shadows one of ours, or lies over it."""
     home = Path(__file__).resolve().parent.parent
-    for name in ("traces", "heuristics", "reports"):
+    own = "Install moe-diag into an environment of its own (pipx install moe-diag)"
+    for name, begins in _BEGINS.items():
         spec = find_spec(name)
         where = Path(spec.origin).resolve().parent if spec and spec.origin else None
         if where != home / name:
             raise ImportError(
                 f"moe-diag needs its own package {name!r}, but Python finds {where or 'none'}. "
-                "Install moe-diag into an environment of its own (pipx install moe-diag), "
-                f"or run it from a folder that has no {name}/."
+                f"{own}, or run it from a folder that has no {name}/."
+            )
+        if not (where / "__init__.py").read_bytes().startswith(begins):
+            raise ImportError(
+                f"another package {name!r} was installed over moe-diag's in {home}: its __init__.py is not ours. "
+                f"{own}."
             )
 
 
