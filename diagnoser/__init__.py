@@ -61,8 +61,8 @@ def _check_siblings() -> None:
             )
         if not (where / "__init__.py").read_bytes().startswith(begins):
             raise ImportError(
-                f"another package {name!r} was installed over moe-diag's in {home}: its __init__.py is not ours. "
-                f"{own}."
+                f"another package {name!r} was installed over moe-diag's in {home}: "
+                f"its __init__.py is not ours. {own}."
             )
 
 
