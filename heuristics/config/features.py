@@ -24,6 +24,10 @@ class Features(KnobView):
     def __init__(self, settings: Settings, written: Settings) -> None:
         super().__init__(settings)
         self.written = written
+        self.told: dict[str, object] = {}
+        """Facts that were asked for before, by name: hundreds of rules ask for the same few."""
+        self.held: dict[str, bool | None] = {}
+        """Conditions that were, by text."""
 
     def moe(self) -> bool | None:
         """Whether the model has experts to choose from."""

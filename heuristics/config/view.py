@@ -48,10 +48,6 @@ class Config(Observing):
         understand: Understand = effective_settings,
     ) -> None:
         self._given, self._observed = given, observed
-        self.told: dict[str, object] = {}
-        """Facts that were asked for before, by name: hundreds of rules ask for the same few."""
-        self.held: dict[str, bool | None] = {}
-        """Conditions that were, by text."""
         self._log_versions: Mapping[str, str] = log.versions if log else {}
         written = by_trust(given, observed, settings)
         super().__init__(understand(written, self.core_text), written)
