@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.ranks_doubles import US, Part, array, summaries_in, summary_of
-from tests.simulate.ranks.clocks import draw_clocks
-from tests.simulate.ranks.described import Cause
-from tests.simulate.ranks.drawn import draw_run
-from tests.simulate.ranks.happened import RanksDone
-from tests.simulate.ranks.layout import Group as Kind
-from tests.simulate.ranks.recorded import Capture, Nccl, write_ranks
+from tests.ranks_doubles import US, Part, array, summary_of
 from traces.missing import Missing
 from traces.names.kinds import COMM_KINDS
 from traces.ranks.bubbles import Pipeline
@@ -178,70 +171,6 @@ def test_the_order_of_stages_does_not_depend_on_rank_numbers_where_communicators
         replace(rank, identity=replace(rank.identity, rank=2 - place)) for place, rank in enumerate(ranks)
     ]
     assert [stage.places for stage in pipeline(turned).stages] == [(2,), (1,), (0,)]
-
-
-def true_phases(done: RanksDone) -> dict[int, list[float]]:
-    """Of each stage what a mean rank and step waits, by phase: from arrivals, by the schedule's own names."""
-    layout = done.run.layout
-    last_stage = layout.pipeline - 1
-    begun: dict[int, int] = defaultdict(int)
-    sums: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
-    last_ns: dict[tuple[int, int], int] = {}
-    names: dict[tuple[int, int], list[tuple[int, str, int]]] = defaultdict(list)
-    of_all: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
-    operations = {
-        (rank, one.collective[:3]): one.work.place.operation
-        for rank, each in enumerate(done.ranks)
-        for one in each.activities
-        if one.collective is not None
-    }
-    for one in done.instances():
-        for rank, wait_ns in one.waits_ns().items():
-            cell, arrived = (rank, one.step), one.parts[rank].arrival_ns
-            if one.name == Kind.PIPELINE.value:
-                name = operations[rank, (one.group, one.name, one.sequence)]
-                names[cell].append((arrived, name, wait_ns))
-                last_ns[cell] = max(last_ns.get(cell, 0), one.parts[rank].end_ns)
-            elif one.name == Kind.WORLD.value:
-                of_all[cell].append((arrived, wait_ns))
-    for (rank, step), several in names.items():
-        stage = layout.stage(rank)
-        if step == 0 and stage:
-            continue  # its first wait lies before its first step
-        first, final = (
-            ("receive_forward",) * 2 if stage == last_stage else ("receive_backward", "send_forward")
-        )
-        ordered = sorted(several)
-        warm = next(place for place, (_, name, _) in enumerate(ordered) if first in name)
-        steady = max(place for place, (_, name, _) in enumerate(ordered) if final in name)
-        for place, (_, _, wait_ns) in enumerate(ordered):
-            sums[stage][0 if place <= warm else 1 if place <= max(warm, steady) else 2] += wait_ns
-        after = [wait_ns for arrived, wait_ns in of_all[rank, step] if arrived >= last_ns[rank, step]]
-        sums[stage][2] += sum(after)
-        begun[stage] += 1
-    return {stage: [value / begun[stage] for value in sums[stage]] for stage in sums}
-
-
-@pytest.mark.parametrize("seed", [101, 102])
-def test_simulated_stages_wait_as_their_schedule_has_it(seed: int, tmp_path: Path) -> None:
-    truth = draw_run(seed, Cause.PIPELINE_IMBALANCE)
-    written = write_ranks(truth.done, tmp_path, draw_clocks(truth.run), Capture(mpi=True))
-    found = pipeline([summary for one in written for summary in summaries_in(one.path)])
-    assert found.microbatches == truth.run.knobs.microbatch_count
-    expected = true_phases(truth.done)
-    for number, stage in enumerate(found.stages):
-        assert not isinstance(stage.by_phase_ns, Missing)
-        assert stage.places == truth.run.layout.ranks_of_stage(number)
-        for seen_ns, true_ns in zip(stage.by_phase_ns, expected[number], strict=True):
-            assert seen_ns == pytest.approx(true_ns, rel=0.02, abs=20 * US)
-
-
-def test_without_communicators_nobody_knows_who_sends_to_whom(tmp_path: Path) -> None:
-    truth = draw_run(101, Cause.PIPELINE_IMBALANCE)
-    capture = Capture(mpi=True, nccl=Nccl.RANGES)
-    written = write_ranks(truth.done, tmp_path, draw_clocks(truth.run), capture)
-    found = analyse_run([summary for one in written for summary in summaries_in(one.path)]).pipeline
-    assert isinstance(found, Missing)
 
 
 def test_the_phases_have_their_names() -> None:

@@ -1,29 +1,19 @@
-"""Expert work by layer: by hand in round numbers, and as a simulator drew it."""
+"""Expert work by layer, by hand in round numbers."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from diagnoser.measured import MeasuredTrace, TraceTask, measure_trace
 from tests.ranks_doubles import US, Work, array, together
-from tests.simulate.ranks.clocks import draw_clocks
-from tests.simulate.ranks.described import Cause, Hot, RanksRun
-from tests.simulate.ranks.drawn import draw_run
-from tests.simulate.ranks.recorded import Capture, write_ranks
-from tests.simulate.ranks.routing import hot_factor
-from traces.formats.open import ReadOptions
 from traces.missing import Missing
 from traces.names.kinds import COMM_KINDS
 from traces.ranks.cause import HotRank
 from traces.ranks.experts import Experts
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import ExpertWork, Operation, RankSummary
-from traces.steps.selection import Selection
 
 LAYERS, STEPS = 2, 4
 A2A = COMM_KINDS.index("ep_a2a")
@@ -100,41 +90,3 @@ def test_ranks_without_layers_leave_it_unknown_and_without_experts_there_is_noth
     assert isinstance(analyse_run(bare).experts, Missing)
     dense = [replace(one, fingerprint=replace(one.fingerprint, has_experts=False)) for one in bare]
     assert analyse_run(dense).experts is None
-
-
-def measured(path: Path) -> list[RankSummary]:
-    found = measure_trace(TraceTask(path, Selection(), ReadOptions(), None, False))
-    assert isinstance(found, MeasuredTrace)
-    return [rank.summary for rank in found.ranks]
-
-
-def drawn_pattern(run: RanksRun, ranks: tuple[int, ...], steps: range) -> HotRank:
-    """What is true of a group: how often each rank was drawn to be hot, over all and by layer."""
-    hot = Counter(
-        (layer, max(ranks, key=lambda rank: hot_factor(run, rank, step, layer)))
-        for step in steps
-        for layer in range(run.knobs.layer_count)
-    )
-    by_rank: Counter[int] = Counter()
-    for (_, rank), times in hot.items():
-        by_rank[rank] += times
-    most = [max(hot[layer, rank] for rank in ranks) for layer in range(run.knobs.layer_count)]
-    if max(by_rank.values()) >= 0.8 * hot.total():
-        return HotRank.SAME_RANK
-    return HotRank.BY_LAYER if sum(most) >= 0.8 * hot.total() else HotRank.BY_STEP
-
-
-@pytest.mark.parametrize(
-    ("hot", "seed"), [(Hot.RANK, 105), (Hot.LAYER, 105), (Hot.LAYER, 107), (Hot.STEP, 105)]
-)
-def test_simulated_routing_has_the_pattern_that_was_drawn(hot: Hot, seed: int, tmp_path: Path) -> None:
-    truth = draw_run(seed, Cause.ROUTING_IMBALANCE, hot=hot)
-    run = truth.run
-    written = write_ranks(truth.done, tmp_path, draw_clocks(run), Capture(mpi=True))
-    summaries = [summary for one in written for summary in measured(one.path)]
-    found = experts(summaries)
-    steps = range(run.knobs.step_count - len(summaries[0].steps), run.knobs.step_count)
-    assert found.pattern is drawn_pattern(run, found.groups[found.worst.group], steps)
-    assert max(one.imbalance for one in found.by_layer) == pytest.approx(run.strength, rel=0.06)
-    if hot is Hot.RANK:
-        assert found.worst.place == truth.late_rank
