@@ -35,7 +35,7 @@ LONG_PAUSE: Final = Limit(
 )
 FULL: Final = Limit(
     0.5,
-    "frees in the first step per free in another",
+    "frees in the first step per free in a mean other one",
     "ours: a cache that is being filled gives nothing back",
 )
 NOWHERE: Final = np.empty(0, dtype=np.int64)
@@ -146,7 +146,7 @@ def steady_allocator_calls(subject: Subject, graph: Graph) -> BoolArray:
     freed = np.sort(calls.start_ns[is_kind(calls, CallKind.FREE)])
     place = np.searchsorted(freed, since)
     first, *others = np.diff(place, append=len(freed)).tolist()
-    full = used[0].index == 0 and 0 < FULL.value * np.median(others) <= first
+    full = used[0].index == 0 and 0 < FULL.value * np.mean(others) <= first
     result: BoolArray = allocating & (calls.start_ns >= (freed[place[0]] if full else since[1]))
     return result
 

@@ -263,10 +263,10 @@ def test_copies_of_what_lives_on_the_host_take_no_time(path: Path) -> None:
     assert (cost.ns, dict(cost.by_kind_ns)) == (60 * US, {"host_resident": 60 * US, "offload": 10 * US})
 
 
-def allocating(freed_at: tuple[int, ...]) -> Said:
-    """Two steps, from 100 and 200 us: memory is taken for 30 us, in some given back for 10 before."""
+def allocating(freed_at: tuple[int, ...], steps: tuple[int, ...] = (100, 200)) -> Said:
+    """Steps from 100 and 200 us: memory is taken for 30 us, in some given back for 10 before."""
     said = Said()
-    for at in (100, 200):
+    for at in steps:
         if at in freed_at:
             said.call("cudaFree_v3020", at, at + 10)
         said.call("cudaMalloc_v3020", at + 10, at + 40)
@@ -283,6 +283,14 @@ def test_allocator_calls_go_in_steps_after_the_first_that_fills_the_cache(path: 
 def test_a_first_step_that_gives_memory_back_as_the_next_does_fills_no_cache(path: Path) -> None:
     found = costs_of(path, allocating(freed_at=(100, 200)), (100, 200), (200, 300))
     assert found.memory.step_ns == (40 * US, 40 * US)
+
+
+def test_a_cache_that_is_full_in_the_first_step_may_be_short_in_few_of_the_others(path: Path) -> None:
+    """One free in the first step, a third of one in a mean other."""
+    steps = (100, 200, 300, 400)
+    said = allocating((100, 300), steps)
+    found = costs_of(path, said, *((at, at + 100) for at in steps))
+    assert found.memory.step_ns == (40 * US, 30 * US, 40 * US, 30 * US)
 
 
 def test_a_free_of_the_first_step_alone_is_start_up(path: Path) -> None:
