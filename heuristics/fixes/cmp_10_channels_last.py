@@ -31,25 +31,29 @@ def advice(run: Run) -> tuple[Precondition, ...]:
     return (holds(text, fact, told_by="record a whole step"),)
 
 
+TITLE: Final = "Keep images in one memory layout: channels last"
+VERIFY: Final = "kernels named nchwToNhwc, nhwcToNchw or batched_transpose are gone"
+SOURCES: Final = ("PyTorch tutorial, channels last memory format",)
+
 FIX: Final = Fix(
     id="CMP-10",
     wall="compute",
-    title="Keep images in one memory layout: channels last",
+    title=TITLE,
     change=change,
     advice=advice,
     versions="no matter of Megatron's",
-    verify="kernels named nchwToNhwc, nhwcToNchw or batched_transpose are gone",
-    sources=("PyTorch tutorial, channels last memory format",),
+    verify=VERIFY,
+    sources=SOURCES,
     direct=(),  # what it removes runs on filled SMs
     acts_on=lambda run: run.active.layout_frac,
     pytorch=Form(
-        title="Keep images in one memory layout: channels last",
+        title=TITLE,
         code=(
             "model = model.to(memory_format=torch.channels_last)",
             "images = images.to(device, memory_format=torch.channels_last, non_blocking=True)",
         ),
-        verify="kernels named nchwToNhwc, nhwcToNchw or batched_transpose are gone",
-        sources=("PyTorch tutorial, channels last memory format",),
+        verify=VERIFY,
+        sources=SOURCES,
         versions="since PyTorch 1.5; faster with 16 bits",
         advice=advice,
     ),

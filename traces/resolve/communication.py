@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -70,33 +71,34 @@ class Communication:
         """Mask of the kernels whose name has one of these subclasses; shape (m,)."""
         wanted = np.array([kernel.subclass in subclasses for kernel in self.classes], dtype=np.bool_)
         mask: BoolArray = wanted[self.rows.name] & (self.rows.source == Source.KERNEL)
-        told = self.told != UNTOLD
-        mask[told] = np.array([name in subclasses for name, _ in COLLECTIVES])[self.told[told]]
+        told, by_range = self._told_by(lambda name: int(name in subclasses))
+        mask[told] = by_range == 1
         return mask
 
     def operation_by_name(self) -> IntArray:
         """Operation that the name gives, shape (m,)."""
-        codes = [
-            OPERATIONS.index(_OPERATION[c.subclass]) if c.subclass in _OPERATION else UNTOLD
-            for c in self.classes
-        ]
-        found, told = self._by_name(codes), self.told != UNTOLD
-        by_range = [
-            OPERATIONS.index(_OPERATION[name]) if name in _OPERATION else UNTOLD for name, _ in COLLECTIVES
-        ]
-        found[told] = np.array(by_range)[self.told[told]]
+        codes = [_operation(c.subclass) for c in self.classes]
+        found = self._by_name(codes)
+        told, by_range = self._told_by(_operation)
+        found[told] = by_range
         return found
 
     def kind_by_name(self) -> IntArray:
         """Place in `COMM_KINDS` of the kind by name, else by the range around a generic one, shape (m,)."""
-        found, told = self.rank.activities.key[self.index], self.told != UNTOLD
-        found[told] = np.array([COMM_KINDS.index(kind_of(name)) for name, _ in COLLECTIVES])[self.told[told]]
+        found = self.rank.activities.key[self.index]
+        told, by_range = self._told_by(lambda name: COMM_KINDS.index(kind_of(name)))
+        found[told] = by_range
         return found
 
     def phase_by_name(self) -> IntArray:
         """Phase that the name gives, shape (m,): of DeepEP's notify and dispatch, by HybridEP's last bool."""
         names = (*self.rank.columns.kernel_names, "")
         return self._by_name([_phase(name, c) for name, c in zip(names, self.classes, strict=True)])
+
+    def _told_by(self, code: Callable[[str], int]) -> tuple[BoolArray, IntArray]:
+        """Which kernels a range tells of, shape (m,), and the code of each one's subclass."""
+        told: BoolArray = self.told != UNTOLD
+        return told, np.array([code(name) for name, _ in COLLECTIVES], dtype=np.int64)[self.told[told]]
 
     def _by_name(self, codes: list[int]) -> IntArray:
         by_name = np.array(codes, dtype=np.int64)[self.rows.name]
@@ -106,9 +108,14 @@ class Communication:
 def communication_of(rank: RankTimeline) -> Communication:
     """The communication activities of a rank."""
     index = np.flatnonzero(rank.activities.bucket == Bucket.COMM)
-    classes = tuple(classify_kernel(name) for name in rank.columns.kernel_names)
+    classes = (*map(classify_kernel, rank.columns.kernel_names), UNNAMED)
     rows = rank.activities.take(index)
-    return Communication(rank, index, rows, (*classes, UNNAMED), _told(rank, rows, (*classes, UNNAMED)))
+    return Communication(rank, index, rows, classes, _told(rank, rows, classes))
+
+
+def _operation(subclass: str) -> int:
+    """Place in `OPERATIONS` of what a subclass does, `UNTOLD` where it does not say."""
+    return OPERATIONS.index(_OPERATION[subclass]) if subclass in _OPERATION else UNTOLD
 
 
 def _told(rank: RankTimeline, rows: Activities, classes: tuple[KernelClass, ...]) -> IntArray:
