@@ -21,7 +21,9 @@ MEGATRON := .venv-megatron
 CODE   := diagnoser traces heuristics reports tests
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 SCORES := tests/simulate tests/score tests/compare_score
-PRODUCT := $(SCORES:%=--ignore=%) --ignore=tests/whole/test_site_built.py
+# What make check alone runs: clusters, kills, vendors' jobs, the site, and explorations of random runs.
+LONG   := $(shell cat tests/data/long_files.txt) tests/whole/test_site_built.py
+PRODUCT := $(SCORES:%=--ignore=%) $(LONG:%=--ignore=%)
 
 # Compiled tests are kept: to compile them anew takes each process several seconds.
 export PYTHONDONTWRITEBYTECODE :=

@@ -17,7 +17,7 @@ from tests.simulate.recording import Recording
 
 # `make test` draws the same examples everywhere; `make fuzz` draws new ones, and more, with every run. No
 # deadlines: speed is not measured by tests.
-settings.register_profile("test", derandomize=True, deadline=None)
+settings.register_profile("test", max_examples=40, derandomize=True, deadline=None)
 settings.register_profile("fuzz", max_examples=500, deadline=None, print_blob=True)
 settings.load_profile("test")
 

@@ -165,6 +165,11 @@ def test_slow_files_are_files() -> None:
     assert named == sorted({path.name for path in (ROOT / "tests").rglob("test_*.py")} & {*named})
 
 
+def test_long_files_are_files_or_folders() -> None:
+    named = (ROOT / "tests" / "data" / "long_files.txt").read_text(encoding="utf-8").split()
+    assert named == sorted(one for one in named if (ROOT / one).exists())
+
+
 def test_only_the_door_prints_or_exits() -> None:
     for path in MODULES:
         if path.name in {"__main__.py", "cli.py", "output.py"}:
