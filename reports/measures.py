@@ -75,6 +75,19 @@ def measures() -> Mapping[str, Measure]:
     }
 
 
+@cache
+def meaning(section: str, key: str) -> str | None:
+    """What a key means in that section of a document; None where it explains itself."""
+    known = measures().get(key)
+    return elsewhere().get(f"{section}.{key}") or (known.what if known else None)
+
+
+def elsewhere() -> Mapping[str, str]:
+    """Section.key -> what the key means in that section, where that is not the measure of its name."""
+    read: Mapping[str, str] = _read("measures.toml")["elsewhere"]
+    return read
+
+
 def named(name: str) -> list[Measure]:
     """The measure of that name; else all that have it but for the unit at the end: `masked`, `fill`."""
     known = measures()
@@ -96,5 +109,6 @@ def _stem(name: str) -> str:
     return name.removeprefix("longest_")
 
 
+@cache
 def _read(name: str) -> dict[str, Any]:
     return tomllib.loads(files("reports").joinpath(name).read_text(encoding="utf-8"))

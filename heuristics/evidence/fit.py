@@ -9,22 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
 
 from heuristics.evidence.evidence import RunEvidence
 from heuristics.run.given import Given
 from heuristics.walls.confidence import Confidence
+from heuristics.walls.unproven import TIGHT
 from heuristics.walls.verdict import Verdict, verdict_of
 from heuristics.walls.wall import Evidence, WallJudgement
 from heuristics.walls.words import wall_words
-from traces.limits import Limit
 from traces.training_log.log import LoggedMemory, TrainingLog
-
-TIGHT: Final = Limit(
-    0.95,
-    "fraction of the capacity",
-    "ours: of 80 GB four are left, less than graphs or an uneven batch take; allocated, not reserved",
-)
 
 
 def with_fit(evidence: RunEvidence, given: Given, log: TrainingLog | None = None) -> RunEvidence:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from heuristics.run.run import Run
+from heuristics.walls.unproven import TIGHT
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.names.gpus import product_named
@@ -26,11 +27,6 @@ ROOMY: Final = Limit(
     0.75,
     "fraction of the GPU's memory",
     "ours: a quarter is left, of which a tenth lies outside PyTorch and the rest is to be used, not enlarged",
-)
-TIGHT: Final = Limit(
-    0.9,
-    "fraction of the GPU's memory",
-    "ours: another tenth of sequence length, or a graph's buffers, and it is full",
 )
 
 
@@ -134,7 +130,7 @@ def is_tight(run: Run) -> bool | None:
     if run.config.memory_tight is not None:
         return run.config.memory_tight
     used = used_frac(run)
-    return None if used is None else used > TIGHT.value
+    return None if used is None else used >= TIGHT.value
 
 
 def segments_suffice(run: Run) -> bool | None:

@@ -22,8 +22,10 @@ from traces.missing import Missing
 
 NO_WALL: Final = "unknown: it makes the work itself shorter or fit, so no wall's cost bounds it"
 MEASURE_IT: Final = "compare with a recording that has the change"
-NEAR_FULL: Final = Limit(
-    0.9, "fraction of the capacity", "ours: another tenth of what a rank holds, and it is full"
+TIGHT: Final = Limit(
+    0.9,
+    "fraction of the capacity",
+    "ours: another tenth of what a rank holds, as of sequence length or of a graph's buffers, and it is full",
 )
 
 
@@ -83,7 +85,7 @@ def _memory(ranks: Sequence[Figures]) -> tuple[float, str] | None:
     if paid:
         return paid, f"recompute and offload take {percent(paid)} of the windows, and the rest is unknown"
     used = [one.peak_bytes / one.capacity_bytes for one in memories if one.peak_bytes and one.capacity_bytes]
-    if not used or max(used) < NEAR_FULL.value:
+    if not used or max(used) < TIGHT.value:
         return None
     return 0.0, f"the peak is {percent(max(used))} of the memory, and what it costs to fit is unknown"
 

@@ -10,17 +10,16 @@ from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import Struct
 
-from reports.measures import measures
+from reports.measures import meaning
 
 
 def schema(kind: type[Struct]) -> dict[str, Any]:
     """Draft 2020-12; every key with its meaning."""
     made = msgspec.json.schema(kind)
-    words = measures()
-    for section in made["$defs"].values():
+    for name, section in made["$defs"].items():
         for key, one in section.get("properties", {}).items():
-            if key in words:
-                one["description"] = words[key].what
+            if (what := meaning(name, key)) is not None:
+                one["description"] = what
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
 
 

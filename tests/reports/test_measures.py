@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator
 
 from heuristics.result.brief import Brief, BriefComparison
 from heuristics.result.compared import Compared
+from heuristics.result.merged import Merged
 from heuristics.result.result import Result
-from reports.measures import GROUPS, measures
-from reports.result.schema import places
+from reports.measures import GROUPS, elsewhere, meaning, measures
+from reports.result.schema import places, schema
 from tests.places import ROOT, Reviewed
 from tests.reports.content.test_explain import words_of_the_code
 
@@ -54,10 +56,32 @@ def page() -> Iterator[str]:
                 cells = (f"`{one.name}`", one.title, one.unit, one.what, one.how, shown + more)
                 yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
         yield ""
+    yield "## Where a key means something else\n\n| Section and key | What |\n| :-- | :-- |"
+    yield from (f"| `{place}` | {what} |" for place, what in elsewhere().items())
+    yield ""
 
 
 def test_every_key_of_a_result_has_its_words() -> None:
     assert [key for key in fields() if key not in measures()] == []
+
+
+def test_no_key_has_two_rows() -> None:
+    read = tomllib.loads((ROOT / "reports" / "measures.toml").read_text(encoding="utf-8"))
+    names = [name for group in GROUPS for name in read[group]]
+    assert sorted(names) == sorted({*names})
+
+
+def test_a_key_that_means_something_else_in_a_section_says_so_there() -> None:
+    sections = {
+        f"{section}.{key}": one["description"]
+        for kind in (Brief, BriefComparison, Compared, Merged, Result)
+        for section, shape in schema(kind)["$defs"].items()
+        for key, one in shape.get("properties", {}).items()
+        if "description" in one
+    }
+    assert {place: sections.get(place) for place in elsewhere()} == elsewhere()
+    assert meaning("RankInRun", "step_ns") != meaning("Throughput", "step_ns")
+    assert meaning("Step", "index") == measures()["index"].what
 
 
 def test_every_key_of_a_short_result_is_one_of_the_whole() -> None:

@@ -67,20 +67,23 @@ def circles(graph: dict[str, set[str]]) -> list[set[str]]:
     order: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
+    waiting: set[str] = set()
     found: list[set[str]] = []
 
     def visit(one: str) -> None:
         order[one] = low[one] = len(order)
         stack.append(one)
+        waiting.add(one)
         for other in sorted(graph[one]):
             if other not in order:
                 visit(other)
-            if other in stack:
+            if other in waiting:
                 low[one] = min(low[one], low[other])
         if low[one] == order[one]:
             place = stack.index(one)
             if len(together := set(stack[place:])) > 1:
                 found.append(together)
+            waiting.difference_update(together)
             del stack[place:]
 
     for one in graph:
