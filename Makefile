@@ -21,8 +21,8 @@ MEGATRON := .venv-megatron
 CODE   := diagnoser traces heuristics reports tests
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 SCORES := tests/simulate tests/score tests/compare_score
-# What make check alone runs: clusters, kills, vendors' jobs, the site, and explorations of random runs.
-LONG   := $(shell cat tests/data/long_files.txt) tests/whole/test_site_built.py
+# What make check alone runs; CONTRIBUTING.md says of which kinds they are.
+LONG   := $(shell cat tests/data/long_files.txt)
 PRODUCT := $(SCORES:%=--ignore=%) $(LONG:%=--ignore=%)
 
 # Compiled tests are kept: to compile them anew takes each process several seconds.
