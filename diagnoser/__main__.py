@@ -1,7 +1,5 @@
 """The command `moe-diag`, and `python -m diagnoser`. Its help is a file, shown before anything is loaded."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

@@ -1,7 +1,5 @@
 """What a user says of a run that its trace cannot tell: the fields of `Given` as options and as arguments."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """What the C library keeps of the memory that arrays give back."""
 
-from __future__ import annotations
-
 import ctypes
 from typing import Final
 

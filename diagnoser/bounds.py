@@ -6,8 +6,6 @@ bounded: libraries reserve far more of it than they use. Time ends a command as 
 cleans up after that cleans up here.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 import signal

@@ -1,7 +1,5 @@
 """A configuration judged without a trace, alone or with symptoms that are said of the run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from diagnoser.command_line import command_line

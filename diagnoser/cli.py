@@ -5,8 +5,6 @@ Exit codes: 0 ran; 1 an illegal configuration (check-config), or a gate that tri
 70 our bug; 130 interrupted.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

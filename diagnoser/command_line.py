@@ -1,7 +1,5 @@
 """The line that makes a result again, as its document tells it."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence

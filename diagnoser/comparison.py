@@ -1,7 +1,5 @@
 """The post-mortem on one screen: read both sides, compare, write down."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from diagnoser.command_line import Value, command_line

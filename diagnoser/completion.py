@@ -1,7 +1,5 @@
 """What a shell completes beside commands and options. It is asked at each Tab: nothing heavy is loaded."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The patch that `--emit-config` prints in place of a report."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from reports.frameworks import FRAMEWORKS

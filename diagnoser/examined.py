@@ -1,7 +1,5 @@
 """A recording as `moe-diag doctor` shows it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from diagnoser.pipeline import diagnose

@@ -1,7 +1,5 @@
 """What a user is told about what is not there: in the trace, in the selection, in the window."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

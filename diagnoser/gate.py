@@ -1,7 +1,5 @@
 """The limit of a gate as it is typed."""
 
-from __future__ import annotations
-
 import re
 from decimal import Decimal
 from typing import Final

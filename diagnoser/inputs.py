@@ -1,7 +1,5 @@
 """What a command line names -> files: folders and patterns become the recordings, or summaries, in them."""
 
-from __future__ import annotations
-
 import glob
 import gzip
 import os

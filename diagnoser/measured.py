@@ -1,7 +1,5 @@
 """One trace -> what a diagnosis needs of it: read, built, measured, and its columns given back."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

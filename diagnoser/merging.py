@@ -1,7 +1,5 @@
 """Kept summaries of ranks -> the run: who makes whom wait, without any trace."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a worker of a cluster does for `diagnoser.cluster`: a task, and answers about what it found."""
 
-from __future__ import annotations
-
 import pickle
 import sys
 import traceback

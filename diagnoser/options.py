@@ -1,7 +1,5 @@
 """The command line's options as types, each said once; commands that share one share its words."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated

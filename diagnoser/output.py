@@ -1,7 +1,5 @@
 """Where results go: stdout, or files that appear whole or not at all. Notes go to stderr."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

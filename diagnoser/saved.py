@@ -1,7 +1,5 @@
 """A result in a file, of whatever command, for `moe-diag report`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How much room there is to print: the terminal's width and colours; 80 plain columns where it is piped."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

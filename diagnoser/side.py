@@ -1,7 +1,5 @@
 """One side of a comparison: what is given of it, and the finished document that is compared."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field

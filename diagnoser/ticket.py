@@ -1,7 +1,5 @@
 """What is attached to a perf ticket: a report in three formats, a picture, a manifest; all or nothing."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence

@@ -3,8 +3,6 @@
 Comments name the fix, its evidence, what is left to check and how to verify it; values are the document's.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import textwrap

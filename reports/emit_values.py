@@ -1,7 +1,5 @@
 """Values of overrides as YAML that every reader takes alike, whatever its edition of YAML."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

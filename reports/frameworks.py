@@ -1,7 +1,5 @@
 """What a plan's first step is written for as a patch. Apart from the writer, which loads what fixes are."""
 
-from __future__ import annotations
-
 from typing import Final
 
 FRAMEWORKS: Final = ("bridge", "megatron-lm")

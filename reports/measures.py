@@ -3,8 +3,6 @@
 Findings and states, which are no measures, have theirs in `glossary.toml`.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a report says of itself: whether it holds what could tell where, or by whom, the run was made."""
 
-from __future__ import annotations
-
 from typing import Final
 
 _REDACTED: Final = (

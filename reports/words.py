@@ -1,7 +1,5 @@
 """How foreign names are written, alike in every format for people, and shares where one decimal is kept."""
 
-from __future__ import annotations
-
 import unicodedata
 
 

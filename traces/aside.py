@@ -5,8 +5,6 @@ run was on this machine, and its lock is free, which the kernel sees to whatever
 machine, whose locks may not be seen here, goes once nothing was written in it for a day.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

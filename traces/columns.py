@@ -4,8 +4,6 @@ Times are integer nanoseconds on the trace's own clock. A NULL in the source is 
 Rows keep the order of the source, which is not sorted.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, Final
 

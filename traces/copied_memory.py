@@ -1,7 +1,5 @@
 """The memory that a copy reads."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 

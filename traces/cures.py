@@ -1,7 +1,5 @@
 """What to record or type to learn what a trace does not say, in the terms of what recorded it."""
 
-from __future__ import annotations
-
 from typing import Final
 
 _BOTH: Final = {

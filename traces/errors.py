@@ -24,8 +24,6 @@ MoeDiagError
 Only the door (`diagnoser.cli`) turns them into exit codes.
 """
 
-from __future__ import annotations
-
 
 class MoeDiagError(Exception):
     """Root of what a user can cause. `str(error)` is the one line to print."""

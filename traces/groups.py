@@ -1,7 +1,5 @@
 """Numbers for rows that are alike, and places among equal ones."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -4,8 +4,6 @@ No kernel starts before its launch call begins, and no synchronising call return
 for has ended. So launches bound on one side how far the host's clock is ahead, returns on the other.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 

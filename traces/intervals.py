@@ -3,8 +3,6 @@
 An interval is half open, [start, end), in integer nanoseconds.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

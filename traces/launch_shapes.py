@@ -1,7 +1,5 @@
 """The distinct launch shapes of a trace's kernels: thousands of kernels share one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

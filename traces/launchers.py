@@ -1,7 +1,5 @@
 """Which work of a rank its own steps launched, and which helper threads did beside them."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The host call behind each piece of GPU work, joined on process and correlation id."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

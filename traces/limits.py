@@ -1,7 +1,5 @@
 """A threshold: its value, its unit and why it is what it is. Each one has one home, beside its use."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """What could not be told, as a value: missing is never zero."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

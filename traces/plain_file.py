@@ -3,8 +3,6 @@
 Whoever opens a file that was named asks here first; the words beside the answer are the asker's own.
 """
 
-from __future__ import annotations
-
 import stat
 from pathlib import Path
 from typing import Final

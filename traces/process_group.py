@@ -1,7 +1,5 @@
 """A process group, as a recording names it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """How long work says how far it is, without knowing who listens."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar

@@ -4,8 +4,6 @@ A few kilobytes can unpack to gigabytes: such a file is made to fill memory or t
 shows.
 """
 
-from __future__ import annotations
-
 import gzip
 from io import BytesIO
 from pathlib import Path

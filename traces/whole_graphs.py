@@ -1,7 +1,5 @@
 """CUDA graphs recorded whole: equal replays that make up most of a rank's work are passes of a step each."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

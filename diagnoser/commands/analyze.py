@@ -1,7 +1,5 @@
 """`moe-diag analyze`: one run."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import diagnoser

@@ -1,7 +1,5 @@
 """`moe-diag capture`: how to record a run for a question."""
 
-from __future__ import annotations
-
 from diagnoser.options import AskedFor, Framework, Slurm
 from diagnoser.output import Target, write
 from traces.recording.options import Question, TrainedWith

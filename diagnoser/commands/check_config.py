@@ -1,7 +1,5 @@
 """`moe-diag check-config`: a configuration without a trace."""
 
-from __future__ import annotations
-
 import diagnoser
 from diagnoser.about import with_about
 from diagnoser.emitted import or_patch

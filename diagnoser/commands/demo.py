@@ -1,7 +1,5 @@
 """`moe-diag demo`: a simulated run with a known wall."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`moe-diag doctor`: is a recording good enough."""
 
-from __future__ import annotations
-
 from diagnoser.bounds import with_bounds
 from diagnoser.options import CacheDir, NsysPath, OneTrace
 from diagnoser.output import Target, write

@@ -1,7 +1,5 @@
 """`moe-diag explain`: what a word of a report means."""
 
-from __future__ import annotations
-
 from diagnoser.options import Word
 from diagnoser.output import Target, write
 

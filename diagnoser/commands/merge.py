@@ -1,7 +1,5 @@
 """`moe-diag merge`: kept summaries of ranks, put together."""
 
-from __future__ import annotations
-
 from diagnoser.bounds import with_bounds
 from diagnoser.options import Force, MergeForm, MergeForms, OutputPlace, Summaries
 from diagnoser.output import plan_targets, say_skipped, write

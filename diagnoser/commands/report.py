@@ -1,7 +1,5 @@
 """`moe-diag report`: an earlier result in any format."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from diagnoser.bounds import with_bounds

@@ -1,7 +1,5 @@
 """`moe-diag workload`: a small real training step, recorded."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

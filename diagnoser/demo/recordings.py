@@ -4,8 +4,6 @@ Each is an export of nsys in SQLite, compressed. What made them is no part of th
 again and compares.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A file -> the document that is kept: an earlier result as it is, a trace once it is diagnosed."""
 
-from __future__ import annotations
-
 import platform
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Baselines: names for results of the history that others are compared with."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """The numbers of a result that a trend can follow, and what has to agree within one trend."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from fractions import Fraction
 from statistics import median

@@ -1,7 +1,5 @@
 """Where the history is kept, and whether a file is one."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

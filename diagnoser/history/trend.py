@@ -1,7 +1,5 @@
 """Rows of the history -> one metric over time, of results that may stand in one line."""
 
-from __future__ import annotations
-
 import difflib
 from collections import Counter
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ That process takes about five seconds to import PyTorch and milliseconds for a c
 of it, the answers say so; nothing is raised.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import queue

@@ -4,8 +4,6 @@ The groups are of torch's `fake` backend, which opens no connection; parameters 
 which holds shapes and no numbers, so the sizes are the run's own. Rank 0 is built.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module

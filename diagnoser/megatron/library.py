@@ -4,8 +4,6 @@ Only `diagnoser.megatron.worker` imports this, in a process of its own: what is 
 put into the library's own global names.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 import warnings

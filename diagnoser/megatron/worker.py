@@ -4,8 +4,6 @@ It needs no GPU, opens no connection and writes no file. The first line says whi
 none does. Run it by `diagnoser.megatron.check`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -4,8 +4,6 @@
 precision, graphs, recompute, versions) is `with_differences` at most, and names what cannot be concluded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Two results -> a comparison: comparable, real, why, what changed. The one entry."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

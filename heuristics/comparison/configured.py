@@ -1,7 +1,5 @@
 """What is configured of a run, as values that can be compared: settings, versions, options; and its trace."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final

@@ -4,8 +4,6 @@ Only what both sides tell can differ: unknown on one side is no difference. A pi
 other configuration has none: its layers are then spread evenly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final

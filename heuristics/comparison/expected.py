@@ -1,7 +1,5 @@
 """Whether fixes gained what was predicted: by the step, never by the part alone that a fix takes away."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Final
 

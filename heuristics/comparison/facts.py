@@ -1,7 +1,5 @@
 """All that is known of a difference before anybody has an opinion of its cause."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from heuristics.comparison.difference.changed import Changed

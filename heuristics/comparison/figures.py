@@ -1,7 +1,5 @@
 """How a comparison spells differences in its sentences."""
 
-from __future__ import annotations
-
 
 def milliseconds(time_ns: int) -> str:
     """A duration in ms, to a microsecond: `3,408.381 ms`."""

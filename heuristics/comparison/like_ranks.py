@@ -1,7 +1,5 @@
 """Which group of like ranks of one run does the work of which group of the other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 

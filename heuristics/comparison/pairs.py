@@ -1,7 +1,5 @@
 """Which rank of one result is held against which of the other."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Two runs of several ranks: how groups of like ranks moved, which rank changed most, who is late."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec import UNSET

@@ -1,7 +1,5 @@
 """How both runs were recorded: what only one recording holds limits what can be concluded."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Do two ranks do the same work in a step, on the same kind of GPU? By what the traces show."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

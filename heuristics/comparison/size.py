@@ -1,7 +1,5 @@
 """How much slower, how sure, and the verdict that follows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction

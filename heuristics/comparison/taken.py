@@ -1,7 +1,5 @@
 """Which fixes the new side has that base lacks: by its configuration, its trace, or as given."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain

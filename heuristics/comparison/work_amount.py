@@ -4,8 +4,6 @@ A backward pass runs once for each microbatch and layer, whatever is recomputed,
 amount of work from a forward that runs twice. The optimizer runs once a step, whatever the step holds.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from fractions import Fraction

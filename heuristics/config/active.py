@@ -3,8 +3,6 @@
 A configuration only asks; a recording shows. So the trace outweighs files here, and an option both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields, replace
 

@@ -1,7 +1,5 @@
 """Names that conditions may use beside knobs: facts derived from several knobs, versions, the GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache

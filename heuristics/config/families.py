@@ -1,7 +1,5 @@
 """Families of models: the sizes that tell one, and what all of a family have."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.config.options import OPTIONS

@@ -1,7 +1,5 @@
 """Features that a configuration switches on, each told by one or several knobs. None is unknown."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

@@ -1,7 +1,5 @@
 """What is given about a run by options, tied to knobs; and how much of a run its files tell."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """GPU families: which product is which, its compute capability, and how many GPUs share one NVLink domain."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Final, Literal

@@ -1,7 +1,5 @@
 """Three-valued logic: True, False, and None for what is unknown."""
 
-from __future__ import annotations
-
 
 def all_of(*facts: bool | None) -> bool | None:
     """False where one is, else unknown where one is, else True."""

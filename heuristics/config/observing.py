@@ -1,7 +1,5 @@
 """Features that a trace shows, where the configuration does not tell them."""
 
-from __future__ import annotations
-
 from heuristics.config.features import Features
 from heuristics.run.observed import Observed
 

@@ -3,8 +3,6 @@
 A setting that is one knob stands here once: options, files and the trace meet under the knob's id.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """Parallel and batch sizes of an informed run, and larger ones that divide what they must."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Final
 

@@ -1,7 +1,5 @@
 """One order of trust: option, configuration file, log, trace. Only what is certain is inferred."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Final

@@ -1,7 +1,5 @@
 """Versions of packages: their numbers, the options that give them, and the Core of each Bridge."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """What a run is configured to do: the one answer to "what is this setting", for every part of the program."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cached_property
 from math import prod

@@ -1,7 +1,5 @@
 """What opinions read of each rank, the same whether a trace was measured or a user gives the figures."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final

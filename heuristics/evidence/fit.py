@@ -5,8 +5,6 @@ comes before any larger wall: what does not fit cannot be tuned. A run that is o
 where no other stands.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Is a recording good enough to judge each wall: good, usable or useless, and what it lacks for that."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal

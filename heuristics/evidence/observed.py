@@ -1,7 +1,5 @@
 """What the ranks of a run show of it, together; None where none does."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, Final

@@ -5,8 +5,6 @@ kernels compiled). How we tell: by the account. Above the limit it is a fault of
 and walls are judged on the rest of the windows. What it is not: a wall, for a run pays for it once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final

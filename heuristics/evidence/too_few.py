@@ -1,7 +1,5 @@
 """A window without steps that holds few kernels is a test of something, and no run that could be judged."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """A recording that does not stand for the run: the profiler itself made its steps longer."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.findings.finding import ConfigFinding

@@ -1,7 +1,5 @@
 """Contradictions of the math: precision, grouped GEMMs, fused permutation."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.findings.finding import Case, ConfigFinding, Detector

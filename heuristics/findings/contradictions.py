@@ -1,7 +1,5 @@
 """Every contradiction of a run, in a fixed order."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final
 

@@ -4,8 +4,6 @@ One of each per MoE layer, microbatch and pass. Backward mirrors forward (Megatr
 transformer/moe/fused_a2a.py); recomputed passes are counted apart, so that recompute changes nothing here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal

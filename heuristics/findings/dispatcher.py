@@ -1,7 +1,5 @@
 """Contradictions of the dispatcher: a backend without flex, on the wrong GPU, or one that does not run."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.config.features import FLEX

@@ -1,7 +1,5 @@
 """A contradiction between configuration, log and trace, as a finding."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol

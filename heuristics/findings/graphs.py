@@ -1,7 +1,5 @@
 """Contradictions of CUDA graphs: asked for, captured perhaps, and never replayed; or replayed unasked."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.findings.finding import Case, ConfigFinding, Detector

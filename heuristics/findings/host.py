@@ -1,7 +1,5 @@
 """Contradictions of the host: collection that is manual and still strikes."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.findings.finding import Case, ConfigFinding, Detector

@@ -5,8 +5,6 @@ backward run alone) and distributed/distributed_data_parallel.py; its pull reque
 Megatron-Bridge at 067f987d, training/comm_overlap.py and docs/performance-guide.md (norms and collectives).
 """
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 from heuristics.findings.finding import Case, ConfigFinding, Detector

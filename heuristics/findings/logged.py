@@ -1,7 +1,5 @@
 """Where a log says other than the configuration: batch, ranks, precision; and an error that none explains."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.findings.finding import Case, ConfigFinding, Detector

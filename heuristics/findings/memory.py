@@ -1,7 +1,5 @@
 """Contradictions of memory: recompute that nobody asked for, offload or segments that do not show."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.findings.finding import Case, ConfigFinding, Detector

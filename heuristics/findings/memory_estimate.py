@@ -1,7 +1,5 @@
 """A configuration whose estimated memory is more than its GPU has."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

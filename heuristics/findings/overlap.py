@@ -1,7 +1,5 @@
 """Contradictions of overlaps: overwritten, silently dropped, not running, or left off by a recipe."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.findings.finding import Case, ConfigFinding, Detector

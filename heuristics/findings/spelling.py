@@ -1,7 +1,5 @@
 """Names and values of a configuration that no framework takes as they stand, as findings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from heuristics.findings.finding import ConfigFinding

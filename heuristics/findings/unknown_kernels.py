@@ -4,8 +4,6 @@ What it is: compute of unknown class. How we tell: by its part of the windows, w
 overhead: nothing says that it could be shorter.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from traces.limits import Limit

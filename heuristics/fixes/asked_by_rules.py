@@ -1,7 +1,5 @@
 """What a change asks for by itself: releases that have its knobs, and rules about what it switches on."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache

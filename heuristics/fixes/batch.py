@@ -1,7 +1,5 @@
 """A larger micro-batch, as both HST-5 and CMP-4 make it: its size, and what it needs of the batch."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.config.sizes import batch_divides, doubled_micro_batch

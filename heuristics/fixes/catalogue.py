@@ -1,7 +1,5 @@
 """All fixes by id: those of the files beside this one whose names begin with an id, as `com_2_dispatcher`."""
 
-from __future__ import annotations
-
 import pkgutil
 import re
 from collections.abc import Mapping

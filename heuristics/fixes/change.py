@@ -1,7 +1,5 @@
 """What a fix changes, knob by knob, and the lines that say it in each framework."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property

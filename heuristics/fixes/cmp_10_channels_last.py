@@ -5,8 +5,6 @@ default is NCHW, so kernels copy tensors to and fro. Helps where such copies tak
 Not for what has no convolutions.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

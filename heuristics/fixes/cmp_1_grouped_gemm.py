@@ -5,8 +5,6 @@ launches per MoE layer are about twice the local experts and each GEMM is too sm
 Forbidden below compute capability 8; in FP8 it needs Transformer Engine 1.11.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

@@ -5,8 +5,6 @@ router and permute kernels take a visible part of the step; the same change as H
 side. Needs Transformer Engine 2.1 for the permute fusion and 2.7 for the router fusion.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes import hst_4_fewer_kernels

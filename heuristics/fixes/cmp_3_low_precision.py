@@ -6,8 +6,6 @@ lever, not a cure. Which recipe suits which GPU is in the guide's table; the sam
 before a run in a wider precision is stable, and with Transformer Engine too old for the recipe.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes import mem_4_low_precision

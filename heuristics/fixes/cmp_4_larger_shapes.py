@@ -6,8 +6,6 @@ is a lever. Forbidden without memory for larger activations; EP beyond one NVLin
 traffic than shapes give.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.config.sizes import experts_divide, wider_ep

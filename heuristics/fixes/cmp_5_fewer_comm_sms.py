@@ -5,8 +5,6 @@ while dispatch or combine run beside them than alone, and what is hidden stays h
 where nothing runs beside the dispatcher.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

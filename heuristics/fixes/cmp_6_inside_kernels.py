@@ -6,8 +6,6 @@ settled and kernels still fill few SMs or keep tensor cores idle. Kernels are re
 such a run means anything.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

@@ -5,8 +5,6 @@ and quantising kernels stand between the experts' GEMMs. Needs MXFP8, grouped GE
 Blackwell. Gates and linear units are kept interleaved for it, so weights of other runs must be rearranged.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

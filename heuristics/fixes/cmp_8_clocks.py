@@ -5,8 +5,6 @@ fill; a step that waits, or that memory holds back, gains nothing. Needs rights 
 of the run set alike, or the slowest sets the pace.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

@@ -6,8 +6,6 @@ and 10 bits of its mantissa; BF16 halves the bytes as well. Not for what must st
 few GEMMs.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

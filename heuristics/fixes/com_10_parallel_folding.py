@@ -5,8 +5,6 @@ where expert all-to-all crosses nodes because EP x ETP is more than NVLink conne
 sets it, so 1 alone may do. A smaller EP puts more experts on each rank: memory must hold them.
 """
 
-from __future__ import annotations
-
 from math import gcd
 from typing import Final
 

@@ -6,8 +6,6 @@ benchmark run with --moe-router-force-load-balancing. If its waiting stays, rout
 option must never be in a real run. Useless where routing is forced even or padded to capacity already.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

@@ -5,8 +5,6 @@ thread of the host, and each GPU uses the card beside it. Helps only where DeepE
 move data. The cluster's administrators must have set the fabric up for it.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

@@ -6,8 +6,6 @@ Helps where the variable is known to be set for another kind of run. The other f
 themselves.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Final
 

@@ -6,8 +6,6 @@ Megatron-FSDP runs and the overlap of microbatches does not. Refused beside that
 weight gradients.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

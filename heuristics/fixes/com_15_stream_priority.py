@@ -5,8 +5,6 @@ placed first as soon as SMs get free, so that a transfer starts when it can, not
 where the overlap runs and dispatch or combine start late.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

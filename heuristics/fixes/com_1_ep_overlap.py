@@ -7,8 +7,6 @@ shared-expert overlap, by pipeline stages without virtual ones, by more than one
 before 2.6.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

@@ -6,8 +6,6 @@ HybridEP also save the global permute. Forbidden by GPU, version and routing, ba
 the package is not installed. No cure where most of the time is waiting for a late rank.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -6,8 +6,6 @@ HybridEP kernels are long and move data. Pointless with alltoall, and where most
 a late rank.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

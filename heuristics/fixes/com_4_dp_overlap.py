@@ -6,8 +6,6 @@ optimizer. Persistent norm kernels wait for all SMs and so behind the collective
 goes with it.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.config.logic import all_of

@@ -6,8 +6,6 @@ Megatron-LM asserts, Megatron-Bridge switches it off with a warning. Buffers are
 activations must not change size between steps or layers.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

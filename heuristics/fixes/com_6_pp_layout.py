@@ -6,8 +6,6 @@ layers for the first and last stage. More virtual stages mean smaller bubbles an
 Megatron cannot hide the transfers at all.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.config.sizes import OTHER_LAYOUTS, even_layout, present_layout, virtual_stages

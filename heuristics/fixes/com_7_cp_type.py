@@ -6,8 +6,6 @@ domains (a2a+p2p) is the middle way. Helps where the exchange is exposed. All-to
 ranks divide.
 """
 
-from __future__ import annotations
-
 from math import gcd
 from typing import Final
 

@@ -6,8 +6,6 @@ it. Refused beside COM-1, beside recompute of shared experts, and with flex disp
 0.18.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.config.logic import negated

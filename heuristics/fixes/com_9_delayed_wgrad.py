@@ -6,8 +6,6 @@ all-to-all is still exposed. Refused without the overlap, without Transformer En
 graphs, by older Transformer Engines and attention bias.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

@@ -1,7 +1,5 @@
 """Fixes for a run that is not Megatron's: the change in plain PyTorch, or one that any framework takes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -6,8 +6,6 @@ launching thread pauses before the step's input copies. Nothing forbids it; each
 host memory.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

@@ -5,8 +5,6 @@ all on Grace systems and large communication domains; it costs nothing to try. T
 NUMA node is the machine's: a wrong one binds a rank to the far socket.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

@@ -5,8 +5,6 @@ where single steps are long on one rank while the others wait in communication. 
 and host memory grows.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Final
 

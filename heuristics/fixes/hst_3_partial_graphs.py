@@ -6,8 +6,6 @@ steps. Forbidden by full recompute, by recompute of `moe` beside the router's gr
 offloading, and by sizes that change. Takes gigabytes that the allocator cannot reuse.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Final
 

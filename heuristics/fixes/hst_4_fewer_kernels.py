@@ -6,8 +6,6 @@ the permute fusion and 2.7 for the router fusion. Some stacks failed in fused pe
 bringing a run up.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.config.logic import all_of

@@ -5,8 +5,6 @@ short. Needs memory for the larger activations. With pipeline stages fewer micro
 larger.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.batch import batch_needs, doubled

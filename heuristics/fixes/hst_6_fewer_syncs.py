@@ -6,8 +6,6 @@ exchange, fused permutation or not, so HybridEP comes first. Needs Megatron-Core
 op fuser. A step whose tokens exceed the budget runs again without it.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

@@ -6,8 +6,6 @@ with drop-and-pad, or with HybridEP's fixed budgets (HST-6) and paged stash. NaN
 memory must hold up to twice the peak.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Final
 

@@ -6,8 +6,6 @@ Experimental. Refused where the step decides anything on the host, as a part of 
 Megatron-FSDP 2.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

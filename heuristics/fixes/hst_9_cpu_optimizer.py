@@ -5,8 +5,6 @@ the GPU waits at the end of each step for the CPU between the copies of gradient
 back to the GPU takes its memory there; nothing else forbids it.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

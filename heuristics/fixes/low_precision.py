@@ -1,7 +1,5 @@
 """The change of precision, as both MEM-4 and CMP-3 make it: the knobs of each recipe, and what it needs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final

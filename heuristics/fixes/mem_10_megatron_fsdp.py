@@ -6,8 +6,6 @@ stay as they are. Refused by one hardware queue, by PyTorch's own FSDP2, by anot
 optimizers other than Adam and SGD.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

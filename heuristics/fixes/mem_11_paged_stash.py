@@ -6,8 +6,6 @@ worst rank. Refused without that budget, beside layer-level CPU offloading, and 
 takes the experts' activations. A step whose tokens overflow the pages runs again.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

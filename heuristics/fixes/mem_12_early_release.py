@@ -5,8 +5,6 @@ microbatch's experts, so that its activations are gone before theirs are made. H
 runs and its peak does not fit. Part of the overlap is lost for it.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

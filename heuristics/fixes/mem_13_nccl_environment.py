@@ -6,8 +6,6 @@ is what does not fit; it costs nothing to try. Pointless beside NCCL user buffer
 on themselves.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

@@ -6,8 +6,6 @@ host is brought one block ahead on a stream of its own; where copies take longer
 bytes help. It is no cure for a model that does not fit: then shard it further first (MEM-8).
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

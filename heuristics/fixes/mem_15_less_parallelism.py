@@ -5,8 +5,6 @@ the tensor parallelism, then half the stages. Helps where a rank uses little of 
 exchanges shrink, and the ranks carry more copies. Forbidden where memory would not hold twice what it holds.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.config.sizes import fewer_stages

@@ -6,8 +6,6 @@ the one on MoE takes about one for 4096 tokens, the general one 2 up to 32K and 
 ranks are given up for it; experts keep theirs.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

@@ -5,8 +5,6 @@ others have room: early stages hold activations of more microbatches, the last o
 Forbidden beside the counts of layers for the first and last stage. COM-6 balances the same layout by time.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.config.sizes import even_layout

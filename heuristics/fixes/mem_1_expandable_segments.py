@@ -6,8 +6,6 @@ what it reserved is not allocated: fragmentation, at no cost in speed. Forbidden
 With CUDA graphs of Transformer Engine, NCCL must not register graph buffers.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

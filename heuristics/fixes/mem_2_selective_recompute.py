@@ -7,8 +7,6 @@ table. Forbidden beside layer-level CPU offloading; FP8 delayed scaling forbids
 modules that drop their output.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

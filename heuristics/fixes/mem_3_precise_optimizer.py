@@ -5,8 +5,6 @@ where optimizer state keeps activations out: half of the moments' memory, and no
 optimizer, Adam of Transformer Engine, and is refused by Megatron-FSDP 2.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

@@ -6,8 +6,6 @@ which GPU is in the guide's table; the same change as CMP-3. Forbidden before a 
 stable, and with Transformer Engine too old for the recipe.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.fix import Fix, Gain

@@ -6,8 +6,6 @@ dispatcher is alltoall; the same change as COM-2. Forbidden by GPU, version, rou
 as there.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Final
 

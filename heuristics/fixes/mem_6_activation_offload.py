@@ -7,8 +7,6 @@ layers are offloaded (cpu_offloading) it offloads fewer of them. More of single 
 that, for expert modules inside a recomputed MoE layer, and pointless under full recompute.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Final
 

@@ -6,8 +6,6 @@ longer it is. Forbidden without the precision-aware and the distributed optimize
 with FP8 parameter gather of any recipe but delayed scaling.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

@@ -6,8 +6,6 @@ where EP does not divide the experts. EP beyond one NVLink domain sends tokens o
 come next there.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.config.sizes import deeper_pp, experts_divide, wider_ep

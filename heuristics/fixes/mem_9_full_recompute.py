@@ -6,8 +6,6 @@ fit. Forbidden with expert all-to-all overlap, with CUDA graphs other than of th
 layer-level CPU offloading.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.fixes.change import Change

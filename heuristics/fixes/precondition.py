@@ -1,7 +1,5 @@
 """Something a fix needs, and whether a run has it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """The forms a precondition takes. What is unknown stays unknown."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final

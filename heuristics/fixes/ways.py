@@ -1,7 +1,5 @@
 """What the lines of a fix in an earlier result set: knob to value, by each way to write it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final, Protocol
 

@@ -1,7 +1,5 @@
 """What the guides choose for a run: which row decides, why, what goes with it, and the other edition."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """CUDA_DEVICE_MAX_CONNECTIONS: how many hardware queues a run wants, which its parts do not agree on."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.run.run import Run

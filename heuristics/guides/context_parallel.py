@@ -1,7 +1,5 @@
 """Context parallelism by sequence length: none for short ones, about one rank per 4096 tokens for long."""
 
-from __future__ import annotations
-
 from math import log2
 from typing import Final
 

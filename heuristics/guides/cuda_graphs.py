@@ -1,7 +1,5 @@
 """Which CUDA graphs: NVIDIA's guides as a table, less what the run or a version refuses."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations

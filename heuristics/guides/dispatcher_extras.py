@@ -1,7 +1,5 @@
 """What goes with a dispatcher: SM counts, the machine's topology, placement, and what it asks of the rest."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.guides.facts import is_low_precision

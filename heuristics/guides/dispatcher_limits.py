@@ -1,7 +1,5 @@
 """What a dispatcher must not be recommended for, whatever the guide names."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from heuristics.guides.table import Refusal

@@ -1,7 +1,5 @@
 """Facts of a run as tables ask for them, and the option that tells each one that is unknown."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Final
 

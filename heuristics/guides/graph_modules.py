@@ -1,7 +1,5 @@
 """What CUDA graphs of a run capture, as far as it was given or the trace shows."""
 
-from __future__ import annotations
-
 from heuristics.run.run import Run
 
 

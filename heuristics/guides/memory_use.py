@@ -1,7 +1,5 @@
 """How full the memory of a run is, and whether the run fits at all."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

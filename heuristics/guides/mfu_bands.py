@@ -1,7 +1,5 @@
 """Where a guide places an MFU of the one model and platform that it speaks of."""
 
-from __future__ import annotations
-
 from typing import Final, Literal
 
 from traces.limits import Limit

@@ -1,7 +1,5 @@
 """Which modules to recompute: labels, what makes each legal, and the order by memory pressure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, cast

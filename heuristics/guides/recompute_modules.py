@@ -1,7 +1,5 @@
 """Modules that Megatron-Core can recompute: labels, nicknames, and what makes each legal."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final

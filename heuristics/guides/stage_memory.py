@@ -4,8 +4,6 @@ Stages early in the pipeline hold activations of more microbatches, the ends hol
 equal counts of layers are not equal memory. Layers move one at a time from the fullest rank to the emptiest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """A guide's table: ordered rows over facts of which some are unknown; the first row that holds fires."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

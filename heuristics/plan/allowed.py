@@ -5,8 +5,6 @@ earlier one of the plan that mends what it breaks; it then names that step. One 
 forbids is for a plan without that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

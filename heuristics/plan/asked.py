@@ -3,8 +3,6 @@
 Asking is done by the caller, in a process of its own; here only what to ask and what the answers mean.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final

@@ -4,8 +4,6 @@ A cost says how much a kind of time takes, not always why. What a log, a configu
 besides is here, as a table; the first clue that holds wins.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """What the changes found in a recording would give, over the ranks that could be replayed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

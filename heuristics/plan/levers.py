@@ -1,7 +1,5 @@
 """Levers: fixes whose gain nothing proves, planned as those of a wall are, and called what they are."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final

@@ -1,7 +1,5 @@
 """The order that pays: what a replay defends comes first, largest first, each fix after what it waits for."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from heuristics.plan.planned import Planned

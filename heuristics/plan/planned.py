@@ -1,7 +1,5 @@
 """What a plan is made of: fixes to try, those refused and why."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from heuristics.fixes.change import Change, Knobs

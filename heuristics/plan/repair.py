@@ -1,7 +1,5 @@
 """The repair of what makes ranks wait comes first, and nothing else is promised what waiting costs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final

@@ -1,7 +1,5 @@
 """Whether a change fits: what it adds to the heaviest rank's memory beside what the GPU has free."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

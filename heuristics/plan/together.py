@@ -1,7 +1,5 @@
 """What the first steps of a plan save together: replayed as one, never added up."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations
 from typing import Final

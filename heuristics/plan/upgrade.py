@@ -1,7 +1,5 @@
 """An upgrade as a step of its own, where a release alone stands before the first fix of a plan."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final

@@ -3,8 +3,6 @@
 Its keys mean what they mean in the whole document. What is null there is null here; the whole has the reason.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta

@@ -1,7 +1,5 @@
 """The whole of one comparison: differences are new less base, positive is slower; integers are in ns."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, UnsetType

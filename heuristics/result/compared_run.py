@@ -1,7 +1,5 @@
 """What several ranks of two runs show side by side: `run` of a comparison. Differences are new less base."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from heuristics.result.known import Count, Frac, OrMissing, Section

@@ -1,7 +1,5 @@
 """How a rank used the SMs and tensor cores of its GPU: `ranks[].sm`, `ranks[].tensor_cores`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from msgspec import UNSET, UnsetType

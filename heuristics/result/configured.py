@@ -1,7 +1,5 @@
 """What files say of a run: configuration, findings, rules, workflow, memory, throughput, log."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """What is made of a run: `verdict`, `walls`, `fixes`, `levers`, `refused`, `choices`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal
 

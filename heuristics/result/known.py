@@ -1,7 +1,5 @@
 """The three states of a value: known, `Missing` with its reason and cure, None where it does not apply."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Annotated, Final, Literal, Optional, TypeAlias, TypeVar
 
 from msgspec import Meta, Struct

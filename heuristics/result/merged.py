@@ -1,7 +1,5 @@
 """A run put together from kept summaries of its ranks: the second document of a run, without any trace."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from heuristics.result.known import SchemaVersion, Section, Tool

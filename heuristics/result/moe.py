@@ -1,7 +1,5 @@
 """Expert all-to-all and the MoE ledger of a rank: `ranks[].a2a`, `ranks[].moe`."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from msgspec import field

@@ -1,7 +1,5 @@
 """What was measured of one process on one GPU: `ranks[]`. Integers are ns over the used steps."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal
 

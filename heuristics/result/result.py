@@ -1,7 +1,5 @@
 """The whole of one result: of a trace, of several, or of a configuration judged without one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What several ranks of one run show together: `run`. Integers are ns over the steps the ranks share."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from heuristics.result.known import Bytes, Count, Frac, Ns, OrMissing, Section

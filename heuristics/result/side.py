@@ -1,7 +1,5 @@
 """One side of a comparison: which run and rank, its steps, what they are made of, its own verdict."""
 
-from __future__ import annotations
-
 from heuristics.result.judged import Level
 from heuristics.result.known import Count, Ns, OrMissing, Section
 from heuristics.result.rank import StepSource

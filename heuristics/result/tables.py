@@ -1,7 +1,5 @@
 """What two runs are compared by, and one step as it ran: `ledger`, `kernel_table`, `timeline` of a rank."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta

@@ -1,7 +1,5 @@
 """What each recording says of itself: `traces[]`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType

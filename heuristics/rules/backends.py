@@ -1,7 +1,5 @@
 """Limits of the backends of the flex dispatcher: the rules that forbid one, asked before anybody sets it."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from heuristics.config.facts import version

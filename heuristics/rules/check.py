@@ -1,7 +1,5 @@
 """A configuration against all rules of its versions; and a configuration after a change, judged whole."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache

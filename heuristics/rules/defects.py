@@ -1,7 +1,5 @@
 """One defect, one entry: what rules, findings, the log and Megatron-Core itself tell of the same thing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

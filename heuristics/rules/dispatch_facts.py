@@ -1,7 +1,5 @@
 """Facts of dispatchers and of what they run on: the backend, its group, its NVLink domain; FSDP."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

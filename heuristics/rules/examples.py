@@ -1,7 +1,5 @@
 """Values that would meet a rule in one run, in words, by the names that rows use as `example`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Facts of rules that only code can tell, by the names that conditions use."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import prod
 from typing import Final

@@ -1,7 +1,5 @@
 """Published hangs, crashes and regressions, by `known_issues.toml`: beside the fixes that they concern."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterator, Mapping
 from functools import lru_cache

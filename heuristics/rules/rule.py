@@ -1,7 +1,5 @@
 """One thing a configuration must not have: a row of the tables, and its verdict by version."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal

@@ -1,7 +1,5 @@
 """All rules, read once from the tables beside this file, in the order of their subjects."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """Facts of pipeline stages: layout strings, stages of their own size, what embedding and loss count for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Final
 

@@ -3,8 +3,6 @@
 Rules, contradictions, failures of the log, the workflow rule by rule, memory and throughput in numbers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """What the user gives about a run. None is unknown, never no."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final, Literal
 

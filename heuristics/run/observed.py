@@ -1,7 +1,5 @@
 """What is observed of a run. None is unknown, never no."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What to do about each cause that makes ranks wait."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final

@@ -3,8 +3,6 @@
 Loads the rules of all releases, the workflow and the estimates, which a recording alone does not need.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 

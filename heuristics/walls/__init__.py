@@ -1,7 +1,5 @@
 """One file a wall: what it is, how we tell, what it is not, references; limits with `because`; judge()."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from heuristics.evidence.figures import Figures

@@ -7,8 +7,6 @@ of them fills over half of the windows: then nothing else can be larger.
 What it is not: a wall. A compute-bound step may have nothing to remove.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, get_args

@@ -12,8 +12,6 @@ their share).
 References: Megatron-Bridge, skill nsys-analysis (exposed is not blocking; ceilings, not forecasts).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

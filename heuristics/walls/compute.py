@@ -16,8 +16,6 @@ References: CUDA C++ Best Practices Guide, execution configuration; Megatron-Cor
 NVIDIA's data sheets (peak rates).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final

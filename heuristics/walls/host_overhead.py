@@ -10,8 +10,6 @@ a host that is ahead of its GPU costs nothing.
 References: Megatron-Bridge, skill nsys-analysis (launch-starved); Megatron-Core's MoE guide (CUDA graphs).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Which wall a row of the ledger belongs to: taking that wall's overhead away would shrink the row."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -13,8 +13,6 @@ fit cannot be tuned. What it is not: a high peak; PyTorch keeps nearly all memor
 References: Megatron-Bridge, skills perf-moe-optimization-workflow and memory-tuning.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter

@@ -1,7 +1,5 @@
 """What stands next once the verdict's wall is gone: costs are replayed again in what is left of the run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final

@@ -1,7 +1,5 @@
 """What an overhead costs a run: replayed costs of its ranks, added up over their windows less start-up."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final

@@ -6,8 +6,6 @@ cause, memory near its end, communication of which only a sum is known. A trace 
 points at nothing: what keeps it from being replayed puts its other figures in doubt as well.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """How opinions spell walls and shares in their sentences."""
 
-from __future__ import annotations
-
 from heuristics.run.run import WallId
 
 

@@ -1,7 +1,5 @@
 """A plan as experiments: the baseline first, then one variable at a time, and the whole winner last."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from msgspec.structs import replace

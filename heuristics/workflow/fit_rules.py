@@ -1,7 +1,5 @@
 """Phase 1 of the workflow: make the run fit, by what costs least first."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.guides.memory_use import (

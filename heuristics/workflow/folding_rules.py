@@ -1,7 +1,5 @@
 """Parallel folding: attention and experts each cut the same ranks their own way, under one pipeline."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.run.run import Run

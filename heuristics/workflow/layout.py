@@ -1,7 +1,5 @@
 """How a run is cut over its ranks: the mesh of attention and dense layers, and that of the experts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from heuristics.run.run import Run

@@ -1,7 +1,5 @@
 """Context parallelism beside what the sequence length asks for."""
 
-from __future__ import annotations
-
 from heuristics.guides.context_parallel import LONG, VERY_LONG, guided_cp, is_far, sequence_length
 from heuristics.guides.memory_use import ASK_MEMORY, is_tight
 from heuristics.run.run import Run

@@ -1,7 +1,5 @@
 """Prerequisites of features, as the guides list them: rules of the tables, and the room that graphs take."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

@@ -1,7 +1,5 @@
 """What the documents say of tuning once it runs: fix what shows, in the right order, on a fair baseline."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.guides.facts import ep_share

@@ -1,7 +1,5 @@
 """A rule of the workflow, what it says of a run, and the shortest ways to say it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal

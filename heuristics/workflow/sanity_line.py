@@ -1,7 +1,5 @@
 """The single-GPU check of a layout: the command line that does it, with the flag that really exists."""
 
-from __future__ import annotations
-
 from heuristics.run.run import Run
 from heuristics.workflow.layout import layout_of
 from heuristics.workflow.rule import Judged, met, not_applicable, unknown, violated

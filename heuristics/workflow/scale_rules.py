@@ -1,7 +1,5 @@
 """Phase 2 of the workflow: how a run that fits is spread over more ranks."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.guides.memory_use import ASK_MEMORY, fits, has_room_to_halve

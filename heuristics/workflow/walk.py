@@ -1,7 +1,5 @@
 """The workflow walked: every rule on one run, in the order of the documents."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.run.run import Run

@@ -1,7 +1,5 @@
 """How to record a run for a question, as a page: what to type, and what each option is for and costs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Values over time drawn in ASCII, for pages that go to a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """A judged configuration as a page: legal or not, what to correct first, its numbers, what the guides say."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

@@ -1,7 +1,5 @@
 """What is wrong with a configuration, one entry a defect: what it is, its cure, where it was seen."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum

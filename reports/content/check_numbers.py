@@ -1,7 +1,5 @@
 """A run's numbers from its files: the step of the log, throughput beside published rows, memory by part."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Final
 

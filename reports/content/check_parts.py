@@ -1,7 +1,5 @@
 """What files say of a run, as parts of a long page: the configuration, its numbers, what the guides say."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

@@ -1,7 +1,5 @@
 """What NVIDIA's guides say of a configuration: the workflow rule by rule, what they choose, experiments."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal

@@ -1,7 +1,5 @@
 """Is a recording good enough, as a page: what it holds and lacks, a grade for each wall, how to record."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from typing import Final
 

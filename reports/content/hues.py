@@ -1,7 +1,5 @@
 """What a row of the step is drawn as, alike in every bar, table and picture."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.run.run import WallId

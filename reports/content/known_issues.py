@@ -1,7 +1,5 @@
 """A published issue of a change in one sentence."""
 
-from __future__ import annotations
-
 from heuristics.result.judged import KnownIssue
 
 

@@ -1,7 +1,5 @@
 """A run put together from summaries, as a page: who makes whom wait, and what is wrong with the set."""
 
-from __future__ import annotations
-
 from heuristics.result.known import known
 from heuristics.result.merged import Merged
 from reports.content.analysis.run import Names, lines_of, part_of

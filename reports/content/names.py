@@ -1,7 +1,5 @@
 """Names that people read: of keys, which have their home in `measures.toml`, and of foreign kernels."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

@@ -3,8 +3,6 @@
 Times are ms per step unless said otherwise; exact nanoseconds are in the JSON document.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import groupby
 from math import floor, log10

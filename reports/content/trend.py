@@ -1,7 +1,5 @@
 """One metric over the results of a history: what it is, its changes in words, its page."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """How words are put together, alike on every page."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from reports.content.blocks import Words, words

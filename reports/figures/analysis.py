@@ -1,7 +1,5 @@
 """One run on one sheet for a ticket: the sentence, the step, what could be saved, what to do, a timeline."""
 
-from __future__ import annotations
-
 from heuristics.result.result import Result
 from reports.content.analysis import page
 from reports.content.analysis.scale import telling_rank

@@ -1,7 +1,5 @@
 """Two runs on one sheet: the verdict, from base to new part by part, likely causes, both steps."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.result.compared import Compared

@@ -1,7 +1,5 @@
 """What every sheet has: the inputs, the one sentence with what it rests on, and what to type next."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The first steps of the plan: what to set, what it saves as a range, the condition that matters."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 from typing import Final

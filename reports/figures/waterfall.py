@@ -1,7 +1,5 @@
 """From the step of base to that of new, part by part: the table of a comparison as a waterfall."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate

@@ -1,7 +1,5 @@
 """What no type says of a result: rows add up to the steps, columns are of one length and point at things."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Final
 

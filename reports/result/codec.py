@@ -5,8 +5,6 @@ fields. In the document such a value is null, and `missing` has an entry for it.
 path, with `[*]`, and so is every list of a comparison.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar

@@ -1,7 +1,5 @@
 """The document as JSON: the contract other programs rely on."""
 
-from __future__ import annotations
-
 import json
 import re
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Recordings that were given and are part of no figure, as warnings."""
 
-from __future__ import annotations
-
 from msgspec import UNSET, UnsetType
 
 from heuristics.result.run import Run

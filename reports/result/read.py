@@ -1,7 +1,5 @@
 """Our own results read back, of whatever command: the one place that opens and checks them."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import math

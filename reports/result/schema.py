@@ -1,7 +1,5 @@
 """The JSON Schema of a document, made of its types; what a key means is said in `measures.toml`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass

@@ -1,7 +1,5 @@
 """A result in short, for programs: below 4 kB whatever the run; long texts end in an ellipsis."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Final
 

@@ -1,7 +1,5 @@
 """A result's figures as one long CSV table."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterator, Mapping

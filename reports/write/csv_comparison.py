@@ -1,7 +1,5 @@
 """A comparison's figures as one long CSV table."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

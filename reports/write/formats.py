@@ -1,7 +1,5 @@
 """Format name -> writer of a result. One line adds a format; its module loads when it is asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum

@@ -1,7 +1,5 @@
 """A page in GitHub's markdown: foreign text made harmless, tables, blocks that fold."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final

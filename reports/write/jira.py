@@ -3,8 +3,6 @@
 After Atlassian's Text Formatting Notation Help (jira.atlassian.com/secure/WikiRendererHelpAction.jspa).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final

@@ -1,7 +1,5 @@
 """Lanes of a timeline by what they mean: ranges and calls of the host, why no compute ran, streams."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import nlargest

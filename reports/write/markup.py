@@ -1,7 +1,5 @@
 """Blocks -> lines of a markup for tickets: the walk that GitHub's and Jira's have in common."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass

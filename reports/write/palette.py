@@ -4,8 +4,6 @@ Of Okabe and Ito (https://jfly.uni-koeln.de/color/), with greys apart from them;
 where there is no colour at all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """Words as one plain string, for formats that know no markup."""
 
-from __future__ import annotations
-
 from reports.content.blocks import Code, Words
 from reports.content.names import name_of
 

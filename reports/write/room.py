@@ -1,7 +1,5 @@
 """What a ticket has room for, in characters: what folds goes first, the last first, and is named."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final

@@ -1,7 +1,5 @@
 """Time without compute in pieces: each with its reason, the work waited for and the kernel that ended it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The account: every nanosecond without compute has one reason. They add up to window - compute exactly."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final

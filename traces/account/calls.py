@@ -1,7 +1,5 @@
 """What a CUDA call does to its thread, by its name."""
 
-from __future__ import annotations
-
 import re
 from enum import IntEnum
 from typing import Final

@@ -1,7 +1,5 @@
 """Where the CPU steps an optimizer: between the copies of gradients to the host and of weights back."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -6,8 +6,6 @@ no producer of another stream is recorded or inferred, what was launched last on
 is taken, unless a collective of that name and stream was ever seen to begin before that had ended.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from traces.columns import NULL, BoolArray, IntArray

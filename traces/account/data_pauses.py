@@ -1,7 +1,5 @@
 """Pauses of a launching thread before the input copies of a step: the wait for the next batch."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a launched kernel waited for on the GPU: its producers, then latency, then what nobody can say."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

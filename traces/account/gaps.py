@@ -1,7 +1,5 @@
 """The intervals without compute, and the kernel that ends each."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

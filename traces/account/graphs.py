@@ -1,7 +1,5 @@
 """Intervals within one replay of a CUDA graph recorded by node: its inner edges are not in the trace."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

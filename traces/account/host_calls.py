@@ -1,7 +1,5 @@
 """The host side of a replay: CUDA calls of the launching threads in their order, and what they wait for."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Calls that initialise once: the context, a library, a module. A run pays for them at its start alone."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -7,8 +7,6 @@ than the whole pause before the call; where the pause varies less, the host was 
 is polled, every occurrence is; what the host does for longer than a poll's return was its own.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Final, NamedTuple
 

@@ -4,8 +4,6 @@ Recorded: the work before it on its stream, and the work before the event its st
 Inferred: see `inferred`, `tight`, `sm_room` and `current_stream`. A producer is a place in the activities.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

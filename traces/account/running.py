@@ -1,7 +1,5 @@
 """Of some work, which runs at each instant of a stretch: the one that ends last, where several do."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

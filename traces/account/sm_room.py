@@ -12,8 +12,6 @@ kernel a producer: it keeps the pace of its own thread, and lies elsewhere in a 
 one an SM: whether two share it depends on how each carves out its shared memory, which no trace tells.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

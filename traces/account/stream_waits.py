@@ -5,8 +5,6 @@ to the next launch of its thread; where none precedes a launch at once, the wait
 on its stream may be its own, but for one of each launch that was preceded by some.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from traces.columns import NULL, PLACE, PROCESS_BITS, BoolArray, Columns, IntArray, distinct

@@ -6,8 +6,6 @@ event, and it starts within a moment after other work has ended, that work is ta
 as inferred, like all that is not recorded.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

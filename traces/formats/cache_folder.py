@@ -1,7 +1,5 @@
 """The folder our exports are kept in, and a folder inside it for one run to work in."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager

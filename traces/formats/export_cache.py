@@ -4,8 +4,6 @@ An export holds what the report holds: environment, command line, paths. So the 
 user's alone, and their names say nothing.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -4,8 +4,6 @@ Exit codes of nsys are 0 and 1 only, and it leaves partial databases with either
 texts were collected from 2022.4.2 given damaged, truncated and newer reports, and a full disk.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import sqlite3

@@ -5,8 +5,6 @@ older ones are UNIX time already. A trace is of one process, so its GPU rows, wh
 are that process's; where calls of several were merged into one file, they are nobody's.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from traces.columns import NULL, Columns

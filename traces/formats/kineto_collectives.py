@@ -6,8 +6,6 @@ beside the kernel that this operator launched (pytorch/kineto, libkineto/src/out
 194693). Descriptions are the user's own text: they are matched with the words we know and go no further.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """GPU work of a PyTorch profiler trace: kernels, copies, memsets."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

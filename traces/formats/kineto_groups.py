@@ -5,8 +5,6 @@ all groups of the process into `distributedInfo` (pytorch/pytorch, torch/csrc/pr
 torch/profiler/profiler.py). Names go no further than a fingerprint.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from hashlib import blake2b

@@ -1,7 +1,5 @@
 """What the host did in a PyTorch profiler trace: its threads, CUDA calls, ranges."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

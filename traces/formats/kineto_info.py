@@ -1,7 +1,5 @@
 """What a PyTorch profiler trace says about itself and its machine: version, GPUs, rank."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Final
 

@@ -5,8 +5,6 @@ profiler's JSON is not always JSON: unescaped control characters, NaN, bare nan 
 occur and are read over.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import zlib

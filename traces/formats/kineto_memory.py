@@ -1,7 +1,5 @@
 """What a PyTorch profiler trace says of memory in use: what the caching allocator has reserved."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from traces.columns import NULL, PROCESS_BITS, MemoryUse

@@ -5,8 +5,6 @@ Source: the writer, pytorch/kineto (libkineto/src/output_json.cpp and CuptiActiv
 `Operator`.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from traces.copied_memory import Memory

@@ -1,7 +1,5 @@
 """Numbers of a trace's activities, exact and whole, one by one and as columns."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Final

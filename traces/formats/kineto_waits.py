@@ -3,8 +3,6 @@
 The profiler writes both only where it was asked to (`enable_cuda_sync_events`).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from traces.columns import NULL, EventRecords, IntArray, Syncs

@@ -5,8 +5,6 @@ stood in some column: a version must be digits and dots, a GPU name must be buil
 diagnostic is answered in our own words.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

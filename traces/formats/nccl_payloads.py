@@ -7,8 +7,6 @@ are known by their names (NVIDIA/nccl, src/include/nvtx_payload_schemas.h); comm
 2.25.1, sizes and peers from 2.16.2.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Columns of an export's tables by name, whatever the schema has of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

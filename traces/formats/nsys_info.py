@@ -1,7 +1,5 @@
 """What an export says about itself and its machine: versions, GPUs, diagnostics, ranks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -1,7 +1,5 @@
 """What an export says of memory in use: changes, one row each, that the reader has to add up."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 

@@ -5,8 +5,6 @@ GENERIC_EVENTS.data, numbers as texts. A GPU's id is the low byte of `typeId`, a
 from its stamp on (NVIDIA's recipe gpu_metric_util_map, 2023.3).
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Final

@@ -4,8 +4,6 @@ It gets a list of words, no shell, and of our environment only what a program ne
 no library to load first, no key, no token. It is the leader of a session, so that all it starts ends with it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

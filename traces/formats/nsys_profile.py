@@ -4,8 +4,6 @@ Debian's package of 2022.4.2 keeps the importer where its nsys does not look: re
 and leaves a raw stream (.qdstrm) only. The importer of the same version then makes the report.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ Layout as found in reports of 2020.3 to 2026.1: a text line at the start, the ei
 end, and shortly before them the version that recorded it (from 2023.4 on in the first line, too).
 """
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The options were tried with 2022.4.2 and are documented alike up to 2026, but for `--include-blobs`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path

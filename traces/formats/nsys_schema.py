@@ -5,8 +5,6 @@ export, and real exports of schemas 2.9.1 to 3.25.0. Tables come and go (lazily 
 row, not traced, or filtered out), columns too; both are always looked up by name.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 KERNELS: Final = "CUPTI_ACTIVITY_KIND_KERNEL"

@@ -4,8 +4,6 @@ The reader itself says which columns those are, as it reads them. Of texts only 
 be public; a recording's first moment becomes 0, and other ranks of its run stay as far from it as they were.
 """
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence

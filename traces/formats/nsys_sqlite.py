@@ -1,7 +1,5 @@
 """nsys SQLite export -> Columns: every table and column by name, of any schema from 2020.3 on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The user's own nsys: where it is and which version."""
 
-from __future__ import annotations
-
 import glob
 import os
 import re

@@ -3,8 +3,6 @@
 Looked for by `doctor` alone: it reads the ranges once more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

@@ -1,7 +1,5 @@
 """What an export says about waiting: events, synchronisations, OS calls, the profiler's own work."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A path -> Columns, whatever the format: look at the first bytes, then read with the reader they ask for."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Callable

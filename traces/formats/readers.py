@@ -1,7 +1,5 @@
 """The readers of SQLite files, by the names that the command line and the document use."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Final
 

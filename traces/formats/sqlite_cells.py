@@ -7,8 +7,6 @@ values. Every place is checked against its page; a page buffer ends with `SPARE_
 its end can be read before it is refused.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

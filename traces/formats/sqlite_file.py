@@ -1,7 +1,5 @@
 """An SQLite file before it is opened: is it whole, and is nobody writing it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 

@@ -3,8 +3,6 @@
 Layout: https://www.sqlite.org/fileformat2.html, sections 1.6 and 2.1. Nothing is checked here.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """A table's wanted columns out of its leaf pages, a batch of pages at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

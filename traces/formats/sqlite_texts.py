@@ -1,7 +1,5 @@
 """Distinct texts of a column, found by their bytes: no Python object for each row."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Final, TypeVar
 

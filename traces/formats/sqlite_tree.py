@@ -4,8 +4,6 @@ Layout: https://www.sqlite.org/fileformat2.html, sections 1.3 and 1.6. The file 
 is cut off meanwhile, a mapping would end the process, and a read only ends short.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Final

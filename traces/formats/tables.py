@@ -3,8 +3,6 @@
 `SqliteTables` reads any SQLite file and is the reference; `PageTables` reads large plain ones faster.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """Expert all-to-all: payload and control apart, exposed and hidden, and how much of it is like waiting."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal

@@ -9,8 +9,6 @@ if they filled them, and matrix work in a faster format; all of it where peak ra
 Where a replay is proven, its cost is the better figure: one overhead can hide behind another.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

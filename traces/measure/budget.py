@@ -8,8 +8,6 @@
 4. idle: nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What a recording holds and lacks, before anything is diagnosed from it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Workers start together and take batches in turn, so where loading holds a run ba
 slowest of each round: with k of them every k-th step waits longest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """What kind of run a rank shows: features that names and rows give away."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Copies between host and GPU that stand for memory the GPU lacks: offload, and what lives on the host."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """Kernels of the windows by name and grid: what two recordings are compared by, kernel by kernel."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from typing import Final

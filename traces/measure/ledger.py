@@ -6,8 +6,6 @@ compute ran, whatever else did; in every step they add up to the window less its
 MoE layers by pass, wall time of each, which may overlap and add up to nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """Time by step: intervals cut at the borders of the used steps, or of the one window."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

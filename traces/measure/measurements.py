@@ -1,7 +1,5 @@
 """All measurements of one rank."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final

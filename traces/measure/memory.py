@@ -1,7 +1,5 @@
 """What saving memory costs a rank: recompute, offload, allocator calls; and how much memory there is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What NCCL said of its calls: how many, how much, on how many communicators, by operation."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from traces.columns import NULL, Columns, distinct

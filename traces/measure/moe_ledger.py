@@ -1,7 +1,5 @@
 """The MoE ledger of a rank: what each module of its MoE layers takes, by pass and layer, and the MoE tax."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

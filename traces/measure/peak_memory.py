@@ -1,7 +1,5 @@
 """The most memory a rank's process held on its GPU while the windows lasted."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

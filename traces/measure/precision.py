@@ -1,7 +1,5 @@
 """The number format of a rank's GEMMs, by their names and those of the kernels that quantise."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """Recomputed activations: which modules run forward twice, and how long the second time takes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal

@@ -1,7 +1,5 @@
 """The most that can be computed a second time, where it could not be told what is."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How far a recomputed stretch reaches: as long as the launches around it repeat the original's."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

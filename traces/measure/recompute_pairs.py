@@ -4,8 +4,6 @@ Recompute comes in units: what runs forward again between two kernels that are b
 back in reverse order, a layer at a time, but within one the order is the first run's own.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How a rank uses the SMs of its GPU: by its launches, beside communication, and by hardware counters."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

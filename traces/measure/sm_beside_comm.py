@@ -1,7 +1,5 @@
 """SMs that communication takes: its blocks, and how much longer compute kernels take beside it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -4,8 +4,6 @@ Every `_ns` here is work: a sum over kernels of their part inside the windows, w
 where kernels overlap. Nothing here was measured while a kernel ran.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final

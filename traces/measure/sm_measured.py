@@ -1,7 +1,5 @@
 """What hardware counters say of the SMs while kernels ran. Samples are of the whole GPU."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -1,7 +1,5 @@
 """What the launching threads did during a step: their CUDA calls and NVTX ranges, nested as recorded."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal

@@ -1,7 +1,5 @@
 """Steps as they ran: every activity by stream, its launch, the host, and why no compute ran."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final

@@ -1,7 +1,5 @@
 """Matrix work that 16 bits on tensor cores would do faster: in FP32 on the SIMT units, or in TF32."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

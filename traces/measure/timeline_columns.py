@@ -1,7 +1,5 @@
 """The shape of one step as it ran: columns of one length by stream, by host thread and of lost time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal

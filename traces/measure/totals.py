@@ -1,7 +1,5 @@
 """Totals of a rank: its whole recording, kernels only, independent of steps."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from traces.intervals import subtract, union

@@ -1,7 +1,5 @@
 """Kernels no rule names: they count as compute, and a report must say so."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

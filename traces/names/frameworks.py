@@ -1,7 +1,5 @@
 """Names of a recording -> the framework whose run it is, by the rows of `frameworks.toml`."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterable, Mapping

@@ -5,8 +5,6 @@ occupancy calculator of the CUDA toolkit, cuda_occupancy.h 13.0 (blocks, units, 
 agree with the device limits of every recording at hand (7.0, 7.5, 8.0, 8.6, 8.9, 9.0, 10.3).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """NVTX range texts that say what a host thread is busy with."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from typing import Final

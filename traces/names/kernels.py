@@ -1,7 +1,5 @@
 """Kernel name -> class, subclass and phase, by the ordered rules of `kernel_rules.toml`."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from dataclasses import dataclass

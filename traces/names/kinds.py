@@ -1,7 +1,5 @@
 """Kernel class -> the keys results are given by: compute classes and communication kinds."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Final
 

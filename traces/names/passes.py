@@ -1,7 +1,5 @@
 """Kernels that run once per pass of a module, forward or backward, as their names tell."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

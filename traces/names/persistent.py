@@ -1,7 +1,5 @@
 """Kernels written to stay on the SM: one block per SM takes tile after tile, so their grid says little."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Kernel name -> the number format its matrices are multiplied in, and how FP8 was scaled."""
 
-from __future__ import annotations
-
 import re
 from typing import Final, Literal
 

@@ -4,8 +4,6 @@ Anybody may write anything into an NVTX range: a path, a user, a host. So the te
 only where a framework wrote it, or where each of its words is one that training loops use.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from typing import Final

@@ -1,7 +1,5 @@
 """NVTX range texts that name a step, or the optimizer within one."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

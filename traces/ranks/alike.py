@@ -1,7 +1,5 @@
 """Which ranks do the same work: only like is compared with like."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Where a rank has another number of collectives of a communicator than most, its 
 which its ends lie together with theirs. Numbers that were recorded stay.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

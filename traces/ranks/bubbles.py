@@ -1,7 +1,5 @@
 """What stages of a pipeline wait for each other: by stage, and by phase of the schedule."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final

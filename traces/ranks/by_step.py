@@ -1,7 +1,5 @@
 """Each rank in each step of the run: how long it took, what it waited, and what others waited for it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -1,7 +1,5 @@
 """What makes a run wait, and what can be wrong with its recordings, in the words of its document."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 

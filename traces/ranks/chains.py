@@ -5,8 +5,6 @@ the one before in the same group has ended. An instance moves when its last part
 recorded, every time comes out as it was.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Waiting charged: to the rank that came last, and to what was found to make ranks late."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

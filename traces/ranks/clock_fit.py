@@ -1,7 +1,5 @@
 """How the clock of a recording stands to the one clock of a run."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

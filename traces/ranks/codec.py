@@ -4,8 +4,6 @@ Bytes are a mark, a version and a compressed message. Whatever is read is checke
 anywhere.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace

@@ -4,8 +4,6 @@ What is taken away is the late rank's own excess: its work before a collective b
 usually do there, its transfers as long as those of others.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

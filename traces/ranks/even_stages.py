@@ -1,7 +1,5 @@
 """A pipeline in which every stage has the mean of the layers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """By how much each rank's own time in a step exceeds that of ranks like it, by what it is spent on."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Where the work of experts is uneven: by MoE layer and step, and whether it is always the same rank."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """The figures of each rank of a run, read off the tables of all ranks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Fingerprints: numbers that are equal where what they stand for is, and that tell nothing else."""
 
-from __future__ import annotations
-
 from hashlib import blake2b
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The collectives of many summaries as one table, with one number for each group of ranks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

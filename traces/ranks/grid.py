@@ -1,7 +1,5 @@
 """Steps of all ranks side by side: which step of one is which of another, and what each rank did in it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """How to put the times of each recording on one clock: by collectives, else by the starts of sessions."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ Where that leaves too few collectives for a fit, the processes of one recording 
 their collectives contradict it.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import replace

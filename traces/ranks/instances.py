@@ -1,7 +1,5 @@
 """The collectives of one rank: their groups and numbers, and what the rank did before each."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -1,7 +1,5 @@
 """All tables behind what is found in a run of many ranks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from traces.columns import FloatArray

@@ -1,7 +1,5 @@
 """How long a rank's kernels take alone: the evidence that a GPU itself is slow."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

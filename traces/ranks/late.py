@@ -4,8 +4,6 @@ Only like is compared with like. Each possible cause has a cost, its time in a m
 large enough, and stands out from what ranks of the run differ by anyway, is the one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """Straight lines through times of two clocks, robust against the few that do not fit."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

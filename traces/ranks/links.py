@@ -4,8 +4,6 @@ A slow link makes a ring slow for all that are in it, and an exchange mostly for
 counts as slow only where all its groups are: its neighbours are in other groups too, that are not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """How long a loader kept back the very first work of a recording, before which nothing tells of the GPU."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -4,8 +4,6 @@ It is a ceiling of what a repair can win, since only collectives hold the ranks 
 that becomes shorter only what was exposed is won: beneath the rest the rank worked.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How many ranks a run has, and which number each has: as recorded, else as given beside the recordings."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

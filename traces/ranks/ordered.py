@@ -5,8 +5,6 @@ ends of theirs lie together, on clocks that may differ and drift. A recording th
 later has its order shifted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final

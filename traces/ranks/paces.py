@@ -1,7 +1,5 @@
 """How fast a rank's host works: the time from one launch to the next, step by step."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tables of whole numbers as few bytes: differences, then bytes of one weight together, for zlib to take."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final

@@ -5,8 +5,6 @@ ranks of the communicator were recorded, and say which they are, their order tel
 training frameworks number their ranks in order of the global ones.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Figures of rows by part: rows of one part stand together, and `first` says where each part begins."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What NCCL's calls say of a rank's collectives: how many messages, how many bytes, and with whom."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -4,8 +4,6 @@ Sizes are those that NCCL's payloads or the PyTorch profiler record beside a col
 recorded nothing is known, and no figure is made.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

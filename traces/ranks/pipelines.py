@@ -1,7 +1,5 @@
 """Which stage of a pipeline each rank is, by the messages between them."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What is wrong with a set of recordings: named, and never averaged in."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Columns of all summaries, one after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Final

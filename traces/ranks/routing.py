@@ -1,7 +1,5 @@
 """How evenly the experts of a group of ranks work, collective by collective."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """A run of many ranks, from their summaries alone: who is in it, who makes whom wait, and why."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -7,8 +7,6 @@ last stage sends to the first; between two stages that needs messages that only 
 (megatron/training/arguments.py).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final

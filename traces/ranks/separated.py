@@ -1,7 +1,5 @@
 """What several ranks separate: waiting for a late rank from data transfer, and how much is known of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

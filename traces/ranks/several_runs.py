@@ -1,7 +1,5 @@
 """Recordings of several runs, by what cannot be of one: a rank twice, each time with other communicators."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

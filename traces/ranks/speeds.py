@@ -1,7 +1,5 @@
 """How long a rank's kernels take beside those of ranks like it: always, and step by step."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

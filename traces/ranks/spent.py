@@ -1,7 +1,5 @@
 """What a rank spends its time on, as sets of instants, to be asked of any stretch."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Which ranks are of one pipeline stage, by the groups that they communicate in."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

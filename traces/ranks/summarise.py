@@ -1,7 +1,5 @@
 """One rank, as measured -> its summary."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Summaries put together into one run: what does not belong to it is named and left out."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """What ranks that do the same work usually do before the same collective."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

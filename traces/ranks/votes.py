@@ -4,8 +4,6 @@ A vote says what its last rank did longer than the others since the group's coll
 no steps are known; with steps, whole steps are compared.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Who waited for whom: each participation is waiting for the last rank to arrive, then moving data."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

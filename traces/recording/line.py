@@ -1,7 +1,5 @@
 """The line that records a run for a question: a command of nsys, or a call of the PyTorch profiler."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final

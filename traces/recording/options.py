@@ -1,7 +1,5 @@
 """Questions to a recording and the options each needs: the readers of `questions.toml` and `options.toml`."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Ways in which a recording or its export went wrong, as facts; what they mean is said elsewhere."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 

@@ -1,7 +1,5 @@
 """How long the steps of a recording last in a replay: from border to border, by the work done until each."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """What one overhead, or a change, costs a rank: a ceiling from replay, in ns of the windows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What the step would lose if one overhead vanished, by replay: a ceiling, in ns of the windows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise

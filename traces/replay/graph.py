@@ -1,7 +1,5 @@
 """One rank's recording as a graph: host calls in order, GPU work after its launch, stream and producers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final

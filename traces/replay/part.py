@@ -1,7 +1,5 @@
 """What a replay looks at: of a long recording the activities of some stretches, and what those wait for."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

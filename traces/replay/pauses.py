@@ -1,7 +1,5 @@
 """What the host did in the pauses between CUDA calls, where ranges or the profiler's own rows say so."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """Whether a replay means anything: two proofs, and what is refused or doubted where they fail."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Run a graph with a timing: when everything would happen."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

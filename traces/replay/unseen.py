@@ -5,8 +5,6 @@ host's own; some of what is left ends there by chance. A host that asks again an
 waits as well.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -5,8 +5,6 @@ it is the work that ended last within the call; a call that waited for nothing t
 for the last work its thread had launched.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final

@@ -10,8 +10,6 @@ compute: kernels with fewer blocks than SMs take blocks / SMs of their time, FP3
 the TF32 share of it.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

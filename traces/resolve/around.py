@@ -1,7 +1,5 @@
 """The ranges that were open on the launching thread as work was launched."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from traces.columns import NULL, IntArray, distinct

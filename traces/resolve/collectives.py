@@ -5,8 +5,6 @@ communicator, else the configuration; else what stands beside the optimizer is d
 communicator or stream; else gathers and scatters that bracket the permute are a dispatcher's.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The communication activities of a rank, with what their names alone say."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Purposes while they are being settled: an earlier kind of evidence is never overruled by a later one."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

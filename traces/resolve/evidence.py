@@ -1,7 +1,5 @@
 """Everything that is asked about the communication of a rank before its purposes are settled."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Resolve what each communication activity is for, from all kinds of evidence in their order."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

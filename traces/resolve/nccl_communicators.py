@@ -1,7 +1,5 @@
 """Evidence: communicators and peers in the payloads of NCCL's ranges, where an export holds them."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Final

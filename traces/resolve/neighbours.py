@@ -1,7 +1,5 @@
 """Evidence: what was launched just before and just after a communication kernel, whatever the stream."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final

@@ -3,8 +3,6 @@
 Each process group of PyTorch has its communicators, and each of these a stream of its own.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

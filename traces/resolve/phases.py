@@ -1,7 +1,5 @@
 """Phase of expert communication: by its name, the range around it, its notify kernel, or its neighbours."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

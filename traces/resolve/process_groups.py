@@ -1,7 +1,5 @@
 """Evidence: the process group of a collective, as the PyTorch profiler wrote it beside the kernel."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Evidence: what the NVTX ranges say that were open on the launching thread."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import cache

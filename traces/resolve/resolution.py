@@ -1,7 +1,5 @@
 """The result: what each communication activity is for, on what evidence, and how sure that is."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Final
 

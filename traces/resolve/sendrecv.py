@@ -5,8 +5,6 @@ own calls per group, the ranges around the launch, the communicator, the stream,
 durations vary decides nothing by itself: one rank's kernel time is waiting as well as moving.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -4,8 +4,6 @@ Expert traffic varies with the routing and pipeline traffic does not, but one ra
 well as moving, and waiting varies for both.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

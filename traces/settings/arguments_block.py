@@ -1,7 +1,5 @@
 """The arguments that Megatron-LM prints at the start of its log, one a line behind dots."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Final

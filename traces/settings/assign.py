@@ -1,7 +1,5 @@
 """A knob's value taken into a draft, with a problem where it cannot be."""
 
-from __future__ import annotations
-
 from difflib import get_close_matches
 from typing import Final
 

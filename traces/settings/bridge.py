@@ -1,7 +1,5 @@
 """Megatron-Bridge's configuration: a dumped ConfigContainer, a file of overrides, and Hydra's overrides."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Final

@@ -1,7 +1,5 @@
 """A training command of a script: Megatron-LM's flags, or Megatron-Bridge's overrides and script flags."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a configuration file tells: settings, and what in it could not be taken."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal

@@ -1,7 +1,5 @@
 """Spellings found in the wild that the frameworks do not take, or no longer, with what to write instead."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache

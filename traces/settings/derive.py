@@ -4,8 +4,6 @@ Source of all: megatron/training/arguments.py, validate_args, and argument_utils
 core_transformer_config_from_args, at core_v0.16.1 and main.
 """
 
-from __future__ import annotations
-
 from math import prod
 from typing import Final
 

@@ -3,8 +3,6 @@
 `said` of each changed knob says why. Nothing is changed where what decides it is unknown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 

@@ -1,7 +1,5 @@
 """What Megatron-Bridge makes of its configuration (training/config.py, runtime_config_update, 067f987d)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from typing import Final, cast

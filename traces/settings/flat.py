@@ -1,7 +1,5 @@
 """A YAML or JSON that names Megatron-LM's arguments without groups, or lists its flags as keys."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from typing import Final

@@ -1,7 +1,5 @@
 """A command of Megatron-Bridge: its scripts/performance with their flags, or any program with overrides."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 

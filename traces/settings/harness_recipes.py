@@ -1,7 +1,5 @@
 """What the name of a preset of Megatron-Bridge's performance scripts stands for: a model, and how it runs."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """The table of knobs: under which name each framework and release takes each knob, and what it takes."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """How many ranks a command starts, and whether it binds them to the CPUs near their GPUs."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import Final

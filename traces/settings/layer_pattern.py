@@ -3,8 +3,6 @@
 Megatron-LM evaluates it as Python (training/arguments.py, moe_freq_type); here it is only read.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

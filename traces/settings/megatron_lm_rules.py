@@ -1,7 +1,5 @@
 """What Megatron-LM makes of its arguments (training/arguments.py, validate_args, core_v0.16.1 and main)."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from traces.settings.rules import Change, Facts, Rule

@@ -1,7 +1,5 @@
 """Names the frameworks know, the nearest of them to one they do not, and which names may be shown."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches

@@ -1,7 +1,5 @@
 """Precision of the matrix work: its names, the bits of an element, and which one a configuration has."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from traces.settings.view import KnobView

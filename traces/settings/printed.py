@@ -1,7 +1,5 @@
 """The lines of a change in an earlier result, read back: its document has no other form of it."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """A run's configuration from a file: a YAML or overrides, a command line or script, a log's arguments."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Final

@@ -1,7 +1,5 @@
 """A rule of a framework: from settings, to the knobs it changes and why."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

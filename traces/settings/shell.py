@@ -1,7 +1,5 @@
 """What commands a shell script would start, with which words and environment, as far as its text tells."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Changes of knobs as lines that can be pasted."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Final

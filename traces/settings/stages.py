@@ -3,8 +3,6 @@
 Read as megatron/core/transformer/pipeline_parallel_layer_layout.py does.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Final

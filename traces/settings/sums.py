@@ -1,7 +1,5 @@
 """Whole-number arithmetic of `$(( ))`: plus, minus, times, division, remainder and parentheses."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Final

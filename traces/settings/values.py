@@ -1,7 +1,5 @@
 """A knob's value from a word, or from what a YAML or JSON file holds."""
 
-from __future__ import annotations
-
 import math
 import re
 from difflib import get_close_matches

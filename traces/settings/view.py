@@ -1,7 +1,5 @@
 """Questions to the settings of a run, knob by knob. None is unknown: never off, never zero."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

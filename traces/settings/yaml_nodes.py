@@ -1,7 +1,5 @@
 """A YAML or JSON file as its entries with their lines. Tags that would build objects are refused."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final

@@ -5,8 +5,6 @@ otherwise); rotary embeddings; probabilities multiplied inside the experts' acti
 the experts' output is not kept). Row statistics of norms and token indices are left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal

@@ -5,8 +5,6 @@ multiply-add is two operations, the backward pass twice the forward, attention o
 routed experts by the top k, logits once for each predicted token; recompute and padding are not counted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final, Literal
 

@@ -1,7 +1,5 @@
 """Knobs read as numbers: which are missing, and which stand at Megatron's default because nobody said."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from traces.missing import Missing

@@ -1,7 +1,5 @@
 """How a run is cut into ranks: parallel sizes, the layers of each pipeline stage, micro-batches in flight."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final

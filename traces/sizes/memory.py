@@ -6,8 +6,6 @@ recomputed activations, dispatcher and NCCL buffers, CUDA graphs, the CUDA conte
 measured peak tells. A peak set elsewhere (the optimizer's step, say) moves less than a change of activations.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final

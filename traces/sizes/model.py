@@ -1,7 +1,5 @@
 """The sizes of a model, from the knobs that Megatron-Core's TransformerConfig and the model provider take."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

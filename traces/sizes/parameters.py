@@ -1,7 +1,5 @@
 """Parameters by part that one rank of a stage holds."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """Peak rates by GPU family and precision: dense, without structured sparsity; FP32 without tensor cores."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal

@@ -1,7 +1,5 @@
 """Published throughputs of MoE models, by `references.toml`: reference shapes, never a target for another."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from functools import lru_cache

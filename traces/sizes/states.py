@@ -1,7 +1,5 @@
 """Bytes of parameters, gradients and optimizer state of one rank, with the distributed optimizer or not."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """Throughput from a configuration and the length of a step: tokens, model TFLOP/s, MFU of a named peak."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -10,8 +10,6 @@ as launched when they start, or before all others where they run before any of t
 launched makes no border.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

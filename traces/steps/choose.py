@@ -1,7 +1,5 @@
 """Steps of one rank: the user's choice, else step ranges, the optimizer, the period, else one window."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from difflib import get_close_matches

@@ -1,7 +1,5 @@
 """A capture that begins with a few kernels of initialisation and then a whole step: the step is kept."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Steps from NVTX ranges: the ones a user names, or repeated ranges with the name of a step."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from operator import itemgetter

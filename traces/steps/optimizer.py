@@ -3,8 +3,6 @@
 By ranges that say so, else by clusters of optimizer kernels.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Steps from the period of the kernel-name sequence on the busiest compute stream."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Final
 

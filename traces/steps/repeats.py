@@ -1,7 +1,5 @@
 """How a sequence of codes repeats: the lags at which most of it equals itself."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Steps from equal graphs recorded whole: n equal replays are n steps whose content is not seen."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from traces.account.data_pauses import input_copies

@@ -1,7 +1,5 @@
 """Which recorded steps are left out, each by name and reason, and which of them are hiccups."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What is replayed of a recording: of many steps some, and where there are none, slices of a long window."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

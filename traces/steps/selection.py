@@ -1,7 +1,5 @@
 """What the user asks to look at, before any trace is read."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation

@@ -1,7 +1,5 @@
 """Which of a rank's activities show training: optimizer kernels, backward kernels, autograd's launches."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from enum import IntEnum, auto

@@ -6,8 +6,6 @@ megatron/training/arguments.py, core_v0.12.0 to d98e8a64). Megatron-Bridge print
 training/config.py, v0.2.2 to 067f987d).
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

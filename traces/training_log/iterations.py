@@ -6,8 +6,6 @@ time per iteration (ms): 31310.0 | throughput per GPU (TFLOP/s/GPU): 199.1 | ...
 Megatron-Bridge also prints `Step Time : 31.31s GPU utilization: 199.1MODEL_TFLOP/s/GPU` on the first.
 """
 
-from __future__ import annotations
-
 import re
 from collections import deque
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The lines that we know, from `known_lines.toml`: what they are, and which of them a line is."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ Reading every line of a long log into Python takes longer than searching its byt
 are searched first, a chunk at a time.
 """
 
-from __future__ import annotations
-
 import gzip
 import zlib
 from collections.abc import Callable, Iterator

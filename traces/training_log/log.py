@@ -1,7 +1,5 @@
 """What a training log says. Lines are counted from 1; no text of the log is kept but what was asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal

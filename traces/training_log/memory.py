@@ -6,8 +6,6 @@ megatron/training/utils/common_utils.py at d98e8a64), Megatron-Bridge's gigabyte
 theoretical footprints. PyTorch's sizes are binary (c10/cuda/CUDACachingAllocator.cpp).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Final

@@ -5,8 +5,6 @@ d98e8a64); Megatron-Bridge prints only sizes of tensor and pipeline groups (trai
 067f987d).
 """
 
-from __future__ import annotations
-
 import builtins
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The peak of memory over ranks, and what was reserved without being allocated, as a log reports them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from traces.training_log.log import OutOfMemory, TrainingLog

@@ -1,7 +1,5 @@
 """Reads a training log into facts: line by line, in bounded memory, and whatever odd lines it holds."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from pathlib import Path

@@ -4,8 +4,6 @@ Left out are the first iterations of each start, warm-up and capture of CUDA gra
 profiler recorded, and those far above the rest, such as one that waited for a checkpoint.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ core/pipeline_parallel, core/transformer/cuda_graphs.py; core_v0.12.0 to d98e8a6
 backward and optimizers make their state inside a step, so the rarer stage of those passed through counts.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Final

@@ -6,8 +6,6 @@ NVIDIA's containers begin with `NVIDIA Release 26.02` and `PyTorch Version 2.9.0
 Engine's version; `pip freeze` prints `megatron-core==0.16.1`; a traceback's paths name Python's.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

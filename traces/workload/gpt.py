@@ -6,8 +6,6 @@ optimizer is PyTorch's AdamW, because that of the library runs on GPUs only. Cal
 `megatron.started`.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from dataclasses import asdict, dataclass

@@ -3,8 +3,6 @@
 Parts are held in plain objects, so that the file can be type-checked where PyTorch is absent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

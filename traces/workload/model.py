@@ -1,7 +1,5 @@
 """What a step trains: layers one after the other, or a whole GPT, behind the same few calls."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager

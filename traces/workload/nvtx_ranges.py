@@ -1,7 +1,5 @@
 """NVTX ranges: PyTorch's own on a GPU, those of the package `nvtx` where PyTorch has no CUDA."""
 
-from __future__ import annotations
-
 import importlib
 from typing import Any, Final
 

@@ -6,8 +6,6 @@ Every rank is a process under an nsys of its own, as where torchrun stands outsi
 code runs with gloo and without kernels; device and options are all that differs.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

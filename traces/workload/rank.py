@@ -4,8 +4,6 @@ It reads what to run from a file of JSON and writes, beside it, how it was made 
 folder is the leash: once that is gone, so is whoever asked, and the rank ends.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

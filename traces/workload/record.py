@@ -1,7 +1,5 @@
 """One state's training step, run and recorded by the PyTorch profiler."""
 
-from __future__ import annotations
-
 import importlib
 import platform
 from contextlib import nullcontext

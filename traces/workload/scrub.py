@@ -3,8 +3,6 @@
 Times are moved so that the first is 0; nothing else that the reader takes changes.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Iterator, Mapping

@@ -4,8 +4,6 @@ A state and its partner differ in one decision. Experts times their width is the
 experts of every state have as many weights.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final, Literal
 

@@ -1,7 +1,5 @@
 """One training step of a state: forward, backward, optimizer, and how they are launched."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final
 

@@ -6,8 +6,6 @@ writes the recording, scrubbed, and beside it `eager.known.json`: the state and 
 imported only when a state is run, Megatron-Core only with `--megatron`; reading a recording needs neither.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 from pathlib import Path

@@ -10,8 +10,6 @@ References: Olshen, Venkatraman, Lucito and Wigler 2004 (doi:10.1093/biostatisti
 Matteson and James 2014 (doi:10.1080/01621459.2013.849605) for permutation tests on the parts of a series.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

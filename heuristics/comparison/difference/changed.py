@@ -4,8 +4,6 @@ Unknown is no difference: but for knobs, which one side may set and the other le
 only where both sides have it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """Why a row differs: more activities, longer ones, or less of them hidden. Three parts that add up to it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final

@@ -1,7 +1,5 @@
 """Exchanges that one recording separates and another does not: one row on both sides."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Final

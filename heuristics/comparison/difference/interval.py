@@ -32,8 +32,6 @@ that one side has by its nature and never met in its steps is in no interval. A 
 of the pairs from 1.6 standard deviations of a step with 8 steps a side, from 1.0 with 20, 0.33 with 200.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction

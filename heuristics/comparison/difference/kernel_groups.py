@@ -1,7 +1,5 @@
 """Kernels of two ranks, paired: the same name and key on both sides, then grid by grid."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Kernels of two ranks side by side: slower, faster, new, gone, or the same name with another grid."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import hypot, sqrt
 from typing import Final

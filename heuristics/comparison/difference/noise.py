@@ -1,7 +1,5 @@
 """Which differences of rows stand out of the scatter of their steps, and which are noise together."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Where the difference of two steps lies: rows of the ledger that add up to it, to the integer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The table of causes, `causes.toml`, as it stands, and the sets of names in it."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache

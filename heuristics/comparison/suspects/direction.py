@@ -1,7 +1,5 @@
 """Which way a setting went: more of it, less of it, or unknown."""
 
-from __future__ import annotations
-
 from typing import Final, Literal
 
 from heuristics.comparison.configured import Value

@@ -1,7 +1,5 @@
 """All suspects of a difference, the one that explains most and is surest first."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache

@@ -1,7 +1,5 @@
 """Which rows a setting, a version or a machine can move: the fixes' own knobs, and a table for all others."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache

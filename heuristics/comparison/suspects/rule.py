@@ -1,7 +1,5 @@
 """What a rule is, and how one is held against a difference."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal

@@ -1,7 +1,5 @@
 """How a suspect's evidence is worded: figures per step, always from base to new."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

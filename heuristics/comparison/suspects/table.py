@@ -1,7 +1,5 @@
 """The rules of `causes.toml`, and what can move which rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial

@@ -1,7 +1,5 @@
 """Releases that a run went across."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

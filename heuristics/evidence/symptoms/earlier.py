@@ -1,7 +1,5 @@
 """Walls and verdict of an earlier result, taken as they stand: its trace is not looked at again."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 import msgspec

@@ -1,7 +1,5 @@
 """Symptoms -> what opinions rest on, as `heuristics.evidence.evidence.observe` makes it of a trace."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final

@@ -1,7 +1,5 @@
 """What each wall costs by figures that were given, in place of a replay; the walls' own limits judge it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final

@@ -1,7 +1,5 @@
 """One rank of a symptoms file, or the whole run given flat, as the figures that a trace would give."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final, TypeVar, get_args

@@ -5,8 +5,6 @@ A file tells of a run flat, or rank by rank under `ranks`. Beside the contract's
 where parts are named (kinds, causes, classes) it is an error, as leaving one out would change the whole.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

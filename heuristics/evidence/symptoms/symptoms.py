@@ -1,7 +1,5 @@
 """What a user gives of a run in place of a trace. None is not given, never zero."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from heuristics.evidence.figures import Figures

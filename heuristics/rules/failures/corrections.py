@@ -1,7 +1,5 @@
 """The corrections that rules and failures of a log ask for."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

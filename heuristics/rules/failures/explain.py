@@ -1,7 +1,5 @@
 """Explains what a log shows: rules by their own lines, and every row of the failure table that is there."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from typing import Final

@@ -1,7 +1,5 @@
 """What a failure is, and the row of the table that explains it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal

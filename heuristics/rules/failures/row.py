@@ -1,7 +1,5 @@
 """The table of failures: its rows, and their reader."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What a log shows beside its lines: a stop without an end, memory in pieces, graphs that hold it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Final
 

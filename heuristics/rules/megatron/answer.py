@@ -1,7 +1,5 @@
 """Answers of the real megatron-core, and what its words mean: a rejection, or something this host lacks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

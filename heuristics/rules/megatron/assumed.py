@@ -4,8 +4,6 @@ A knob nobody said is unknown. Core's default in its place could be refused alth
 the file is not a whole command line of Megatron-LM, options take what MoE recipes have.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import lcm
 from typing import Final

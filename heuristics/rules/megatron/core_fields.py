@@ -5,8 +5,6 @@ Source: the three classes at the tags core_v0.12.0, 0.13.0, 0.14.0, 0.15.0, 0.16
 for the activation.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

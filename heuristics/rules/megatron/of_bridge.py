@@ -4,8 +4,6 @@ Source: Megatron-Bridge v0.6.0, src/megatron/bridge/training/mixed_precision.py 
 update_config_with_precision_overrides) and comm_overlap.py (CommOverlapConfig.setup).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

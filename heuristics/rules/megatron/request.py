@@ -1,7 +1,5 @@
 """A run's configuration as a request to the real megatron-core: the fields to build, on how many ranks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final

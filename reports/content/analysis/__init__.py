@@ -1,7 +1,5 @@
 """The page of one analysed run: the first screen, and everything behind it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final

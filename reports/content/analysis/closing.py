@@ -1,7 +1,5 @@
 """The end of the first screen: kernels, unknown ones, warnings, where to read more, what to type next."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 from typing import Final

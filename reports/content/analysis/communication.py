@@ -1,7 +1,5 @@
 """Expert all-to-all of one rank, and the messages that NCCL recorded."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from msgspec import UNSET

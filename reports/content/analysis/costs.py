@@ -1,7 +1,5 @@
 """The step as one bar, and what could be saved at most, wall by wall."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Behind the headline: each wall with its evidence, what comes next, and the proofs of the replay."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from msgspec import UNSET

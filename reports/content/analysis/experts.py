@@ -1,7 +1,5 @@
 """The experts of a run: where their work is uneven, and what that points to."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 

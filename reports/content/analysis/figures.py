@@ -1,7 +1,5 @@
 """Tables of times and of single figures, alike in every part of a long page."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 

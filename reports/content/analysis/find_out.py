@@ -1,7 +1,5 @@
 """Steps that find a cause: of a wall that no change is known for, of time that no wall explains."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import takewhile
 from typing import Final

@@ -1,7 +1,5 @@
 """The one sentence of a run, what it rests on, and the line about the recording."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Kernels of one rank by name and grid, and those that no rule names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from heuristics.result.known import OrMissing

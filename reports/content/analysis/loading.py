@@ -1,7 +1,5 @@
 """What the waits for batches tell, in one line under the headline."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from msgspec import UNSET

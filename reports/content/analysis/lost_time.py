@@ -1,7 +1,5 @@
 """Why no compute ran: every millisecond without compute under one reason."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from heuristics.result.known import known

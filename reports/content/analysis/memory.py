@@ -1,7 +1,5 @@
 """What saving memory costs one rank, and how much memory there is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from heuristics.result.known import known

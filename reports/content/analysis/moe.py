@@ -1,7 +1,5 @@
 """The MoE layers of one rank: what each module takes in each pass."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

@@ -1,7 +1,5 @@
 """What to do: the fixes in the order of the result, each with one precondition and one spelling first."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The recording itself: where it is from, how good it is, what it lacks and how to record that."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from heuristics.result.known import known

@@ -1,7 +1,5 @@
 """Several ranks of one run: how alike they are, who is late and why, and every rank as a row."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """Whose times a page shows, and by what they are divided: ms per step of one rank."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -1,7 +1,5 @@
 """How one rank used the SMs and tensor cores of its GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from heuristics.result.compute import LaunchUse

@@ -1,7 +1,5 @@
 """The pipeline of a run: what its stages wait for each other, and what the schedule makes them wait."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from heuristics.result.known import OrMissing, known

@@ -1,7 +1,5 @@
 """One rank's step: how steps were found, and where every millisecond went."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from heuristics.result.known import known

@@ -1,7 +1,5 @@
 """Bytes of a run: how fast each kind of communication moves, and who sends most to whom."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Final
 

@@ -1,7 +1,5 @@
 """What a run may lose its time to where no wall is proven: the largest part, of compute what it can cost."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The page of two runs held against each other: the first screen, and everything behind it."""
 
-from __future__ import annotations
-
 from heuristics.result.compared import Compared
 from reports.content.blocks import Block, Detail, Page
 from reports.content.comparison.causes import causes

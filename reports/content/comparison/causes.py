@@ -1,7 +1,5 @@
 """What changed that can explain the difference, the likeliest first, each with its evidence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The end of the first screen: what to record to decide, warnings, and what to type next."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Everything behind the first screen of a comparison: both sides, every row, kernel, layer and pair."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Final
 

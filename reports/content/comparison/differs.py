@@ -1,7 +1,5 @@
 """What differs between two runs: what can explain something, and what limits the comparison."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Final

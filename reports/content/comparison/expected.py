@@ -1,7 +1,5 @@
 """Fixes that the new run has: what was predicted, what the step gained, and what to conclude."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

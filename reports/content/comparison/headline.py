@@ -1,7 +1,5 @@
 """The verdict of a comparison in one sentence, and the line about the two recordings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

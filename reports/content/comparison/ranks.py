@@ -1,7 +1,5 @@
 """Several ranks of two runs: how their groups moved, which rank changed most, who was late and who is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

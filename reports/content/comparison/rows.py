@@ -1,7 +1,5 @@
 """Where the difference lies: rows that add up as they are printed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 

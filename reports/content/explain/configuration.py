@@ -1,7 +1,5 @@
 """What a configuration is judged by: rules of releases, the workflow, findings, failures, settings."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """A fix in words: what it changes, its spellings, what it needs, what it gave elsewhere, how to verify."""
 
-from __future__ import annotations
-
 import pkgutil
 from collections.abc import Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """What NVIDIA's guides choose by: each rule, and the whole table of a choice in both editions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final

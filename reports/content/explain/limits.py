@@ -1,7 +1,5 @@
 """Limits in words, read from the one home each of them has."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Iterable, Iterator

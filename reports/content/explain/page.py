@@ -3,8 +3,6 @@
 What is explained speaks for itself, from `heuristics`, which loads numpy; so that is imported when asked for.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches

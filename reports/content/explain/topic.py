@@ -1,7 +1,5 @@
 """One thing that can be explained, and the ways to write its blocks."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

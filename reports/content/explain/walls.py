@@ -1,7 +1,5 @@
 """A wall in words: its definition from its judge, the limits it is held against, the fixes in their order."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import partial
 from types import ModuleType

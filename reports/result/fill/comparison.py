@@ -1,7 +1,5 @@
 """A comparison that was judged -> its typed document."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

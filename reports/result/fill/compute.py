@@ -1,7 +1,5 @@
 """`ranks[].sm` and `ranks[].tensor_cores`: how SMs and tensor cores were used."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from heuristics.result import compute as typed

@@ -1,7 +1,5 @@
 """What a run of several ranks shows inside, as it is written down: its pipeline, its experts, its bytes."""
 
-from __future__ import annotations
-
 from heuristics.result import run as typed
 from heuristics.result.known import OrMissing
 from reports.result.fill.parts import copied, gap

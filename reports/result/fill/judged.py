@@ -1,7 +1,5 @@
 """`verdict` and `walls`: what is made of a run."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from msgspec import UNSET, UnsetType

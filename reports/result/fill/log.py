@@ -1,7 +1,5 @@
 """`log`: what the training log tells."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.judgement import Judgement

@@ -1,7 +1,5 @@
 """`ranks[].memory`, and of `ranks[].detected` what it rests on: precision and recompute."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -1,7 +1,5 @@
 """A run put together from summaries, as it is written down."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from heuristics.result.known import SCHEMA_VERSION, Tool

@@ -1,7 +1,5 @@
 """`ranks[].a2a`, `ranks[].moe` and `ranks[].detected`: expert traffic, and what kind of run is seen."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.result import moe as typed

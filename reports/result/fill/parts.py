@@ -1,7 +1,5 @@
 """How a section is made of what was measured: its fields copied, and reasons in place of what is unknown."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 

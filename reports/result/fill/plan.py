@@ -1,7 +1,5 @@
 """`fixes`, `levers`, `refused` and `choices`: what to try, what not, and what the guides choose."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from typing import Final

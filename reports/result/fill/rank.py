@@ -1,7 +1,5 @@
 """`ranks[]`: what was measured of one process on one GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The whole result of a run: of traces, or of a configuration judged without one."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """What several ranks show together, as it is written down."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from heuristics.result import run as typed

@@ -1,7 +1,5 @@
 """Which texts of a configuration may be shown: a path or somebody's name is withheld."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import asdict
 from typing import Any, Final

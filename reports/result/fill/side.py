@@ -1,7 +1,5 @@
 """One side of a comparison, typed: what its own result could not tell keeps its own reason."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Final

@@ -1,7 +1,5 @@
 """`ranks[].ledger`, `kernel_table`, `unknown_kernels` and `timeline`: what is compared, and one step."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from heuristics.findings.unknown_kernels import is_finding

@@ -1,7 +1,5 @@
 """`traces[]`: what each recording says of itself."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from msgspec import UNSET

@@ -1,7 +1,5 @@
 """The page of a comparison: its blocks, and one step of each side on one axis."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final

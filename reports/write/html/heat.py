@@ -1,7 +1,5 @@
 """A map of all ranks: one column a rank, one row a figure, darker where it is larger."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """The top of an analysis: what can be saved at most, how sure that is, and the walls as cards."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

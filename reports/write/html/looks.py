@@ -6,8 +6,6 @@ vermillion, other communication orange, copies yellow, a late host purple.
 Within a family the pattern differs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """A page of blocks as an HTML file; the page of an analysis with its walls, its ticks and its timelines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final

@@ -1,7 +1,5 @@
 """Any two ranks side by side: figures of each, as texts and as parts of the largest of all ranks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final

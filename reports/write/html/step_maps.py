@@ -1,7 +1,5 @@
 """Maps of a run by step: a row a rank, a column a step, darker where it is larger."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """The timelines of a page as data for its script, in the room that the page has, and their sums as tables."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A result as a trace for ui.perfetto.dev or chrome://tracing: verdict, steps and lost time by stream."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """A comparison as a trace for ui.perfetto.dev: a step of either run, both begun at zero, and what differs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

@@ -6,8 +6,6 @@ On one thread events nest or lie apart: ui.perfetto.dev drops what overlaps (per
 overlaps gets a further track.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Ranks of several recordings on one clock, as far as the result has it; others are named."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

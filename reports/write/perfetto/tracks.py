@@ -1,7 +1,5 @@
 """Steps of a rank as tracks: host threads, why no compute ran, streams, arrows from call to kernel."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Final

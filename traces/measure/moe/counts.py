@@ -1,7 +1,5 @@
 """Passes through MoE layers counted by step."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from traces.measure.ledger_steps import borders_of

@@ -5,8 +5,6 @@ an exchange, before the router, or after the combine; or its first linear layer 
 second beside combine (Megatron-Core's moe_shared_expert_overlap), in backward the other way round.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -5,8 +5,6 @@ GPU, one lane holds whole layers one after the other. Where no launch was record
 of start.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final

@@ -1,7 +1,5 @@
 """Which layer each pass belongs to: as its range says, else by its turn in the step, checked everywhere."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from traces.columns import IntArray, distinct

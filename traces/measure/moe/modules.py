@@ -1,7 +1,5 @@
 """Which module of a MoE layer each activity belongs to, by its part and where in a layer pass it stands."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

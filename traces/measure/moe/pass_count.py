@@ -1,7 +1,5 @@
 """How often one step passes through MoE layers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

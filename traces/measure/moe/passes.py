@@ -4,8 +4,6 @@ Forward and backward look alike: what moves like a dispatch in backward is the b
 found on its lane (`traces.measure.moe.lanes`), so another microbatch between does not matter.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from enum import IntEnum

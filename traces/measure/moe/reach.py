@@ -1,7 +1,5 @@
 """The next and the previous place of a kind, from everywhere."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from traces.columns import PLACE, BoolArray, IntArray

@@ -1,7 +1,5 @@
 """Rows of the MoE ledger: what each module takes in each pass, of all layers together and of each layer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ brings tokens into the order of experts, exit what takes them out of it. Before 
 norm, attention or head, or to the pass beside it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import IntEnum
 

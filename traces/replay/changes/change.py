@@ -1,7 +1,5 @@
 """What a change is: which costs it acts on, its pessimistic edit, its optimistic one, and what they give."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Garbage collection moved to the edges of steps, where the host is not needed at once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A faster dispatcher: moving data takes less time, waiting for peers does not."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final

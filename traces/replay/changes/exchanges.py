@@ -1,7 +1,5 @@
 """Expert all-to-alls of a recording: payload kernels that belong together."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

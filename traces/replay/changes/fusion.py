@@ -1,7 +1,5 @@
 """Fewer kernels: neighbours of routing, permutation, or norm and quantisation launched as one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """CUDA graphs of parts of a layer: one launch for all kernels of a scope."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """One grouped GEMM for the experts of a rank, instead of one GEMM each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil

@@ -1,7 +1,5 @@
 """Kernels that one thread launches one right after the other on one stream, and several launches made one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final

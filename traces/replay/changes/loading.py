@@ -4,8 +4,6 @@ Pessimistic: a quarter of each wait goes, as where a second worker shares the co
 MNIST run of others went from 151 to 115 ms, 144 of them waiting.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final

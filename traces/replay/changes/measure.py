@@ -1,7 +1,5 @@
 """What each change would give one rank, by replay of its edits, where its costs are large enough."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """Less to pay for memory: recompute dropped or narrowed, allocator calls gone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Expert all-to-alls under the compute of the other microbatch: forward beside the backward before it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise

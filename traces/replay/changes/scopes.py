@@ -4,8 +4,6 @@ The scopes are those of Megatron-Core's partial graphs (`attn`, `moe_router`, `m
 counts only where it is whole: with a collective in its middle it is cut, and left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 

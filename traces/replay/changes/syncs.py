@@ -1,7 +1,5 @@
 """Token counts that stay on the GPU: the copy to the host and the wait for it are gone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

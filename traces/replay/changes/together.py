@@ -1,7 +1,5 @@
 """Changes made together: what several edits give in one replay, which is no sum of what each gives alone."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce

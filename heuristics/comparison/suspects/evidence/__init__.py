@@ -1,7 +1,5 @@
 """What a trace shows of a cause, by the names that `causes.toml` asks for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Communication that is hidden less, slower, more often, or waits for another rank."""
 
-from __future__ import annotations
-
 from heuristics.comparison.figures import milliseconds, signed_milliseconds
 from heuristics.comparison.suspects.causes import families
 from heuristics.comparison.suspects.evidence.late_rank import late_rank_came

@@ -1,7 +1,5 @@
 """Compute that takes longer: all of it, or one class by slower, other, more, or differently cut kernels."""
 
-from __future__ import annotations
-
 from typing import Final, Literal
 
 from heuristics.comparison.figures import milliseconds

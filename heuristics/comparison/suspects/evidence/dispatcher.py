@@ -1,7 +1,5 @@
 """Another token dispatcher: chosen, silently skipped, or lost with a container."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.comparison.suspects.direction import is_off

@@ -1,7 +1,5 @@
 """A host that launches later: pauses, waits, where its process runs, and a GPU too fast for it."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from heuristics.comparison.figures import milliseconds, signed_milliseconds

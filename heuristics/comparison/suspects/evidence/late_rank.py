@@ -1,7 +1,5 @@
 """A rank that makes the others wait on one side only: slower communication is then no matter of a link."""
 
-from __future__ import annotations
-
 from msgspec import UNSET
 
 from heuristics.comparison.figures import milliseconds

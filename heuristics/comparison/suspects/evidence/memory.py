@@ -1,7 +1,5 @@
 """What saves memory and costs time: recompute, offload, the allocator, and copies in general."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 

@@ -1,7 +1,5 @@
 """What a run is set up as: its graphs, its precision, its GPU, its tensor parallelism."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

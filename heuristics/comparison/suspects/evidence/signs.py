@@ -1,7 +1,5 @@
 """Signs that several rules look for: how many kernels ran, and what most of a difference is made of."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final, Literal
 
