@@ -219,8 +219,7 @@ def _last_returned(start_ns: IntArray, end_ns: IntArray) -> IntArray:
 
 def is_kind(calls: HostCalls, *kinds: CallKind) -> BoolArray:
     """Mask of the calls of some kinds."""
-    result: BoolArray = np.isin(calls.kind, kinds)
-    return result
+    return np.isin(calls.kind, kinds)
 
 
 def launching_call(rows: Activities, calls: HostCalls) -> IntArray:

@@ -199,5 +199,4 @@ def _ended_ns(rows: Activities, producers: Producers, kernel: IntArray) -> IntAr
 
 
 def _last_is_inferred(rows: Activities, producers: Producers, kernel: IntArray) -> BoolArray:
-    result: BoolArray = producers.inferred[kernel, 0]
-    return result
+    return producers.inferred[kernel, 0]

@@ -251,8 +251,7 @@ class Host:
         theirs = np.flatnonzero(calls.thread_gid == thread)
         start_ns = calls.start_ns[theirs]
         first_ns = start_ns[calls.end_ns[theirs] >= since_ns].min(initial=until_ns)
-        result: IntArray = theirs[(start_ns >= first_ns) & (start_ns < until_ns)]
-        return result
+        return theirs[(start_ns >= first_ns) & (start_ns < until_ns)]
 
     def _sync_before(self, pieces: Pieces, mine: IntArray, gap_start_ns: IntArray) -> IntArray:
         """The synchronising call of the thread that returned in the interval before the piece, else -1."""

@@ -99,8 +99,7 @@ def _running_argmax(values: IntArray) -> IntArray:
     """For each place the place of the largest value so far (the first of equals)."""
     largest = np.maximum.accumulate(values)
     is_new = np.concatenate(([True], largest[1:] > largest[:-1]))
-    result: IntArray = np.maximum.accumulate(np.where(is_new, np.arange(len(values)), 0))
-    return result
+    return np.maximum.accumulate(np.where(is_new, np.arange(len(values)), 0))
 
 
 def last_to_end(

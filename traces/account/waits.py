@@ -153,8 +153,7 @@ TOKEN_COUNT: Final = Limit(
 
 def is_token_count(size_bytes: IntArray) -> BoolArray:
     """Which copies to the host are small enough to be a read of token counts; one of unknown size is none."""
-    result: BoolArray = (size_bytes >= 0) & (size_bytes <= TOKEN_COUNT.value)
-    return result
+    return (size_bytes >= 0) & (size_bytes <= TOKEN_COUNT.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +198,7 @@ class Waits:
             self._ends, calls.start_ns[call], side="right"
         )
         full = (kind == CallKind.LAUNCH) & (in_flight >= FULL_QUEUE.value)
-        result: BoolArray = (call >= 0) & (
-            (kind == CallKind.SYNC) | (kind == CallKind.FREE) | long_copy | full
-        )
-        return result
+        return (call >= 0) & ((kind == CallKind.SYNC) | (kind == CallKind.FREE) | long_copy | full)
 
     def split(self, host: HostPieces) -> tuple[HostPieces, Waited]:
         """Pieces before a launch: those left to the host, and those in which awaited work still ran."""
@@ -248,8 +244,7 @@ class Waits:
         streams = self._mixed if named is None else np.array([named])
         waits = np.searchsorted(self._waits_ns, begin) - np.searchsorted(self._waits_ns, self._launched[work])
         apart = (rows.bucket[work] == Bucket.COMM) & ~np.isin(rows.stream_id[work], streams)
-        held: BoolArray = ~apart | (waits > 0)
-        return held
+        return ~apart | (waits > 0)
 
     def _cause(self, call: int, cause: int) -> int:
         """`token_count_sync` where a small copy to the host was the last that a call waited for on a stream.

@@ -213,11 +213,9 @@ def _sums(change: IntArray, process: IntArray, device: IntArray) -> IntArray:
     total = np.cumsum(change)
     first = np.concatenate(([True], ~_same_as_before(process, device)))
     number = np.cumsum(first) - 1
-    sums: IntArray = total - (total - change)[first][number]
-    return sums
+    return total - (total - change)[first][number]
 
 
 def _same_as_before(*keys: IntArray) -> BoolArray:
     """Of each row but the first, whether it has the keys of the row before it."""
-    same: BoolArray = np.logical_and.reduce([key[1:] == key[:-1] for key in keys])
-    return same
+    return np.logical_and.reduce([key[1:] == key[:-1] for key in keys])

@@ -83,8 +83,7 @@ def _counts(suspicion: Suspicion, late: IntArray, alike: Sequence[Alike]) -> Boo
     if suspicion.cause is Cause.NONE:
         return np.zeros(len(late), dtype=np.bool_)
     if suspicion.place != UNKNOWN:
-        of_one: BoolArray = late == suspicion.place
-        return of_one
+        return late == suspicion.place
     if suspicion.cause is Cause.PIPELINE_IMBALANCE:
         return np.isin(late, alike[suspicion.group].places)
     return np.ones(len(late), dtype=np.bool_)
@@ -197,8 +196,7 @@ def _folded(table: FloatArray, together: int) -> FloatArray:
     wide = np.pad(table, ((0, 0), (0, -steps % together)), constant_values=np.nan)
     cut = wide.reshape(ranks, -1, together)
     count = (~np.isnan(cut)).sum(axis=2)
-    result: FloatArray = np.where(count > 0, np.nansum(cut, axis=2) / np.maximum(1, count), np.nan)
-    return result
+    return np.where(count > 0, np.nansum(cut, axis=2) / np.maximum(1, count), np.nan)
 
 
 LEAST: Final = Limit(12, "collectives", "ours: of fewer, one odd stretch decides")

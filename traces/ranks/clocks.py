@@ -137,8 +137,7 @@ def consistent(matched: Matched, aligned: Aligned) -> BoolArray:
         parts.most(aligned.start_ns, matched.first),
         parts.least(aligned.end_ns, matched.first),
     )
-    result: BoolArray = last_ns <= first_ns + RESIDUAL.value
-    return result
+    return last_ns <= first_ns + RESIDUAL.value
 
 
 def _placed(times: FloatArray, clock: IntArray, offset: FloatArray, slope: FloatArray) -> IntArray:
@@ -168,8 +167,7 @@ def _some(matched: Matched, clock: IntArray) -> BoolArray:
     apart = np.clip(np.diff(of_group) // _OF_GROUP, 1, max(1, every))
     turn = np.arange(len(matched)) - parts.spread(of_group[:-1], of_group)
     few = parts.least(ends[clock], matched.first) <= MOST_ENDS.value
-    result: BoolArray = few | (turn % parts.spread(apart, of_group) == 0)
-    return result
+    return few | (turn % parts.spread(apart, of_group) == 0)
 
 
 class _Fitter:
@@ -189,8 +187,7 @@ class _Fitter:
 
     def _joins(self, of_clock: IntArray) -> BoolArray:
         """Which instances have participants of several numbers."""
-        result: BoolArray = parts.most(of_clock, self._first) != parts.least(of_clock, self._first)
-        return result
+        return parts.most(of_clock, self._first) != parts.least(of_clock, self._first)
 
     def _islands(self, together: BoolArray) -> IntArray:
         """Of each participation a number, the same for clocks that enough common ends hold together.
@@ -241,8 +238,7 @@ class _Fitter:
         """Clocks that are not fitted and share enough collectives with fitted ones."""
         anchored = parts.most(known[self._clock], self._first)
         rows = anchored[self._instance] & self._used & ~known[self._clock]
-        result: BoolArray = np.bincount(self._clock[rows], minlength=self._count) >= ENDS.value
-        return result
+        return np.bincount(self._clock[rows], minlength=self._count) >= ENDS.value
 
     def _refit(
         self,
@@ -302,8 +298,7 @@ def _agree(matched: Matched, order: IntArray, first: IntArray) -> BoolArray:
     last_ns, early_ns = parts.most(start_ns, first), parts.least(end_ns, first)
     apart_ns = parts.most(end_ns, first) - early_ns
     together = matched.ends_together[matched.instance[order[first[:-1]]]]
-    result: BoolArray = (last_ns <= early_ns + RESIDUAL.value) & (~together | (apart_ns <= RESIDUAL.value))
-    return result
+    return (last_ns <= early_ns + RESIDUAL.value) & (~together | (apart_ns <= RESIDUAL.value))
 
 
 def _numbered(summaries: Sequence[RankSummary], keys: Sequence[Hashable]) -> list[RankSummary]:

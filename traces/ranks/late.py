@@ -102,14 +102,12 @@ def _as_a_rule(matched: Matched, told: BoolArray) -> BoolArray:
     A reduction of gradients comes after expert work as well, but once where tokens come back many times.
     """
     often = np.bincount(matched.group[told], minlength=len(matched.groups))
-    rule: BoolArray = told & (2 * often[matched.group] >= often.max(initial=0))
-    return rule
+    return told & (2 * often[matched.group] >= often.max(initial=0))
 
 
 def _first_largest(work: FloatArray, first: IntArray) -> IntArray:
     rows = np.flatnonzero(work == parts.spread(parts.most(work, first), first))
-    result: IntArray = rows[np.searchsorted(rows, first[:-1])]
-    return result
+    return rows[np.searchsorted(rows, first[:-1])]
 
 
 COST: Final = Limit(0.01, "fraction of the step", "ours: nobody changes a machine for less")
@@ -208,8 +206,7 @@ def _always_the_same(
 def _slow_hosts(grid: Grid, alike: Sequence[Alike]) -> BoolArray:
     """Which ranks' hosts take longer from launch to launch, whether their GPUs wait for it or not."""
     pace = ratio(_medians(grid.pace_ns), alike)
-    result: BoolArray = np.nan_to_num(pace, nan=1.0) >= HOST.value
-    return result
+    return np.nan_to_num(pace, nan=1.0) >= HOST.value
 
 
 def _starving(grid: Grid, excess: Excess) -> BoolArray:
@@ -236,8 +233,7 @@ def _in_most_steps(table: FloatArray) -> BoolArray:
     told = ~np.isnan(table)
     high = told & (np.nan_to_num(table) > mean[:, np.newaxis] / 2)
     share = high.sum(axis=1) / np.maximum(told.sum(axis=1), 1)
-    result: BoolArray = (mean > 0) & (share >= STEADY.value)
-    return result
+    return (mean > 0) & (share >= STEADY.value)
 
 
 def _rotating(excess: Excess, slow_host: BoolArray, step_ns: float) -> Iterator[Suspicion]:
@@ -298,8 +294,7 @@ def _staged(grid: Grid, alike: Sequence[Alike], step_ns: float) -> Iterator[Susp
 def _mean(table: FloatArray, axis: int) -> FloatArray:
     told = ~np.isnan(table)
     total = np.where(told, table, 0.0).sum(axis=axis)
-    result: FloatArray = total / np.maximum(told.sum(axis=axis), 1)
-    return result
+    return total / np.maximum(told.sum(axis=axis), 1)
 
 
 def _medians(table: FloatArray) -> FloatArray:

@@ -52,8 +52,7 @@ def counted_from_one_start(flat: Flat) -> Flat:
 def _uneven(group: IntArray, count: IntArray) -> BoolArray:
     """Which counts are of groups whose ranks have different ones; groups stand together."""
     first = parts.begins_of(group)
-    result: BoolArray = parts.spread(parts.most(count, first) != parts.least(count, first), first)
-    return result
+    return parts.spread(parts.most(count, first) != parts.least(count, first), first)
 
 
 _SIZES_AGREE = (*ENDS_TOGETHER, Operation.BROADCAST, Operation.REDUCE)
@@ -184,8 +183,7 @@ def _in_order(flat: Flat) -> IntArray:
 
 def _changes(flat: Flat, rows: IntArray) -> BoolArray:
     """Between which rows another instance begins, shape (n - 1,)."""
-    result: BoolArray = (np.diff(flat.rows.group[rows]) != 0) | (np.diff(flat.rows.sequence[rows]) != 0)
-    return result
+    return (np.diff(flat.rows.group[rows]) != 0) | (np.diff(flat.rows.sequence[rows]) != 0)
 
 
 def _instances(flat: Flat, rows: IntArray) -> IntArray:
@@ -201,5 +199,4 @@ def _agreeing(flat: Flat, rows: IntArray, first: IntArray) -> BoolArray:
     operation, size = flat.rows.operation[rows], flat.rows.size_bytes[rows]
     agrees = operation == parts.spread(parts.median(operation, first), first)
     told = np.isin(operation, _SIZES_AGREE) & (size >= 0)
-    result: BoolArray = agrees & (~told | (size == parts.spread(parts.median(size, first, told), first)))
-    return result
+    return agrees & (~told | (size == parts.spread(parts.median(size, first, told), first)))

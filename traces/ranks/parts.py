@@ -42,26 +42,22 @@ def order_of(part: IntArray, count: int) -> IntArray:
 
 def spread(values: T, first: IntArray) -> T:
     """A value of each part, for each of its rows."""
-    result: T = np.repeat(values, np.diff(first))
-    return result
+    return np.repeat(values, np.diff(first))
 
 
 def most(values: T, first: IntArray) -> T:
     """The largest value of each part; parts are never empty."""
-    result: T = np.maximum.reduceat(values, first[:-1]) if len(first) > 1 else values[:0]
-    return result
+    return np.maximum.reduceat(values, first[:-1]) if len(first) > 1 else values[:0]
 
 
 def least(values: T, first: IntArray) -> T:
     """The smallest value of each part; parts are never empty."""
-    result: T = np.minimum.reduceat(values, first[:-1]) if len(first) > 1 else values[:0]
-    return result
+    return np.minimum.reduceat(values, first[:-1]) if len(first) > 1 else values[:0]
 
 
 def total(values: T, first: IntArray) -> T:
     """The sum of each part; parts are never empty."""
-    result: T = np.add.reduceat(values, first[:-1]) if len(first) > 1 else values[:0]
-    return result
+    return np.add.reduceat(values, first[:-1]) if len(first) > 1 else values[:0]
 
 
 def median(values: IntArray, first: IntArray, wanted: BoolArray | None = None) -> IntArray:
@@ -89,14 +85,12 @@ def _middle(values: IntArray, first: IntArray) -> IntArray:
     """The median of each part, whose values rise."""
     begin, count = first[:-1], np.diff(first)
     low, high = values[begin + (count - 1) // 2], values[begin + count // 2]
-    result: IntArray = low + (high - low) // 2
-    return result
+    return low + (high - low) // 2
 
 
 def sums(values: FloatArray | IntArray, part: IntArray, count: int) -> FloatArray:
     """Sums by part number, shape (count,), for rows in any order."""
-    result: FloatArray = np.bincount(part, weights=values, minlength=count).astype(np.float64)
-    return result
+    return np.bincount(part, weights=values, minlength=count).astype(np.float64)
 
 
 def joined(values: IntArray, first: IntArray, count: int) -> IntArray:

@@ -97,8 +97,7 @@ def _step_counts(recorded: Recorded, count: int) -> IntArray:
     step, place = recorded.rows.step, recorded.place
     seen = np.zeros((count, int(step.max(initial=0)) + 1), dtype=np.bool_)
     seen[place[step != UNKNOWN], step[step != UNKNOWN]] = True
-    result: IntArray = np.maximum(seen.sum(axis=1), 1)
-    return result
+    return np.maximum(seen.sum(axis=1), 1)
 
 
 def _given(

@@ -160,8 +160,7 @@ def _most_common(values: Sequence[T | None]) -> T | None:
 
 def of_other_work(matched: Matched, lengths: IntArray) -> IntArray:
     """Places of ranks most of whose collectives do something else than those of the others."""
-    result: IntArray = np.flatnonzero(matched.disagreeing > OTHER_WORK.value * np.maximum(lengths, 1))
-    return result
+    return np.flatnonzero(matched.disagreeing > OTHER_WORK.value * np.maximum(lengths, 1))
 
 
 def truncated(matched: Matched, count: int) -> IntArray:
@@ -175,8 +174,7 @@ def truncated(matched: Matched, count: int) -> IntArray:
     place, group = np.divmod(distinct(matched.place * groups + of_row), groups)
     could = np.bincount(place, weights=there[group], minlength=count)
     took = np.bincount(matched.place, minlength=count)
-    result: IntArray = np.flatnonzero((could > 0) & (took < TRUNCATED.value * could))
-    return result
+    return np.flatnonzero((could > 0) & (took < TRUNCATED.value * could))
 
 
 def other_runs(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:

@@ -46,5 +46,4 @@ def of_messages(summaries: Sequence[RankSummary], name: str) -> IntArray:
 def in_steps(summaries: Sequence[RankSummary], recorded: Recorded) -> BoolArray:
     """Which collectives are in used steps; of a recording without steps all are."""
     has_steps = np.array([len(one.steps) > 0 for one in summaries], dtype=np.bool_)
-    result: BoolArray = (recorded.rows.step != UNKNOWN) | ~has_steps[recorded.place]
-    return result
+    return (recorded.rows.step != UNKNOWN) | ~has_steps[recorded.place]

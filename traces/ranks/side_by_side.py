@@ -72,8 +72,7 @@ def ratio(values: FloatArray, groups: Sequence[Alike]) -> FloatArray:
 def over_others(several: FloatArray) -> FloatArray:
     """Each row over the median of all other rows; NaN where there is none, or it is 0."""
     other = _others(several)
-    result: FloatArray = np.divide(several, other, out=np.full(several.shape, np.nan), where=other > 0)
-    return result
+    return np.divide(several, other, out=np.full(several.shape, np.nan), where=other > 0)
 
 
 def _others(several: FloatArray) -> FloatArray:
@@ -171,8 +170,7 @@ def _later(matched: Matched, lengths: IntArray) -> IntArray:
         places = matched.place[rows][begins[:-1]]
         later[places] = parts.median(step[matched.instance[rows]] - matched.step[rows], begins)
         known[places] = True
-    result: IntArray = later - later.min()
-    return result
+    return later - later.min()
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,14 +188,12 @@ class Excess:
     @property
     def by_host_ns(self) -> FloatArray:
         """All that the host is the reason of."""
-        result: FloatArray = self.host_ns + np.nan_to_num(self.loader_ns)
-        return result
+        return self.host_ns + np.nan_to_num(self.loader_ns)
 
     @property
     def by_device_ns(self) -> FloatArray:
         """All that kernels take longer."""
-        result: FloatArray = self.dense_ns + np.nan_to_num(self.grouped_ns)
-        return result
+        return self.dense_ns + np.nan_to_num(self.grouped_ns)
 
 
 def excess_of(grid: Grid, alike: Sequence[Alike]) -> Excess:
@@ -244,5 +240,4 @@ def slowness_before(matched: Matched, grid: Grid, excess: Excess, factor: FloatA
     usual_ns = dense_ns - excess.dense_ns
     ratios = np.divide(dense_ns, usual_ns, out=np.full(dense_ns.shape, np.nan), where=usual_ns > 0)
     by_step = np.column_stack((np.fmax(ratios, always[:, np.newaxis]), always))
-    result: FloatArray = by_step[matched.place, own_step_of(matched, grid)]  # the last column is of no step
-    return result
+    return by_step[matched.place, own_step_of(matched, grid)]  # the last column is of no step

@@ -146,8 +146,7 @@ def steady_allocator_calls(subject: Subject, graph: Graph) -> BoolArray:
     place = np.searchsorted(freed, since)
     first, *others = np.diff(place, append=len(freed)).tolist()
     full = used[0].index == 0 and 0 < FULL.value * np.mean(others) <= first
-    result: BoolArray = allocating & (calls.start_ns >= (freed[place[0]] if full else since[1]))
-    return result
+    return allocating & (calls.start_ns >= (freed[place[0]] if full else since[1]))
 
 
 def _launched_from(graph: Graph, start_ns: int) -> int:

@@ -370,5 +370,4 @@ def _events(calls: HostCalls, begins_ns: IntArray, inside: BoolArray, happened: 
     order = np.argsort(
         np.concatenate((calls.end_ns[returns], calls.start_ns[begins // 3], begins_ns[work])), kind="stable"
     )
-    result: IntArray = np.concatenate((returns * 3 + RETURN, begins, work * 3 + WORK))[order]
-    return result
+    return np.concatenate((returns * 3 + RETURN, begins, work * 3 + WORK))[order]

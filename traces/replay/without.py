@@ -145,8 +145,7 @@ def without_waits(timing: Timing, calls: BoolArray) -> Timing:
 def _launches(graph: Graph, which: BoolArray | None = None) -> BoolArray:
     """Which calls launched work; only activities of a mask of shape (n,), if one is given."""
     by = graph.launched_by if which is None else graph.launched_by[which]
-    result: BoolArray = np.bincount(by[by != NONE], minlength=len(graph.calls)) > 0
-    return result
+    return np.bincount(by[by != NONE], minlength=len(graph.calls)) > 0
 
 
 def _calls_of(graph: Graph, which: BoolArray) -> BoolArray:

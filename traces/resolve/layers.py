@@ -175,8 +175,7 @@ def _recomputed(phase: IntArray, thread: IntArray) -> BoolArray:
     forward = phase == _FORWARD
     if not (forward & ~where_backward).any():
         return np.zeros(len(phase), dtype=np.bool_)
-    recomputed: BoolArray = forward & where_backward
-    return recomputed
+    return forward & where_backward
 
 
 def _give_to_recomputed(of_pass: IntArray, number: IntArray, recomputed: BoolArray, phase: IntArray) -> None:

@@ -228,26 +228,22 @@ class ThreadCalls:
     @property
     def sends(self) -> BoolArray:
         """Which of them send to one peer."""
-        result: BoolArray = self.code == _SEND
-        return result
+        return self.code == _SEND
 
     @property
     def receives(self) -> BoolArray:
         """Which of them receive from one peer."""
-        result: BoolArray = self.code == _RECEIVE
-        return result
+        return self.code == _RECEIVE
 
     @property
     def all_to_alls(self) -> BoolArray:
         """Which of them exchange with all ranks; the size they name is that for one of these."""
-        result: BoolArray = self.code == _ALL_TO_ALL
-        return result
+        return self.code == _ALL_TO_ALL
 
     @property
     def moves(self) -> BoolArray:
         """Which of them move data; the others begin and end groups."""
-        result: BoolArray = self.code >= _SEND
-        return result
+        return self.code >= _SEND
 
     @property
     def group(self) -> IntArray:

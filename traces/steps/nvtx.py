@@ -120,8 +120,7 @@ def _launches_on(rank: RankTimeline, threads: IntArray) -> list[int]:
 def _counts(values: IntArray, of: IntArray) -> list[int]:
     """How often each of some occurs among values; by one sort, as hundreds of GPUs have as many threads."""
     ordered = np.sort(values)
-    counts: list[int] = (np.searchsorted(ordered, of, "right") - np.searchsorted(ordered, of)).tolist()
-    return counts
+    return (np.searchsorted(ordered, of, "right") - np.searchsorted(ordered, of)).tolist()
 
 
 def _outermost(start_ns: IntArray, end_ns: IntArray, closed_by_ns: int) -> tuple[IntArray, IntArray]:

@@ -87,8 +87,7 @@ class Recorded:
 
     def is_kernel(self) -> BoolArray:
         """Which activities are single kernels, shape (n,)."""
-        result: BoolArray = self.rows.source == Source.KERNEL
-        return result
+        return self.rows.source == Source.KERNEL
 
 
 SURE: Final = Limit(

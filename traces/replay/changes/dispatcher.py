@@ -38,10 +38,7 @@ class Exchange:
 def of_kinds(recorded: Recorded, kinds: tuple[str, ...]) -> BoolArray:
     """Mask of communication of some kinds, shape (n,)."""
     rows = recorded.rows
-    result: BoolArray = (rows.bucket == Bucket.COMM) & np.isin(
-        rows.key, [COMM_KINDS.index(kind) for kind in kinds]
-    )
-    return result
+    return (rows.bucket == Bucket.COMM) & np.isin(rows.key, [COMM_KINDS.index(kind) for kind in kinds])
 
 
 def find_exchanges(recorded: Recorded) -> list[Exchange]:
@@ -75,8 +72,7 @@ def running_ns(
     start = rows.start_ns[which]
     total = np.concatenate(([0], np.cumsum(length[which])))
     first, last = np.searchsorted(start, begin), np.searchsorted(start, np.maximum(begin, end))
-    result: IntArray = total[last] - total[first]
-    return result
+    return total[last] - total[first]
 
 
 _TABLE: Final = "per a digest of arXiv 2603.07685, table 7"
@@ -185,8 +181,7 @@ def _near_exchange(recorded: Recorded) -> BoolArray:
     of_heavy, of_expert = (_launching(graph.launched_by, which) for which in (heavy, expert))
     before = _nearest(of_expert, calls, -1) > _nearest(of_heavy, calls, -1)
     after = -_nearest(of_expert, calls, 1) > -_nearest(of_heavy, calls, 1)
-    result: BoolArray = before | after
-    return result
+    return before | after
 
 
 def _launching(launched_by: IntArray, which: BoolArray) -> IntArray:
