@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import CODE, NULL, PLACE, PROCESS_BITS, BoolArray, IntArray, distinct
+from traces.columns import CODE, NULL, PLACE, PROCESS_BITS, BoolArray, IntArray, Rows, distinct
 from traces.launchers import helper_threads
 from traces.limits import Limit
 from traces.timeline import Activities, RankTimeline
@@ -119,7 +119,7 @@ NONE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class HostCalls:
+class HostCalls(Rows):
     """Outermost calls of the launching threads, shape (m,), in order of start.
 
     `kind` is a `CallKind`, `row` the row in `Columns.calls`. `before` is the call whose return a call follows
@@ -136,9 +136,6 @@ class HostCalls:
     before: IntArray
     own_before: IntArray
     pause_ns: IntArray
-
-    def __len__(self) -> int:
-        return len(self.start_ns)
 
     def at(self, calls_thread: IntArray, calls_start_ns: IntArray) -> IntArray:
         """The call here that holds each given one: itself, or the one it is nested in; -1 where none does."""

@@ -8,13 +8,14 @@ decides until then: its successor was only waiting to be called.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
+from traces.account.absent import CAUSES
 from traces.account.calls import POLL, CallKind, call_kinds, kinds_of_calls
-from traces.account.pieces import BEGINNING, Pieces, Tiling, cut, joined, tile
+from traces.account.pieces import BEGINNING, Pieces, Tiling, cut, tile
 from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, Columns, HostSpans, IntArray, distinct
 from traces.launchers import equal_replays
 from traces.limits import Limit
@@ -133,27 +134,6 @@ def _a_pass_apart(same: BoolArray, before: IntArray) -> BoolArray:
     return same if enough else np.zeros(len(same), dtype=np.bool_)
 
 
-CAUSES: Final = (
-    "launch",
-    "sync",
-    "token_count_sync",
-    "allocator",
-    "lazy_init",
-    "profiler",
-    "gc",
-    "data",
-    "checkpoint",
-    "evaluation",
-    "logging",
-    "cpu_optimizer",
-    "os_wait",
-    "python",
-)
-"""Causes of a late launch. `token_count_sync`: the per-layer read of token counts in dropless routing.
-
-`cpu_optimizer`: the CPU steps an optimizer between its gradients' copies and those of its weights.
-"""
-
 CAUSE: Final = {name: code for code, name in enumerate(CAUSES)}
 
 _BY_KIND: Final = {
@@ -170,23 +150,17 @@ _EVER: Final = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True, slots=True)
-class HostPieces:
+class HostPieces(Pieces):
     """Pieces before a launch, shape (n,), each with its cause (in `CAUSES`) and the call in it (-1: none).
 
     `after` is the synchronising call whose cold start a piece without a call is (-1: none). `under`: work, by
     its place in the activities, that its call did not wait for but returned after (-1: none).
     """
 
-    pieces: Pieces
     cause: IntArray
     call: IntArray
     after: IntArray
     under: IntArray
-
-    def take(self, which: BoolArray) -> HostPieces:
-        """Those of a mask of shape (n,)."""
-        columns = (column[which] for column in (self.cause, self.call, self.after, self.under))
-        return HostPieces(self.pieces.take(which), *columns)
 
 
 class Host:
@@ -225,25 +199,26 @@ class Host:
             until = until.clipped(until.start_ns, handed_over[of_other])
             since = pieces.take(of_own).clipped(handed_over[of_own], np.full(int(of_own.sum()), _EVER))
             parts += [self._on_thread(part, thread, gap_start_ns) for part in (until, since)]
-        return join(parts)
+        return HostPieces.joined(*parts)
 
     def _on_thread(self, pieces: Pieces, thread: int, gap_start_ns: IntArray) -> HostPieces:
         """What one thread did, cut by its calls, OS calls, named ranges and the profiler's own work."""
         if not len(pieces):
-            return join([])
+            return HostPieces.none()
         calls = self._rank.columns.calls
         mine = self._calls_within(thread, gap_start_ns[pieces.gap].min(), pieces.end_ns.max())
-        pieces, _, call = cut(pieces, tile(calls.start_ns[mine], calls.end_ns[mine], mine, -1))
+        pieces, call = cut(pieces, tile(calls.start_ns[mine], calls.end_ns[mine], mine, -1))
         cause = np.where(call >= 0, _CAUSE_OF_KIND[self.kind[call]], CAUSE["python"])
         after = np.where(call < 0, self._sync_before(pieces, mine, gap_start_ns), -1)
         cause = np.where(after >= 0, CAUSE["sync"], cause)
+        columns = pieces.start_ns, pieces.end_ns, pieces.gap, pieces.kernel
+        told = HostPieces(*columns, cause, call, after, np.full(len(pieces), -1))
         for tiling, label, weaker in self._overlays[thread]:
-            pieces, of, inside = cut(pieces, tiling)
-            cause, call, after = cause[of], call[of], after[of]
-            may = (inside >= 0) & np.isin(cause, [CAUSE[name] for name in weaker])
-            may &= (call < 0) | (label == "profiler")
-            cause = np.where(may, CAUSE[label], cause)
-        return HostPieces(pieces, cause, call, after, np.full(len(cause), -1))
+            told, inside = cut(told, tiling)
+            may = (inside >= 0) & np.isin(told.cause, [CAUSE[name] for name in weaker])
+            may &= (told.call < 0) | (label == "profiler")
+            told = replace(told, cause=np.where(may, CAUSE[label], told.cause))
+        return told
 
     def _calls_within(self, thread: int, since_ns: int, until_ns: int) -> IntArray:
         """Rows of a thread's calls from the first that had not returned by an instant on to another."""
@@ -288,20 +263,6 @@ class Host:
         named = np.array([*(cause_of_range(text) == cause for text in texts), False], dtype=np.bool_)
         on_thread = (ranges.thread_gid == thread) & named[ranges.text]
         return _inside(ranges.start_ns[on_thread], ranges.end_ns[on_thread]) if on_thread.any() else None
-
-
-def join(parts: list[HostPieces]) -> HostPieces:
-    """Several results as one."""
-    if not parts:
-        nothing = np.empty(0, dtype=np.int64)
-        return HostPieces(Pieces(nothing, nothing, nothing, nothing), nothing, nothing, nothing, nothing)
-    return HostPieces(
-        joined(*(part.pieces for part in parts)),
-        np.concatenate([part.cause for part in parts]),
-        np.concatenate([part.call for part in parts]),
-        np.concatenate([part.after for part in parts]),
-        np.concatenate([part.under for part in parts]),
-    )
 
 
 def _inside(start_ns: IntArray, end_ns: IntArray) -> Tiling:

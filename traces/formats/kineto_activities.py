@@ -23,7 +23,6 @@ from traces.columns import (
     Ranges,
     Syncs,
     distinct,
-    end_to_end,
 )
 from traces.formats import kineto_schema as schema
 from traces.formats.kineto_rows import Table, first_told, table
@@ -54,7 +53,7 @@ def copies(memcpy: Table, memset: Table, process_gid: int) -> Copies:
     of_memcpy = np.array(kind_of_name, dtype=np.int64)[name]
     memory_of_name = np.array([_copy_source(text) for text in (*texts, "")], dtype=np.int64)
     return Copies(
-        rows=end_to_end(_rows(memcpy, process_gid), _rows(memset, process_gid)),
+        rows=GpuRows.joined(_rows(memcpy, process_gid), _rows(memset, process_gid)),
         kind=np.concatenate((of_memcpy, np.full(len(memset), place["memset"], dtype=np.int64))),
         size_bytes=np.concatenate((memcpy["bytes"], memset["bytes"])),
         source=np.concatenate((memory_of_name[name], np.full(len(memset), NULL))),

@@ -16,7 +16,6 @@ from traces.columns import (
     Kernels,
     Ranges,
     TraceInfo,
-    end_to_end,
 )
 from traces.formats import known_texts, nsys_columns, nsys_info
 from traces.formats import nsys_schema as schema
@@ -110,7 +109,7 @@ def _copies(tables: Tables, path: Path) -> Copies:
     kind = np.concatenate((kind, np.full(len(memset.integers["start"]), place["memset"], dtype=np.int64)))
     sizes = np.concatenate((memcpy.integers["bytes"], memset.integers["bytes"]))
     memory = np.concatenate((memcpy.integers["srcKind"], np.full(len(memset), NULL)))
-    return Copies(end_to_end(_gpu_rows(memcpy), _gpu_rows(memset)), kind, sizes, memory)
+    return Copies(GpuRows.joined(_gpu_rows(memcpy), _gpu_rows(memset)), kind, sizes, memory)
 
 
 def _calls(tables: Tables, path: Path) -> tuple[Calls, tuple[str, ...], int]:

@@ -15,7 +15,7 @@ from traces.groups import group_of, place_in_run
 from traces.intervals import Spans, covered_ns, subtract, union
 from traces.missing import Missing
 from traces.ranks.identity import fingerprint_of_pair, fingerprint_of_text
-from traces.ranks.summary import UNKNOWN, Group, GroupSource, Instances, Messages, Operation, Peers, none_of
+from traces.ranks.summary import UNKNOWN, Group, GroupSource, Instances, Messages, Operation, Peers
 from traces.resolve.communication import Communication, communication_of
 from traces.resolve.nccl_calls import (
     CallPayloads,
@@ -156,7 +156,7 @@ def messages_of(called: Called, mine: IntArray) -> Messages:
     """Of some activities, as a summary keeps it; empty where nothing says anything."""
     columns = called.sends[mine], called.receives[mine], called.received_bytes[mine]
     if all((column <= 0).all() for column in columns):
-        return Messages(*none_of(Messages))
+        return Messages.none()
     return Messages(*columns)
 
 

@@ -1,15 +1,12 @@
 """Columns of all summaries, one after the other."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Final
+from dataclasses import dataclass
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray
-from traces.ranks.summary import UNKNOWN, Instances, RankSummary, Table
-
-_NAMES: Final = tuple(field.name for field in fields(Instances))
+from traces.columns import BoolArray, IntArray, Rows
+from traces.ranks.summary import UNKNOWN, Instances, RankSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +21,10 @@ def recorded_of(summaries: Sequence[RankSummary]) -> Recorded:
     """The collectives, in the order of the summaries."""
     tables = [one.instances for one in summaries]
     place = np.repeat(np.arange(len(tables)), [len(table) for table in tables])
-    return Recorded(place, Instances(*(joined(tables, name) for name in _NAMES)))
+    return Recorded(place, Instances.joined(*tables))
 
 
-def joined(tables: Sequence[Table], name: str) -> IntArray:
+def joined(tables: Sequence[Rows], name: str) -> IntArray:
     """A column of several tables, one after the other."""
     several = [getattr(table, name) for table in tables]
     return np.concatenate(several) if several else np.empty(0, np.int64)

@@ -15,7 +15,7 @@ from heuristics.result.rank import Memory as MemoryKeys
 from heuristics.run.observed import Observed
 from heuristics.run.run import WallId
 from heuristics.walls.verdict import FAMILIES
-from traces.account.host import CAUSES
+from traces.account.absent import CAUSES
 from traces.limits import Limit
 from traces.measure.memory import Memory
 from traces.missing import Missing
