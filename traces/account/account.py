@@ -226,8 +226,9 @@ class _Accountant:
         ns = covered_ns(part.start_ns, part.end_ns, self._windows)
         np.add.at(self._ns, part.reason, ns)
         np.add.at(self._decided_ns, part.decided, ns)
-        told = part.reason.astype(CODE), part.work.astype(PLACE), part.kernel.astype(PLACE)
-        for column, values in zip(self._noted, (part.start_ns, part.end_ns, *told), strict=True):
+        reason, work, kernel = part.reason.astype(CODE), part.work.astype(PLACE), part.kernel.astype(PLACE)
+        told: tuple[IntArray, ...] = (part.start_ns, part.end_ns, reason, work, kernel)
+        for column, values in zip(self._noted, told, strict=True):
             column.append(values)
 
     def _masked(self, left: HostPieces) -> int:

@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import CODE, NULL, PLACE, PROCESS_BITS, BoolArray, IntArray, Rows, distinct
+from traces.groups import before_of, begins
 from traces.launchers import helper_threads
 from traces.limits import Limit
 from traces.timeline import Activities, RankTimeline
@@ -105,7 +106,7 @@ def _loading_launches(rows: Activities, length_ns: IntArray) -> IntArray:
         return named
     named = named[np.lexsort((rows.launch_ns[named], rows.name[named]))]
     name, call = rows.name[named], rows.call[named]
-    first = np.flatnonzero(np.concatenate(([True], name[1:] != name[:-1])))
+    first = np.flatnonzero(begins(name))
     until, usual_ns, found = np.append(first[1:], len(named)), np.median(length_ns[call]), []
     for begin, end in zip(first.tolist(), until.tolist(), strict=True):
         if length_ns[call[begin]] >= LONG.value:
@@ -169,7 +170,7 @@ def host_calls(rank: RankTimeline, *spans_ns: tuple[int, int]) -> HostCalls:
     row = row[_outermost(calls.start_ns[row], calls.end_ns[row], calls.thread_gid[row])]
     row = row[np.lexsort((calls.end_ns[row], calls.start_ns[row]))].astype(PLACE)
     start, end, thread = calls.start_ns[row], calls.end_ns[row], calls.thread_gid[row]
-    own = _own_before(thread)
+    own = before_of(thread)
     span = np.searchsorted([since_ns for since_ns, _ in spans_ns[1:]], end, side="left")
     own[span[own] != span] = NONE  # not its thread's call before, but one of an earlier span
     before = np.maximum(_last_returned(start, end), NONE)
@@ -192,14 +193,6 @@ def _outermost(start_ns: IntArray, end_ns: IntArray, thread: IntArray) -> BoolAr
         result[mine[:1]] = True
         result[mine[1:]] = start_ns[mine[1:]] >= until[:-1]
     return result
-
-
-def _own_before(thread: IntArray) -> IntArray:
-    order = np.lexsort((np.arange(len(thread)), thread))
-    own = np.full(len(thread), NONE, dtype=PLACE)
-    same = thread[order[1:]] == thread[order[:-1]]
-    own[order[1:][same]] = order[:-1][same]
-    return own
 
 
 def _last_returned(start_ns: IntArray, end_ns: IntArray) -> IntArray:

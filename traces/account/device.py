@@ -11,6 +11,7 @@ from traces.account.clocks import SOON
 from traces.account.pieces import BEGINNING, Pieces
 from traces.account.producers import Producers, find_producers
 from traces.columns import NULL, BoolArray, IntArray
+from traces.groups import begins, mask_of
 from traces.limits import Limit
 from traces.timeline import Activities, Bucket, RankTimeline
 
@@ -87,9 +88,7 @@ def calibrate(rows: Activities, producers: Producers) -> Latencies:
 def _first_of_call(rows: Activities) -> BoolArray:
     """Which activities are the only ones, or the first, of the call that launched them, shape (n,)."""
     order = np.lexsort((rows.start_ns, rows.call))
-    first = np.ones(len(rows), dtype=np.bool_)
-    first[order[1:]] = (rows.call[order[1:]] != rows.call[order[:-1]]) | (rows.call[order[1:]] < 0)
-    return first
+    return mask_of(order[begins(rows.call[order]) | (rows.call[order] < 0)], len(rows))
 
 
 def _least_and_usual(values_ns: IntArray) -> tuple[int, int]:

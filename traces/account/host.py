@@ -16,7 +16,8 @@ import numpy as np
 from traces.account.absent import CAUSES
 from traces.account.calls import POLL, CallKind, call_kinds, kinds_of_calls
 from traces.account.pieces import BEGINNING, Pieces, Tiling, cut, tile
-from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, Columns, HostSpans, IntArray, distinct
+from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, Columns, HostSpans, IntArray, Ranges, distinct
+from traces.groups import begins, passing
 from traces.launchers import equal_replays
 from traces.limits import Limit
 from traces.names.host_ranges import HOST_RANGES, cause_of_range
@@ -45,7 +46,7 @@ def cpu_optimizer(rank: RankTimeline) -> HostSpans:
     if not len(order) or judge_training(roles)[0] is not True:
         return HostSpans(nothing, nothing, nothing, nothing, ())
     thread = rows.launch_thread[order]
-    begin = np.flatnonzero(np.concatenate(([True], (np.diff(way) != 0) | (np.diff(thread) != 0))))
+    begin = np.flatnonzero(begins(way, thread))
     total, count = np.add.reduceat(size[order], begin), np.diff(np.append(begin, len(order)))
     out, back = (way[begin] == COPY_KINDS.index(kind) for kind in ("memcpy_d2h", "memcpy_h2d"))
     several = count >= COPIES.value
@@ -173,6 +174,7 @@ class Host:
         self._threads = distinct(rows.launch_thread[rows.launch_thread != NULL])
         mine = np.flatnonzero(np.isin(calls.thread_gid, self._threads))
         self._by_end = mine[np.argsort(calls.end_ns[mine], kind="stable")].astype(PLACE)
+        self._told = {cause: ranges_of_cause(rank.columns, cause) for cause in HOST_RANGES}
         self._optimizes, self._pauses = cpu_optimizer(rank), data_pauses(rank)
         self._overlays = {thread: [*self._overlays_of(thread)] for thread in self._threads.tolist()}
 
@@ -239,32 +241,22 @@ class Host:
 
     def _overlays_of(self, thread: int) -> Iterator[tuple[Tiling, str, tuple[str, ...]]]:
         """Spans of a thread that say more than its calls, weakest first: tiling, cause, what it outweighs."""
-        columns = self._rank.columns
-        if (waits := self._spans(columns.os_calls, thread)) is not None:
-            yield waits, "os_wait", ("python",)
-        if (batches := self._spans(self._pauses, thread)) is not None:
-            yield batches, "data", ("python", "os_wait", "sync")
-        if (steps := self._spans(self._optimizes, thread)) is not None:
-            yield steps, "cpu_optimizer", ("python", "os_wait")
-        weaker = ["python", "os_wait", "sync", "cpu_optimizer"]
-        for cause in HOST_RANGES:
-            if (told := self._ranges(thread, cause)) is not None:
-                yield told, cause, tuple(weaker)
-            weaker.append(cause)
-        if (profiles := self._spans(columns.overheads, thread)) is not None:
-            yield profiles, "profiler", CAUSES
-
-    def _spans(self, spans: HostSpans, thread: int) -> Tiling | None:
-        on_thread = spans.thread_gid == thread
-        return _inside(spans.start_ns[on_thread], spans.end_ns[on_thread]) if on_thread.any() else None
-
-    def _ranges(self, thread: int, cause: str) -> Tiling | None:
-        ranges, texts = self._rank.columns.ranges, self._rank.columns.range_texts
-        named = np.array([*(cause_of_range(text) == cause for text in texts), False], dtype=np.bool_)
-        on_thread = (ranges.thread_gid == thread) & named[ranges.text]
-        return _inside(ranges.start_ns[on_thread], ranges.end_ns[on_thread]) if on_thread.any() else None
+        columns, weaker = self._rank.columns, ("python", "os_wait", "sync", "cpu_optimizer")
+        several: list[tuple[HostSpans | Ranges, str, tuple[str, ...]]] = [
+            (columns.os_calls, "os_wait", weaker[:1]),
+            (self._pauses, "data", weaker[:3]),
+            (self._optimizes, "cpu_optimizer", weaker[:2]),
+        ]
+        for place, (cause, ranges) in enumerate(self._told.items()):
+            several.append((ranges, cause, (*weaker, *[*self._told][:place])))
+        for spans, cause, outweighed in (*several, (columns.overheads, "profiler", CAUSES)):
+            mine = spans.thread_gid == thread
+            if mine.any():
+                inside = np.zeros(int(mine.sum()), dtype=np.int64)
+                yield tile(spans.start_ns[mine], spans.end_ns[mine], inside, -1), cause, outweighed
 
 
-def _inside(start_ns: IntArray, end_ns: IntArray) -> Tiling:
-    """A tiling that says 0 inside the spans and -1 outside."""
-    return tile(start_ns, end_ns, np.zeros(len(start_ns), dtype=np.int64), -1)
+def ranges_of_cause(columns: Columns, cause: str) -> Ranges:
+    """The ranges whose text names a cause."""
+    named = passing(lambda text: cause_of_range(text) == cause, columns.range_texts)
+    return columns.ranges.take(named[columns.ranges.text])

@@ -21,6 +21,7 @@ from traces.account.host import CAUSE, Host, HostPieces
 from traces.account.inferred import synchronised_streams, wait_calls_ns
 from traces.account.pieces import last_to_end
 from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, Calls, IntArray, distinct
+from traces.groups import passing
 from traces.limits import Limit
 from traces.names.kernels import is_polled_kernel
 from traces.names.kinds import COMM_KINDS
@@ -177,8 +178,8 @@ class Waits:
         is_count = (rows.bucket == Bucket.COPY) & (rows.key == COPY_KINDS.index("memcpy_d2h"))
         is_count[is_count] = is_token_count(sizes[rows.row[is_count]])
         self._is_count = is_count & _routes(rows)
-        of_stream = np.array([*("StreamSynchronize" in name for name in rank.columns.call_names), False])
-        self._of_stream: BoolArray = of_stream[self._calls.name]
+        of_stream = passing(lambda name: "StreamSynchronize" in name, rank.columns.call_names)
+        self._of_stream = of_stream[self._calls.name]
         self._named, self._waits_ns = synchronised_streams(rank), wait_calls_ns(rank)
         self._mixed = distinct(rows.stream_id[rows.bucket != Bucket.COMM])
 

@@ -26,6 +26,7 @@ from traces.columns import (
 )
 from traces.formats import kineto_schema as schema
 from traces.formats.kineto_rows import Table, first_told, table
+from traces.groups import begins
 from traces.launches import distinct_shapes
 
 
@@ -224,8 +225,7 @@ def event_records(recorded: Table, syncs: Table, process_gid: int) -> EventRecor
     """
     own, waited = recorded["correlation"], _record_waited_for(syncs)
     order = np.argsort(waited, kind="stable")
-    first = np.concatenate(([True], waited[order][1:] != waited[order][:-1]))[: len(order)]
-    new = order[first]
+    new = order[begins(waited[order])]
     new = new[(waited[new] != NULL) & ~np.isin(waited[new], own)]
     correlation = np.concatenate((own, waited[new]))
     return EventRecords(

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import BoolArray, FloatArray, IntArray
-from traces.groups import group_of
+from traces.groups import begins, group_of
 from traces.limits import Limit
 from traces.names.kinds import COMM_KINDS
 from traces.ranks import parts
@@ -151,8 +151,7 @@ def families_of(matched: Matched) -> IntArray:
     equally often, nearly, and those of another more or less often.
     """
     instances = np.diff(parts.begins_of(matched.group))  # groups rise
-    some = np.zeros(len(matched), dtype=np.bool_)
-    some[parts.begins_of(matched.group)[:-1]] = True
+    some = begins(matched.group)
     size = np.diff(matched.first)
     place = matched.place[parts.spread(some, matched.first)]
     count, of_size = np.repeat(instances, size[some]), np.repeat(size[some], size[some])

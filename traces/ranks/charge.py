@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import BoolArray, FloatArray, IntArray
+from traces.groups import mask_of
 from traces.limits import Limit
 from traces.names.kinds import COMM_KINDS
 from traces.ranks import parts
@@ -62,8 +63,7 @@ def charged_to(
     counts = _counts(suspicion, late, alike)
     moving_ns = int(waits.moving_ns[rows].sum())
     by_kind_ns = _by_kind(matched.kind[rows], waits.wait_ns[rows])
-    of_cause = np.zeros(len(matched), dtype=np.bool_)
-    of_cause[caused[counts]] = True
+    of_cause = mask_of(caused[counts], len(matched))
     late_ns = int(wait_ns[counts].sum())
     return Charged(waited_ns, caused_ns, late_ns, moving_ns, by_kind_ns, step, inside, of_cause)
 

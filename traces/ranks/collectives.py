@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 
 from traces.account.absent import REASONS, AbsentPieces
-from traces.columns import NULL, BoolArray, IntArray, distinct
-from traces.groups import group_of, place_in_run
+from traces.columns import BoolArray, IntArray, distinct
+from traces.groups import before_of, group_of, mask_of, place_in_run
 from traces.intervals import Spans, covered_ns, subtract, union
 from traces.missing import Missing
 from traces.ranks.identity import fingerprint_of_pair, fingerprint_of_text
@@ -108,8 +108,7 @@ def called_by(comm: Communication) -> Called:
         sends, receives = calls.sends[call], calls.receives[call]
         ranks = communicators.rank_count_of(payloads.communicator[call])
         size = _of_all(payloads.size_bytes[call], ranks, calls.all_to_alls[call])
-        seen = np.zeros(len(comm), dtype=np.bool_)
-        seen[activity] = True
+        seen = mask_of(activity, len(comm))
         silent = np.bincount(activity[size < 0], minlength=len(comm)) > 0
         ones = np.ones_like(size)
         columns = ((sends, ones), (receives, ones), (~receives, size), (receives, size))
@@ -345,12 +344,9 @@ def _sequences(group: IntArray, number: IntArray) -> IntArray:
 
 def _before(group: IntArray, start_ns: IntArray, end_ns: IntArray, spent: Spent) -> dict[str, IntArray]:
     """What the rank did since its previous collective of the same group ended."""
-    order = np.argsort(group, kind="stable")
-    previous_ns = np.full(len(group), NULL, dtype=np.int64)
-    same = np.flatnonzero(group[order][1:] == group[order][:-1])
-    previous_ns[order[same + 1]] = end_ns[order[same]]
-    has = previous_ns != NULL
-    since_ns = np.where(has, np.minimum(previous_ns, start_ns), start_ns)
+    before = before_of(group)
+    has = before >= 0
+    since_ns = np.where(has, np.minimum(end_ns[before], start_ns), start_ns)
 
     def within(spans: Spans | None) -> IntArray:
         if spans is None:

@@ -149,10 +149,7 @@ def _cells(summaries: Sequence[RankSummary], grid: Grid, label: IntArray, factor
     place, step, layer = place[order], step[order], layer[order]
     work = work_ns[order] / slow[place]
     group = label[place]
-    new = (np.diff(group) != 0) | (np.diff(layer) != 0) | (np.diff(step) != 0)
-    first = (
-        np.concatenate(([0], np.flatnonzero(new) + 1, [len(place)])) if len(place) else np.zeros(1, np.int64)
-    )
+    first = parts.begins_of(group, layer, step)
     head = first[:-1]
     mean = parts.total(work, first) / np.maximum(np.diff(first), 1)
     most = parts.most(work, first)

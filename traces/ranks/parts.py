@@ -5,17 +5,15 @@ from typing import TypeVar
 import numpy as np
 
 from traces.columns import BoolArray, FloatArray, IntArray
-from traces.groups import sorted_within
+from traces.groups import begins, sorted_within
 
 T = TypeVar("T", IntArray, FloatArray, BoolArray)
 """Figures, whole or not, and marks."""
 
 
-def begins_of(key: IntArray) -> IntArray:
+def begins_of(*key: IntArray) -> IntArray:
     """Where each run of equal keys begins, and the end of the last, shape (parts + 1,)."""
-    new = np.ones(len(key) + 1, dtype=np.bool_)
-    new[1:-1] = key[1:] != key[:-1]
-    return np.flatnonzero(new) if len(key) else np.zeros(1, dtype=np.int64)
+    return np.append(np.flatnonzero(begins(*key)), len(key[0]))
 
 
 def borders(lengths: IntArray) -> IntArray:

@@ -11,6 +11,7 @@ import numpy as np
 
 from traces.account.calls import CallKind, is_kind
 from traces.columns import NULL, BoolArray, FloatArray, IntArray, distinct
+from traces.groups import mask_of
 from traces.intervals import covered_ns, union
 from traces.limits import Limit
 from traces.replay.graph import Graph, Timing
@@ -78,9 +79,7 @@ class Subject:
 
     def mask(self, places: IntArray) -> BoolArray:
         """Places in the activities as a mask of shape (n,)."""
-        mask = np.zeros(len(self.rank.activities), dtype=np.bool_)
-        mask[places] = True
-        return mask
+        return mask_of(places, len(self.rank.activities))
 
     @property
     def knows_grids(self) -> bool:

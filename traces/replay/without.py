@@ -17,6 +17,7 @@ import numpy as np
 from traces.account.calls import NONE, CallKind, is_kind
 from traces.account.inferred import UNEXPLAINED
 from traces.columns import BoolArray, FloatArray, IntArray
+from traces.groups import mask_of
 from traces.replay.graph import Graph, Timing
 
 
@@ -56,9 +57,8 @@ def without_host(graph: Graph, timing: Timing, pause_ns: IntArray, calls: BoolAr
     """
     gone = calls & ~is_kind(graph.calls, CallKind.FREE, CallKind.ALLOCATE)
     waits, polled = timing.waits, timing.polled
-    vanished = np.zeros(len(timing.duration_ns), dtype=np.bool_)
-    vanished[waits.work[(gone & is_kind(graph.calls, CallKind.SYNC))[waits.call]]] = True
-    vanished &= graph.feeds_host
+    syncs = gone & is_kind(graph.calls, CallKind.SYNC)
+    vanished = mask_of(waits.work[syncs[waits.call]], len(timing.duration_ns)) & graph.feeds_host
     if vanished.any():
         timing = replace(
             without_work(timing, vanished),

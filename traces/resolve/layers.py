@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import BoolArray, IntArray, distinct
+from traces.groups import begins
 from traces.resolve.communication import Communication, communication_of
 from traces.resolve.neighbours import Neighbours, launch_order
 from traces.resolve.ranges import Enclosing, enclosing_ranges
@@ -116,14 +117,14 @@ class _Passes:
     def of(step: IntArray, phase: IntArray, operation: IntArray) -> _Passes:
         if not len(step):
             return _Passes(step.copy(), step.copy())
-        new_phase = np.concatenate(([True], (step[1:] != step[:-1]) | (phase[1:] != phase[:-1])))
-        new_run = new_phase | np.concatenate(([True], operation[1:] != operation[:-1]))
+        new_phase = begins(step, phase)
+        new_run = new_phase | begins(operation)
         here = np.arange(len(step))
         part = here - np.maximum.accumulate(np.where(new_run, here, 0))
-        begins = new_run & (operation == _DISPATCH)
-        number = np.cumsum(begins) - 1
+        opens = new_run & (operation == _DISPATCH)
+        number = np.cumsum(opens) - 1
         first = np.maximum.accumulate(np.where(new_phase, here, 0))
-        orphan = (np.cumsum(begins) - np.cumsum(begins)[first] + begins[first]) == 0
+        orphan = (number - number[first] + opens[first]) == 0
         return _Passes(np.where(orphan, UNTOLD, number), part)
 
 
@@ -137,17 +138,13 @@ def _by_sequence(
     the order does not tell the layer.
     """
     result = np.full(len(step), UNTOLD, dtype=np.int64)
-    begins = np.flatnonzero((passes.number >= 0) & _first_of(passes.number))
-    begins = begins[step[begins] != UNTOLD]
-    if not len(begins):
+    first = np.flatnonzero((passes.number >= 0) & begins(passes.number) & (step != UNTOLD))
+    if not len(first):
         return result
-    in_time = begins[np.lexsort((order[begins], step[begins]))]
+    in_time = first[np.lexsort((order[first], step[first]))]
     recomputed = _recomputed(phase[in_time], thread[in_time])
     first_time = in_time[~recomputed]
-    new_run = (step[first_time[1:]] != step[first_time[:-1]]) | (
-        phase[first_time[1:]] != phase[first_time[:-1]]
-    )
-    run_start = np.flatnonzero(np.concatenate(([True], new_run)))
+    run_start = np.flatnonzero(begins(step[first_time], phase[first_time]))
     lengths = np.diff(np.concatenate((run_start, [len(first_time)])))
     layer_count = int(np.gcd.reduce(lengths))
     runs_per_step = len(run_start) / len(distinct(step[first_time]))
@@ -161,12 +158,6 @@ def _by_sequence(
     known = passes.number >= 0
     result[known] = of_pass[passes.number[known]]
     return result
-
-
-def _first_of(number: IntArray) -> BoolArray:
-    first = np.ones(len(number), dtype=np.bool_)
-    first[1:] = number[1:] != number[:-1]
-    return first
 
 
 def _recomputed(phase: IntArray, thread: IntArray) -> BoolArray:

@@ -12,6 +12,7 @@ import numpy as np
 
 from traces.account.calls import NONE, CallKind, is_kind
 from traces.columns import BoolArray, IntArray
+from traces.groups import mask_of, passing
 from traces.intervals import covered_ns, union
 from traces.limits import Limit
 from traces.names.kinds import COMM_KINDS
@@ -94,8 +95,8 @@ def dispatcher_drafts(recorded: Recorded) -> Iterator[Draft]:
     is stretched for so much less time.
     """
     expert = of_kinds(recorded, EP_KINDS)
-    names = (*recorded.subject.rank.columns.kernel_names, "")
-    send = np.array(["SendRecv" in name for name in names], dtype=np.bool_)[recorded.rows.name]
+    names = recorded.subject.rank.columns.kernel_names
+    send = passing(lambda name: "SendRecv" in name, names)[recorded.rows.name]
     if not (expert & send).any():
         return
     moving_ns = _moving_ns(recorded)
@@ -139,9 +140,8 @@ def sync_drafts(recorded: Recorded) -> Iterator[Draft]:
     reading, polling = reads_counts(recorded)
     if not (reading.any() or polling.any()):
         return
-    copies, waits = np.zeros(len(graph.rows), dtype=np.bool_), graph.timing.waits
-    copies[waits.work[reading[waits.call]]] = True
-    copies &= graph.feeds_host
+    waits = graph.timing.waits
+    copies = mask_of(waits.work[reading[waits.call]], len(graph.rows)) & graph.feeds_host
 
     def low(timing: Timing) -> Timing:
         return replace(timing, waits=timing.waits.without(reading), polled=Waits.of(()))

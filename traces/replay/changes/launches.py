@@ -12,6 +12,7 @@ import numpy as np
 
 from traces.account.calls import NONE, CallKind
 from traces.columns import IntArray, distinct
+from traces.groups import mask_of
 from traces.names.kernels import KernelClass
 from traces.names.kinds import COMM_KINDS
 from traces.replay.changes.change import Draft, Recorded
@@ -99,9 +100,7 @@ def launched_at_once(
     pause[merged.gone] = np.minimum(pause, recorded.graph.pauses.said_ns)[merged.gone]
     if call_ns is not None:
         own[merged.first] = call_ns
-    gone = np.zeros(len(own), dtype=np.bool_)
-    gone[merged.gone] = True
-    return replace(without_waits(timing, gone), own_ns=own, pause_ns=pause)
+    return replace(without_waits(timing, mask_of(merged.gone, len(own))), own_ns=own, pause_ns=pause)
 
 
 def back_to_back(timing: Timing, merged: Merged) -> Timing:
