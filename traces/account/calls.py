@@ -53,11 +53,11 @@ _PATTERNS: Final = (
 
 def call_kinds(names: tuple[str, ...]) -> IntArray:
     """Kind of each distinct call name; one more at the end for calls without a name (code -1)."""
-    return np.array([*map(_kind, names), CallKind.OTHER], dtype=CODE)
-
-
-def _kind(name: str) -> CallKind:
-    return next((kind for kind, pattern in _PATTERNS if re.search(pattern, name)), CallKind.OTHER)
+    found = (
+        next((kind for kind, pattern in _PATTERNS if re.search(pattern, name)), CallKind.OTHER)
+        for name in names
+    )
+    return np.array([*found, CallKind.OTHER], dtype=CODE)
 
 
 LONG: Final = Limit(1_000_000, "ns", "ours: a launch that the system interrupts takes as long as less")

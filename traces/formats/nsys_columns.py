@@ -120,18 +120,10 @@ def event_records(tables: SqliteTables, path: Path) -> EventRecords:
 
 def synchronisations(tables: SqliteTables, path: Path) -> Syncs:
     """Every wait, of a stream or of the host."""
-    column = timed(read_present(tables, path, schema.SYNCS, ("start", "end"), _EVENT)).integers
-    stream = np.where(column["streamId"] == schema.NO_STREAM, NULL, column["streamId"])
-    return Syncs(
-        column["start"],
-        column["end"],
-        process_ids(column["globalPid"]),
-        column["contextId"],
-        stream,
-        column["eventId"],
-        column["eventSyncId"],
-        column["correlationId"],
-    )
+    column = {**timed(read_present(tables, path, schema.SYNCS, ("start", "end"), _EVENT)).integers}
+    column["streamId"] = np.where(column["streamId"] == schema.NO_STREAM, NULL, column["streamId"])
+    process, *others = (column[name] for name in _EVENT)
+    return Syncs(column["start"], column["end"], process_ids(process), *others)
 
 
 def host_spans(tables: SqliteTables, path: Path, table: str) -> HostSpans:

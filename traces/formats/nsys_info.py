@@ -10,6 +10,7 @@ from traces.errors import DamagedTrace, NotATrace
 from traces.formats import known_texts
 from traces.formats import nsys_schema as schema
 from traces.formats.sqlite_tables import SqliteTables
+from traces.groups import passing
 from traces.recording.traps import Trap
 
 _GPU: Final = (
@@ -153,9 +154,11 @@ def traps(tables: SqliteTables, columns: Columns) -> Iterator[tuple[Trap, int]]:
         ranges = np.isin(kept["eventType"], schema.RANGE_TYPES) & (kept["start"] != NULL)
         if unclosed := int((ranges & np.isin(kept["end"], (NULL, *_ends(tables)))).sum()):
             yield Trap.OPEN_RANGES, unclosed
-    if columns.nccl_calls is None and (calls := _nccl_ranges(columns)):
-        yield Trap.NO_PAYLOADS, calls
-    if samples := sum(_rows_of(tables, name) for name in _CPU):
+    of_nccl = passing(_NCCL.__contains__, columns.range_texts)[columns.ranges.text]
+    if columns.nccl_calls is None and of_nccl.any():
+        yield Trap.NO_PAYLOADS, int(of_nccl.sum())
+    sampled = (name for name in _CPU if "start" in tables.columns_of(name))
+    if samples := sum(len(tables.read(name, ("start",))) for name in sampled):
         yield Trap.CPU_SAMPLES, samples
 
 
@@ -164,12 +167,3 @@ def _ends(tables: SqliteTables) -> list[int]:
     if "duration" not in tables.columns_of(_SESSION):
         return []
     return [row[0] for row in tables.rows(_SESSION, ("duration",)) if isinstance(row[0], int)]
-
-
-def _nccl_ranges(columns: Columns) -> int:
-    codes = [code for code, text in enumerate(columns.range_texts) if text in _NCCL]
-    return int(np.isin(columns.ranges.text, codes).sum())
-
-
-def _rows_of(tables: SqliteTables, table: str) -> int:
-    return len(tables.read(table, ("start",))) if "start" in tables.columns_of(table) else 0

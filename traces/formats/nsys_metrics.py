@@ -35,7 +35,8 @@ def read_gpu_samples(tables: SqliteTables, path: Path) -> tuple[GpuSamples, ...]
 
     Raises `DamagedTrace` where a table cannot be read.
     """
-    stamps, gpus, metric, percent = _rows(tables, path)
+    found = _metric_rows if tables.columns_of(METRICS) else _generic_rows
+    stamps, gpus, metric, percent = found(tables, path)
     return tuple(
         _of_gpu(int(gpu), stamps[gpus == gpu], metric[gpus == gpu], percent[gpus == gpu])
         for gpu in distinct(gpus)
@@ -44,10 +45,6 @@ def read_gpu_samples(tables: SqliteTables, path: Path) -> tuple[GpuSamples, ...]
 
 _Rows = tuple[IntArray, IntArray, IntArray, IntArray]
 """Time, GPU id, place in _WANTED and value in per cent of each value, arrays of shape (n,)."""
-
-
-def _rows(tables: SqliteTables, path: Path) -> _Rows:
-    return _metric_rows(tables, path) if tables.columns_of(METRICS) else _generic_rows(tables, path)
 
 
 def _metric_rows(tables: SqliteTables, path: Path) -> _Rows:

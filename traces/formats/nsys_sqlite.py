@@ -143,12 +143,5 @@ def _ranges(tables: SqliteTables, path: Path) -> tuple[Ranges, tuple[str, ...]]:
 
 def _gpu_rows(table: TableColumns) -> GpuRows:
     column = table.integers
-    process = process_ids(column["globalPid"])
-    return GpuRows(
-        column["start"],
-        column["end"],
-        column["deviceId"],
-        column["streamId"],
-        column["correlationId"],
-        process,
-    )
+    names = ("start", "end", "deviceId", "streamId", "correlationId")
+    return GpuRows(*(column[name] for name in names), process_gid=process_ids(column["globalPid"]))

@@ -231,7 +231,7 @@ class Edits:
         graph, subject = self._graph, self._subject
         copies = subject.mask(subject.offloaded) | subject.mask(subject.resident)
         without = without_copies(graph, self._timing, copies)
-        without = without_allocator(graph, without, steady_allocator_calls(subject, graph))
+        without = without_allocator(without, steady_allocator_calls(subject, graph))
         return without_activities(graph, without, subject.mask(subject.recomputed))
 
     def memory_kinds(self) -> Mapping[str, Timing]:
@@ -241,7 +241,7 @@ class Edits:
             "recompute": without_activities(graph, timing, subject.mask(subject.recomputed)),
             "offload": without_copies(graph, timing, subject.mask(subject.offloaded)),
             "host_resident": without_copies(graph, timing, subject.mask(subject.resident)),
-            "allocator": without_allocator(graph, timing, steady_allocator_calls(subject, graph)),
+            "allocator": without_allocator(timing, steady_allocator_calls(subject, graph)),
         }
 
     def compute(self) -> Timing:

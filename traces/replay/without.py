@@ -164,7 +164,7 @@ def _calls_of(graph: Graph, which: BoolArray) -> BoolArray:
     return gone
 
 
-def without_allocator(graph: Graph, timing: Timing, calls: BoolArray) -> Timing:
+def without_allocator(timing: Timing, calls: BoolArray) -> Timing:
     """Allocator calls, a mask of shape (m,), are gone, and nothing waits in them."""
     if not calls.any():
         return timing

@@ -93,43 +93,36 @@ def places_of(rank: RankTimeline, resolution: Resolution, steps: Steps) -> Place
     directed = np.isin(resolution.operation, (_DISPATCH, _COMBINE)) & resolution.of_kind(*PAYLOAD_KINDS)
     mine = np.flatnonzero(directed & (resolution.phase != UNTOLD))
     mine = mine[np.lexsort((order[mine], resolution.phase[mine], step[mine]))]
-    passes = _Passes.of(step[mine], resolution.phase[mine], resolution.operation[mine])
     layer, part = (np.full(len(resolution), UNTOLD, dtype=np.int64) for _ in range(2))
-    part[mine] = passes.part
+    number, part[mine] = _passes(step[mine], resolution.phase[mine], resolution.operation[mine])
     thread = rows.launch_thread[mine]
-    layer[mine] = _by_sequence(passes, step[mine], resolution.phase[mine], order[mine], thread)
+    layer[mine] = _by_sequence(number, step[mine], resolution.phase[mine], order[mine], thread)
     ranges = enclosing_ranges(communication_of(rank))
     said = np.where(resolution.phase == _BACKWARD, ranges.layer_backward, ranges.layer)
     return Places(step, np.where(directed & (said != UNTOLD), said, layer), part)
 
 
-@dataclass(frozen=True, slots=True)
-class _Passes:
-    """Layer passes: a dispatch and the combine after it, in one step and phase. `number` counts all of them.
+def _passes(step: IntArray, phase: IntArray, operation: IntArray) -> tuple[IntArray, IntArray]:
+    """Layer passes: a dispatch and the combine after it, in one step and phase.
 
-    Arrays of shape (k,), in order of step, phase, launch. A combine whose dispatch is not there has no pass.
+    The number of each row's pass, counted over all, and its place among the kernels of one dispatch or
+    combine. Rows of shape (k,), in order of step, phase, launch. A combine whose dispatch is not there has no pass.
     """
-
-    number: IntArray
-    part: IntArray
-
-    @staticmethod
-    def of(step: IntArray, phase: IntArray, operation: IntArray) -> _Passes:
-        if not len(step):
-            return _Passes(step.copy(), step.copy())
-        new_phase = begins(step, phase)
-        new_run = new_phase | begins(operation)
-        here = np.arange(len(step))
-        part = here - np.maximum.accumulate(np.where(new_run, here, 0))
-        opens = new_run & (operation == _DISPATCH)
-        number = np.cumsum(opens) - 1
-        first = np.maximum.accumulate(np.where(new_phase, here, 0))
-        orphan = (number - number[first] + opens[first]) == 0
-        return _Passes(np.where(orphan, UNTOLD, number), part)
+    if not len(step):
+        return step.copy(), step.copy()
+    new_phase = begins(step, phase)
+    new_run = new_phase | begins(operation)
+    here = np.arange(len(step))
+    part = here - np.maximum.accumulate(np.where(new_run, here, 0))
+    opens = new_run & (operation == _DISPATCH)
+    number = np.cumsum(opens) - 1
+    first = np.maximum.accumulate(np.where(new_phase, here, 0))
+    orphan = (number - number[first] + opens[first]) == 0
+    return np.where(orphan, UNTOLD, number), part
 
 
 def _by_sequence(
-    passes: _Passes, step: IntArray, phase: IntArray, order: IntArray, thread: IntArray
+    number: IntArray, step: IntArray, phase: IntArray, order: IntArray, thread: IntArray
 ) -> IntArray:
     """Layer of each row by the order of passes; rows of shape (k,), in order of step, phase, launch.
 
@@ -138,7 +131,7 @@ def _by_sequence(
     the order does not tell the layer.
     """
     result = np.full(len(step), UNTOLD, dtype=np.int64)
-    first = np.flatnonzero((passes.number >= 0) & begins(passes.number) & (step != UNTOLD))
+    first = np.flatnonzero((number >= 0) & begins(number) & (step != UNTOLD))
     if not len(first):
         return result
     in_time = first[np.lexsort((order[first], step[first]))]
@@ -152,11 +145,11 @@ def _by_sequence(
         return result
     place = (np.arange(len(first_time)) - np.repeat(run_start, lengths)) % layer_count
     downwards = phase[first_time] == _BACKWARD
-    of_pass = np.full(int(passes.number.max()) + 1, UNTOLD, dtype=np.int64)
-    of_pass[passes.number[first_time]] = np.where(downwards, layer_count - 1 - place, place)
-    _give_to_recomputed(of_pass, passes.number[in_time], recomputed, phase[in_time])
-    known = passes.number >= 0
-    result[known] = of_pass[passes.number[known]]
+    of_pass = np.full(int(number.max()) + 1, UNTOLD, dtype=np.int64)
+    of_pass[number[first_time]] = np.where(downwards, layer_count - 1 - place, place)
+    _give_to_recomputed(of_pass, number[in_time], recomputed, phase[in_time])
+    known = number >= 0
+    result[known] = of_pass[number[known]]
     return result
 
 

@@ -13,7 +13,7 @@ from traces.errors import EmptySelection
 from traces.limits import Limit
 from traces.names.ranges import family
 from traces.steps.borders import HostOrder
-from traces.steps.found import Found, Step, Steps, StepSource, drop, from_steps, one_window
+from traces.steps.found import Found, Steps, StepSource, drop, from_steps, one_window
 from traces.steps.nvtx import HostRanges, matching_ranges, nvtx_steps, steps_of
 from traces.steps.optimizer import optimizer_steps
 from traces.steps.period import period_steps, replay_steps, shows_steps
@@ -136,7 +136,10 @@ def _sliced(steps: Steps, chosen: tuple[int, int | None]) -> Steps:
             "or choose times with --start and --end."
         )
     first, end = chosen[0], len(steps.recorded) if chosen[1] is None else chosen[1]
-    recorded = tuple(_chosen_only(step, first, end) for step in steps.recorded)
+    recorded = tuple(
+        step if first <= step.index < end else drop(step, f"not in --steps {first}:{end}")
+        for step in steps.recorded
+    )
     sliced = from_steps("user", f"{steps.what}, --steps {first}:{end}", recorded)
     sliced = replace(sliced, unit=steps.unit, disagreement=steps.disagreement)
     if not sliced.used:
@@ -148,10 +151,6 @@ def _sliced(steps: Steps, chosen: tuple[int, int | None]) -> Steps:
             + (f"; usable are {usable[0]} to {usable[-1]}." if usable else ".")
         )
     return sliced
-
-
-def _chosen_only(step: Step, first: int, end: int) -> Step:
-    return step if first <= step.index < end else drop(step, f"not in --steps {first}:{end}")
 
 
 def _recorded(rank: RankTimeline) -> tuple[int, int]:

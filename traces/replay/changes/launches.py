@@ -18,7 +18,7 @@ from traces.names.kinds import COMM_KINDS
 from traces.replay.changes.change import Draft, Recorded
 from traces.replay.graph import Timing
 from traces.replay.without import without_waits
-from traces.timeline import Bucket
+from traces.timeline import Bucket, Source
 
 _APART: Final = (CallKind.SYNC, CallKind.FREE, CallKind.ALLOCATE, CallKind.INIT, CallKind.COPY)
 _EVENTS: Final = ("EventRecord", "WaitEvent", "Memset")
@@ -53,11 +53,11 @@ def _single(recorded: Recorded) -> list[int]:
     """Of each call the compute kernel that it alone launched, -1 where there is none."""
     graph, rows = recorded.graph, recorded.rows
     work = np.full(len(graph.calls), NONE, dtype=np.int64)
-    fits = (graph.launched_by != NONE) & (rows.bucket == Bucket.COMPUTE) & recorded.is_kernel()
+    fits = (graph.launched_by != NONE) & (rows.bucket == Bucket.COMPUTE) & (rows.source == Source.KERNEL)
     places = np.flatnonzero(fits)
     places = places[recorded.launch_count[graph.launched_by[places]] == 1]
     work[graph.launched_by[places]] = places
-    return [int(one) for one in work]
+    return work.tolist()
 
 
 @dataclass(frozen=True, slots=True)
