@@ -144,4 +144,5 @@ def _ranges(tables: SqliteTables, path: Path) -> tuple[Ranges, tuple[str, ...]]:
 def _gpu_rows(table: TableColumns) -> GpuRows:
     column = table.integers
     names = ("start", "end", "deviceId", "streamId", "correlationId")
-    return GpuRows(*(column[name] for name in names), process_gid=process_ids(column["globalPid"]))
+    start, end, device, stream, correlation = (column[name] for name in names)
+    return GpuRows(start, end, device, stream, correlation, process_ids(column["globalPid"]))

@@ -133,11 +133,8 @@ def consistent(matched: Matched, aligned: Aligned) -> BoolArray:
 
     Others were put together wrongly, where only their order was known.
     """
-    last_ns, first_ns = (
-        parts.most(aligned.start_ns, matched.first),
-        parts.least(aligned.end_ns, matched.first),
-    )
-    return last_ns <= first_ns + RESIDUAL.value
+    last_ns = parts.most(aligned.start_ns, matched.first)
+    return last_ns <= parts.least(aligned.end_ns, matched.first) + RESIDUAL.value
 
 
 def _placed(times: FloatArray, clock: IntArray, offset: FloatArray, slope: FloatArray) -> IntArray:
@@ -303,15 +300,11 @@ def _agree(matched: Matched, order: IntArray, first: IntArray) -> BoolArray:
 
 def _numbered(summaries: Sequence[RankSummary], keys: Sequence[Hashable]) -> list[RankSummary]:
     number: dict[Hashable, int] = {}
+    clocks = [number.setdefault(key, len(number)) for key in keys]
     return [
-        _with_clock(one, number.setdefault(key, len(number)))
-        for one, key in zip(summaries, keys, strict=True)
+        one if one.identity.clock == clock else replace(one, identity=replace(one.identity, clock=clock))
+        for one, clock in zip(summaries, clocks, strict=True)
     ]
-
-
-def _with_clock(summary: RankSummary, clock: int) -> RankSummary:
-    identity = summary.identity
-    return summary if identity.clock == clock else replace(summary, identity=replace(identity, clock=clock))
 
 
 @dataclass(frozen=True, slots=True)

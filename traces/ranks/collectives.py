@@ -222,51 +222,30 @@ def collectives_of(rank: RankTimeline, steps: Steps, spent: Spent) -> Collective
     comm = communication_of(rank)
     mine = np.flatnonzero(comm.rows.source == Source.KERNEL)
     called = called_by(comm)
-    told = _told(comm, mine, called)
-    rows = comm.rows.take(mine)
-    start_ns, end_ns = rows.start_ns, rows.end_ns
-    before = _before(told.group, start_ns, end_ns, spent)
-    instances = Instances(
-        group=told.group,
-        sequence=told.sequence,
-        operation=told.operation,
-        kind=rows.key.astype(np.int64),
-        size_bytes=told.size_bytes,
-        step=steps.used_at(start_ns),
-        start_ns=start_ns,
-        end_ns=end_ns,
-        exposed_ns=covered_ns(start_ns, end_ns, spent.exposed),
-        **before,
-    )
-    used = steps.used_at(comm.rows.start_ns) != UNKNOWN if steps.used else np.ones(len(comm), dtype=np.bool_)
-    peers = peers_of(called, used, comm.rows.key.astype(np.int64), own_places(rank))
-    return Collectives(told.groups, instances, messages_of(called, mine), peers)
-
-
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """What the recording tells of each collective, shape (m,); `group` indexes `groups`."""
-
-    groups: tuple[Group, ...]
-    group: IntArray
-    sequence: IntArray
-    operation: IntArray
-    size_bytes: IntArray
-
-
-def _told(comm: Communication, mine: IntArray, called: Called) -> _Told:
     rows = comm.rows.take(mine)
     by_name = [_OPERATIONS.get(one.subclass, Operation.OTHER) for one in comm.classes]
     operation = np.array(by_name, dtype=np.int64)[rows.name]
-    recorded = comm.rank.columns.collectives
-    size_bytes = _given_bytes(called, mine, operation)
-    number = np.full(len(mine), UNKNOWN, dtype=np.int64)
-    if recorded is not None:
+    size_bytes, number = _given_bytes(called, mine, operation), np.full(len(mine), UNKNOWN, dtype=np.int64)
+    if (recorded := comm.rank.columns.collectives) is not None:
         if (beside := recorded.size_bytes) is not None:
             size_bytes = np.where(beside[rows.row] >= 0, beside[rows.row], size_bytes)
         number = number if recorded.sequence is None else recorded.sequence[rows.row]
     groups, group = _groups(comm, mine, operation)
-    return _Told(groups, group, _sequences(group, number), operation, size_bytes)
+    instances = Instances(
+        group=group,
+        sequence=_sequences(group, number),
+        operation=operation,
+        kind=rows.key.astype(np.int64),
+        size_bytes=size_bytes,
+        step=steps.used_at(rows.start_ns),
+        start_ns=rows.start_ns,
+        end_ns=rows.end_ns,
+        exposed_ns=covered_ns(rows.start_ns, rows.end_ns, spent.exposed),
+        **_before(group, rows.start_ns, rows.end_ns, spent),
+    )
+    used = steps.used_at(comm.rows.start_ns) != UNKNOWN if steps.used else np.ones(len(comm), dtype=np.bool_)
+    peers = peers_of(called, used, comm.rows.key.astype(np.int64), own_places(rank))
+    return Collectives(groups, instances, messages_of(called, mine), peers)
 
 
 def _given_bytes(called: Called, mine: IntArray, operation: IntArray) -> IntArray:

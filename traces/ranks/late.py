@@ -194,7 +194,7 @@ def _always_the_same(
         (Cause.SLOW_HOST, excess.by_host_ns, slow_host),
         (Cause.DATA_LOADER, excess.loader_ns, ~slow_host),
     ):
-        cost_ns = _mean(table, axis=1)
+        cost_ns = _mean(table)
         least_ns = max(COST.value * step_ns, STANDS_OUT.value * _deviation(cost_ns))
         may = may & (cost_ns >= least_ns)
         if may.any():
@@ -211,8 +211,8 @@ def _slow_hosts(grid: Grid, alike: Sequence[Alike]) -> BoolArray:
 
 def _starving(grid: Grid, excess: Excess) -> BoolArray:
     """Which ranks leave their GPU idle within steps more than others do, in nearly all of them."""
-    mean = _mean(excess.host_ns, axis=1)
-    usual = _mean(grid.host_ns, axis=1) - mean
+    mean = _mean(excess.host_ns)
+    usual = _mean(grid.host_ns) - mean
     more = (mean >= STANDS_OUT.value * _deviation(mean)) & (mean >= (HOST.value - 1) * usual)
     return more & _in_most_steps(excess.host_ns)
 
@@ -229,7 +229,7 @@ def _linked(links: Links, steps: int, step_ns: float) -> Iterator[Suspicion]:
 
 def _in_most_steps(table: FloatArray) -> BoolArray:
     """Which ranks are above half of their own mean in nearly all their steps, and the mean above 0."""
-    mean = _mean(table, axis=1)
+    mean = _mean(table)
     told = ~np.isnan(table)
     high = told & (np.nan_to_num(table) > mean[:, np.newaxis] / 2)
     share = high.sum(axis=1) / np.maximum(told.sum(axis=1), 1)
@@ -291,10 +291,11 @@ def _staged(grid: Grid, alike: Sequence[Alike], step_ns: float) -> Iterator[Susp
         yield Suspicion(Cause.PIPELINE_IMBALANCE, UNKNOWN, cost_ns, group=heavy)
 
 
-def _mean(table: FloatArray, axis: int) -> FloatArray:
+def _mean(table: FloatArray) -> FloatArray:
+    """The mean of each row, of what is known of it."""
     told = ~np.isnan(table)
-    total = np.where(told, table, 0.0).sum(axis=axis)
-    return total / np.maximum(told.sum(axis=axis), 1)
+    total = np.where(told, table, 0.0).sum(axis=1)
+    return total / np.maximum(told.sum(axis=1), 1)
 
 
 def _medians(table: FloatArray) -> FloatArray:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray, Rows
-from traces.ranks.summary import UNKNOWN, Instances, RankSummary
+from traces.columns import BoolArray, IntArray
+from traces.ranks.summary import UNKNOWN, Instances, Messages, RankSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,19 +24,15 @@ def recorded_of(summaries: Sequence[RankSummary]) -> Recorded:
     return Recorded(place, Instances.joined(*tables))
 
 
-def joined(tables: Sequence[Rows], name: str) -> IntArray:
-    """A column of several tables, one after the other."""
-    several = [getattr(table, name) for table in tables]
-    return np.concatenate(several) if several else np.empty(0, np.int64)
-
-
 def of_messages(summaries: Sequence[RankSummary], name: str) -> IntArray:
     """What calls say of the same collectives, `UNKNOWN` for ranks of which none is recorded."""
     lengths = np.array([len(one.instances) for one in summaries], dtype=np.int64)
     column = np.full(int(lengths.sum()), UNKNOWN)
     told = np.array([len(one.messages) > 0 for one in summaries], dtype=np.bool_)
     if told.any():
-        column[np.repeat(told, lengths)] = joined([one.messages for one in summaries], name)
+        column[np.repeat(told, lengths)] = getattr(
+            Messages.joined(*(one.messages for one in summaries)), name
+        )
     return column
 
 

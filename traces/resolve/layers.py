@@ -106,7 +106,7 @@ def _passes(step: IntArray, phase: IntArray, operation: IntArray) -> tuple[IntAr
     """Layer passes: a dispatch and the combine after it, in one step and phase.
 
     The number of each row's pass, counted over all, and its place among the kernels of one dispatch or
-    combine. Rows of shape (k,), in order of step, phase, launch. A combine whose dispatch is not there has no pass.
+    combine. Rows of shape (k,), in order of step, phase, launch. A combine without its dispatch has no pass.
     """
     if not len(step):
         return step.copy(), step.copy()
