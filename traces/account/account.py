@@ -166,8 +166,6 @@ def absent_pieces(account: Account | Missing) -> AbsentPieces | Missing:
 
 
 class _Accountant:
-    """One pass over the intervals without compute."""
-
     def __init__(self, rank: RankTimeline, windows: Spans, queueing: Queueing) -> None:
         self._windows, self._queueing = windows, queueing
         self._rows, self._gaps = rank.activities, compute_gaps(rank.activities, windows)

@@ -60,7 +60,6 @@ def wait_call_count(rank: RankTimeline) -> int:
 
 
 def _wait_calls(rank: RankTimeline) -> IntArray:
-    """Rows of the process's calls that let a stream wait."""
     calls = rank.columns.calls
     mine = is_wait_call(rank.columns)[calls.name]
     if rank.process_gid != NULL:
@@ -74,7 +73,6 @@ def is_wait_call(columns: Columns) -> BoolArray:
 
 
 def _between(times_ns: IntArray, since_ns: IntArray, until_ns: IntArray) -> IntArray:
-    """How many of some sorted times lie between, shape (n,)."""
     count: IntArray = np.searchsorted(times_ns, until_ns)
     count -= np.searchsorted(times_ns, since_ns)
     return count.astype(PLACE)

@@ -71,7 +71,6 @@ def find_producers(rank: RankTimeline) -> Producers:
 
 
 def _ended_ns(rows: Activities, edges: Edges) -> IntArray:
-    """When the last of each activity's producers ended, shape (n,), NULL where it has none."""
     ended_ns = np.full(len(rows), NULL, dtype=np.int64)
     np.maximum.at(ended_ns, edges[0], rows.end_ns[edges[1]])
     return ended_ns

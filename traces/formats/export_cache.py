@@ -169,7 +169,6 @@ def _first_error(words: str) -> str:
 
 
 def _fault(export: Path) -> str | None:
-    """What is wrong with an export, None where nothing is."""
     try:
         with closing(_connect(export)) as database:
             tables = {

@@ -98,7 +98,6 @@ def listed(header: Mapping[str, object]) -> dict[str, tuple[int, ...]]:
 
 
 def _groups(header: Mapping[str, object]) -> list[Event]:
-    """The process groups as the header lists them."""
     distributed = header.get("distributedInfo")
     groups = distributed.get("pg_config") if isinstance(distributed, dict) else None
     return [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
@@ -165,7 +164,6 @@ def collectives(kernels: Table, header: Mapping[str, object]) -> Collectives | N
 
 
 def _told(column: IntArray) -> IntArray | None:
-    """The column, if it says anything."""
     return None if (column == _NOTHING).all() else column
 
 
@@ -210,7 +208,6 @@ def _purpose(description: str) -> int:
 
 
 def _descriptions(header: Mapping[str, object]) -> dict[str, str]:
-    """Name of each process group -> its description."""
     return {_text(group, "pg_name"): _text(group, "pg_desc") for group in _groups(header)}
 
 

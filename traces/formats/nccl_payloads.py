@@ -151,7 +151,6 @@ def decode_payloads(blobs: Sequence[bytes], schemas: SchemaTable) -> Payloads:
 
 
 def _layout(schemas: tuple[PayloadSchema, ...], size: int) -> PayloadSchema | None:
-    """The one layout of this size, if there is just one."""
     fitting = [schema for schema in schemas if schema.size in (None, size)]
     return fitting[0] if len(fitting) == 1 else None
 

@@ -202,7 +202,6 @@ def _held_before(
 
 
 def _sums(change: IntArray, process: IntArray, device: IntArray) -> IntArray:
-    """Running sum within each process and device, whose rows stand together."""
     total = np.cumsum(change)
     first = begins(process, device)
     number = np.cumsum(first) - 1

@@ -113,7 +113,6 @@ def _copy(export: Path, out: Path, asked: Mapping[str, Iterable[str]], first_ns:
 
 
 def _kept(table: str, column: str, value: Any) -> Any:
-    """A value of a column as it may stay."""
     if isinstance(value, str):
         public = _PUBLIC_TEXTS.get((table, column))
         return public(value) if public else None

@@ -147,7 +147,6 @@ def _pipeline(stages: tuple[StageFigures, ...], schedule: Schedule | Missing) ->
 
 
 def _total(several: Sequence[int | None]) -> int | None:
-    """The sum; None where one is not known."""
     known = [one for one in several if one is not None]
     return sum(known) if len(known) == len(several) else None
 

@@ -189,7 +189,6 @@ def lay_by_step(matched: Matched, waits: Waits, charged: Charged, grid: Grid) ->
 
 
 def _folded(table: FloatArray, together: int) -> FloatArray:
-    """Means of so many columns each, of what is known of them."""
     if together == 1:
         return table
     ranks, steps = table.shape

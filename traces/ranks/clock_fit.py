@@ -109,7 +109,6 @@ def lines_by_part(
 
 
 def _middle(apart: FloatArray, first: IntArray) -> FloatArray:
-    """Of each part the value in the middle."""
     order = np.argsort(apart)
     order = order[parts.order_of(parts.numbers(first)[order], len(first))]
     return apart[order][(first[:-1] + first[1:] - 1) // 2]

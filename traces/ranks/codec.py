@@ -162,7 +162,6 @@ def _packed(tables: Mapping[str, IntArray], kinds: Mapping[str, type[Rows]]) -> 
 
 
 def _unpacked(blob: bytes, lengths: Sequence[int], kinds: Mapping[str, type[Rows]]) -> dict[str, IntArray]:
-    """The tables again. Raises ValueError where the bytes are no such tables."""
     columns = [len(kind.__match_args__) for kind in kinds.values()]
     sizes = [few * length for few, length in zip(columns, lengths, strict=True)]
     count = sum(sizes)

@@ -69,7 +69,6 @@ def _union(rows: Activities, which: BoolArray) -> Spans:
 
 
 def _first_kernels(rows: Activities, steps: Steps) -> IntArray:
-    """The first compute kernel of each recorded step, by place."""
     compute = np.flatnonzero(rows.bucket == Bucket.COMPUTE)
     begins = np.array([step.start_ns for step in steps.recorded], dtype=np.int64)
     at = np.searchsorted(rows.start_ns[compute], begins)

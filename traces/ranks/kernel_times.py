@@ -46,7 +46,6 @@ def kernel_times(rank: RankTimeline, windows: Spans, comm: Spans) -> KernelTimes
 
 
 def _mark(rank: RankTimeline, place: int) -> int:
-    """A fingerprint of name, grid and block."""
     kernels, row = rank.columns.kernels, int(rank.activities.row[place])
     shape = int(kernels.shape[row])
     grid, block = kernels.shapes.grid[shape].tolist(), kernels.shapes.block[shape].tolist()

@@ -292,14 +292,12 @@ def _staged(grid: Grid, alike: Sequence[Alike], step_ns: float) -> Iterator[Susp
 
 
 def _mean(table: FloatArray) -> FloatArray:
-    """The mean of each row, of what is known of it."""
     told = ~np.isnan(table)
     total = np.where(told, table, 0.0).sum(axis=1)
     return total / np.maximum(told.sum(axis=1), 1)
 
 
 def _medians(table: FloatArray) -> FloatArray:
-    """The median of each row; NaN where there is none."""
     told = ~np.isnan(table).all(axis=1)
     result = np.full(len(table), np.nan)
     result[told] = np.nanmedian(table[told], axis=1)

@@ -80,7 +80,6 @@ def medians(values: IntArray, part: IntArray, count: int) -> tuple[IntArray, Boo
 
 
 def _middle(values: IntArray, first: IntArray) -> IntArray:
-    """The median of each part, whose values rise."""
     begin, count = first[:-1], np.diff(first)
     low, high = values[begin + (count - 1) // 2], values[begin + count // 2]
     return low + (high - low) // 2

@@ -103,7 +103,6 @@ def _step_counts(recorded: Recorded, count: int) -> IntArray:
 def _given(
     summaries: Sequence[RankSummary], recorded: Recorded, steps: IntArray
 ) -> tuple[dict[str, int], ...]:
-    """What each rank gives in a mean step, by kind."""
     place, kind, size = recorded.place, recorded.rows.kind, recorded.rows.size_bytes
     counts = (kind >= 0) & in_steps(summaries, recorded)
     shape = len(summaries), len(COMM_KINDS)

@@ -314,7 +314,6 @@ def _kind(rank: RankMeasurements) -> _Kind:
 
 
 def _kernels(rank: RankMeasurements) -> Mapping[str, float]:
-    """The share of each kernel, by name, in the compute work."""
     work_ns: dict[str, int] = {}
     for row in rank.kernels.rows:
         if not row.key.startswith(_COMM):

@@ -149,7 +149,6 @@ def steady_allocator_calls(subject: Subject, graph: Graph) -> BoolArray:
 
 
 def _launched_from(graph: Graph, start_ns: int) -> int:
-    """When the host first launched what runs from an instant on."""
     after = (graph.rows.start_ns >= start_ns) & (graph.rows.launch_ns != NULL)
     return int(graph.rows.launch_ns[after].min(initial=start_ns))
 

@@ -75,7 +75,6 @@ def measure_pauses(rank: RankTimeline, calls: HostCalls) -> Pauses:
 
 
 def _times(spans: HostSpans | Ranges, thread: int) -> IntArray:
-    """Starts and ends, shape (2, k), of a thread's spans."""
     return np.stack((spans.start_ns, spans.end_ns))[:, spans.thread_gid == thread]
 
 

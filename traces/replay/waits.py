@@ -101,8 +101,6 @@ def host_waits(rank: RankTimeline, calls: HostCalls, launched_by: IntArray) -> H
 
 
 class _Finder:
-    """One pass over the calls that wait."""
-
     def __init__(self, rank: RankTimeline, calls: HostCalls, launched_by: IntArray) -> None:
         self._rank, self._rows, self._calls = rank, rank.activities, calls
         rows = self._rows

@@ -159,7 +159,6 @@ def _still_open(
 
 
 def _reason(found: Evidence, mine: BoolArray, trace_kind: str) -> tuple[str, str]:
-    """Why SendRecv stay open, and what would settle them."""
     reason, how = "its NCCL groups fit more than one use", _CURE_OF_SHAPE
     if (found.processes.shape[mine] != UNKNOWN).any():
         reason, how = "its collective shows how it exchanges, its process group not what for", _CURE_OF_GROUP

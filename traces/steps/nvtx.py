@@ -98,7 +98,6 @@ def steps_of(ranges: HostRanges, order: HostOrder) -> Found:
 
 
 def _families(rank: RankTimeline) -> dict[str, list[int]]:
-    """Step-named texts by family, as places in `range_texts`."""
     families: dict[str, list[int]] = defaultdict(list)
     for place, text in enumerate(rank.columns.range_texts):
         if is_step_name(text):

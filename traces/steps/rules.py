@@ -215,7 +215,6 @@ def leave_out_hiccups(steps: Steps) -> Steps:
 
 
 def _slow_from_ns(lengths_ns: list[int]) -> float:
-    """The length above which a step is slow beside these, by both limits."""
     middle = median(lengths_ns)
     spread = _SCALE * median(abs(length - middle) for length in lengths_ns)
     return middle + max(SLOW_MAD.value * spread, SLOW_FRAC.value * middle)

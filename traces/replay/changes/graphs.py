@@ -112,7 +112,6 @@ def _is(kind: KernelClass, class_: str, phase: str) -> bool:
 
 
 def _while(kinds: Sequence[KernelClass], at: int, fits: _Fits) -> int:
-    """The first place from one on that does not fit."""
     while at < len(kinds) and fits(kinds[at]):
         at += 1
     return at
