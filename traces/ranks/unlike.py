@@ -10,6 +10,7 @@ from traces.errors import UnlikeRuns
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.ranks.problems import is_named
+from traces.spelling import gpu_model
 
 ALIKE: Final = Limit(
     0.2,
@@ -58,7 +59,7 @@ def refuse_unlike(ranks: Sequence[RankMeasurements]) -> None:
 def _kind(rank: RankMeasurements) -> _Kind:
     named = {group.key for group in rank.summary.groups if is_named(group)}
     gpu = rank.gpu.name if rank.gpu else None
-    return _Kind([rank.trace], gpu and gpu.removeprefix("NVIDIA "), _kernels(rank), named)
+    return _Kind([rank.trace], gpu and gpu_model(gpu), _kernels(rank), named)
 
 
 def _kernels(rank: RankMeasurements) -> Mapping[str, float]:

@@ -6,6 +6,7 @@ from typing import Final
 from traces.cures import cure
 from traces.limits import Limit
 from traces.missing import Missing
+from traces.spelling import percent
 
 OFF: Final = Limit(
     0.10,
@@ -56,8 +57,8 @@ def refusal(proofs: Proofs, kind: str) -> Missing | None:
     if proofs.residual_free_error_frac <= OFF.value:
         return None
     reason = (
-        f"a replay without unexplained waits misses the window by {proofs.residual_free_error_frac:.0%}: "
-        "what GPU work waits for is not in the trace"
+        f"a replay without unexplained waits misses the window by {percent(proofs.residual_free_error_frac)}"
+        ": what GPU work waits for is not in the trace"
     )
     return Missing("replay", reason, cure("events", kind))
 
@@ -71,7 +72,7 @@ def doubt(proofs: Proofs, busy_frac: float, kind: str) -> Missing | None:
     if busy_frac < BUSY.value or proofs.elastic_frac >= ELASTIC.value or proofs.held_by_host:
         return None
     reason = (
-        f"the GPU is busy {busy_frac:.0%} of the window, yet a replay with all GPU work halved saves only "
-        f"{proofs.elastic_frac:.0%} of it: what waits for what is not understood"
+        f"the GPU is busy {percent(busy_frac)} of the window, yet a replay with all GPU work halved saves "
+        f"only {percent(proofs.elastic_frac)} of it: what waits for what is not understood"
     )
     return Missing("replay", reason, cure("host_waits", kind))
