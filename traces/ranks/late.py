@@ -49,15 +49,11 @@ def routing_of(matched: Matched, slow: FloatArray, alike: Sequence[Alike], count
     """How unevenly the experts of `count` ranks work; `slow`, how many times as long a GPU takes for all it
     does, of each participation, is taken out.
     """
-    first = matched.first
-    nothing = np.zeros(len(matched), dtype=np.bool_)
-    if not len(matched):
-        return Routing(None, 0.0, UNKNOWN, nothing)
+    first, worked = matched.first, _worked(matched, alike, count)
     work = np.maximum(matched.grouped_ns, 0) / slow
-    worked = _worked(matched, alike, count)
     told = _as_a_rule(matched, worked & (matched.operation != Operation.CONTROL))
     if not told.any():
-        return Routing(None, 0.0, UNKNOWN, nothing)
+        return Routing(None, 0.0, UNKNOWN, np.zeros(len(matched), dtype=np.bool_))
     mean = np.where(told, parts.total(work, first) / np.diff(first), 0.0)
     above = np.where(told, parts.most(work, first), 0.0) - mean
     by_group, of_group = (parts.sums(one, matched.group, len(matched.groups)) for one in (above, mean))

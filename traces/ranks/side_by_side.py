@@ -184,11 +184,6 @@ class Excess:
         """All that the host is the reason of."""
         return self.host_ns + np.nan_to_num(self.loader_ns)
 
-    @property
-    def by_device_ns(self) -> FloatArray:
-        """All that kernels take longer."""
-        return self.dense_ns + np.nan_to_num(self.grouped_ns)
-
 
 def excess_of(grid: Grid, alike: Sequence[Alike]) -> Excess:
     """Hold each rank against those like it, step by step."""

@@ -140,17 +140,16 @@ def steady_allocator_calls(subject: Subject, graph: Graph) -> BoolArray:
     later = [step.start_ns for step in used if step.index > 0]
     if not later:
         return np.zeros(len(calls), dtype=np.bool_)
-    since = [_launched_from(graph, start_ns) for start_ns in (used[0].start_ns, *later)]
+    rows, launched = graph.rows, graph.rows.launch_ns != NULL
+    since = [  # when the host first launched what runs from then on
+        int(rows.launch_ns[launched & (rows.start_ns >= begin_ns)].min(initial=begin_ns))
+        for begin_ns in (used[0].start_ns, *later)
+    ]
     freed = np.sort(calls.start_ns[is_kind(calls, CallKind.FREE)])
     place = np.searchsorted(freed, since)
     first, *others = np.diff(place, append=len(freed)).tolist()
     full = used[0].index == 0 and 0 < FULL.value * np.mean(others) <= first
     return allocating & (calls.start_ns >= (freed[place[0]] if full else since[1]))
-
-
-def _launched_from(graph: Graph, start_ns: int) -> int:
-    after = (graph.rows.start_ns >= start_ns) & (graph.rows.launch_ns != NULL)
-    return int(graph.rows.launch_ns[after].min(initial=start_ns))
 
 
 class Edits:
@@ -203,7 +202,7 @@ class Edits:
         calls, timing, pauses = self._graph.calls, self._timing, self._graph.pauses
         none = np.zeros(len(calls), dtype=np.bool_)
         said = pauses.said_ns
-        counts = self._count_reads()
+        counts = timing.waits.holding(self._graph.feeds_host, len(calls))  # a small copy to the host
         sync = is_kind(calls, CallKind.SYNC)
         named = dict(pauses.named_ns)
         compiles = timing.pause_ns - named.pop("lazy_init")
@@ -285,7 +284,3 @@ class Edits:
 
     def _without_calls(self, which: BoolArray) -> Timing:
         return without_host(self._graph, self._timing, self._timing.pause_ns, which)
-
-    def _count_reads(self) -> BoolArray:
-        """Calls that wait for a small copy to the host."""
-        return self._timing.waits.holding(self._graph.feeds_host, len(self._graph.calls))

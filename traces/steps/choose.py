@@ -14,7 +14,7 @@ from traces.limits import Limit
 from traces.names.ranges import family
 from traces.steps.borders import HostOrder
 from traces.steps.found import Found, Steps, StepSource, drop, from_steps, one_window
-from traces.steps.nvtx import HostRanges, matching_ranges, nvtx_steps, steps_of
+from traces.steps.nvtx import matching_ranges, nvtx_steps, steps_of
 from traces.steps.optimizer import optimizer_steps
 from traces.steps.period import period_steps, replay_steps, shows_steps
 from traces.steps.rules import disagreement_of, leave_out_hiccups, leave_out_unusual
@@ -77,11 +77,16 @@ def _inferred_steps(rank: RankTimeline, roles: Roles) -> Steps:
 
 
 def _given_steps(rank: RankTimeline, selection: Selection) -> Steps:
-    ranges = _given_ranges(rank, selection)
-    steps = from_steps("user", ranges.what, tuple(steps_of(ranges, HostOrder(rank.activities)).steps))
+    assert selection.nvtx is not None
+    texts, what = rank.columns.range_texts, f"--nvtx {selection.nvtx.pattern!r}"
+    wanted = np.array([selection.nvtx.search(text) is not None for text in texts], dtype=np.bool_)
+    ranges = matching_ranges(rank, wanted, what)
+    if ranges is None:
+        raise EmptySelection(f"{what} matches no range. {_nearest(rank, selection)}")
+    steps = from_steps("user", what, tuple(steps_of(ranges, HostOrder(rank.activities)).steps))
     if not steps.used:
         raise EmptySelection(
-            f"{ranges.what} matches {len(ranges)} ranges, but no GPU work was launched in them. "
+            f"{what} matches {len(ranges)} ranges, but no GPU work was launched in them. "
             f"{_nearest(rank, selection)}"
         )
     return steps
@@ -103,18 +108,6 @@ def _given_window(rank: RankTimeline, selection: Selection) -> Steps:
             f"activity lies between {seconds(first)} and {seconds(last)}; a number without unit is seconds."
         )
     return one_window("user", "the time given", start, end)
-
-
-def _given_ranges(rank: RankTimeline, selection: Selection) -> HostRanges:
-    assert selection.nvtx is not None
-    texts = rank.columns.range_texts
-    wanted = np.array([selection.nvtx.search(text) is not None for text in texts], dtype=np.bool_)
-    found = matching_ranges(rank, wanted, f"--nvtx {selection.nvtx.pattern!r}")
-    if found is None:
-        raise EmptySelection(
-            f"--nvtx {selection.nvtx.pattern!r} matches no range. {_nearest(rank, selection)}"
-        )
-    return found
 
 
 def _nearest(rank: RankTimeline, selection: Selection) -> str:
