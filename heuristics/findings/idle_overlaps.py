@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from heuristics.findings.finding import Case, ConfigFinding, Detector
 from heuristics.fixes.com_4_dp_overlap import NORM_MARGIN
-from heuristics.guides.connections import connections
+from heuristics.guides.parallel import connections
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
 from heuristics.walls.words import percent

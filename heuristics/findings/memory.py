@@ -3,7 +3,7 @@
 from typing import Final
 
 from heuristics.findings.finding import Case, ConfigFinding, Detector
-from heuristics.guides.recompute_modules import label_of
+from heuristics.guides.modules import label_of
 from heuristics.run.run import Run
 from heuristics.workflow.fit_rules import OFFLOADS
 from traces.limits import Limit

@@ -11,7 +11,7 @@ from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import dispatched_by, expert_parallel, holds
-from heuristics.guides.dispatcher_extras import sm_knob
+from heuristics.guides.dispatcher import sm_knob
 from heuristics.run.run import Run
 from traces.limits import Limit
 

@@ -13,8 +13,8 @@ from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import holds
-from heuristics.guides.connections import connections
 from heuristics.guides.facts import EP_KINDS
+from heuristics.guides.parallel import connections
 from heuristics.run.run import Run
 
 _NAME: Final = "CUDA_DEVICE_MAX_CONNECTIONS"

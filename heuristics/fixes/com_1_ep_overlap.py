@@ -13,8 +13,8 @@ from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix, Gain
 from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import dispatched_by, head_room, holds, is_not, right_topology
-from heuristics.guides.connections import connections
 from heuristics.guides.facts import EP_KINDS
+from heuristics.guides.parallel import connections
 from heuristics.run.run import Run
 from traces.limits import Limit
 

@@ -13,8 +13,7 @@ from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix, Gain
 from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import expert_parallel, holds, is_not, mostly_moving
-from heuristics.guides.dispatcher import DispatcherChoice, choose_dispatcher
-from heuristics.guides.dispatcher_extras import backend_extras
+from heuristics.guides.dispatcher import DispatcherChoice, backend_extras, choose_dispatcher
 from heuristics.guides.facts import EP_KINDS
 from heuristics.rules.backends import limits, past_limit
 from heuristics.run.run import Run

@@ -13,7 +13,7 @@ from heuristics.fixes.com_2_dispatcher import backend_to_set, topology
 from heuristics.fixes.fix import Fix, Gain
 from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import expert_parallel, holds, mostly_moving
-from heuristics.guides.dispatcher_extras import (
+from heuristics.guides.dispatcher import (
     DEEPEP_SMS,
     DEEPEP_SMS_B200_DSV3,
     HYBRIDEP_SMS,

@@ -14,8 +14,7 @@ from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import already, dispatched_by, expert_parallel, holds, is_not
 from heuristics.guides.facts import EP_KINDS
-from heuristics.guides.recompute import recomputed_now
-from heuristics.guides.recompute_modules import has_shared_experts
+from heuristics.guides.modules import has_shared_experts, recomputed_now
 from heuristics.run.run import Run
 
 _KNOB: Final = "moe_shared_expert_overlap"

@@ -20,8 +20,7 @@ from heuristics.fixes.preconditions import (
     no_layer_offload,
     static_shapes,
 )
-from heuristics.guides.cuda_graphs import choose_graphs
-from heuristics.guides.graph_choice import RNG_TRACKER, GraphChoice, graph_change
+from heuristics.guides.cuda_graphs import RNG_TRACKER, GraphChoice, choose_graphs, graph_change
 from heuristics.run.run import Run
 from traces.cures import cure
 from traces.limits import Limit

@@ -20,9 +20,8 @@ from heuristics.fixes.preconditions import (
     no_layer_offload,
     static_shapes,
 )
-from heuristics.guides.cuda_graphs import choose_graphs
+from heuristics.guides.cuda_graphs import RNG_TRACKER, choose_graphs, graph_change
 from heuristics.guides.facts import is_sync_free
-from heuristics.guides.graph_choice import RNG_TRACKER, graph_change
 from heuristics.run.run import Run
 from traces.cures import cure
 from traces.limits import Limit

@@ -8,9 +8,8 @@ from heuristics.config.sizes import seems_moe
 from heuristics.fixes.change import Change
 from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import distributed_optimizer, holds, is_not, te_at_least
-from heuristics.guides.graph_modules import captured_alone
+from heuristics.guides.modules import captured_alone, recomputed_now
 from heuristics.guides.precision import ROUTER, RecipeName, choose_precision
-from heuristics.guides.recompute import recomputed_now
 from heuristics.run.run import Run
 from traces.settings.harness_recipes import PRECISIONS
 from traces.settings.knobs import known_in

@@ -12,7 +12,7 @@ from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import already, holds, is_not, optimizer_is, training
-from heuristics.guides.connections import connections
+from heuristics.guides.parallel import connections
 from heuristics.run.run import Run
 from traces.cures import cure
 

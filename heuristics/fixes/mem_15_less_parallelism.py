@@ -13,8 +13,8 @@ from heuristics.fixes.fix import Fix, Gain
 from heuristics.fixes.hst_5_more_work_per_launch import half_tp
 from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import holds
-from heuristics.guides.context_parallel import guided_cp, is_far, sequence_length
 from heuristics.guides.memory_use import ASK_MEMORY, ROOM_TO_HALVE, has_room_to_halve
+from heuristics.guides.parallel import guided_cp, is_far, sequence_length
 from heuristics.run.run import Run
 from traces.settings.settings import Value
 

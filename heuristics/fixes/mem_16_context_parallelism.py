@@ -12,8 +12,8 @@ from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix, Gain
 from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import holds
-from heuristics.guides.context_parallel import LONG, guided_cp, sequence_length, wider_cp
 from heuristics.guides.memory_use import ASK_MEMORY, is_tight
+from heuristics.guides.parallel import LONG, guided_cp, sequence_length, wider_cp
 from heuristics.run.run import Run
 from traces.settings.settings import Value
 

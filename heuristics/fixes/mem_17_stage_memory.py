@@ -13,7 +13,7 @@ from heuristics.fixes.com_6_pp_layout import by_layout
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import holds
-from heuristics.guides.stage_memory import UNEVEN, stage_memory
+from heuristics.guides.memory_use import UNEVEN, stage_memory
 from heuristics.run.run import Run
 from traces.settings.spelling import LAYOUT
 

@@ -12,7 +12,7 @@ from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix, Form, Gain
 from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import is_not, no_user_buffers
-from heuristics.guides.graph_modules import replays
+from heuristics.guides.modules import replays
 from heuristics.run.run import Run
 
 _VARIABLE: Final = "PYTORCH_CUDA_ALLOC_CONF"

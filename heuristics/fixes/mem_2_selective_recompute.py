@@ -13,8 +13,8 @@ from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix, Form, Gain
 from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import grouped_gemm, holds, is_not, no_layer_offload, te_at_least
-from heuristics.guides.recompute import RecomputeChoice, choose_recompute, recomputed_now
-from heuristics.guides.recompute_modules import MODULES
+from heuristics.guides.modules import MODULES, recomputed_now
+from heuristics.guides.recompute import RecomputeChoice, choose_recompute
 from heuristics.run.run import Run
 from traces.cures import cure
 from traces.settings.settings import Value

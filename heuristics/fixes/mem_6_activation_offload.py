@@ -22,8 +22,7 @@ from heuristics.fixes.preconditions import (
     te_at_least,
     te_layers,
 )
-from heuristics.guides.graph_modules import captured_alone, replays
-from heuristics.guides.recompute import recomputed_now
+from heuristics.guides.modules import captured_alone, recomputed_now, replays
 from heuristics.run.run import Run
 from traces.limits import Limit
 

@@ -12,7 +12,7 @@ from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import holds, is_not, no_layer_offload
-from heuristics.guides.graph_modules import replays
+from heuristics.guides.modules import replays
 from heuristics.guides.recompute import choose_recompute
 from heuristics.run.run import Run
 from traces.cures import cure

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from heuristics.fixes import com_1_ep_overlap
-from heuristics.guides.context_parallel import VERY_LONG, guided_cp, sequence_length
 from heuristics.guides.facts import EP_KINDS
 from heuristics.guides.memory_use import segments_suffice
+from heuristics.guides.parallel import VERY_LONG, guided_cp, sequence_length
 from heuristics.plan.repair import before_others
 from heuristics.run.run import Run, WallId
 from heuristics.walls.price import WALL

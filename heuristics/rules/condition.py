@@ -1,8 +1,10 @@
 """The language of conditions: `ep_overlap and torch < '2.6.0'`, parsed once, evaluated with three values.
 
 A name is a knob's id or a fact. None is unknown: it goes through `and`, `or`, `not` and comparisons, so that
-an unknown name never breaks a rule. A knob that is null is off, is `None` (`mtp_num_layers is None`), and in
-an order (`mtp_num_layers > 1`) neither above nor below any number.
+an unknown name never breaks a rule; `known(a, b)` tells whether all are known. A knob that is null is off, is
+`None` (`mtp_num_layers is None`), and in an order (`mtp_num_layers > 1`) neither above nor below any number.
+
+Tables ask a configuration, or a run by facts of their own beside those of its configuration.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ import ast
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from operator import attrgetter
 from typing import Any, Final
 
 from packaging.version import Version
@@ -19,10 +22,14 @@ from packaging.version import Version
 from heuristics.config.facts import FACTS, Fact
 from heuristics.config.view import Config
 from heuristics.rules.hatch import HATCH
+from heuristics.run.run import Run
 from traces.settings.knobs import knobs
 from traces.settings.view import OFF
 
-Evaluated = Callable[[Config], object]
+Asked = Config | Run
+"""What conditions are asked of."""
+Evaluated = Callable[[Any], object]
+"""The value of a part of a condition for what is asked."""
 
 
 class _Null:
@@ -33,7 +40,6 @@ class _Null:
 
 
 NULL: Final = _Null()
-NAMES: Final[Mapping[str, Fact]] = {**FACTS, **HATCH}
 _ORDERS: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], object]]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
@@ -57,50 +63,57 @@ _ARITHMETIC: Final[Mapping[type[ast.operator], Callable[[Any, Any], object]]] = 
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Term:
-    """A part of a condition. `of`: its value. `name`: of a knob or fact. `parts`: what it is made of."""
+    """A part of a condition. `of`: its value. `name`: of a knob or `fact`. `parts`: what it is made of."""
 
     of: Evaluated
     parts: tuple[Term, ...] = ()
     name: str = ""
+    fact: Fact | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition, ready to be asked of a configuration.
+    """A condition, ready to be asked. No dataclass: a table's reader makes it of its text."""
 
-    `names`: knobs and facts in it, in its order. `words`: texts that it compares with.
-    """
+    def __init__(self, text: str, tree: ast.expr, term: Term) -> None:
+        self.text, self.term = text, term
+        self.named = tuple({one.name: one for one in _named(term)}.values())
+        """Knobs and facts in it, in its order."""
+        self.words = frozenset(node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+        """Texts that it compares with."""
 
-    text: str
-    term: Term
-    names: tuple[str, ...]
-    words: frozenset[object] = frozenset()
-
-    def holds(self, config: Config) -> bool | None:
+    def holds(self, of: Asked) -> bool | None:
         """Whether it holds; None where unknown."""
-        if self.text not in config.held:
-            config.held[self.text] = _truth(self.term.of(config))
-        return config.held[self.text]
+        if self.text not in of.held:
+            of.held[self.text] = _truth(self.term.of(of))
+        return of.held[self.text]
+
+    def unknown(self, of: Asked) -> tuple[Term, ...]:
+        """The unknown names on which it rests where it is unknown itself, in its order."""
+        return tuple({one.name: one for one in _unknown(self.term, of)}.values())
 
     def asks(self, config: Config) -> tuple[str, ...]:
         """Unknown knobs, then options, that would decide it."""
-        unknown = tuple(dict.fromkeys(_unknown(self.term, config)))
-        asked = [one for name in unknown for one in _tells(name, config)]
+        asked = [one for term in self.unknown(config) for one in _tells(term, config)]
         return tuple(dict.fromkeys(sorted(asked, key=lambda one: one.startswith("--"))))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of knobs and facts in it."""
+        return tuple(one.name for one in self.named)
 
     @property
     def knobs(self) -> tuple[str, ...]:
         """Knobs that it speaks of, those of its facts included."""
-        return _knobs(self.names)
+        return _knobs(self)
 
     def figures(self, config: Config) -> str:
         """What is known of its names, in words: `EP 1, PyTorch not known`; no text but known ones."""
-        return ", ".join(f"{_words(name)} {self._shown(name, config)}" for name in self.names)
+        return ", ".join(f"{_words(one)} {self._shown(one, config)}" for one in self.named)
 
-    def _shown(self, name: str, config: Config) -> str:
-        value = named(name).of(config)
+    def _shown(self, term: Term, config: Config) -> str:
+        name, value = term.name, term.of(config)
         if value is None or value is NULL or value == "":
             return "not known" if value is None else "not set"
         if isinstance(value, bool):
@@ -111,48 +124,110 @@ class Condition:
         return str(value) if not isinstance(value, str) or value in known else "another value"
 
 
-@cache
-def condition(text: str) -> Condition:
-    """A condition by its text. ValueError: a name that nobody knows, or a form that is none of ours."""
-    try:
-        tree = ast.parse(text, mode="eval").body
-        term = _compiled(tree)
-    except (ValueError, SyntaxError, KeyError) as error:
-        raise ValueError(f"{text}: {error}") from None
-    words = frozenset(node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
-    return Condition(text, term, tuple(dict.fromkeys(_names(term))), words)
+class Language:
+    """What conditions may name: knobs and facts of a configuration, and `facts` of a run.
+
+    With `facts` its conditions are asked of runs, without of configurations.
+    """
+
+    def __init__(self, facts: Mapping[str, Fact] | None = None) -> None:
+        self._of_run = facts is not None
+        self.facts: Mapping[str, Fact] = {**FACTS, **HATCH, **(facts or {})}
+        self._own = facts or self.facts
+        self._conditions: dict[str, Condition] = {}
+
+    def condition(self, text: str) -> Condition:
+        """A condition by its text. ValueError: a name that nobody knows, or a form that is none of ours."""
+        if text not in self._conditions:
+            try:
+                tree = ast.parse(text, mode="eval").body
+                self._conditions[text] = Condition(text, tree, self._compiled(tree))
+            except (ValueError, SyntaxError, KeyError) as error:
+                raise ValueError(f"{text}: {error}") from None
+        return self._conditions[text]
+
+    def named(self, name: str) -> Term:
+        """A name as a term: None where unknown, NULL where it is null. ValueError: no such name."""
+        fact = self.facts.get(name)
+        if fact is None and not name.startswith("env.") and name not in knobs():
+            raise ValueError(f"{name} is neither a knob nor a fact")
+        of = partial(_value, name) if fact is None else partial(_once, name, fact.of)
+        if self._of_run and name not in self._own:
+            return Term(lambda run: of(run.config), name=name, fact=fact)
+        return Term(of, name=name, fact=fact)
+
+    def _compiled(self, node: ast.expr) -> Term:
+        match node:
+            case ast.Constant(value=value):
+                constant = NULL if value is None else value
+                return Term(lambda c: constant)
+            case ast.Tuple(elts=elements) | ast.Set(elts=elements):
+                values = tuple(self._compiled(one).of(None) for one in elements)
+                return Term(lambda c: frozenset(values) if isinstance(node, ast.Set) else values)
+            case ast.Name() | ast.Attribute():
+                return self.named(ast.unparse(node))
+            case ast.Call(func=ast.Name(id="known"), args=names, keywords=[]):
+                terms = tuple(map(self._compiled, names))
+                return Term(lambda c: all(term.of(c) is not None for term in terms), terms)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                term = self._compiled(operand)
+                return Term(lambda c: None if (found := _truth(term.of(c))) is None else not found, (term,))
+            case ast.BoolOp(op=op, values=values_):
+                terms = tuple(map(self._compiled, values_))
+                return Term(_joined(terms, isinstance(op, ast.Or)), terms)
+            case ast.Compare(left=left, ops=[op], comparators=[right]):
+                one = self._listed(left) if isinstance(right, ast.Set) else self._compiled(left)
+                is_list = isinstance(op, ast.In | ast.NotIn)
+                other = self._listed(right) if is_list else self._compiled(right)
+                return _compared(type(op), one, other, isinstance(right, ast.Set))
+            case ast.BinOp(left=left, op=ast.BitAnd(), right=right):
+                return _met(self._listed(left), self._listed(right))
+            case ast.BinOp(left=left, op=op, right=right):
+                return _computed(_ARITHMETIC[type(op)], self._compiled(left), self._compiled(right))
+        raise ValueError(f"{ast.unparse(node)} is no part of a condition")
+
+    def _listed(self, node: ast.expr) -> Term:
+        """A knob as its list of names; other terms as they are."""
+        term = self._compiled(node)
+        if term.name not in knobs() or term.fact is not None:
+            return term
+        config = attrgetter("config") if self._of_run else _itself
+        return Term(lambda c: config(c).names(term.name), name=term.name)
 
 
-def named(name: str) -> Term:
-    """A name as a term: None where unknown, NULL where it is said to be null. ValueError: no such name."""
-    if name in NAMES:
-        return Term(_once(name, NAMES[name].of), name=name)
+CONFIGURED: Final = Language()
+"""Conditions that tables ask of a configuration."""
+condition: Final = CONFIGURED.condition
+named: Final = CONFIGURED.named
+
+
+def _itself(config: Config) -> Config:
+    return config
+
+
+def _value(name: str, config: Config) -> object:
+    """What a knob or a variable of the environment is set to."""
     if name.startswith("env."):
-        return Term(lambda c: c.env(name.removeprefix("env.")), name=name)
-    if name not in knobs():
-        raise ValueError(f"{name} is neither a knob nor a fact")
-    return Term(lambda c: NULL if (found := c.value(name)) is None and c.known(name) else found, name=name)
+        return config.env(name.removeprefix("env."))
+    found = config.value(name)
+    return NULL if found is None and config.known(name) else found
+
+
+def _once(name: str, of: Evaluated, asked: Asked) -> object:
+    """A fact that is computed once for what is asked."""
+    if name not in asked.told:
+        asked.told[name] = of(asked)
+    return asked.told[name]
 
 
 @cache
-def _knobs(names: tuple[str, ...]) -> tuple[str, ...]:
-    spoken = (NAMES[name].knobs if name in NAMES else (name,) for name in names)
+def _knobs(condition: Condition) -> tuple[str, ...]:
+    spoken = (one.fact.knobs if one.fact else (one.name,) for one in condition.named)
     return tuple(dict.fromkeys(knob for several in spoken for knob in several))
 
 
-def _once(name: str, of: Evaluated) -> Evaluated:
-    """A fact that is computed once for a configuration."""
-
-    def told(config: Config) -> object:
-        if name not in config.told:
-            config.told[name] = of(config)
-        return config.told[name]
-
-    return told
-
-
-def _words(name: str) -> str:
-    return (NAMES[name].words if name in NAMES else "") or name
+def _words(term: Term) -> str:
+    return (term.fact.words if term.fact else "") or term.name
 
 
 def _truth(value: object) -> bool | None:
@@ -161,69 +236,30 @@ def _truth(value: object) -> bool | None:
     return None if value is None else bool(value)
 
 
-def _unknown(term: Term, config: Config) -> list[str]:
-    if term.of(config) is not None:
+def _unknown(term: Term, of: Asked) -> list[Term]:
+    if term.of(of) is not None:
         return []
-    return [term.name] if term.name else [name for part in term.parts for name in _unknown(part, config)]
+    return [term] if term.name else [one for part in term.parts for one in _unknown(part, of)]
 
 
-def _tells(name: str, config: Config) -> tuple[str, ...]:
-    if name not in NAMES:
-        return () if config.known(name) else (name,)
-    fact = NAMES[name]
-    unknown = tuple(knob for knob in fact.knobs if not config.known(knob))
-    return (*unknown, fact.option) if fact.option else unknown
+def _tells(term: Term, config: Config) -> tuple[str, ...]:
+    if term.fact is None:
+        return () if config.known(term.name) else (term.name,)
+    unknown = tuple(knob for knob in term.fact.knobs if not config.known(knob))
+    return (*unknown, term.fact.option) if term.fact.option else unknown
 
 
-def _names(term: Term) -> list[str]:
-    return [term.name] if term.name else [name for part in term.parts for name in _names(part)]
-
-
-def _compiled(node: ast.expr) -> Term:
-    match node:
-        case ast.Constant(value=value):
-            constant = NULL if value is None else value
-            return Term(lambda c: constant)
-        case ast.Tuple(elts=elements) | ast.Set(elts=elements):
-            several = tuple(_compiled(one).of for one in elements)
-            return _constants(several, isinstance(node, ast.Set))
-        case ast.Name() | ast.Attribute():
-            return named(ast.unparse(node))
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            term = _compiled(operand)
-            return Term(lambda c: None if (found := _truth(term.of(c))) is None else not found, (term,))
-        case ast.BoolOp(op=op, values=values):
-            terms = tuple(_compiled(one) for one in values)
-            return Term(_joined(terms, isinstance(op, ast.Or)), terms)
-        case ast.Compare(left=left, ops=[op], comparators=[right]):
-            return _compared(type(op), left, right)
-        case ast.BinOp(left=left, op=ast.BitAnd(), right=right):
-            return _met(_listed(left), _listed(right))
-        case ast.BinOp(left=left, op=op, right=right):
-            return _computed(_ARITHMETIC[type(op)], _compiled(left), _compiled(right))
-    raise ValueError(f"{ast.unparse(node)} is no part of a condition")
-
-
-def _constants(several: tuple[Evaluated, ...], is_set: bool) -> Term:
-    blank = Config.__new__(Config)
-    values = tuple(one(blank) for one in several)
-    found = frozenset(values) if is_set else values
-    return Term(lambda c: found)
-
-
-def _listed(node: ast.expr) -> Term:
-    """A knob as its list of names; other terms as they are."""
-    term = _compiled(node)
-    return Term(lambda c: c.names(term.name), name=term.name) if term.name in knobs() else term
+def _named(term: Term) -> list[Term]:
+    return [term] if term.name else [one for part in term.parts for one in _named(part)]
 
 
 def _joined(terms: tuple[Term, ...], decides: bool) -> Evaluated:
     """`or` is decided by what is true, `and` by what is not."""
 
-    def of(config: Config) -> bool | None:
+    def of(asked: Any) -> bool | None:
         found: bool | None = not decides
         for term in terms:
-            one = _truth(term.of(config))
+            one = _truth(term.of(asked))
             if one is decides:
                 return decides
             if one is None:
@@ -233,18 +269,16 @@ def _joined(terms: tuple[Term, ...], decides: bool) -> Evaluated:
     return of
 
 
-def _compared(op: type[ast.cmpop], left: ast.expr, right: ast.expr) -> Term:
-    order, of_lists = _ORDERS.get(op), isinstance(right, ast.Set)
+def _compared(op: type[ast.cmpop], one: Term, other: Term, is_set: bool) -> Term:
+    order = _ORDERS.get(op)
     compare = order or _COMPARISONS[op]
-    one = _listed(left) if of_lists else _compiled(left)
-    other = _listed(right) if op in (ast.In, ast.NotIn) else _compiled(right)
 
-    def of(config: Config) -> object:
-        found, beside = one.of(config), other.of(config)
+    def of(asked: Any) -> object:
+        found, beside = one.of(asked), other.of(asked)
         if found is None or beside is None:
             return None
         if order:
-            return order(_as_set(found), beside) if of_lists else _ordered(order, found, beside)
+            return order(_as_set(found), beside) if is_set else _ordered(order, found, beside)
         return compare(found, Version(str(beside)) if isinstance(found, Version) else beside)
 
     return Term(of, (one, other))
@@ -261,8 +295,8 @@ def _ordered(compare: Callable[[Any, Any], object], one: object, other: object) 
 
 
 def _met(one: Term, other: Term) -> Term:
-    def of(config: Config) -> object:
-        found, beside = one.of(config), other.of(config)
+    def of(asked: Any) -> object:
+        found, beside = one.of(asked), other.of(asked)
         return None if found is None or beside is None else bool(_as_set(found) & _as_set(beside))
 
     return Term(of, (one, other))
@@ -271,8 +305,8 @@ def _met(one: Term, other: Term) -> Term:
 def _computed(compute: Callable[[Any, Any], object], one: Term, other: Term) -> Term:
     divides = compute in (operator.mod, operator.floordiv)
 
-    def of(config: Config) -> object:
-        found, beside = one.of(config), other.of(config)
+    def of(asked: Any) -> object:
+        found, beside = one.of(asked), other.of(asked)
         if not _is_whole(found) or not _is_whole(beside) or (divides and not beside):
             return None
         return compute(found, beside)

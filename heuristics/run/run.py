@@ -50,6 +50,16 @@ class Run:
     """Why ranks wait for each other, by several of them; None where nobody is late or nobody can tell."""
 
     @cached_property
+    def told(self) -> dict[str, object]:
+        """Facts that conditions asked for before, by name."""
+        return {}
+
+    @cached_property
+    def held(self) -> dict[str, bool | None]:
+        """Conditions that were asked before, by text."""
+        return {}
+
+    @cached_property
     def config(self) -> Config:
         """What the run is configured to do: the one reader of its settings."""
         return Config(self.given, self.observed, self.settings, self.log)

@@ -11,7 +11,7 @@ from heuristics.guides.memory_use import (
     too_large,
     used_frac,
 )
-from heuristics.guides.recompute_modules import MODULES, label_of
+from heuristics.guides.modules import MODULES, label_of
 from heuristics.run.run import Run
 from heuristics.walls.words import percent
 from heuristics.workflow.rule import Judged, WorkflowRule, met, not_applicable, unknown, violated

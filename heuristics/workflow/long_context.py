@@ -1,7 +1,7 @@
 """Context parallelism beside what the sequence length asks for."""
 
-from heuristics.guides.context_parallel import LONG, VERY_LONG, guided_cp, is_far, sequence_length
 from heuristics.guides.memory_use import ASK_MEMORY, is_tight
+from heuristics.guides.parallel import LONG, VERY_LONG, guided_cp, is_far, sequence_length
 from heuristics.run.run import Run
 from heuristics.workflow.rule import Judged, met, unknown, violated
 

@@ -12,7 +12,7 @@ from heuristics.fixes import (
     mem_16_context_parallelism,
     mem_17_stage_memory,
 )
-from heuristics.guides.stage_memory import stage_memory
+from heuristics.guides.memory_use import stage_memory
 from heuristics.plan.plan import make_plan
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run

@@ -14,8 +14,7 @@ from heuristics.fixes import (
     hst_1_cpu_binding,
 )
 from heuristics.guides.cuda_graphs import choose_graphs
-from heuristics.guides.dispatcher import choose_dispatcher
-from heuristics.guides.dispatcher_extras import backend_extras, backend_notes
+from heuristics.guides.dispatcher import backend_extras, backend_notes, choose_dispatcher
 from heuristics.plan.plan import WALL_ORDER
 from heuristics.run.observed import Observed
 from tests.run_doubles import run_by, run_of

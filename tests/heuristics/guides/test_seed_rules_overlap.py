@@ -10,7 +10,7 @@ from heuristics.findings.contradictions import find_contradictions
 from heuristics.fixes import (
     com_1_ep_overlap,
 )
-from heuristics.guides.dispatcher_limits import refusals
+from heuristics.guides.dispatcher import refusals
 from heuristics.rules.check import check_rules
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run

@@ -31,9 +31,9 @@ from heuristics.fixes import (
 from heuristics.fixes.fix import Fix
 from heuristics.guides.cuda_graphs import choose_graphs
 from heuristics.guides.dispatcher import choose_dispatcher
+from heuristics.guides.modules import MODULES
 from heuristics.guides.precision import ROUTER, choose_precision
 from heuristics.guides.recompute import choose_recompute
-from heuristics.guides.recompute_modules import MODULES
 from heuristics.plan.plan import WALL_ORDER
 from heuristics.run.observed import Observed
 from heuristics.run.run import WALL_IDS, WallId

@@ -1,4 +1,4 @@
-"""Modules that Megatron-Core can recompute: labels, nicknames, and what makes each legal."""
+"""Modules that Megatron-Core can recompute, with what makes each legal, and those that graphs capture."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,8 +7,23 @@ from typing import Final
 from heuristics.config.families import MLA, NO_SHARED, QWEN, by_family
 from heuristics.config.logic import all_of
 from heuristics.config.versions import numbers
-from heuristics.guides.graph_modules import captured_alone
 from heuristics.run.run import Run
+
+
+def replays(run: Run) -> bool | None:
+    """Whether CUDA graphs replay, of whatever implementation."""
+    if run.config.graph_impl is not None:
+        return run.config.graph_impl != "none"
+    return None if run.active.graph_frac is None else run.active.graph_frac > 0
+
+
+def captured_alone(run: Run, module: str) -> bool | None:
+    """Whether Transformer Engine's graphs capture a module by itself; None where the modules are unknown."""
+    if replays(run) is False or run.config.graph_impl not in (None, "transformer_engine"):
+        return False
+    modules = run.config.graph_modules
+    return None if modules is None else module in modules
+
 
 NICKNAMES: Final = {"up_proj": "mla_up_proj", "norm": "layernorm", "swiglu": "moe_act", "moe_layer": "moe"}
 """Names that trackers and guides use, and the label they mean. `moe_layer` is in the message that replaces
@@ -169,3 +184,23 @@ MODULES: Final = {
 }
 """Labels in the order to try. Which release has which: shared_experts since Megatron-Core 0.14,
 gdn_norm_out since 0.19, the gdp ones and mhc after it; the others since 0.12."""
+
+
+def recomputed_now(run: Run) -> frozenset[str]:
+    """Labels that the trace shows recomputed; none where that is unknown or whole layers are."""
+    if run.active.recompute_full:
+        return frozenset()
+    return frozenset(label_of(name) for name in run.active.recompute_modules or ())
+
+
+def is_short(run: Run) -> bool:
+    """Whether what is recomputed now does not do: given so, or memory ran out."""
+    return bool(run.config.memory_tight) or run.does_not_fit
+
+
+def exhausted(run: Run) -> bool:
+    """Whether every selective module is recomputed already or known to be impossible."""
+    now = recomputed_now(run)
+    covered = now | INSIDE_MOE if "moe" in now else now
+    to_take = (module for module in MODULES.values() if not module.avoid)
+    return all(module.label in covered or module.legal(run) is False for module in to_take)

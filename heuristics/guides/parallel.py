@@ -1,4 +1,4 @@
-"""Context parallelism by sequence length: none for short ones, about one rank per 4096 tokens for long."""
+"""What parallelism asks of a run: CP by the sequence length, and how many hardware queues its parts want."""
 
 from math import log2
 from typing import Final
@@ -55,3 +55,37 @@ def wider_cp(run: Run) -> int | None:
 def _divides(run: Run, length: int, cp: int, size: int) -> bool:
     ranks = run.config.dp
     return length % (2 * size) == 0 and (ranks is None or ranks % (size // cp) == 0)
+
+
+ONE: Final = Limit(
+    1,
+    "hardware queues",
+    "Megatron-LM, megatron/training/arguments.py: asserted before Blackwell with TP or CP above 1, unless "
+    "expert all-to-all is overlapped or FSDP runs",
+)
+SOME: Final = Limit(
+    8, "hardware queues", "Megatron-Bridge, scripts/performance/utils/overrides.py: what is left"
+)
+MANY: Final = Limit(
+    32,
+    "hardware queues",
+    "Megatron-Bridge, scripts/performance/utils/overrides.py: with a flex dispatcher, and on Blackwell",
+)
+
+
+def connections(run: Run, fsdp: bool = False, ep_overlap: bool | None = None) -> int:
+    """Queues for the run as it is, or as it would be with Megatron-FSDP or the overlap."""
+    capability = run.config.capability
+    if capability is not None and capability >= (10, 0):
+        return int(MANY.value)
+    overlapped = run.active.ep_overlap if ep_overlap is None else ep_overlap
+    sharded = fsdp or run.config.on("ddp.use_megatron_fsdp", "use_torch_fsdp2")
+    if cut_by_sequence_or_tensor(run) and not overlapped and not sharded:
+        return int(ONE.value)
+    return int((MANY if run.active.dispatcher in ("deepep", "hybridep") else SOME).value)
+
+
+def cut_by_sequence_or_tensor(run: Run) -> bool:
+    """Whether TP or CP is known to be above 1."""
+    context = run.active.cp_active if run.config.cp is None else run.config.cp > 1
+    return run.config.tensor_parallel is True or context is True
