@@ -13,12 +13,12 @@ from heuristics.evidence.evidence import RunEvidence, observe
 from heuristics.evidence.late_rank import without_waits
 from heuristics.evidence.startup import Startup
 from heuristics.fixes.elsewhere import fixes_of
-from heuristics.guides.choices import Choice, choose_all
+from heuristics.guides.choices import choose_all
 from heuristics.plan.gains import gains_of
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Rejection
 from heuristics.plan.together import combined_of
-from heuristics.result.judged import Combined
+from heuristics.result.judged import Choice, Combined
 from heuristics.run.given import Given, Guidance
 from heuristics.run.run import Run
 from heuristics.walls.bound import Bound, LargestBucket

@@ -258,7 +258,7 @@ def texts_of(judgement: Judgement) -> Iterator[str]:
 def config_texts(judgement: Judgement) -> list[str]:
     """What is said of the configuration itself: rules it breaks, what contradicts it, what failed for it."""
     run = judgement.run
-    broken = [text for one in check_rules(run) for text in (one.text, one.rule.cure)]
+    broken = [text for one in check_rules(run) for text in (one.text, one.cure)]
     found = [text for one in find_contradictions(run) for text in (one.text, one.evidence, one.fix)]
     failures = explain_failures(run)
     failed = [text for one in failures for text in (one.text, one.confirm, one.fix)]

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from heuristics.findings.finding import ConfigFinding
+from heuristics.result.configured import ConfigFinding
 from heuristics.walls.words import percent
 from traces.limits import Limit
 

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from heuristics.findings.finding import Case, ConfigFinding, Detector
+from heuristics.findings.finding import Case, Detector
+from heuristics.result.configured import ConfigFinding
 
 _WIDE: Final = ("bf16", "fp16", "fp32", "tf32")
 

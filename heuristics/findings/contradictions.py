@@ -15,8 +15,9 @@ from heuristics.findings import (
     memory_estimate,
     overlap,
 )
-from heuristics.findings.finding import ConfigFinding, Detector, Recognised, case_of
+from heuristics.findings.finding import Detector, Recognised, case_of
 from heuristics.findings.spelling import misspelled
+from heuristics.result.configured import ConfigFinding
 from heuristics.run.run import Run
 from traces.settings.configuration import Problem
 

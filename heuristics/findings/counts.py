@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from heuristics.config.view import Config
-from heuristics.findings.finding import Case, ConfigFinding, Detector
+from heuristics.findings.finding import Case, Detector
+from heuristics.result.configured import ConfigFinding
 from traces.measure.moe.pass_count import PassCount
 from traces.missing import Missing
 from traces.sizes.layout import layout_of, moe_layers_of_stages

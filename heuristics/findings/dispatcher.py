@@ -4,7 +4,8 @@ from typing import Final
 
 from heuristics.config.features import FLEX
 from heuristics.config.given import WHOLE
-from heuristics.findings.finding import Case, ConfigFinding, Detector
+from heuristics.findings.finding import Case, Detector
+from heuristics.result.configured import ConfigFinding
 from heuristics.rules.backends import limits, past_limit
 from heuristics.run.run import Run
 

@@ -2,8 +2,9 @@
 
 from typing import Final
 
-from heuristics.findings.finding import Case, ConfigFinding, Detector
+from heuristics.findings.finding import Case, Detector
 from heuristics.findings.memory import expandable_segments
+from heuristics.result.configured import ConfigFinding
 
 _REGISTER: Final = "env.NCCL_GRAPH_REGISTER"
 CAPTURES: Final = ("graph-captured", "graph-built", "graph-capture-begins")

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from heuristics.findings.finding import Case, ConfigFinding, Detector
+from heuristics.findings.finding import Case, Detector
+from heuristics.result.configured import ConfigFinding
 from heuristics.walls.words import percent
 from traces.limits import Limit
 

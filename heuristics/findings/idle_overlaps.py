@@ -7,9 +7,10 @@ Megatron-Bridge at 067f987d, training/comm_overlap.py and docs/performance-guide
 
 from typing import Final, NamedTuple
 
-from heuristics.findings.finding import Case, ConfigFinding, Detector
+from heuristics.findings.finding import Case, Detector
 from heuristics.fixes.com_4_dp_overlap import NORM_MARGIN
 from heuristics.guides.parallel import connections
+from heuristics.result.configured import ConfigFinding
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
 from heuristics.walls.words import percent

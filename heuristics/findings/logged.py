@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from heuristics.findings.finding import Case, ConfigFinding, Detector
+from heuristics.findings.finding import Case, Detector
+from heuristics.result.configured import ConfigFinding
 from heuristics.run.run import Run
 from traces.settings.effective import effective
 from traces.settings.precision import configured_precision

@@ -2,8 +2,9 @@
 
 from typing import Final
 
-from heuristics.findings.finding import Case, ConfigFinding, Detector
+from heuristics.findings.finding import Case, Detector
 from heuristics.guides.modules import label_of
+from heuristics.result.configured import ConfigFinding
 from heuristics.run.run import Run
 from heuristics.workflow.fit_rules import OFFLOADS
 from traces.limits import Limit

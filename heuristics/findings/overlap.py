@@ -2,9 +2,10 @@
 
 from typing import Final
 
-from heuristics.findings.finding import Case, ConfigFinding, Detector
+from heuristics.findings.finding import Case, Detector
 from heuristics.guides.facts import ep_share
 from heuristics.guides.parallel import connections as wanted_connections
+from heuristics.result.configured import ConfigFinding
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
 from heuristics.walls.words import percent

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from heuristics.findings.finding import ConfigFinding
+from heuristics.result.configured import ConfigFinding
 from traces.settings.configuration import Problem
 
 

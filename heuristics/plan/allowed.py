@@ -8,7 +8,8 @@ forbids is for a plan without that.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from heuristics.rules.check import Broken, check_rules
+from heuristics.rules.check import check_rules
+from heuristics.rules.rule import Rule
 from heuristics.run.run import Run
 from traces.settings.settings import Value
 
@@ -22,7 +23,7 @@ class Allowed:
     """
 
     after: tuple[str, ...]
-    broken: tuple[Broken, ...]
+    broken: tuple[Rule, ...]
     beside: str = ""
 
 
@@ -40,7 +41,7 @@ class Permits:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._before = {one.rule.id for one in check_rules(run)} if run.settings.by_knob else set()
+        self._before = {one.id for one in check_rules(run)} if run.settings.by_knob else set()
 
     def judge(self, change: Values, before: Mapping[str, Values]) -> Allowed:
         """A fix by its change set; `before`: those of the fixes earlier in the plan, by id, in order."""
@@ -67,6 +68,6 @@ class Permits:
         name = next((name for name, rules in pairs.items() if rules), list(before)[-1])
         return Allowed(after, pairs[name] or broken, name)
 
-    def _broken_by(self, several: Sequence[Values]) -> tuple[Broken, ...]:
+    def _broken_by(self, several: Sequence[Values]) -> tuple[Rule, ...]:
         found = check_rules(changed(self._run, several))
-        return tuple(one for one in found if one.level == "error" and one.rule.id not in self._before)
+        return tuple(one for one in found if one.level == "error" and one.id not in self._before)

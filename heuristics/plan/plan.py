@@ -237,7 +237,7 @@ def _forbidden(fix: Fix, allowed: Allowed) -> Refused | None:
     """Why the rules of the run's versions forbid it, as the configuration is or after an earlier fix."""
     if not allowed.broken:
         return None
-    rule, first = allowed.broken[0].rule, allowed.beside
+    rule, first = allowed.broken[0], allowed.beside
     if first:
         why = f"not in one plan with {first}, which comes first: {rule.text}"
         return Refused(fix, "excluded", why, f"leaving out {first}", rule.source)

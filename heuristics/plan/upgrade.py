@@ -44,7 +44,7 @@ def _broken(run: Run) -> set[str]:
         return set()
     from heuristics.rules.check import check_rules
 
-    return {one.rule.id for one in check_rules(run) if one.level == "error"}
+    return {one.id for one in check_rules(run) if one.level == "error"}
 
 
 def _joined(

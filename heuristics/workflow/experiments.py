@@ -72,7 +72,7 @@ def held_fixed(run: Run, variable: str = "") -> tuple[str, ...]:
 
 def _refused_knobs(run: Run) -> frozenset[str]:
     """Knobs of the rules that refuse the run as it is."""
-    errors = (one.rule for one in check_rules(run) if one.level == "error")
+    errors = (one for one in check_rules(run) if one.level == "error")
     return frozenset(knob for rule in errors for knob in rule.knobs)
 
 

@@ -41,14 +41,6 @@ class WorkflowRule:
     moe: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A rule and what it says of a run."""
-
-    rule: WorkflowRule
-    judged: Judged
-
-
 def met(because: str, advice: str = "") -> Judged:
     """The run does what the rule asks."""
     return Judged("met", because, advice)

@@ -5,7 +5,8 @@ from functools import cache
 from typing import Final
 
 from heuristics.config.view import Config
-from heuristics.rules.failures.failure import Failure, State
+from heuristics.result.configured import FailureState
+from heuristics.rules.failures.failure import Failure
 from heuristics.rules.failures.row import failures
 from heuristics.rules.rule import Rule, verdict
 from heuristics.rules.rules import rules
@@ -13,7 +14,11 @@ from heuristics.run.run import Run
 from traces.training_log.known_lines import known_lines
 from traces.training_log.log import TrainingLog
 
-_STATES: Final[Mapping[str, State]] = {"error": "rejected", "warning": "ineffective", "ignored": "skipped"}
+_STATES: Final[Mapping[str, FailureState]] = {
+    "error": "rejected",
+    "warning": "ineffective",
+    "ignored": "skipped",
+}
 
 
 def explain_failures(run: Run) -> tuple[Failure, ...]:

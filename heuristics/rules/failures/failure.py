@@ -2,13 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
+from heuristics.result.configured import FailureState
 from traces.settings.settings import Value
-
-State = Literal["rejected", "failed", "hung", "skipped", "ineffective"]
-"""Rejected: refused before the first step. Skipped: asked for, and left off with a word or without one.
-Ineffective: on, or thought to be, without the effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +24,6 @@ class Failure:
     fix_id: str
     line: int | None
     source: str
-    state: State
+    state: FailureState
     knobs: Mapping[str, Value] = field(default_factory=dict)
     rule: str = ""

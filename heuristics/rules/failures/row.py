@@ -8,8 +8,8 @@ from importlib.resources import files
 from typing import Any
 
 from heuristics.config.view import Config
+from heuristics.result.configured import FailureState
 from heuristics.rules.condition import Condition, condition
-from heuristics.rules.failures.failure import State
 from heuristics.rules.failures.signs import SIGNS
 from heuristics.rules.rules import written_value
 from traces.settings.settings import Value
@@ -22,7 +22,7 @@ class Row:
     """A row of `failures.toml`, which says what its fields are."""
 
     id: str
-    state: State
+    state: FailureState
     text: str
     confirm: str
     cure: str

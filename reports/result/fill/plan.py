@@ -1,4 +1,4 @@
-"""`fixes`, `levers`, `refused` and `choices`: what to try, what not, and what the guides choose."""
+"""`fixes`, `levers` and `refused`: what to try, and what not."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -103,8 +103,3 @@ def refused_fix(one: Refused) -> typed.Refused:
         source=one.source or "; ".join(one.fix.sources),
         kind=one.kind,
     )
-
-
-def choices(judgement: Judgement) -> tuple[typed.Choice, ...]:
-    """What the guides choose."""
-    return tuple(copied(one, typed.Choice) for one in judgement.choices)

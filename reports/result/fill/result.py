@@ -12,10 +12,10 @@ from heuristics.plugins import problems
 from heuristics.result.known import SCHEMA_VERSION, Tool
 from heuristics.result.result import Result
 from heuristics.result.run import Run
-from reports.result.fill import configured
+from reports.result.fill.configured import NOT_GIVEN, configuration, memory_estimate
 from reports.result.fill.judged import verdict, walls
 from reports.result.fill.log import log
-from reports.result.fill.plan import choices, fixes, refused
+from reports.result.fill.plan import fixes, refused
 from reports.result.fill.rank import notes, rank
 from reports.result.fill.shown import given
 from reports.result.fill.trace import ReadTrace, trace
@@ -47,7 +47,8 @@ def result_of_run(
     `missing`: what the recordings hide, beside the gaps of single values; `redact`: texts of the
     configuration are withheld where they could be a path or a name.
     """
-    seen, plan = judged is not False, judgement.plan
+    seen, plan, files = judged is not False, judgement.plan, judgement.from_files
+    checked = files.checked if files else None
     left = [note for place, one in enumerate(ranks) for note in notes(place, one)]
     if judgement.not_combined is not None:
         left.append(judgement.not_combined)
@@ -71,15 +72,15 @@ def result_of_run(
             levers=fixes(judgement, plan.levers),
             combined=judgement.combined,
             refused=refused(judgement),
-            choices=choices(judgement),
-            configuration=configured.configuration(judgement, redact),
-            config_findings=configured.findings(judgement),
-            defects=configured.defects(judgement),
-            rules=configured.rules(judgement),
-            workflow=configured.workflow(judgement),
-            experiments=configured.experiments(judgement),
-            memory_estimate=configured.memory_estimate(judgement),
-            throughput=configured.throughput(judgement),
+            choices=judgement.choices,
+            configuration=configuration(judgement, redact),
+            config_findings=checked.findings if checked else (),
+            defects=checked.defects if checked else (),
+            rules=checked.rules if checked else NOT_GIVEN,
+            workflow=checked.workflow if checked else (),
+            experiments=files.experiments if files else NOT_GIVEN,
+            memory_estimate=memory_estimate(judgement),
+            throughput=checked.throughput if checked else NOT_GIVEN,
             log=log(judgement),
             given=given(judgement.known, redact),
             forced_routing=judgement.forced_routing,

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from heuristics.findings.contradictions import find_contradictions
-from heuristics.findings.finding import ConfigFinding
 from heuristics.guides.memory_use import fits
+from heuristics.result.configured import ConfigFinding
 from heuristics.rules.defects import defects_of
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run

@@ -45,7 +45,7 @@ def change(planned: Planned, framework: Framework, run: Run) -> Mapping[str, Val
 
 
 def errors(run: Run) -> set[str]:
-    return {one.rule.id for one in check_rules(run) if one.level == "error"}
+    return {one.id for one in check_rules(run) if one.level == "error"}
 
 
 def broken(judgement: Judgement) -> Iterator[str]:

@@ -85,7 +85,7 @@ def test_no_rule_is_written_twice() -> None:
 
 def test_breaking_any_row_is_told_as_the_rule_has_it() -> None:
     for rule in (one for one in rules().values() if one.level != "guide"):
-        found = {one.rule.id: one for one in check_rules(run_with(ROWS[rule.id]["breaks"]))}
+        found = {one.id: one for one in check_rules(run_with(ROWS[rule.id]["breaks"]))}
         assert (found[rule.id].text, found[rule.id].level) == (rule.text, rule.level)
 
 
