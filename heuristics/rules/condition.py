@@ -21,6 +21,7 @@ from heuristics.config.view import Config
 from heuristics.rules.hatch import HATCH
 from traces.settings.knobs import knobs
 from traces.settings.view import OFF
+from traces.toml_tables import Readers
 
 Evaluated = Callable[[Config], object]
 
@@ -66,17 +67,22 @@ class Term:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class Condition:
     """A condition, ready to be asked of a configuration.
 
-    `names`: knobs and facts in it, in its order. `words`: texts that it compares with.
+    `names`: knobs and facts in it, in its order. `words`: texts that it compares with. Raises `ValueError`
+    for a name that nobody knows, and for a form that is none of ours.
     """
 
-    text: str
-    term: Term
-    names: tuple[str, ...]
-    words: frozenset[object] = frozenset()
+    def __init__(self, text: str) -> None:
+        try:
+            tree = ast.parse(text, mode="eval").body
+            self.term = _compiled(tree)
+        except (ValueError, SyntaxError, KeyError) as error:
+            raise ValueError(f"{text}: {error}") from None
+        self.text = text
+        self.names = tuple(dict.fromkeys(_names(self.term)))
+        self.words = frozenset(node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
 
     def holds(self, config: Config) -> bool | None:
         """Whether it holds; None where unknown."""
@@ -111,16 +117,10 @@ class Condition:
         return str(value) if not isinstance(value, str) or value in known else "another value"
 
 
-@cache
-def condition(text: str) -> Condition:
-    """A condition by its text. ValueError: a name that nobody knows, or a form that is none of ours."""
-    try:
-        tree = ast.parse(text, mode="eval").body
-        term = _compiled(tree)
-    except (ValueError, SyntaxError, KeyError) as error:
-        raise ValueError(f"{text}: {error}") from None
-    words = frozenset(node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
-    return Condition(text, term, tuple(dict.fromkeys(_names(term))), words)
+condition: Final = cache(Condition)
+"""A condition by its text, made once."""
+READERS: Final[Readers] = {Condition: condition}
+"""For tables whose rows have conditions."""
 
 
 def named(name: str) -> Term:
