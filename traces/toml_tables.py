@@ -23,7 +23,8 @@ class WrongRow(ValueError):
 def read_table(package: str, name: str, kind: type[_Read], readers: Readers | None = None) -> _Read:
     """A table of a package as `kind`: a struct that forbids unknown fields, or a dict or tuple of such.
 
-    Fields of type `re.Pattern` are compiled; `readers` makes those of other types. Raises `WrongRow`.
+    "null" is None, as TOML has none. Fields of type `re.Pattern` are compiled; `readers` makes those of other
+    types. Raises `WrongRow`.
     """
     text = files(package).joinpath(name).read_text(encoding="utf-8")
     return read_rows(tomllib.loads(text), kind, f"{package.replace('.', '/')}/{name}", readers)
@@ -32,22 +33,31 @@ def read_table(package: str, name: str, kind: type[_Read], readers: Readers | No
 def read_rows(
     written: dict[str, Any], kind: type[_Read], table: str, readers: Readers | None = None
 ) -> _Read:
-    """The same of what is parsed already; `table`: as errors name it. Changes `written` where it is wrong."""
+    """The same of what is parsed already; `table`: as errors name it."""
+    document = _with_nulls(written)
     make: Readers = {re.Pattern: _pattern, **(readers or {})}
 
     def made(of: type, value: Any) -> Any:
         return make[get_origin(of) or of](value)
 
     def read() -> _Read:
-        return convert(written, kind, dec_hook=made)
+        return convert(document, kind, dec_hook=made)
 
     try:
         return read()
     except ValidationError as error:
         place = _PLACE.search(str(error))
         reason = str(error)[: place.start()] if place else str(error)
-        where = ", ".join((table, *(_names(written, place[1], read) if place else ())))
+        where = ", ".join((table, *(_names(document, place[1], read) if place else ())))
         raise WrongRow(f"{where}: {reason}") from None
+
+
+def _with_nulls(written: Any) -> Any:
+    if isinstance(written, dict):
+        return {name: _with_nulls(value) for name, value in written.items()}
+    if isinstance(written, list):
+        return [*map(_with_nulls, written)]
+    return None if written == "null" else written
 
 
 def _pattern(text: str) -> re.Pattern[str]:

@@ -53,7 +53,7 @@ class _Table(Struct, forbid_unknown_fields=True):
 @cache
 def table(name: str) -> Mapping[Guidance, tuple[Row, ...]]:
     """The rows of each edition, from the table of that name beside this file."""
-    read = read_table("heuristics.guides", f"{name}.toml", _Table, {Condition: GUIDED.condition})
+    read = read_table("heuristics.guides", f"{name}.toml", _Table, GUIDED.readers)
     editions: tuple[Guidance, ...] = get_args(Guidance)
     return {
         edition: tuple(

@@ -25,6 +25,7 @@ from heuristics.rules.hatch import HATCH
 from heuristics.run.run import Run
 from traces.settings.knobs import knobs
 from traces.settings.view import OFF
+from traces.toml_tables import Readers
 
 Asked = Config | Run
 """What conditions are asked of."""
@@ -135,6 +136,8 @@ class Language:
         self.facts: Mapping[str, Fact] = {**FACTS, **HATCH, **(facts or {})}
         self._own = facts or self.facts
         self._conditions: dict[str, Condition] = {}
+        self.readers: Readers = {Condition: self.condition}
+        """For tables whose rows have conditions."""
 
     def condition(self, text: str) -> Condition:
         """A condition by its text. ValueError: a name that nobody knows, or a form that is none of ours."""
@@ -199,6 +202,7 @@ CONFIGURED: Final = Language()
 """Conditions that tables ask of a configuration."""
 condition: Final = CONFIGURED.condition
 named: Final = CONFIGURED.named
+READERS: Final = CONFIGURED.readers
 
 
 def _itself(config: Config) -> Config:

@@ -46,6 +46,10 @@ def test_rows_are_read_into_their_types() -> None:
     assert row.pattern.search("abb")
 
 
+def test_null_is_none_as_toml_has_none() -> None:
+    assert table('[[row]]\nid = "a"\ncolour = "null"').row == (Row("a"),)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
