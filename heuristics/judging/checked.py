@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from heuristics.findings.capture import perturbed
 from heuristics.findings.contradictions import find_contradictions
+from heuristics.findings.defects import defects_of
 from heuristics.guides.memory_use import estimated
 from heuristics.guides.mfu_bands import mfu_band
 from heuristics.plan.planned import Rejection
@@ -26,7 +27,6 @@ from heuristics.result.configured import (
 )
 from heuristics.result.known import OrMissing
 from heuristics.rules.check import check_rules, undecided
-from heuristics.rules.defects import defects_of
 from heuristics.rules.failures.explain import explain_failures
 from heuristics.rules.failures.failure import Failure
 from heuristics.rules.megatron.answer import Answer
