@@ -6,7 +6,7 @@ from heuristics.findings.finding import Case, Detector
 from heuristics.guides.modules import label_of
 from heuristics.result.configured import ConfigFinding
 from heuristics.run.run import Run
-from heuristics.workflow.fit_rules import OFFLOADS
+from heuristics.workflow.facts import OFFLOADS
 from traces.limits import Limit
 
 STEADY_CALLS: Final = Limit(

@@ -10,7 +10,7 @@ from heuristics.result.configured import Experiment, Experiments
 from heuristics.rules.check import check_rules
 from heuristics.run.run import WALL_IDS, Run, WallId
 from heuristics.walls.words import percent, wall_words
-from heuristics.workflow.layout import layout_of
+from heuristics.workflow.facts import layout_of
 from traces.limits import Limit
 
 STEPS: Final = Limit(

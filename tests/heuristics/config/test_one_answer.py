@@ -14,7 +14,7 @@ from heuristics.guides.facts import is_low_precision
 from heuristics.rules.megatron.request import Request, request_of
 from heuristics.run.given import Given
 from heuristics.run.run import Run
-from heuristics.workflow.layout import layout_of
+from heuristics.workflow.facts import layout_of
 from tests.megatron.random_runs import random_run, seeds
 from traces.missing import Missing
 from traces.settings.precision import bits_of

@@ -16,7 +16,7 @@ from heuristics.guides.memory_use import stage_memory
 from heuristics.plan.plan import make_plan
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
-from heuristics.workflow.rule import RuleState
+from heuristics.workflow.walk import RuleState
 from tests.fix_doubles import complete, given, need, states
 from tests.opinions_doubles import paying
 from tests.sizes_doubles import published
