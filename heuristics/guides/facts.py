@@ -7,6 +7,7 @@ from heuristics.config.facts import Fact
 from heuristics.config.logic import all_of
 from heuristics.guides.memory_use import segments_suffice
 from heuristics.guides.modules import exhausted, is_short, recomputed_now
+from heuristics.guides.parallel import LONG, VERY_LONG, guided_cp, sequence_length
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
 from traces.limits import Limit
@@ -112,6 +113,11 @@ GUIDE_FACTS: Final[Mapping[str, Fact]] = {
     "memory_tight": Fact(lambda run: run.config.memory_tight, option="--memory-tight"),
     "no_memory_error": Fact(lambda run: not run.does_not_fit),
     "layers_recomputed": Fact(lambda run: run.active.recompute_full),
+    # long sequences
+    "tokens": Fact(sequence_length),
+    "long_from": Fact(lambda run: int(LONG.value)),
+    "very_long_from": Fact(lambda run: int(VERY_LONG.value)),
+    "cp_start": Fact(lambda run: None if (length := sequence_length(run)) is None else guided_cp(length)),
     # dispatcher
     "package": Fact(
         lambda run: run.active.dispatcher in ("deepep", "hybridep") or run.config.flex_package,

@@ -14,10 +14,9 @@ from heuristics.evidence.late_rank import without_waits
 from heuristics.figures.startup import Startup
 from heuristics.fixes.elsewhere import fixes_of
 from heuristics.guides.choices import choose_all
-from heuristics.plan.gains import gains_of
+from heuristics.plan.gains import combined_of, gains_of
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Rejection
-from heuristics.plan.together import combined_of
 from heuristics.result.judged import Choice, Combined
 from heuristics.run.given import Given, Guidance
 from heuristics.run.run import Run
@@ -34,7 +33,7 @@ from traces.training_log.steady import perturbation_frac, steady_step
 
 if TYPE_CHECKING:
     from heuristics.judging.with_files import FromFiles
-    from heuristics.plan.asked import Ask
+    from heuristics.plan.allowed import Ask
     from traces.ranks.run import RunAnalysis
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from heuristics.judging.checked import Checked, check, contradicted
-from heuristics.plan.asked import OWN, Ask, plan_asked
+from heuristics.plan.allowed import OWN, Ask, plan_asked
 from heuristics.plan.planned import Plan, Rejection
-from heuristics.plan.room import rooms_of
+from heuristics.plan.refusals import rooms_of
 from heuristics.result.configured import Experiments
 from heuristics.result.judged import Room
 from heuristics.rules.megatron.answer import Answer

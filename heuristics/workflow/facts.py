@@ -18,7 +18,7 @@ from heuristics.guides.memory_use import (
     used_frac,
 )
 from heuristics.guides.modules import MODULES, label_of
-from heuristics.guides.parallel import LONG, VERY_LONG, guided_cp, is_far, sequence_length
+from heuristics.guides.parallel import is_far, sequence_length
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
 from heuristics.walls.words import percent
@@ -163,11 +163,9 @@ def _layer_ranks(run: Run) -> int | None:
     return None if layout.tp is None else max(layout.tp, layout.expert_ranks or 1)
 
 
-def _of_length(run: Run, of: str) -> int | bool | None:
+def _cp_is_far(run: Run) -> bool | None:
     length, cp = sequence_length(run), run.config.cp
-    if length is None or cp is None:
-        return None
-    return guided_cp(length) if of == "start" else is_far(cp, length)
+    return None if length is None or cp is None else is_far(cp, length)
 
 
 def widest_expert_parallel(run: Run) -> int | None:
@@ -236,11 +234,7 @@ FACTS: Final[Mapping[str, Fact]] = {
     ),
     "layer_ranks": Fact(_layer_ranks),
     "beyond": Fact(_beyond),
-    "tokens": Fact(sequence_length),
-    "long_from": Fact(lambda run: int(LONG.value)),
-    "very_long_from": Fact(lambda run: int(VERY_LONG.value)),
-    "cp_start": Fact(lambda run: _of_length(run, "start")),
-    "cp_is_far": Fact(lambda run: _of_length(run, "far")),
+    "cp_is_far": Fact(_cp_is_far),
     "experts": Fact(lambda run: run.config.positive("num_moe_experts")),
     "widest_ep": Fact(widest_expert_parallel),
     # what shows

@@ -6,8 +6,8 @@ from types import ModuleType
 from typing import Final
 
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.plan.levers import LEVERS
 from heuristics.plan.plan import WALL_ORDER
+from heuristics.plan.variants import LEVERS
 from heuristics.run.run import WALL_IDS, WallId
 from heuristics.walls import JUDGES
 from reports.content.blocks import Block, Code, words

@@ -10,8 +10,8 @@ import pytest
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.change import Knobs
 from heuristics.fixes.fix import Fix
-from heuristics.plan.levers import LEVERS
 from heuristics.plan.plan import WALL_ORDER
+from heuristics.plan.variants import LEVERS
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run, WallId

@@ -6,9 +6,8 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from heuristics.fixes.change import Knobs
-from heuristics.plan.gains import Replayed
+from heuristics.plan.gains import Replayed, combined_of
 from heuristics.plan.planned import Planned
-from heuristics.plan.together import combined_of
 from heuristics.result.judged import Combined
 from heuristics.run.run import Run
 from tests.opinions_doubles import a_fix, cost, costs

@@ -11,9 +11,9 @@ from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.elsewhere import fixes_of
 from heuristics.fixes.precondition import Precondition
 from heuristics.judging.judgement import judge
-from heuristics.plan.levers import KNOWN_OFF, LEVERS
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Refused
+from heuristics.plan.variants import KNOWN_OFF, LEVERS
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.opinions_doubles import COMPUTE, a_fix, account, budget, catalogue_of, costs, paying, rank, runs
@@ -65,7 +65,7 @@ def test_a_lever_with_an_unmet_precondition_is_no_lever() -> None:
 def test_a_lever_that_does_not_fit_into_memory_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     large = Refused(CATALOGUE["CMP-4"], "needs", "needs memory first", "what frees memory")
     monkeypatch.setattr(
-        "heuristics.plan.plan.without_room", lambda run, fix, change: large if fix.id == "CMP-4" else None
+        "heuristics.plan.refusals.without_room", lambda run, fix, change: large if fix.id == "CMP-4" else None
     )
     plan = make_plan(paying("compute", {"gemm": 0}), [], CATALOGUE, levers=COMPUTE)
     assert ([one.fix.id for one in plan.levers], plan.refused) == (["CMP-3"], (large,))

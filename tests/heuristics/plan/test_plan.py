@@ -15,10 +15,9 @@ from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Gain
 from heuristics.fixes.precondition import Precondition
 from heuristics.judging.judgement import judge
-from heuristics.plan.levers import LEVERS
 from heuristics.plan.plan import ASIDE, WALL_ORDER, make_plan
 from heuristics.plan.planned import Plan
-from heuristics.plan.upgrade import IDS, upgraded
+from heuristics.plan.variants import IDS, LEVERS, upgraded
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import WALL_IDS, Run, WallId

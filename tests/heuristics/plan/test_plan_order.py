@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from heuristics.fixes.change import Knobs
 from heuristics.fixes.precondition import Precondition
-from heuristics.plan.order import in_paying_order
-from heuristics.plan.planned import Planned
+from heuristics.plan.planned import Planned, in_paying_order
 from heuristics.run.run import WallId
 from tests.opinions_doubles import a_fix
 

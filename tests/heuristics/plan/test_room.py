@@ -8,7 +8,7 @@ import pytest
 
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.plan.plan import WALL_ORDER, make_plan
-from heuristics.plan.room import OUTSIDE_FRAC, room_for, without_room
+from heuristics.plan.refusals import OUTSIDE_FRAC, room_for, without_room
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.sizes_doubles import published, tiny
