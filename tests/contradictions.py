@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations
 from typing import Any, Final
 
-from heuristics.findings.unknown_kernels import UNKNOWN
+from heuristics.findings.recorded import UNKNOWN
 from heuristics.plan.plan import ASIDE
 from heuristics.result.result import Result
 from heuristics.walls.memory import RETRIES

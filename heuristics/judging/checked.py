@@ -10,9 +10,9 @@ from typing import Final, get_args
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from heuristics.findings.capture import perturbed
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.defects import defects_of
+from heuristics.findings.recorded import perturbed
 from heuristics.guides.memory_use import estimated
 from heuristics.guides.mfu_bands import mfu_band
 from heuristics.plan.planned import Rejection

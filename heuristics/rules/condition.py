@@ -1,8 +1,9 @@
 """The language of conditions: `ep_overlap and torch < '2.6.0'`, parsed once, evaluated with three values.
 
 A name is a knob's id or a fact. None is unknown: it goes through `and`, `or`, `not` and comparisons, so that
-an unknown name never breaks a rule; `known(a, b)` tells whether all are known. A knob that is null is off, is
-`None` (`mtp_num_layers is None`), and in an order (`mtp_num_layers > 1`) neither above nor below any number.
+an unknown name never breaks a rule; `known(a, b)` tells whether all are known, `where(a)` what set a knob. A
+knob that is null is off, is `None` (`mtp_num_layers is None`), and in an order (`mtp_num_layers > 1`) neither
+above nor below any number.
 
 Tables ask a configuration, or a run by facts of their own beside those of its configuration.
 """
@@ -11,24 +12,35 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from packaging.version import Version
 
 from heuristics.config.facts import FACTS, Fact
 from heuristics.config.view import Config
 from heuristics.rules.hatch import HATCH
-from heuristics.run.run import Run
 from traces.settings.knobs import knobs
 from traces.settings.view import OFF
 from traces.toml_tables import Readers
 
-Asked = Config | Run
-"""What conditions are asked of."""
+
+class Asked(Protocol):
+    """What conditions are asked of: a configuration, or what has one."""
+
+    @property
+    def told(self) -> dict[str, object]:
+        """Facts that were asked for before, by name."""
+
+    @property
+    def held(self) -> dict[str, bool | None]:
+        """Conditions that were asked before, by text."""
+
+
 Evaluated = Callable[[Any], object]
 """The value of a part of a condition for what is asked."""
 
@@ -41,6 +53,7 @@ class _Null:
 
 
 NULL: Final = _Null()
+_FIELD: Final = re.compile(r"\{(.+?)\}")
 _ORDERS: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], object]]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
@@ -125,16 +138,20 @@ class Condition:
         return str(value) if not isinstance(value, str) or value in known else "another value"
 
 
-class Language:
-    """What conditions may name: knobs and facts of a configuration, and `facts` of a run.
+def _itself(config: Config) -> Config:
+    return config
 
-    With `facts` its conditions are asked of runs, without of configurations.
+
+class Language:
+    """What conditions may name: knobs and facts of a configuration, and `facts` of what is asked.
+
+    With `facts` its conditions are asked of what has a configuration, at `config`; without of configurations.
     """
 
-    def __init__(self, facts: Mapping[str, Fact] | None = None) -> None:
-        self._of_run = facts is not None
+    def __init__(self, facts: Mapping[str, Fact] | None = None, config: str = "config") -> None:
         self.facts: Mapping[str, Fact] = {**FACTS, **HATCH, **(facts or {})}
-        self._own = facts or self.facts
+        self._own = facts or {}
+        self._config: Callable[[Any], Config] = _itself if facts is None else attrgetter(config)
         self._conditions: dict[str, Condition] = {}
         self.readers: Readers = {Condition: self.condition}
         """For tables whose rows have conditions."""
@@ -155,9 +172,24 @@ class Language:
         if fact is None and not name.startswith("env.") and name not in knobs():
             raise ValueError(f"{name} is neither a knob nor a fact")
         of = partial(_value, name) if fact is None else partial(_once, name, fact.of)
-        if self._of_run and name not in self._own:
-            return Term(lambda run: of(run.config), name=name, fact=fact)
-        return Term(of, name=name, fact=fact)
+        config = self._config
+        if config is _itself or name in self._own:
+            return Term(of, name=name, fact=fact)
+        return Term(lambda asked: of(config(asked)), name=name, fact=fact)
+
+    def filled(self, text: str, of: Any, words: Mapping[str, str] | None = None) -> str:
+        """A text with the values of the parts of conditions that it has in braces.
+
+        `words`: texts by their names in braces.
+        """
+
+        def value(field: re.Match[str]) -> str:
+            if words and field[1] in words:
+                return self.filled(words[field[1]], of, words)
+            found = self.condition(field[1]).term.of(of)
+            return ", ".join(found) if isinstance(found, tuple) else "?" if found is None else str(found)
+
+        return _FIELD.sub(value, text)
 
     def _compiled(self, node: ast.expr) -> Term:
         match node:
@@ -172,6 +204,9 @@ class Language:
             case ast.Call(func=ast.Name(id="known"), args=names, keywords=[]):
                 terms = tuple(map(self._compiled, names))
                 return Term(lambda c: all(term.of(c) is not None for term in terms), terms)
+            case ast.Call(func=ast.Name(id="where"), args=[knob], keywords=[]):
+                name = ast.unparse(knob)
+                return Term(lambda c: self._config(c).where(name))
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 term = self._compiled(operand)
                 return Term(lambda c: None if (found := _truth(term.of(c))) is None else not found, (term,))
@@ -194,8 +229,7 @@ class Language:
         term = self._compiled(node)
         if term.name not in knobs() or term.fact is not None:
             return term
-        config = attrgetter("config") if self._of_run else _itself
-        return Term(lambda c: config(c).names(term.name), name=term.name)
+        return Term(lambda c: self._config(c).names(term.name), name=term.name)
 
 
 CONFIGURED: Final = Language()
@@ -203,10 +237,6 @@ CONFIGURED: Final = Language()
 condition: Final = CONFIGURED.condition
 named: Final = CONFIGURED.named
 READERS: Final = CONFIGURED.readers
-
-
-def _itself(config: Config) -> Config:
-    return config
 
 
 def _value(name: str, config: Config) -> object:

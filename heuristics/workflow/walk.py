@@ -1,6 +1,5 @@
 """The workflow walked: every rule on one run, in the order of the documents, by table and by our rules."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +20,6 @@ from traces.toml_tables import read_table
 Phase = Literal["fit", "scale", "folding", "prerequisites", "profile"]
 RuleState = Literal["met", "violated", "unknown", "not_applicable"]
 _LANGUAGE: Final = Language(FACTS)
-_FIELD: Final = re.compile(r"\{(.+?)\}")
 _OF_EXPERTS: Final = ("moe_", "expert_", "num_moe_", "overlap_moe_", "delay_wgrad_")
 
 
@@ -77,20 +75,10 @@ _TABLE: Final = read_table("heuristics.workflow", "workflow.toml", _Table, _LANG
 
 def _by_row(row: _Row, run: Run) -> Judged:
     says = next(one for one in row.says if one.when is None or one.when.holds(run))
-    because, advice, tells = (_filled(text, run) for text in (says.because, says.advice, says.tells))
+    because, advice, tells = (
+        _LANGUAGE.filled(text, run, _TABLE.words) for text in (says.because, says.advice, says.tells)
+    )
     return Judged(says.state, because, advice, says.fix, tells)
-
-
-def _filled(text: str, run: Run) -> str:
-    """A text of the table with what its conditions in braces are on a run."""
-
-    def value(field: re.Match[str]) -> str:
-        if field[1] in _TABLE.words:
-            return _filled(_TABLE.words[field[1]], run)
-        found = _LANGUAGE.condition(field[1]).term.of(run)
-        return ", ".join(found) if isinstance(found, tuple) else "?" if found is None else str(found)
-
-    return _FIELD.sub(value, text)
 
 
 def _by_rule(rule: Rule, run: Run) -> Judged:

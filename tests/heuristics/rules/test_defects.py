@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 import heuristics.findings
-from heuristics.findings.contradictions import find_contradictions
+from heuristics.findings.contradictions import TABLE, find_contradictions, misspelled
 from heuristics.findings.defects import defects_of
-from heuristics.findings.spelling import misspelled
 from heuristics.result.configured import Defect
 from heuristics.rules.check import check_rules
 from heuristics.rules.failures.explain import explain_failures
@@ -33,8 +32,8 @@ DETECTORS = Path(heuristics.findings.__path__[0])
 
 
 def finding_ids() -> set[str]:
-    """Every id of a finding that stands in the detectors' code; one that is put together ends in a dash."""
-    return {
+    """Every id of a finding, of the table or the detectors' code; one that is put together ends in a dash."""
+    return {row.id for rows in TABLE.values() for row in rows} | {
         node.value
         for path in DETECTORS.glob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))

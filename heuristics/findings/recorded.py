@@ -1,7 +1,8 @@
-"""Whether recording and configuration are of one run, by their dispatches and combines.
+"""Whether recording, log and configuration are of one run, and what a recording is worth.
 
-One of each per MoE layer, microbatch and pass. Backward mirrors forward (Megatron-Core, megatron/core/
-transformer/moe/fused_a2a.py); recomputed passes are counted apart, so that recompute changes nothing here.
+Dispatches and combines are counted: one of each per MoE layer, microbatch and pass. Backward mirrors forward
+(Megatron-Core, megatron/core/transformer/moe/fused_a2a.py); recomputed passes are counted apart, so that
+recompute changes nothing here.
 """
 
 from collections.abc import Sequence
@@ -11,10 +12,21 @@ from typing import Final, Literal
 from heuristics.config.view import Config
 from heuristics.findings.finding import Case, Detector
 from heuristics.result.configured import ConfigFinding
+from heuristics.run.run import Run
+from heuristics.walls.words import percent
+from traces.limits import Limit
 from traces.measure.moe.pass_count import PassCount
+from traces.measure.unknown import UnknownKernel
 from traces.missing import Missing
+from traces.settings.effective import effective
+from traces.settings.precision import configured_precision
+from traces.settings.settings import Settings
+from traces.settings.view import KnobView
 from traces.sizes.layout import layout_of, moe_layers_of_stages
 from traces.sizes.model import layers_of
+from traces.sizes.peaks import peak_precision
+from traces.training_log.own_lines import BATCH, logged_run
+from traces.training_log.steady import steady_step
 
 Why = Literal["cut", "steps", "other_run"]
 
@@ -157,4 +169,126 @@ def _between(counts: tuple[int, ...]) -> str:
     return f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
 
 
-DETECTORS: Final[tuple[Detector, ...]] = (layer_passes,)
+COUNTED: Final[tuple[Detector, ...]] = (layer_passes,)
+
+
+_OWN: Final = "the configuration of this run, or the log of this configuration"
+_WORLD: Final = "world_size"
+_PRECISION: Final = ("mixed_precision", "fp4", "fp8", "bf16", "fp16")
+
+
+def global_batch(case: Case) -> ConfigFinding | None:
+    """Steady steps of another global batch; a batch that grows by plan is no contradiction."""
+    said = case.run.asked.written.by_knob.get(BATCH)
+    logged = _logged(case.run).by_knob.get(BATCH)
+    if said is None or logged is None or case.run.asked.written.value("train.rampup_batch_size") is not None:
+        return None
+    if said.value is None or said.value == logged.value:
+        return None
+    return ConfigFinding(
+        "CFG-log-global-batch",
+        "logged_otherwise",
+        f"the log's steps have a global batch of {logged.value:,}, the configuration has {said.value:,}; "
+        "throughput is counted with the log's",
+        f"global batch size in {logged.said}; {BATCH} in {said.said}",
+        _OWN,
+    )
+
+
+def world_size(case: Case) -> ConfigFinding | None:
+    """Another number of ranks than an option or the configuration says."""
+    logged = _logged(case.run).by_knob.get(_WORLD)
+    asked = case.run.given.world_size or case.run.asked.written.value(_WORLD)
+    if logged is None or asked is None or asked == logged.value:
+        return None
+    written = case.run.asked.written
+    place = written.said(_WORLD) if written.value(_WORLD) == asked else "--world-size"
+    return ConfigFinding(
+        "CFG-log-world-size",
+        "logged_otherwise",
+        f"the log has {logged.value:,} ranks, the configuration {asked:,}; throughput is counted with the "
+        "log's",
+        f"world size in {logged.said}; {_WORLD} in {place}",
+        _OWN,
+    )
+
+
+def precision(case: Case) -> ConfigFinding | None:
+    """Matrix work in another precision than the configuration says, by what the log prints of its own."""
+    log = case.run.log
+    own = log.settings if log else None
+    if own is None:
+        return None
+    core = case.run.config.core_text
+    ran = configured_precision(KnobView(effective(own, core)))
+    asked = case.run.asked.precision
+    if ran is None or asked is None or peak_precision(ran) == peak_precision(asked):
+        return None
+    return ConfigFinding(
+        "CFG-log-precision",
+        "logged_otherwise",
+        f"the log prints a configuration in {ran}, this one is in {asked}",
+        f"{_place(own)}; {_place(case.run.asked.written)}",
+        _OWN,
+    )
+
+
+def unknown_error(case: Case) -> ConfigFinding | None:
+    """The log's first error is none that a row explains: it is named, and everything else stands."""
+    error = case.run.log.unknown_error if case.run.log else None
+    if error is None:
+        return None
+    named = error.said.get("error", "an exception")
+    return ConfigFinding(
+        "CFG-log-unknown-error",
+        "unexplained",
+        f"the first error of the log, {named}, is none that is known here",
+        f"line {error.line} of the log",
+        "read that line and the traceback above it",
+    )
+
+
+def _logged(run: Run) -> Settings:
+    return Settings() if run.log is None else logged_run(run.log, steady_step(run.log))
+
+
+def _place(settings: Settings) -> str:
+    knob = next((knob for knob in _PRECISION if settings.value(knob)), "")
+    return f"{knob} in {settings.said(knob)}" if knob else "precision by default"
+
+
+LOGGED: Final[tuple[Detector, ...]] = (global_batch, world_size, precision, unknown_error)
+
+
+PERTURBED: Final = Limit(
+    0.10,
+    "of the unprofiled step",
+    "ours: as much as a wall; a published pair of 34.60 s profiled against 29.39 s was judged unusable for "
+    "absolute times (Megatron-Bridge, evals of skill perf-nsys-analysis)",
+)
+
+
+def perturbed(perturbation_frac: float | None) -> tuple[ConfigFinding, ...]:
+    """CAP-1 where the profiled step is longer than the unprofiled one by more than `PERTURBED`."""
+    if perturbation_frac is None or perturbation_frac <= PERTURBED.value:
+        return ()
+    return (
+        ConfigFinding(
+            "CAP-1",
+            "not_representative",
+            f"the profiled step is {percent(perturbation_frac)} longer than one without the profiler: shares "
+            "and order hold at best, times and gains do not",
+            f"median profiled step against the steady step of the log; limit {percent(PERTURBED.value)}",
+            "record again with fewer traced events (-t cuda,nvtx, no sampling) and fewer steps",
+        ),
+    )
+
+
+UNKNOWN: Final = Limit(
+    0.05, "fraction of the window", "ours: half a wall; what the tool cannot name must not be lost in `other`"
+)
+
+
+def is_finding(kernel: UnknownKernel) -> bool:
+    """Whether a kernel is to be named among the findings."""
+    return kernel.frac > UNKNOWN.value

@@ -1,4 +1,4 @@
-"""Overlaps that are configured and hide nothing: why, and what to change before anything else is tuned.
+"""Overlaps that are overwritten, and those that hide nothing: why, and what to change before tuning.
 
 Sources: Megatron-LM at core_v0.18.2, pipeline_parallel/combined_1f1b.py (the first forward and the last
 backward run alone) and distributed/distributed_data_parallel.py; its pull request 6311 (one hardware queue);
@@ -14,6 +14,63 @@ from heuristics.result.configured import ConfigFinding
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
 from heuristics.walls.words import percent
+
+OVERWRITTEN: Final = {
+    "overlap_moe_expert_parallel_comm": "EP overlap",
+    "delay_wgrad_compute": "delayed weight gradients",
+    "tp_comm_overlap": "TP overlap",
+}
+"""Fields of the model that Megatron-Bridge's CommOverlapConfig writes, False where it says nothing."""
+_GRADIENTS: Final = ("overlap_grad_reduce", "overlap_param_gather")
+
+
+def overwritten(knob: str) -> Detector:
+    """An overlap set on the model while a CommOverlapConfig writes over it."""
+
+    def detect(case: Case) -> ConfigFinding | None:
+        run, field = case.run, f"comm_overlap.{knob}"
+        asked = case.run.asked.written.value(knob) is True
+        if not asked or run.asked.on(knob) is not False or run.asked.value(field) is True:
+            return None
+        says = (
+            f"false ({run.asked.where(field)})"
+            if run.asked.known(field)
+            else "false, unless its recipe sets it"
+        )
+        return ConfigFinding(
+            f"CFG-overwritten-{knob.replace('_', '-')}",
+            "overwritten",
+            f"{OVERWRITTEN[knob]} is set on the model, and CommOverlapConfig writes over it: {says}",
+            f"model.{knob} in {case.run.asked.written.said(knob)}; training/comm_overlap.py, setup",
+            f"comm_overlap.{knob}=true in place of model.{knob}",
+        )
+
+    return detect
+
+
+def gradients_overwritten(case: Case) -> ConfigFinding | None:
+    """What DDP says of its overlaps while a CommOverlapConfig says the opposite, but for one recipe."""
+    run, written = case.run, case.run.asked.written
+    for knob in _GRADIENTS:
+        ddp, ours = written.value(f"ddp.{knob}"), run.asked.value(f"comm_overlap.{knob}")
+        of_recipe = written.said(f"ddp.{knob}") == written.said(f"comm_overlap.{knob}")
+        if of_recipe and written.value("launcher.recipe") is not None:
+            continue
+        if isinstance(ours, bool) and isinstance(ddp, bool) and ddp != ours:
+            return ConfigFinding(
+                "CFG-overwritten-ddp-overlap",
+                "overwritten",
+                f"ddp.{knob} is {_on(ddp)}, and CommOverlapConfig writes {_on(ours)} over it",
+                f"ddp.{knob} in {written.said(f'ddp.{knob}')}, comm_overlap.{knob} in "
+                f"{run.asked.where(f'comm_overlap.{knob}')}",
+                f"set it once, in comm_overlap.{knob}",
+            )
+    return None
+
+
+def _on(state: bool) -> str:
+    return "on" if state else "off"
+
 
 _OVERLAP: Final = "overlap_moe_expert_parallel_comm"
 _MARGINS: Final = ("env.NVTE_FWD_LAYERNORM_SM_MARGIN", "env.NVTE_BWD_LAYERNORM_SM_MARGIN")
@@ -112,4 +169,8 @@ def _finding(id: str, text: str, evidence: str, causes: list[Cause], checks: str
     )
 
 
-DETECTORS: Final[tuple[Detector, ...]] = (expert_overlap, data_overlap)
+IDLE: Final[tuple[Detector, ...]] = (expert_overlap, data_overlap)
+OVERWRITTEN_ONES: Final[tuple[Detector, ...]] = (
+    *(overwritten(knob) for knob in OVERWRITTEN),
+    gradients_overwritten,
+)
