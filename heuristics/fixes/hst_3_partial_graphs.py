@@ -24,7 +24,7 @@ from heuristics.guides.cuda_graphs import RNG_TRACKER, GraphChoice, choose_graph
 from heuristics.run.run import Run
 from traces.cures import cure
 from traces.limits import Limit
-from traces.replay.changes.scopes import SCOPES
+from traces.replay.changes.graphs import SCOPES
 
 GRAPHED: Final = Limit(
     0.2,

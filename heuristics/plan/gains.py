@@ -15,8 +15,7 @@ from heuristics.run.run import Run, WallId
 from heuristics.walls.unproven import NO_WALL
 from traces.limits import Limit
 from traces.missing import Missing
-from traces.replay.changes.change import Change
-from traces.replay.changes.together import Joint, Together
+from traces.replay.changes.change import Change, Joint, Together
 from traces.replay.costs import Costs
 
 
