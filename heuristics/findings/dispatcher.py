@@ -147,10 +147,12 @@ def padding_sync(case: Case) -> ConfigFinding | None:
     padded = run.asked.on(_PADDING)
     graphed = "moe_preprocess" in (run.asked.graph_modules or ())
     planned = padded and graphed and run.asked.graph_impl == "transformer_engine"
-    tripped = "graph-sync-order" in case.lines
+    tripped = "graphs-preprocess-padding" in case.lines
     if not tripped and not (planned and run.asked.dispatcher == "alltoall"):
         return None
-    said = f"{_PADDING} in {run.asked.where(_PADDING)}" if padded else case.line_of("graph-sync-order")
+    said = (
+        f"{_PADDING} in {run.asked.where(_PADDING)}" if padded else case.line_of("graphs-preprocess-padding")
+    )
     return ConfigFinding(
         "CFG-padding-sync",
         "illegal",

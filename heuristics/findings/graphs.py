@@ -61,7 +61,7 @@ def register_unset(case: Case) -> ConfigFinding | None:
         or run.asked.known(_REGISTER)
     ):
         return None
-    if "graph-register" in case.lines or run.asked.before("core", "0.16.0"):
+    if "graphs-graph-register" in case.lines or run.asked.before("core", "0.16.0"):
         return None
     return ConfigFinding(
         "CFG-graph-register",

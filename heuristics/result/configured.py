@@ -9,9 +9,11 @@ from heuristics.findings.finding import FindingState
 from heuristics.guides.mfu_bands import Band
 from heuristics.result.judged import Checked
 from heuristics.result.known import Bytes, Count, Ns, OrMissing, Section
-from heuristics.rules.failures.failure import State as FailureState
 from traces.sizes.references import Nearest, Reference
 
+FailureState = Literal["rejected", "failed", "hung", "skipped", "ineffective"]
+"""Rejected: refused before the first step. Skipped: asked for, and left off with a word or without one.
+Ineffective: on, or thought to be, without the effect."""
 DefectKind = Literal["rejected", "fails", "not_as_written", "found", "warned", "no_effect"]
 """Refused by the framework; what was asked for is not what runs; another contradiction or failure; allowed
 with a warning; a setting that does nothing. Heaviest first."""

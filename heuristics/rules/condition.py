@@ -119,8 +119,8 @@ class Condition:
 
 condition: Final = cache(Condition)
 """A condition by its text, made once."""
-READERS: Final[Readers] = {Condition: condition}
-"""For tables whose rows have conditions."""
+READERS: Final[Readers] = {Condition: condition, Version: Version}
+"""For tables whose rows have conditions and releases."""
 
 
 def named(name: str) -> Term:

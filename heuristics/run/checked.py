@@ -15,8 +15,7 @@ from heuristics.plan.planned import Rejection
 from heuristics.result.configured import Defect
 from heuristics.rules.check import Broken, Undecided, check_rules, undecided
 from heuristics.rules.defects import defects_of
-from heuristics.rules.failures.explain import explain_failures
-from heuristics.rules.failures.failure import Failure
+from heuristics.rules.failures import Failure, explain_failures
 from heuristics.rules.megatron.answer import Answer
 from heuristics.run.run import Run
 from heuristics.workflow.rule import Step

@@ -53,11 +53,11 @@ def test_null_is_none_as_toml_has_none() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('[[row]]\nid = "a"\nsize = 1', "a.toml, row, a: Object contains unknown field `size`"),
-        ('[[row]]\n[[row]]\nid = "b"\nsizes = [1, "x"]', "a.toml, row, b, sizes, row 2: Expected `int`"),
-        ("[[row]]\n[[row]]\nsizes = 3", "a.toml, row, row 2, sizes: Expected `array`"),
-        ('[[row]]\nid = "a"\npattern = "("', "a.toml, row, a, pattern: (: missing )"),
-        ('[[row]]\nid = "a"\ncolour = "sour"', "a.toml, row, a, colour: sour is no colour"),
+        ('[[row]]\nid = "a"\nsize = 1', "a.toml, row a: Object contains unknown field `size`"),
+        ('[[row]]\n[[row]]\nid = "b"\nsizes = [1, "x"]', "a.toml, row b, sizes 2: Expected `int`"),
+        ("[[row]]\n[[row]]\nsizes = 3", "a.toml, row 2, sizes: Expected `array`"),
+        ('[[row]]\nid = "a"\npattern = "("', "a.toml, row a, pattern: (: missing )"),
+        ('[[row]]\nid = "a"\ncolour = "sour"', "a.toml, row a, colour: sour is no colour"),
         (
             "[named.one]\n[named.two]\nsize = 1\n[named.three]\nsize = 1",
             "a.toml, named, two: Object contains",

@@ -19,7 +19,7 @@ from reports.result.fill.shown import is_withheld, shown
 from traces.missing import Missing
 
 if TYPE_CHECKING:  # loaded with a configuration only
-    from heuristics.rules.failures.failure import Failure
+    from heuristics.rules.failures import Failure
     from heuristics.run.checked import Checked
     from heuristics.run.run import Run
 
