@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from heuristics.judgement import Configured
+    from heuristics.judging.judgement import Configured
     from heuristics.run.given import Given
     from traces.ranks.numbers import WorldSize
     from traces.ranks.run import RunAnalysis
@@ -15,7 +15,7 @@ _WORLD: Final = "world_size"
 
 def configured_world(given: Given | None, configured: Configured | None) -> WorldSize | None:
     """The world size by option, configuration or log, in this order of trust, and where it is from."""
-    from heuristics.judgement import Configured
+    from heuristics.judging.judgement import Configured
     from heuristics.run.given import Given
     from heuristics.run.run import Run
     from traces.ranks.numbers import WorldSize

@@ -17,7 +17,7 @@ from typing import Final, get_args
 from hypothesis import strategies as st
 
 from heuristics.config.hardware import FAMILIES
-from heuristics.evidence.figures import figures_of
+from heuristics.figures.figures import figures_of
 from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
