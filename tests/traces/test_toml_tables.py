@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 from msgspec import Struct
 
-from traces.names.gpus import products
+from traces.names.gpus import Product, products
 from traces.toml_tables import WrongRow, read_rows, read_table
 
 
@@ -72,11 +72,10 @@ def test_a_wrong_row_is_named_with_file_row_and_field(text: str, said: str) -> N
 
 
 def test_a_table_of_a_package_is_found_by_its_name() -> None:
-    assert (
-        read_table("traces.names", "gpus.toml", dict[str, dict[str, str | int]]).keys() == products().keys()
-    )
+    (found,) = read_table("traces.names", "gpus.toml", dict[str, tuple[Product, ...]]).values()
+    assert found == tuple(products().values())
 
 
 def test_a_wrong_table_of_a_package_is_named_by_its_path() -> None:
-    with pytest.raises(WrongRow, match=r"^traces/names/gpus\.toml, A10: Expected `int`, got `object`$"):
+    with pytest.raises(WrongRow, match=r"^traces/names/gpus\.toml, gpus: Expected `int`, got `array`$"):
         read_table("traces.names", "gpus.toml", dict[str, int])
