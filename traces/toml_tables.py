@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar, get_origin
 
 from msgspec import ValidationError, convert
 
-Readers = Mapping[type, Callable[[Any], object]]
+Readers = Mapping[Any, Callable[[Any], object]]
 """Type of a field that TOML has not -> what makes it of what is written; ValueError: it is none."""
 
 _Read = TypeVar("_Read")
