@@ -2,8 +2,11 @@
 
 from typing import Final
 
+from heuristics.config.facts import version
 from heuristics.findings.finding import Case, ConfigFinding, Detector
 from heuristics.findings.memory import expandable_segments
+from heuristics.rules.rule import has_rule
+from heuristics.rules.rules import rules
 
 _REGISTER: Final = "env.NCCL_GRAPH_REGISTER"
 CAPTURES: Final = ("graph-captured", "graph-built", "graph-capture-begins")
@@ -61,7 +64,8 @@ def register_unset(case: Case) -> ConfigFinding | None:
         or run.asked.known(_REGISTER)
     ):
         return None
-    if "graphs-graph-register" in case.lines or run.asked.before("core", "0.16.0"):
+    rule = rules()["graphs-graph-register"]
+    if rule.id in case.lines or has_rule(rule, version(run.asked.core), None, None) is False:
         return None
     return ConfigFinding(
         "CFG-graph-register",
