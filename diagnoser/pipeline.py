@@ -35,7 +35,7 @@ from traces.formats.known_texts import trace_name
 from traces.formats.open import ReadOptions
 from traces.measure.measurements import RankMeasurements
 from traces.progress import Progress, silent
-from traces.ranks.numbers import with_world_size
+from traces.ranks.identity import with_world_size
 from traces.steps.selection import Selection
 
 if TYPE_CHECKING:
@@ -117,8 +117,8 @@ def _together(found: Sequence[RankMeasurements]) -> RunAnalysis | None:
     """What several ranks show together; None of a single one, which needs none of that code."""
     if len(found) < 2:
         return None
+    from traces.ranks.problems import refuse_unlike
     from traces.ranks.run import analyse_run
-    from traces.ranks.unlike import refuse_unlike
 
     refuse_unlike(found)
     return analyse_run([rank.summary for rank in found])

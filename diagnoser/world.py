@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from heuristics.judging.judgement import Configured
     from heuristics.run.given import Given
-    from traces.ranks.numbers import WorldSize
+    from traces.ranks.identity import WorldSize
     from traces.ranks.run import RunAnalysis
 
 _WORLD: Final = "world_size"
@@ -18,7 +18,7 @@ def configured_world(given: Given | None, configured: Configured | None) -> Worl
     from heuristics.judging.judgement import Configured
     from heuristics.run.given import Given
     from heuristics.run.run import Run
-    from traces.ranks.numbers import WorldSize
+    from traces.ranks.identity import WorldSize
 
     files = configured or Configured()
     config = Run(given=given or Given(), settings=files.files, log=files.log).config
