@@ -109,10 +109,10 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             force_setattr(self, "source", known_lines().by_id[self.lines[0]].source)
 
     def seen(self, log: TrainingLog, config: Config) -> tuple[int | None] | None:
-        """The line where a log shows it; None as a whole where it does not, or the configuration has no part."""
-        if (self.when and not self.when.holds(config)) or (
-            self.rule and not rules()[self.rule].broken(config)
-        ):
+        """The line where a log shows it; None as a whole where it does not, or not with this configuration."""
+        if self.when and not self.when.holds(config):
+            return None
+        if self.rule and not rules()[self.rule].broken(config):
             return None
         message = log.first(*self.lines)
         if message is not None:
