@@ -109,7 +109,7 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             force_setattr(self, "source", known_lines().by_id[self.lines[0]].source)
 
     def seen(self, log: TrainingLog, config: Config) -> tuple[int | None] | None:
-        """The line where a log shows it; None as a whole where it does not, or not with this configuration."""
+        """The line where a log shows it; None as a whole where it does not, or not with such a setting."""
         if self.when and not self.when.holds(config):
             return None
         if self.rule and not rules()[self.rule].broken(config):
