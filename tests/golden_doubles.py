@@ -24,7 +24,8 @@ from heuristics.fixes.change import Knobs
 from heuristics.judging.judgement import Configured, Judgement, judge_observed
 from heuristics.plan.planned import Planned
 from heuristics.rules.check import check_rules
-from heuristics.rules.failures.explain import explain_failures
+from heuristics.rules.failures import explain_failures
+from heuristics.rules.rules import known_lines
 from heuristics.run.given import Given
 from tests.places import DATA
 from traces.settings.settings import Settings, Value, settings
@@ -121,7 +122,7 @@ def log_of(case: Case) -> TrainingLog | None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "run.log"
         path.write_text(case.log, encoding="utf-8")
-        return read_log(path)
+        return read_log(path, known_lines())
 
 
 def given_of(case: Case) -> Given:

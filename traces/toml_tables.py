@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar, get_origin
 
 from msgspec import ValidationError, convert
 
-Readers = Mapping[type, Callable[[Any], object]]
+Readers = Mapping[Any, Callable[[Any], object]]
 """Type of a field that TOML has not -> what makes it of what is written; ValueError: it is none."""
 
 _Read = TypeVar("_Read")
@@ -69,11 +69,12 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 def _names(written: Any, path: str, read: Callable[[], object]) -> list[str]:
     """The steps to what is wrong: fields and keys by name, rows by their id, else counted from 1."""
-    at, names = written, []
+    at, names = written, list[str]()
     for field, place in _STEP.findall(path):
         if place.isdecimal():
             at = at[int(place)]
-            names.append(at["id"] if isinstance(at, dict) and "id" in at else f"row {int(place) + 1}")
+            row = at["id"] if isinstance(at, dict) and "id" in at else int(place) + 1
+            names[-1] += f" {row}"
         else:
             name = field or _first_wrong(at, read)
             at = at.get(name)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from operator import attrgetter
 from typing import Final
 
-from heuristics.config.facts import Fact
+from heuristics.config.facts import Fact, version
 from heuristics.config.features import FLEX
 from heuristics.config.given import WHOLE
 from heuristics.findings.finding import Case
@@ -13,6 +13,8 @@ from heuristics.guides.modules import label_of
 from heuristics.guides.parallel import connections
 from heuristics.rules.backends import limits, past_limit
 from heuristics.rules.condition import Language
+from heuristics.rules.rule import has_rule
+from heuristics.rules.rules import rules
 from heuristics.walls.price import WALL
 from heuristics.walls.words import percent
 from heuristics.workflow.facts import OFFLOADS
@@ -115,7 +117,7 @@ def _dispatcher_kernels(case: Case) -> str:
 
 def _padding_at(case: Case) -> str:
     padding = _first_at(case, "moe_router_padding_for_quantization", on=True)
-    return padding or case.line_of("graph-sync-order")
+    return padding or case.line_of("graphs-preprocess-padding")
 
 
 def _tp_overlap_asked(case: Case) -> bool:
@@ -251,6 +253,11 @@ _FACTS: Final[Mapping[str, Fact]] = {
     "captured_at": Fact(_captured_at),
     "in_graphs": Fact(lambda case: f"{case.run.observed.graph_frac or 0.0:.0%}"),
     "segments_grow": Fact(_segments_grow),
+    "register_asserted": Fact(
+        lambda case: (
+            has_rule(rules()["graphs-graph-register"], version(case.run.asked.core), None, None) is not False
+        )
+    ),
     "segments_at": Fact(lambda case: _first_at(case, *_ALLOCATOR)),
     "precision_at": Fact(lambda case: _first_at(case, "mixed_precision", "fp8", "fp4")),
     "each_expert_alone": Fact(_each_expert_alone),

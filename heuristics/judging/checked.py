@@ -27,8 +27,7 @@ from heuristics.result.configured import (
 )
 from heuristics.result.known import OrMissing
 from heuristics.rules.check import check_rules, undecided
-from heuristics.rules.failures.explain import explain_failures
-from heuristics.rules.failures.failure import Failure
+from heuristics.rules.failures import Failure, explain_failures
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.rule import Level, Rule
 from heuristics.rules.rules import rules

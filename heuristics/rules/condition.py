@@ -153,8 +153,8 @@ class Language:
         self._own = facts or {}
         self._config: Callable[[Any], Config] = _itself if facts is None else attrgetter(config)
         self._conditions: dict[str, Condition] = {}
-        self.readers: Readers = {Condition: self.condition}
-        """For tables whose rows have conditions."""
+        self.readers: Readers = {Condition: self.condition, Version: Version}
+        """For tables whose rows have conditions and releases."""
 
     def condition(self, text: str) -> Condition:
         """A condition by its text. ValueError: a name that nobody knows, or a form that is none of ours."""

@@ -13,7 +13,7 @@ from heuristics.findings.contradictions import TABLE, find_contradictions, missp
 from heuristics.findings.defects import defects_of
 from heuristics.result.configured import Defect
 from heuristics.rules.check import check_rules
-from heuristics.rules.failures.explain import explain_failures
+from heuristics.rules.failures import explain_failures
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.rules import rules
 from heuristics.run.given import Given
@@ -27,7 +27,7 @@ from traces.training_log.log import Message, TrainingLog
 OVERLAP = {"overlap_moe_expert_parallel_comm": True}
 FLEX_TYPE = {"moe_token_dispatcher_type": "alltoall", "moe_flex_dispatcher_backend": "hybridep"}
 FULL = {"recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1}
-LOG = TrainingLog("test", 9, messages=(Message("overlap-shared-experts", 7),))
+LOG = TrainingLog("test", 9, messages=(Message("ep-overlap-shared-experts", 7),))
 DETECTORS = Path(heuristics.findings.__path__[0])
 
 

@@ -77,12 +77,12 @@ def test_ep_overlap_and_graphs_together_are_an_issue_of_both_fixes() -> None:
 
 
 def test_every_row_names_fixes_that_exist_and_its_source() -> None:
-    assert len({row["id"] for row in issues()}) == len(issues())
+    assert len({row.id for row in issues()}) == len(issues())
     for row in issues():
-        assert set(row["fixes"]) <= set(CATALOGUE)
-        assert row["source"]
-        assert row["workaround"]
-        assert row["releases"]
+        assert set(row.fixes) <= set(CATALOGUE)
+        assert row.source
+        assert row.workaround
+        assert row.releases
 
 
 def notes(run: Run, everything: bool) -> str:
@@ -106,5 +106,5 @@ def test_a_change_that_no_knob_can_write_meets_nothing_by_itself() -> None:
 
 
 def test_a_fix_explains_all_its_issues() -> None:
-    issues_of = [row for row in issues() if "HST-3" in row["fixes"]]
+    issues_of = [row for row in issues() if "HST-3" in row.fixes]
     assert len(known_issues("HST-3", {}, Run())) == len(issues_of) == 3

@@ -7,17 +7,20 @@ from pathlib import Path
 import pytest
 
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.rules.failures.corrections import corrections
-from heuristics.rules.failures.explain import explain_failures, rules_by_line
-from heuristics.rules.failures.failure import Failure
-from heuristics.rules.failures.row import Row, failures
-from heuristics.rules.failures.signs import SIGNS
-from heuristics.rules.rules import rules
+from heuristics.rules.failures import (
+    SIGNS,
+    Failure,
+    Row,
+    corrections,
+    explain_failures,
+    failures,
+    rules_by_line,
+)
+from heuristics.rules.rules import known_lines, rules
 from heuristics.run.run import Run
 from tests.log_doubles import EXCERPTS, crash, iteration, log_of, out_of_memory
 from traces.settings.knobs import knobs
 from traces.settings.settings import Value, settings
-from traces.training_log.known_lines import known_lines
 from traces.training_log.log import TrainingLog
 
 KNOWN = [
@@ -76,7 +79,7 @@ def test_the_source_that_a_traceback_shows_is_no_failure(tmp_path: Path) -> None
 
 def test_other_words_are_no_failure(tmp_path: Path) -> None:
     for id, line in BY_LINE:
-        for text in known_lines()[id].texts:
+        for text in known_lines().by_id[id].texts:
             line = line.replace(text, " ".join(reversed(text.split())))
         assert id not in explained(log_of(tmp_path, line)), line
 
@@ -87,7 +90,7 @@ def test_every_text_of_every_known_line_has_an_excerpt() -> None:
         lines.setdefault(id, []).append(line)
     missing = [
         (known.id, text)
-        for known in known_lines().values()
+        for known in known_lines().by_id.values()
         for text in known.texts
         if not any(text in line for line in lines.get(known.id, []))
     ]
@@ -185,27 +188,27 @@ def test_every_row_has_an_excerpt_and_those_with_settings_a_near_miss() -> None:
 
 
 def test_only_facts_of_the_run_are_left_unexplained() -> None:
-    assert set(known_lines()) == FACTS | NEED_SETTINGS | {id for id, _ in BY_LINE}
+    assert set(known_lines().by_id) == FACTS | NEED_SETTINGS | {id for id, _ in BY_LINE}
 
 
 @pytest.mark.parametrize("row", failures().values(), ids=lambda row: row.id)
 def test_a_row_names_what_exists(row: Row) -> None:
     assert row.fix in {*CATALOGUE, *corrections()}
     assert set(row.set) <= set(knobs())
-    assert set(row.lines) <= set(known_lines())
+    assert set(row.lines) <= set(known_lines().by_id)
     assert set(row.signs) <= set(SIGNS)
     assert set(row.unless) <= set(failures())
     assert not row.rule or row.rule in rules()
 
 
 def test_no_failure_is_written_twice_or_as_a_rule() -> None:
-    text = files("heuristics.rules.failures").joinpath("failures.toml").read_text(encoding="utf-8")
+    text = files("heuristics.rules").joinpath("failures.toml").read_text(encoding="utf-8")
     assert text.count("\nid = ") == len(failures())
     assert not set(failures()) & set(rules())
 
 
 def test_failures_come_in_the_order_of_their_lines(tmp_path: Path) -> None:
-    lines = [dict(KNOWN)[id] for id in ("router-dtype-cast", "graph-register")]
+    lines = [dict(KNOWN)[id] for id in ("router-dtype-cast", "graphs-graph-register")]
     values: dict[str, Value] = {**ALLTOALL, "moe_flex_dispatcher_backend": "ncclep"}
     run = Run(settings=settings(values, "config.yaml"), log=log_of(tmp_path, *lines))
     found = explain_failures(run)
