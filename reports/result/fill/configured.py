@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from heuristics.judgement import Judgement
+from heuristics.judging.judgement import Judgement
 from heuristics.result import configured as typed
 from heuristics.result.judged import Checked as Answered
 from heuristics.result.known import OrMissing

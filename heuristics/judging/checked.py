@@ -1,0 +1,242 @@
+"""A run's configuration and log, judged: is it legal, does it do what it asks for, what does it hold.
+
+Rules, contradictions, failures of the log, the workflow rule by rule, memory and throughput in numbers.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, get_args
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from heuristics.findings.capture import perturbed
+from heuristics.findings.contradictions import find_contradictions
+from heuristics.findings.defects import defects_of
+from heuristics.guides.memory_use import estimated
+from heuristics.guides.mfu_bands import mfu_band
+from heuristics.plan.planned import Rejection
+from heuristics.result.configured import (
+    BrokenRule,
+    ConfigFinding,
+    Defect,
+    Rules,
+    SetAt,
+    Throughput,
+    WorkflowStep,
+)
+from heuristics.result.known import OrMissing
+from heuristics.rules.check import check_rules, undecided
+from heuristics.rules.failures.explain import explain_failures
+from heuristics.rules.failures.failure import Failure
+from heuristics.rules.megatron.answer import Answer
+from heuristics.rules.rule import Level, Rule
+from heuristics.rules.rules import rules
+from heuristics.run.run import Run
+from heuristics.workflow.walk import walk
+from traces.missing import Missing
+from traces.settings.configuration import Problem
+from traces.sizes.memory import Estimate, calibrated
+from traces.sizes.references import nearest, nearest_references
+from traces.sizes.throughput import throughput
+from traces.training_log.own_lines import logged_run
+from traces.training_log.peak import peak_memory
+from traces.training_log.steady import FIRST, SteadyStep, steady_step
+
+UNTUNABLE: Final[Mapping[str, tuple[str, ...]]] = {
+    "CFG-flex-type": ("COM-2", "COM-3", "COM-12", "MEM-5"),
+    "CFG-dispatcher-not-active": ("COM-2", "COM-3", "COM-12", "MEM-5"),
+    "CFG-dispatcher-gpu": ("COM-3", "COM-12"),
+    "CFG-graphs-not-replayed": ("HST-3", "HST-7", "HST-8"),
+    "CFG-ep-overlap-not-active": ("COM-1", "COM-9", "COM-15", "MEM-12"),
+    "CFG-dp-overlap-not-active": ("COM-4",),
+    "CFG-precision": ("CMP-3", "MEM-4", "CMP-7"),
+    "CFG-grouped-gemm": ("CMP-1",),
+    "CFG-permute-fusion": ("CMP-2",),
+    "CFG-offload-not-active": ("MEM-6",),
+    "CFG-expandable-segments": ("MEM-1",),
+}
+"""Finding -> fixes that would set, tune or replace what is configured and does not run: that comes first."""
+_NOT_RUNNING: Final = ("requested_not_active", "rejected", "overwritten", "inert")
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What is made of a configuration: sections of its result.
+
+    `legal`: nothing refuses it. `answers`: Megatron-Core's own on the configuration, empty where it was not
+    asked. `findings`: contradictions first, then what failures of the log mean; `defects`: what these and the
+    rules tell, each once. `steady`: the step without the profiler. `memory` and `throughput`: Missing names
+    the knobs or the step time they need.
+    """
+
+    legal: bool
+    answers: tuple[Answer, ...]
+    problems: tuple[Problem, ...]
+    findings: tuple[ConfigFinding, ...]
+    defects: tuple[Defect, ...]
+    rules: Rules
+    workflow: tuple[WorkflowStep, ...]
+    steady: SteadyStep | None
+    memory: Estimate | Missing
+    throughput: OrMissing[Throughput]
+
+
+@dataclass(frozen=True, slots=True)
+class Contradicted:
+    """What the raw run contradicts: findings and the failures of its log."""
+
+    findings: tuple[ConfigFinding, ...]
+    failures: tuple[Failure, ...]
+
+    @property
+    def untunable(self) -> dict[str, Rejection]:
+        """Fixes that wait until what was asked for runs."""
+        return {
+            fix: Rejection(f"this comes first ({one.id}): {one.text}", one.evidence)
+            for one in self.findings
+            if one.state in _NOT_RUNNING
+            for fix in UNTUNABLE.get(one.id, ())
+        }
+
+
+def contradicted(run: Run, problems: tuple[Problem, ...], perturbation_frac: float | None) -> Contradicted:
+    """Where configuration, log and trace disagree. `run`: settings as written, shown by the trace alone."""
+    failures = explain_failures(run)
+    findings = (*find_contradictions(run, failures, problems), *perturbed(perturbation_frac))
+    return Contradicted(findings, failures)
+
+
+def check(
+    run: Run,
+    disagrees: Contradicted,
+    problems: tuple[Problem, ...],
+    answers: tuple[Answer, ...],
+    step_ns: int | None,
+) -> Checked:
+    """Judge a configuration. `step_ns`: a measured step, for throughput where the log tells none."""
+    steady = steady_step(run.log) if run.log else None
+    broken, findings, failures = check_rules(run), disagrees.findings, disagrees.failures
+    refused = _refused(broken, answers, findings)
+    defects = defects_of(run, broken, findings, failures, answers)
+    told_by = {id: one.id for one in reversed(defects) for id in (one.id, *one.of)}
+    return Checked(
+        legal=not refused,
+        answers=answers,
+        problems=problems,
+        findings=(
+            *(replace(one, same_as=_other(told_by, one.id)) for one in findings),
+            *(_failure(one, told_by, broken) for one in failures),
+        ),
+        defects=tuple(
+            replace(one, set={knob: "null" if value is None else value for knob, value in one.set.items()})
+            for one in defects
+        ),
+        rules=Rules(
+            _broken(run, broken, told_by),
+            tuple(one for one in undecided(run) if not {*told_by} & {one.id, *rules()[one.id].same}),
+        ),
+        workflow=tuple(
+            replace(one, same_as=told_by.get(one.id, "")) if one.state == "violated" else one
+            for one in walk(run, refused)
+        ),
+        steady=steady,
+        memory=_memory(run),
+        throughput=_throughput(run, steady, step_ns),
+    )
+
+
+def _other(told_by: Mapping[str, str], id: str) -> str:
+    """The entry of the defects that tells it, where that is another's."""
+    entry = told_by.get(id, "")
+    return "" if entry == id else entry
+
+
+def _failure(one: Failure, told_by: Mapping[str, str], broken: tuple[Rule, ...]) -> ConfigFinding:
+    where, told = f"line {one.line} of the log" if one.line else "the configuration", told_by.get(one.id, "")
+    return ConfigFinding(
+        id=one.id,
+        state=one.state,
+        text=one.text,
+        evidence=f"{where}; to confirm: {one.confirm} ({one.source})",
+        fix=f"{one.fix_id}: {one.fix}" if one.fix_id else one.fix,
+        same_as=told if any(rule.id == told for rule in broken) else "",
+    )
+
+
+def _broken(run: Run, broken: tuple[Rule, ...], told_by: Mapping[str, str]) -> tuple[BrokenRule, ...]:
+    """Broken rules with where their knobs were set; knobs that nobody set are left out."""
+    by_knob = run.config.written.by_knob
+    return tuple(
+        BrokenRule(
+            id=rule.id,
+            level=level,
+            text=rule.text,
+            cure=rule.cure,
+            fix=rule.fix,
+            source=rule.source,
+            seen=tuple(SetAt(knob, by_knob[knob].said) for knob in rule.knobs if knob in by_knob),
+            same_as=_other(told_by, rule.id),
+        )
+        for level in get_args(Level)
+        for rule in broken
+        if rule.level == level
+    )
+
+
+def _throughput(run: Run, steady: SteadyStep | None, step_ns: int | None) -> OrMissing[Throughput]:
+    """Rates by the log's steady step, else by a measured one; published rows of the model beside them."""
+    length_ns = steady.median_ns if steady else step_ns
+    if length_ns is None:
+        return _no_step(run)
+    settings, config = run.config.settings, run.config
+    logged = logged_run(run.log, steady) if run.log else None
+    rates = throughput(settings, length_ns, run.gpu, run.precision, logged)
+    if isinstance(rates, Missing):
+        return rates
+    rows = nearest_references(settings, run.gpu, run.precision)
+    tokens, mfu = rates.tokens_per_s_per_gpu, rates.mfu_frac
+    unknown = Missing("", "the GPU, or its peak in this precision, is unknown", "--gpu-model, --precision")
+    return Throughput(
+        step_ns=length_ns,
+        tokens_per_s_per_gpu=tokens,
+        model_tflops_per_gpu=rates.model_tflops_per_gpu,
+        mfu_frac=unknown if mfu is None else mfu,
+        peak=rates.peak or unknown,
+        source="configuration and the log's steady step" if steady else "configuration and profiled step",
+        references=rows,
+        nearest=nearest(rows[0], tokens, settings, run.gpu, run.precision) if rows else None,
+        mfu_band=(None if mfu is None else mfu_band(mfu, config.family, config.gpu)) or UNSET,
+    )
+
+
+def _no_step(run: Run) -> Missing:
+    """Why no step time is known: no log, or one that ends before its steps are steady."""
+    count = len(run.log.iterations) if run.log else 0
+    if not count:
+        return Missing("throughput", "no step time is known", "give --log, or analyze a trace with steps")
+    reason = f"none of the {count:,} logged iterations is steady: the first {FIRST.value:.0f} warm up"
+    return Missing("throughput", reason, "the log of a longer run, or analyze a trace with steps")
+
+
+def _refused(
+    broken: tuple[Rule, ...], answers: tuple[Answer, ...], findings: tuple[ConfigFinding, ...]
+) -> bool:
+    """Whether a rule, Megatron-Core itself or a finding says that the framework stops at it."""
+    return (
+        any(one.level == "error" for one in broken)
+        or any(one.answer == "rejected" for one in answers)
+        or any(one.state == "illegal" for one in findings)
+    )
+
+
+def _memory(run: Run) -> Estimate | Missing:
+    """The estimate, calibrated by the peak of the log, else of what was recorded or given."""
+    found = estimated(run)
+    peak = peak_memory(run.log) if run.log else None
+    if isinstance(found, Missing):
+        return found
+    if peak is not None and peak.allocated_bytes is not None:
+        return calibrated(found, peak.allocated_bytes)
+    other = run.active.peak_bytes
+    return found if other is None else calibrated(found, other, "the recorded or given peak")
