@@ -23,6 +23,7 @@ from heuristics.findings.contradictions import find_contradictions
 from heuristics.fixes.change import Knobs
 from heuristics.judging.judgement import Configured, Judgement, judge_observed
 from heuristics.plan.planned import Planned
+from heuristics.result.known import known
 from heuristics.rules.check import check_rules
 from heuristics.rules.failures import explain_failures
 from heuristics.rules.rules import known_lines
@@ -148,8 +149,8 @@ def wrongs(case: Case, judgement: Judgement) -> list[str]:
 
 
 def _wall_wrongs(expected: Table, judgement: Judgement) -> Iterator[str]:
-    verdict, bound = judgement.verdict, judgement.bound.bucket
-    if not expected.get("config_error") and verdict.wall != expected.get("wall"):
+    verdict, bound = judgement.verdict, known(judgement.verdict.bound)
+    if not expected.get("config_error") and known(verdict.wall) != expected.get("wall"):
         yield f"wall is {verdict.wall}, not {expected.get('wall')}"
     if "kind" in expected and verdict.kind != expected["kind"]:
         yield f"kind is {verdict.kind}, not {expected['kind']}"
@@ -244,8 +245,7 @@ def texts_of(judgement: Judgement) -> Iterator[str]:
     """Every sentence of a judgement that a reader may take for advice."""
     verdict = judgement.verdict
     yield from verdict.because
-    yield from verdict.confidence.because if verdict.confidence else ()
-    yield judgement.bound.because
+    yield from verdict.confidence_because
     for wall in judgement.walls:
         yield from (*wall.missing, wall.cure)
     for one in (*judgement.plan.fixes, *judgement.plan.levers):

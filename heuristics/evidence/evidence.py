@@ -13,15 +13,16 @@ from heuristics.evidence.too_few import too_few
 from heuristics.figures.figures import Figures, figures_of
 from heuristics.figures.startup import Startup, find_startup, judged_ns
 from heuristics.plan.gains import Replayed
+from heuristics.result.judged import Verdict, Wall
+from heuristics.result.known import known
 from heuristics.run.observed import Observed
 from heuristics.run.repairs import LateRank
 from heuristics.run.run import WALL_IDS, WallId
 from heuristics.walls import judge_walls, replayed_prices
 from heuristics.walls.bound import Bound, LargestBucket, find_bound, largest_bucket
-from heuristics.walls.price import Unpriced
+from heuristics.walls.price import Price, Unpriced
 from heuristics.walls.unproven import unproven
-from heuristics.walls.verdict import Verdict, find_verdict
-from heuristics.walls.wall import WallJudgement
+from heuristics.walls.verdict import find_verdict
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 
@@ -43,7 +44,7 @@ class RunEvidence:
 
     bound: Bound
     largest: LargestBucket | None
-    walls: tuple[WallJudgement, ...]
+    walls: tuple[Wall, ...]
     verdict: Verdict
     observed: Observed
     window_ns: int
@@ -61,6 +62,7 @@ def observe(measurements: Sequence[RankMeasurements], together: RunAnalysis | No
     few = too_few(measurements)
     prices = replayed_prices(measurements) if few is None else dict.fromkeys(WALL_IDS, Unpriced(few))
     walls = judge_walls(ranks, prices)
+    steps = {wall: one.step_frac for wall, one in prices.items() if isinstance(one, Price)}
     replayed = tuple(
         Replayed(rank.costs, rank.costs.changes, judged_ns(rank))
         for rank in measurements
@@ -72,7 +74,7 @@ def observe(measurements: Sequence[RankMeasurements], together: RunAnalysis | No
         bound=bound,
         largest=largest_bucket(ranks),
         walls=walls,
-        verdict=find_verdict(measurements, walls, together),
+        verdict=find_verdict(measurements, walls, steps, together),
         observed=_observed(ranks, together, late),
         window_ns=sum(rank.window_ns for rank in replayed),
         replayed=replayed,
@@ -83,10 +85,10 @@ def observe(measurements: Sequence[RankMeasurements], together: RunAnalysis | No
     )
 
 
-def _bound(ranks: Sequence[Figures], walls: Sequence[WallJudgement]) -> Bound:
+def _bound(ranks: Sequence[Figures], walls: Sequence[Wall]) -> Bound:
     """The bound; none where the partition is of work of which only the host's part was seen."""
     inside = [wall for wall in walls if wall.id != "host_overhead"]
-    if all(wall.outcome == "unmeasurable" and wall.at_most_frac is None for wall in inside):
+    if all(wall.outcome == "unmeasurable" and known(wall.at_most_frac) is None for wall in inside):
         return Bound(None, inside[0].missing[0], inside[0].cure)
     return find_bound(ranks)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from heuristics.figures.figures import Figures
 from heuristics.guides.facts import EP_KINDS
+from heuristics.result.judged import Wall
+from heuristics.result.known import known
 from heuristics.run.repairs import LateRank
-from heuristics.walls.wall import WallJudgement
 from traces.missing import Missing
 from traces.ranks.cause import Cause
 
@@ -45,16 +47,19 @@ def _of_experts(by_kind_ns: Mapping[str, int]) -> int:
     return sum(ns for kind, ns in by_kind_ns.items() if kind in EP_KINDS)
 
 
-def without_waits(wall: WallJudgement, late: LateRank | None) -> WallJudgement:
+def without_waits(wall: Wall, late: LateRank | None) -> Wall:
     """The communication wall as fixes of communication can act on it: less the waiting for a late rank.
 
     A kind costs at most what is exposed of it beside that waiting, whatever the replay of one rank says.
     """
-    if wall.id != "communication" or not wall.cost_ns or late is None or not late.waits_ns:
+    whole_ns = known(wall.cost_ns)
+    if wall.id != "communication" or not whole_ns or late is None or not late.waits_ns:
         return wall
     exposed_ns, waits_ns = late.exposed_ns or {}, late.waits_ns
     rest_ns = {kind: max(0, ns - waits_ns.get(kind, 0)) for kind, ns in exposed_ns.items()}
-    by_kind = {kind: min(ns, rest_ns.get(kind, ns)) for kind, ns in wall.cost_by_kind_ns.items()}
-    cost_ns = min(wall.cost_ns, sum(rest_ns.values()))
-    frac = None if wall.cost_frac is None else wall.cost_frac * cost_ns / wall.cost_ns
+    by_kind = {
+        kind: min(ns, rest_ns.get(kind, ns)) for kind, ns in (known(wall.cost_by_kind_ns) or {}).items()
+    }
+    cost_ns, frac = min(whole_ns, sum(rest_ns.values())), known(wall.cost_frac)
+    frac = None if frac is None else frac * cost_ns / whole_ns
     return replace(wall, cost_ns=cost_ns, cost_frac=frac, cost_by_kind_ns=by_kind)

@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from heuristics.result.compared_run import ComparedRun, Place
 from heuristics.result.judged import Level
-from heuristics.result.known import Count, Frac, Ns, OrMissing, SchemaVersion, Section, Tool
+from heuristics.result.known import Count, Frac, Ns, OrMissing, SchemaVersion, Section, Tool, known
 from heuristics.result.side import Side
 from heuristics.run.run import WallId
 from traces.missing import Missing
@@ -75,6 +75,12 @@ class ComparedSize(Section, frozen=True):
     high_frac: OrMissing[float]
     level_frac: OrMissing[Frac]
     method: OrMissing[str]
+
+    @property
+    def ends_ns(self) -> Ends | None:
+        """Both ends of the interval of `delta_ns`; None without one."""
+        low, high = known(self.low_ns), known(self.high_ns)
+        return None if low is None or high is None else (low, high)
 
 
 class ComparedRow(Section, frozen=True):

@@ -1,13 +1,16 @@
 """What stands next once the verdict's wall is gone: costs are replayed again in what is left of the run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from msgspec import structs
+
 from heuristics.figures.startup import initialising_ns, judged_ns, startup_ns, without_startup
+from heuristics.result.judged import Verdict, Wall
+from heuristics.result.known import known
 from heuristics.run.run import WALL_IDS, WallId
 from heuristics.walls.price import WALL, cost_of
-from heuristics.walls.wall import WallJudgement
 from heuristics.walls.words import overhead_words, percent, wall_words
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
@@ -18,36 +21,32 @@ from traces.replay.proofs import Cost
 WORTH_SAYING: Final = Limit(0.01, "fraction of what is left", "ours: under a point nobody asks what is next")
 
 
-@dataclass(frozen=True, slots=True)
-class NextWall:
-    """The wall that appears next, None where none does; `because` says it in words.
+def with_next(verdict: Verdict, wall: WallId | Missing | None, frac: float | None, because: str) -> Verdict:
+    """The verdict with what comes after it, and its ceiling as part of what is left.
 
-    `frac` is its ceiling as part of what is left. `missing`: why something larger may hide, if it may.
+    Without a wall a gap says why something larger may hide, and None that nothing does; `because`: in words.
     """
-
-    wall: WallId | None
-    frac: float | None
-    because: str
-    missing: Missing | None
+    part = wall if isinstance(wall, Missing) else frac
+    return structs.replace(verdict, next_wall=wall, next_wall_frac=part, next_because=because)
 
 
 def find_next(
-    first: WallId, measurements: Sequence[RankMeasurements], walls: Sequence[WallJudgement]
-) -> NextWall:
-    """The largest cost of the other walls in the run without the first, from a tenth of that run up."""
+    verdict: Verdict, first: WallId, measurements: Sequence[RankMeasurements], walls: Sequence[Wall]
+) -> Verdict:
+    """With the largest cost of the other walls in the run without the first, from a tenth of that run up."""
     others = [wall for wall in walls if wall.id != first]
-    blind = [wall for wall in others if wall.cost_frac is None]
-    missing = Missing("verdict.next_wall", blind[0].missing[0], blind[0].cure) if blind else None
+    blind = [wall for wall in others if known(wall.cost_frac) is None]
+    missing = Missing("", blind[0].missing[0], blind[0].cure) if blind else None
     name = wall_words(first)
     told = [rank for rank in measurements if cost_of(rank, first) is not None]
     left = [(rank, _left(rank, first)) for rank in told]
-    known = [(rank, without) for rank, without in left if without is not None]
-    if len(known) < len(left):
+    replayed = [(rank, without) for rank, without in left if without is not None]
+    if len(replayed) < len(left):
         reason = f"{name} costs less than in its replay, so what is left without it was not replayed"
-        gap = Missing("verdict.next_wall", reason, "none is needed")
-        return NextWall(None, None, f"what comes after {name} is not known", gap)
-    seen = {wall.id: wall.cost_frac for wall in others if wall.cost_frac is not None}
-    fracs = {one: frac for one in seen if (frac := _frac(known, one)) is not None}
+        gap = Missing("", reason, "none is needed")
+        return with_next(verdict, gap, None, f"what comes after {name} is not known")
+    seen = {wall.id: frac for wall in others if (frac := known(wall.cost_frac)) is not None}
+    fracs = {one: frac for one in seen if (frac := _frac(replayed, one)) is not None}
     wall = max(fracs, key=lambda one: fracs[one], default=None)
     if wall is None or fracs[wall] < WALL.value:
         said = (
@@ -57,7 +56,7 @@ def find_next(
             said += f", but {', '.join(wall_words(one.id) for one in blind)} could not be judged"
         if wall is not None and fracs[wall] >= WORTH_SAYING.value:
             said += f"; the largest cost is then {wall_words(wall)}, {percent(fracs[wall])} of what is left"
-        return NextWall(None, None, said, missing)
+        return with_next(verdict, missing, None, said)
     said = (
         f"the next wall is {wall_words(wall)}: at most {percent(fracs[wall])} of what is left without {name}"
     )
@@ -65,7 +64,7 @@ def find_next(
         said += f", though {percent(today)} of the run as it is"
     if blind:
         said += f"; {', '.join(wall_words(one.id) for one in blind)} could not be judged"
-    return NextWall(wall, fracs[wall], said, missing)
+    return with_next(verdict, wall, fracs[wall], said)
 
 
 def _left(rank: RankMeasurements, first: WallId) -> Without | None:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from heuristics.figures.figures import Figures, frac_of
+from heuristics.result.judged import Wall
+from heuristics.result.known import known
 from heuristics.run.run import WallId
 from heuristics.walls.bound import Bound
 from heuristics.walls.price import WALL
-from heuristics.walls.wall import WallJudgement
 from heuristics.walls.words import percent
 from traces.limits import Limit
 from traces.missing import Missing
@@ -27,9 +28,9 @@ TIGHT: Final = Limit(
 )
 
 
-def unproven(walls: Sequence[WallJudgement], bound: Bound) -> Mapping[WallId, Missing]:
+def unproven(walls: Sequence[Wall], bound: Bound) -> Mapping[WallId, Missing]:
     """Compute, where the step is bound by it and every other wall has a price."""
-    priced = all(wall.cost_ns is not None for wall in walls if wall.id != "compute")
+    priced = all(known(wall.cost_ns) is not None for wall in walls if wall.id != "compute")
     if bound.bucket != "compute" or not priced:
         return {}
     compute = next((wall for wall in walls if wall.id == "compute"), None)
@@ -40,7 +41,7 @@ def unproven(walls: Sequence[WallJudgement], bound: Bound) -> Mapping[WallId, Mi
 
 
 def unproven_by_figures(
-    ranks: Sequence[Figures], walls: Sequence[WallJudgement], bound: Bound
+    ranks: Sequence[Figures], walls: Sequence[Wall], bound: Bound
 ) -> Mapping[WallId, Missing]:
     """Walls that figures leave undecided and point at, the largest sign first; else compute."""
     found = {}

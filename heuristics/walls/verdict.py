@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from math import sqrt
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from msgspec import structs
+
+from heuristics.result.judged import Verdict, Wall
+from heuristics.result.known import OrMissing, known
 from heuristics.run.run import WallId
-from heuristics.walls.confidence import Confidence, confidence_in
-from heuristics.walls.next_wall import NextWall, find_next
+from heuristics.walls.bound import Bound, LargestBucket
+from heuristics.walls.confidence import reasons_against, with_confidence
+from heuristics.walls.memory import does_not_fit
+from heuristics.walls.next_wall import find_next
 from heuristics.walls.price import LITTLE
-from heuristics.walls.wall import WallJudgement
 from heuristics.walls.words import percent, wall_words
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
+from traces.missing import Missing
 
 if TYPE_CHECKING:
     from traces.ranks.run import RunAnalysis
@@ -36,87 +41,144 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "dp": ("dp_reduce_scatter", "dp_all_gather"),
 }
 """Kinds of communication that one operation is made of, under the name the verdict gives them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """`wall` is None where no overhead costs enough, or none could be looked at; `because` says which.
-
-    `tied_with`: findings whose costs cannot be told from the verdict's. `runner_up`: the next in cost.
-    """
-
-    wall: WallId | None
-    kind: str | None
-    tied_with: tuple[WallId, ...]
-    runner_up: WallId | None
-    confidence: Confidence | None
-    because: tuple[str, ...]
-    following: NextWall | None = None
-    """What stands next without the wall; None where there is no wall."""
+NO_BUDGET: Final = Missing(
+    "", "the budget of a step is missing", "give symptoms (--symptoms), or analyze a trace"
+)
+Steps = Mapping[WallId, tuple[float, ...]]
+"""What a wall costs of each replayed step, as part of that step."""
+T = TypeVar("T")
 
 
 def find_verdict(
     measurements: Sequence[RankMeasurements],
-    walls: Sequence[WallJudgement],
+    walls: Sequence[Wall],
+    steps: Steps,
     together: RunAnalysis | None = None,
 ) -> Verdict:
     """The verdict of walls that were measured, with how sure it is and what comes after it."""
-    verdict = verdict_of(walls)
-    if verdict.wall is None:
+    verdict = verdict_of(walls, steps)
+    wall: WallId | None = known(verdict.wall)
+    if wall is None:
         return verdict
-    confidence = confidence_in(verdict.wall, measurements, walls, together)
-    return replace(verdict, confidence=confidence, following=find_next(verdict.wall, measurements, walls))
+    sure = with_confidence(verdict, reasons_against(wall, measurements, walls, together))
+    return find_next(sure, wall, measurements, walls)
 
 
-def verdict_of(walls: Sequence[WallJudgement]) -> Verdict:
+def verdict_of(walls: Sequence[Wall], steps: Steps | None = None, out_of_memory: bool = False) -> Verdict:
     """The finding with the largest cost; memory before it where the run does not fit.
 
-    How sure that is, and what comes after it, is left open: both rest on what was recorded.
+    `steps`: costs step by step; `out_of_memory`: something else than the walls says that it does not fit. How
+    sure that is, what comes after it and where the time goes is left open: all rest on what was recorded.
     """
-    costed = sorted((wall for wall in walls if wall.cost_frac is not None), key=lambda w: -_frac(w))
+    first_of_all = "memory" if out_of_memory or does_not_fit(walls) else None
+    costed = sorted((wall for wall in walls if known(wall.cost_frac) is not None), key=lambda w: -_frac(w))
     told = [wall for wall in costed if wall.outcome != "unmeasurable"]
     found = [wall for wall in walls if wall.outcome == "finding"]
-    found.sort(key=lambda wall: (not wall.comes_first, -_frac(wall)))
+    found.sort(key=lambda wall: (wall.id != first_of_all, -_frac(wall)))
     if not found:
         return _none(walls, told)
     first = found[0]
-    tied = tuple(wall.id for wall in found[1:] if not first.comes_first and _near(first, wall))
-    others = [wall.id for wall in told if wall.id != first.id and wall.cost_ns]
-    return Verdict(first.id, _kind(first), tied, others[0] if others else None, None, _why(first, walls))
+    short = first.id == first_of_all
+    others = [wall.id for wall in told if wall.id != first.id and _ns(wall)]
+    return _verdict(
+        first.id,
+        _why(first, walls, short),
+        runner_up=others[0] if others else None,
+        kind=_kind(first),
+        tied=tuple(wall.id for wall in found[1:] if not short and _near(first, wall, steps or {})),
+        short=short,
+    )
 
 
-def _frac(wall: WallJudgement) -> float:
-    return wall.cost_frac or 0.0
+def _verdict(
+    wall: WallId | None,
+    because: tuple[str, ...],
+    runner_up: WallId | None,
+    kind: str | None = None,
+    tied: tuple[WallId, ...] = (),
+    short: bool = False,
+) -> Verdict:
+    return Verdict(
+        wall=wall,
+        kind=kind,
+        bound=None,
+        tied_with=tied,
+        runner_up=runner_up,
+        confidence=None,
+        confidence_because=(),
+        because=because,
+        next_wall=None,
+        next_wall_frac=None,
+        next_because="",
+        startup_ns=0,
+        largest_bucket=None,
+        largest_bucket_frac=None,
+        does_not_fit=short,
+    )
 
 
-def _none(walls: Sequence[WallJudgement], told: Sequence[WallJudgement]) -> Verdict:
+def completed(
+    verdict: Verdict, walls: Sequence[Wall], bound: Bound, largest: LargestBucket | None, startup_ns: int
+) -> Verdict:
+    """With where the time goes, and a gap for what a wall that could not be judged leaves open.
+
+    No wall is an answer where all were judged. Without a wall it has no kind.
+    """
+    cure = next((wall.cure for wall in walls if wall.cure), None)
+
+    def open_(value: OrMissing[T], reason: str) -> OrMissing[T]:
+        return Missing("", reason, cure) if value is None and cure else value
+
+    return structs.replace(
+        verdict,
+        wall=open_(verdict.wall, verdict.because[0]),
+        kind=open_(verdict.kind, "not split") if known(verdict.wall) else verdict.kind,
+        runner_up=open_(verdict.runner_up, "no other wall costs anything that could be measured"),
+        confidence=open_(verdict.confidence, verdict.because[0]),
+        because=(*verdict.because, bound.because),
+        bound=bound.bucket or Missing("", bound.because, bound.cure),
+        largest_bucket=largest.bucket if largest else NO_BUDGET,
+        largest_bucket_frac=largest.frac if largest else NO_BUDGET,
+        startup_ns=startup_ns,
+    )
+
+
+def _frac(wall: Wall) -> float:
+    return known(wall.cost_frac) or 0.0
+
+
+def _ns(wall: Wall) -> int:
+    return known(wall.cost_ns) or 0
+
+
+def _none(walls: Sequence[Wall], told: Sequence[Wall]) -> Verdict:
     blind = _blind(walls)
     if not told:
-        return Verdict(None, None, (), None, None, ("no wall could be measured", *blind))
+        return _verdict(None, ("no wall could be measured", *blind), None)
     said, nearest = "no measured overhead accounts for 10 % or more of the step time", told[0]
     if _frac(nearest) >= LITTLE.value:
         said += f"; the closest is {wall_words(nearest.id)}, {_cost(nearest)}"
-    unjudged = [f"{wall_words(wall.id)}{_most(wall)}" for wall in walls if wall.cost_frac is None]
+    unjudged = [f"{wall_words(wall.id)}{_most(wall)}" for wall in walls if known(wall.cost_frac) is None]
     if unjudged:
         said += f"; not judged: {', '.join(unjudged)}"
-    return Verdict(None, None, (), nearest.id if nearest.cost_ns else None, None, (said, *blind))
+    return _verdict(None, (said, *blind), nearest.id if _ns(nearest) else None)
 
 
-def _why(first: WallJudgement, walls: Sequence[WallJudgement]) -> tuple[str, ...]:
+def _why(first: Wall, walls: Sequence[Wall], short: bool) -> tuple[str, ...]:
     said = []
-    if first.comes_first:
+    if short:
         said.append("memory is freed and allocated again in most steps: what does not fit cannot be tuned")
-    if first.cost_ns:
+    if _ns(first):
         said.append(f"without {wall_words(first.id)} the windows would be at most {_cost(first)} shorter")
     said += [
         f"{wall_words(wall.id)} at most {_cost(wall)}"
         for wall in sorted(walls, key=lambda one: -_frac(one))
-        if wall.id != first.id and wall.outcome == "finding" and wall.cost_ns
+        if wall.id != first.id and wall.outcome == "finding" and _ns(wall)
     ]
     return (*said, *_blind(walls))
 
 
-def _blind(walls: Sequence[WallJudgement]) -> tuple[str, ...]:
+def _blind(walls: Sequence[Wall]) -> tuple[str, ...]:
     return tuple(
         f"{wall_words(wall.id)} could not be judged{_most(wall)}: {wall.missing[0]}"
         for wall in walls
@@ -124,28 +186,27 @@ def _blind(walls: Sequence[WallJudgement]) -> tuple[str, ...]:
     )
 
 
-def _most(wall: WallJudgement) -> str:
+def _most(wall: Wall) -> str:
     """The most that a wall without a cost can be, where anything bounds it."""
-    most = wall.at_most_frac
+    most = known(wall.at_most_frac)
     return "" if most is None or most >= 1.0 else f" (at most {percent(most)})"
 
 
-def _cost(wall: WallJudgement) -> str:
+def _cost(wall: Wall) -> str:
     return percent(_frac(wall))
 
 
-def _kind(wall: WallJudgement) -> str | None:
+def _kind(wall: Wall) -> str | None:
     """The kind, or family of kinds, whose absence alone wins most; of equals expert traffic, then data."""
-    together = {
-        family: sum(wall.cost_by_kind_ns.get(kind, 0) for kind in kinds) for family, kinds in FAMILIES.items()
-    }
+    by_kind_ns = known(wall.cost_by_kind_ns) or {}
+    together = {family: sum(by_kind_ns.get(kind, 0) for kind in kinds) for family, kinds in FAMILIES.items()}
     members = {kind for kinds in FAMILIES.values() for kind in kinds}
-    together |= {kind: ns for kind, ns in wall.cost_by_kind_ns.items() if kind not in members}
+    together |= {kind: ns for kind, ns in by_kind_ns.items() if kind not in members}
     largest = max(together, key=lambda kind: together[kind])
     return largest if together[largest] else None
 
 
-def _near(one: WallJudgement, other: WallJudgement) -> bool:
+def _near(one: Wall, other: Wall, steps: Steps) -> bool:
     """Whether two costs cannot be told apart.
 
     Under 3 points, or the 90 % interval of their difference, step by step, holds zero. The difference, for
@@ -153,9 +214,10 @@ def _near(one: WallJudgement, other: WallJudgement) -> bool:
     """
     if abs(_frac(one) - _frac(other)) < NEAR.value:
         return True
-    if len(one.step_cost_frac) != len(other.step_cost_frac) or len(one.step_cost_frac) < STEPS.value:
+    mine, its = steps.get(one.id, ()), steps.get(other.id, ())
+    if len(mine) != len(its) or len(mine) < STEPS.value:
         return False
-    differences = [a - b for a, b in zip(one.step_cost_frac, other.step_cost_frac, strict=True)]
+    differences = [a - b for a, b in zip(mine, its, strict=True)]
     low, high = interval(differences)
     return low <= 0 <= high
 

@@ -3,7 +3,7 @@
 from typing import Final, Literal
 
 from heuristics.comparison.configured import Value
-from heuristics.comparison.difference.changed import Changed
+from heuristics.result.compared import ComparedChange
 
 Way = Literal[1, 0, -1]
 
@@ -13,7 +13,7 @@ _BITS: Final = {"fp4": 4, "fp8": 8, "16": 16, "32": 32}
 _FULLER: Final = {"selective": 1, "full": 2}
 
 
-def way(change: Changed) -> Way:
+def way(change: ComparedChange) -> Way:
     """1 where the new side has more of it, -1 where less, 0 where that is unknown.
 
     Off (None, False, 0, nothing in a list, `none`) is less than on; numbers and lists are compared; of two

@@ -4,12 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from heuristics.comparison.difference.changed import Changed
-from heuristics.comparison.difference.rows import RowDelta
 from heuristics.comparison.suspects.direction import way
 from heuristics.comparison.suspects.sentences import change_sentences, row_sentences
 from heuristics.comparison.suspects.view import View
-from heuristics.result.compared import Suspect
+from heuristics.result.compared import ComparedChange, ComparedRow, Suspect
 from heuristics.result.judged import Level
 
 Signs = tuple[str, ...] | None
@@ -23,12 +21,12 @@ def shows_nothing(view: View) -> Signs:
     return ()
 
 
-def any_way(change: Changed) -> bool:
+def any_way(change: ComparedChange) -> bool:
     """Whatever way it changed."""
     return True
 
 
-def way_of(wanted: Literal["more", "less"]) -> Callable[[Changed], bool]:
+def way_of(wanted: Literal["more", "less"]) -> Callable[[ComparedChange], bool]:
     """Whether a setting went one way; also where that is not known."""
     return lambda change: way(change) in (0, 1 if wanted == "more" else -1)
 
@@ -53,7 +51,7 @@ class Rule:
     either: tuple[str, ...] = ()
     observed: Callable[[View], Signs] = shows_nothing
     changed: tuple[str, ...] = ()
-    went: Callable[[Changed], bool] = any_way
+    went: Callable[[ComparedChange], bool] = any_way
     needs: Literal["observed", "changed", "any"] = "any"
     at_most: Level = "high"
     at_least: Level = "low"
@@ -97,7 +95,7 @@ def find(rule: Rule, view: View) -> Found | None:
     return Found(suspect, gross_ns, tuple(change.what for change in changed), rule.needs == "changed")
 
 
-def moved_its_way(rule: Rule, view: View) -> tuple[RowDelta, ...]:
+def moved_its_way(rule: Rule, view: View) -> tuple[ComparedRow, ...]:
     """Rows of a rule that moved as it would move them, in the order of the rows."""
     longer = {row.row for row in view.matching(*rule.slower) if row.delta_ns > 0}
     shorter = {row.row for row in view.matching(*rule.faster) if row.delta_ns < 0}

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from heuristics.comparison.configured import Value
-from heuristics.comparison.difference.changed import Changed
-from heuristics.comparison.difference.rows import RowDelta
 from heuristics.comparison.figures import milliseconds, signed_milliseconds
 from heuristics.comparison.suspects.view import View
+from heuristics.result.compared import ComparedChange, ComparedRow
 from heuristics.walls.words import percent
 from traces.limits import Limit
 
@@ -15,7 +14,7 @@ SHOWN_ROWS: Final = Limit(3, "rows", "ours: what else moved stands in the table 
 SHOWN_CHANGES: Final = Limit(4, "changes", "ours: all of them stand in the list of changes")
 
 
-def row_sentences(view: View, rows: Sequence[RowDelta]) -> tuple[str, ...]:
+def row_sentences(view: View, rows: Sequence[ComparedRow]) -> tuple[str, ...]:
     """The largest rows with their times, and how many more there are."""
     most = int(SHOWN_ROWS.value)
     largest = sorted(rows, key=lambda row: (-abs(row.delta_ns), row.row))
@@ -27,18 +26,18 @@ def row_sentences(view: View, rows: Sequence[RowDelta]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _row(view: View, row: RowDelta) -> str:
+def _row(view: View, row: ComparedRow) -> str:
     part = percent(abs(row.delta_ns) / view.moved_ns)
     found = view.arrow(f"{row.row} a step", milliseconds(row.base_ns), milliseconds(row.new_ns))
     return f"{found} ({signed_milliseconds(view.sign * row.delta_ns)}, {part} of all that moved)"
 
 
-def change_sentences(view: View, changes: Sequence[Changed]) -> tuple[str, ...]:
+def change_sentences(view: View, changes: Sequence[ComparedChange]) -> tuple[str, ...]:
     """What changed."""
     return tuple(_change(view, one) for one in changes[: int(SHOWN_CHANGES.value)])
 
 
-def _change(view: View, change: Changed) -> str:
+def _change(view: View, change: ComparedChange) -> str:
     if change.withheld:
         return f"{change.what} differs; its value is withheld"
     before = _value(change.base) if change.said_base else "not set"

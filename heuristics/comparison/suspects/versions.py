@@ -4,13 +4,13 @@ import re
 from collections.abc import Callable
 
 from heuristics.comparison.configured import Value
-from heuristics.comparison.difference.changed import Changed
+from heuristics.result.compared import ComparedChange
 
 
-def crossed(since: str, at_least: str = "0", until: str = "9999") -> Callable[[Changed], bool]:
+def crossed(since: str, at_least: str = "0", until: str = "9999") -> Callable[[ComparedChange], bool]:
     """Whether a version went from below `since`, not below `at_least`, to `since` or above, below `until`."""
 
-    def went(change: Changed) -> bool:
+    def went(change: ComparedChange) -> bool:
         base, new = _numbers(change.base), _numbers(change.new)
         if base is None or new is None:
             return False

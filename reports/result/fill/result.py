@@ -1,19 +1,18 @@
 """The whole result of a run: of traces, or of a configuration judged without one."""
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from heuristics.judging.judgement import Judgement
 from heuristics.plugins import problems
-from heuristics.result.known import SCHEMA_VERSION, Tool
+from heuristics.result.known import SCHEMA_VERSION, Tool, known
 from heuristics.result.result import Result
 from heuristics.result.run import Run
 from reports.result.fill.configured import NOT_GIVEN, configuration, memory_estimate
-from reports.result.fill.judged import verdict, walls
 from reports.result.fill.log import log
 from reports.result.fill.plan import fixes, refused
 from reports.result.fill.rank import notes, rank
@@ -25,6 +24,10 @@ from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.names.frameworks import Framework
 
+_NOT_GIVEN: Final = Missing("", "no symptoms were given", "give symptoms (--symptoms), or analyze a trace")
+_COSTS: Final = ("cost_ns", "cost_frac", "cost_by_kind_ns", "at_most_frac")
+_OPEN: Final = ("wall", "kind", "bound", "runner_up", "confidence", "next_wall", "next_wall_frac")
+S = TypeVar("S", bound=Struct)
 _FLAG: Final = re.compile(r" \(Megatron-LM: [^)]*\)")
 
 
@@ -66,8 +69,8 @@ def result_of_run(
             ranks=tuple(rank(one, judgement.run.observed.ep_overlap) for one in ranks),
             run=run,
             framework=judgement.run.framework,
-            verdict=verdict(judgement, seen),
-            walls=walls(judgement, seen),
+            verdict=_said(judgement.verdict, _OPEN, seen),
+            walls=tuple(_said(one, _COSTS, seen) for one in judgement.walls),
             fixes=fixes(judgement, plan.fixes),
             levers=fixes(judgement, plan.levers),
             combined=judgement.combined,
@@ -87,6 +90,13 @@ def result_of_run(
         ),
         judgement.run.framework,
     )
+
+
+def _said(section: S, names: Iterable[str], judged: bool) -> S:
+    """A section of what was judged; where nothing was said of a run, that is why these fields are unknown."""
+    if judged:
+        return section
+    return replace(section, **{name: _NOT_GIVEN for name in names if known(getattr(section, name)) is None})
 
 
 def _startup(traces: Sequence[ReadTrace], judgement: Judgement) -> list[str]:

@@ -18,7 +18,7 @@ def main_part_is(family: str, wanted: Part, view: View) -> Signs:
     if wanted == "duration" and (late_rank_came(view) or (family == "ep" and waits_more(view))):
         return None
     before, after = sum(row.base_count for row in rows), sum(row.new_count for row in rows)
-    parts = [(row.count_ns or 0, row.duration_ns or 0, row.overlap_ns or 0) for row in rows]
+    parts = [[known(one) or 0 for one in (row.count_ns, row.duration_ns, row.overlap_ns)] for row in rows]
     sums = [signed_milliseconds(view.sign * sum(part)) for part in zip(*parts, strict=True)]
     return (
         view.arrow(f"{families()[family]['words']}, kernels a step", f"{before:.0f}", f"{after:.0f}"),

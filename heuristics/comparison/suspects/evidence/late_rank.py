@@ -3,7 +3,7 @@
 from msgspec import UNSET
 
 from heuristics.comparison.figures import milliseconds
-from heuristics.comparison.like_ranks import rank_in_run
+from heuristics.comparison.ranks import rank_in_run
 from heuristics.comparison.suspects.evidence.signs import MAIN, grew
 from heuristics.comparison.suspects.rule import Signs
 from heuristics.comparison.suspects.view import View

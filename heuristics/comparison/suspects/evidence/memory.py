@@ -14,7 +14,7 @@ from traces.limits import Limit
 VISIBLE: Final = Limit(
     0.005,
     "fraction of the step",
-    "ours: as heuristics.comparison.difference.noise, below which rows are noise",
+    "ours: as heuristics.comparison.difference.rows, below which rows are noise",
 )
 
 

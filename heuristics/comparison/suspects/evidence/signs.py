@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from heuristics.comparison.difference.rows import RowDelta
 from heuristics.comparison.suspects.view import View
+from heuristics.result.compared import ComparedRow
+from heuristics.result.known import known
 from traces.limits import Limit
 from traces.names.kinds import compute_classes
 
@@ -31,20 +32,20 @@ def kernel_counts(view: View, names: Sequence[str] = CLASSES) -> tuple[float, fl
     return sum(one[0] for one in pairs), sum(one[1] for one in pairs)
 
 
-def main_part(rows: Sequence[RowDelta]) -> Part | None:
+def main_part(rows: Sequence[ComparedRow]) -> Part | None:
     """Which of count, duration and overlap makes most of rows that grew; None where none does, or unknown."""
     delta_ns = sum(row.delta_ns for row in rows)
-    if delta_ns <= 0 or any(row.count_ns is None for row in rows):
+    if delta_ns <= 0 or any(known(row.count_ns) is None for row in rows):
         return None
     parts: dict[Part, int] = {
-        "count": sum(row.count_ns or 0 for row in rows),
-        "duration": sum(row.duration_ns or 0 for row in rows),
-        "overlap": sum(row.overlap_ns or 0 for row in rows),
+        "count": sum(known(row.count_ns) or 0 for row in rows),
+        "duration": sum(known(row.duration_ns) or 0 for row in rows),
+        "overlap": sum(known(row.overlap_ns) or 0 for row in rows),
     }
     part = max(parts, key=lambda one: parts[one])
     return part if parts[part] >= MAIN.value * delta_ns else None
 
 
-def grew(view: View, *patterns: str) -> tuple[RowDelta, ...]:
+def grew(view: View, *patterns: str) -> tuple[ComparedRow, ...]:
     """Rows that got longer."""
     return tuple(row for row in view.matching(*patterns) if row.delta_ns > 0)

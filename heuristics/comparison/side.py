@@ -1,19 +1,19 @@
-"""One side of a comparison, typed: what its own result could not tell keeps its own reason."""
+"""One side of a comparison: what its own result could not tell keeps its own reason."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from fractions import Fraction
+from statistics import mean, median
 from typing import Final
 
-from heuristics.result.compared_run import Place
+from heuristics.comparison.difference.matched import mean_step_ns
 from heuristics.result.configured import Log
 from heuristics.result.known import OrMissing, known
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from heuristics.result.side import BudgetRow, Side, SideLog, SideSteps
-from reports.result.fill.parts import copied
 from traces.missing import Missing
 
-NO_STEPS: Final = Missing(
+_NO_STEPS: Final = Missing(
     "",
     "no steps were found: the whole window is compared",
     "push one NVTX range named 'iteration N' per step and record with --trace=cuda,nvtx",
@@ -24,11 +24,8 @@ _SHORT_LOG: Final = Missing("", "the log holds no iterations after its start", "
 
 def side_of(result: Result, rank: Rank, means_ns: Mapping[str, Fraction], named: Collection[str]) -> Side:
     """One side. `means_ns`: what its step is made of, by row; `named`: the rows the attribution names."""
-    step_ns = round(_mean(rank.lengths_ns))
-    verdict = result.verdict
-    return copied(
-        verdict,
-        Side,
+    step_ns, verdict = round(mean_step_ns(rank)), result.verdict
+    return Side(
         name=rank.trace,
         traces=tuple(trace.name for trace in result.traces),
         gpu=rank.gpu,
@@ -40,23 +37,21 @@ def side_of(result: Result, rank: Rank, means_ns: Mapping[str, Fraction], named:
         step_ns=step_ns,
         steps=_steps(rank),
         log=_log(known(result.log)),
+        wall=verdict.wall,
         walls_told=any(wall.outcome != "unmeasurable" for wall in result.walls),
+        bound=verdict.bound,
+        kind=verdict.kind,
+        confidence=verdict.confidence,
         budget_rows=_budget_rows(means_ns, named, step_ns),
         timeline=rank.timeline,
     )
 
 
-def place_of(result: Result, rank: Rank) -> Place:
-    """Where a rank stands in its own result."""
-    index = next(index for index, one in enumerate(result.ranks) if one is rank)
-    return Place(index, rank.device, rank.rank)
-
-
 def mean_delta_ns(base: Rank, new: Rank) -> OrMissing[int]:
     """Difference of means, half to even, so that swapped sides mirror; not told where a side has no steps."""
     if not (base.steps.found and new.steps.found):
-        return NO_STEPS
-    return round(_mean(new.lengths_ns) - _mean(base.lengths_ns))
+        return _NO_STEPS
+    return round(mean_step_ns(new) - mean_step_ns(base))
 
 
 def _budget_rows(
@@ -81,13 +76,13 @@ def _taker(rounded: Mapping[str, int], named: Collection[str], rest_ns: int) -> 
 def _steps(rank: Rank) -> SideSteps:
     dropped = tuple(one.reason for one in rank.steps.dropped)
     if not rank.steps.found:
-        return SideSteps("none", 0, NO_STEPS, NO_STEPS, NO_STEPS, NO_STEPS, dropped)
+        return SideSteps("none", 0, _NO_STEPS, _NO_STEPS, _NO_STEPS, _NO_STEPS, dropped)
     lengths = rank.lengths_ns
     return SideSteps(
         source=rank.steps.source,
         count=len(lengths),
-        mean_ns=round(_mean(lengths)),
-        median_ns=round(_median(lengths)),
+        mean_ns=round(mean(map(Fraction, lengths))),
+        median_ns=round(median(map(Fraction, lengths))),
         min_ns=min(lengths),
         max_ns=max(lengths),
         dropped=dropped,
@@ -100,13 +95,6 @@ def _log(log: Log | None) -> SideLog | Missing:
     lengths = log.iterations_ns
     if not lengths:
         return SideLog(log.name, 0, _SHORT_LOG, _SHORT_LOG)
-    return SideLog(log.name, len(lengths), round(_mean(lengths)), round(_median(lengths)))
-
-
-def _mean(lengths_ns: Sequence[int]) -> Fraction:
-    return Fraction(sum(lengths_ns), len(lengths_ns))
-
-
-def _median(lengths_ns: Sequence[int]) -> Fraction:
-    ordered, middle = sorted(lengths_ns), len(lengths_ns) // 2
-    return Fraction(ordered[middle] + ordered[-middle - 1], 2)
+    return SideLog(
+        log.name, len(lengths), round(mean(map(Fraction, lengths))), round(median(map(Fraction, lengths)))
+    )
