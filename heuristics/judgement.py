@@ -12,7 +12,7 @@ from heuristics.config.versions import PACKAGES
 from heuristics.evidence.evidence import RunEvidence, observe
 from heuristics.evidence.late_rank import without_waits
 from heuristics.evidence.startup import Startup
-from heuristics.fixes.elsewhere import fixes_of
+from heuristics.fixes.catalogue import fixes_of
 from heuristics.guides.choices import Choice, choose_all
 from heuristics.plan.gains import gains_of
 from heuristics.plan.plan import make_plan

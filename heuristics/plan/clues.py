@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from heuristics.fixes import com_1_ep_overlap
+from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.guides.context_parallel import VERY_LONG, guided_cp, sequence_length
 from heuristics.guides.facts import EP_KINDS
 from heuristics.guides.memory_use import segments_suffice
@@ -80,7 +80,7 @@ def _overlap_is_at_hand(run: Run) -> bool:
     if not whole or experts is None or experts <= whole / 2 or run.config.flex_package:
         return False
     plain = run.active.dispatcher == "alltoall" and run.config.hardware_class != "nvl72"
-    return plain and not any(one.stops for one in com_1_ep_overlap.FIX.preconditions(run))
+    return plain and not any(one.stops for one in CATALOGUE["COM-1"].preconditions(run))
 
 
 def _uneven_routing(run: Run) -> bool:

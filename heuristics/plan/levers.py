@@ -2,18 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
 
 from heuristics.fixes.fix import Fix
 from heuristics.plan.planned import Plan
 from heuristics.run.run import Run, WallId
 from traces.missing import Missing
-
-LEVERS: Final = ("CMP-1", "CMP-2", "CMP-3", "CMP-4", "CMP-10", "CMP-9")
-"""What still helps a step bound by compute that nothing removable holds back: grouped and fused kernels,
-lower precision, larger shapes. Of another wall, which is not decided, every fix may."""
-KNOWN_OFF: Final = ("CMP-1", "CMP-2", "CMP-10", "CMP-9")
-"""Of these only what a run is known to do without."""
 
 
 def levers_of(
@@ -41,7 +34,8 @@ def levers_of(
 
 
 def _may_help(run: Run, fix: Fix) -> bool:
+    """Of compute what a row says; of another wall, which is not decided, every fix."""
     if fix.wall != "compute":
         return True
-    needs = fix.preconditions(run) if fix.id in KNOWN_OFF else ()
-    return fix.id in LEVERS and all(need.state != "unknown" for need in needs)
+    needs = fix.preconditions(run) if fix.lever == "known_off" else ()
+    return fix.lever != "" and all(need.state != "unknown" for need in needs)

@@ -1,6 +1,7 @@
 """The language of conditions: `ep_overlap and torch < '2.6.0'`, parsed once, evaluated with three values.
 
-A name is a knob's id or a fact. None is unknown: it goes through `and`, `or`, `not` and comparisons, so that
+A name is a knob's id, a fact, `active.X` (a field of what runs as far as is known) or `config.X` (a question
+to the configuration). None is unknown: it goes through `and`, `or`, `not` and comparisons, so that
 an unknown name never breaks a rule. A knob that is null is off, is `None` (`mtp_num_layers is None`), and in
 an order (`mtp_num_layers > 1`) neither above nor below any number.
 """
@@ -19,6 +20,7 @@ from packaging.version import Version
 from heuristics.config.facts import FACTS, Fact
 from heuristics.config.view import Config
 from heuristics.rules.hatch import HATCH
+from heuristics.run.observed import Observed
 from traces.settings.knobs import knobs
 from traces.settings.view import OFF
 
@@ -127,11 +129,25 @@ def named(name: str) -> Term:
     """A name as a term: None where unknown, NULL where it is said to be null. ValueError: no such name."""
     if name in NAMES:
         return Term(_once(name, NAMES[name].of), name=name)
+    if name.startswith(("active.", "config.")):
+        return _asked(name)
     if name.startswith("env."):
         return Term(lambda c: c.env(name.removeprefix("env.")), name=name)
     if name not in knobs():
         raise ValueError(f"{name} is neither a knob nor a fact")
     return Term(lambda c: NULL if (found := c.value(name)) is None and c.known(name) else found, name=name)
+
+
+def _asked(name: str) -> Term:
+    home, _, own = name.partition(".")
+    if not hasattr(Observed if home == "active" else Config, own):
+        raise ValueError(f"{name} is no question")
+
+    def of(config: Config) -> object:
+        found = getattr(config.active if home == "active" else config, own)
+        return None if found == "unknown" else found
+
+    return Term(of, name=name)
 
 
 @cache

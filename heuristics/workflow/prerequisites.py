@@ -5,7 +5,7 @@ from typing import Final
 
 from heuristics.config.facts import version
 from heuristics.config.view import Config
-from heuristics.fixes.preconditions import head_room
+from heuristics.fixes.needs import head_room
 from heuristics.guides.memory_use import fits, is_tight
 from heuristics.rules.rule import Rule, has_rule, in_force
 from heuristics.rules.rules import rules
@@ -80,5 +80,5 @@ def _judge_room(run: Run) -> Judged:
 def _room(run: Run) -> bool | None:
     if (tight := is_tight(run)) is not None:
         return not tight
-    found = head_room(run, _NEEDED_BYTES).state
+    found = head_room(run, _NEEDED_BYTES)[0].state
     return True if found == "met" else False if fits(run) is False else None

@@ -12,8 +12,8 @@ import pytest
 from msgspec import UNSET
 
 import diagnoser
+from heuristics.fixes.catalogue import WALL_ORDER
 from heuristics.judgement import judge
-from heuristics.plan.plan import WALL_ORDER
 from heuristics.run.run import WALL_IDS, WallId
 from heuristics.walls.confidence import Confidence, confidence_in
 from heuristics.walls.verdict import Verdict, find_verdict, interval
