@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER, fixes_of
 from heuristics.fixes.precondition import Precondition
-from heuristics.judgement import judge
+from heuristics.judging.judgement import judge
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Refused
 from heuristics.run.observed import Observed

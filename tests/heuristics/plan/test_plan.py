@@ -14,7 +14,7 @@ import diagnoser
 from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
 from heuristics.fixes.fix import Gain
 from heuristics.fixes.precondition import Precondition
-from heuristics.judgement import judge
+from heuristics.judging.judgement import judge
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan
 from heuristics.plan.upgrade import IDS, upgraded

@@ -8,7 +8,7 @@ import pytest
 
 from heuristics.evidence.symptoms import observed_from, read_symptoms
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.judgement import Configured, Judgement, judge_observed
+from heuristics.judging.judgement import Configured, Judgement, judge_observed
 from heuristics.run.given import Given
 from tests.fix_doubles import configured
 from traces.settings.read import read_configuration

@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 import diagnoser
 from heuristics.fixes.catalogue import WALL_ORDER
-from heuristics.judgement import judge
+from heuristics.judging.judgement import judge
 from heuristics.run.run import WALL_IDS, WallId
 from heuristics.walls.confidence import Confidence, confidence_in
 from heuristics.walls.verdict import Verdict, find_verdict, interval

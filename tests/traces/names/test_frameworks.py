@@ -10,7 +10,7 @@ import pytest
 
 import diagnoser
 from heuristics.fixes.catalogue import CATALOGUE, fixes_of
-from heuristics.judgement import Configured, judge
+from heuristics.judging.judgement import Configured, judge
 from heuristics.run.given import Given
 from heuristics.run.run import Run
 from reports.content.blocks import Detail
