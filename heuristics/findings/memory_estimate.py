@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from heuristics.findings.finding import Case, Detector
-from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
 from heuristics.guides.memory_use import estimated, ran, ran_out, too_large
-from heuristics.plan.plan import WALL_ORDER
 from heuristics.result.configured import ConfigFinding
 from heuristics.rules.check import check_rules
 from heuristics.run.run import Run

@@ -8,7 +8,7 @@ Megatron-Bridge at 067f987d, training/comm_overlap.py and docs/performance-guide
 from typing import Final, NamedTuple
 
 from heuristics.findings.finding import Case, Detector
-from heuristics.fixes.com_4_dp_overlap import NORM_MARGIN
+from heuristics.fixes.overlap import NORM_MARGIN
 from heuristics.guides.parallel import connections
 from heuristics.result.configured import ConfigFinding
 from heuristics.run.run import Run

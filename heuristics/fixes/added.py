@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from heuristics.fixes.change import Change
+from msgspec.structs import replace
+
+from heuristics.fixes.change import Change, without_row
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
 from heuristics.plugins import WrongPlugin, left_out_if_wrong, name_of, note, offered
@@ -48,6 +49,8 @@ def _check(fix: object, found: Mapping[str, Fix]) -> None:
         raise WrongPlugin(f"{fix.id} is another plug-in's")
     if fix.wall not in WALL_IDS:
         raise WrongPlugin(f"{fix.id} is for {fix.wall!r}, which is no wall")
+    if unknown := without_row(fix.change(Run())):
+        raise WrongPlugin(f"{fix.id} sets {', '.join(unknown)}, which no row of knobs.toml has")
     fix.knobs(Run())
     fix.preconditions(Run())
 

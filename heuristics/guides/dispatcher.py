@@ -9,7 +9,7 @@ With it go SM counts, the machine's topology, placement, and what it asks of the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -175,6 +175,17 @@ def backend_extras(run: Run, backend: str) -> tuple[str, ...]:
     return (*_topology(run), _sm_knob(run, backend, sweep))
 
 
+def backend_variables(run: Run, backend: str) -> Mapping[str, str]:
+    """What a backend has to be told of the machine, as knobs."""
+    topology = run.config.hybrid_topology
+    if backend != "hybridep" or topology is None:
+        return {}
+    return {
+        "env.NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN": str(topology.ranks_per_domain),
+        "env.USE_MNNVL": str(int(topology.multi_node)),
+    }
+
+
 def backend_notes(run: Run, backend: str) -> tuple[str, ...]:
     """What a backend asks of the rest of the configuration, and how far it can be trusted here."""
     if backend not in SM_KNOBS:
@@ -223,10 +234,8 @@ def _topology(run: Run) -> tuple[str, ...]:
     topology = run.config.hybrid_topology
     if topology is None:
         return ()
-    told = (
-        f"NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN={topology.ranks_per_domain}",
-        f"USE_MNNVL={int(topology.multi_node)}",
-    )
+    variables = backend_variables(run, "hybridep")
+    told = tuple(f"{knob.removeprefix('env.')}={value}" for knob, value in variables.items())
     nodes, rest = divmod(topology.ranks_per_domain, int(GPUS_PER_NVL72_NODE.value))
     if topology.multi_node and nodes > 1 and not rest:  # one EP group inside one rack
         return (*told, f"--segment {nodes}")

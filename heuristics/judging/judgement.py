@@ -14,7 +14,7 @@ from heuristics.config.versions import PACKAGES
 from heuristics.evidence.evidence import RunEvidence, observe
 from heuristics.evidence.late_rank import without_waits
 from heuristics.figures.startup import Startup
-from heuristics.fixes.elsewhere import fixes_of
+from heuristics.fixes.catalogue import fixes_of
 from heuristics.guides.choices import choose_all
 from heuristics.guides.memory_use import is_tight
 from heuristics.plan.gains import combined_of, gains_of

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from heuristics.config.facts import Fact
-from heuristics.fixes import com_1_ep_overlap
+from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.guides.facts import EP_KINDS, GUIDE_FACTS
 from heuristics.plan.gains import before_others
 from heuristics.rules.condition import Condition, Language
@@ -66,7 +66,7 @@ def _overlap_is_at_hand(run: Run) -> bool:
     if not whole or experts is None or experts <= whole / 2 or run.config.flex_package:
         return False
     plain = run.active.dispatcher == "alltoall" and run.config.hardware_class != "nvl72"
-    return plain and not any(one.stops for one in com_1_ep_overlap.FIX.preconditions(run))
+    return plain and not any(one.stops for one in CATALOGUE["COM-1"].preconditions(run))
 
 
 def _uneven_routing(run: Run) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from heuristics.fixes.added import added_fixes
+from heuristics.fixes.catalogue import WALL_ORDER
 from heuristics.fixes.fix import Fix
 from heuristics.plan.clues import before_tuning, first_by_clue
 from heuristics.plan.gains import Gain, before_others, is_direct, made, planned_of, repairs, unmet, wins_of
@@ -18,53 +19,6 @@ from heuristics.run.run import Run, WallId
 if TYPE_CHECKING:
     from heuristics.plan.allowed import Permits
     from traces.missing import Missing
-
-WALL_ORDER: Final[Mapping[WallId, tuple[str, ...]]] = {
-    "memory": (
-        *("MEM-2", "MEM-4", "MEM-6", "MEM-1", "MEM-8"),
-        "MEM-17",  # moves layers, and costs no time where stages stay about even
-        "MEM-16",  # for long sequences; where they are very long it comes first
-        "MEM-5",
-        "MEM-3",  # less of the optimizer's state, at no time
-        "MEM-13",  # reserved memory only
-        "MEM-12",  # gives some of the overlap back
-        "MEM-7",  # takes time, on short steps much
-        "MEM-11",  # experimental, and only for experts of a fixed budget
-        "MEM-10",  # another way of training, and another checkpoint format
-        "MEM-9",
-        "MEM-14",  # where copies from the host dominate it comes first
-        "MEM-15",  # takes memory: for a run that has room
-    ),
-    "communication": (
-        *("COM-2", "COM-1", "COM-4", "COM-5", "COM-6"),
-        *("COM-3", "COM-10", "COM-11"),
-        "COM-7",  # as COM-6: on traffic of its own, which comes first where it dominates
-        "COM-15",  # the overlap's stream, once there is one
-        "COM-9",  # after the overlap was measured alone
-        "COM-12",  # cluster's settings, where DeepEP crosses nodes
-        "COM-8",  # hides less than the overlap that it excludes
-        "COM-14",  # the same, with FSDP
-        "COM-13",  # what the other fixes set themselves
-    ),
-    "host_overhead": tuple(f"HST-{number}" for number in (3, 2, 5, 1, 6, 4, 7, 8, 9, 10)),
-    "compute": (
-        *("CMP-1", "CMP-2", "CMP-3", "CMP-5"),
-        "CMP-4",
-        "CMP-10",  # where copies between layouts take a visible part
-        "CMP-7",  # experimental, for one format on one architecture
-        "CMP-8",  # of the machine, and needs its rights
-        "CMP-6",  # looks inside what is left
-        "CMP-9",  # where GEMMs without tensor cores dominate it comes first
-    ),
-}
-"""Fix ids by wall. First those of the profile table of NVIDIA's MoE optimization workflow (Megatron-Bridge,
-skill perf-moe-optimization-workflow), in its order; then the catalogue's others, in ours: what costs less to
-try, and what excludes less, comes earlier."""
-
-ASIDE: Final = ("HST-1",)
-"""What changes nothing of the run itself, so that another wall's fix that waits for it may follow in the
-same plan: on GB200 and GB300 the binding of CPUs comes before a dispatcher is swapped (Megatron-Bridge, skill
-perf-moe-dispatcher-selection)."""
 
 
 def make_plan(
@@ -119,7 +73,7 @@ def _plan(
         for planned in _wanted(run, wall, catalogue, gains, seen):
             first = _before(run, planned, catalogue, {one.fix.id for one in chosen}, gains)
             earlier, rejection = (*chosen, *first), rejected.get(planned.fix.id)
-            met_by = {one.fix.id for one in earlier if one.fix.wall == wall or one.fix.id in ASIDE}
+            met_by = {one.fix.id for one in earlier if one.fix.wall == wall or one.fix.aside}
             met_by |= {one.fix.same_as for one in earlier}
             one = Considered(run, planned, earlier, met_by, dominated, rejection, permits)
             if why := next(filter(None, (refusal(one) for refusal in REFUSALS)), None):
@@ -161,7 +115,7 @@ def _before(
 ) -> list[Planned]:
     """What a fix waits for and may stand beside it, where that is all that it waits for."""
     waits = unmet(planned)
-    aside = [one.cure for one in waits if one.cure in ASIDE and one.cure in catalogue]
+    aside = [one.cure for one in waits if one.cure in catalogue and catalogue[one.cure].aside]
     if not aside or len(aside) < len(waits) or {*aside} <= chosen:
         return []
     first = [made(run, planned_of(run, catalogue[number], gains)) for number in dict.fromkeys(aside)]

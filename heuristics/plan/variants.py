@@ -15,12 +15,6 @@ from heuristics.plan.planned import Plan, Planned
 from heuristics.run.run import Run, WallId
 from traces.missing import Missing
 
-LEVERS: Final = ("CMP-1", "CMP-2", "CMP-3", "CMP-4", "CMP-10", "CMP-9")
-"""What still helps a step bound by compute that nothing removable holds back: grouped and fused kernels,
-lower precision, larger shapes. Of another wall, which is not decided, every fix may."""
-KNOWN_OFF: Final = ("CMP-1", "CMP-2", "CMP-10", "CMP-9")
-"""Of these only what a run is known to do without."""
-
 
 def levers_of(
     run: Run,
@@ -47,10 +41,11 @@ def levers_of(
 
 
 def _may_help(run: Run, fix: Fix) -> bool:
+    """Of compute what a row says; of another wall, which is not decided, every fix."""
     if fix.wall != "compute":
         return True
-    needs = fix.preconditions(run) if fix.id in KNOWN_OFF else ()
-    return fix.id in LEVERS and all(need.state != "unknown" for need in needs)
+    needs = fix.preconditions(run) if fix.lever == "known_off" else ()
+    return fix.lever != "" and all(need.state != "unknown" for need in needs)
 
 
 IDS: Final[Mapping[Package, str]] = {"torch": "ENV-1", "core": "ENV-2", "te": "ENV-3"}

@@ -1,9 +1,10 @@
 """The language of conditions: `ep_overlap and torch < '2.6.0'`, parsed once, evaluated with three values.
 
-A name is a knob's id or a fact. None is unknown: it goes through `and`, `or`, `not` and comparisons, so that
-an unknown name never breaks a rule; `known(a, b)` tells whether all are known, `where(a)` what set a knob. A
-knob that is null is off, is `None` (`mtp_num_layers is None`), and in an order (`mtp_num_layers > 1`) neither
-above nor below any number.
+A name is a knob's id, a fact, `active.X` (a field of what runs as far as is known) or `config.X` (a question
+to the configuration). None is unknown: it goes through `and`, `or`, `not` and comparisons, so that an unknown
+name never breaks a rule; `known(a, b)` tells whether all are known, `where(a)` what set a knob. A knob that
+is null is off, is `None` (`mtp_num_layers is None`), and in an order (`mtp_num_layers > 1`) neither above nor
+below any number.
 
 Tables ask a configuration, or a run by facts of their own beside those of its configuration.
 """
@@ -24,6 +25,7 @@ from packaging.version import Version
 from heuristics.config.facts import FACTS, Fact
 from heuristics.config.view import Config
 from heuristics.rules.hatch import HATCH
+from heuristics.run.observed import Observed
 from traces.settings.knobs import knobs
 from traces.settings.view import OFF
 from traces.toml_tables import Readers
@@ -169,9 +171,7 @@ class Language:
     def named(self, name: str) -> Term:
         """A name as a term: None where unknown, NULL where it is null. ValueError: no such name."""
         fact = self.facts.get(name)
-        if fact is None and not name.startswith("env.") and name not in knobs():
-            raise ValueError(f"{name} is neither a knob nor a fact")
-        of = partial(_value, name) if fact is None else partial(_once, name, fact.of)
+        of = _question(name) if fact is None else partial(_once, name, fact.of)
         config = self._config
         if config is _itself or name in self._own:
             return Term(of, name=name, fact=fact)
@@ -239,10 +239,23 @@ named: Final = CONFIGURED.named
 READERS: Final = CONFIGURED.readers
 
 
+def _question(name: str) -> Evaluated:
+    """A name that is no fact. ValueError: nor a field of what runs, a question to a configuration, a knob."""
+    home, _, own = name.partition(".")
+    if home == "env":
+        return lambda config: config.env(own)
+    if home in ("active", "config"):
+        if not hasattr(Observed if home == "active" else Config, own):
+            raise ValueError(f"{name} is no question")
+        asked = attrgetter(name if home == "active" else own)
+        return lambda config: None if (found := asked(config)) == "unknown" else found
+    if name not in knobs():
+        raise ValueError(f"{name} is neither a knob nor a fact")
+    return partial(_value, name)
+
+
 def _value(name: str, config: Config) -> object:
-    """What a knob or a variable of the environment is set to."""
-    if name.startswith("env."):
-        return config.env(name.removeprefix("env."))
+    """What a knob is set to."""
     found = config.value(name)
     return NULL if found is None and config.known(name) else found
 
@@ -252,6 +265,18 @@ def _once(name: str, of: Evaluated, asked: Asked) -> object:
     if name not in asked.told:
         asked.told[name] = of(asked)
     return asked.told[name]
+
+
+def _asked(name: str) -> Term:
+    home, _, own = name.partition(".")
+    if not hasattr(Observed if home == "active" else Config, own):
+        raise ValueError(f"{name} is no question")
+
+    def of(config: Config) -> object:
+        found = getattr(config.active if home == "active" else config, own)
+        return None if found == "unknown" else found
+
+    return Term(of, name=name)
 
 
 @cache

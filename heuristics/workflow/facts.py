@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from heuristics.config.facts import Fact
-from heuristics.fixes.preconditions import head_room
+from heuristics.fixes.needs import head_room
 from heuristics.guides.facts import GUIDE_FACTS, ep_share
 from heuristics.guides.memory_use import (
     ASK_MEMORY,
@@ -180,7 +180,7 @@ def widest_expert_parallel(run: Run) -> int | None:
 def _graph_room(run: Run) -> bool | None:
     if (tight := is_tight(run)) is not None:
         return not tight
-    found = head_room(run, _GRAPHS_BYTES).state
+    found = head_room(run, _GRAPHS_BYTES)[0].state
     return True if found == "met" else False if fits(run) is False else None
 
 

@@ -49,7 +49,7 @@ def fix(
         room=room,
         gain_frac=_gain(planned),
         gain_replayed=planned.replayed,
-        per_token=run is not None and planned.fix.per_token(run),
+        per_token=run is not None and planned.fix.counts_tokens(run),
         gain_source="; ".join(gains) or _MEASURE,
         shares_with=planned.shares_with,
         known_issues=known_issues(planned.fix.id, planned.change.in_run(run), run) if run else (),

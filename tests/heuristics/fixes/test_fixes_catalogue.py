@@ -7,11 +7,9 @@ from dataclasses import asdict
 
 import pytest
 
-from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
 from heuristics.fixes.change import Knobs
 from heuristics.fixes.fix import Fix
-from heuristics.plan.plan import WALL_ORDER
-from heuristics.plan.variants import LEVERS
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run, WallId
@@ -126,7 +124,3 @@ def test_exclusion_is_mutual(fix: Fix) -> None:
 def test_what_nvidias_table_names_comes_first_in_its_order(wall: WallId) -> None:
     order = [number for number in WALL_ORDER[wall] if number not in BEFORE_THE_LIST_ENDS]
     assert tuple(order[: len(LISTED[wall])]) == LISTED[wall]
-
-
-def test_levers_are_cards_of_the_catalogue() -> None:
-    assert set(LEVERS) <= set(CATALOGUE)

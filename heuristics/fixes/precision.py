@@ -1,4 +1,4 @@
-"""The change of precision, as both MEM-4 and CMP-3 make it: the knobs of each recipe, and what it needs."""
+"""Formats and units of the matrix work: low precision, tensor cores, grouped and fused GEMMs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,15 +6,27 @@ from typing import Final
 
 from heuristics.config.sizes import seems_moe
 from heuristics.fixes.change import Change
-from heuristics.fixes.precondition import Precondition
-from heuristics.fixes.preconditions import distributed_optimizer, holds, is_not, te_at_least
+from heuristics.fixes.needs import needed
+from heuristics.fixes.precondition import Precondition, already, already_so, holds, is_not, te_at_least
+from heuristics.guides.facts import is_low_precision
 from heuristics.guides.modules import captured_alone, recomputed_now
 from heuristics.guides.precision import ROUTER, RecipeName, choose_precision
 from heuristics.run.run import Run
+from heuristics.walls.compute import LAYOUT
+from traces.limits import Limit
+from traces.measure.tensor_cores import HALF_SINCE, TF32_SINCE
 from traces.settings.harness_recipes import PRECISIONS
 from traces.settings.knobs import known_in
 from traces.settings.precision import BITS, bits_of
 from traces.settings.settings import Value
+
+GROUPS: Final = Limit(
+    8, "compute capability, major", "Megatron-LM, megatron/training/arguments.py: asserted for grouped GEMM"
+)
+INTERLEAVED: Final = Limit(32, "units", "Megatron-Bridge, scripts/performance/utils/overrides.py at 067f987d")
+FUSES: Final = Limit(
+    10, "compute capability, major", "Megatron-LM, megatron/core/transformer/transformer_config.py: SM100"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +69,10 @@ recipe needs (grouped GEMM in FP8: 1.11), at d98e8a64; Megatron-Bridge, training
 scripts/performance/utils/precision.py, at 067f987d."""
 
 
-def change(run: Run) -> Change:
+# ---- low precision ----
+
+
+def low(run: Run) -> Change:
     """The recipe that the table chooses, the router kept in FP32; nothing where that is BF16."""
     recipe = _recipe(run)
     spelling = _SPELLINGS.get(recipe)
@@ -108,59 +123,108 @@ def _left_out(run: Run, recipe: RecipeName) -> dict[str, Value]:
     return off | {knob: False for knob in (_GATHER, _REUSE) if run.config.on(knob)}
 
 
-def advice(run: Run) -> tuple[Precondition, ...]:
+def low_needs(run: Run) -> tuple[Precondition, ...]:
     """A GPU that a row names, a wider format until now, a stable run before, and the library for it."""
-    recipe = _recipe(run)
+    recipe, choice = _recipe(run), choose_precision(run)
     spelling, bits, stage = _SPELLINGS.get(recipe), bits_of(run.precision), run.config.stage
-    text = "the guides name a low precision for this GPU and stage"
-    if spelling is None and choose_precision(run).recipe != "bf16":
+    if spelling is None and choice.recipe != "bf16":
         return (holds("Bridge's scripts have a preset in a low precision that the guides name", False),)
-    named = holds(text, _named(run), "--stage tuned" if stage == "bring_up" else "", "--gpu-model")
+    text = "the guides name a low precision for this GPU and stage"
+    fact = True if choice.recipe != "bf16" else None if "--gpu-model" in choice.asks else False
+    named = holds(text, fact, "--stage tuned" if stage == "bring_up" else "", "--gpu-model")
     if spelling is None:
         return (named,)
+    wider = None if bits is None else bits > BITS[recipe]
+    stable = None if stage is None else stage == "tuned"
     needs = [
         named,
-        holds(
-            f"the GEMMs still run in a wider format than {recipe}",
-            None if bits is None else bits > BITS[recipe],
-            told_by="--precision",
-        ),
-        holds(
-            "a run in a wider precision is stable", None if stage is None else stage == "tuned", "", "--stage"
-        ),
+        holds(f"the GEMMs still run in a wider format than {recipe}", wider, told_by="--precision"),
+        holds("a run in a wider precision is stable", stable, told_by="--stage"),
         te_at_least(run, spelling.te_version),
     ]
     by_flag = run.settings.framework == "megatron_lm"  # a recipe of Bridge gathers, flags need not
     if _GATHER in (_knobs(run, spelling) if by_flag else spelling.megatron_lm):
-        text = "the optimizer is distributed or FSDP's, which parameters gathered in FP8 need"
-        needs.append(distributed_optimizer(run, text))
+        needs += needed("gathering_optimizer", run)
     dropped = recomputed_now(run) & {"moe_act", "layernorm"}
     if dropped and recipe != "nvfp4":
         needs.append(te_at_least(run, "2.6.0", f" beside recompute of {' and '.join(sorted(dropped))}"))
-    if seems_moe(run):
-        needs += _padding_needs(run)
-    return tuple(needs)
-
-
-def _named(run: Run) -> bool | None:
-    choice = choose_precision(run)
-    if choice.recipe != "bf16":
-        return True
-    return None if "--gpu-model" in choice.asks else False
+    return (*needs, *(_padding_needs(run) if seems_moe(run) else ()))
 
 
 def _padding_needs(run: Run) -> list[Precondition]:
     """Padding of token counts goes with every dispatcher but allgather, and not with every graph."""
-    dispatcher = run.active.dispatcher
-    needs = [
-        is_not(
-            "the dispatcher is not allgather, which does not support padding",
-            None if dispatcher == "unknown" else dispatcher == "allgather",
-            "COM-2",
-        )
-    ]
-    if dispatcher == "alltoall":
+    now = run.active.dispatcher
+    text = "the dispatcher is not allgather, which does not support padding"
+    needs = [is_not(text, None if now == "unknown" else now == "allgather", "COM-2")]
+    if now == "alltoall":
         text = "no CUDA graph of moe_preprocess: with alltoall and padding it reads counts on the host"
         graphed = captured_alone(run, "moe_preprocess")
         needs.append(is_not(text, graphed, "graphs of moe_router only, or COM-2"))
     return needs
+
+
+# ---- tensor cores ----
+
+
+def not_in_fp32(run: Run) -> tuple[Precondition, ...]:
+    """Hardware with TF32, and a run that is not in BF16 already."""
+    return (*already(run, "bf16", active=run.precision != "fp32"), _since(run, TF32_SINCE, None))
+
+
+def wide_on_tensor_cores(run: Run) -> tuple[Precondition, ...]:
+    """Hardware that multiplies 16 bits on tensor cores, and matrix work that is wider."""
+    share = run.active.wide_frac
+    wide = None if share is None else share > 0
+    return (
+        _since(run, HALF_SINCE, run.active.tensor_cores),
+        holds("matrix work runs in FP32 or TF32", wide, told_by="record a whole step"),
+    )
+
+
+def _since(run: Run, since: tuple[int, int], seen: bool | None) -> Precondition:
+    """Tensor cores by the GPU's compute capability, else as its kernels show."""
+    capability = run.active.capability
+    fact = seen if capability is None else capability >= since
+    text = f"the GPU has tensor cores: compute capability {since[0]}.{since[1]} or newer"
+    return holds(text, fact, told_by="--gpu-model")
+
+
+# ---- grouped and fused GEMMs, layouts ----
+
+
+def groupable(run: Run) -> tuple[Precondition, ...]:
+    """A GPU and a library that can group them."""
+    capability = run.config.capability
+    enough = None if capability is None else capability[0] >= GROUPS.value
+    needs = (holds(f"compute capability >= {GROUPS.value:.0f}", enough, told_by="--gpu-model"),)
+    return (*needs, te_at_least(run, "1.11.0", " in FP8")) if is_low_precision(run) else needs
+
+
+def not_fused(run: Run) -> tuple[Precondition, ...]:
+    """The op fuser and its order of units are not set yet."""
+    interleave = "moe_mlp_glu_interleave_size"
+    return already_so(interleave, run.config.te_op_fuser is True and run.config.on(interleave) is True)
+
+
+def fusable(run: Run) -> tuple[Precondition, ...]:
+    """The GPU and the format that the fused kernel is made for."""
+    capability = run.config.capability
+    blackwell = None if capability is None else capability[0] == FUSES.value
+    mxfp8 = None if run.precision is None else run.precision == "mxfp8"
+    return (
+        holds("the GPU is Blackwell", blackwell, told_by="--gpu-model", blocks=True),
+        holds("the GEMMs run in MXFP8", mxfp8, "CMP-3", "--precision", blocks=True),
+    )
+
+
+def layout_frac(run: Run) -> float | None:
+    """What copies from one memory layout to another take of the windows."""
+    return run.active.layout_frac
+
+
+def layout_copies(run: Run) -> tuple[Precondition, ...]:
+    """Copies worth avoiding."""
+    share = run.active.layout_frac
+    fact = None if share is None else share >= LAYOUT.value
+    text = f"kernels that only change the layout take {LAYOUT.value:.0%} of the time"
+    return (holds(text, fact, told_by="record a whole step"),)

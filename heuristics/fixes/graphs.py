@@ -1,35 +1,38 @@
-"""HST-3: CUDA graphs of the parts of a layer whose sizes never change.
-
-Changes attention, router and preprocessing to graphs that one call launches; experts of dropless routing stay
-outside. Helps where the host cannot keep up. A graph that captures is no gain yet: compare replay with eager
-steps. Forbidden by full recompute, by recompute of `moe` beside the router's graph, by layer-level CPU
-offloading, and by sizes that change. Takes gigabytes that the allocator cannot reuse.
-"""
+"""CUDA graphs of parts of a layer (HST-3) and of the whole iteration (HST-7)."""
 
 from dataclasses import replace
 from typing import Final
 
+from msgspec import structs
+
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix, Form, Gain
-from heuristics.fixes.precondition import Precondition
-from heuristics.fixes.preconditions import (
-    already_so,
-    head_room,
-    holds,
-    is_not,
-    no_layer_offload,
-    static_shapes,
-)
+from heuristics.fixes.fix import Fix
+from heuristics.fixes.memory import BUDGET, BUDGETED_BY
+from heuristics.fixes.needs import head_room, needed, no_layer_offload
+from heuristics.fixes.precondition import Precondition, already_so, holds, is_not
 from heuristics.guides.cuda_graphs import RNG_TRACKER, GraphChoice, choose_graphs, graph_change
+from heuristics.guides.facts import is_sync_free
 from heuristics.run.run import Run
 from traces.cures import cure
 from traces.limits import Limit
 from traces.replay.changes.graphs import SCOPES
+from traces.settings.settings import Value
 
 GRAPHED: Final = Limit(
     0.2,
     "fraction of kernel work in CUDA graphs",
     "ours: router and preprocessing hold less, with attention more; beyond it mostly experts are outside",
+)
+ROOM: Final = Limit(
+    10e9,
+    "bytes",
+    "Megatron-Bridge, docs/performance-guide.md: a few gigabytes, with pipeline stages over 10 GB",
+)
+WHOLE: Final = Limit(
+    0.8, "fraction of kernel work in CUDA graphs", "ours: all but the optimizer, which no such graph holds"
+)
+GROWTH: Final = Limit(
+    1.5, "times the peak memory", "Megatron-Bridge skill perf-cuda-graphs: 1.5 to 2 times; the lower end here"
 )
 _NAMES: Final = {
     "attn": "attention",
@@ -39,11 +42,9 @@ _NAMES: Final = {
     "moe_preprocess": "preprocessing",
     "mamba": "Mamba layers",
 }
-ROOM: Final = Limit(
-    10e9,
-    "bytes",
-    "Megatron-Bridge, docs/performance-guide.md: a few gigabytes, with pipeline stages over 10 GB",
-)
+
+
+# ---- of parts of a layer ----
 
 
 def partial_choice(run: Run) -> GraphChoice:
@@ -74,7 +75,7 @@ def _with_fit_recompute(run: Run) -> Run:
     return corrected.changed({"recompute_granularity": "selective", "recompute_modules": modules})
 
 
-def change(run: Run) -> Change:
+def partial(run: Run) -> Change:
     """What the CUDA-graph guide names, in the release's knobs; NCCL keeps out of graphs' memory."""
     choice = partial_choice(run)
     return Change(
@@ -88,7 +89,7 @@ def change(run: Run) -> Change:
     )
 
 
-def advice(run: Run) -> tuple[Precondition, ...]:
+def partial_needs(run: Run) -> tuple[Precondition, ...]:
     """What Megatron-Core asserts for the modules that were chosen, and room for them."""
     choice, shown = choose_graphs(_with_fit_recompute(run)), run.active
     modules, recomputed, graphed = partial_choice(run).modules, shown.recompute_modules, shown.graph_frac
@@ -107,9 +108,9 @@ def advice(run: Run) -> tuple[Precondition, ...]:
             cure("graphs", run.active.recorder),
         ),
         is_not("no full recompute", shown.recompute_full, "MEM-2"),
-        no_layer_offload(run),
-        static_shapes(run),
-        head_room(run, ROOM.value),
+        *no_layer_offload(run),
+        *needed("static_shapes", run),
+        *head_room(run, ROOM.value),
     ]
     if "moe_router" in modules:
         fact = None if recomputed is None else "moe" in recomputed
@@ -128,89 +129,75 @@ def _configured(run: Run, modules: tuple[str, ...]) -> bool:
     )
 
 
-def _of_run(fix: Fix, run: Run) -> Fix:
+def named(fix: Fix, run: Run) -> Fix:
     """Named after the modules that its change captures."""
     *first, last = (_NAMES[module] for module in partial_choice(run).modules)
     held = f"{', '.join(first)} and {last}" if first else last
-    return replace(fix, title=f"CUDA graphs of {held}")
+    return structs.replace(fix, title=f"CUDA graphs of {held}")
 
 
-def changes(run: Run) -> tuple[str, ...]:
-    """The scopes that the guide chooses here."""
+def scopes(run: Run) -> tuple[str, ...]:
+    """The scopes that the guide chooses here, as changes."""
     modules = partial_choice(run).modules
     if set(SCOPES) <= set(modules):
         return ("graph_scopes",)
     return tuple(f"graph_{module}" for module in modules if module in SCOPES)
 
 
-FIX: Final = Fix(
-    id="HST-3",
-    wall="host_overhead",
-    title="CUDA graphs of parts of a layer",
-    kinds=("launch", "python", "arrival"),
-    change=change,
-    advice=advice,
-    versions=(
-        "router and preprocess scopes since Megatron-Core 0.16 (before: attn alone, 0.14 as "
-        "--external-cuda-graph); cuda_graph_modules since 0.18, cuda_graph_scope before; never both. "
-        "Megatron-Bridge's harness calls it scope in every version"
-    ),
-    gains=(
-        Gain(
-            (
-                "84.8 TFLOPS/GPU in all: DeepSeek-V3, 256 GB200, MXFP8, EP32, graphs of attention, router, "
-                "preprocess and shared experts"
+# ---- of the whole iteration ----
+
+
+def whole(run: Run) -> Change:
+    """One graph, in the release's knobs; dropless routing adds HST-6's budget and the stash it feeds."""
+    choice = replace(choose_graphs(run), impl="full_iteration", modules=())
+    stash = _dropless(run) and not run.config.core_before("0.18.0")
+    named: dict[str, Value] = {"cuda_graph_modules": ()} if run.config.names("cuda_graph_modules") else {}
+    return Change(
+        {
+            **named,  # a graph of everything takes no names
+            **graph_change(choice, run.config.core_text),
+            **RNG_TRACKER,
+            "rerun.check_for_nan_in_loss": False,
+            "ddp.check_for_nan_in_grad": False,
+            **(
+                {
+                    BUDGETED_BY: BUDGET.value,
+                    "use_transformer_engine_op_fuser": True,
+                    "moe_paged_stash": True,
+                }
+                if stash
+                else {}
             ),
-            "Megatron-LM, docs/discussions/deepseek-v3-gb200-optimization at 1d9edcf8",
+        },
+        harness=("--cuda_graph_impl local", "--cuda_graph_scope full_iteration"),
+        by_release=True,
+        since="0.18.0" if _dropless(run) else "0.15.0",
+    )
+
+
+def _dropless(run: Run) -> bool:
+    return run.active.moe is not False and run.config.routing != "drop_pad"
+
+
+def sizes_stay(run: Run) -> tuple[Precondition, ...]:
+    """Nothing is read back in the step. HST-6 makes it so where NVIDIA's recipes do: MXFP8 on Blackwell."""
+    blackwell = run.config.hardware_class in ("blackwell_nvl8", "nvl72")
+    met_by = "HST-6" if blackwell and run.precision == "mxfp8" else "drop-and-pad routing"
+    fact = is_sync_free(run) if _dropless(run) else True
+    told = "--gpu-model, --routing, --precision, --te-op-fuser"
+    graphed = run.active.graph_frac
+    is_whole = None if graphed is None else graphed > WHOLE.value
+    return (
+        holds("no expert size goes back to the host", fact, met_by, told),
+        is_not(
+            "no graph of the whole step runs yet",
+            run.config.graph_impl == "full_iteration" or is_whole,
+            told_by=cure("graphs", run.active.recorder),
         ),
-        Gain(
-            (
-                "623 to 484 ms a step: Qwen3-30B-A3B, 16 H100, TP2 PP2 EP4, attention, router and "
-                "preprocess; but 41.36 to 42.00 s on EP16 with alltoall, BF16"
-            ),
-            "Megatron-Bridge, skills/nemo-mbridge-perf-cuda-graphs/card.yaml",
-        ),
-        Gain(
-            "467 to 520 ms down to 391 to 399 ms a step: GPT-OSS-20B, 16 H100, TP2 PP4 EP4, same scopes",
-            "Megatron-Bridge, skills/nemo-mbridge-perf-cuda-graphs/card.yaml",
-        ),
-    ),
-    side_effects=(
-        "a few gigabytes more, over 10 with pipeline stages",
-        "with delayed weight gradients it needs Transformer Engine 2.10, with attention in graphs 2.12",
-        "warm-up and capture steps are slow: leave them out of every comparison",
-        "look at recompute again once graphs run: they take memory, and whole-layer recompute excludes them",
-    ),
-    excludes=("HST-7", "MEM-9"),
-    verify=(
-        "cudaGraphLaunch in each layer, the share of graphed kernels up, replayed steps faster than eager "
-        "ones of the same stack"
-    ),
-    sources=(
-        (
-            "Megatron-LM, megatron/core/transformer/transformer_config.py and "
-            "megatron/training/arguments.py at d98e8a64"
-        ),
-        "Megatron-Bridge skill perf-cuda-graphs",
-        "Megatron-Bridge, docs/performance-guide.md and scripts/performance/utils/overrides.py at 067f987d",
-    ),
-    changes=changes,
-    of_run=_of_run,
-    any_program=True,
-    pytorch=Form(
-        title="Launch the model as CUDA graphs",
-        code=(
-            'torch.compile(model, mode="reduce-overhead")',
-            "or torch.cuda.make_graphed_callables for the modules that compile badly",
-        ),
-        verify="cudaGraphLaunch in each step, and fewer launches by themselves",
-        sources=("PyTorch, torch/__init__.py and torch/cuda/graphs.py",),
-        side_effects=(
-            "graphs keep memory of their own",
-            "the first steps compile: leave them out",
-        ),
-        advice=lambda run: (
-            holds("shapes stay the same from step to step", None, told_by="TORCH_LOGS=recompiles"),
-        ),
-    ),
-)
+    )
+
+
+def room_for_whole(run: Run) -> tuple[Precondition, ...]:
+    """Memory for every buffer at once."""
+    peak = run.active.peak_bytes
+    return head_room(run, None if peak is None else peak * (GROWTH.value - 1))
