@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Final
 
-from heuristics.comparison.suspects.evidence.signs import same_count
+from heuristics.comparison.suspects.view import same_count
 from heuristics.result.rank import Rank
 from heuristics.result.tables import Kernel
 from traces.limits import Limit

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from heuristics.comparison.difference.rows import Facts
-from heuristics.comparison.suspects.direction import way
 from heuristics.comparison.suspects.find import find_suspects, with_explained
-from heuristics.comparison.suspects.movers import fix_movers
-from heuristics.comparison.suspects.table import movers, rules
+from heuristics.comparison.suspects.rule import way
+from heuristics.comparison.suspects.table import fix_movers, movers, rules
 from heuristics.comparison.suspects.view import turned
 from heuristics.result.compared import Suspect
 from tests.comparison_doubles import configuration, trace

@@ -1,23 +1,80 @@
-"""Compute that takes longer: all of it, or one class by slower, other, more, or differently cut kernels."""
+"""What a trace shows of compute and of its host: slower, more or other kernels, launches that come later."""
 
+from collections.abc import Sequence
 from typing import Final, Literal
 
-from heuristics.comparison.figures import milliseconds
-from heuristics.comparison.suspects.causes import named
-from heuristics.comparison.suspects.evidence.signs import (
+from heuristics.comparison.figures import milliseconds, signed_milliseconds
+from heuristics.comparison.suspects.rule import Signs, named, way
+from heuristics.comparison.suspects.view import (
     CLASSES,
     MAIN,
+    View,
+    grew,
     kernel_counts,
     main_part,
     same_count,
 )
-from heuristics.comparison.suspects.rule import Signs
-from heuristics.comparison.suspects.view import View
 from heuristics.result.compared import KernelDelta
 from heuristics.result.known import known
 from heuristics.result.rank import Rank
+from heuristics.result.trace import Trace
 from heuristics.walls.words import percent
 from traces.limits import Limit
+
+LESS: Final = Limit(
+    0.05, "fraction of kernel work", "ours: a judgement: what one small module of a layer holds"
+)
+
+
+def graph_shares(view: View) -> tuple[float, float] | None:
+    """Kernel work in CUDA graphs before and after, as a fraction; None where a side does not tell it."""
+    before, after = (known(rank.detected.graph_share_frac) for rank in (view.before, view.after))
+    return None if before is None or after is None else (before, after)
+
+
+def replays_less(view: View) -> Signs:
+    """Less kernel work in CUDA graphs; whether a setting of them changed."""
+    shares = graph_shares(view)
+    if shares is None:
+        return ()
+    before, after = shares
+    if before - after < LESS.value:
+        return None
+    sentence = view.arrow("kernel work in CUDA graphs", percent(before), percent(after))
+    if view.changes(*named("@graphs")) or known(view.facts.new.configuration) is None:
+        return (sentence,)
+    return sentence, "no setting of CUDA graphs changed: graphs that are asked for do not replay"
+
+
+def fewer_bits(view: View) -> Signs:
+    """Matrix work in a narrower precision, or casts that are new."""
+    signs: tuple[str, ...] = ()
+    for change in view.changes("detected.precision"):
+        if way(change) == -1:
+            return None
+        signs += (view.arrow("precision in the trace", change.base, change.new),)
+    none, some = view.counts.get("compute.quantize", (0.0, 0.0))
+    if not none and some:
+        signs += (view.arrow("kernels that cast to fewer bits a step", "0", f"{some:.0f}"),)
+    pair = [known(rank.detected.precision) for rank in (view.before, view.after)]
+    return signs or (() if None in pair or pair[0] != pair[1] else None)
+
+
+def on_gpu(names: Sequence[str], view: View) -> Signs:
+    """Ruled out on another GPU than it was published for."""
+    gpu = known(view.after.gpu)
+    if gpu is None:
+        return ()
+    return (f"it was published for this GPU: {gpu}",) if any(name in gpu for name in names) else None
+
+
+def tp_above_one(view: View) -> Signs:
+    """Ruled out where tensor parallelism is known to be 1."""
+    _, size = view.known("tensor_model_parallel_size", "tp")
+    if not isinstance(size, int):
+        return ()
+    return (f"tensor parallelism of {size}",) if size > 1 else None
+
 
 SLOWER: Final = Limit(
     0.02, "fraction", "ours: the classes of two GPUs of one real run differ by 0.6 % at most"
@@ -32,7 +89,7 @@ MOST: Final = Limit(0.8, "fraction of compute", "ours: the rest are classes too 
 EXCHANGED: Final = Limit(
     0.25, "fraction of the class", "ours: a judgement: less is one GEMM of a layer out of many"
 )
-Way = Literal["more", "exchanged", "grid", "slower"]
+ClassWay = Literal["more", "exchanged", "grid", "slower"]
 
 
 def _mean_ns(rank: Rank) -> dict[str, tuple[float, int]]:
@@ -74,7 +131,7 @@ def slower_alike(view: View) -> Signs:
     )
 
 
-def way_of_class(view: View, class_: str) -> Way | None:
+def way_of_class(view: View, class_: str) -> ClassWay | None:
     """How a class of compute that grew got longer; None where it did not, or nothing is the main part."""
     row = view.rows.get(f"compute.{class_}")
     if row is None or row.delta_ns <= 0:
@@ -101,13 +158,13 @@ def _work_ns(deltas: tuple[KernelDelta, ...], change: str) -> float:
     )
 
 
-def class_kernels(class_: str, wanted: Way, view: View) -> Signs:
+def class_kernels(class_: str, wanted: ClassWay, view: View) -> Signs:
     """How one class got longer, with its kernels that changed most."""
     if way_of_class(view, class_) != wanted or (wanted == "slower" and all_slower(view) is not None):
         return None
     row = view.rows[f"compute.{class_}"]
     counts = view.arrow(f"{class_} kernels a step", f"{row.base_count:.0f}", f"{row.new_count:.0f}")
-    changes: dict[Way, tuple[str, ...]] = {
+    changes: dict[ClassWay, tuple[str, ...]] = {
         "slower": ("slower",), "more": ("more", "new"), "exchanged": ("new", "gone"), "grid": ("grid",),
     }  # fmt: skip
     deltas = [one for one in view.kernels(row.row) if one.change in changes[wanted]]
@@ -168,3 +225,77 @@ def more_work(view: View) -> Signs:
     if len(times) < 3 or sum(alike) < len(alike) - 1:
         return None
     return (view.arrow("compute kernels a step, classes alike", f"{before:.0f}", f"{after:.0f}"),)
+
+
+BINDING: Final = ("launcher.numa_binding", "cpu_bound_to_numa")
+_GPU_ROWS: Final = (*CLASSES, "exposed_comm.*", "exposed_copy.*")
+
+
+def own_row(name: str, view: View) -> Signs:
+    """The row is its own sign: nothing else has that name."""
+    rows = grew(view, name)
+    return tuple(f"{row.row.partition('.')[2]} is what the launching thread does then" for row in rows)
+
+
+def host_later(view: View) -> Signs:
+    """The host is later for as many kernels, and not because the GPU has less to do."""
+    before, after = kernel_counts(view)
+    shares = graph_shares(view)
+    host_ns, gpu_ns = view.delta_ns(*named("@own")), view.delta_ns(*_GPU_ROWS)
+    regraphed = shares is not None and abs(shares[1] - shares[0]) >= LESS.value
+    if host_ns <= 0 or not before or not same_count(before, after) or regraphed:
+        return None
+    if gpu_ns <= -MAIN.value * host_ns:
+        return None
+    return (view.arrow("compute kernels a step", f"{before:.0f}", f"{after:.0f}"),)
+
+
+def longer_gaps(view: View) -> Signs:
+    """As many kernels and as many of them in graphs, and longer gaps."""
+    before, after = kernel_counts(view)
+    shares = graph_shares(view)
+    regraphed = shares is not None and abs(shares[1] - shares[0]) >= LESS.value
+    if not before or not same_count(before, after) or regraphed:
+        return None
+    return (view.arrow("compute kernels a step", f"{before:.0f}", f"{after:.0f}"),)
+
+
+def gpu_done_sooner(view: View) -> Signs:
+    """The GPU has less to do, so that a host as slow as before shows."""
+    host_ns, gpu_ns = view.delta_ns(*named("@own")), view.delta_ns(*_GPU_ROWS)
+    if host_ns <= 0 or gpu_ns > -MAIN.value * host_ns:
+        return None
+    return (f"compute, communication and copies move {signed_milliseconds(view.sign * gpu_ns)} a step",)
+
+
+def loses_binding(view: View) -> Signs:
+    """As a host that is later; ruled out where the side after is bound."""
+    _, bound = view.known(*BINDING)
+    if bound is True:
+        return None
+    unbound = "not bound" if bound is False else "not known to be bound"
+    signs = host_later(view)
+    return None if signs is None else (*signs, f"ranks are {unbound} to NUMA nodes there")
+
+
+def overlap_costs_host(view: View) -> Signs:
+    """The host got later by more than is hidden now."""
+    host_ns = view.delta_ns(*named("@host"), "launch_starved.sync")
+    hidden_ns = max(-view.delta_ns("exposed_comm.ep_*", "exposed_comm.sendrecv_unresolved"), 0)
+    if host_ns <= hidden_ns:
+        return None
+    return (f"the host costs {milliseconds(host_ns)} a step, and {milliseconds(hidden_ns)} more are hidden",)
+
+
+def profiler_more(view: View) -> Signs:
+    """The profiler's own part of the step grew."""
+    before, after = (_perturbed(side) for side in (view.facts.base.traces, view.facts.new.traces))
+    signs = own_row("launch_starved.profiler", view) or ()
+    if before is not None and after is not None and after > before:
+        signs += (view.arrow("profiler's part of the step", percent(before), percent(after)),)
+    return signs
+
+
+def _perturbed(traces: tuple[Trace, ...]) -> float | None:
+    parts = (known(trace.capture.perturbation_frac) for trace in traces)
+    return max((frac for frac in parts if frac is not None), default=None)
