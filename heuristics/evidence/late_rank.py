@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from heuristics.figures.figures import Figures
 from heuristics.guides.facts import EP_KINDS
@@ -62,4 +62,4 @@ def without_waits(wall: Wall, late: LateRank | None) -> Wall:
     }
     cost_ns, frac = min(whole_ns, sum(rest_ns.values())), known(wall.cost_frac)
     frac = None if frac is None else frac * cost_ns / whole_ns
-    return replace(wall, cost_ns=cost_ns, cost_frac=frac, cost_by_kind_ns=by_kind)
+    return structs.replace(wall, cost_ns=cost_ns, cost_frac=frac, cost_by_kind_ns=by_kind)
