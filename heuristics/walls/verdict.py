@@ -17,10 +17,10 @@ from heuristics.walls.confidence import reasons_against, with_confidence
 from heuristics.walls.memory import does_not_fit
 from heuristics.walls.next_wall import find_next
 from heuristics.walls.price import LITTLE
-from heuristics.walls.words import percent, wall_words
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
+from traces.spelling import percent, spoken
 
 if TYPE_CHECKING:
     from traces.ranks.run import RunAnalysis
@@ -157,8 +157,8 @@ def _none(walls: Sequence[Wall], told: Sequence[Wall]) -> Verdict:
         return _verdict(None, ("no wall could be measured", *blind), None)
     said, nearest = "no measured overhead accounts for 10 % or more of the step time", told[0]
     if _frac(nearest) >= LITTLE.value:
-        said += f"; the closest is {wall_words(nearest.id)}, {_cost(nearest)}"
-    unjudged = [f"{wall_words(wall.id)}{_most(wall)}" for wall in walls if known(wall.cost_frac) is None]
+        said += f"; the closest is {spoken(nearest.id)}, {_cost(nearest)}"
+    unjudged = [f"{spoken(wall.id)}{_most(wall)}" for wall in walls if known(wall.cost_frac) is None]
     if unjudged:
         said += f"; not judged: {', '.join(unjudged)}"
     return _verdict(None, (said, *blind), nearest.id if _ns(nearest) else None)
@@ -169,9 +169,9 @@ def _why(first: Wall, walls: Sequence[Wall], short: bool) -> tuple[str, ...]:
     if short:
         said.append("memory is freed and allocated again in most steps: what does not fit cannot be tuned")
     if _ns(first):
-        said.append(f"without {wall_words(first.id)} the windows would be at most {_cost(first)} shorter")
+        said.append(f"without {spoken(first.id)} the windows would be at most {_cost(first)} shorter")
     said += [
-        f"{wall_words(wall.id)} at most {_cost(wall)}"
+        f"{spoken(wall.id)} at most {_cost(wall)}"
         for wall in sorted(walls, key=lambda one: -_frac(one))
         if wall.id != first.id and wall.outcome == "finding" and _ns(wall)
     ]
@@ -180,7 +180,7 @@ def _why(first: Wall, walls: Sequence[Wall], short: bool) -> tuple[str, ...]:
 
 def _blind(walls: Sequence[Wall]) -> tuple[str, ...]:
     return tuple(
-        f"{wall_words(wall.id)} could not be judged{_most(wall)}: {wall.missing[0]}"
+        f"{spoken(wall.id)} could not be judged{_most(wall)}: {wall.missing[0]}"
         for wall in walls
         if wall.outcome == "unmeasurable" and wall.missing
     )
