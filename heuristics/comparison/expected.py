@@ -5,8 +5,14 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-from heuristics.comparison.configured import Settings, Value, settings_of
-from heuristics.comparison.difference.changed import Observed, difference, trace_facts
+from heuristics.comparison.difference.changed import (
+    Observed,
+    Settings,
+    Value,
+    difference,
+    settings_of,
+    trace_facts,
+)
 from heuristics.comparison.difference.interval import interval_of
 from heuristics.comparison.difference.matched import added, budget_rows
 from heuristics.comparison.difference.rows import NOISE, Facts

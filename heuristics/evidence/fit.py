@@ -16,8 +16,8 @@ from heuristics.result.judged import Evidence, Verdict, Wall
 from heuristics.result.known import known
 from heuristics.run.given import Given
 from heuristics.run.run import WallId
+from heuristics.walls.bound import TIGHT
 from heuristics.walls.confidence import with_confidence
-from heuristics.walls.unproven import TIGHT
 from heuristics.walls.verdict import verdict_of
 from heuristics.walls.wall import shown
 from traces.missing import Missing

@@ -4,6 +4,8 @@ from typing import Final
 
 from heuristics.findings.finding import Case, Detector
 from heuristics.result.configured import ConfigFinding
+from traces.limits import Limit
+from traces.measure.unknown import UnknownKernel
 
 _WIDE: Final = ("bf16", "fp16", "fp32", "tf32")
 
@@ -81,3 +83,13 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     grouped_gemm_unasked,
     permute_not_fused,
 )
+
+
+UNKNOWN: Final = Limit(
+    0.05, "fraction of the window", "ours: half a wall; what the tool cannot name must not be lost in `other`"
+)
+
+
+def is_finding(kernel: UnknownKernel) -> bool:
+    """Whether a kernel is to be named among the findings."""
+    return kernel.frac > UNKNOWN.value

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from heuristics.run.run import Run
-from heuristics.walls.unproven import TIGHT
+from heuristics.walls.bound import TIGHT
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.names.gpus import product_named

@@ -19,7 +19,7 @@ from heuristics.plan.repair import as_repair, before_others, is_repair, less_wai
 from heuristics.plan.room import without_room
 from heuristics.plan.upgrade import unlocked
 from heuristics.run.run import Run, WallId
-from heuristics.walls.unproven import NO_WALL
+from heuristics.walls.bound import NO_WALL
 from traces.limits import Limit
 from traces.replay.costs import WORTH
 from traces.spelling import percent

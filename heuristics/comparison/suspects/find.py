@@ -9,10 +9,9 @@ from msgspec import structs
 
 from heuristics.comparison.difference.rows import Facts
 from heuristics.comparison.suspects.causes import named
-from heuristics.comparison.suspects.evidence.dispatcher import FUSED, asked_for
+from heuristics.comparison.suspects.evidence.communication import FUSED, asked_for
 from heuristics.comparison.suspects.movers import Movable, movable
-from heuristics.comparison.suspects.rule import Found, find
-from heuristics.comparison.suspects.sentences import change_sentences, row_sentences
+from heuristics.comparison.suspects.rule import Found, change_sentences, find, row_sentences
 from heuristics.comparison.suspects.table import rules
 from heuristics.comparison.suspects.view import View
 from heuristics.result.compared import ComparedChange, Suspect

@@ -6,7 +6,7 @@ written for one direction only, and swapped sides give the same suspects, mirror
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -15,12 +15,14 @@ from typing import Any, Final, Literal, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from heuristics.comparison.configured import Value, given_of, settings_of
+from heuristics.comparison.difference.changed import Value, given_of, settings_of
 from heuristics.comparison.difference.rows import NOISE, Facts
 from heuristics.result.compared import Change, ComparedChange, ComparedRow, KernelDelta
 from heuristics.result.known import known
 from heuristics.result.rank import Rank
+from traces.limits import Limit
 from traces.missing import Missing
+from traces.names.kinds import compute_classes
 
 Sign = Literal[1, -1]
 
@@ -148,3 +150,45 @@ def _known(view: View, is_before: bool, names: Iterable[str]) -> Any:
     sources = settings_of(result).values, given_of(result)
     values = (source.get(name) for name in names for source in sources)
     return next((value for value in values if value is not None), None)
+
+
+SAME_COUNT: Final = Limit(
+    0.02,
+    "fraction",
+    "ours: classes of two GPUs of one real run differ by up to 1.8 %; one of 32 layers is 3 %",
+)
+MAIN: Final = Limit(0.5, "fraction", "ours: of parts that add up, one of at least a half is the main one")
+
+CLASSES: Final = tuple(f"compute.{class_}" for class_ in compute_classes())
+
+Part = Literal["count", "duration", "overlap"]
+
+
+def same_count(before: float, after: float) -> bool:
+    """Whether two numbers of activities are the same but for what routing moves."""
+    return abs(after - before) <= SAME_COUNT.value * max(before, after)
+
+
+def kernel_counts(view: View, names: Sequence[str] = CLASSES) -> tuple[float, float]:
+    """Compute kernels a step of some classes, before and after."""
+    pairs = [view.counts[name] for name in names if name in view.counts]
+    return sum(one[0] for one in pairs), sum(one[1] for one in pairs)
+
+
+def main_part(rows: Sequence[ComparedRow]) -> Part | None:
+    """Which of count, duration and overlap makes most of rows that grew; None where none does, or unknown."""
+    delta_ns = sum(row.delta_ns for row in rows)
+    if delta_ns <= 0 or any(known(row.count_ns) is None for row in rows):
+        return None
+    parts: dict[Part, int] = {
+        "count": sum(known(row.count_ns) or 0 for row in rows),
+        "duration": sum(known(row.duration_ns) or 0 for row in rows),
+        "overlap": sum(known(row.overlap_ns) or 0 for row in rows),
+    }
+    part = max(parts, key=lambda one: parts[one])
+    return part if parts[part] >= MAIN.value * delta_ns else None
+
+
+def grew(view: View, *patterns: str) -> tuple[ComparedRow, ...]:
+    """Rows that got longer."""
+    return tuple(row for row in view.matching(*patterns) if row.delta_ns > 0)

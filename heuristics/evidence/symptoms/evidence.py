@@ -14,18 +14,16 @@ from heuristics.evidence.symptoms.prices import prices_of
 from heuristics.evidence.symptoms.rank import NOTHING
 from heuristics.evidence.symptoms.symptoms import Capture, Symptoms
 from heuristics.figures.figures import Figures, compute_again_ns
-from heuristics.findings.capture import PERTURBED
+from heuristics.findings.contradictions import PERTURBED
 from heuristics.result.judged import Level, Reason, Verdict, Wall
 from heuristics.result.known import known
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import WALL_IDS, WallId
 from heuristics.walls import judge_walls
-from heuristics.walls.bound import Bound, find_bound, largest_bucket
+from heuristics.walls.bound import Bound, find_bound, largest_bucket, unproven_by_figures
 from heuristics.walls.confidence import about_others, with_confidence
-from heuristics.walls.next_wall import with_next
-from heuristics.walls.unproven import unproven_by_figures
-from heuristics.walls.verdict import verdict_of
+from heuristics.walls.verdict import verdict_of, with_next
 from heuristics.walls.wall import unmeasurable
 from traces.missing import Missing
 from traces.settings.settings import Settings

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 import heuristics.findings
-from heuristics.findings.contradictions import find_contradictions
+from heuristics.findings.contradictions import find_contradictions, misspelled
 from heuristics.findings.defects import defects_of
-from heuristics.findings.spelling import misspelled
 from heuristics.result.configured import Defect
 from heuristics.rules.check import check_rules
 from heuristics.rules.failures.explain import explain_failures

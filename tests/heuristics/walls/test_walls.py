@@ -19,7 +19,7 @@ from heuristics.result.known import known
 from heuristics.run.run import WALL_IDS, WallId
 from heuristics.walls import JUDGES, communication
 from heuristics.walls.memory import does_not_fit
-from heuristics.walls.price import Price
+from heuristics.walls.wall import Price
 from tests.opinions_doubles import (
     JUDGE,
     KERNEL,
@@ -313,7 +313,7 @@ def limits_at_home() -> Mapping[str, Limit]:
 def test_every_limit_has_a_unit_and_a_reason_of_its_own() -> None:
     limits = limits_at_home()
     assert {
-        "heuristics.walls.price.WALL",
+        "heuristics.walls.wall.WALL",
         "heuristics.walls.verdict.NEAR",
         "heuristics.plan.plan.DIRECT",
     } <= set(limits)
