@@ -323,9 +323,9 @@ def test_every_limit_has_a_unit_and_a_reason_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("limit", "value"),
     [
-        ("walls.price.WALL", 0.1),
-        ("walls.price.STEADY", 0.05),
-        ("walls.price.ENOUGH_STEPS", 3),
+        ("walls.wall.WALL", 0.1),
+        ("walls.wall.STEADY", 0.05),
+        ("walls.wall.ENOUGH_STEPS", 3),
         ("walls.memory.RETRIES", 0.5),
         ("walls.verdict.NEAR", 0.03),
         ("walls.confidence.UNDECIDED", 0.1),
