@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from heuristics.comparison.configured import Value
-from heuristics.comparison.difference.changed import difference
+from heuristics.comparison.difference.changed import Value, difference
 from heuristics.comparison.difference.rows import Attribution, Facts
 from heuristics.result.compared import Change, ComparedChange, ComparedRow, KernelDelta, Source
 from heuristics.result.rank import Rank

@@ -1,6 +1,8 @@
 """Two results -> a comparison: comparable, real, why, what changed. The one entry."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from fractions import Fraction
+from statistics import mean, median
 from typing import Final
 
 from msgspec import UNSET
@@ -8,27 +10,118 @@ from msgspec import UNSET
 from heuristics.comparison.comparable import judge_comparable
 from heuristics.comparison.difference.changed import changed
 from heuristics.comparison.difference.kernels import compare_kernels
-from heuristics.comparison.difference.matched import budget_rows
+from heuristics.comparison.difference.matched import budget_rows, mean_step_ns
 from heuristics.comparison.difference.rows import FEW, Facts, attribute, layers, part_of
 from heuristics.comparison.expected import Prediction, judge_expected
 from heuristics.comparison.ranks import Pair, compare_runs, index_of, pair_ranks, place_of
-from heuristics.comparison.side import mean_delta_ns, side_of
 from heuristics.comparison.size import Judged, judge_gate, judge_pairs, judge_size, measure_size
 from heuristics.comparison.suspects.find import find_suspects, with_explained
 from heuristics.result.compared import (
+    BudgetRow,
     Comparable,
     Compared,
     ComparedPair,
+    ComparedRun,
     ComparedSize,
     Expected,
     Gate,
+    Side,
+    SideLog,
+    SideSteps,
     Suspect,
 )
-from heuristics.result.compared_run import ComparedRun
-from heuristics.result.known import SCHEMA_VERSION, Tool, known
+from heuristics.result.configured import Log
+from heuristics.result.known import SCHEMA_VERSION, OrMissing, Tool, known
+from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.result.side import Side
 from traces.missing import Missing
+
+_NO_STEPS: Final = Missing(
+    "",
+    "no steps were found: the whole window is compared",
+    "push one NVTX range named 'iteration N' per step and record with --trace=cuda,nvtx",
+)
+_NO_LOG: Final = Missing("", "no training log was given", "--base-log, --new-log")
+_SHORT_LOG: Final = Missing("", "the log holds no iterations after its start", "give a longer log")
+
+
+def side_of(result: Result, rank: Rank, means_ns: Mapping[str, Fraction], named: Collection[str]) -> Side:
+    """One side. `means_ns`: what its step is made of, by row; `named`: the rows the attribution names."""
+    step_ns, verdict = round(mean_step_ns(rank)), result.verdict
+    return Side(
+        name=rank.trace,
+        traces=tuple(trace.name for trace in result.traces),
+        gpu=rank.gpu,
+        rank=rank.rank,
+        device=rank.device,
+        process=rank.process,
+        tool_version=result.tool.version,
+        guidance=result.tool.guidance,
+        step_ns=step_ns,
+        steps=_steps(rank),
+        log=_log(known(result.log)),
+        wall=verdict.wall,
+        walls_told=any(wall.outcome != "unmeasurable" for wall in result.walls),
+        bound=verdict.bound,
+        kind=verdict.kind,
+        confidence=verdict.confidence,
+        budget_rows=_budget_rows(means_ns, named, step_ns),
+        timeline=rank.timeline,
+    )
+
+
+def mean_delta_ns(base: Rank, new: Rank) -> OrMissing[int]:
+    """Difference of means, half to even, so that swapped sides mirror; not told where a side has no steps."""
+    if not (base.steps.found and new.steps.found):
+        return _NO_STEPS
+    return round(mean_step_ns(new) - mean_step_ns(base))
+
+
+def _budget_rows(
+    means_ns: Mapping[str, Fraction], named: Collection[str], step_ns: int
+) -> tuple[BudgetRow, ...]:
+    """Every row of the step, rounded as the attribution rounds it; the rows add up to `step_ns`.
+
+    What rounding leaves over goes to the largest row that is part of the attribution's `noise`.
+    """
+    rounded = {row: round(mean_ns) for row, mean_ns in means_ns.items()}
+    rest_ns = step_ns - sum(rounded.values())
+    if rest_ns:
+        rounded[_taker(rounded, named, rest_ns)] += rest_ns
+    return tuple(BudgetRow(row, mean_ns) for row, mean_ns in rounded.items())
+
+
+def _taker(rounded: Mapping[str, int], named: Collection[str], rest_ns: int) -> str:
+    unnamed = [row for row, mean_ns in rounded.items() if row not in named and mean_ns + rest_ns >= 0]
+    return max(unnamed or rounded, key=lambda row: (rounded[row], row))
+
+
+def _steps(rank: Rank) -> SideSteps:
+    dropped = tuple(one.reason for one in rank.steps.dropped)
+    if not rank.steps.found:
+        return SideSteps("none", 0, _NO_STEPS, _NO_STEPS, _NO_STEPS, _NO_STEPS, dropped)
+    lengths = rank.lengths_ns
+    return SideSteps(
+        source=rank.steps.source,
+        count=len(lengths),
+        mean_ns=round(mean(map(Fraction, lengths))),
+        median_ns=round(median(map(Fraction, lengths))),
+        min_ns=min(lengths),
+        max_ns=max(lengths),
+        dropped=dropped,
+    )
+
+
+def _log(log: Log | None) -> SideLog | Missing:
+    if log is None:
+        return _NO_LOG
+    lengths = log.iterations_ns
+    if not lengths:
+        return SideLog(log.name, 0, _SHORT_LOG, _SHORT_LOG)
+    return SideLog(
+        log.name, len(lengths), round(mean(map(Fraction, lengths))), round(median(map(Fraction, lengths)))
+    )
+
 
 _NO_BASE: Final = Missing("", "the steps of base take no time", "record base again")
 

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from heuristics.comparison.configured import Value, given_of, settings_of
-from heuristics.comparison.difference.changed import trace_facts
+from heuristics.comparison.difference.changed import Value, given_of, settings_of, trace_facts
 from heuristics.config.options import OPTIONS
 from heuristics.result.compared import Difference, State
 from heuristics.result.known import known
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from traces.limits import Limit
+from traces.spelling import percent
 
 Configured = Mapping[str, Value]
 """By field of `Given` and by knob."""
@@ -228,7 +228,11 @@ def _observed(rule: Rule, base: Rank, new: Rank) -> tuple[str, str] | None:
         return None
     if isinstance(one.value, float | int) and isinstance(other.value, float | int):
         moved = abs(one.value - other.value) > GRAPHS_MOVED.value
-        return (f"{one.value:.0%} of kernel work", f"{other.value:.0%} of kernel work") if moved else None
+        return (
+            (f"{percent(one.value)} of kernel work", f"{percent(other.value)} of kernel work")
+            if moved
+            else None
+        )
     return _text(one.value), _text(other.value)
 
 

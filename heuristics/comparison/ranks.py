@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from msgspec import UNSET
 
-from heuristics.result.compared_run import (
+from heuristics.result.compared import (
     ComparedGroup,
     ComparedLate,
     ComparedRank,

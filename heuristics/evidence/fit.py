@@ -16,12 +16,12 @@ from heuristics.result.judged import Evidence, Verdict, Wall
 from heuristics.result.known import known
 from heuristics.run.given import Given
 from heuristics.run.run import WallId
+from heuristics.walls.bound import TIGHT
 from heuristics.walls.confidence import with_confidence
-from heuristics.walls.unproven import TIGHT
 from heuristics.walls.verdict import verdict_of
 from heuristics.walls.wall import shown
-from heuristics.walls.words import wall_words
 from traces.missing import Missing
+from traces.spelling import spoken
 from traces.training_log.log import LoggedMemory, TrainingLog
 
 _NO_ROOM: Final = Missing(
@@ -82,5 +82,5 @@ def _verdict(evidence: RunEvidence, walls: Sequence[Wall], why: str, first: bool
         because, short = (why, *evidence.verdict.because), found.does_not_fit
         return structs.replace(evidence.verdict, because=because, does_not_fit=short)
     before: WallId | None = known(evidence.verdict.wall)
-    costs = [] if before is None else [f"what {wall_words(before)} costs can be saved when the run has room"]
+    costs = [] if before is None else [f"what {spoken(before)} costs can be saved when the run has room"]
     return with_confidence(structs.replace(found, because=(why, *costs), runner_up=before), (), "high")

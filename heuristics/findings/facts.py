@@ -15,10 +15,10 @@ from heuristics.rules.backends import limits, past_limit
 from heuristics.rules.condition import Language
 from heuristics.rules.rule import has_rule
 from heuristics.rules.rules import rules
-from heuristics.walls.price import WALL
-from heuristics.walls.words import percent
+from heuristics.walls.wall import WALL
 from heuristics.workflow.facts import OFFLOADS
 from traces.limits import Limit
+from traces.spelling import percent
 
 GC_SEEN: Final = Limit(
     0.01, "fraction of the windows", "ours: what manual collection between steps costs stays under it"
@@ -251,7 +251,7 @@ _FACTS: Final[Mapping[str, Fact]] = {
     "queues": Fact(lambda case: connections(case.run, ep_overlap=True)),
     "captured_then": Fact(lambda case: f"{'captured and ' if _captured(case) else ''}not replayed"),
     "captured_at": Fact(_captured_at),
-    "in_graphs": Fact(lambda case: f"{case.run.observed.graph_frac or 0.0:.0%}"),
+    "in_graphs": Fact(lambda case: percent(case.run.observed.graph_frac or 0.0)),
     "segments_grow": Fact(_segments_grow),
     "register_asserted": Fact(
         lambda case: (

@@ -12,8 +12,8 @@ from heuristics.fixes.overlap import NORM_MARGIN
 from heuristics.guides.parallel import connections
 from heuristics.result.configured import ConfigFinding
 from heuristics.run.run import Run
-from heuristics.walls.price import WALL
-from heuristics.walls.words import percent
+from heuristics.walls.wall import WALL
+from traces.spelling import percent
 
 OVERWRITTEN: Final = {
     "overlap_moe_expert_parallel_comm": "EP overlap",

@@ -13,7 +13,6 @@ from heuristics.config.view import Config
 from heuristics.findings.finding import Case, Detector
 from heuristics.result.configured import ConfigFinding
 from heuristics.run.run import Run
-from heuristics.walls.words import percent
 from traces.limits import Limit
 from traces.measure.moe.pass_count import PassCount
 from traces.measure.unknown import UnknownKernel
@@ -25,6 +24,7 @@ from traces.settings.view import KnobView
 from traces.sizes.layout import layout_of, moe_layers_of_stages
 from traces.sizes.model import layers_of
 from traces.sizes.peaks import peak_precision
+from traces.spelling import chosen, percent
 from traces.training_log.own_lines import BATCH, logged_run
 from traces.training_log.steady import steady_step
 
@@ -278,7 +278,7 @@ def perturbed(perturbation_frac: float | None) -> tuple[ConfigFinding, ...]:
             "not_representative",
             f"the profiled step is {percent(perturbation_frac)} longer than one without the profiler: shares "
             "and order hold at best, times and gains do not",
-            f"median profiled step against the steady step of the log; limit {percent(PERTURBED.value)}",
+            f"median profiled step against the steady step of the log; limit {chosen(PERTURBED.value)}",
             "record again with fewer traced events (-t cuda,nvtx, no sampling) and fewer steps",
         ),
     )

@@ -18,11 +18,12 @@ from heuristics.guides.table import OTHER, Refusal, Row, fire, table
 from heuristics.rules.backends import limits, past_limit
 from heuristics.run.given import Guidance
 from heuristics.run.run import Run
-from heuristics.walls.price import WALL
+from heuristics.walls.wall import WALL
 from traces.limits import Limit
 from traces.settings.knobs import knobs
 from traces.settings.printed import change_of
 from traces.settings.spelling import in_section, spell
+from traces.spelling import percent
 
 ALLTOALL: Final = "alltoall"
 NOT_FIRST: Final = "not-first-knob"
@@ -98,7 +99,9 @@ def _swap_minded(run: Run, choice: DispatcherChoice) -> DispatcherChoice:
         return choice
     share = ep_share(run)
     if share is not None and share < WALL.value and not run.config.memory_tight:
-        note = f"expert all-to-all costs only {share:.1%} of the step: another dispatcher cannot save much"
+        note = (
+            f"expert all-to-all costs only {percent(share)} of the step: another dispatcher cannot save much"
+        )
         return replace(choice, first=now, candidates=(now,), rule=NOT_FIRST, notes=(note,), asks=())
     before, asks = list(choice.before), list(choice.asks)
     if run.config.hardware_class == "nvl72" and not run.config.cpu_bound_to_numa:

@@ -10,7 +10,7 @@ from typing import Final
 
 from heuristics.config.sizes import OTHER_LAYOUTS, even_layout
 from heuristics.run.run import Run
-from heuristics.walls.unproven import TIGHT
+from heuristics.walls.bound import TIGHT
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.names.gpus import product_named

@@ -1,10 +1,12 @@
 """A run's configuration and log, judged: is it legal, does it do what it asks for, what does it hold.
 
-Rules, contradictions, failures of the log, the workflow rule by rule, memory and throughput in numbers.
+Rules, contradictions, failures of the log, the workflow rule by rule, memory and throughput in numbers; with
+Megatron-Core asked, room in memory and experiments. Loads the rules of all releases, the workflow and the
+estimates, which a recording alone does not need.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Final, get_args
 
 from msgspec import UNSET
@@ -16,16 +18,20 @@ from heuristics.findings.recorded import perturbed
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.guides.memory_use import estimated
 from heuristics.guides.mfu_bands import mfu_band
-from heuristics.plan.planned import Rejection
+from heuristics.plan.allowed import OWN, Ask, plan_asked
+from heuristics.plan.planned import Plan, Rejection
+from heuristics.plan.refusals import rooms_of
 from heuristics.result.configured import (
     BrokenRule,
     ConfigFinding,
     Defect,
+    Experiments,
     Rules,
     SetAt,
     Throughput,
     WorkflowStep,
 )
+from heuristics.result.judged import Room
 from heuristics.result.known import OrMissing
 from heuristics.rules.check import check_rules, undecided
 from heuristics.rules.failures import Failure, explain_failures
@@ -33,6 +39,7 @@ from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.rule import Level, Rule
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
+from heuristics.workflow.experiments import plan_of_experiments
 from heuristics.workflow.walk import walk
 from traces.missing import Missing
 from traces.settings.configuration import Problem
@@ -227,3 +234,41 @@ def _memory(run: Run) -> Estimate | Missing:
         return calibrated(found, peak.allocated_bytes)
     other = run.active.peak_bytes
     return found if other is None else calibrated(found, other, "the recorded or given peak")
+
+
+@dataclass(frozen=True, slots=True)
+class FromFiles:
+    """A plan that the configuration allows, and what else its files tell.
+
+    `answers`: of Megatron-Core by fix id; `rooms`: whether a fix's change fits the memory, by fix id.
+    """
+
+    plan: Plan
+    checked: Checked
+    experiments: Experiments
+    answers: Mapping[str, tuple[Answer, ...]] = field(default_factory=dict)
+    rooms: Mapping[str, Room] = field(default_factory=dict)
+
+
+def judge_files(
+    run: Run,
+    problems: tuple[Problem, ...],
+    make: Callable[[Mapping[str, Rejection]], Plan],
+    ask: Ask | None,
+    step_ns: int | None,
+    perturbation_frac: float | None,
+) -> FromFiles:
+    """Judge what files tell of a run.
+
+    `make` makes a plan without what is rejected; `ask` asks Megatron-Core itself. `step_ns`: a measured step.
+    """
+    disagrees = contradicted(run, problems, perturbation_frac)
+    waits = disagrees.untunable
+    asked = plan_asked(run, lambda rejected: make({**waits, **rejected}), ask)
+    return FromFiles(
+        plan=asked.plan,
+        checked=check(run, disagrees, problems, asked.answers.get(OWN, ()), step_ns),
+        experiments=plan_of_experiments(run, asked.plan),
+        answers=asked.answers,
+        rooms=rooms_of(run, asked.plan),
+    )

@@ -11,8 +11,7 @@ from msgspec import UNSET, structs
 from heuristics.config.given import given_and_configured
 from heuristics.config.trust import files_by_trust
 from heuristics.config.versions import PACKAGES
-from heuristics.evidence.evidence import RunEvidence, observe
-from heuristics.evidence.late_rank import without_waits
+from heuristics.evidence.evidence import RunEvidence, observe, without_waits
 from heuristics.figures.startup import Startup
 from heuristics.fixes.catalogue import fixes_of
 from heuristics.guides.choices import choose_all
@@ -34,7 +33,7 @@ from traces.training_log.log import TrainingLog
 from traces.training_log.steady import perturbation_frac, steady_step
 
 if TYPE_CHECKING:
-    from heuristics.judging.with_files import FromFiles
+    from heuristics.judging.checked import FromFiles
     from heuristics.plan.allowed import Ask
     from traces.ranks.run import RunAnalysis
 
@@ -207,7 +206,7 @@ def _plan(run: Run, evidence: RunEvidence, rejected: Mapping[str, Rejection]) ->
 
 
 def _from_files(run: Run, evidence: RunEvidence, configured: Configured, ask: Ask | None) -> FromFiles:
-    from heuristics.judging.with_files import judge_files
+    from heuristics.judging.checked import judge_files
 
     return judge_files(
         run,

@@ -12,7 +12,7 @@ from heuristics.plan.planned import Planned
 from heuristics.result.judged import Combined
 from heuristics.run.repairs import REPAIRS, comes_first
 from heuristics.run.run import Run, WallId
-from heuristics.walls.unproven import NO_WALL
+from heuristics.walls.bound import NO_WALL
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.replay.changes.change import Change, Joint, Together

@@ -7,8 +7,8 @@ from heuristics.fixes.change import Change, Knobs
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition, Release
 from heuristics.result.judged import Refusal
-from heuristics.walls.price import LITTLE
-from heuristics.walls.unproven import MEASURE_IT
+from heuristics.walls.bound import MEASURE_IT
+from heuristics.walls.wall import LITTLE
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,13 +22,13 @@ from typing import Final
 
 from heuristics.figures.figures import Figures
 from heuristics.result.judged import Evidence, Wall
-from heuristics.walls.price import WALL, Price, Unpriced, at_most_frac, price
-from heuristics.walls.wall import judged, shown
+from heuristics.walls.wall import WALL, Price, Unpriced, at_most_frac, judged, price, shown
 from traces.cures import cure
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.replay.proofs import ELASTIC
+from traces.spelling import percent
 
 LAYOUT: Final = Limit(0.05, "fraction of the windows", "ours: half a wall; less is not worth another layout")
 
@@ -63,7 +63,7 @@ def _without_proof(measurements: Sequence[RankMeasurements]) -> Missing | None:
             why = "the host is nearly the limit too" if held else "what waits for what is not understood"
             reason = (
                 f"matrix work runs in FP32 or TF32, and a replay with all GPU work halved saves only "
-                f"{elastic_frac:.0%}: {why}"
+                f"{percent(elastic_frac)}: {why}"
             )
             return Missing("compute", reason, cure("host_waits", rank.kind))
     return None

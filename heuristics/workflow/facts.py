@@ -20,8 +20,8 @@ from heuristics.guides.memory_use import (
 from heuristics.guides.modules import MODULES, label_of
 from heuristics.guides.parallel import is_far, sequence_length
 from heuristics.run.run import Run
-from heuristics.walls.price import WALL
-from heuristics.walls.words import percent
+from heuristics.walls.wall import WALL
+from traces.spelling import chosen, gigabytes, percent
 
 GIB: Final = 1 << 30
 _GRAPHS_BYTES: Final = 7 * GIB
@@ -103,8 +103,8 @@ def sanity_line(run: Run) -> str:
 def _shortage(run: Run) -> str:
     errors = run.log.out_of_memory if run.log else ()
     if not errors and (estimated := too_large(run)) is not None:
-        has = f"{estimated.capacity_bytes / 1e9:.0f} GB"
-        return f"at least {estimated.least_bytes / 1e9:.0f} GB are needed by the estimate, of {has}"
+        has = gigabytes(estimated.capacity_bytes)
+        return f"at least {gigabytes(estimated.least_bytes)} are needed by the estimate, of {has}"
     if not errors:
         return "memory is too small for it"
     stage = errors[0].stage.replace("_", " ")
@@ -205,11 +205,11 @@ FACTS: Final[Mapping[str, Fact]] = {
     "shortage": Fact(_shortage),
     "used": Fact(lambda run: _share(used_frac(run))),
     "free": Fact(_free),
-    "head_room": Fact(lambda run: f"{HEAD_ROOM.value:.0%}"),
+    "head_room": Fact(lambda run: chosen(HEAD_ROOM.value)),
     "head_room_taken": Fact(
         lambda run: None if (used := used_frac(run)) is None else used > 1 - HEAD_ROOM.value
     ),
-    "halved": Fact(lambda run: f"{ROOM_TO_HALVE.value:.0%}"),
+    "halved": Fact(lambda run: chosen(ROOM_TO_HALVE.value)),
     "room_to_halve": Fact(has_room_to_halve),
     "half": Fact(_half),
     "memory_short": Fact(is_tight),
@@ -241,7 +241,7 @@ FACTS: Final[Mapping[str, Fact]] = {
     "dispatcher": Fact(lambda run: run.config.dispatcher),
     "ep_shown": Fact(lambda run: _share(ep_share(run))),
     "exchanges_show": Fact(lambda run: None if (share := ep_share(run)) is None else share >= WALL.value),
-    "wall": Fact(lambda run: f"{WALL.value:.0%}"),
+    "wall": Fact(lambda run: chosen(WALL.value)),
     "overlaps_on": Fact(lambda run: _overlaps(run, True)),
     "overlaps_off": Fact(lambda run: _overlaps(run, False)),
     "platform": Fact(lambda run: (run.config.hardware_class or "").replace("_", " ")),

@@ -8,9 +8,11 @@ from typing import Final
 from msgspec import structs
 
 from heuristics.comparison.difference.rows import Facts
-from heuristics.comparison.suspects.evidence import FUSED, asked_for
-from heuristics.comparison.suspects.rule import Found, change_sentences, find, named, row_sentences
-from heuristics.comparison.suspects.table import Movable, movable, rules
+from heuristics.comparison.suspects.causes import named
+from heuristics.comparison.suspects.evidence.communication import FUSED, asked_for
+from heuristics.comparison.suspects.movers import Movable, movable
+from heuristics.comparison.suspects.rule import Found, change_sentences, find, row_sentences
+from heuristics.comparison.suspects.table import rules
 from heuristics.comparison.suspects.view import View
 from heuristics.result.compared import ComparedChange, Suspect
 from heuristics.result.judged import Level

@@ -2,8 +2,6 @@
 
 Each rule is asked twice, of the difference as it is and of the same difference turned round. So a rule is
 written for one direction only, and swapped sides give the same suspects, mirrored.
-
-Signs that several rules look for: how many kernels ran, and what most of a difference is made of.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from typing import Any, Final, Literal, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from heuristics.comparison.configured import Value, given_of, settings_of
+from heuristics.comparison.difference.changed import Value, given_of, settings_of
 from heuristics.comparison.difference.rows import NOISE, Facts
 from heuristics.result.compared import Change, ComparedChange, ComparedRow, KernelDelta
 from heuristics.result.known import known

@@ -21,15 +21,13 @@ from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import WALL_IDS, WallId
 from heuristics.walls import judge_walls
-from heuristics.walls.bound import Bound, find_bound, largest_bucket
+from heuristics.walls.bound import Bound, find_bound, largest_bucket, unproven_by_figures
 from heuristics.walls.confidence import about_others, with_confidence
-from heuristics.walls.next_wall import with_next
-from heuristics.walls.unproven import unproven_by_figures
-from heuristics.walls.verdict import verdict_of
+from heuristics.walls.verdict import verdict_of, with_next
 from heuristics.walls.wall import unmeasurable
-from heuristics.walls.words import percent, wall_words
 from traces.missing import Missing
 from traces.settings.settings import Settings
+from traces.spelling import percent, spoken
 
 _RECORD: Final = "record a run and analyze it"
 
@@ -103,7 +101,7 @@ def _bound(symptoms: Symptoms, gap: Missing | None) -> Bound:
         return Bound(None, gap.reason, gap.cure)
     earlier: WallId | None = known(symptoms.verdict.bound) if symptoms.verdict else None
     if earlier is not None:
-        return Bound(earlier, f"the earlier result has {wall_words(earlier)}")
+        return Bound(earlier, f"the earlier result has {spoken(earlier)}")
     return find_bound(symptoms.ranks)
 
 
@@ -141,5 +139,5 @@ def _next(verdict: Verdict, symptoms: Symptoms, wall: WallId) -> Verdict:
         gap = Missing("", earlier.next_because, _RECORD)
         return with_next(verdict, after or gap, known(earlier.next_wall_frac), earlier.next_because)
     reason = "figures that were given cannot be replayed"
-    said = f"what comes after {wall_words(wall)} is not known: {reason}"
+    said = f"what comes after {spoken(wall)} is not known: {reason}"
     return with_next(verdict, Missing("", reason, _RECORD), None, said)

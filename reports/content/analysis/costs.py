@@ -8,7 +8,7 @@ from heuristics.result.known import known
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from heuristics.run.run import WallId
-from heuristics.walls.price import WALL
+from heuristics.walls.wall import WALL
 from reports.content.analysis.headline import by_family, main_kind
 from reports.content.analysis.scale import Scale, per_step_ns, scale_of
 from reports.content.analysis.unproven import open_walls
@@ -28,8 +28,8 @@ from reports.content.blocks import (
 )
 from reports.content.hues import PIECES, WALL_HUES
 from reports.content.names import capital, name_of, who
-from reports.content.quantities import milliseconds, percent
 from traces.missing import Missing
+from traces.spelling import milliseconds, percent
 
 _SHOWN: Final[tuple[tuple[WallId, str, str], ...]] = (
     (

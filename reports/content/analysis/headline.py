@@ -8,8 +8,8 @@ from msgspec import UNSET
 from heuristics.result.judged import Bucket, Verdict, Wall
 from heuristics.result.known import known
 from heuristics.result.result import Result
-from heuristics.walls.price import LITTLE
 from heuristics.walls.verdict import FAMILIES
+from heuristics.walls.wall import LITTLE
 from reports.content.analysis.loading import data_line
 from reports.content.analysis.scale import gpus_of, scale_of, telling_rank, unit_of
 from reports.content.analysis.unproven import (
@@ -22,9 +22,9 @@ from reports.content.analysis.unproven import (
 )
 from reports.content.blocks import Code, Headline, Tone, Words, words
 from reports.content.names import gpu_of, name_of, who
-from reports.content.quantities import counted, milliseconds, percent
 from reports.content.wording import sentence
 from reports.measures import measures
+from traces.spelling import counted, milliseconds, percent
 
 MOST: Final = 0.8
 HALF: Final = 0.5

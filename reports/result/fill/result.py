@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import replace
 
 from heuristics.judging.judgement import Judgement
 from heuristics.plugins import problems
@@ -18,16 +18,18 @@ from reports.result.fill.plan import fixes, refused
 from reports.result.fill.rank import notes, rank
 from reports.result.fill.shown import given
 from reports.result.fill.trace import ReadTrace, trace
-from reports.words import percent
 from traces.cures import cures
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.names.frameworks import Framework
+from traces.spelling import in_ms, percent
 
 _NOT_GIVEN: Final = Missing("", "no symptoms were given", "give symptoms (--symptoms), or analyze a trace")
 _COSTS: Final = ("cost_ns", "cost_frac", "cost_by_kind_ns", "at_most_frac")
 _OPEN: Final = ("wall", "kind", "bound", "runner_up", "confidence", "next_wall", "next_wall_frac")
 S = TypeVar("S", bound=Struct)
+_PLAIN: Final = frozenset({int, float, str, bool})
+"""Types of what holds no gap: columns of a timeline are long."""
 _FLAG: Final = re.compile(r" \(Megatron-LM: [^)]*\)")
 
 
@@ -106,7 +108,7 @@ def _startup(traces: Sequence[ReadTrace], judgement: Judgement) -> list[str]:
     rest = (
         "Hardly anything else was recorded. " if startup.is_nearly_all else "Walls are judged on the rest. "
     )
-    held = f"{startup.ns / 1e6:,.0f} ms ({percent(startup.frac)} of the windows)"
+    held = f"{in_ms(startup.ns)} ({percent(startup.frac)} of the windows)"
     return [
         "not a steady-state recording: the profiler and start-up (loading modules, initialising libraries) "
         f"held the GPU back for {held}. {rest}{cures(traces[0].info.kind)['startup']}"
@@ -116,29 +118,22 @@ def _startup(traces: Sequence[ReadTrace], judgement: Judgement) -> list[str]:
 def _plain(result: Result, framework: Framework) -> Result:
     """With gaps that name no place but their own, and no flag of Megatron's where the run is not its."""
 
-    def told(one: Missing, path: str) -> Missing:
-        cure = one.cure if framework == "megatron" else _FLAG.sub("", one.cure)
-        return Missing(path, one.reason, cure)
+    def cure(one: Missing) -> str:
+        return one.cure if framework == "megatron" else _FLAG.sub("", one.cure)
 
-    def walk(value: Any) -> Any:
+    def told(value: Any) -> Any:
         if isinstance(value, Missing):
-            return told(value, "")
+            return Missing("", value.reason, cure(value))
         if isinstance(value, Struct):
-            for name in value.__struct_fields__:
-                before = getattr(value, name)
-                if (after := walk(before)) is not before:
-                    force_setattr(value, name, after)
-        elif isinstance(value, Mapping):
-            for one in value.values():
-                walk(one)
-        elif isinstance(value, tuple) and any(
-            issubclass(one, Struct | Missing) for one in {*map(type, value)}
-        ):
-            return tuple(walk(one) for one in value)
+            fields = {name: getattr(value, name) for name in value.__struct_fields__}
+            changed = {name: new for name, old in fields.items() if (new := told(old)) is not old}
+            return replace(value, **changed) if changed else value
+        if isinstance(value, Mapping):
+            return value if {*map(type, value.values())} <= _PLAIN else {k: told(v) for k, v in value.items()}
+        if isinstance(value, tuple) and not {*map(type, value)} <= _PLAIN:
+            return tuple(map(told, value))
         return value
 
-    notes = tuple(told(one, one.path) for one in result.missing)
-    force_setattr(result, "missing", ())
-    walk(result)
-    force_setattr(result, "missing", notes)
-    return result
+    notes = tuple(Missing(one.path, one.reason, cure(one)) for one in result.missing)
+    whole: Result = told(result)
+    return replace(whole, missing=notes)

@@ -8,7 +8,7 @@ import pytest
 
 from heuristics.comparison.comparison import compare
 from heuristics.comparison.ranks import compare_runs, like_groups, pair_ranks
-from heuristics.result.compared_run import ComparedRun, LateState
+from heuristics.result.compared import ComparedRun, LateState
 from heuristics.result.result import Result
 from heuristics.result.run import LikeRanks, RankInRun, Run
 from reports.content.blocks import Sentence

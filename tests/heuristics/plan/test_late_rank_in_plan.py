@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from heuristics.evidence.late_rank import without_waits
+from heuristics.evidence.evidence import without_waits
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.needs import mostly_moving
 from heuristics.plan.gains import Gain

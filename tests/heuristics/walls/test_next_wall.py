@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from heuristics.result.judged import Verdict
-from heuristics.walls.next_wall import find_next
-from heuristics.walls.verdict import verdict_of
+from heuristics.walls.verdict import find_next, verdict_of
 from tests.opinions_doubles import costs, rank, walls_of
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
@@ -27,7 +26,7 @@ def test_the_next_wall_is_the_largest_cost_of_what_is_left() -> None:
     found = after_communication(rank(costs(400, 200, 60, without=without)))
     assert (found.next_wall, found.next_wall_frac) == ("host_overhead", 0.2)
     assert found.next_because == (
-        "the next wall is host overhead: at most 20.0 % of what is left without communication"
+        "the next wall is host overhead: at most 20 % of what is left without communication"
     )
 
 

@@ -1,10 +1,14 @@
-"""What a trace shows of compute and of its host: slower, more or other kernels, launches that come later."""
+"""Compute that takes longer, and what saves memory and costs time.
 
-from collections.abc import Sequence
+All of compute, or one class by slower, other, more, or differently cut kernels; recompute, offload, the
+allocator, and copies in general.
+"""
+
+from collections.abc import Callable
 from typing import Final, Literal
 
-from heuristics.comparison.figures import milliseconds, signed_milliseconds
-from heuristics.comparison.suspects.rule import Signs, named, way
+from heuristics.comparison.suspects.causes import named
+from heuristics.comparison.suspects.rule import Signs
 from heuristics.comparison.suspects.view import (
     CLASSES,
     MAIN,
@@ -15,66 +19,10 @@ from heuristics.comparison.suspects.view import (
     same_count,
 )
 from heuristics.result.compared import KernelDelta
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
-from heuristics.result.trace import Trace
-from heuristics.walls.words import percent
+from heuristics.result.known import OrMissing, known
+from heuristics.result.rank import Memory, Rank
 from traces.limits import Limit
-
-LESS: Final = Limit(
-    0.05, "fraction of kernel work", "ours: a judgement: what one small module of a layer holds"
-)
-
-
-def graph_shares(view: View) -> tuple[float, float] | None:
-    """Kernel work in CUDA graphs before and after, as a fraction; None where a side does not tell it."""
-    before, after = (known(rank.detected.graph_share_frac) for rank in (view.before, view.after))
-    return None if before is None or after is None else (before, after)
-
-
-def replays_less(view: View) -> Signs:
-    """Less kernel work in CUDA graphs; whether a setting of them changed."""
-    shares = graph_shares(view)
-    if shares is None:
-        return ()
-    before, after = shares
-    if before - after < LESS.value:
-        return None
-    sentence = view.arrow("kernel work in CUDA graphs", percent(before), percent(after))
-    if view.changes(*named("@graphs")) or known(view.facts.new.configuration) is None:
-        return (sentence,)
-    return sentence, "no setting of CUDA graphs changed: graphs that are asked for do not replay"
-
-
-def fewer_bits(view: View) -> Signs:
-    """Matrix work in a narrower precision, or casts that are new."""
-    signs: tuple[str, ...] = ()
-    for change in view.changes("detected.precision"):
-        if way(change) == -1:
-            return None
-        signs += (view.arrow("precision in the trace", change.base, change.new),)
-    none, some = view.counts.get("compute.quantize", (0.0, 0.0))
-    if not none and some:
-        signs += (view.arrow("kernels that cast to fewer bits a step", "0", f"{some:.0f}"),)
-    pair = [known(rank.detected.precision) for rank in (view.before, view.after)]
-    return signs or (() if None in pair or pair[0] != pair[1] else None)
-
-
-def on_gpu(names: Sequence[str], view: View) -> Signs:
-    """Ruled out on another GPU than it was published for."""
-    gpu = known(view.after.gpu)
-    if gpu is None:
-        return ()
-    return (f"it was published for this GPU: {gpu}",) if any(name in gpu for name in names) else None
-
-
-def tp_above_one(view: View) -> Signs:
-    """Ruled out where tensor parallelism is known to be 1."""
-    _, size = view.known("tensor_model_parallel_size", "tp")
-    if not isinstance(size, int):
-        return ()
-    return (f"tensor parallelism of {size}",) if size > 1 else None
-
+from traces.spelling import in_ms, percent
 
 SLOWER: Final = Limit(
     0.02, "fraction", "ours: the classes of two GPUs of one real run differ by 0.6 % at most"
@@ -89,7 +37,7 @@ MOST: Final = Limit(0.8, "fraction of compute", "ours: the rest are classes too 
 EXCHANGED: Final = Limit(
     0.25, "fraction of the class", "ours: a judgement: less is one GEMM of a layer out of many"
 )
-ClassWay = Literal["more", "exchanged", "grid", "slower"]
+Way = Literal["more", "exchanged", "grid", "slower"]
 
 
 def _mean_ns(rank: Rank) -> dict[str, tuple[float, int]]:
@@ -131,7 +79,7 @@ def slower_alike(view: View) -> Signs:
     )
 
 
-def way_of_class(view: View, class_: str) -> ClassWay | None:
+def way_of_class(view: View, class_: str) -> Way | None:
     """How a class of compute that grew got longer; None where it did not, or nothing is the main part."""
     row = view.rows.get(f"compute.{class_}")
     if row is None or row.delta_ns <= 0:
@@ -158,13 +106,13 @@ def _work_ns(deltas: tuple[KernelDelta, ...], change: str) -> float:
     )
 
 
-def class_kernels(class_: str, wanted: ClassWay, view: View) -> Signs:
+def class_kernels(class_: str, wanted: Way, view: View) -> Signs:
     """How one class got longer, with its kernels that changed most."""
     if way_of_class(view, class_) != wanted or (wanted == "slower" and all_slower(view) is not None):
         return None
     row = view.rows[f"compute.{class_}"]
     counts = view.arrow(f"{class_} kernels a step", f"{row.base_count:.0f}", f"{row.new_count:.0f}")
-    changes: dict[ClassWay, tuple[str, ...]] = {
+    changes: dict[Way, tuple[str, ...]] = {
         "slower": ("slower",), "more": ("more", "new"), "exchanged": ("new", "gone"), "grid": ("grid",),
     }  # fmt: skip
     deltas = [one for one in view.kernels(row.row) if one.change in changes[wanted]]
@@ -180,7 +128,7 @@ def _kernel(view: View, kernel: KernelDelta) -> str:
 
 
 def _each(ns: int | None) -> str:
-    return "none" if ns is None else milliseconds(ns)
+    return "none" if ns is None else in_ms(ns)
 
 
 def _grid(grid: tuple[int, int, int]) -> str:
@@ -227,75 +175,60 @@ def more_work(view: View) -> Signs:
     return (view.arrow("compute kernels a step, classes alike", f"{before:.0f}", f"{after:.0f}"),)
 
 
-BINDING: Final = ("launcher.numa_binding", "cpu_bound_to_numa")
-_GPU_ROWS: Final = (*CLASSES, "exposed_comm.*", "exposed_copy.*")
+VISIBLE: Final = Limit(
+    0.005,
+    "fraction of the step",
+    "ours: as heuristics.comparison.difference.rows, below which rows are noise",
+)
 
 
-def own_row(name: str, view: View) -> Signs:
-    """The row is its own sign: nothing else has that name."""
-    rows = grew(view, name)
-    return tuple(f"{row.row.partition('.')[2]} is what the launching thread does then" for row in rows)
+def _per_step(rank: Rank, read: Callable[[Memory], OrMissing[int]]) -> float | None:
+    value = known(read(rank.memory))
+    return None if value is None else value / len(rank.lengths_ns)
 
 
-def host_later(view: View) -> Signs:
-    """The host is later for as many kernels, and not because the GPU has less to do."""
-    before, after = kernel_counts(view)
-    shares = graph_shares(view)
-    host_ns, gpu_ns = view.delta_ns(*named("@own")), view.delta_ns(*_GPU_ROWS)
-    regraphed = shares is not None and abs(shares[1] - shares[0]) >= LESS.value
-    if host_ns <= 0 or not before or not same_count(before, after) or regraphed:
+def _grown(view: View, read: Callable[[Memory], OrMissing[int]], words: str) -> Signs:
+    """A time of the memory section that grew visibly; ruled out where it shrank as much."""
+    before, after = _per_step(view.before, read), _per_step(view.after, read)
+    if before is None or after is None:
+        return ()
+    step_ns = sum(view.before.lengths_ns) / len(view.before.lengths_ns)
+    if abs(after - before) < VISIBLE.value * step_ns:
         return None
-    if gpu_ns <= -MAIN.value * host_ns:
+    return None if after < before else (view.arrow(words, in_ms(round(before)), in_ms(round(after))),)
+
+
+def recomputes_more(view: View) -> Signs:
+    """Recompute grew, with the modules that run again."""
+    signs = _grown(view, lambda memory: memory.recompute_ns, "recompute a step")
+    if not signs:
+        return signs
+    before, after = (sorted(known(rank.memory.recompute_modules) or ()) for rank in (view.before, view.after))
+    words = [", ".join(modules) or "none" for modules in (before, after)]
+    return (*signs, view.arrow("recomputed modules", *words))
+
+
+def offloads_more(view: View) -> Signs:
+    """Copies of offloading with nothing beside them grew."""
+    return _grown(
+        view, lambda memory: memory.offload_exposed_ns, "offload copies with nothing beside them a step"
+    )
+
+
+def copies_more(view: View) -> Signs:
+    """Exposed copies grew, and offloading did not."""
+    rows = grew(view, "exposed_copy.*")
+    if not rows or offloads_more(view):
         return None
-    return (view.arrow("compute kernels a step", f"{before:.0f}", f"{after:.0f}"),)
+    before, after = sum(row.base_count for row in rows), sum(row.new_count for row in rows)
+    return (view.arrow("copies a step of these kinds", f"{before:.0f}", f"{after:.0f}"),)
 
 
-def longer_gaps(view: View) -> Signs:
-    """As many kernels and as many of them in graphs, and longer gaps."""
-    before, after = kernel_counts(view)
-    shares = graph_shares(view)
-    regraphed = shares is not None and abs(shares[1] - shares[0]) >= LESS.value
-    if not before or not same_count(before, after) or regraphed:
-        return None
-    return (view.arrow("compute kernels a step", f"{before:.0f}", f"{after:.0f}"),)
-
-
-def gpu_done_sooner(view: View) -> Signs:
-    """The GPU has less to do, so that a host as slow as before shows."""
-    host_ns, gpu_ns = view.delta_ns(*named("@own")), view.delta_ns(*_GPU_ROWS)
-    if host_ns <= 0 or gpu_ns > -MAIN.value * host_ns:
-        return None
-    return (f"compute, communication and copies move {signed_milliseconds(view.sign * gpu_ns)} a step",)
-
-
-def loses_binding(view: View) -> Signs:
-    """As a host that is later; ruled out where the side after is bound."""
-    _, bound = view.known(*BINDING)
-    if bound is True:
-        return None
-    unbound = "not bound" if bound is False else "not known to be bound"
-    signs = host_later(view)
-    return None if signs is None else (*signs, f"ranks are {unbound} to NUMA nodes there")
-
-
-def overlap_costs_host(view: View) -> Signs:
-    """The host got later by more than is hidden now."""
-    host_ns = view.delta_ns(*named("@host"), "launch_starved.sync")
-    hidden_ns = max(-view.delta_ns("exposed_comm.ep_*", "exposed_comm.sendrecv_unresolved"), 0)
-    if host_ns <= hidden_ns:
-        return None
-    return (f"the host costs {milliseconds(host_ns)} a step, and {milliseconds(hidden_ns)} more are hidden",)
-
-
-def profiler_more(view: View) -> Signs:
-    """The profiler's own part of the step grew."""
-    before, after = (_perturbed(side) for side in (view.facts.base.traces, view.facts.new.traces))
-    signs = own_row("launch_starved.profiler", view) or ()
-    if before is not None and after is not None and after > before:
-        signs += (view.arrow("profiler's part of the step", percent(before), percent(after)),)
-    return signs
-
-
-def _perturbed(traces: tuple[Trace, ...]) -> float | None:
-    parts = (known(trace.capture.perturbation_frac) for trace in traces)
-    return max((frac for frac in parts if frac is not None), default=None)
+def allocates_more(view: View) -> Signs:
+    """The allocator is called more often."""
+    before, after = (
+        _per_step(rank, lambda memory: memory.allocator_calls) for rank in (view.before, view.after)
+    )
+    if before is None or after is None or after <= before:
+        return ()
+    return (view.arrow("allocator calls a step", f"{before:.1f}", f"{after:.1f}"),)
