@@ -12,9 +12,11 @@ from heuristics.comparison.facts import Facts
 from heuristics.comparison.suspects.direction import is_off, way
 from heuristics.comparison.suspects.movers import GO_ALONG
 from heuristics.comparison.suspects.view import matches
-from heuristics.fixes.ways import sets_of, ways_of
 from heuristics.result.compared import ExpectedBy
+from heuristics.result.judged import Knobs
 from heuristics.result.known import OrMissing
+from traces.settings.printed import change_of
+from traces.settings.settings import Framework
 
 _OBSERVED: Final[Mapping[str, str]] = {
     "overlap_moe_expert_parallel_comm": "detected.ep_overlap",
@@ -23,6 +25,13 @@ _OBSERVED: Final[Mapping[str, str]] = {
     "cuda_graph_impl": "detected.graph_share_frac",
 }
 """Knob -> what a trace shows of it, where the trace alone shows whether it runs."""
+
+_WRITTEN: Final[Mapping[str, Framework]] = {
+    "megatron_lm": "megatron_lm",
+    "megatron_bridge": "megatron_bridge",
+    "bridge_harness": "megatron_bridge",
+}
+"""Ways to write a change, by the field of `Knobs`, and the framework whose words they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +78,22 @@ def _single(facts: Facts, given: Mapping[str, Prediction]) -> Iterator[Taken]:
     for id_ in dict.fromkeys((*planned, *given)):
         fix, prediction = planned.get(id_), given.get(id_)
         ways = ways_of(fix.knobs) if fix else ()
-        sets = sets_of(fix.knobs) if fix else {}
+        sets = {knob: value for way in ways for knob, value in way.items()}
         by = _by(ways, facts)
         if prediction is not None:
             frac = None if prediction.frac is None else (prediction.frac, prediction.frac)
             yield Taken((id_,), by or "given", sets, frac, prediction.ns)
         elif fix and by:
             yield Taken((id_,), by, sets, fix.gain_frac)
+
+
+def ways_of(knobs: Knobs) -> tuple[Mapping[str, Value], ...]:
+    """The knobs that each way of writing a change sets; a way that sets none is left out."""
+    found = (
+        change_of((*getattr(knobs, way), *knobs.environment), framework)
+        for way, framework in _WRITTEN.items()
+    )
+    return tuple(one for one in found if one)
 
 
 def _by(ways: Sequence[Mapping[str, Value]], facts: Facts) -> ExpectedBy | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from heuristics.fixes.added import added_fixes
 from heuristics.fixes.catalogue import WALL_ORDER
-from heuristics.fixes.change import Knobs, lines
+from heuristics.fixes.change import NO_LINES, lines
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
 from heuristics.plan.clues import before_tuning, first_by_clue
@@ -273,7 +273,7 @@ def _planned(run: Run, fix: Fix, gains: Mapping[str, Gain]) -> Planned:
     if ceiling is None and fix.direct != ():
         ceiling = _ceiling_frac(run, fix.wall, _with_perhaps(run, _wins(fix)))
     why = NO_WALL if ceiling is None else NOT_REPLAYED
-    planned = Planned(fix, Knobs(), conditions, ceiling, low_because=why, replayed=fix.takes_away)
+    planned = Planned(fix, NO_LINES, conditions, ceiling, low_because=why, replayed=fix.takes_away)
     if is_repair(run, fix):
         return as_repair(run, planned)
     if ceiling is not None:

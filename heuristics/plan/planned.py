@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from heuristics.fixes.change import Change, Knobs
+from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition, Release
-from heuristics.result.judged import Refusal
+from heuristics.result.judged import Knobs, Refusal
 from heuristics.walls.unproven import MEASURE_IT
 
 
