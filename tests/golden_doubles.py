@@ -11,18 +11,19 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from dataclasses import fields as fields_of
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
+from msgspec.structs import asdict
+
 from heuristics.evidence.fit import with_fit
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
 from heuristics.findings.contradictions import find_contradictions
-from heuristics.fixes.change import Knobs
 from heuristics.judging.judgement import Configured, Judgement, judge_observed
 from heuristics.plan.planned import Planned
+from heuristics.result.judged import Knobs
 from heuristics.result.known import known
 from heuristics.rules.check import check_rules
 from heuristics.rules.failures import explain_failures
@@ -238,7 +239,7 @@ def _sets(rule: Table, one: Planned) -> bool:
 
 def lines_of(knobs: Knobs) -> list[str]:
     """All spellings of a change."""
-    return [line for spelling in fields_of(knobs) for line in getattr(knobs, spelling.name)]
+    return [line for spelling in asdict(knobs).values() for line in spelling]
 
 
 def texts_of(judgement: Judgement) -> Iterator[str]:

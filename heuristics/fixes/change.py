@@ -1,11 +1,11 @@
 """What a fix changes, knob by knob, and the lines that say it in each framework."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from msgspec import Struct
 
+from heuristics.result.judged import Knobs
 from heuristics.run.run import Run
 from traces.settings.harness_recipes import RECIPE
 from traces.settings.knobs import knobs
@@ -24,20 +24,7 @@ from traces.settings.spelling import (
 MICRO_BATCH: Final = "train.micro_batch_size"
 
 
-@dataclass(frozen=True, slots=True)
-class Knobs:
-    """One change in its spellings.
-
-    Flags of Megatron-LM, overrides of Megatron-Bridge, flags of Bridge's performance harness
-    (scripts/performance; for a run of theirs with overrides for what no flag sets), and environment or
-    launcher; code of PyTorch where the run is not Megatron's.
-    """
-
-    megatron_lm: tuple[str, ...] = ()
-    megatron_bridge: tuple[str, ...] = ()
-    bridge_harness: tuple[str, ...] = ()
-    environment: tuple[str, ...] = ()
-    pytorch: tuple[str, ...] = ()
+NO_LINES: Final = Knobs((), (), (), (), ())
 
 
 class Change(Struct, frozen=True, forbid_unknown_fields=True):

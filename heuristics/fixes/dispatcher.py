@@ -23,6 +23,7 @@ from heuristics.run.run import Run
 from traces.cures import cure
 from traces.limits import Limit
 from traces.settings.settings import Value
+from traces.spelling import chosen
 
 FEW: Final = Limit(
     16,
@@ -218,6 +219,8 @@ def spread_experts(run: Run) -> tuple[Precondition, ...]:
 def waits_for_routing(run: Run) -> tuple[Precondition, ...]:
     """Waiting dominates, which has to be seen: the change is of what is learned."""
     waiting = run.active.a2a_waiting_frac
-    text = f"waiting is more than {WAITING.value:.0%} of the expert all-to-all, or routing makes a rank late"
+    text = (
+        f"waiting is more than {chosen(WAITING.value)} of the expert all-to-all, or routing makes a rank late"
+    )
     fact = _is_uneven(run) or (None if waiting is None else waiting > WAITING.value)
     return (holds(text, fact, told_by="record several ranks of a group", blocks=True),)

@@ -6,8 +6,9 @@ from typing import Literal
 from msgspec import Struct
 
 from heuristics.fixes.asked_by_rules import asked_by_rules
-from heuristics.fixes.change import MICRO_BATCH, Change, Knobs, lines
+from heuristics.fixes.change import MICRO_BATCH, Change, lines
 from heuristics.fixes.precondition import Precondition
+from heuristics.result.judged import Knobs
 from heuristics.run.run import Run, WallId
 
 Changing = Callable[[Run], Change]

@@ -13,6 +13,7 @@ from heuristics.rules.condition import condition
 from heuristics.run.repairs import REPAIRS
 from heuristics.run.run import Run
 from traces.limits import Limit
+from traces.spelling import chosen
 
 WAITING: Final = Limit(
     0.5,
@@ -63,7 +64,7 @@ def mostly_moving(run: Run) -> tuple[Precondition, ...]:
     """The expert all-to-all moves data rather than waits; where it waits, who is late comes first."""
     waiting = run.active.a2a_waiting_frac
     fact = None if waiting is None else waiting <= WAITING.value
-    text = f"waiting is at most {WAITING.value:.0%} of the expert all-to-all"
+    text = f"waiting is at most {chosen(WAITING.value)} of the expert all-to-all"
     return (holds(text, fact, _ends_waiting(run), "record several ranks of a group"),)
 
 

@@ -32,6 +32,7 @@ from traces.limits import Limit
 from traces.settings.settings import Value
 from traces.settings.spelling import LAYOUT
 from traces.settings.stages import fullest_rank
+from traces.spelling import chosen, gigabytes
 
 SHORT: Final = Limit(
     0.5, "fraction of kernels under 10 us", "ours: below it most launches already carry enough work"
@@ -119,16 +120,13 @@ def uneven_memory(run: Run) -> tuple[Precondition, ...]:
         told = "--config with the model's sizes, batch sizes and world size"
         return stages, holds("the estimate of memory shows uneven stages", None, told_by=told, blocks=True)
     uneven = (
-        f"stages are uneven in memory: the fullest is estimated at {_gb(found.fullest)}, the emptiest at "
-        f"{_gb(min(found.stages))}"
+        f"stages are uneven in memory: the fullest is estimated at {gigabytes(found.fullest)}, "
+        f"the emptiest at {gigabytes(min(found.stages))}"
     )
-    less = f"another layout holds at least {UNEVEN.value:.0%} less in its fullest stage: {_gb(found.best)}"
+    best = f"in its fullest stage: {gigabytes(found.best)}"
+    less = f"another layout holds at least {chosen(UNEVEN.value)} less {best}"
     fits = found.freed >= UNEVEN.value * found.fullest
     return stages, holds(uneven, found.is_uneven, "MEM-8"), holds(less, fits, "MEM-8")
-
-
-def _gb(count: int) -> str:
-    return f"{count / 1e9:.1f} GB"
 
 
 # ---- context parallelism ----
@@ -271,7 +269,7 @@ def room_to_halve(run: Run) -> tuple[Precondition, ...]:
     """Room, and something to give back."""
     sizes = (run.config.tp, run.config.pp, run.config.cp)
     fact = None if None in sizes else bool(fewer_ranks(run).set)
-    text = f"a rank uses at most {ROOM_TO_HALVE.value:.0%} of its memory"
+    text = f"a rank uses at most {chosen(ROOM_TO_HALVE.value)} of its memory"
     return (
         holds(text, has_room_to_halve(run), told_by=ASK_MEMORY, blocks=True),
         holds("TP, PP or CP can be smaller", fact, told_by="--tp, --pp and --cp", blocks=True),
@@ -310,7 +308,7 @@ def short_kernels(run: Run) -> tuple[Precondition, ...]:
     """Short kernels, and memory. What a larger micro-batch takes cannot be told from the peak alone."""
     short = run.active.short_kernel_frac
     fact = None if short is None else short > SHORT.value
-    text = f"more than {SHORT.value:.0%} of the kernels run under 10 us"
+    text = f"more than {chosen(SHORT.value)} of the kernels run under 10 us"
     told = "record kernels, not whole graphs"
     divides = _divides_batch(run, ranks_times=2 if _half_tp(run) else 1)
     return (holds(text, fact, told_by=told), *head_room(run), *divides)

@@ -19,6 +19,7 @@ from traces.settings.harness_recipes import PRECISIONS
 from traces.settings.knobs import known_in
 from traces.settings.precision import BITS, bits_of
 from traces.settings.settings import Value
+from traces.spelling import chosen
 
 GROUPS: Final = Limit(
     8, "compute capability, major", "Megatron-LM, megatron/training/arguments.py: asserted for grouped GEMM"
@@ -226,5 +227,5 @@ def layout_copies(run: Run) -> tuple[Precondition, ...]:
     """Copies worth avoiding."""
     share = run.active.layout_frac
     fact = None if share is None else share >= LAYOUT.value
-    text = f"kernels that only change the layout take {LAYOUT.value:.0%} of the time"
+    text = f"kernels that only change the layout take {chosen(LAYOUT.value)} of the time"
     return (holds(text, fact, told_by="record a whole step"),)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final
 
-from heuristics.fixes.change import Knobs, lines
+from heuristics.fixes.change import NO_LINES, lines
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
 from heuristics.plan.planned import Planned
@@ -101,7 +101,7 @@ def planned_of(run: Run, fix: Fix, gains: Mapping[str, Gain]) -> Planned:
     if ceiling is None and fix.direct != ():
         ceiling = ceiling_frac(run, fix.wall, with_perhaps(run, wins_of(fix)))
     why = NO_WALL if ceiling is None else NOT_REPLAYED
-    planned = Planned(fix, Knobs(), conditions, ceiling, low_because=why, replayed=fix.takes_away)
+    planned = Planned(fix, NO_LINES, conditions, ceiling, low_because=why, replayed=fix.takes_away)
     if is_repair(run, fix):
         return as_repair(run, planned)
     if ceiling is not None:

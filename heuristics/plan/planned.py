@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from heuristics.fixes.change import Change, Knobs
+from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition, Release
-from heuristics.result.judged import Refusal
+from heuristics.result.judged import Knobs, Refusal
 from heuristics.walls.bound import MEASURE_IT
 from heuristics.walls.wall import LITTLE
 

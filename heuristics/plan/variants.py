@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from heuristics.config.versions import PACKAGE_NAMES, Package, bridge_of_core, numbers
-from heuristics.fixes.change import Change, Knobs
+from heuristics.fixes.change import NO_LINES, Change
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition, Release
 from heuristics.plan.planned import Plan, Planned
@@ -144,7 +144,7 @@ def _step(run: Run, release: Release, wall: WallId) -> Planned:
         side_effects=("kernels and defaults change too: measure the upgrade alone, then the fix",),
         direct=(),
     )
-    return Planned(fix, Knobs(), (), None, low_because=ALONE)
+    return Planned(fix, NO_LINES, (), None, low_because=ALONE)
 
 
 def _no_knob(run: Run) -> Change:

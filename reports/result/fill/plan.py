@@ -42,7 +42,7 @@ def fix(
     return copied(
         planned.fix,
         typed.Fix,
-        knobs=copied(planned.knobs, typed.Knobs),
+        knobs=planned.knobs,
         preconditions=tuple(copied(one, typed.Precondition) for one in planned.preconditions),
         checked=checked,
         after=planned.after,
@@ -54,7 +54,7 @@ def fix(
         shares_with=planned.shares_with,
         known_issues=known_issues(planned.fix.id, planned.change.in_run(run), run) if run else (),
         first_because=why_first(run, planned.fix.wall, planned.fix.id) if run else "",
-        arms=tuple(typed.Arm(name, copied(knobs, typed.Knobs)) for name, knobs in arms.items()),
+        arms=tuple(typed.Arm(name, knobs) for name, knobs in arms.items()),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from heuristics.fixes.change import Knobs
+from heuristics.fixes.change import NO_LINES
 from heuristics.plan.gains import Replayed, combined_of
 from heuristics.plan.planned import Planned
 from heuristics.result.judged import Combined
@@ -29,7 +29,7 @@ class Told(Together):
 
 def planned(number: str, kind: str, low: float | None, high: float) -> Planned:
     fix = a_fix(number, "host_overhead", changes=lambda run: (kind,))
-    return Planned(fix, Knobs(), (), high, low)
+    return Planned(fix, NO_LINES, (), high, low)
 
 
 def rank(together: Together | Missing | None, *changes: Change) -> Replayed:

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 import pytest
 
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.fixes.change import Knobs
-from heuristics.fixes.ways import sets_of
 from heuristics.plan.planned import Planned
 from heuristics.rules.known_issues import issues, known_issues
 from heuristics.run.observed import Observed
@@ -88,7 +86,7 @@ def test_every_row_names_fixes_that_exist_and_its_source() -> None:
 def notes(run: Run, everything: bool) -> str:
     fix = CATALOGUE["HST-3"]
     planned = Planned(fix, fix.knobs(run), (), 0.1, change=fix.change(run))
-    assert sets_of(planned.knobs)["cuda_graph_impl"] == "transformer_engine"
+    assert planned.change.set["cuda_graph_impl"] == "transformer_engine"
     told: tuple[Words, ...] = step_of(result(), fix_of(planned, run=run), everything).notes
     return " ".join(str(span) for words in told for span in words)
 
@@ -99,10 +97,6 @@ def test_an_issue_that_fits_is_on_the_first_screen_and_one_that_may_fit_is_in_th
     maybe = run_of(A2A, gpu="GB300")
     assert "Known issue" not in notes(maybe, everything=False)
     assert "if your release is container 26.02" in notes(maybe, everything=True)
-
-
-def test_a_change_that_no_knob_can_write_meets_nothing_by_itself() -> None:
-    assert sets_of(Knobs()) == {}
 
 
 def test_a_fix_explains_all_its_issues() -> None:
