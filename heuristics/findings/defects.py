@@ -10,8 +10,7 @@ from heuristics.result.configured import Defect, DefectKind, FailureState, Sight
 from heuristics.rules.check import Broken, check_rules
 from heuristics.rules.failures import Failure
 from heuristics.rules.megatron.answer import Answer
-from heuristics.rules.rule import Rule
-from heuristics.rules.rules import known_lines, rules
+from heuristics.rules.rules import Rule, known_lines, rules
 from heuristics.run.run import Run
 
 KINDS: Final[tuple[DefectKind, ...]] = (

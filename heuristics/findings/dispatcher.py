@@ -5,7 +5,7 @@ from typing import Final
 from heuristics.config.features import FLEX
 from heuristics.config.given import WHOLE
 from heuristics.findings.finding import Case, ConfigFinding, Detector
-from heuristics.rules.backends import limits, past_limit
+from heuristics.rules.check import limits, past_limit
 from heuristics.run.run import Run
 
 DEFAULT_BACKEND: Final = "deepep"

@@ -5,8 +5,7 @@ from typing import Final
 from heuristics.config.facts import version
 from heuristics.findings.finding import Case, ConfigFinding, Detector
 from heuristics.findings.memory import expandable_segments
-from heuristics.rules.rule import has_rule
-from heuristics.rules.rules import rules
+from heuristics.rules.rules import has_rule, rules
 
 _REGISTER: Final = "env.NCCL_GRAPH_REGISTER"
 CAPTURES: Final = ("graph-captured", "graph-built", "graph-capture-begins")

@@ -9,8 +9,8 @@ from traces.settings.precision import configured_precision
 from traces.settings.settings import Settings
 from traces.settings.view import KnobView
 from traces.sizes.peaks import peak_precision
+from traces.training_log.iterations import steady_step
 from traces.training_log.own_lines import BATCH, logged_run
-from traces.training_log.steady import steady_step
 
 _OWN: Final = "the configuration of this run, or the log of this configuration"
 _WORLD: Final = "world_size"

@@ -15,7 +15,7 @@ from heuristics.fixes.fix import Fix, Form
 from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import head_room, holds, larger_batch
 from heuristics.run.run import Run
-from traces.names.kinds import compute_classes
+from traces.names.kernels import compute_classes
 
 
 def change(run: Run) -> Change:

@@ -16,7 +16,7 @@ from heuristics.fixes.preconditions import expert_parallel, holds, is_not, mostl
 from heuristics.guides.dispatcher import DispatcherChoice, choose_dispatcher
 from heuristics.guides.dispatcher_extras import backend_extras
 from heuristics.guides.facts import EP_KINDS
-from heuristics.rules.backends import limits, past_limit
+from heuristics.rules.check import limits, past_limit
 from heuristics.run.run import Run
 from traces.cures import cure
 from traces.settings.settings import Value

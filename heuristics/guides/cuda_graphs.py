@@ -10,7 +10,7 @@ from heuristics.guides.facts import host_visible, is_sync_free, options_for
 from heuristics.guides.graph_choice import SWITCHES, GraphChoice, Impl, graph_knobs, graph_settings
 from heuristics.guides.table import OTHER, Facts, Refusal, Row, fire, table
 from heuristics.rules.check import Asked, asked_by
-from heuristics.rules.rule import Rule
+from heuristics.rules.rules import Rule
 from heuristics.run.given import Guidance
 from heuristics.run.run import Run
 from traces.limits import Limit

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from heuristics.guides.table import Refusal
-from heuristics.rules.backends import limits, past_limit
+from heuristics.rules.check import limits, past_limit
 from heuristics.run.run import Run
 
 

@@ -9,7 +9,7 @@ from traces.limits import Limit
 from traces.missing import Missing
 from traces.names.gpus import product_named
 from traces.sizes.memory import ERROR, Estimate, estimate
-from traces.training_log.peak import pieces_suffice
+from traces.training_log.memory import pieces_suffice
 
 HEAD_ROOM: Final = Limit(
     0.05,

@@ -25,9 +25,9 @@ from traces.settings.configuration import Problem
 from traces.sizes.memory import Estimate, calibrated
 from traces.sizes.references import Nearest, Reference, nearest, nearest_references
 from traces.sizes.throughput import Throughput, throughput
+from traces.training_log.iterations import FIRST, SteadyStep, steady_step
+from traces.training_log.memory import peak_memory
 from traces.training_log.own_lines import logged_run
-from traces.training_log.peak import peak_memory
-from traces.training_log.steady import FIRST, SteadyStep, steady_step
 
 UNTUNABLE: Final[Mapping[str, tuple[str, ...]]] = {
     "CFG-flex-type": ("COM-2", "COM-3", "COM-12", "MEM-5"),

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from heuristics.run.run import WallId
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 
 _BY_ROW: Final[Mapping[str, WallId | None]] = {
     "launch_starved.allocator": "memory",

@@ -10,7 +10,7 @@ from traces.cures import cure
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
-from traces.names.kinds import GRAPH_REPLAY
+from traces.names.kernels import GRAPH_REPLAY
 from traces.replay.proofs import Cost
 from traces.steps.sample import sample_of
 

@@ -7,8 +7,7 @@ from heuristics.config.facts import version
 from heuristics.config.view import Config
 from heuristics.fixes.preconditions import head_room
 from heuristics.guides.memory_use import fits, is_tight
-from heuristics.rules.rule import Rule, has_rule, in_force
-from heuristics.rules.rules import rules
+from heuristics.rules.rules import Rule, has_rule, in_force, rules
 from heuristics.run.run import Run
 from heuristics.workflow.rule import Judged, WorkflowRule, met, not_applicable, unknown, violated
 

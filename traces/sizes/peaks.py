@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from traces.names.gpus import longest_within, products
-from traces.names.precision import WideFormat
+from traces.names.kernels import WideFormat
 from traces.settings.precision import low_bytes
 
 Precision = Literal["bf16", "fp8", "nvfp4", "tf32", "fp32"]

@@ -13,7 +13,7 @@ from heuristics.walls.words import percent
 from traces.cures import cure
 from traces.limits import Limit
 from traces.missing import Missing
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 
 REPLAYED: Final = Limit(
     1 / 3,

@@ -6,7 +6,7 @@ from typing import Final, Literal
 from heuristics.comparison.difference.rows import RowDelta
 from heuristics.comparison.suspects.view import View
 from traces.limits import Limit
-from traces.names.kinds import compute_classes
+from traces.names.kernels import compute_classes
 
 SAME_COUNT: Final = Limit(
     0.02,
