@@ -14,9 +14,9 @@ from typing import Final, get_args
 from heuristics.figures.figures import Figures
 from heuristics.result.judged import Bucket
 from heuristics.run.run import WALL_IDS, WallId
-from heuristics.walls.words import percent
 from traces.cures import cure
 from traces.limits import Limit
+from traces.spelling import percent
 
 HALF: Final = Limit(
     0.5,

@@ -10,13 +10,13 @@ from heuristics.result.known import known
 from heuristics.result.tables import Timeline
 from reports.content.blocks import Hue
 from reports.content.hues import hue_of
-from reports.content.quantities import counted, duration, milliseconds
 from reports.write.figures.bars import draw_legend
 from reports.write.figures.canvas import BODY, LARGE, SMALL, Area
 from reports.write.figures.lettering import fitted, inches
 from reports.write.lanes import Drawn, Stretch, lanes_of
 from reports.write.palette import HUES, SHEET, SOFT
 from traces.columns import COPY_KINDS
+from traces.spelling import counted, duration, milliseconds
 
 if TYPE_CHECKING:
     import numpy as np
