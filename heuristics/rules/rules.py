@@ -1,19 +1,232 @@
-"""All rules, read once from the tables beside this file, in the order of their subjects."""
+"""All rules, read once from the tables beside this file and from plug-ins; the verdict of each by version.
+
+A plug-in's rules are rows of the TOML files in its package, written as these tables.
+"""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
+from importlib.metadata import EntryPoint
 from importlib.resources import files
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
-from msgspec import Struct, ValidationError, convert
+from msgspec import Struct
+from msgspec.structs import force_setattr
 from packaging.version import Version
 
-from heuristics.rules.added import added_rules
-from heuristics.rules.condition import Condition, condition
-from heuristics.rules.examples import EXAMPLES
-from heuristics.rules.rule import By, Level, Rule, alternatives
+from heuristics.config.facts import version
+from heuristics.config.view import Config
+from heuristics.plugins import WrongPlugin, left_out_if_wrong, name_of, offered
+from heuristics.rules.condition import READERS, Condition
+from heuristics.rules.facts import EXAMPLES
 from traces.settings.settings import Value
+from traces.toml_tables import WrongRow, read_rows, read_table
+from traces.training_log.known_lines import KnownLine, KnownLines, shared_lines
+
+Level = Literal["error", "warning", "ignored"]
+"""`ignored`: the framework changes the setting, or drops it, without an error."""
+
+By = Literal["core", "megatron_lm", "megatron_bridge", "arguments", "dispatcher", "te", "ours"]
+"""Who refuses: Megatron-Core's configuration, the arguments of Megatron-LM, Megatron-Bridge, each of these
+two (`arguments`), Megatron-Core while it builds or runs a layer (`dispatcher`), Transformer Engine (`te`), or
+nobody but us before the run fails."""
+
+_PRINTED: Final = {
+    "Megatron-Core, ": ("Megatron-LM, megatron/core/{}, core_v{} to d98e8a64", "0.12.0"),
+    "Megatron-LM, training/": ("Megatron-LM, megatron/training/{}, core_v{} to d98e8a64", "0.12.0"),
+    "Megatron-Bridge, ": ("Megatron-Bridge, src/megatron/bridge/{}, v{} to 067f987d", "0.3.1"),
+}
+"""A place as rules name it -> the file by its path, and the oldest release that was read for its messages."""
+
+
+@cache
+def sources() -> Mapping[str, str]:
+    """Where rules are written, by the names that rows give in braces; one for each `By` but `ours`."""
+    return read_table("heuristics.rules", "sources.toml", dict[str, str])
+
+
+class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A row of the tables.
+
+    `feature`: the rule is about runs that have it; then `needs` must hold, or `forbids` must not. `text`:
+    the sentence of every view. `level`: `guide` where only a published guide asks for it. `since`, `until`:
+    the first release that has the rule and the first that has it no more, None without; of Megatron-Core
+    (and so Megatron-LM), of Megatron-Bridge where that refuses. `message`: texts of which one stands in the
+    exception that a log shows, as the framework has them; `printed`: the files and releases that print it,
+    where these are not those of `source` from `since` on; `lines`: ids of `known_lines.toml`, of messages
+    that other rules print as well. `cure`: what would meet it in any run; `cures`: its ways, each with what
+    a run must have for it; `example`: values that do in this run, by name; `set`: knobs that do, where their
+    values do not depend on the run; `along`: who switches the feature on sets them with it. `fix`: the
+    catalogue's id, `CFG-n` or `ENV-n`. `guide`: where a published guide asks for it. `same`: ids of findings
+    and of steps of the workflow that tell the same. `source`: names of `sources.toml` stand in braces;
+    without one it is that of `by`.
+    """
+
+    id: str
+    text: str
+    by: By
+    cure: str = ""
+    source: str = ""
+    feature: Condition | None = None
+    needs: Condition | None = None
+    forbids: Condition | None = None
+    level: Level | Literal["guide"] = "error"
+    since: Version | None = None
+    until: Version | None = None
+    message: tuple[str, ...] = ()
+    printed: str = ""
+    lines: tuple[str, ...] = ()
+    set: Mapping[str, Value] = {}
+    along: bool = False
+    cures: Mapping[str, Condition] = {}
+    example: Literal["expert_ranks_that_fit", "hierarchy_that_fits"] | None = None
+    fix: str = ""
+    guide: str = ""
+    same: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        try:
+            source = (self.source or f"{{{self.by}}}").format_map(sources())
+        except KeyError as error:
+            raise ValueError(f"source {error} is not in sources.toml") from None
+        force_setattr(self, "source", source)
+        force_setattr(self, "cure", self.cure or alternatives(self.cures))
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """All that it asks of a configuration."""
+        return tuple(one for one in (self.feature, self.needs, self.forbids) if one)
+
+    @property
+    def knobs(self) -> tuple[str, ...]:
+        """Knobs that it speaks of."""
+        return tuple(dict.fromkeys(knob for one in self.conditions for knob in one.knobs))
+
+    @property
+    def met_by(self) -> str:
+        """The catalogue's fix that meets it, else its cure in words."""
+        return self.cure if self.fix[:3] in ("", "CFG", "ENV", "CAP") else self.fix
+
+    def cure_of(self, config: Config) -> str:
+        """What would meet it in this run: of several ways those that the run is known to have."""
+        ways = [way for way, needed in self.cures.items() if needed.holds(config)]
+        cure = alternatives(ways) or self.cure
+        example = EXAMPLES[self.example].of(config) if self.example else None
+        return f"{cure}: here {example}" if example else cure
+
+    @property
+    def all_lines(self) -> tuple[str, ...]:
+        """Ids of all lines that it prints."""
+        return (self.id, *self.lines) if self.message else self.lines
+
+    @property
+    def line(self) -> KnownLine:
+        """Its own message, as a line of a log."""
+        return KnownLine(
+            self.id, self.message, self.printed or "; ".join(map(self._printed, self.source.split("; ")))
+        )
+
+    def _printed(self, source: str) -> str:
+        """A place of `source` by its path, with the releases that were read and print the message."""
+        for place, (path, first) in _PRINTED.items():
+            if source.startswith(place):
+                of_this = place.startswith("Megatron-Bridge") == (self.by == "megatron_bridge")
+                return path.format(source.removeprefix(place), (of_this and self.since) or first)
+        return source
+
+    def asked(self, config: Config) -> bool | None:
+        """Whether the configuration has what the rule is about."""
+        return True if self.feature is None else self.feature.holds(config)
+
+    def holds(self, config: Config) -> bool | None:
+        """Whether what it asks for is so, of a run that has the feature."""
+        if self.needs:
+            return self.needs.holds(config)
+        forbidden = self.forbids.holds(config) if self.forbids else None
+        return None if forbidden is None else not forbidden
+
+    def broken(self, config: Config) -> bool | None:
+        """Whether a configuration breaks it, in a release that has it."""
+        asked = self.asked(config)
+        if asked is False:
+            return False
+        holds = self.holds(config)
+        return False if holds else None if holds is None or asked is None else True
+
+    def asks(self, config: Config) -> tuple[str, ...]:
+        """Unknown knobs, then options, that would decide it."""
+        asks = [one for condition in self.conditions for one in condition.asks(config)]
+        if self.by in ("megatron_lm", "megatron_bridge") and config.framework is None:
+            asks.append("--config")
+        if self.until and config.core is None:
+            asks.append("--core-version")
+        return tuple(dict.fromkeys(sorted(asks, key=lambda one: one.startswith("--"))))
+
+
+def alternatives(ways: Iterable[str]) -> str:
+    """Ways to meet a rule, as one cure."""
+    return ", or ".join(ways)
+
+
+def verdict(rule: Rule, config: Config) -> bool | None:
+    """Whether a configuration breaks a rule in its version and framework; None where unknown.
+
+    An unknown version counts as the newest; a rule that the newest no longer has is then unknown.
+    """
+    applies = has_rule(rule, version(config.core), version(config.bridge), config.framework)
+    if applies is False:
+        return False
+    broken = rule.broken(config)
+    return broken if applies or broken is False else None
+
+
+def in_force(rule: Rule, core: Version | None, bridge: Version | None) -> bool | None:
+    """Whether the releases have a rule; None where the release is unknown and the newest has it no more."""
+    release = bridge if rule.by == "megatron_bridge" else core
+    if release is None:
+        return None if rule.until else True
+    early = rule.since is not None and release < rule.since
+    late = rule.until is not None and release >= rule.until
+    return not early and not late
+
+
+def has_rule(rule: Rule, core: Version | None, bridge: Version | None, framework: str | None) -> bool | None:
+    """Whether these releases and this framework have a rule; None where that is unknown."""
+    if rule.by in ("megatron_lm", "megatron_bridge") and framework not in (None, rule.by):
+        return False
+    forced = in_force(rule, core, bridge)
+    of_any = rule.by not in ("megatron_lm", "megatron_bridge")
+    return forced if of_any or framework or not forced else None
+
+
+def added_rules(ours: Mapping[str, Rule]) -> dict[str, Rule]:
+    """By id, in the order of plug-ins and of the names of their tables."""
+    found: dict[str, Rule] = {}
+    for entry in offered("moe_diag.rules"):
+        with left_out_if_wrong(entry):
+            found |= _of_plugin(entry, {**ours, **found})
+    return found
+
+
+def _of_plugin(entry: EntryPoint, taken: Mapping[str, Rule]) -> dict[str, Rule]:
+    tables = [one for one in files(entry.load()).iterdir() if one.name.endswith(".toml")]
+    if not tables:
+        raise WrongPlugin(f"{entry.value} holds no TOML file of rules")
+    found: dict[str, Rule] = {}
+    for table in sorted(tables, key=lambda one: one.name):
+        written = tomllib.loads(table.read_text(encoding="utf-8"))
+        for row in written["rule"]:
+            row["source"] = "; ".join(filter(None, (name_of(entry), row.get("source", ""))))
+        try:
+            rules = read_rows(written, dict[str, tuple[Rule, ...]], table.name, READERS)["rule"]
+        except WrongRow as error:
+            raise WrongPlugin(str(error)) from error
+        for rule in rules:
+            if rule.id in {**taken, **found}:
+                raise WrongPlugin(f"rule {rule.id!r} is there already: give it an id of its own")
+            found[rule.id] = rule
+    return found
+
 
 SUBJECTS: Final = (
     *("layout", "pipeline", "router", "dispatcher", "flex", "ep_overlap", "delayed_wgrad", "graphs"),
@@ -23,119 +236,20 @@ SUBJECTS: Final = (
 """Tables, in the order in which their rules are reported."""
 
 
-class Row(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A row as it is written. `set`: "null" is null, as TOML has none.
-
-    `cure`: text, or the ways to meet the rule, each with the condition under which a run has it.
-    """
-
-    id: str
-    text: str
-    by: By
-    cure: str | dict[str, str]
-    cures: dict[str, str] = {}
-    feature: str | None = None
-    needs: str | None = None
-    forbids: str | None = None
-    level: Level | Literal["guide"] = "error"
-    since: str | None = None
-    until: str | None = None
-    lines: tuple[str, ...] = ()
-    set: dict[str, object] = {}
-    along: bool = False
-    example: str | None = None
-    fix: str = ""
-    guide: str = ""
-    same: tuple[str, ...] = ()
-    source: str = ""
-
-
-class WrongRow(ValueError):
-    """A row that is no rule; the message says what is wrong with it."""
+@cache
+def rules() -> Mapping[str, Rule]:
+    """Every rule by its id: ours, then those of plug-ins. Raises `WrongRow`."""
+    ours = {rule.id: rule for subject in SUBJECTS for rule in rows(subject)}
+    return {**ours, **added_rules(ours)}
 
 
 @cache
-def rules() -> Mapping[str, Rule]:
-    """Every rule by its id: ours, then those of plug-ins. Raises `WrongRow`, which names file and row."""
-    sources = cast("dict[str, str]", _table("sources"))
-    ours = {}
-    for subject in SUBJECTS:
-        for row in _written(subject):
-            try:
-                rule = _rule(_row(row), sources)
-            except ValueError as error:
-                name = row.get("id", "a row without an id")
-                raise WrongRow(f"heuristics/rules/{subject}.toml, {name}: {error}") from error
-            ours[rule.id] = rule
-    return {**ours, **added_rules(lambda row: _rule(_row(row), sources), ours)}
+def rows(subject: str) -> tuple[Rule, ...]:
+    """The rules of one table. Raises `WrongRow`."""
+    return read_table("heuristics.rules", f"{subject}.toml", dict[str, tuple[Rule, ...]], READERS)["rule"]
 
 
-def rows(subject: str) -> list[Row]:
-    """The rows of a table as they are written."""
-    return [*map(_row, _written(subject))]
-
-
-def _written(subject: str) -> list[dict[str, object]]:
-    return cast("list[dict[str, object]]", _table(subject)["rule"])
-
-
-def _table(name: str) -> dict[str, object]:
-    text = files("heuristics.rules").joinpath(f"{name}.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
-
-
-def _row(written: Mapping[str, object]) -> Row:
-    try:
-        return convert(written, Row)
-    except ValidationError as error:
-        raise WrongRow(str(error)) from None
-
-
-def _rule(row: Row, sources: Mapping[str, str]) -> Rule:
-    if row.example is not None and row.example not in EXAMPLES:
-        raise WrongRow(f"example {row.example!r} is none of heuristics/rules/examples.py")
-    ways = row.cures if isinstance(row.cure, str) else row.cure
-    return Rule(
-        id=row.id,
-        text=row.text,
-        by=row.by,
-        cure=row.cure if isinstance(row.cure, str) else alternatives(row.cure),
-        source=_source(row, sources),
-        feature=_condition(row.feature),
-        needs=_condition(row.needs),
-        forbids=_condition(row.forbids),
-        level=row.level,
-        since=_release(row.since),
-        until=_release(row.until),
-        lines=row.lines,
-        example=EXAMPLES[row.example] if row.example else None,
-        set={knob: written_value(value) for knob, value in row.set.items()},
-        along=row.along,
-        cures={way: condition(needed) for way, needed in ways.items()},
-        fix=row.fix,
-        guide=row.guide,
-        same=row.same,
-    )
-
-
-def _source(row: Row, sources: Mapping[str, str]) -> str:
-    """Where the rule is written: the row's own words, with names of `sources.toml`; else that of its `by`."""
-    try:
-        return (row.source or f"{{{row.by}}}").format_map(sources)
-    except KeyError as error:
-        raise WrongRow(f"source {error} is not in sources.toml") from None
-
-
-def _condition(text: str | None) -> Condition | None:
-    return None if text is None else condition(text)
-
-
-def _release(text: str | None) -> Version | None:
-    return None if text is None else Version(text)
-
-
-def written_value(written: object) -> Value:
-    """A value as TOML has it: "null" is null, a list is a tuple."""
-    if written == "null":
-        return None
-    return tuple(written) if isinstance(written, list) else cast(Value, written)
+@cache
+def known_lines() -> KnownLines:
+    """Lines of a log: each rule's own message, then those that several rules print or none."""
+    return KnownLines((*(rule.line for rule in rules().values() if rule.message), *shared_lines()))

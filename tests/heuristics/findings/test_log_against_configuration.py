@@ -11,7 +11,7 @@ import pytest
 
 from diagnoser.cli import run
 from heuristics.findings.finding import case_of
-from heuristics.findings.logged import DETECTORS
+from heuristics.findings.recorded import LOGGED
 from heuristics.guides.mfu_bands import mfu_band
 from heuristics.run.given import Given
 from heuristics.run.run import Run
@@ -21,9 +21,9 @@ from tests.sizes_doubles import published
 from traces.missing import Missing
 from traces.settings.settings import Settings, Value, settings
 from traces.sizes.throughput import throughput
+from traces.training_log.iterations import steady_step
 from traces.training_log.log import TrainingLog
 from traces.training_log.own_lines import logged_run, overlaps_on
-from traces.training_log.steady import steady_step
 
 BATCH, RANKS = "train.global_batch_size", "world_size"
 STEADY = tuple(iteration(index, 8000.0) for index in range(1, 9))
@@ -45,7 +45,7 @@ def found(log: TrainingLog, file: dict[str, Value], given: Given | None = None) 
     """Text by id of what the log contradicts."""
     said = (log.settings or Settings()).under(settings(file, "run.yaml:1"))
     case = case_of(Run(settings=said, log=log, given=given or Given()), ())
-    return {one.id: one.text for detect in DETECTORS if (one := detect(case))}
+    return {one.id: one.text for detect in LOGGED if (one := detect(case))}
 
 
 def test_w5_the_line_of_the_ranks_is_read(tmp_path: Path) -> None:
