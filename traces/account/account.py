@@ -1,5 +1,6 @@
 """The account: every nanosecond without compute has one reason. They add up to window - compute exactly."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -28,7 +29,7 @@ from traces.intervals import Spans, covered_ns, intersect, union
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.spelling import duration, percent
-from traces.timeline import KEYS, Bucket, RankTimeline
+from traces.timeline import Bucket, RankTimeline
 
 
 class GraphNodes:
@@ -162,11 +163,14 @@ def absent_pieces(account: Account | Missing) -> AbsentPieces | Missing:
     return account.pieces or Missing("absent_ns", "only sums are known", "none is needed")
 
 
+_BLOCKING: Final = "blocking."
+
+
 class _Accountant:
     def __init__(self, rank: RankTimeline, windows: Spans, queueing: Queueing) -> None:
         self._windows, self._queueing = windows, queueing
         self._rows, self._gaps = rank.activities, compute_gaps(rank.activities, windows)
-        self._ns = np.zeros(len(REASONS), dtype=np.int64)
+        self._ns: Counter[str] = Counter()
         self._decided_ns, self._masked_ns = np.zeros(len(DECIDED), dtype=np.int64), 0
         self._noted: list[list[IntArray]] = [[] for _ in AbsentPieces.__slots__]
         self._nodes = GraphNodes(rank)
@@ -182,15 +186,11 @@ class _Accountant:
             pieces = Pieces(gaps.start_ns[some], gaps.end_ns[some], place, gaps.kernel[some])
             for part in self._judged(pieces):
                 self._note(part)
-        ns = dict(zip(REASONS, self._ns.tolist(), strict=True))
+        ns = self._ns
+        blocking = {name.removeprefix(_BLOCKING): ns[name] for name in ns if name.startswith(_BLOCKING)}
         return Account(
             {cause: found for cause in CAUSES if (found := ns[f"launch_starved.{cause}"])},
-            {
-                kind: found
-                for bucket in (Bucket.COMM, Bucket.COPY)
-                for kind in KEYS[bucket]
-                if (found := ns[f"blocking.{kind}"])
-            },
+            blocking,
             ns["launch_latency.arrival"],
             ns["launch_latency.kernel_gap"],
             ns["graph_opaque"],
@@ -219,7 +219,9 @@ class _Accountant:
 
     def _note(self, part: Judged) -> None:
         ns = covered_ns(part.start_ns, part.end_ns, self._windows)
-        np.add.at(self._ns, part.reason, ns)
+        of_part = np.zeros(len(REASONS), dtype=np.int64)
+        np.add.at(of_part, part.reason, ns)
+        self._ns.update({REASONS[code]: int(of_part[code]) for code in np.flatnonzero(of_part).tolist()})
         np.add.at(self._decided_ns, part.decided, ns)
         reason, work, kernel = part.reason.astype(CODE), part.work.astype(PLACE), part.kernel.astype(PLACE)
         told: tuple[IntArray, ...] = (part.start_ns, part.end_ns, reason, work, kernel)
