@@ -12,7 +12,7 @@ from heuristics.fixes.com_4_dp_overlap import NORM_MARGIN
 from heuristics.guides.connections import connections
 from heuristics.result.configured import ConfigFinding
 from heuristics.run.run import Run
-from heuristics.walls.wall import WALL
+from heuristics.walls.price import WALL
 from traces.spelling import percent
 
 _OVERLAP: Final = "overlap_moe_expert_parallel_comm"

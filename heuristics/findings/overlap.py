@@ -7,7 +7,7 @@ from heuristics.guides.connections import connections as wanted_connections
 from heuristics.guides.facts import ep_share
 from heuristics.result.configured import ConfigFinding
 from heuristics.run.run import Run
-from heuristics.walls.wall import WALL
+from heuristics.walls.price import WALL
 from traces.settings.settings import Settings
 from traces.spelling import percent
 

@@ -17,7 +17,7 @@ from heuristics.guides.facts import ep_share, is_low_precision, options_for, pip
 from heuristics.guides.table import OTHER, Facts, Refusal, Row, fire, table
 from heuristics.run.given import Guidance
 from heuristics.run.run import Run
-from heuristics.walls.wall import WALL
+from heuristics.walls.price import WALL
 from traces.limits import Limit
 from traces.settings.printed import change_of
 from traces.settings.spelling import in_section, spell

@@ -5,7 +5,7 @@ from typing import Final
 
 from heuristics.config.logic import all_of
 from heuristics.run.run import Run
-from heuristics.walls.wall import WALL
+from heuristics.walls.price import WALL
 from traces.names.kinds import COMM_KINDS
 
 OPTIONS: Final[Mapping[str, str]] = {

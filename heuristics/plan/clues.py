@@ -14,7 +14,7 @@ from heuristics.guides.facts import EP_KINDS
 from heuristics.guides.memory_use import segments_suffice
 from heuristics.plan.repair import before_others
 from heuristics.run.run import Run, WallId
-from heuristics.walls.wall import WALL
+from heuristics.walls.price import WALL
 from traces.limits import Limit
 from traces.ranks.cause import Cause
 from traces.training_log.log import OutOfMemory

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from heuristics.plan.planned import Planned
-from heuristics.walls.wall import LITTLE
+from heuristics.walls.price import LITTLE
 
 
 def in_paying_order(fixes: Sequence[Planned], first: Sequence[str] = ()) -> list[Planned]:

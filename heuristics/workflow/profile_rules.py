@@ -5,7 +5,7 @@ from typing import Final
 from heuristics.guides.facts import ep_share
 from heuristics.guides.memory_use import fits
 from heuristics.run.run import Run
-from heuristics.walls.wall import WALL
+from heuristics.walls.price import WALL
 from heuristics.workflow.rule import Judged, WorkflowRule, met, not_applicable, unknown, violated
 from traces.spelling import chosen, percent
 

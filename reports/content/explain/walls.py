@@ -16,7 +16,7 @@ from reports.content.explain.topic import Topic, listed, paragraphs, sentence
 from reports.content.names import name_of
 
 _JUDGE: Final[Mapping[WallId, ModuleType]] = dict(zip(WALL_IDS, JUDGES, strict=True))
-_EVERY_WALL: Final = ("heuristics.walls.wall", "heuristics.walls.verdict")
+_EVERY_WALL: Final = ("heuristics.walls.price", "heuristics.walls.verdict")
 """Where the limits live that every wall is held against."""
 _MEASURED: Final[Mapping[WallId, tuple[str, ...]]] = {
     "memory": (
