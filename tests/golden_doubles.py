@@ -11,21 +11,23 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from dataclasses import fields as fields_of
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
+from msgspec.structs import asdict
+
 from heuristics.evidence.fit import with_fit
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
 from heuristics.findings.contradictions import find_contradictions
-from heuristics.fixes.change import Knobs
 from heuristics.judging.judgement import Configured, Judgement, judge_observed
 from heuristics.plan.planned import Planned
+from heuristics.result.judged import Knobs
 from heuristics.result.known import known
 from heuristics.rules.check import check_rules
-from heuristics.rules.failures.explain import explain_failures
+from heuristics.rules.failures import explain_failures
+from heuristics.rules.rules import known_lines
 from heuristics.run.given import Given
 from tests.places import DATA
 from traces.settings.settings import Settings, Value, settings
@@ -122,7 +124,7 @@ def log_of(case: Case) -> TrainingLog | None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "run.log"
         path.write_text(case.log, encoding="utf-8")
-        return read_log(path)
+        return read_log(path, known_lines())
 
 
 def given_of(case: Case) -> Given:
@@ -237,7 +239,7 @@ def _sets(rule: Table, one: Planned) -> bool:
 
 def lines_of(knobs: Knobs) -> list[str]:
     """All spellings of a change."""
-    return [line for spelling in fields_of(knobs) for line in getattr(knobs, spelling.name)]
+    return [line for spelling in asdict(knobs).values() for line in spelling]
 
 
 def texts_of(judgement: Judgement) -> Iterator[str]:

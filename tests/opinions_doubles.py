@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Final, get_args
 
 from hypothesis import strategies as st
+from msgspec import structs
 
 from heuristics.config.hardware import FAMILIES
 from heuristics.figures.figures import figures_of
@@ -219,7 +220,7 @@ def a_fix(number: str, about: WallId, *needs: Precondition, **what: object) -> F
         verify="look again",
         sources=("a guide",),
     )
-    return replace(plain, **what)  # type: ignore[arg-type]
+    return structs.replace(plain, **what)
 
 
 def catalogue_of(*fixes: Fix) -> dict[str, Fix]:

@@ -21,7 +21,6 @@ from heuristics.comparison.suspects.direction import is_off, way
 from heuristics.comparison.suspects.movers import GO_ALONG, rows_of
 from heuristics.comparison.suspects.view import matches
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.fixes.ways import sets_of, ways_of
 from heuristics.result.compared import (
     ComparedSize,
     Conclusion,
@@ -32,9 +31,12 @@ from heuristics.result.compared import (
     ExpectedPart,
     PredictedEnds,
 )
+from heuristics.result.judged import Knobs
 from heuristics.result.known import OrMissing, known
 from traces.limits import Limit
 from traces.missing import Missing
+from traces.settings.printed import change_of
+from traces.settings.settings import Framework
 
 SURE_PART: Final = Limit(
     0.5,
@@ -51,6 +53,14 @@ _OBSERVED: Final[Mapping[str, str]] = {
     "cuda_graph_impl": "detected.graph_share_frac",
 }
 """Knob -> what a trace shows of it, where the trace alone shows whether it runs."""
+
+
+_WRITTEN: Final[Mapping[str, Framework]] = {
+    "megatron_lm": "megatron_lm",
+    "megatron_bridge": "megatron_bridge",
+    "bridge_harness": "megatron_bridge",
+}
+"""Ways to write a change, by the field of `Knobs`, and the framework whose words they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,13 +230,22 @@ def _single(facts: Facts, given: Mapping[str, Prediction]) -> Iterator[Taken]:
     for id_ in dict.fromkeys((*planned, *given)):
         fix, prediction = planned.get(id_), given.get(id_)
         ways = ways_of(fix.knobs) if fix else ()
-        sets = sets_of(fix.knobs) if fix else {}
+        sets = {knob: value for way in ways for knob, value in way.items()}
         by = _by(ways, facts)
         if prediction is not None:
             frac = None if prediction.frac is None else (prediction.frac, prediction.frac)
             yield Taken((id_,), by or "given", sets, frac, prediction.ns)
         elif fix and by:
             yield Taken((id_,), by, sets, fix.gain_frac)
+
+
+def ways_of(knobs: Knobs) -> tuple[Mapping[str, Value], ...]:
+    """The knobs that each way of writing a change sets; a way that sets none is left out."""
+    found = (
+        change_of((*getattr(knobs, way), *knobs.environment), framework)
+        for way, framework in _WRITTEN.items()
+    )
+    return tuple(one for one in found if one)
 
 
 def _by(ways: Sequence[Mapping[str, Value]], facts: Facts) -> ExpectedBy | None:

@@ -1,19 +1,76 @@
-"""Every contradiction of a run, in a fixed order; misspelled names; a recording that perturbs.
-
-Names and values of a configuration that no framework takes as they stand are findings, and so is a profiler
-that made the steps longer: the recording then does not stand for the run.
-"""
+"""Every contradiction of a run, in a fixed order, by `findings.toml` and by code; and what is misspelled."""
 
 from collections.abc import Iterable
+from functools import partial
+from itertools import groupby
 from typing import Final
 
-from heuristics.findings import compute, counts, dispatcher, host, idle_overlaps, logged, memory, overlap
-from heuristics.findings.finding import Detector, Recognised, case_of
-from heuristics.result.configured import ConfigFinding
+from msgspec import Struct
+
+from heuristics.findings import memory_estimate, overlaps, recorded
+from heuristics.findings.facts import CASES
+from heuristics.findings.finding import Case, Detector, Recognised, case_of
+from heuristics.result.configured import ConfigFinding, FindingState
+from heuristics.rules.condition import Condition
 from heuristics.run.run import Run
-from traces.limits import Limit
 from traces.settings.configuration import Problem
-from traces.spelling import chosen, percent
+from traces.toml_tables import read_table
+
+
+class Row(Struct, frozen=True, forbid_unknown_fields=True):
+    """A finding as its table has it, of a case where `when` holds."""
+
+    id: str
+    state: FindingState
+    when: Condition
+    text: str
+    evidence: str
+    fix: str
+
+
+TABLE: Final = read_table("heuristics.findings", "findings.toml", dict[str, tuple[Row, ...]], CASES.readers)
+
+
+def _of(subject: str) -> list[Detector]:
+    """A detector for each finding of a subject of the table."""
+    return [partial(_detect, [*rows]) for _, rows in groupby(TABLE[subject], lambda row: row.id)]
+
+
+def _detect(rows: list[Row], case: Case) -> ConfigFinding | None:
+    row = next((one for one in rows if one.when.holds(case)), None)
+    if row is None:
+        return None
+    text, evidence, fix = (CASES.filled(one, case) for one in (row.text, row.evidence, row.fix))
+    return ConfigFinding(row.id, row.state, text, evidence, fix)
+
+
+DETECTORS: Final[tuple[Detector, ...]] = (
+    *recorded.COUNTED,
+    *_of("dispatcher"),
+    *overlaps.OVERWRITTEN_ONES,
+    *_of("overlap"),
+    *overlaps.IDLE,
+    *_of("graphs"),
+    *_of("compute"),
+    *_of("memory"),
+    *memory_estimate.DETECTORS,
+    *_of("host"),
+    *recorded.LOGGED,
+)
+
+
+def find_contradictions(
+    run: Run, failures: Iterable[Recognised] = (), problems: Iterable[Problem] = ()
+) -> tuple[ConfigFinding, ...]:
+    """Where configuration, log and trace disagree: not of one run first, then what is misspelled.
+
+    The run's settings are those that were written, and what it shows is what its trace shows, neither filled
+    in from the other. What one of them cannot tell makes no contradiction.
+    """
+    case = case_of(run, failures)
+    found = [one for detect in DETECTORS if (one := detect(case)) is not None]
+    differ = [one for one in found if one.state == "counted_otherwise"]
+    return (*differ, *misspelled(problems), *(one for one in found if one not in differ))
 
 
 def misspelled(problems: Iterable[Problem]) -> tuple[ConfigFinding, ...]:
@@ -34,55 +91,3 @@ def misspelled(problems: Iterable[Problem]) -> tuple[ConfigFinding, ...]:
         )
         for number, one in enumerate(mended, 1)
     )
-
-
-PERTURBED: Final = Limit(
-    0.10,
-    "of the unprofiled step",
-    "ours: as much as a wall; a published pair of 34.60 s profiled against 29.39 s was judged unusable for "
-    "absolute times (Megatron-Bridge, evals of skill perf-nsys-analysis)",
-)
-
-
-def perturbed(perturbation_frac: float | None) -> tuple[ConfigFinding, ...]:
-    """CAP-1 where the profiled step is longer than the unprofiled one by more than `PERTURBED`."""
-    if perturbation_frac is None or perturbation_frac <= PERTURBED.value:
-        return ()
-    return (
-        ConfigFinding(
-            "CAP-1",
-            "not_representative",
-            f"the profiled step is {percent(perturbation_frac)} longer than one without the profiler: shares "
-            "and order hold at best, times and gains do not",
-            f"median profiled step against the steady step of the log; limit {chosen(PERTURBED.value)}",
-            "record again with fewer traced events (-t cuda,nvtx, no sampling) and fewer steps",
-        ),
-    )
-
-
-DETECTORS: Final[tuple[Detector, ...]] = (
-    *counts.DETECTORS,
-    *dispatcher.DETECTORS,
-    *overlap.DETECTORS,
-    *idle_overlaps.DETECTORS,
-    *host.OF_GRAPHS,
-    *compute.DETECTORS,
-    *memory.DETECTORS,
-    *memory.OF_ESTIMATE,
-    *host.DETECTORS,
-    *logged.DETECTORS,
-)
-
-
-def find_contradictions(
-    run: Run, failures: Iterable[Recognised] = (), problems: Iterable[Problem] = ()
-) -> tuple[ConfigFinding, ...]:
-    """Where configuration, log and trace disagree: not of one run first, then what is misspelled.
-
-    The run's settings are those that were written, and what it shows is what its trace shows, neither filled
-    in from the other. What one of them cannot tell makes no contradiction.
-    """
-    case = case_of(run, failures)
-    found = [one for detect in DETECTORS if (one := detect(case)) is not None]
-    differ = [one for one in found if one.state == "counted_otherwise"]
-    return (*differ, *misspelled(problems), *(one for one in found if one not in differ))

@@ -14,12 +14,11 @@ from heuristics.result.configured import (
     Sighting,
 )
 from heuristics.rules.check import check_rules
-from heuristics.rules.failures.failure import Failure
+from heuristics.rules.failures import Failure
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.rule import Rule
-from heuristics.rules.rules import rules
+from heuristics.rules.rules import known_lines, rules
 from heuristics.run.run import Run
-from traces.training_log.known_lines import known_lines
 
 KINDS: Final[tuple[DefectKind, ...]] = (
     "rejected",
@@ -130,8 +129,8 @@ def _told_by_rule(id: str, entries: list[Defect]) -> int | None:
 def _refused_by(answer: Answer, entries: list[Defect]) -> int | None:
     """The entry of a rule whose own message the answer is."""
     for at, one in enumerate(entries):
-        lines = [line for id in one.of if id in rules() for line in rules()[id].lines]
-        if any(text in answer.text for line in lines for text in known_lines()[line].texts):
+        lines = [line for id in one.of if id in rules() for line in rules()[id].all_lines]
+        if any(text in answer.text for line in lines for text in known_lines().by_id[line].texts):
             return at
     return None
 

@@ -18,10 +18,15 @@ class Recognised(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A run, the ids of the lines that are known in its log, and its settings as the framework has them."""
+    """A run, the ids of the lines that are known in its log, and its settings as the framework has them.
+
+    `told`, `held`: facts and conditions that were asked before.
+    """
 
     run: Run
     lines: frozenset[str] = field(default_factory=frozenset)
+    told: dict[str, object] = field(default_factory=dict, compare=False)
+    held: dict[str, bool | None] = field(default_factory=dict, compare=False)
 
     def line_of(self, line: str) -> str:
         """Where the log says it, for sentences."""

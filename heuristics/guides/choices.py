@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from heuristics.guides.cuda_graphs import GraphChoice, choose_graphs
 from heuristics.guides.dispatcher import DispatcherChoice, choose_dispatcher
+from heuristics.guides.modules import recomputed_now
 from heuristics.guides.precision import ROUTER, PrecisionChoice, choose_precision
-from heuristics.guides.recompute import choose_recompute, recomputed_now
+from heuristics.guides.recompute import choose_recompute
 from heuristics.guides.table import Refusal
 from heuristics.result.judged import Choice
 from heuristics.run.run import Run

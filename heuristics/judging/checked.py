@@ -12,13 +12,15 @@ from typing import Final, get_args
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from heuristics.findings.contradictions import find_contradictions, perturbed
+from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.defects import defects_of
+from heuristics.findings.recorded import perturbed
+from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.guides.memory_use import estimated
 from heuristics.guides.mfu_bands import mfu_band
-from heuristics.plan.asked import OWN, Ask, plan_asked
+from heuristics.plan.allowed import OWN, Ask, plan_asked
 from heuristics.plan.planned import Plan, Rejection
-from heuristics.plan.room import rooms_of
+from heuristics.plan.refusals import rooms_of
 from heuristics.result.configured import (
     BrokenRule,
     ConfigFinding,
@@ -32,8 +34,7 @@ from heuristics.result.configured import (
 from heuristics.result.judged import Room
 from heuristics.result.known import OrMissing
 from heuristics.rules.check import check_rules, undecided
-from heuristics.rules.failures.explain import explain_failures
-from heuristics.rules.failures.failure import Failure
+from heuristics.rules.failures import Failure, explain_failures
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.rule import Level, Rule
 from heuristics.rules.rules import rules
@@ -49,20 +50,6 @@ from traces.training_log.own_lines import logged_run
 from traces.training_log.peak import peak_memory
 from traces.training_log.steady import FIRST, SteadyStep, steady_step
 
-UNTUNABLE: Final[Mapping[str, tuple[str, ...]]] = {
-    "CFG-flex-type": ("COM-2", "COM-3", "COM-12", "MEM-5"),
-    "CFG-dispatcher-not-active": ("COM-2", "COM-3", "COM-12", "MEM-5"),
-    "CFG-dispatcher-gpu": ("COM-3", "COM-12"),
-    "CFG-graphs-not-replayed": ("HST-3", "HST-7", "HST-8"),
-    "CFG-ep-overlap-not-active": ("COM-1", "COM-9", "COM-15", "MEM-12"),
-    "CFG-dp-overlap-not-active": ("COM-4",),
-    "CFG-precision": ("CMP-3", "MEM-4", "CMP-7"),
-    "CFG-grouped-gemm": ("CMP-1",),
-    "CFG-permute-fusion": ("CMP-2",),
-    "CFG-offload-not-active": ("MEM-6",),
-    "CFG-expandable-segments": ("MEM-1",),
-}
-"""Finding -> fixes that would set, tune or replace what is configured and does not run: that comes first."""
 _NOT_RUNNING: Final = ("requested_not_active", "rejected", "overwritten", "inert")
 
 
@@ -99,10 +86,11 @@ class Contradicted:
     def untunable(self) -> dict[str, Rejection]:
         """Fixes that wait until what was asked for runs."""
         return {
-            fix: Rejection(f"this comes first ({one.id}): {one.text}", one.evidence)
+            fix.id: Rejection(f"this comes first ({one.id}): {one.text}", one.evidence)
             for one in self.findings
             if one.state in _NOT_RUNNING
-            for fix in UNTUNABLE.get(one.id, ())
+            for fix in CATALOGUE.values()
+            if one.id in fix.waits_for
         }
 
 

@@ -13,13 +13,12 @@ from heuristics.config.trust import files_by_trust
 from heuristics.config.versions import PACKAGES
 from heuristics.evidence.evidence import RunEvidence, observe, without_waits
 from heuristics.figures.startup import Startup
-from heuristics.fixes.elsewhere import fixes_of
+from heuristics.fixes.catalogue import fixes_of
 from heuristics.guides.choices import choose_all
 from heuristics.guides.memory_use import is_tight
-from heuristics.plan.gains import gains_of
+from heuristics.plan.gains import combined_of, gains_of
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Rejection
-from heuristics.plan.together import combined_of
 from heuristics.result.judged import Choice, Combined, MemoryRoom, Verdict, Wall
 from heuristics.result.known import known
 from heuristics.run.given import Given, Guidance
@@ -35,7 +34,7 @@ from traces.training_log.steady import perturbation_frac, steady_step
 
 if TYPE_CHECKING:
     from heuristics.judging.checked import FromFiles
-    from heuristics.plan.asked import Ask
+    from heuristics.plan.allowed import Ask
     from traces.ranks.run import RunAnalysis
 
 _ROOM: Final[Mapping[bool | None, MemoryRoom]] = {True: "tight", False: "enough", None: "unknown"}

@@ -21,7 +21,7 @@ from heuristics.evidence.symptoms import Symptoms, observed_from
 from heuristics.judging.judgement import Configured, Judgement, run_of
 from heuristics.plan.allowed import changed
 from heuristics.plan.planned import Planned
-from heuristics.plan.upgrade import upgraded
+from heuristics.plan.variants import upgraded
 from heuristics.rules.check import check_rules
 from heuristics.run.given import Given
 from heuristics.run.run import Run

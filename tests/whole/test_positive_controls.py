@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from heuristics.fixes.elsewhere import fixes_of
+from heuristics.fixes.catalogue import fixes_of
 from heuristics.judging.judgement import Judgement
 from heuristics.plan.plan import make_plan
 from heuristics.result.configured import BrokenRule

@@ -14,7 +14,7 @@ from heuristics.evidence.symptoms.prices import prices_of
 from heuristics.evidence.symptoms.rank import NOTHING
 from heuristics.evidence.symptoms.symptoms import Capture, Symptoms
 from heuristics.figures.figures import Figures, compute_again_ns
-from heuristics.findings.contradictions import PERTURBED
+from heuristics.findings.recorded import PERTURBED
 from heuristics.result.judged import Level, Reason, Verdict, Wall
 from heuristics.result.known import known
 from heuristics.run.given import Given

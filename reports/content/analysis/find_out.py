@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from itertools import takewhile
 from typing import Final
 
-from heuristics.plan.plan import DIRECT
+from heuristics.plan.gains import DIRECT
 from heuristics.result.judged import Bucket, Wall
 from heuristics.result.known import known
 from heuristics.result.result import Result

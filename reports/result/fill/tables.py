@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from heuristics.findings.compute import is_finding
+from heuristics.findings.recorded import is_finding
 from heuristics.result import tables as typed
 from heuristics.result.known import OrMissing
 from heuristics.result.rank import UnknownKernel

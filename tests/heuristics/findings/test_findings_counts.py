@@ -10,7 +10,7 @@ import pytest
 import diagnoser
 from diagnoser.demo.recordings import unpack
 from heuristics.findings.contradictions import find_contradictions
-from heuristics.findings.counts import Configured, configured, difference
+from heuristics.findings.recorded import Configured, configured, difference
 from heuristics.result.configured import ConfigFinding
 from heuristics.run.run import Run
 from tests.heuristics.findings.test_findings_simulated import observed

@@ -18,7 +18,7 @@ from hypothesis import settings as trials
 
 from heuristics.judging.judgement import Judgement, judge_observed
 from heuristics.plan.planned import Planned
-from heuristics.plan.upgrade import upgraded
+from heuristics.plan.variants import upgraded
 from heuristics.rules.check import check_rules
 from heuristics.run.run import Run
 from tests.megatron.random_runs import RandomRun, planned_runs, random_run, runs, seeds

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from packaging.version import Version
 
 from heuristics.rules.check import asked_by, check_rules, undecided
@@ -189,7 +190,9 @@ def test_knowing_less_never_breaks_another_rule(unknown: dict[str, None]) -> Non
     knobs = {**BASE, OVERLAP: True, "recompute_granularity": "selective", "recompute_modules": ["moe"]}
     run = whole_run({**knobs, "pipeline_model_parallel_size": 4, "sequence_parallel": True}, core="0.17.0")
     less = {knob: one for knob, one in run.settings.by_knob.items() if knob not in unknown}
-    poorer = replace(run, settings=replace(run.settings, by_knob=less), given=Given(core_version="0.17.0"))
+    poorer = dataclasses.replace(
+        run, settings=dataclasses.replace(run.settings, by_knob=less), given=Given(core_version="0.17.0")
+    )
     assert set(ids(poorer)) <= set(ids(run))
 
 

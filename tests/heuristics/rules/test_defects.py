@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import heuristics.findings
-from heuristics.findings.contradictions import find_contradictions, misspelled
+from heuristics.findings.contradictions import TABLE, find_contradictions, misspelled
 from heuristics.findings.defects import defects_of
 from heuristics.result.configured import Defect
 from heuristics.rules.check import check_rules
-from heuristics.rules.failures.explain import explain_failures
+from heuristics.rules.failures import explain_failures
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.rules import rules
 from heuristics.run.given import Given
@@ -27,13 +27,13 @@ from traces.training_log.log import Message, TrainingLog
 OVERLAP = {"overlap_moe_expert_parallel_comm": True}
 FLEX_TYPE = {"moe_token_dispatcher_type": "alltoall", "moe_flex_dispatcher_backend": "hybridep"}
 FULL = {"recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1}
-LOG = TrainingLog("test", 9, messages=(Message("overlap-shared-experts", 7),))
+LOG = TrainingLog("test", 9, messages=(Message("ep-overlap-shared-experts", 7),))
 DETECTORS = Path(heuristics.findings.__path__[0])
 
 
 def finding_ids() -> set[str]:
-    """Every id of a finding that stands in the detectors' code; one that is put together ends in a dash."""
-    return {
+    """Every id of a finding, of the table or the detectors' code; one that is put together ends in a dash."""
+    return {row.id for rows in TABLE.values() for row in rows} | {
         node.value
         for path in DETECTORS.glob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))

@@ -13,8 +13,8 @@ import pytest
 from msgspec import UNSET
 
 import diagnoser
+from heuristics.fixes.catalogue import WALL_ORDER
 from heuristics.judging.judgement import judge
-from heuristics.plan.plan import WALL_ORDER
 from heuristics.result.judged import Reason, Verdict, Wall
 from heuristics.result.known import known
 from heuristics.run.run import WALL_IDS, WallId

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from heuristics.evidence.symptoms import Symptoms, observed_from
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
-from heuristics.workflow.rule import Phase, WorkflowRule
-from heuristics.workflow.walk import FIT_BY_RUNNING, RULES, walk
+from heuristics.workflow.walk import FIT_BY_RUNNING, RULES, Phase, WorkflowRule, walk
 from tests.heuristics.workflow.test_workflow_fit_and_scale import FIT, FOLDING, SCALE
 from tests.heuristics.workflow.test_workflow_prerequisites import ROWS as LISTS
 from tests.opinions_doubles import runs

@@ -14,15 +14,13 @@ import pytest
 import diagnoser
 import heuristics.walls
 from diagnoser.cli import run
-from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.plan.plan import WALL_ORDER
+from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
 from heuristics.result.judged import ReasonId
 from heuristics.result.known import known
 from heuristics.result.result import Result
 from heuristics.run.run import WALL_IDS, Run, WallId
 from heuristics.walls import JUDGES
 from heuristics.walls.verdict import FAMILIES
-from reports.content.explain.fixes import module_of
 from reports.content.explain.limits import limit_at, limits_in
 from reports.content.explain.page import explain_page
 from reports.measures import GROUPS, glossary, measures, named
@@ -160,8 +158,7 @@ def test_a_wall_gives_its_definition_its_limits_and_its_fixes_in_order(wall: Wal
 @pytest.mark.parametrize("number", list(CATALOGUE))
 def test_a_fix_gives_all_that_the_catalogue_knows(number: str) -> None:
     text, fix = words(explain(number)), CATALOGUE[number]
-    assert module_of(number).FIX is fix
-    assert words(module_of(number).__doc__ or "") in text
+    assert words(f"{number}: {fix.doc}") in text
     told = [fix.title, fix.versions, fix.verify, *fix.side_effects, *fix.sources, *fix.excludes]
     told += [part for gain in fix.gains for part in (gain.text, gain.source)]
     told += [need.text for need in fix.preconditions(Run())]
