@@ -14,7 +14,7 @@ from heuristics.guides.parallel import connections
 from heuristics.rules.check import limits, past_limit
 from heuristics.rules.condition import Language
 from heuristics.rules.rules import has_rule, rules
-from heuristics.walls.wall import WALL
+from heuristics.walls.price import WALL
 from heuristics.workflow.facts import OFFLOADS
 from traces.limits import Limit
 from traces.spelling import percent
