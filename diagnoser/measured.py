@@ -3,13 +3,16 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from diagnoser.allocator import keep_freed_memory
 from diagnoser.bounds import out_of_memory
-from diagnoser.elsewhere import Elsewhere
 from diagnoser.rank_map import Row, check_rows, contradictions, identified, row_of
+from diagnoser.running.processes import Engine
+from heuristics.plan.gains import Replayed
+from heuristics.plan.together import Kinds, Replay
 from reports.result.read import is_result
 from traces.columns import Columns, TraceInfo
 from traces.errors import EmptySelection, InputError, NotATrace, NotShared, TraceNotFound
@@ -17,9 +20,11 @@ from traces.formats.open import ReadOptions, read_trace
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements, measure_rank
 from traces.measure.messages import Messages, measure_messages
+from traces.missing import Missing
 from traces.names.gpus import with_products
 from traces.progress import report
 from traces.ranks.codec import SUFFIX, is_summary
+from traces.replay.changes.together import Joint, Together
 from traces.steps.selection import Selection
 from traces.timeline import RankTimeline, build
 
@@ -83,9 +88,9 @@ class MeasuredTrace:
         return bool(self.ranks or self.missed)
 
 
-def measure_all(elsewhere: Elsewhere, tasks: Mapping[str, TraceTask]) -> list[MeasuredTrace | InputError]:
+def measure_all(engine: Engine, tasks: Mapping[str, TraceTask]) -> list[MeasuredTrace | InputError]:
     """Measure several traces; the error of one that cannot be used, or that no process could read."""
-    found = elsewhere.map(measure_trace, tasks)
+    found = engine.map(measure_trace, tasks)
     return [_named(task, one) for task, one in zip(tasks.values(), found, strict=True)]
 
 
@@ -95,6 +100,46 @@ def _named(task: TraceTask, found: MeasuredTrace | InputError) -> MeasuredTrace 
             f"{task.path} is here, but a worker of the cluster cannot read it. "
             "Put it where all workers see it, under the same path."
         )
+    return found
+
+
+def homes_of(
+    read: Sequence[MeasuredTrace | InputError], order: Sequence[int] | None
+) -> list[tuple[int, int]]:
+    """The trace of each rank that was measured, and the place in it; `order`: of which ranks, None: all."""
+    all_ = [
+        (place, number)
+        for place, trace in enumerate(read)
+        if isinstance(trace, MeasuredTrace)
+        for number in range(len(trace.ranks))
+    ]
+    return all_ if order is None else [all_[one] for one in order]
+
+
+def replay_at(engine: Engine, homes: Sequence[tuple[int, int]]) -> Replay:
+    """What replays where the graphs of the ranks stayed, asking each trace once."""
+
+    def replay(asked: Sequence[tuple[Replayed, Sequence[Kinds]]]) -> list[Sequence[Joint]]:
+        questions: dict[int, dict[int, tuple[int, Sequence[Kinds]]]] = {}
+        for at, (rank, kinds) in enumerate(asked):
+            if kinds:
+                trace, number = homes[rank.place]
+                questions.setdefault(trace, {})[at] = (number, kinds)
+        answers = engine.ask({trace: partial(joints, several) for trace, several in questions.items()})
+        found = {at: told for one in answers for at, told in one.items()}
+        return [found.get(at, ()) for at in range(len(asked))]
+
+    return replay
+
+
+def joints(asked: Mapping[int, tuple[int, Sequence[Kinds]]], trace: MeasuredTrace) -> dict[int, list[Joint]]:
+    """What kinds of change save that are made as one, each by the place of its rank in the trace."""
+    found = {}
+    for at, (number, several) in asked.items():
+        costs = trace.ranks[number].costs
+        assert not isinstance(costs, Missing)
+        assert isinstance(costs.together, Together)
+        found[at] = [costs.together.joint(kinds) for kinds in several]
     return found
 
 

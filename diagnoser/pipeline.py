@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
-from diagnoser.cluster import workers_of
 from diagnoser.command_line import command_line, path_words
 from diagnoser.diagnosis import Diagnosis
 from diagnoser.gaps import (
@@ -20,8 +19,9 @@ from diagnoser.gaps import (
     window_warnings,
 )
 from diagnoser.inputs import traces_named
-from diagnoser.measured import MeasuredTrace, TraceTask, measure_all
+from diagnoser.measured import MeasuredTrace, TraceTask, homes_of, measure_all, replay_at
 from diagnoser.rank_map import mapped_world, read_rank_map
+from diagnoser.running.cluster import workers_of
 from diagnoser.version import VERSION
 from diagnoser.world import configured_world, other_world
 from heuristics.config.given import only_data_parallel
@@ -76,7 +76,8 @@ def diagnose(
         str(path): TraceTask(path, chosen, how, gpu, alone, rows.get(path, ()), folder) for path in paths
     }
     with workers_of(jobs, scheduler, progress) as workers:
-        measured, skipped, warnings = _chosen(paths, measure_all(workers, tasks), chosen)
+        read = measure_all(workers, tasks)
+        measured, skipped, warnings = _chosen(paths, read, chosen)
         world = configured_world(given, configured)
         size = mapped_world(rows) or world
         found = [
@@ -86,7 +87,8 @@ def diagnose(
         ]
         together = _together(found)
         ranks = [replace(found[one.index], rank=one.rank) for one in together.ranks] if together else found
-        judged = judge(ranks, given, configured, ask, together)
+        homes = homes_of(read, [one.index for one in together.ranks] if together else None)
+        judged = judge(ranks, given, configured, ask, together, replay_at(workers, homes))
         warnings += other_world(world, together) if together else []
     sources = [trace.path for trace in measured for _ in trace.ranks]
     several = _written(together, found) if together else UNSET

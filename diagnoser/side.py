@@ -13,7 +13,7 @@ from diagnoser.diagnosis import Diagnosis
 from diagnoser.earlier import with_about, with_files
 from diagnoser.inputs import real, traces_named
 from diagnoser.pipeline import diagnose
-from diagnoser.processes import Workers
+from diagnoser.running.processes import Workers
 from heuristics.result.result import Result
 from reports.result.read import is_result, of_one_run, read_result, typed
 from traces.errors import MoeDiagError, NotAResult, NotATrace, NothingToDiagnose, ProcessEnded, UsageError

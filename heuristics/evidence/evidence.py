@@ -62,8 +62,8 @@ def observe(measurements: Sequence[RankMeasurements], together: RunAnalysis | No
     prices = replayed_prices(measurements) if few is None else dict.fromkeys(WALL_IDS, Unpriced(few))
     walls = judge_walls(ranks, prices)
     replayed = tuple(
-        Replayed(rank.costs, rank.costs.changes, judged_ns(rank))
-        for rank in measurements
+        Replayed(rank.costs, rank.costs.changes, judged_ns(rank), place)
+        for place, rank in enumerate(measurements)
         if not isinstance(rank.costs, Missing) and rank.costs.refused is None
     )
     bound = _bound(ranks, walls)

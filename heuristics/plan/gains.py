@@ -9,11 +9,12 @@ from traces.replay.costs import Costs
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """One rank: its costs, the changes found in it, and the length of its windows in ns."""
+    """One rank: its costs, the changes found in it, the length of its windows in ns, its place in the run."""
 
     costs: Costs
     changes: Sequence[Change]
     window_ns: int
+    place: int = 0
 
 
 @dataclass(frozen=True, slots=True)

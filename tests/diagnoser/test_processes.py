@@ -9,23 +9,26 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import diagnoser
-from diagnoser import measured, processes
+from diagnoser import measured
 from diagnoser.cli import run
 from diagnoser.demo.recordings import unpack
-from diagnoser.measured import MeasuredTrace, TraceTask, measure_trace
+from diagnoser.measured import MeasuredTrace, TraceTask, joints, measure_all, measure_trace
 from diagnoser.pipeline import diagnose
-from diagnoser.processes import Workers
+from diagnoser.running import processes
+from diagnoser.running.processes import Engine, Workers
 from tests.places import ROOT
 from traces.errors import EmptySelection, InputError, NotATrace, ProcessEnded
 from traces.formats.open import ReadOptions
 from traces.limits import Limit
 from traces.progress import report, silent
-from traces.replay.changes.together import Joint, Together
+from traces.replay.changes.together import Joint
 from traces.replay.costs import Costs
 from traces.steps.selection import Selection
 
@@ -178,25 +181,27 @@ def unless_it_is_the_second(task: TraceTask) -> MeasuredTrace | InputError:
 
 def test_what_was_kept_by_a_process_that_is_gone_is_made_again(demos: list[Path], way: str) -> None:
     tasks = {path.name: TraceTask(path, Selection(), ReadOptions(), None, False) for path in demos}
-    here: list[Joint] = []
-    there: list[Joint] = []
-    for jobs, joints in ((1, here), (2, there)):
+    told = []
+    for jobs in (1, 2):
         with Workers(jobs, silent) as workers:
-            found = workers.map(measure_trace, tasks)
+            found = measure_all(workers, tasks)
             for child in multiprocessing.active_children():
                 child.kill()
                 child.join()
-            joints += [joint_of(one) for one in found]
-    assert here == there
-    assert any(one.high_ns for one in here)
+            told.append(joints_of(workers, found))
+    assert told[0] == told[1]
+    assert any(one.high_ns for one in told[0])
 
 
-def joint_of(trace: MeasuredTrace | InputError) -> Joint:
-    assert isinstance(trace, MeasuredTrace)
-    costs = trace.ranks[0].costs
-    assert isinstance(costs, Costs)
-    assert isinstance(costs.together, Together)
-    return costs.together.joint([one.kind for one in costs.changes])
+def joints_of(engine: Engine, traces: Sequence[MeasuredTrace | InputError]) -> list[Joint]:
+    """What all changes of the first rank of each trace save together."""
+    questions = {}
+    for place, trace in enumerate(traces):
+        assert isinstance(trace, MeasuredTrace)
+        costs = trace.ranks[0].costs
+        assert isinstance(costs, Costs)
+        questions[place] = partial(joints, {0: (0, [tuple(one.kind for one in costs.changes)])})
+    return [answer[0][0] for answer in engine.ask(questions)]
 
 
 def test_an_interrupt_ends_every_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,7 +220,7 @@ def reported_then_never(number: int) -> int:
 
 _PARENT = """
 import os, signal
-from diagnoser.processes import Workers
+from diagnoser.running.processes import Workers
 from tests.diagnoser.test_processes import doubled
 from traces.progress import silent
 
