@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from diagnoser import measured
+import diagnoser
 from diagnoser.cli import run
-from diagnoser.measured import MeasuredTrace, TraceTask, measure_all, measure_trace
-from diagnoser.pipeline import diagnose
 from diagnoser.running import cluster as ours
+from diagnoser.running import measured
 from diagnoser.running.cluster import Cluster
+from diagnoser.running.measured import MeasuredTrace, TraceTask, measure_all, measure_trace
 from diagnoser.running.processes import Workers
 from tests.cluster_doubles import Killer, document, local_cluster, processes_of, small_traces
 from tests.diagnoser.test_processes import joints_of
@@ -94,7 +94,7 @@ def test_a_trace_that_ends_every_worker_is_named_and_the_others_go_on(
     poison = traces[3].with_name("poison.sqlite")
     poison.write_bytes(traces[3].read_bytes())
     with local_cluster(allowed_failures=0) as fragile:
-        found = diagnose([*traces[:3], poison], scheduler=fragile.scheduler_address)
+        found = diagnoser.analyze([*traces[:3], poison], scheduler=fragile.scheduler_address)
     assert (
         "poison.sqlite was skipped: the process that read it was ended from outside" in found.result.warnings
     )

@@ -16,12 +16,10 @@ from pathlib import Path
 import pytest
 
 import diagnoser
-from diagnoser import measured
 from diagnoser.cli import run
-from diagnoser.demo.recordings import unpack
-from diagnoser.measured import MeasuredTrace, TraceTask, joints, measure_all, measure_trace
-from diagnoser.pipeline import diagnose
-from diagnoser.running import processes
+from diagnoser.demo import unpack
+from diagnoser.running import measured, processes
+from diagnoser.running.measured import MeasuredTrace, TraceTask, joints, measure_all, measure_trace
 from diagnoser.running.processes import Engine, Workers
 from tests.places import ROOT
 from traces.errors import EmptySelection, InputError, NotATrace, ProcessEnded
@@ -112,7 +110,7 @@ def test_a_trace_that_cannot_be_used_is_skipped_with_its_own_words(
 ) -> None:
     broken = tmp_path / "broken.sqlite"
     broken.write_text("no trace", encoding="utf-8")
-    found = diagnose([demos[0], broken], jobs=jobs)
+    found = diagnoser.analyze([demos[0], broken], jobs=jobs)
     assert found.result.warnings[0] == "broken.sqlite was skipped: it is no trace"
     assert found.skipped[0].startswith(f"{broken} is no trace we know.")
 
@@ -120,7 +118,7 @@ def test_a_trace_that_cannot_be_used_is_skipped_with_its_own_words(
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_selection_that_matches_nothing_names_what_there_is(demos: list[Path], jobs: int) -> None:
     with pytest.raises(EmptySelection, match="--gpu 7 matches nothing: kernels ran on GPU 0"):
-        diagnose(demos, selection=Selection(gpu=7), jobs=jobs)
+        diagnoser.analyze(demos, gpu=7, jobs=jobs)
     with pytest.raises(EmptySelection, match="90:91"):
         diagnoser.analyze(demos, steps="90:91", jobs=jobs)
 
@@ -163,8 +161,8 @@ def test_a_trace_whose_process_is_killed_is_left_out_and_named(
     demos: list[Path], monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     monkeypatch.setattr(measured, "measure_trace", unless_it_is_the_second)
-    found = diagnose(demos, jobs=2)
-    without = diagnose([demos[0], demos[2]], jobs=1)
+    found = diagnoser.analyze(demos, jobs=2)
+    without = diagnoser.analyze([demos[0], demos[2]])
     assert (
         found.result.warnings[0]
         == f"{demos[1].name} was skipped: the process that read it was ended from outside"

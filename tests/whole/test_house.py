@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from diagnoser.demo.recordings import RECORDINGS, unpack
+from diagnoser.demo import RECORDINGS, unpack
 from tests.places import ROOT
 
 MAY_IMPORT = {
