@@ -159,8 +159,8 @@ def options_of(asked: Analysis | Check | Comparison) -> Iterator[tuple[str, Any]
     """Options that make the same result again, with their values; not what is said of the run."""
     hints = get_type_hints(type(asked), include_extras=True)
     for one in fields(asked):
-        value, hint = getattr(asked, one.name), hints[one.name]
-        value = tuple(value) if isinstance(value, list) else value
+        value: Any = getattr(asked, one.name)
+        value, hint = tuple(value) if isinstance(value, list) else value, hints[one.name]
         is_told = one.name not in {*_HOW, "about", "redact"} and value != one.default
         if not is_told or get_origin(hint) is not Annotated:
             continue
