@@ -19,11 +19,10 @@ from heuristics.run.run import WallId
 from reports.content.blocks import Code, Words
 from reports.content.check_defects import answer_words, first_errors
 from reports.content.names import name_of
-from reports.content.quantities import percent
 from reports.emit_values import yaml_value
 from reports.frameworks import FRAMEWORKS
-from reports.words import printable
 from traces.settings.spelling import is_open
+from traces.spelling import percent, printable
 
 _WIDTH: Final = 88
 _VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9_]*=.*")

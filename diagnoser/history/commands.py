@@ -150,7 +150,7 @@ def trend(
     if chosen is TrendForm.TEXT:
         write(target, _text(trend_page(found)), force_overwrite)
         return
-    from reports.figures.trend import draw_trend
+    from reports.write.figures.trend import draw_trend
 
     if chosen is TrendForm.SVG:
         write(target, draw_trend(found, "svg").decode(), force_overwrite)
@@ -216,8 +216,7 @@ def _kept_words(row: Kept, is_new: bool, size_bytes: int) -> str:
 
 def _row_words(row: Kept) -> str:
     from reports.content.names import name_of
-    from reports.content.quantities import milliseconds
-    from reports.words import printable
+    from traces.spelling import milliseconds, printable
 
     step = "step unknown" if row.step_ns is None else f"step {milliseconds(row.step_ns)} ms"
     wall = "no bottleneck" if row.wall is None else name_of(row.wall)

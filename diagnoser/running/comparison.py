@@ -26,7 +26,7 @@ from heuristics.comparison.comparison import compare
 from heuristics.comparison.taken import Prediction
 from heuristics.config.options import OPTIONS
 from heuristics.evidence.symptoms import observed_from, symptoms_of
-from heuristics.judgement import Configured, judge_observed
+from heuristics.judging.judgement import Configured, judge_observed
 from heuristics.result.known import known
 from heuristics.result.result import Result
 from heuristics.run.given import Guidance

@@ -10,11 +10,11 @@ from diagnoser.options.given import given_from
 from diagnoser.options.requests import Check, path_of
 from diagnoser.running.diagnosis import Diagnosis
 from traces.errors import InputError
-from traces.plain_file import no_file, read_text
+from traces.files.plain_file import no_file, read_text
 from traces.progress import Progress, silent
 
 if TYPE_CHECKING:
-    from heuristics.judgement import Configured
+    from heuristics.judging.judgement import Configured
     from heuristics.plan.asked import Ask
     from heuristics.run.given import Given
     from traces.training_log.log import TrainingLog
@@ -27,7 +27,7 @@ def read_configured(
 
     Raises `InputError` for a file that is missing, too large, binary, or of no kind that we know.
     """
-    from heuristics.judgement import Configured
+    from heuristics.judging.judgement import Configured
 
     for path in (config, log):
         _check(path)
@@ -86,7 +86,7 @@ def check_config(asked: Check, ask: Ask | None = None) -> Diagnosis:
     from diagnoser.options.requests import made_again
     from heuristics.evidence.fit import with_fit
     from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
-    from heuristics.judgement import judge_observed
+    from heuristics.judging.judgement import judge_observed
     from reports.result.fill.result import result_of_run
 
     given, config, symptoms = given_from(asked.about or {}), Path(asked.path), path_of(asked.symptoms)

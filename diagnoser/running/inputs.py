@@ -16,15 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from traces.errors import InputError, TraceNotFound, UsageError
+from traces.files.plain_file import read_text
 from traces.limits import Limit
-from traces.plain_file import read_text
-from traces.ranks.fingerprints import of_text
-from traces.ranks.numbers import WorldSize
+from traces.ranks.identity import WorldSize, fingerprint_of_text
 from traces.ranks.summary import Identity
 from traces.timeline import RankTimeline
 
 if TYPE_CHECKING:
-    from heuristics.judgement import Configured
+    from heuristics.judging.judgement import Configured
     from heuristics.run.given import Given
     from traces.ranks.run import RunAnalysis
 
@@ -329,7 +328,7 @@ def identified(identity: Identity, row: Row | None) -> Identity:
     return replace(
         identity,
         rank=row.rank if identity.rank is None else identity.rank,
-        clock=identity.clock if row.host is None else of_text(f"{identity.clock} {row.host}"),
+        clock=identity.clock if row.host is None else fingerprint_of_text(f"{identity.clock} {row.host}"),
     )
 
 
@@ -347,7 +346,7 @@ def contradictions(identity: Identity, row: Row | None) -> list[str]:
 
 def configured_world(given: Given | None, configured: Configured | None) -> WorldSize | None:
     """The world size by option, configuration or log, in this order of trust, and where it is from."""
-    from heuristics.judgement import Configured
+    from heuristics.judging.judgement import Configured
     from heuristics.run.given import Given
     from heuristics.run.run import Run
 

@@ -31,7 +31,8 @@ from traces.names.gpus import with_products
 from traces.progress import report
 from traces.ranks.codec import SUFFIX, is_summary
 from traces.recording.line import recording
-from traces.replay.changes.together import Joint, Together
+from traces.replay.changes.change import Joint, Together
+from traces.spelling import duration
 from traces.steps.selection import Selection
 from traces.timeline import RankTimeline, build
 
@@ -342,5 +343,6 @@ def window_warnings(ranks: Sequence[RankMeasurements]) -> list[str]:
     outside_ns = max(rank.outside_activity_ns for rank in ranks)
     if not outside_ns:
         return []
-    outside_s = f"{outside_ns / 1e9:.9f}"
-    return [f"the window given reaches {outside_s} s beyond the recorded GPU work, which counts as idle"]
+    return [
+        f"the window given reaches {duration(outside_ns)} beyond the recorded GPU work, which counts as idle"
+    ]

@@ -15,9 +15,9 @@ from diagnoser.running.measured import keep_freed_memory
 from heuristics.result.merged import Merged
 from reports.result.codec import Document, encode
 from reports.result.fill.merged import merged
-from traces.aside import sweep
 from traces.errors import DamagedTrace, InputError, NotATrace, TraceNotFound, UsageError
-from traces.plain_file import no_file
+from traces.files.aside import sweep
+from traces.files.plain_file import no_file
 from traces.ranks.codec import MOST, SUFFIX, decode
 from traces.ranks.codec import encode as summary_bytes
 from traces.ranks.run import analyse_run

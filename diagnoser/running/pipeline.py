@@ -29,7 +29,7 @@ from diagnoser.running.measured import (
     window_warnings,
 )
 from heuristics.config.given import only_data_parallel
-from heuristics.judgement import judge
+from heuristics.judging.judgement import judge
 from reports.result.fill.result import result_of_run
 from reports.result.fill.trace import ReadTrace
 from reports.result.left_out import left_out
@@ -38,7 +38,7 @@ from traces.formats.known_texts import trace_name
 from traces.formats.open import read_and_examine
 from traces.measure.capture import measure_capture
 from traces.measure.measurements import RankMeasurements
-from traces.ranks.numbers import with_world_size
+from traces.ranks.identity import with_world_size
 from traces.steps.selection import Selection, parse_selection
 from traces.timeline import build
 
@@ -111,8 +111,8 @@ def _together(found: Sequence[RankMeasurements]) -> RunAnalysis | None:
     """What several ranks show together; None of a single one, which needs none of that code."""
     if len(found) < 2:
         return None
+    from traces.ranks.problems import refuse_unlike
     from traces.ranks.run import analyse_run
-    from traces.ranks.unlike import refuse_unlike
 
     refuse_unlike(found)
     return analyse_run([rank.summary for rank in found])

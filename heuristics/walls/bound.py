@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, get_args
 
-from heuristics.evidence.figures import Figures
+from heuristics.figures.figures import Figures
 from heuristics.result.judged import Bucket
 from heuristics.run.run import WALL_IDS, WallId
-from heuristics.walls.words import percent
 from traces.cures import cure
 from traces.limits import Limit
+from traces.spelling import percent
 
 HALF: Final = Limit(
     0.5,

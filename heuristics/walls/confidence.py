@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from heuristics.evidence.startup import find_startup
+from heuristics.figures.startup import find_startup
 from heuristics.result.judged import Level, Reason
 from heuristics.run.run import WallId
 from heuristics.walls.wall import WallJudgement
-from heuristics.walls.words import percent, wall_words
 from traces.account.account import Account
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
+from traces.spelling import percent, spoken
 
 if TYPE_CHECKING:
     from traces.ranks.run import RunAnalysis
@@ -79,7 +79,7 @@ def confidence_in(
 
 def _about_startup(measurements: Sequence[RankMeasurements]) -> Iterator[Reason]:
     if (startup := find_startup(measurements)) is not None:
-        text = f"profiler and start-up take {startup.frac:.0%} of the window: not a steady state"
+        text = f"profiler and start-up take {percent(startup.frac)} of the window: not a steady state"
         yield Reason("startup", text)
 
 
@@ -149,10 +149,10 @@ def _about_waits(measurements: Sequence[RankMeasurements]) -> Iterator[Reason]:
         if not isinstance(rank.costs, Missing)
     ]
     if max(undecided, default=0.0) > UNDECIDED.value:
-        text = f"{max(undecided):.0%} of the window is time without compute that no edge explains"
+        text = f"{percent(max(undecided))} of the window is time without compute that no edge explains"
         yield Reason("unexplained_waits", text)
     elif max(off, default=0.0) > OFF.value:
-        text = f"a replay without unexplained waits misses the window by {max(off):.0%}"
+        text = f"a replay without unexplained waits misses the window by {percent(max(off))}"
         yield Reason("replay_off", text)
 
 
@@ -168,14 +168,14 @@ def _about_profiler(wall: WallId, measurements: Sequence[RankMeasurements]) -> I
     cost_ns = sum(costs.host_overhead.ns for _, costs in told)
     if rows * PROFILER_CALL.value > PROFILER_SHARE.value * cost_ns:
         share = min(1.0, rows * PROFILER_CALL.value / max(cost_ns, 1))
-        text = f"recording {rows:,} calls and ranges may itself make up to {share:.0%} of it"
+        text = f"recording {rows:,} calls and ranges may itself make up to {percent(share)} of it"
         yield Reason("profiler", text)
 
 
 def about_others(wall: WallId, walls: Sequence[WallJudgement]) -> Iterator[Reason]:
     """Other walls that could not be priced: one of them may be larger."""
     blind = [
-        wall_words(one.id)
+        spoken(one.id)
         for one in walls
         if one.id != wall and one.outcome == "unmeasurable" and one.cost_ns is None
     ]

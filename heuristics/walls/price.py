@@ -4,14 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from heuristics.evidence.startup import find_startup, initialising_ns, judged_ns, without_startup
+from heuristics.figures.startup import find_startup, initialising_ns, judged_ns, without_startup
 from heuristics.run.run import WallId
 from traces.cures import cure
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.names.kinds import GRAPH_REPLAY
-from traces.replay.cost import Cost
+from traces.replay.proofs import Cost
+from traces.spelling import percent
 from traces.steps.sample import sample_of
 
 WALL: Final = Limit(
@@ -64,7 +65,7 @@ def price(measurements: Sequence[RankMeasurements], wall: WallId) -> Price | Unp
     """The price of a wall's overhead, or why no rank tells it."""
     startup = find_startup(measurements)
     if startup is not None and startup.is_nearly_all:
-        reason = f"the profiler and start-up take {startup.frac:.0%}: too little else was recorded"
+        reason = f"the profiler and start-up take {percent(startup.frac)}: too little else was recorded"
         return Unpriced(Missing("walls", reason, cure("startup", measurements[0].kind)))
     opaque = _opaque(measurements) if wall != "host_overhead" else None
     told = [(place, rank, cost) for place, rank in enumerate(measurements) if (cost := cost_of(rank, wall))]

@@ -32,8 +32,8 @@ from reports.content.check_workflow import (
     experiment_blocks,
     workflow_rules,
 )
-from reports.content.quantities import counted
 from traces.settings.derive import DEFAULT
+from traces.spelling import counted
 
 _DEFECTS: Final = 4
 """Entries on the first screen."""

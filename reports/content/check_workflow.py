@@ -9,8 +9,8 @@ from heuristics.result.judged import Choice
 from heuristics.result.known import known
 from heuristics.result.result import Result
 from reports.content.blocks import Block, Code, Fold, Items, Sentence, Words, words
-from reports.content.quantities import counted
 from reports.content.wording import ended, joined
+from traces.spelling import counted
 
 State = Literal["met", "violated", "differs", "unknown", "not_applicable"]
 PHASES: Final = {

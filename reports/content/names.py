@@ -8,7 +8,7 @@ from heuristics.result.known import OrMissing, known
 from heuristics.result.rank import Rank
 from heuristics.result.side import Side
 from reports.measures import named
-from reports.words import printable
+from traces.spelling import gpu_model, printable
 
 KERNEL_WIDTH: Final = 28
 _WRAPPERS: Final = re.compile(
@@ -64,7 +64,7 @@ def _first(name: str) -> str:
 def gpu_of(of: Rank | Side) -> str:
     """The model of the GPU in short."""
     gpu = known(of.gpu)
-    return "GPU model not recorded" if gpu is None else gpu.removeprefix("NVIDIA ")
+    return "GPU model not recorded" if gpu is None else gpu_model(gpu)
 
 
 def who(of: Rank | Side | Place) -> str:

@@ -11,7 +11,7 @@ from heuristics.result.rank import Absent, Rank
 from heuristics.result.result import Result
 from reports.content.blocks import Detail
 from reports.result.codec import lowered
-from reports.words import printable
+from traces.spelling import printable
 
 COLUMNS: Final = ("trace", "process", "device", "rank", "group", "key", "ns", "frac")
 _WIDTH: Final = 500

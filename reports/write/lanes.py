@@ -9,7 +9,7 @@ from heuristics.result.known import known
 from heuristics.result.tables import Lane, Timeline
 from reports.content.analysis.headline import by_family
 from reports.content.names import capital, name_of
-from reports.content.quantities import counted
+from traces.spelling import counted
 
 Kind = Literal["ranges", "calls", "why", "stream"]
 

@@ -9,19 +9,76 @@ import numpy as np
 from traces.account.absent import AbsentPieces, Notes
 from traces.account.clocks import clock_offset_ns
 from traces.account.device import DevicePieces, Queueing, judge_device, ready_ns
-from traces.account.gaps import NO_KERNEL, Gaps, compute_gaps
-from traces.account.graphs import GraphNodes
 from traces.account.host import CAUSES, Host, HostPieces
-from traces.account.pieces import BEGINNING, Pieces
-from traces.account.polls import with_poll_calls
+from traces.account.pieces import BEGINNING, NO_KERNEL, Gaps, Pieces, compute_gaps, last_to_end
 from traces.account.producers import Producers
-from traces.account.waits import Waits
+from traces.account.waits import Waits, with_poll_calls
 from traces.columns import PLACE, BoolArray, IntArray
 from traces.cures import cure
 from traces.intervals import Spans, covered_ns, intersect, union
 from traces.limits import Limit
 from traces.missing import Missing
+from traces.spelling import duration, percent
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """Pieces within a replay in which one of its nodes ran: `work` is its place in the activities."""
+
+    pieces: Pieces
+    work: IntArray
+
+
+class GraphNodes:
+    """Replays of a rank: activities that share the row of their launching call."""
+
+    def __init__(self, rank: RankTimeline) -> None:
+        self._rows: Activities = rank.activities
+        rows = self._rows
+        launched = np.flatnonzero(rows.call >= 0)
+        order = launched[np.lexsort((rows.start_ns[launched], rows.call[launched]))]
+        call = rows.call[order]
+        self._first = np.arange(len(rows), dtype=PLACE)
+        self._first[order] = order[np.searchsorted(call, call, side="left")]
+
+    def split(self, pieces: Pieces) -> tuple[Pieces, Pieces, Running]:
+        """Pieces outside of replays, opaque pieces within, and those in which another node ran.
+
+        The time before a replay's first node is judged for that node, by its graph launch.
+        """
+        rows = self._rows
+        first = self._first[pieces.kernel]
+        begun = rows.start_ns[first]
+        before = pieces.clipped(pieces.start_ns, begun)
+        outer = Pieces(before.start_ns, before.end_ns, before.gap, self._first[before.kernel])
+        alone = first == pieces.kernel
+        within = pieces.take(~alone)
+        within = within.clipped(begun[~alone], within.end_ns)
+        opaque, running = self._nodes_running(within)
+        return outer, opaque, running
+
+    def _nodes_running(self, within: Pieces) -> tuple[Pieces, Running]:
+        """Cut out where a node of the same replay without compute ran, the one that ends last first."""
+        rows = self._rows
+        opaque: list[tuple[int, int, int, int]] = []
+        running: list[tuple[int, int, int, int, int]] = []
+        not_compute = np.flatnonzero((rows.bucket != Bucket.COMPUTE) & (rows.call >= 0))
+        not_compute = not_compute[np.argsort(rows.call[not_compute], kind="stable")]
+        calls = rows.call[not_compute]
+        for index in range(len(within)):
+            start, end = int(within.start_ns[index]), int(within.end_ns[index])
+            gap, kernel = int(within.gap[index]), int(within.kernel[index])
+            low, high = np.searchsorted(calls, (rows.call[kernel], rows.call[kernel] + 1))
+            for at, until, last in last_to_end(rows, not_compute[low:high], start, end):
+                if last is None:
+                    opaque.append((at, until, gap, kernel))
+                else:
+                    running.append((at, until, gap, kernel, last))
+        rest = Pieces(*np.array(opaque, dtype=np.int64).reshape(-1, 4).T)
+        table = np.array(running, dtype=np.int64).reshape(-1, 5).T
+        return rest, Running(Pieces(*table[:4]), table[4])
+
 
 OPAQUE_GRAPHS: Final = Limit(
     0.05,
@@ -88,8 +145,8 @@ def measure_account(rank: RankTimeline, windows: Spans, queueing: Queueing) -> A
     """
     if rank.opaque_graph_frac > OPAQUE_GRAPHS.value:
         reason = (
-            f"{rank.opaque_graph_frac:.0%} of the CUDA graph launches show no work, so time without compute "
-            "may be work that was not recorded"
+            f"{percent(rank.opaque_graph_frac)} of the CUDA graph launches show no work, so time without "
+            "compute may be work that was not recorded"
         )
         return Missing("absent_ns", reason, cure("graphs", rank.columns.info.kind))
     offset_ns = clock_offset_ns(rank)
@@ -99,14 +156,10 @@ def measure_account(rank: RankTimeline, windows: Spans, queueing: Queueing) -> A
     if offset_ns:
         reason = (
             "clock offset: nothing starts within 50 us of its launch, so host and GPU clocks may be apart, "
-            f"by about {_short(offset_ns)}"
+            f"by about {duration(offset_ns)}"
         )
         return Missing("absent_ns", reason, "record again; nothing in this trace can align them")
     return _Accountant(rank, windows, queueing).account()
-
-
-def _short(ns: int) -> str:
-    return f"{ns / 1e6:.0f} ms" if abs(ns) >= 1_000_000 else f"{ns / 1e3:.0f} us"
 
 
 def absent_pieces(account: Account | Missing) -> AbsentPieces | Missing:

@@ -13,6 +13,7 @@ from traces.limits import Limit
 from traces.missing import Missing
 from traces.names.kernels import classify_kernel
 from traces.names.precision import FP8, gemm_format, multiplies, quantize_format
+from traces.spelling import percent
 from traces.timeline import RankTimeline, Source
 
 MAIN_SHARE: Final = Limit(
@@ -69,7 +70,7 @@ def _judged(formats: dict[str, int], total_ns: int, quantize: tuple[str, ...]) -
     shares = {found: ns / total_ns for found, ns in sorted(formats.items(), key=lambda item: -item[1])}
     told_frac = told_ns / total_ns
     if told_frac < TOLD_SHARE.value:
-        why = f"only {told_frac:.0%} of the GEMM work has a name that contains its number format"
+        why = f"only {percent(told_frac)} of the GEMM work has a name that contains its number format"
         return Precision(None, shares, told_frac, quantize, Missing("detected.precision", why, _LATER))
     main, main_ns = max(formats.items(), key=lambda item: item[1])
     precision = main if main_ns >= MAIN_SHARE.value * told_ns else "mixed"

@@ -6,12 +6,12 @@ from typing import Final
 
 from heuristics.config.view import Config
 from heuristics.evidence.evidence import RunEvidence
-from heuristics.evidence.figures import Figures, compute_again_ns
 from heuristics.evidence.observed import observed_by
 from heuristics.evidence.symptoms.fields import WINDOW_NS
 from heuristics.evidence.symptoms.prices import prices_of
 from heuristics.evidence.symptoms.rank import NOTHING
 from heuristics.evidence.symptoms.symptoms import Capture, Symptoms
+from heuristics.figures.figures import Figures, compute_again_ns
 from heuristics.findings.capture import PERTURBED
 from heuristics.result.judged import Level, Reason
 from heuristics.result.known import known
@@ -25,9 +25,9 @@ from heuristics.walls.next_wall import NextWall
 from heuristics.walls.unproven import unproven_by_figures
 from heuristics.walls.verdict import Verdict, verdict_of
 from heuristics.walls.wall import WallJudgement, unmeasurable
-from heuristics.walls.words import percent, wall_words
 from traces.missing import Missing
 from traces.settings.settings import Settings
+from traces.spelling import percent, spoken
 
 _RECORD: Final = "record a run and analyze it"
 
@@ -100,7 +100,7 @@ def _bound(symptoms: Symptoms, gap: Missing | None) -> Bound:
         return Bound(None, gap.reason, gap.cure)
     earlier: WallId | None = known(symptoms.verdict.bound) if symptoms.verdict else None
     if earlier is not None:
-        return Bound(earlier, f"the earlier result has {wall_words(earlier)}")
+        return Bound(earlier, f"the earlier result has {spoken(earlier)}")
     return find_bound(symptoms.ranks)
 
 
@@ -138,5 +138,5 @@ def _next(symptoms: Symptoms, wall: WallId) -> NextWall:
         gap = None if after else Missing("verdict.next_wall", earlier.next_because, _RECORD)
         return NextWall(after, known(earlier.next_wall_frac), earlier.next_because, gap)
     reason = "figures that were given cannot be replayed"
-    said = f"what comes after {wall_words(wall)} is not known: {reason}"
+    said = f"what comes after {spoken(wall)} is not known: {reason}"
     return NextWall(None, None, said, Missing("verdict.next_wall", reason, _RECORD))

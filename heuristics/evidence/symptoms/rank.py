@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Final, TypeVar, get_args
 
 from heuristics.config.hardware import gpu_family
-from heuristics.evidence.figures import RECOMPUTE_LABELS, Figures, Parts, compute_again_ns
 from heuristics.evidence.symptoms.fields import WINDOW_NS, Fields
+from heuristics.figures.figures import RECOMPUTE_LABELS, Figures, Parts, compute_again_ns
 from heuristics.result.compute import Sm
 from heuristics.result.judged import Bucket
 from heuristics.result.moe import A2a

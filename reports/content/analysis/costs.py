@@ -28,8 +28,8 @@ from reports.content.blocks import (
 )
 from reports.content.hues import PIECES, WALL_HUES
 from reports.content.names import capital, name_of, who
-from reports.content.quantities import milliseconds, percent
 from traces.missing import Missing
+from traces.spelling import milliseconds, percent
 
 _SHOWN: Final[tuple[tuple[WallId, str, str], ...]] = (
     (

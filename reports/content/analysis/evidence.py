@@ -25,8 +25,8 @@ from reports.content.blocks import (
     words,
 )
 from reports.content.names import capital, name_of, who
-from reports.content.quantities import milliseconds, percent
 from reports.content.wording import sentence
+from traces.spelling import milliseconds, percent
 from traces.steps.selection import seconds
 
 

@@ -7,10 +7,10 @@ from heuristics.result.known import known
 from heuristics.result.result import Result
 from heuristics.result.run import ExpertGroups, Run
 from reports.content.blocks import Block, Column, Items, Quantity, Row, Table, Words, words
-from reports.content.quantities import counted, duration, rounded
 from reports.content.wording import ended
 from traces.missing import Missing
 from traces.ranks.cause import HotRank
+from traces.spelling import counted, duration, rounded
 
 _LISTED: Final = 8
 """Layers that a table has: the most uneven ones."""

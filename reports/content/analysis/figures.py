@@ -8,8 +8,8 @@ from msgspec import UNSET
 from heuristics.result.known import OrMissing, Section, known
 from reports.content.analysis.scale import Scale
 from reports.content.blocks import Cell, Column, Hue, Quantity, Row, Table, Term, Words, words
-from reports.content.quantities import duration, gigabytes, percent, rounded
 from reports.measures import measures
+from traces.spelling import duration, gigabytes, percent, rounded
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from heuristics.result.moe import Moe, MoeRow, Pass
 from heuristics.result.rank import Rank
 from reports.content.analysis.scale import Scale, scale_of
 from reports.content.blocks import Block, Column, Part, Quantity, Row, Sentence, Table, Term, words
-from reports.content.quantities import counted, percent
 from traces.missing import Missing
+from traces.spelling import counted, percent
 
 _PASSES: Final[tuple[Pass, ...]] = ("forward", "recompute", "backward")
 

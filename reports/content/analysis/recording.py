@@ -21,9 +21,9 @@ from reports.content.blocks import (
     words,
 )
 from reports.content.names import capital, gpu_of, is_cure, name_of, who
-from reports.content.quantities import percent
 from reports.redaction import redaction_words
 from reports.result.codec import gaps
+from traces.spelling import percent
 
 
 def recording(result: Result) -> Part:

@@ -7,7 +7,7 @@ from heuristics.result.known import known
 from heuristics.result.rank import Rank, Steps
 from heuristics.result.result import Result
 from reports.content.names import gpu_of
-from reports.content.quantities import milliseconds
+from traces.spelling import milliseconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from heuristics.result.result import Result
 from heuristics.run.run import WallId
 from heuristics.walls.price import WALL
 from reports.content.names import name_of
-from reports.content.quantities import percent
 from traces.missing import Missing
+from traces.spelling import percent
 
 _UNUSED: Final[dict[Bucket, tuple[WallId, ...]]] = {
     "exposed_comm": ("communication",),

@@ -8,7 +8,7 @@ from heuristics.result.known import OrMissing, known
 from reports.content.blocks import Column, Quantity, Row, Sentence, Span, Table, Term, Tone, Words, words
 from reports.content.comparison.headline import has_steps, unit
 from reports.content.hues import hue_of
-from reports.content.quantities import (
+from traces.spelling import (
     adding_up,
     counted,
     milliseconds,

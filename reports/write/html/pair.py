@@ -11,8 +11,8 @@ from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from heuristics.result.run import RankInRun, Run
 from reports.content.analysis.run import short_name, shown_ranks
-from reports.content.quantities import milliseconds, rounded
 from reports.write.plain import plain
+from traces.spelling import milliseconds, rounded
 
 _RANKS: Final = 256
 """Ranks that can be chosen."""

@@ -14,13 +14,13 @@ from heuristics.result.tables import LedgerRow
 from reports.content.analysis.headline import headline
 from reports.content.blocks import Detail
 from reports.content.names import gpu_of, name_of, who
-from reports.content.quantities import percent
 from reports.redaction import redaction_words
 from reports.result.codec import lowered
 from reports.write.perfetto.events import Args, Counter, Process, Slice, Track, render_events
 from reports.write.perfetto.one_clock import about_clocks, clock_words, fits_of, moved, on_clock
 from reports.write.perfetto.tracks import StepTracks, arrow_numbers
 from reports.write.plain import plain
+from traces.spelling import percent
 from traces.steps.selection import seconds
 
 _SHOWN: Final = 8

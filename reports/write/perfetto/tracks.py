@@ -6,8 +6,8 @@ from typing import Final
 
 from heuristics.result.known import known
 from heuristics.result.tables import HostLane, Lane, Timeline
-from reports.words import printable
 from reports.write.perfetto.events import Slice, Track
+from traces.spelling import printable
 
 _NAME_WIDTH: Final = 120
 """Names are cut in the middle here: a step has them thousands of times."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from heuristics.walls.next_wall import NextWall, find_next
 from tests.opinions_doubles import costs, rank, walls_of
 from traces.measure.measurements import RankMeasurements
-from traces.replay.cost import Cost
 from traces.replay.costs import Without
+from traces.replay.proofs import Cost
 
 
 def left(window_ns: int, **other_ns: int) -> Without:
@@ -24,7 +24,7 @@ def test_the_next_wall_is_the_largest_cost_of_what_is_left() -> None:
     found = after_communication(rank(costs(400, 200, 60, without=without)))
     assert (found.wall, found.frac) == ("host_overhead", 0.2)
     assert found.because == (
-        "the next wall is host overhead: at most 20.0 % of what is left without communication"
+        "the next wall is host overhead: at most 20 % of what is left without communication"
     )
 
 

@@ -1,0 +1,138 @@
+"""How numbers and foreign names are written where people read, alike in every sentence and format.
+
+Figures have three significant digits, shares at most one decimal. Times are in ms unless said otherwise;
+exact integers of nanoseconds and bytes are in the JSON document.
+"""
+
+import unicodedata
+from collections.abc import Sequence
+from itertools import groupby
+from math import floor, log10
+from typing import Final
+
+DIGITS: Final = 3
+
+
+def rounded(value: float) -> str:
+    """Three significant digits without an exponent: `0.0123`, `1.23`, `98.8`, `12,300`."""
+    if value == 0:
+        return "0"
+    places = max(0, DIGITS - 1 - floor(log10(abs(value))))
+    text = f"{round(value, DIGITS - 1 - floor(log10(abs(value)))):,.{places}f}"
+    return text.rstrip("0").rstrip(".") if places > DIGITS else text
+
+
+def percent(share: float) -> str:
+    """A measured share: whole from 10 % on, one decimal below; never 0 % or 100 % for what is not."""
+    if share == 0:
+        return "0 %"
+    if 0 < abs(share) < 0.0005:
+        return "<0.1 %" if share > 0 else ">-0.1 %"
+    if 0.995 <= share < 1:
+        return ">99 %"
+    return f"{share * 100:.0f} %" if abs(share) >= 0.0995 else f"{share * 100:.1f} %"
+
+
+def chosen(share: float) -> str:
+    """A share that somebody chose, as it was given: `3 %`, `0.25 %`."""
+    return f"{share * 100:g} %"
+
+
+def milliseconds(time_ns: float) -> str:
+    """A time in ms, without its unit; `<0.001` for what is not zero but rounds away."""
+    if 0 < abs(time_ns) < 1000:
+        return "<0.001" if time_ns > 0 else ">-0.001"
+    return rounded(time_ns / 1e6)
+
+
+def in_ms(time_ns: float) -> str:
+    """A time in ms with its unit: `93.8 ms`."""
+    return f"{milliseconds(time_ns)} ms"
+
+
+def signed_ms(delta_ns: float) -> str:
+    """A difference of times in ms with its sign: `+5.00 ms`."""
+    return signed(in_ms(delta_ns))
+
+
+def places(largest_ns: float) -> int:
+    """Decimals of a column in ms whose largest value has three significant digits; at most three."""
+    return min(3, max(0, DIGITS - 1 - floor(log10(abs(largest_ns) / 1e6)))) if largest_ns else 0
+
+
+def adding_up(times_ns: Sequence[int], total_ns: int, decimals: int) -> tuple[list[str], str, str]:
+    """Times in ms with as many decimals, what is left of the total, the total: as printed they add up."""
+    unit_ns = 10 ** (6 - decimals)
+    shown = [round(time_ns / unit_ns) for time_ns in times_ns]
+    total = round(total_ns / unit_ns)
+    written = [f"{one / 10**decimals:,.{decimals}f}" for one in (*shown, total - sum(shown), total)]
+    return written[:-2], written[-2], written[-1]
+
+
+def signed(text: str) -> str:
+    """A difference with its sign: `+3.27`, `-0.28`, `0`."""
+    return f"+{text}" if text[0] not in "-<>" and any(char in "123456789" for char in text) else text
+
+
+def duration(time_ns: float) -> str:
+    """A time with the unit that fits: `41 us`, `93.8 ms`, `12.5 s`."""
+    for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
+        if abs(time_ns) >= size:
+            return f"{rounded(time_ns / size)} {unit}"
+    return f"{time_ns:.0f} ns"
+
+
+def gigabytes(count: float) -> str:
+    """Bytes as GB, decimal as the GPUs' data sheets: `25.5 GB`."""
+    return f"{rounded(count / 1e9)} GB"
+
+
+def megabytes(count: float) -> str:
+    """Bytes as MB, decimal, without its unit: `25.5`."""
+    return rounded(count / 1e6)
+
+
+def saving(low: float | None, high: float | None) -> str:
+    """What a change saves, as a range of shares of the step: `25-28 %`, `up to 18 %`, `-2.9 % to +6.8 %`."""
+    if high is None:
+        return "not replayed"
+    if low is None:
+        return f"up to {percent(high)}"
+    if low <= -0.0005:
+        return f"{percent(low)} to +{percent(high)}"
+    if percent(low) == percent(high):
+        return percent(high)
+    return f"{percent(low).removesuffix(' %')}-{percent(high)}"
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """A number of things: `1 step`, `12 steps`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def numbers(ranks: Sequence[int]) -> str:
+    """Numbers in order, those in a row as a range: `0, 3 to 7`."""
+    runs = [
+        [number for _, number in run]
+        for _, run in groupby(enumerate(sorted(ranks)), key=lambda one: one[1] - one[0])
+    ]
+    return ", ".join(f"{one[0]} to {one[-1]}" if len(one) > 2 else ", ".join(map(str, one)) for one in runs)
+
+
+def spoken(identifier: str) -> str:
+    """An id in a sentence: `host overhead` for `host_overhead`."""
+    return identifier.replace("_", " ")
+
+
+def gpu_model(name: str) -> str:
+    """A model of a GPU without its maker: `H100 80GB HBM3`."""
+    return name.removeprefix("NVIDIA ")
+
+
+def printable(name: str, width: int) -> str:
+    """A foreign name made harmless: no cursor moves, line breaks or turned reading; cut in the middle."""
+    clean = "".join(" " if unicodedata.category(char)[0] in "CZ" else char for char in name)
+    if len(clean) <= width:
+        return clean
+    head = (width - 3) * 2 // 3
+    return clean[:head] + "..." + clean[len(clean) - (width - 3 - head) :]
