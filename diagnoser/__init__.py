@@ -19,10 +19,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from diagnoser.version import VERSION
+
 if TYPE_CHECKING:
     from diagnoser.api import analyze, check_config, compare
 
-VERSION: Final = "0.1.0"
+
 __version__ = VERSION
 __all__ = [
     "InputError",

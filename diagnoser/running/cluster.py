@@ -26,8 +26,8 @@ from threading import Lock
 from typing import Any, Final, Self
 from uuid import uuid4
 
-from diagnoser import VERSION
 from diagnoser.running.processes import Engine, Gathered, Job, Workers, attempt
+from diagnoser.version import VERSION
 from traces.errors import ClusterUnavailable, ProcessEnded, UsageError
 from traces.limits import Limit
 from traces.progress import Progress

@@ -14,7 +14,6 @@ from typing import Any, Final, Literal, get_args
 
 from msgspec import structs
 
-from diagnoser import VERSION
 from diagnoser.options.given import gate_frac, given_from, predictions
 from diagnoser.options.requests import Analysis, Comparison, made_again, path_of, reading_of
 from diagnoser.running.configuration import read_configured
@@ -22,6 +21,7 @@ from diagnoser.running.diagnosis import ComparisonResult, Diagnosis
 from diagnoser.running.inputs import real, traces_named
 from diagnoser.running.pipeline import diagnose
 from diagnoser.running.processes import Workers
+from diagnoser.version import VERSION
 from heuristics.comparison.comparison import compare
 from heuristics.comparison.taken import Prediction
 from heuristics.config.options import OPTIONS

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from diagnoser import VERSION
 from diagnoser.options.given import given_from
 from diagnoser.options.requests import Check, path_of
 from diagnoser.running.diagnosis import Diagnosis
+from diagnoser.version import VERSION
 from traces.errors import InputError
 from traces.files.plain_file import no_file, read_text
 from traces.progress import Progress, silent

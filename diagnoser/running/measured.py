@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from diagnoser.options.command import out_of_memory
-from diagnoser.running.inputs import Row, check_rows, contradictions, identified, row_of
 from diagnoser.running.processes import Engine
+from diagnoser.running.rank_map import Row, check_rows, contradictions, identified, row_of
 from heuristics.plan.gains import Replayed
 from heuristics.plan.together import Kinds, Replay
 from reports.result.read import is_result

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from diagnoser import VERSION
 from diagnoser.output import Target, base_name, check_place, write
 from diagnoser.running.inputs import files_named
 from diagnoser.running.measured import keep_freed_memory
+from diagnoser.version import VERSION
 from heuristics.result.merged import Merged
 from reports.result.codec import Document, encode
 from reports.result.fill.merged import merged

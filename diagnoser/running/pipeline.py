@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
-from diagnoser import VERSION
 from diagnoser.options.given import given_from
 from diagnoser.options.requests import Analysis, made_again, path_of, path_words, paths_of, reading_of
 from diagnoser.running.cluster import workers_of
 from diagnoser.running.configuration import asker, read_configured
 from diagnoser.running.diagnosis import Diagnosis
-from diagnoser.running.inputs import configured_world, mapped_world, other_world, read_rank_map, traces_named
+from diagnoser.running.inputs import traces_named
 from diagnoser.running.measured import (
     MeasuredTrace,
     TraceTask,
@@ -28,6 +27,8 @@ from diagnoser.running.measured import (
     why_skipped,
     window_warnings,
 )
+from diagnoser.running.rank_map import configured_world, mapped_world, other_world, read_rank_map
+from diagnoser.version import VERSION
 from heuristics.config.given import only_data_parallel
 from heuristics.judging.judgement import judge
 from reports.result.fill.result import result_of_run
