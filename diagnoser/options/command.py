@@ -137,7 +137,8 @@ def within(max_memory: str | None, timeout: str | None) -> Iterator[None]:
     most_s = None if timeout is None else _seconds(timeout)
     before = resource.getrlimit(resource.RLIMIT_DATA) if most_bytes else None
     if before and most_bytes:
-        resource.setrlimit(resource.RLIMIT_DATA, (_at_most(most_bytes, before[1]), before[1]))
+        most = most_bytes if before[1] == resource.RLIM_INFINITY else min(most_bytes, before[1])
+        resource.setrlimit(resource.RLIMIT_DATA, (most, before[1]))
     is_up: list[int] = []
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -166,10 +167,6 @@ def within(max_memory: str | None, timeout: str | None) -> Iterator[None]:
             f"not finished within --timeout {timeout}; nothing unfinished was left behind. "
             "Allow more time, or give fewer traces."
         )
-
-
-def _at_most(wanted: int, most: int) -> int:
-    return wanted if most == resource.RLIM_INFINITY else min(wanted, most)
 
 
 def _bytes(typed: str) -> int:

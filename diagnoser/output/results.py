@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from diagnoser.options import (
     Brief,
@@ -28,12 +28,6 @@ from traces.errors import NotAResult, UsageError
 
 if TYPE_CHECKING:
     from diagnoser.output.ticket import Ticket
-
-_ENDINGS: Final[Mapping[Kind, str]] = {
-    Kind.ANALYSIS: "_moe-diag",
-    Kind.COMPARISON: "_compared",
-    Kind.CONFIGURATION: "_moe-diag",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +121,7 @@ def plan_results(
             there = ", ".join(sorted({*FORMS[kind]} - {"jira", *FRAMEWORKS}))
             raise UsageError(f"a judged configuration has no {form}. Give one of {there}.")
     inputs = [*runs, *(path for path in beside if path)]
-    ending = _ENDINGS[kind]
+    ending = "_compared" if kind is Kind.COMPARISON else "_moe-diag"
     targets = plan_targets(
         output.forms, output.output, inputs, EXTENSIONS, output.force_overwrite, ending, BINARY
     )
