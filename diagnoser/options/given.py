@@ -13,7 +13,7 @@ from heuristics.config.options import OPTIONS, option_of
 from traces.errors import UsageError
 
 if TYPE_CHECKING:
-    from heuristics.comparison.taken import Prediction
+    from heuristics.comparison.expected import Prediction
 
 _PERCENT: Final = re.compile(r"\s*([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*%\s*", re.ASCII)
 _NUMBER: Final = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?", re.ASCII)
@@ -98,7 +98,7 @@ def gate_frac(text: str) -> float:
 
 def predictions(texts: Iterable[str]) -> "tuple[Prediction, ...]":
     """Predictions of a step's gain, one a fix. Raises `UsageError` with what to type."""
-    from heuristics.comparison.taken import Prediction
+    from heuristics.comparison.expected import Prediction
     from heuristics.fixes.catalogue import CATALOGUE
 
     found: dict[str, Prediction] = {}

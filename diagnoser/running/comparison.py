@@ -23,7 +23,7 @@ from diagnoser.running.pipeline import diagnose
 from diagnoser.running.processes import Workers
 from diagnoser.version import VERSION
 from heuristics.comparison.comparison import compare
-from heuristics.comparison.taken import Prediction
+from heuristics.comparison.expected import Prediction
 from heuristics.config.options import OPTIONS
 from heuristics.evidence.symptoms import observed_from, symptoms_of
 from heuristics.judging.judgement import Configured, judge_observed
@@ -31,7 +31,6 @@ from heuristics.result.known import known
 from heuristics.result.result import Result
 from heuristics.run.given import Guidance
 from reports.result.codec import encode
-from reports.result.fill.comparison import result_of_comparison
 from reports.result.fill.result import result_of_run
 from reports.result.fill.shown import given as given_of_run
 from reports.result.read import is_result, of_one_run, read_result, typed
@@ -104,14 +103,15 @@ def compare_sides(
     sides, results = sides_of(asked), read_sides(asked, progress)
     progress("comparing", None)
     files = [side.file(result) for side, result in zip(sides, results, strict=True)]
-    result = result_of_comparison(
-        VERSION,
-        compare(*results, (asked.base_gpu, asked.new_gpu), limit_frac, expected),
-        warnings=[
+    found = compare(*results, (asked.base_gpu, asked.new_gpu), limit_frac, expected)
+    result = structs.replace(
+        found,
+        tool=structs.replace(found.tool, version=VERSION),
+        warnings=tuple(
             f"{side.name}: {warning}"
             for side, result in zip(sides, results, strict=True)
             for warning in result.warnings
-        ],
+        ),
         redacted=asked.redact,
         command=made_again("compare", files[1:] if baseline else files, asked, {"--baseline": baseline}),
     )

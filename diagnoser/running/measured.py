@@ -14,8 +14,7 @@ from typing import Final
 from diagnoser.options.command import out_of_memory
 from diagnoser.running.processes import Engine
 from diagnoser.running.rank_map import Row, check_rows, contradictions, identified, row_of
-from heuristics.plan.gains import Replayed
-from heuristics.plan.together import Kinds, Replay
+from heuristics.plan.gains import Kinds, Replay, Replayed
 from reports.result.read import is_result
 from traces import errors
 from traces.columns import Columns, TraceInfo

@@ -12,7 +12,7 @@ from diagnoser.output import Target, base_name, check_place, write
 from diagnoser.running.inputs import files_named
 from diagnoser.running.measured import keep_freed_memory
 from diagnoser.version import VERSION
-from heuristics.result.merged import Merged
+from heuristics.result.result import Merged
 from reports.result.codec import Document, encode
 from reports.result.fill.merged import merged
 from traces.errors import DamagedTrace, InputError, NotATrace, TraceNotFound, UsageError
