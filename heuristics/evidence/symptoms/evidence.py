@@ -8,10 +8,10 @@ from heuristics.config.view import Config
 from heuristics.evidence.evidence import RunEvidence
 from heuristics.evidence.figures import Figures, compute_again_ns
 from heuristics.evidence.observed import observed_by
-from heuristics.evidence.symptoms.fields import WINDOW_NS
+from heuristics.evidence.symptoms.document import Recorded
 from heuristics.evidence.symptoms.prices import prices_of
-from heuristics.evidence.symptoms.rank import NOTHING
-from heuristics.evidence.symptoms.symptoms import Capture, Symptoms
+from heuristics.evidence.symptoms.rank import NOTHING, WINDOW_NS
+from heuristics.evidence.symptoms.symptoms import Symptoms
 from heuristics.findings.capture import PERTURBED
 from heuristics.result.judged import Level, Reason
 from heuristics.result.known import known
@@ -76,7 +76,7 @@ def _as_configured(rank: Figures, config: Config) -> Figures:
     return replace(rank, observed=seen, memory=memory, recomputed_ns=compute_again_ns(memory))
 
 
-def _unusable(capture: Capture) -> Missing | None:
+def _unusable(capture: Recorded) -> Missing | None:
     """Why nothing recorded so can tell a wall, and what to record; None where it can."""
     perturbed = capture.perturbation_frac
     if perturbed is not None and perturbed > PERTURBED.value:
@@ -123,7 +123,7 @@ def _verdict(symptoms: Symptoms, walls: Sequence[WallJudgement], gap: Missing | 
     return replace(verdict, confidence=confidence, following=following)
 
 
-def _about_ranks(capture: Capture) -> Iterator[Reason]:
+def _about_ranks(capture: Recorded) -> Iterator[Reason]:
     seen, world = capture.ranks_seen, capture.world_size
     if seen is not None and world is not None and seen < world:
         blind = "the late rank is unknown; record more ranks of a group"
