@@ -15,7 +15,6 @@ from diagnoser.options import (
     Baseline,
     BaseLog,
     BaseRun,
-    Brief,
     CacheDir,
     Expectations,
     Force,
@@ -71,7 +70,6 @@ def compare(
     ticket: TicketFolder = None,
     force_overwrite: Force = False,
     full: Full = False,
-    brief: Brief = False,
     keys: Keys = False,
     redact: Redact = True,
     nsys: NsysPath = None,
@@ -113,9 +111,7 @@ def compare(
     typed = {"--gate": gate, "--expect": expected, "--steps": steps, "--nvtx": nvtx}
     chosen, options = parse_selection(steps, nvtx), ReadOptions(nsys, cache_dir, reader)
     reading = Reading(chosen, options, about or {}, redact, typed, jobs)
-    want = output_of(
-        form, output, force=force_overwrite, full=full, keys=keys, flavor=flavor, ticket=ticket, brief=brief
-    )
+    want = output_of(form, output, force=force_overwrite, full=full, keys=keys, flavor=flavor, ticket=ticket)
     plan = plan_results(Kind.COMPARISON, want, [result_base([after]), *new_side.files()], base_side.files())
     with progress_display() as progress:
         result = compare_sides(base_side, new_side, reading, limit_frac, predictions(expected), progress)

@@ -105,7 +105,7 @@ def _csv(result: Whole, asked: Asked) -> str:
 
 
 def _json(result: Whole, asked: Asked) -> str:
-    if asked.brief:
+    if asked.brief and not isinstance(result, Compared):
         from reports.write.brief import write_brief
 
         return write_brief(result)
