@@ -3,7 +3,6 @@
 from typing import Final
 
 from heuristics.findings.finding import Case, ConfigFinding, Detector
-from heuristics.guides.recompute_modules import label_of
 from heuristics.run.run import Run
 from heuristics.workflow.fit_rules import OFFLOADS
 from traces.limits import Limit
@@ -27,7 +26,7 @@ def recompute_unasked(case: Case) -> ConfigFinding | None:
     granularity, asked = run.asked.word(_GRANULARITY), run.asked.names("recompute_modules")
     if granularity == "full" or (granularity == "selective" and asked is None):
         return None
-    if granularity == "selective" and "moe" in map(label_of, asked or ()):
+    if granularity == "selective" and "moe" in (asked or ()):
         return None
     return ConfigFinding(
         "CFG-recompute-unasked",

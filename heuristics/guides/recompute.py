@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from heuristics.guides.memory_use import segments_suffice
-from heuristics.guides.recompute_modules import INSIDE_MOE, MODULES, OF_EXPERTS, Module, label_of
+from heuristics.guides.recompute_modules import INSIDE_MOE, MODULES, OF_EXPERTS, Module
 from heuristics.guides.table import Facts, Refusal, Row, fire, table
 from heuristics.run.run import Run
 
@@ -63,7 +63,7 @@ def recomputed_now(run: Run) -> frozenset[str]:
     """Labels that the trace shows recomputed; none where that is unknown or whole layers are."""
     if run.active.recompute_full:
         return frozenset()
-    return frozenset(label_of(name) for name in run.active.recompute_modules or ())
+    return frozenset(run.active.recompute_modules or ())
 
 
 def _next(run: Run, row: Row, now: frozenset[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""Modules that Megatron-Core can recompute: labels, nicknames, and what makes each legal."""
+"""Modules that Megatron-Core can recompute: labels, and what makes each legal."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,6 @@ from heuristics.config.versions import numbers
 from heuristics.guides.graph_modules import captured_alone
 from heuristics.run.run import Run
 
-NICKNAMES: Final = {"up_proj": "mla_up_proj", "norm": "layernorm", "swiglu": "moe_act", "moe_layer": "moe"}
 """Names that trackers and guides use, and the label they mean. `moe_layer` is in the message that replaces
 --moe-layer-recompute, but is no label (Megatron-LM, megatron/core/transformer/transformer_config.py)."""
 
@@ -21,11 +20,6 @@ OF_EXPERTS: Final = INSIDE_MOE | {"moe"}
 
 _GDN: Final = ("qwen3_next",)
 _GDN_NAMES: Final = ("gdn", "gdn2", "gated_delta_net")
-
-
-def label_of(name: str) -> str:
-    """Megatron-Core's label of a module; a name that is no nickname stays as it is."""
-    return NICKNAMES.get(name, name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from heuristics.guides.memory_use import (
     too_large,
     used_frac,
 )
-from heuristics.guides.recompute_modules import MODULES, label_of
+from heuristics.guides.recompute_modules import MODULES
 from heuristics.run.run import Run
 from heuristics.workflow.rule import Judged, WorkflowRule, met, not_applicable, unknown, violated
 from heuristics.workflow.sanity_line import judge_sanity_line
@@ -108,7 +108,7 @@ def judge_recompute_modules(run: Run) -> Judged:
         return unknown("what is recomputed is not known", "recompute_modules of the configuration")
     if not modules:
         return not_applicable("nothing is recomputed")
-    labels = tuple(label if (label := label_of(name)) in MODULES else "an unknown label" for name in modules)
+    labels = tuple(name if name in MODULES else "an unknown label" for name in modules)
     if "moe" in labels:
         return violated(
             f"recompute of {', '.join(labels)} repeats dispatch and combine: six exchanges a layer, not four",

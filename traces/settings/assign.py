@@ -4,7 +4,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from traces.settings.configuration import Draft, ProblemEffect
-from traces.settings.corrections import AS_WRITTEN, Correction, corrected_words
+from traces.settings.corrections import AS_WRITTEN, Correction
 from traces.settings.knobs import Knob, Release, knobs
 from traces.settings.settings import Value
 from traces.settings.stages import layout_of, stage_count
@@ -24,10 +24,6 @@ def take(
 
     `effect`: of a word that is none of the knob's choices.
     """
-    corrected = corrected_words(knob, raw)
-    if corrected is not None:
-        raw, text, instead = corrected
-        draft.problem(line, text, instead)
     try:
         draft.put(knob.id, _value(knob, raw), line)
     except NotAValue as error:

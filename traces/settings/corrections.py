@@ -1,4 +1,4 @@
-"""Spellings found in the wild that the frameworks do not take, or no longer, with what to write instead."""
+"""Names that the frameworks take no longer, or under another name, with what to write instead."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import Final, TypedDict, cast
 
 from traces.settings.configuration import ProblemEffect
-from traces.settings.knobs import Knob, Release, by_dest, by_flag, by_path, data, knobs, release
+from traces.settings.knobs import Release, by_dest, by_flag, by_path, data, knobs, release
 from traces.settings.names import bridge_paths, harness_flags, lm_flags, nearest
-from traces.settings.values import NotAValue, Raw, value_of
+from traces.settings.values import Raw
 
 AS_WRITTEN: Final = "said"
 """In a row's `sets`: the knob takes the value that was written."""
@@ -45,15 +45,10 @@ class _Alias(TypedDict, total=False):
     sets: dict[str, Raw]
 
 
-class _Words(TypedDict):
-    knob: str
-    words: dict[str, str]
-
-
 @cache
 def spellings() -> Mapping[str, Correction]:
-    """Wrong flags and paths, each with its correction."""
-    rows = cast("list[_Spelling]", data("wrong_spellings.toml")["spelling"])
+    """Flags and paths that are no longer right, each with its correction."""
+    rows = cast("list[_Spelling]", data("older_names.toml")["spelling"])
     return MappingProxyType(
         {
             name: Correction(
@@ -84,7 +79,7 @@ def _text(row: _Spelling) -> str:
 @cache
 def _aliases() -> Mapping[str, tuple[tuple[str, Correction], ...]]:
     found: dict[str, list[tuple[str, Correction]]] = {}
-    for row in cast("list[_Alias]", data("wrong_spellings.toml")["alias"]):
+    for row in cast("list[_Alias]", data("older_names.toml")["alias"]):
         correction = Correction(tuple(row["sets"].items()))
         found.setdefault(row["name"], []).append((row.get("when", ""), correction))
     return MappingProxyType({name: tuple(rows) for name, rows in found.items()})
@@ -100,31 +95,6 @@ def alias(name: str, said: str) -> Correction | None:
 def is_alias(name: str) -> bool:
     """Whether a flag or path says several knobs."""
     return name in _aliases()
-
-
-@cache
-def _nicknames() -> Mapping[str, Mapping[str, str]]:
-    rows = cast("list[_Words]", data("wrong_spellings.toml")["word"])
-    return MappingProxyType({row["knob"]: MappingProxyType(row["words"]) for row in rows})
-
-
-def corrected_words(knob: Knob, raw: Raw) -> tuple[Raw, str, str] | None:
-    """(Value with nicknames replaced, the text of the problem, what to write); None where none is in it."""
-    nicknames = _nicknames().get(knob.id)
-    if nicknames is None:
-        return None
-    said = raw if isinstance(raw, list) else str(raw).strip("[] ").replace(",", " ").split()
-    words = [str(one).strip("'\" ") for one in said]
-    used = [word for word in words if word in nicknames]
-    if not used:
-        return None
-    right = [nicknames.get(word, word) for word in words]
-    try:
-        value_of(knob, list[Raw](right))
-    except NotAValue:
-        return None
-    swaps = ", ".join(f"{nicknames[word]} for {word}" for word in used)
-    return list[Raw](right), f"{knob.id.rpartition('.')[2]} has a nickname in it", f"write {swaps}"
 
 
 def corrected_flag(flag: str) -> Correction | None:
