@@ -13,7 +13,7 @@ from heuristics.result.merged import Merged
 from reports.result.codec import Document, encode
 from reports.result.fill.merged import merged
 from traces.errors import DamagedTrace, InputError, NotATrace, TraceNotFound, UsageError
-from traces.plain_file import no_file
+from traces.files.plain_file import no_file
 from traces.ranks.codec import MOST, SUFFIX, decode
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import RankSummary

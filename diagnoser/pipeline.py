@@ -25,7 +25,7 @@ from diagnoser.rank_map import mapped_world, read_rank_map
 from diagnoser.version import VERSION
 from diagnoser.world import configured_world, other_world
 from heuristics.config.given import only_data_parallel
-from heuristics.judgement import Configured, judge
+from heuristics.judging.judgement import Configured, judge
 from heuristics.run.given import Given
 from reports.result.fill.result import result_of_run
 from reports.result.fill.trace import ReadTrace
@@ -35,7 +35,7 @@ from traces.formats.known_texts import trace_name
 from traces.formats.open import ReadOptions
 from traces.measure.measurements import RankMeasurements
 from traces.progress import Progress, silent
-from traces.ranks.numbers import with_world_size
+from traces.ranks.identity import with_world_size
 from traces.steps.selection import Selection
 
 if TYPE_CHECKING:
@@ -117,8 +117,8 @@ def _together(found: Sequence[RankMeasurements]) -> RunAnalysis | None:
     """What several ranks show together; None of a single one, which needs none of that code."""
     if len(found) < 2:
         return None
+    from traces.ranks.problems import refuse_unlike
     from traces.ranks.run import analyse_run
-    from traces.ranks.unlike import refuse_unlike
 
     refuse_unlike(found)
     return analyse_run([rank.summary for rank in found])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from heuristics.judgement import Configured
+    from heuristics.judging.judgement import Configured
     from heuristics.run.given import Given
-    from traces.ranks.numbers import WorldSize
+    from traces.ranks.identity import WorldSize
     from traces.ranks.run import RunAnalysis
 
 _WORLD: Final = "world_size"
@@ -15,10 +15,10 @@ _WORLD: Final = "world_size"
 
 def configured_world(given: Given | None, configured: Configured | None) -> WorldSize | None:
     """The world size by option, configuration or log, in this order of trust, and where it is from."""
-    from heuristics.judgement import Configured
+    from heuristics.judging.judgement import Configured
     from heuristics.run.given import Given
     from heuristics.run.run import Run
-    from traces.ranks.numbers import WorldSize
+    from traces.ranks.identity import WorldSize
 
     files = configured or Configured()
     config = Run(given=given or Given(), settings=files.files, log=files.log).config

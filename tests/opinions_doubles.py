@@ -17,7 +17,7 @@ from typing import Final, get_args
 from hypothesis import strategies as st
 
 from heuristics.config.hardware import FAMILIES
-from heuristics.evidence.figures import figures_of
+from heuristics.figures.figures import figures_of
 from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
@@ -35,9 +35,8 @@ from traces.measure.budget import Budget
 from traces.measure.measurements import RankMeasurements, measure_rank
 from traces.missing import Missing
 from traces.names.kinds import COMM_KINDS, compute_classes
-from traces.replay.cost import Cost
 from traces.replay.costs import Costs, Without
-from traces.replay.proofs import Proofs
+from traces.replay.proofs import Cost, Proofs
 from traces.steps.found import Step, Steps, from_steps
 from traces.steps.selection import Selection
 from traces.timeline import build

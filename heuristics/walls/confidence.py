@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from heuristics.evidence.startup import find_startup
+from heuristics.figures.startup import find_startup
 from heuristics.result.judged import Level, Reason
 from heuristics.run.run import WallId
 from heuristics.walls.wall import WallJudgement

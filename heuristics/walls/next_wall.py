@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from heuristics.evidence.startup import initialising_ns, judged_ns, startup_ns, without_startup
+from heuristics.figures.startup import initialising_ns, judged_ns, startup_ns, without_startup
 from heuristics.run.run import WALL_IDS, WallId
 from heuristics.walls.price import WALL, cost_of
 from heuristics.walls.wall import WallJudgement
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
-from traces.replay.cost import Cost
 from traces.replay.costs import FIRST, Without
+from traces.replay.proofs import Cost
 from traces.spelling import percent, spoken
 
 WORTH_SAYING: Final = Limit(0.01, "fraction of what is left", "ours: under a point nobody asks what is next")

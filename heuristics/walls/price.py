@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from heuristics.evidence.startup import find_startup, initialising_ns, judged_ns, without_startup
+from heuristics.figures.startup import find_startup, initialising_ns, judged_ns, without_startup
 from heuristics.run.run import WallId
 from traces.cures import cure
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.names.kinds import GRAPH_REPLAY
-from traces.replay.cost import Cost
+from traces.replay.proofs import Cost
 from traces.spelling import percent
 from traces.steps.sample import sample_of
 

@@ -29,16 +29,10 @@ from traces.measure.moe.rows import (
 )
 from traces.measure.recompute import TWICE, Recompute
 from traces.missing import Missing
-from traces.resolve.resolution import (
-    OPERATIONS,
-    PAYLOAD_KINDS,
-    PHASES,
-    UNTOLD,
-    Resolution,
-)
+from traces.resolve.resolution import OPERATIONS, PAYLOAD_KINDS, PHASES, UNTOLD, Resolution
 from traces.steps.found import Steps
-from traces.steps.training import roles_of
 from traces.timeline import RankTimeline, Source
+from traces.training import roles_of
 
 BROKEN: Final = Limit(
     0.1,

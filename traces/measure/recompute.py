@@ -17,8 +17,8 @@ from traces.missing import Missing
 from traces.names.kernels import classify_kernel
 from traces.names.passes import MODULES, pass_of
 from traces.resolve.neighbours import Role, launch_order, role
-from traces.steps.training import Roles, roles_of
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline, Source
+from traces.training import Roles, roles_of
 
 Evidence = Literal["threads", "counts", "none"]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from traces.columns import NULL, Gpu, GpuSamples, distinct
 from traces.intervals import Spans, covered_ns
-from traces.launch_shapes import grid_numbers
+from traces.launches import grid_numbers
 from traces.measure.sm_beside_comm import CommBlocks, Stretch, measure_comm_blocks, measure_stretch
 from traces.measure.sm_launches import LaunchUse, measure_launches
 from traces.measure.sm_measured import Measured, measure_samples

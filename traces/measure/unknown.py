@@ -6,7 +6,7 @@ import numpy as np
 
 from traces.columns import NULL
 from traces.intervals import Spans, covered_ns, intersect, union
-from traces.launch_shapes import grid_numbers
+from traces.launches import grid_numbers
 from traces.names.kernels import classify_kernel
 from traces.timeline import RankTimeline, Source
 

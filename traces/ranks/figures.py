@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from traces.columns import FloatArray
-from traces.ranks.by_step import ByStep
-from traces.ranks.grid import means_of
-from traces.ranks.judged import Judged
+from traces.ranks.charge import ByStep
+from traces.ranks.mend import Judged
+from traces.ranks.side_by_side import means_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,30 +5,20 @@ from dataclasses import dataclass, replace
 
 from traces.missing import Missing
 from traces.ranks import parts
-from traces.ranks.alike import groups_alike
 from traces.ranks.bubbles import Pipeline, pipeline_of
-from traces.ranks.by_step import lay_by_step
 from traces.ranks.cause import Cause, ProblemKind
-from traces.ranks.charge import charged_to
-from traces.ranks.clocks import Clocks, align, consistent
-from traces.ranks.excess import excess_of
+from traces.ranks.charge import Separated, charged_to, find_by_votes, lay_by_step, separate
+from traces.ranks.clocks import Clocks, HostClock, align, consistent, host_clocks
 from traces.ranks.experts import Experts, experts_of
 from traces.ranks.figures import RankFigures, figures_of_ranks, medians_of
-from traces.ranks.grid import grid_of
-from traces.ranks.host_clocks import HostClock, host_clocks
-from traces.ranks.judged import Judged
-from traces.ranks.late import UNEVEN, find_late
-from traces.ranks.links import measure_links
-from traces.ranks.mend import Without, replay_without
+from traces.ranks.late import UNEVEN, find_late, routing_of
+from traces.ranks.mend import Judged, Without, replay_without
 from traces.ranks.peers import Bytes, bytes_of
 from traces.ranks.problems import Problem
-from traces.ranks.routing import routing_of
-from traces.ranks.separated import Separated, separate
-from traces.ranks.speeds import device_factors, slowness_before
+from traces.ranks.side_by_side import device_factors, excess_of, grid_of, groups_alike, slowness_before
 from traces.ranks.summary import UNKNOWN, Fingerprint, RankSummary
 from traces.ranks.together import put_together
-from traces.ranks.votes import find_by_votes
-from traces.ranks.waits import NOBODY, measure_waits
+from traces.ranks.waits import NOBODY, measure_links, measure_waits
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,11 @@ from traces.steps.borders import HostOrder
 from traces.steps.found import Found, Step, Steps, StepSource, drop, from_steps, one_window
 from traces.steps.nvtx import HostRanges, matching_ranges, nvtx_steps, steps_of
 from traces.steps.optimizer import optimizer_steps
-from traces.steps.period import period_steps, shows_steps
-from traces.steps.replays import replay_steps
+from traces.steps.period import period_steps, replay_steps, shows_steps
 from traces.steps.rules import disagreement_of, leave_out_hiccups, leave_out_unusual
 from traces.steps.selection import Selection, seconds
-from traces.steps.training import Roles, judge_training, roles_of
 from traces.timeline import RankTimeline
+from traces.training import Roles, judge_training, roles_of
 
 UNRECORDED: Final = Limit(
     0.5,

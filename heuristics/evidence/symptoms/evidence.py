@@ -6,12 +6,12 @@ from typing import Final
 
 from heuristics.config.view import Config
 from heuristics.evidence.evidence import RunEvidence
-from heuristics.evidence.figures import Figures, compute_again_ns
 from heuristics.evidence.observed import observed_by
 from heuristics.evidence.symptoms.document import Recorded
 from heuristics.evidence.symptoms.prices import prices_of
 from heuristics.evidence.symptoms.rank import NOTHING, WINDOW_NS
 from heuristics.evidence.symptoms.symptoms import Symptoms
+from heuristics.figures.figures import Figures, compute_again_ns
 from heuristics.findings.capture import PERTURBED
 from heuristics.result.judged import Level, Reason
 from heuristics.result.known import known

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Final, TypeVar, get_args
 
 from heuristics.config.hardware import gpu_family
-from heuristics.evidence.figures import RECOMPUTE_LABELS, Figures, Parts, compute_again_ns
 from heuristics.evidence.symptoms.document import A2a, Detected, Latency, Rank, no_symptom
+from heuristics.figures.figures import RECOMPUTE_LABELS, Figures, Parts, compute_again_ns
 from heuristics.result.judged import Bucket
 from heuristics.run.observed import Observed
 from heuristics.run.run import WallId

@@ -8,7 +8,6 @@ from typing import Final
 
 import msgspec
 
-from heuristics.evidence.figures import Figures
 from heuristics.evidence.symptoms.document import (
     Document,
     Recorded,
@@ -18,6 +17,7 @@ from heuristics.evidence.symptoms.document import (
     window_ns,
 )
 from heuristics.evidence.symptoms.rank import NOTHING, WINDOW_NS, figures_given
+from heuristics.figures.figures import Figures
 from heuristics.result.judged import Verdict, Wall
 from heuristics.result.known import known
 from heuristics.run.run import WALL_IDS

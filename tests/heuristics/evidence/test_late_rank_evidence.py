@@ -12,8 +12,8 @@ from tests.opinions_doubles import budget, rank
 from tests.ranks_doubles import Work, together
 from traces.missing import Missing
 from traces.ranks.cause import Cause
+from traces.ranks.charge import Separated
 from traces.ranks.run import Late, RunAnalysis, analyse_run
-from traces.ranks.separated import Separated
 
 
 @pytest.fixture(scope="module")

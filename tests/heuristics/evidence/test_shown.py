@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.evidence.figures import figures_of
 from heuristics.evidence.observed import observed_by
+from heuristics.figures.figures import figures_of
 from heuristics.run.observed import Observed
 from tests.opinions_doubles import account, budget, rank, steps_of, with_memory
 from traces.measure.a2a import A2a, Dispatcher

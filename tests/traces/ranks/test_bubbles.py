@@ -12,8 +12,8 @@ from tests.ranks_doubles import US, Part, array, summary_of
 from traces.missing import Missing
 from traces.names.kinds import COMM_KINDS
 from traces.ranks.bubbles import Pipeline
+from traces.ranks.pipelines import PHASES, bubble_frac
 from traces.ranks.run import analyse_run
-from traces.ranks.schedule import PHASES, bubble_frac
 from traces.ranks.summary import Group, GroupSource, Messages, Operation, RankSummary
 
 FORWARD, BACKWARD = 10, 20

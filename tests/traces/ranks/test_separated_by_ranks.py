@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.ranks_doubles import MS, Part, Work, shifted, summary_of, together
-from traces.ranks.by_step import COLUMNS
 from traces.ranks.cause import ClockSource
+from traces.ranks.charge import COLUMNS
 from traces.ranks.run import Late, RunAnalysis, analyse_run
 from traces.ranks.summary import Group, GroupSource, RankSummary
 

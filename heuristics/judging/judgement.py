@@ -1,0 +1,208 @@
+"""What was observed of a run and what was said of it -> judgement: four walls, one verdict, what to try."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from heuristics.config.given import given_and_configured
+from heuristics.config.trust import files_by_trust
+from heuristics.config.versions import PACKAGES
+from heuristics.evidence.evidence import RunEvidence, observe
+from heuristics.evidence.late_rank import without_waits
+from heuristics.figures.startup import Startup
+from heuristics.fixes.elsewhere import fixes_of
+from heuristics.guides.choices import Choice, choose_all
+from heuristics.plan.gains import gains_of
+from heuristics.plan.plan import make_plan
+from heuristics.plan.planned import Plan, Rejection
+from heuristics.plan.together import combined_of
+from heuristics.result.judged import Combined
+from heuristics.run.given import Given, Guidance
+from heuristics.run.run import Run
+from heuristics.walls.bound import Bound, LargestBucket
+from heuristics.walls.verdict import Verdict
+from heuristics.walls.wall import WallJudgement
+from traces.measure.measurements import RankMeasurements
+from traces.missing import Missing
+from traces.names.frameworks import Framework
+from traces.settings.configuration import Problem
+from traces.settings.settings import Settings
+from traces.training_log.log import TrainingLog
+from traces.training_log.steady import perturbation_frac, steady_step
+
+if TYPE_CHECKING:
+    from heuristics.judging.with_files import FromFiles
+    from heuristics.plan.asked import Ask
+    from traces.ranks.run import RunAnalysis
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """What files say of a run: its configuration with its problems, and the log of its training.
+
+    `versions`: of packages, by name (core, bridge, torch, te), as files tell them.
+    """
+
+    settings: Settings = field(default_factory=Settings)
+    log: TrainingLog | None = None
+    problems: tuple[Problem, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def files(self) -> Settings:
+        """What the files configure, the configuration before the log."""
+        return files_by_trust(self.settings, self.log.settings if self.log else None)
+
+    @property
+    def has_files(self) -> bool:
+        """Whether any file says anything."""
+        return bool(self.settings.by_knob or self.problems) or self.log is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What we make of a run.
+
+    `choices`: what the guides' tables choose, none for a dense model. `run` is what the opinions rest on;
+    `guidance` names the guide that decided. `from_files`: what files add, None where none told of the
+    run. `combined`: what first steps of the plan save together; `not_combined`: why that was not replayed.
+    """
+
+    bound: Bound
+    largest: LargestBucket | None
+    walls: tuple[WallJudgement, ...]
+    verdict: Verdict
+    plan: Plan
+    choices: tuple[Choice, ...]
+    run: Run
+    guidance: Guidance
+    from_files: FromFiles | None = None
+    perturbation_frac: float | None = None
+    step_ns: int | None = None
+    startup: Startup | None = None
+    combined: tuple[Combined, ...] = ()
+    not_combined: Missing | None = None
+
+    @property
+    def known(self) -> Given:
+        """All that is known of the run beside its trace: as given, and as its files configure it."""
+        run = self.run
+        return run.given if self.from_files is None else given_and_configured(run.given, run.config)
+
+    @property
+    def forced_routing(self) -> bool:
+        """Whether options, configuration or log say that routing is forced to balance."""
+        return self.run.config.routing == "force_balance"
+
+
+def judge(
+    measurements: Sequence[RankMeasurements],
+    given: Given | None = None,
+    configured: Configured | None = None,
+    ask: Ask | None = None,
+    together: RunAnalysis | None = None,
+) -> Judgement:
+    """Judge a run by the measurements of all its ranks (at least one) and what was said of it.
+
+    `together`: what several ranks show together.
+    """
+    given, configured = given or Given(), configured or Configured()
+    evidence = _beside_log(observe(measurements, together), configured.log)
+    if configured.log is not None or given.memory_tight:
+        from heuristics.evidence.fit import with_fit
+
+        evidence = with_fit(evidence, given, configured.log)
+    return judge_observed(evidence, given, configured, ask)
+
+
+def judge_observed(
+    evidence: RunEvidence,
+    given: Given | None = None,
+    configured: Configured | None = None,
+    ask: Ask | None = None,
+) -> Judgement:
+    """Judge a run by what was observed of it, in a trace or without one. `ask`: asks Megatron-Core itself."""
+    configured = configured or Configured()
+    run = run_of(evidence, given or Given(), configured)
+    from_files = _from_files(run, evidence, configured, ask) if configured.has_files else None
+    plan = from_files.plan if from_files else _plan(run, evidence, {})
+    combined = combined_of(plan.fixes, run, evidence.replayed)
+    return Judgement(
+        bound=evidence.bound,
+        largest=evidence.largest,
+        walls=evidence.walls,
+        verdict=evidence.verdict,
+        plan=plan,
+        choices=choose_all(run) if run.framework == "megatron" and run.observed.moe is not False else (),
+        run=run,
+        guidance=run.config.guidance,
+        from_files=from_files,
+        perturbation_frac=evidence.perturbation_frac,
+        step_ns=evidence.step_ns,
+        startup=evidence.startup,
+        combined=() if isinstance(combined, Missing) else combined,
+        not_combined=combined if isinstance(combined, Missing) else None,
+    )
+
+
+def run_of(evidence: RunEvidence, given: Given, configured: Configured) -> Run:
+    """Everything opinions may rest on, in one place: options, then files, then what was observed."""
+    settings = configured.files
+    walls = [without_waits(wall, evidence.late) for wall in evidence.walls]
+    versions = {f"{package}_version": configured.versions.get(package) for package in PACKAGES}
+    given = replace(given, **{name: getattr(given, name) or one for name, one in versions.items()})  # type: ignore[arg-type]
+    return Run(
+        observed=evidence.observed,
+        given=given,
+        cost_by_kind_ns={wall.id: dict(wall.cost_by_kind_ns) for wall in walls if wall.cost_ns is not None},
+        window_ns=evidence.window_ns,
+        total_ns={wall.id: wall.cost_ns for wall in walls if wall.cost_ns is not None},
+        does_not_fit=any(wall.comes_first for wall in walls),
+        total_frac={wall.id: wall.cost_frac for wall in walls if wall.cost_frac is not None},
+        settings=settings,
+        log=configured.log,
+        framework=_framework(evidence, given, configured),
+        late=evidence.late,
+    )
+
+
+def _framework(evidence: RunEvidence, given: Given, configured: Configured) -> Framework:
+    """Whose settings a plan may name; symptoms without a trace are Megatron's."""
+    if configured.has_files or given.core_version or given.bridge_version:
+        return "megatron"
+    return evidence.observed.framework or "megatron"
+
+
+def _plan(run: Run, evidence: RunEvidence, rejected: Mapping[str, Rejection]) -> Plan:
+    walls, verdict = evidence.walls, evidence.verdict
+    found = [wall for wall in walls if wall.outcome == "finding"]
+    found.sort(key=lambda wall: (wall.id != verdict.wall, -(wall.cost_ns or 0)))
+    trains = run.observed.training is not False  # most fixes are Megatron's, and act on training
+    fixes = fixes_of(run.framework)
+    catalogue = {number: fix for number, fix in fixes.items() if trains or fix.any_program}
+    levers = evidence.unproven if trains else {}
+    stand = [wall.id for wall in found]
+    return make_plan(run, stand, catalogue, levers, gains_of(evidence.replayed), rejected)
+
+
+def _from_files(run: Run, evidence: RunEvidence, configured: Configured, ask: Ask | None) -> FromFiles:
+    from heuristics.judging.with_files import judge_files
+
+    return judge_files(
+        run,
+        configured.problems,
+        lambda rejected: _plan(run, evidence, rejected),
+        ask,
+        evidence.step_ns,
+        evidence.perturbation_frac,
+    )
+
+
+def _beside_log(evidence: RunEvidence, log: TrainingLog | None) -> RunEvidence:
+    """With how much longer the profiled step is than the log's steady one."""
+    steady = steady_step(log) if log else None
+    if steady is None or evidence.step_ns is None:
+        return evidence
+    return replace(evidence, perturbation_frac=perturbation_frac(evidence.step_ns, steady))

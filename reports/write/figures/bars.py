@@ -1,0 +1,147 @@
+"""The bar of a step, and the table of what could be saved with a bar to each row."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final
+
+from reports.content.blocks import Bar, Hue, Piece, Quantity, Row, Table
+from reports.write.figures.canvas import BODY, LARGE, LINE, SMALL, Area
+from reports.write.figures.lettering import cut, fitted, inches, wrapped
+from reports.write.palette import HAIR, HUES, SOFT, TONES
+from reports.write.plain import plain
+from traces.spelling import percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_HIGH: Final = 0.44
+_GAP: Final = 0.08
+_ROW: Final = 0.355
+_METER: Final = 0.075
+_SPOKEN: Final = {
+    Hue.COMPUTE: "compute",
+    Hue.COMMUNICATION: "communication",
+    Hue.COPY: "copies",
+    Hue.HOST: "CPU",
+    Hue.MEMORY: "allocator",
+    Hue.IDLE: "launch delays, other idle",
+    Hue.OTHER: "profiler, start-up, other",
+}
+
+
+def fill(axes: Axes, box: tuple[float, float, float, float], hue: Hue) -> None:
+    """A rectangle of a hue: left, top, width, height."""
+    from matplotlib.patches import Rectangle
+
+    left, top, width, height = box
+    paint = HUES[hue]
+    axes.add_patch(
+        Rectangle((left, top), width, height, facecolor=paint.light, edgecolor="white", linewidth=0)
+    )
+    if paint.hatch and width > 0.04:
+        axes.add_patch(
+            Rectangle(
+                (left, top), width, height, fill=False, edgecolor="#ffffff60", hatch=paint.hatch, linewidth=0
+            )
+        )
+
+
+def draw_bar(area: Area, bar: Bar) -> float:
+    """The bar under its title, pieces too narrow for their names named below; the inches it takes."""
+    title, note = f"{bar.title}, {bar.whole}", plain(bar.note)
+    area.text(0, 0.08, title, LARGE, weight="bold")
+    room = area.width - inches(title, LARGE, bold=True) - 0.3
+    area.text(area.width, 0.08, fitted(note, room, SMALL), SMALL, color=SOFT, ha="right")
+    axes = area.part(0, 0.27, area.width, _HIGH).axes()
+    ends = list(accumulate((one.share * area.width for one in bar.pieces), initial=0.0))
+    for piece, left in zip(bar.pieces, ends, strict=False):
+        width = piece.share * area.width
+        fill(axes, (left, 0, width, _HIGH), piece.hue)
+        if left:
+            axes.plot([left, left], [0, _HIGH], color="white", linewidth=1.2)
+    named = [
+        _label(area.part(left, 0.27, piece.share * area.width, _HIGH), piece)
+        for piece, left in zip(bar.pieces, ends, strict=False)
+    ]
+    others = [piece for piece, is_named in zip(bar.pieces, named, strict=True) if not is_named]
+    top = 0.27 + _HIGH + 0.16
+    return _legend(area, others, top) if others else top
+
+
+def _label(area: Area, piece: Piece) -> bool:
+    """What the piece is, as much as fits in it; whether all of that did."""
+    whole = f"{piece.name} {percent(piece.share)}, {piece.amount} ms"
+    for words in (whole, f"{piece.name} {percent(piece.share)}", percent(piece.share)):
+        if inches(words, BODY, bold=True) + 2 * _GAP <= area.width:
+            paint = HUES[piece.hue]
+            box = {"boxstyle": "square,pad=0.12", "facecolor": paint.light, "edgecolor": "none"}
+            area.text(_GAP, _HIGH / 2, words, BODY, weight="bold", color=paint.ink, bbox=box)
+            return words == whole
+    return False
+
+
+def _legend(area: Area, pieces: Sequence[Piece], top: float) -> float:
+    """Each piece with its length, side by side."""
+    left = 0.0
+    for piece in pieces:
+        words = f"{piece.name} {percent(piece.share)}, {piece.amount} ms"
+        width = 0.2 + inches(words, BODY) + 0.3
+        if left and left + width > area.width + 0.3:
+            left, top = 0.0, top + LINE
+        axes = area.part(left, top - 0.06, 0.13, 0.13).axes()
+        fill(axes, (0, 0, 0.13, 0.13), piece.hue)
+        area.text(left + 0.2, top, words, BODY)
+        left += width
+    return top + LINE
+
+
+def draw_savings(area: Area, table: Table) -> float:
+    """Rows with their amount, share and bar; the inches they take."""
+    area.text(0, 0.08, fitted(table.title, area.width, LARGE, bold=True), LARGE, weight="bold")
+    top = 0.06
+    ends = (area.width - 0.7, area.width)
+    for right, column in zip(ends, table.columns[1:3], strict=True):
+        area.text(right, 0.08, column.title, SMALL, color=SOFT, ha="right")
+    for row in table.rows:
+        top += _ROW
+        top += _saving(area, row, top, ends)
+    return top + _ROW
+
+
+def _saving(area: Area, row: Row, top: float, ends: tuple[float, float]) -> float:
+    """Name and what it mostly is, figures to the right, the bar below; what is unknown says why.
+
+    The inches that it takes beyond those of a row.
+    """
+    name, amount, share, mostly = row.cells
+    colour = TONES[row.tone][0]
+    said = plain(name) if isinstance(name, tuple) else name.text
+    area.text(0, top, said, BODY, weight="bold", color=colour)
+    left = inches(said, BODY, bold=True) + 0.15
+    beside = plain(mostly) if isinstance(mostly, tuple) else ""
+    if not isinstance(share, Quantity) or share.share is None:
+        lines = cut(wrapped(beside, area.width - left - 0.2, SMALL), 2)
+        for place, line in enumerate(lines):
+            area.text(left, top + place * 0.17, line, SMALL, color=SOFT)
+        return 0.05 * (len(lines) - 1) if lines else 0.0
+    area.text(left, top, "".join(cut(wrapped(beside, ends[0] - 0.85 - left, SMALL), 1)), SMALL, color=SOFT)
+    for right, cell in zip(ends, (amount, share), strict=True):
+        area.text(
+            right, top, cell.text if isinstance(cell, Quantity) else "", BODY, ha="right", weight="bold"
+        )
+    axes = area.part(0, top + 0.13, area.width, _METER).axes()
+    axes.axhspan(0, _METER, color=HAIR, linewidth=0)
+    fill(axes, (0, 0, min(1.0, share.share) * area.width, _METER), share.hue)
+    return 0.0
+
+
+def draw_legend(area: Area, seen: Collection[Hue]) -> None:
+    """What the colours mean, in the first line from the right."""
+    right = area.width
+    for hue in reversed([hue for hue in _SPOKEN if hue in seen]):
+        area.text(right, 0.08, _SPOKEN[hue], SMALL, color=SOFT, ha="right")
+        right -= inches(_SPOKEN[hue], SMALL) + 0.18
+        fill(area.part(right, 0.02, 0.12, 0.12).axes(), (0, 0, 0.12, 0.12), hue)
+        right -= 0.2

@@ -1,0 +1,95 @@
+"""One sheet of 1600 x 900 points, in inches from its upper left corner; the same bytes each time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from reports.write.figures.lettering import FONT
+from reports.write.palette import INK
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FigureForm = Literal["png", "svg", "pdf"]
+
+DOTS_PER_INCH: Final = 120
+WIDTH, HEIGHT = 1600 / DOTS_PER_INCH, 900 / DOTS_PER_INCH
+"""Inches of a sheet: it fits a screen and a ticket without scrolling."""
+MARGIN: Final = 0.36
+SMALL, BODY, LARGE, HUGE = 9.5, 10.5, 12.5, 19.0
+"""Points of notes, of most texts, of titles, of the one sentence."""
+LINE: Final = 0.215
+"""Inches from one line of body text to the next."""
+
+NO_DATE: Final[Mapping[str, dict[str, Any]]] = {
+    "svg": {"Date": None, "Creator": None},
+    "png": {"Software": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """A part of a sheet: `left`, `top`, `width`, `height` in inches from the sheet's upper left corner."""
+
+    figure: Figure
+    left: float
+    top: float
+    width: float
+    height: float
+
+    def part(self, left: float, top: float, width: float, height: float) -> Area:
+        """A part of this area, by its place in it."""
+        return Area(self.figure, self.left + left, self.top + top, width, height)
+
+    def axes(self) -> Axes:
+        """Axes over the area, in its inches, without ticks or frame."""
+        box = (self.left / WIDTH, 1 - (self.top + self.height) / HEIGHT)
+        axes = self.figure.add_axes((*box, self.width / WIDTH, self.height / HEIGHT))
+        axes.set(xlim=(0, self.width), ylim=(self.height, 0))
+        axes.axis("off")
+        return axes
+
+    def text(self, left: float, top: float, words: str, size: float = BODY, **style: Any) -> None:
+        """A text whose line's middle is `top` inches down; `words` are drawn as they are."""
+        place = (self.left + left) / WIDTH, 1 - (self.top + top) / HEIGHT
+        self.figure.text(*place, words, fontsize=size, **{"color": INK, "va": "center_baseline", **style})
+
+
+@contextmanager
+def own_style() -> Iterator[None]:
+    """Within it nothing depends on the user's settings, and no text is read as mathematics."""
+    import matplotlib
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()  # not what the user's own style file says
+        matplotlib.rcParams["svg.hashsalt"] = "moe-diag"
+        matplotlib.rcParams["text.parse_math"] = False  # a name may hold a dollar sign
+        matplotlib.rcParams["font.family"] = FONT
+        matplotlib.rcParams["axes.unicode_minus"] = False  # as in the texts
+        matplotlib.rcParams["hatch.linewidth"] = 0.5
+        matplotlib.rcParams["text.hinting"] = "none"  # as wide as measured
+        yield
+
+
+def new_sheet() -> Area:
+    """An empty sheet between its margins; within `own_style`."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH, HEIGHT), dpi=DOTS_PER_INCH)
+    return Area(figure, MARGIN, MARGIN, WIDTH - 2 * MARGIN, HEIGHT - 2 * MARGIN)
+
+
+def drawn(draw: Callable[[Area], None], form: FigureForm) -> bytes:
+    """The file of one sheet that `draw` fills."""
+    file = BytesIO()
+    with own_style():
+        area = new_sheet()
+        draw(area)
+        area.figure.savefig(file, format=form, dpi=DOTS_PER_INCH, metadata=NO_DATE[form])
+    return file.getvalue()

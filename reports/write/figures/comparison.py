@@ -1,0 +1,69 @@
+"""Two runs on one sheet: the verdict, from base to new part by part, likely causes, both steps."""
+
+from typing import Final
+
+from heuristics.result.compared import Compared
+from heuristics.result.side import Side
+from reports.content.blocks import Block, Detail, Table
+from reports.content.comparison import page
+from reports.content.hues import hue_of
+from reports.write.figures.bars import draw_legend, fill
+from reports.write.figures.canvas import BODY, Area, FigureForm, drawn
+from reports.write.figures.frame import APART, draw_frame, draw_sentences
+from reports.write.figures.waterfall import draw_waterfall
+from traces.spelling import milliseconds
+
+_LOWER: Final = 1.35
+"""Inches of both steps with the foot."""
+_SIDE: Final = 0.28
+_NAMES: Final = 0.7
+_LENGTHS: Final = 1.1
+_COLUMNS: Final = (0.58, 0.38)
+
+
+def draw_comparison(compared: Compared, form: FigureForm) -> bytes:
+    """The file: one landscape sheet, drawn from the blocks of the first screen."""
+    return drawn(lambda area: draw_on(area, compared), form)
+
+
+def draw_on(area: Area, compared: Compared) -> None:
+    """The sheet's content; runs that are not comparable have no waterfall."""
+    shown = page(compared, Detail.FIRST)
+    top = draw_frame(area, shown, compared.tool.version)
+    tables = [block for block in shown.blocks if isinstance(block, Table)][:1]
+    lower = area.height - _LOWER
+    left, right = (area.width * share for share in _COLUMNS)
+    if compared.verdict != "not_comparable" and tables:
+        draw_waterfall(area.part(0, top, left, lower - top - APART), compared, tables[0])
+    else:
+        left, right = 0.0, area.width
+    said: list[Block] = [block for block in shown.blocks if block not in tables]
+    draw_sentences(area.part(area.width - right, top, right, lower - top - APART), said)
+    _draw_steps(area.part(0, lower, area.width, _LOWER), compared)
+
+
+def _draw_steps(area: Area, compared: Compared) -> None:
+    """Both steps on one scale, by family of row."""
+    longest_ns = max(compared.base.step_ns, compared.new.step_ns) or 1
+    hues = {hue_of(row.row) for side in (compared.base, compared.new) for row in side.budget_rows}
+    draw_legend(area, hues)
+    per_ns = (area.width - _NAMES - _LENGTHS) / longest_ns
+    for place, (name, side) in enumerate((("base", compared.base), ("new", compared.new))):
+        middle = 0.25 + place * (_SIDE + 0.1) + _SIDE / 2
+        area.text(0, middle, name, BODY, weight="bold")
+        axes = area.part(_NAMES, middle - _SIDE / 2, area.width - _NAMES - _LENGTHS, _SIDE).axes()
+        left = 0.0
+        for time_ns, row in _parts(side):
+            width = time_ns * per_ns
+            fill(axes, (left, 0, width, _SIDE), hue_of(row))
+            left += width
+        area.text(_NAMES + side.step_ns * per_ns + 0.1, middle, f"{milliseconds(side.step_ns)} ms", BODY)
+
+
+def _parts(side: Side) -> list[tuple[int, str]]:
+    """Times by row, those of one hue side by side."""
+    order = {
+        hue: place for place, hue in enumerate(dict.fromkeys(hue_of(row.row) for row in side.budget_rows))
+    }
+    rows = sorted(side.budget_rows, key=lambda row: order[hue_of(row.row)])
+    return [(row.mean_ns, row.row) for row in rows if row.mean_ns > 0]

@@ -1,0 +1,97 @@
+"""What every sheet has: the inputs, the one sentence with what it rests on, and what to type next."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from reports.content.blocks import Block, Command, Headline, Items, Page, Sentence, Tone
+from reports.write.figures.canvas import BODY, HUGE, LINE, SMALL, Area
+from reports.write.figures.lettering import cut, fitted, harmless, inches, wrapped
+from reports.write.palette import HAIR, INK, SOFT, TONES
+from reports.write.plain import plain
+
+_LINES: Final = 2
+"""Of the one sentence, and of what stands under it."""
+
+APART: Final = 0.15
+"""Inches between the parts of a sheet."""
+_LABELS: Final = 1.75
+"""Inches of the labels in front of sentences."""
+
+
+def draw_frame(area: Area, page: Page, version: str) -> float:
+    """Title, facts and headline over a hair line, the next command below; where the rest begins."""
+    top = _head(area, page)
+    area.part(0, top, area.width, 0.01).axes().axhline(0.005, color=HAIR, linewidth=1)
+    _foot(area, page, version)
+    return top + APART
+
+
+def _head(area: Area, page: Page) -> float:
+    title = fitted(plain(page.title), area.width * 0.5, BODY, bold=True)
+    area.text(0, 0.08, title, BODY, weight="bold")
+    left = inches(title, BODY, bold=True) + 0.25
+    area.text(left, 0.08, fitted(plain(page.facts), area.width - left, BODY), BODY, color=SOFT)
+    top = 0.4
+    for block in page.blocks:
+        if isinstance(block, Headline):
+            top = _headline(area, block, top)
+    return top
+
+
+def _headline(area: Area, block: Headline, top: float) -> float:
+    area.text(0, top, block.label, BODY, weight="bold", color=TONES[block.tone][0])
+    top += 0.34
+    size = HUGE
+    lines = wrapped(_begun(plain(block.said)), area.width, size, bold=True)
+    if len(lines) > 1:
+        size = HUGE * 0.8
+        lines = wrapped(_begun(plain(block.said)), area.width, size, bold=True)
+    for line in cut(lines, _LINES):
+        area.text(0, top, line, size, weight="bold")
+        top += 0.36
+    for line in cut(wrapped(" ".join(map(plain, block.under)), area.width, BODY), _LINES):
+        area.text(0, top, line, BODY, color=SOFT)
+        top += LINE
+    return top
+
+
+def _begun(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _foot(area: Area, page: Page, version: str) -> None:
+    """The next command on the left, what made the sheet on the right."""
+    made = harmless(f"moe-diag {version}")
+    area.text(area.width, area.height - 0.03, made, SMALL, color=SOFT, ha="right")
+    for block in page.blocks:
+        if isinstance(block, Command):
+            said = harmless(f"{plain(block.said)}  ")
+            area.text(0, area.height - 0.03, said, SMALL, color=SOFT)
+            left = inches(said, SMALL)
+            room = area.width - left - inches(made, SMALL) - 0.3
+            area.text(
+                left, area.height - 0.03, fitted(block.line, room, SMALL, bold=True), SMALL, weight="bold"
+            )
+
+
+def draw_sentences(area: Area, blocks: Iterable[Block]) -> None:
+    """Sentences beside their labels, and lists, as far as there is room."""
+    top = 0.08
+    for block in blocks:
+        if isinstance(block, Sentence):
+            if top < area.height:
+                area.text(0, top, fitted(block.label, _LABELS - 0.1, BODY, bold=True), BODY, weight="bold")
+            texts, colour = [plain(block.said)], TONES[block.tone][0] if block.tone is Tone.MUTED else INK
+        elif isinstance(block, Items):
+            texts, colour = [plain(one) for one in block.items], SOFT
+            if block.title and top < area.height:
+                area.text(0, top, fitted(block.title, _LABELS - 0.1, BODY, bold=True), BODY, weight="bold")
+        else:
+            continue
+        for text in texts:
+            for line in wrapped(text, area.width - _LABELS, BODY):
+                if top > area.height:
+                    return
+                area.text(_LABELS, top, line, BODY, color=colour)
+                top += LINE
+        top += 0.08

@@ -1,0 +1,142 @@
+"""One step by stream, small: what each lane mostly did in every pixel, as dense as it was busy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+from heuristics.result.known import known
+from heuristics.result.tables import Timeline
+from reports.content.blocks import Hue
+from reports.content.hues import hue_of
+from reports.write.figures.bars import draw_legend
+from reports.write.figures.canvas import BODY, LARGE, SMALL, Area
+from reports.write.figures.lettering import fitted, inches
+from reports.write.lanes import Drawn, Stretch, lanes_of
+from reports.write.palette import HUES, SHEET, SOFT
+from traces.columns import COPY_KINDS
+from traces.spelling import counted, duration, milliseconds
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_STREAMS: Final = 5
+_NAMES: Final = 2.1
+_BINS: Final = 700
+_HUES: Final = tuple(Hue)
+_LEVELS: Final = 4
+"""How busy a lane was in a pixel, in as many tints."""
+_TICKS: Final = 5
+_LANE: Final = 0.2
+
+
+def timeline_height(timeline: Timeline) -> float:
+    """Inches that a timeline takes."""
+    return len(_chosen(timeline)[0]) * _LANE + 0.55
+
+
+def draw_timeline(area: Area, timeline: Timeline) -> None:
+    """The busiest lanes of host, lost time and GPU; nothing where there is no lane."""
+    lanes, left_out = _chosen(timeline)
+    if not lanes:
+        return
+    length_ns = timeline.end_ns - timeline.start_ns
+    step = known(timeline.step)
+    what = f"Step {step}" if step is not None else "The window"
+    title = f"{what} by stream, {duration(length_ns)}"
+    area.text(0, 0.08, title, LARGE, weight="bold")
+    notes = [f"{timeline.left_out:,} later activities left out"] if timeline.left_out else []
+    notes += [f"{counted(left_out, 'more lane')} not drawn"] if left_out else []
+    area.text(inches(title, LARGE, bold=True) + 0.2, 0.08, "; ".join(notes), SMALL, color=SOFT)
+    draw_legend(area, {_hue(lane, key) for lane in lanes for key in lane.key})
+    inner = area.part(_NAMES, 0.3, area.width - _NAMES, area.height - 0.55)
+    high = inner.height / len(lanes)
+    for place, lane in enumerate(lanes):
+        middle = 0.3 + (place + 0.5) * high
+        area.text(0, middle, fitted(f"{lane.title} {_under(lane)}", _NAMES - 0.1, SMALL), SMALL)
+        _draw_lane(inner.part(0, place * high, inner.width, high * 0.82), lane, length_ns)
+    _scale(area, inner, length_ns)
+
+
+def _under(lane: Drawn) -> str:
+    return f"({lane.under})" if lane.under else ""
+
+
+def _chosen(timeline: Timeline) -> tuple[list[Drawn], int]:
+    """The busiest lane of calls, lost time, the busiest streams; how many other streams there are."""
+    lanes = lanes_of(Stretch("", "", timeline, timeline))
+    calls = sorted((one for one in lanes if one.kind == "calls"), key=lambda one: -sum(one.length_ns))
+    why = [one for one in lanes if one.kind == "why"]
+    streams = [one for one in lanes if one.kind == "stream"]
+    busy = sorted(streams, key=lambda one: -sum(one.length_ns))[:_STREAMS]
+    kept = [one for one in streams if one in busy]
+    return [*calls[:1], *why, *kept], len(streams) - len(kept)
+
+
+def _draw_lane(area: Area, lane: Drawn, length_ns: int) -> None:
+    """Runs of pixels of one hue and one tint."""
+    axes = area.axes()
+    axes.axhspan(0, area.height, color=SHEET, linewidth=0)
+    width = area.width / _BINS
+    for hue, level, begin, count in _runs(lane, length_ns):
+        colour, tint = HUES[hue].light, 0.25 + 0.75 * level / _LEVELS
+        axes.broken_barh(
+            [(begin * width, count * width)], (0, area.height), color=colour, alpha=tint, linewidth=0
+        )
+
+
+def _runs(lane: Drawn, length_ns: int) -> Iterator[tuple[Hue, int, int, int]]:
+    """Hue, tint, first pixel and number of pixels."""
+    import numpy as np
+
+    busy = pixels(lane, length_ns, _BINS)
+    level = np.ceil(np.minimum(busy.sum(axis=0), 1.0) * _LEVELS - 1e-9).astype(int).tolist()
+    most = busy.argmax(axis=0).tolist()
+    columns = zip(level, most, range(_BINS), strict=True)
+    for (tint, hue), run in groupby(columns, key=lambda one: (one[0], one[1] if one[0] else -1)):
+        places = [place for _, _, place in run]
+        if tint:
+            yield _HUES[hue], tint, places[0], len(places)
+
+
+def pixels(lane: Drawn, length_ns: int, count: int) -> NDArray[np.float64]:
+    """How much of each pixel each hue fills, shape (hues, count), hues in the order of `Hue`."""
+    import numpy as np
+
+    hue_at = {key: _HUES.index(_hue(lane, key)) for key in set(lane.key)}
+    scale = count / length_ns
+    begin = np.minimum(np.array(lane.at_ns, dtype=np.float64) * scale, count)
+    end = np.minimum(begin + np.array(lane.length_ns, dtype=np.float64) * scale, count)
+    hue = np.array([hue_at[key] for key in lane.key], dtype=np.int64)
+    first = np.minimum(begin.astype(np.int64), count - 1)
+    last = np.minimum(end.astype(np.int64), count - 1)
+    edges, busy = np.zeros((len(_HUES), count)), np.zeros((len(_HUES), count))
+    np.add.at(edges, (hue, first), 1.0)  # every pixel from the first to before the last is full ...
+    np.add.at(edges, (hue, last), -1.0)
+    np.add.at(busy, (hue, first), first - begin)  # ... but for what lies before the beginning
+    np.add.at(busy, (hue, last), end - last)
+    busy += edges.cumsum(axis=1)
+    return busy
+
+
+def _hue(lane: Drawn, key: str) -> Hue:
+    """As in the bar of the step, whose rows have another first word."""
+    if lane.kind == "calls":
+        return Hue.HOST
+    family, _, kind = key.partition(".")
+    if family == "blocking":
+        return Hue.COPY if kind in COPY_KINDS else Hue.COMMUNICATION
+    if lane.kind == "why":
+        return hue_of(key)
+    return hue_of(key if key.startswith("compute.") else f"exposed_{key}")
+
+
+def _scale(area: Area, inner: Area, length_ns: int) -> None:
+    """Milliseconds along the bottom."""
+    for tick in range(_TICKS + 1):
+        left = _NAMES + inner.width * tick / _TICKS
+        place = {0: "left", _TICKS: "right"}.get(tick, "center")
+        words = f"{milliseconds(length_ns * tick / _TICKS)}{' ms' if tick == _TICKS else ''}"
+        area.text(left, area.height - 0.14, words, BODY - 1.5, color=SOFT, ha=place, gid=f"xtick_{tick}")

@@ -1,0 +1,88 @@
+"""From the step of base to that of new, part by part: the table of a comparison as a waterfall."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Final
+
+from heuristics.result.compared import Compared
+from reports.content.blocks import Cell, Hue, Quantity, Table
+from reports.content.comparison.rows import NOISE
+from reports.content.hues import hue_of
+from reports.write.figures.bars import fill
+from reports.write.figures.canvas import BODY, LARGE, SMALL, Area
+from reports.write.figures.lettering import fitted, inches
+from reports.write.palette import HAIR, INK, SOFT
+from reports.write.plain import plain
+
+_NAMES: Final = 3.0
+_GAP: Final = 0.1
+_FIGURES: Final = 1.9
+"""Inches right of the bars for the lengths of both sides."""
+_LEAST: Final = 0.02
+"""Inches of a bar at least, so that it can be seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """One bar: from where the sum stood to where it stands after it, in ns away from base."""
+
+    from_ns: int
+    to_ns: int
+    hue: Hue
+
+
+def draw_waterfall(area: Area, compared: Compared, table: Table) -> None:
+    """Its rows in their order, as the table words them; the last holds all parts that are left out."""
+    area.text(0, 0.08, table.title, LARGE, weight="bold")
+    moves = _moves(compared, len(table.rows) - 1)
+    rows = [*table.rows, *([table.total] if table.total else [])]
+    high = min(0.36, (area.height - 0.45) / (len(rows) + 1))
+    width = area.width - _NAMES - _FIGURES
+    ends = (area.width - 0.8, area.width)
+    for right, column in zip(ends, table.columns[1:3], strict=True):
+        area.text(right, 0.08, column.title, SMALL, color=SOFT, ha="right")
+    chart = area.part(_NAMES, 0.35, width, high * len(rows))
+    place_of = _Scale(moves, chart.width, max((_words(row.cells[3]) for row in rows), key=len))
+    axes = chart.axes()
+    zero = place_of(0)
+    axes.plot([zero, zero], [0, chart.height], color=SOFT, linewidth=0.8)
+    for place, row in enumerate(rows):
+        middle, is_total = 0.35 + (place + 0.5) * high, place == len(table.rows)
+        weight = "bold" if is_total else "normal"
+        area.text(0, middle, fitted(_words(row.cells[0]), _NAMES - 0.15, BODY), BODY, weight=weight)
+        move = _Move(0, moves[-1].to_ns, Hue.OTHER) if is_total else moves[place]
+        left, right = sorted((place_of(move.from_ns), place_of(move.to_ns)))
+        fill(axes, (left, (place + 0.2) * high, max(right - left, _LEAST), high * 0.6), move.hue)
+        if not is_total:
+            after = place_of(move.to_ns)
+            axes.plot([after, after], [(place + 0.8) * high, (place + 1.2) * high], color=INK, linewidth=0.8)
+        area.text(_NAMES + right + _GAP, middle, _words(row.cells[3]), BODY, weight="bold")
+        for at, cell in zip(ends, row.cells[1:3], strict=True):
+            area.text(at, middle, _words(cell), BODY, ha="right", weight=weight)
+    axes.axhline((len(rows) - 1) * high, color=HAIR, linewidth=1)
+
+
+def _moves(compared: Compared, named: int) -> list[_Move]:
+    """The first rows, and all others as one."""
+    rows = [row for row in compared.attribution if row.row != NOISE][:named]
+    rest_ns = compared.step_delta_ns - sum(row.delta_ns for row in rows)
+    parts = [*((row.delta_ns, hue_of(row.row)) for row in rows), (rest_ns, Hue.IDLE)]
+    sums = list(accumulate((delta_ns for delta_ns, _ in parts), initial=0))
+    return [_Move(sums[place], sums[place + 1], hue) for place, (_, hue) in enumerate(parts)]
+
+
+def _words(cell: Cell) -> str:
+    return cell.text if isinstance(cell, Quantity) else plain(cell)
+
+
+class _Scale:
+    """Inches from the left for a time, so that the words right of every bar are on the chart."""
+
+    def __init__(self, moves: Sequence[_Move], width: float, longest: str) -> None:
+        ends = [0, *(move.to_ns for move in moves)]
+        self._low = min(ends)
+        self._per_ns = (width - inches(longest, BODY, bold=True) - 2 * _GAP) / ((max(ends) - self._low) or 1)
+
+    def __call__(self, time_ns: int) -> float:
+        return (time_ns - self._low) * self._per_ns

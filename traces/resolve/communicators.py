@@ -1,0 +1,120 @@
+"""Evidence: the communicator. What runs on one has one purpose, and so has what runs on its stream.
+
+The PyTorch profiler writes the process group of a collective beside its kernel.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.columns import EXCHANGES, PURPOSES, BoolArray, IntArray, distinct
+from traces.limits import Limit
+from traces.resolve.communication import Communication
+from traces.resolve.nccl_calls import ALL_TO_ALL, POINT_TO_POINT, UNKNOWN
+from traces.resolve.resolution import UNTOLD
+from traces.timeline import Bucket, Source
+
+REGULAR: Final = Limit(
+    0.9,
+    "fraction of a part's kernels",
+    "ours: a dispatcher's exchanges stand alike in every layer; those at the window's edge may not",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The communication activities in parts, by stream or by communicator.
+
+    `of_row` numbers the part of each activity, shape (m,), `ids` names the parts. From one that is not `own`,
+    where other work runs too, nothing follows.
+    """
+
+    of_row: IntArray
+    ids: IntArray
+    own: BoolArray
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def share(self, mask: BoolArray, among: BoolArray) -> IntArray:
+        """How many of each part's rows in `among` are in `mask`, per row; shape (m,)."""
+        return np.bincount(self.of_row[mask & among], minlength=len(self))[self.of_row]
+
+    def nearly_all(self, mask: BoolArray, among: BoolArray) -> BoolArray:
+        """Rows of a part where nearly all of its rows in `among` are in the mask; shape (m,)."""
+        enough: BoolArray = self.share(mask, among) >= REGULAR.value * self.share(among, among)
+        return enough
+
+    def any_of(self, mask: BoolArray) -> BoolArray:
+        """Rows of an own part that has a row in the mask; shape (m,)."""
+        return self.own[self.of_row] & (np.bincount(self.of_row[mask], minlength=len(self))[self.of_row] > 0)
+
+    def agreed(self, value: IntArray, among: BoolArray, shared: bool = False) -> IntArray:
+        """Per row of `among` the one value (not negative) that all others told in its part have.
+
+        At least half of the part's rows must be told; -1 elsewhere, and in parts that are not own unless
+        `shared`. Shape (m,).
+        """
+        told = among & (value >= 0)
+        top = int(value.max(initial=0)) + 1
+        counts = np.zeros((len(self), top), dtype=np.int64)
+        np.add.at(counts, (self.of_row[told], value[told]), 1)
+        number = np.bincount(self.of_row[among], minlength=len(self))
+        one = ((counts > 0).sum(axis=1) == 1) & (2 * counts.sum(axis=1) >= number) & (self.own | shared)
+        per_part = np.where(one, counts.argmax(axis=1), -1)
+        return np.where(among, per_part[self.of_row], -1)
+
+
+def streams_of(comm: Communication, communicator: IntArray) -> Parts:
+    """By stream. One with compute kernels or several communicators is not own.
+
+    `communicator` numbers that of each activity, shape (m,), -1 where untold.
+    """
+    rows = comm.rank.activities
+    ids = distinct(comm.rows.stream_id)
+    of_row = np.searchsorted(ids, comm.rows.stream_id)
+    compute = distinct(rows.stream_id[rows.bucket == Bucket.COMPUTE])
+    told = communicator != UNTOLD
+    most, least = np.full(len(ids), -1, dtype=np.int64), np.full(len(ids), len(comm), dtype=np.int64)
+    np.maximum.at(most, of_row[told], communicator[told])
+    np.minimum.at(least, of_row[told], communicator[told])
+    return Parts(of_row, ids, ~np.isin(ids, compute) & (most <= least))
+
+
+def communicators_of(communicator: IntArray) -> Parts:
+    """By communicator, shape (m,), -1 where untold: those rows are no part of their own."""
+    ids = distinct(np.append(communicator, UNTOLD))
+    return Parts(np.searchsorted(ids, communicator), ids, ids != UNTOLD)
+
+
+_SHAPE_OF: Final = {"all_to_all": ALL_TO_ALL, "p2p": POINT_TO_POINT}
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessGroups:
+    """Of each activity, shape (m,): the `group` by number, its `purpose` (`PURPOSES`), `UNTOLD` where untold.
+
+    `shape` is that of `traces.resolve.nccl_calls`, by the name of the collective.
+    """
+
+    group: IntArray
+    purpose: IntArray
+    shape: IntArray
+
+    def of_purpose(self, purpose: str) -> BoolArray:
+        """Mask of the activities whose group is described so."""
+        return np.equal(self.purpose, PURPOSES.index(purpose))
+
+
+def process_groups_of(comm: Communication) -> ProcessGroups:
+    """Ask what stands beside each communication kernel; nothing does beside copies."""
+    group, purpose, exchange = (np.full(len(comm), UNTOLD, dtype=np.int64) for _ in range(3))
+    recorded = comm.rank.columns.collectives
+    if recorded is not None:
+        kernel = comm.rows.source == Source.KERNEL
+        row = comm.rows.row[kernel]
+        group[kernel], purpose[kernel] = recorded.group[row], recorded.purpose[row]
+        exchange[kernel] = recorded.exchange[row]
+    of_exchange = np.array([*(_SHAPE_OF[name] for name in EXCHANGES), UNKNOWN], dtype=np.int64)
+    return ProcessGroups(group, purpose, of_exchange[exchange])

@@ -1,0 +1,315 @@
+"""Evidence: communicators and peers in the payloads of NCCL's ranges, where an export holds them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.columns import NULL, PROCESS_BITS, BoolArray, IntArray, NcclCalls, Ranges, distinct
+from traces.limits import Limit
+from traces.resolve.communication import Communication
+from traces.timeline import RankTimeline
+
+NONE: Final = -1
+"""No communicator, no peer, no count."""
+
+_OWN_RANKS: Final = re.compile(r"ncclComm(?:Init|Destroy|Abort)")
+"""Calls whose payload counts the ranks of the communicator it names.
+
+`ncclCommSplit` and `ncclCommShrink` write those of the parent (NVIDIA/nccl, src/init.cc).
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class CallPayloads:
+    """Of each NCCL call of one thread the number of its communicator, its peer and the bytes it names, shape
+    (n,), or `NONE`.
+    """
+
+    communicator: IntArray
+    peer: IntArray
+    size_bytes: IntArray
+
+    def peer_count(self, group: IntArray, which: BoolArray) -> IntArray:
+        """How many different peers the calls in `which` have, by group, shape (n,).
+
+        `group` gives each call a number below n. `NONE` where a call of the group names no peer.
+        """
+        mine, peer = group[which], self.peer[which]
+        order = np.lexsort((peer, mine))
+        mine, peer = mine[order], peer[order]
+        new = np.ones(len(mine), dtype=np.bool_)
+        new[1:] = (mine[1:] != mine[:-1]) | (peer[1:] != peer[:-1])
+        count = np.bincount(mine[new], minlength=len(group))
+        silent = np.bincount(mine[peer == NONE], minlength=len(group)) > 0
+        return np.where(silent, NONE, count)
+
+    def one_communicator(self, group: IntArray, which: BoolArray) -> IntArray:
+        """The communicator of the calls in `which`, by group, shape (n,); `NONE` if not one and the same."""
+        return _agreed(self.communicator[which], group[which], len(group))
+
+    def one_peer(self, group: IntArray, which: BoolArray) -> IntArray:
+        """The peer of the calls in `which`, by group, shape (n,); `NONE` if not one and the same."""
+        return _agreed(self.peer[which], group[which], len(group))
+
+
+def _agreed(values: IntArray, number: IntArray, count: int) -> IntArray:
+    """The one value that all of a number have, shape (count,); `NONE` where they differ, or there is none."""
+    most, least = (np.full(count, start, dtype=np.int64) for start in (NONE, np.iinfo(np.int64).max))
+    np.maximum.at(most, number, values)
+    np.minimum.at(least, number, values)
+    return np.where(most == least, most, NONE)
+
+
+@dataclass(frozen=True, slots=True)
+class Communicators:
+    """The communicators of one process, by number, and the calls that name them."""
+
+    calls: NcclCalls | None
+    hashes: IntArray
+    rank_count: IntArray
+    """Ranks of each communicator, `NONE` where untold or told differently."""
+    own_rank: IntArray
+    """Which of them the process is, `NONE` likewise."""
+
+    def of_calls(self, thread_gid: int, start_ns: IntArray, end_ns: IntArray) -> CallPayloads:
+        """Payloads of the calls of a thread that began and ended at these times, shape (n,)."""
+        found = CallPayloads(*(np.full(len(start_ns), NONE, dtype=np.int64) for _ in range(3)))
+        if self.calls is None:
+            return found
+        mine = np.flatnonzero(self.calls.thread_gid == thread_gid)
+        mine = mine[np.argsort(self.calls.start_ns[mine], kind="stable")]
+        if not len(mine):
+            return found
+        at = np.minimum(np.searchsorted(self.calls.start_ns[mine], start_ns), len(mine) - 1)
+        row = mine[at]
+        same = (self.calls.start_ns[row] == start_ns) & (self.calls.end_ns[row] == end_ns)
+        hashed, peer = self.calls.payloads.communicator[row], self.calls.payloads.peer[row]
+        named = same & (hashed != NULL)
+        found.communicator[named] = np.searchsorted(self.hashes, hashed[named])
+        found.peer[same & (peer != NULL)] = peer[same & (peer != NULL)]
+        size = self.calls.payloads.size_bytes[row]
+        found.size_bytes[same & (size >= 0)] = size[same & (size >= 0)]
+        return found
+
+    def rank_count_of(self, communicator: IntArray) -> IntArray:
+        """Ranks of each communicator given by number, `NONE` where none is given; the shape of the input."""
+        return np.append(self.rank_count, NONE)[communicator]
+
+
+def communicators_in(rank: RankTimeline) -> Communicators:
+    """Number the communicators that NCCL's payloads of the rank's process name."""
+    calls = rank.columns.nccl_calls
+    empty = np.zeros(0, dtype=np.int64)
+    if calls is None:
+        return Communicators(None, empty, empty, empty)
+    hashed, ranks = calls.payloads.communicator, calls.payloads.rank_count
+    ours = (calls.thread_gid & PROCESS_BITS == rank.process_gid) | (rank.process_gid == NULL)
+    hashes = distinct(hashed[ours & (hashed != NULL)])
+    counts_its_own = np.array([bool(_OWN_RANKS.match(name)) for name in calls.names] + [False])[calls.name]
+    told = ours & (hashed != NULL) & (ranks > 0) & counts_its_own
+    number, own = np.searchsorted(hashes, hashed[told]), calls.payloads.rank[told]
+    counted = _agreed(ranks[told], number, len(hashes))
+    return Communicators(calls, hashes, counted, _agreed(own[own >= 0], number[own >= 0], len(hashes)))
+
+
+ALL_TO_ALL, POINT_TO_POINT, EITHER, UNKNOWN = 3, 2, 1, 0
+"""Shapes of an exchange. `EITHER`: two sends and two receives, an all-to-all of two or two neighbours."""
+
+NEIGHBOURS: Final = Limit(
+    2,
+    "peers sent to (or received from) per group",
+    "a pipeline stage and a ring have at most two neighbours, so three peers are an all-to-all",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Of each activity the counts of its group, shape (m,): -1 where no whole group holds its launch.
+
+    `communicator` numbers the one communicator of the group and `rank_count` are its ranks, -1 where untold;
+    `send_peer_count` and `receive_peer_count` count different peers in it, -1 where a call names none; `peer`
+    is the one peer of all its calls, -1 where there are several.
+    """
+
+    send_count: IntArray
+    receive_count: IntArray
+    all_to_all_count: IntArray
+    send_peer_count: IntArray
+    receive_peer_count: IntArray
+    communicator: IntArray
+    rank_count: IntArray
+    peer: IntArray
+
+    @property
+    def known(self) -> BoolArray:
+        """Whether there is a group."""
+        return self.send_count >= 0
+
+    def shape(self) -> IntArray:
+        """`ALL_TO_ALL`, `POINT_TO_POINT`, `EITHER` or `UNKNOWN` of each activity, by its own group.
+
+        Peers count where they are told, else calls: several tensors may go to one peer. Who exchanges with
+        every rank of a communicator, itself among them, is no neighbour.
+        """
+        sends = np.where(self.send_peer_count >= 0, self.send_peer_count, self.send_count)
+        receives = np.where(self.receive_peer_count >= 0, self.receive_peer_count, self.receive_count)
+        most, least = np.maximum(sends, receives), np.minimum(sends, receives)
+        limit = int(NEIGHBOURS.value)
+        peers_told = (self.send_peer_count >= 0) & (self.receive_peer_count >= 0)
+        everyone = peers_told & (most == self.rank_count)
+        return np.select(
+            [(most > limit) | (self.all_to_all_count > 0) | everyone, least == limit, most > 0],
+            [ALL_TO_ALL, EITHER, POINT_TO_POINT],
+            UNKNOWN,
+        )
+
+
+def groups_of(comm: Communication) -> Groups:
+    """Find the group behind each communication activity, on the thread that launched it."""
+    communicators = communicators_in(comm.rank)
+    told = np.full((len(Groups.__slots__), len(comm)), -1, dtype=np.int64)
+    for mine, calls, payloads in calls_by_thread(comm, communicators):
+        behind = _behind(calls, payloads, comm.rows.launch_ns[mine])
+        told[:6, mine], told[7, mine] = behind[:6], behind[6]
+    told[6] = communicators.rank_count_of(told[5])
+    return Groups(*told)
+
+
+def calls_by_thread(
+    comm: Communication, communicators: Communicators
+) -> Iterator[tuple[IntArray, ThreadCalls, CallPayloads]]:
+    """Of each thread that launches communication: the places of that, and NCCL's calls with payloads."""
+    texts = [text.strip() for text in comm.rank.columns.range_texts]
+    ranges = comm.rank.columns.ranges
+    wanted = np.array([text in _CALLS for text in texts] + [False], dtype=np.bool_)[ranges.text]
+    code = np.array([_CALLS.get(text, -1) for text in texts] + [-1], dtype=np.int64)[ranges.text[wanted]]
+    thread = ranges.thread_gid[wanted]
+    for gid in distinct(comm.rows.launch_thread[comm.rows.launch_thread != NULL]):
+        here = thread == gid
+        if not here.any():
+            continue
+        calls = _calls(ranges, wanted, code, here)
+        payloads = communicators.of_calls(int(gid), calls.start_ns, calls.end_ns)
+        yield np.flatnonzero(comm.rows.launch_thread == gid), calls, payloads
+
+
+_GROUP_START, _GROUP_END, _SEND, _RECEIVE, _ALL_TO_ALL, _COLLECTIVE = range(6)
+_CALLS: Final = {
+    "ncclGroupStart": _GROUP_START,
+    "ncclGroupEnd": _GROUP_END,
+    "ncclSend": _SEND,
+    "ncclRecv": _RECEIVE,
+    "ncclAlltoAll": _ALL_TO_ALL,
+    "ncclAllGather": _COLLECTIVE,
+    "ncclReduceScatter": _COLLECTIVE,
+    "ncclAllReduce": _COLLECTIVE,
+    "ncclBroadcast": _COLLECTIVE,
+    "ncclReduce": _COLLECTIVE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadCalls:
+    """NCCL calls of one thread in order, shape (n,)."""
+
+    start_ns: IntArray
+    end_ns: IntArray
+    code: IntArray
+    first: IntArray
+    """The place of the outermost group start around each, -1 where there is none."""
+    last: BoolArray
+    """Which end that group."""
+
+    @property
+    def sends(self) -> BoolArray:
+        """Which of them send to one peer."""
+        result: BoolArray = self.code == _SEND
+        return result
+
+    @property
+    def receives(self) -> BoolArray:
+        """Which of them receive from one peer."""
+        result: BoolArray = self.code == _RECEIVE
+        return result
+
+    @property
+    def all_to_alls(self) -> BoolArray:
+        """Which of them exchange with all ranks; the size they name is that for one of these."""
+        result: BoolArray = self.code == _ALL_TO_ALL
+        return result
+
+    @property
+    def moves(self) -> BoolArray:
+        """Which of them move data; the others begin and end groups."""
+        result: BoolArray = self.code >= _SEND
+        return result
+
+    @property
+    def group(self) -> IntArray:
+        """A number for each call: that of its outermost group's start; outside of groups its own."""
+        return np.where(self.first >= 0, self.first, np.arange(len(self.first)))
+
+    def open_at(self, launch_ns: IntArray) -> tuple[IntArray, BoolArray, BoolArray]:
+        """The call open at each launch, the last that began before it: its place, whether it ends a whole
+        group, which then launches, and whether it stands alone and launches itself.
+        """
+        at = np.searchsorted(self.start_ns, launch_ns, side="right") - 1
+        inside = (at >= 0) & (launch_ns <= self.end_ns[at])
+        grouped = self.first[at] >= 0
+        return at, inside & self.last[at] & grouped, inside & self.moves[at] & ~grouped
+
+    def launching(self, launch_ns: IntArray) -> IntArray:
+        """The group that launched each piece of work, by its number; -1 where no whole group did."""
+        at, ends_group, alone = self.open_at(launch_ns)
+        return np.where(ends_group, self.first[at], np.where(alone, at, -1))
+
+
+def _calls(ranges: Ranges, wanted: BoolArray, code: IntArray, here: BoolArray) -> ThreadCalls:
+    start_ns, end_ns = ranges.start_ns[wanted][here], ranges.end_ns[wanted][here]
+    order = np.argsort(start_ns, kind="stable")
+    in_order = code[here][order]
+    return ThreadCalls(start_ns[order], end_ns[order], in_order, *_outermost(in_order))
+
+
+def _behind(calls: ThreadCalls, payloads: CallPayloads, launch_ns: IntArray) -> IntArray:
+    """What is behind each launch, shape (7, m), -1 where no whole group is there.
+
+    Sends, receives, all-to-alls; peers of sends and of receives; the communicator; the one peer. Outside a
+    group a single call launches itself; within one, everything waits for the end of the outermost group.
+    """
+    at, ends_group, alone = calls.open_at(launch_ns)
+    start = calls.first[at]
+    exchanges = alone & (calls.code[at] != _COLLECTIVE)
+    result = np.full((7, len(launch_ns)), -1, dtype=np.int64)
+    for row, code in enumerate((_SEND, _RECEIVE, _ALL_TO_ALL)):
+        until = np.concatenate(([0], np.cumsum(calls.code == code)))
+        in_group = until[at] - until[np.maximum(start, 0)]
+        result[row] = np.where(ends_group, in_group, np.where(exchanges, calls.code[at] == code, -1))
+    group = calls.group
+    communicator = payloads.one_communicator(group, calls.moves)
+    result[5] = np.where(ends_group | alone, communicator[group[at]], NONE)
+    for row, code in enumerate((_SEND, _RECEIVE), start=3):
+        peers = payloads.peer_count(group, calls.code == code)
+        result[row] = np.where((ends_group | exchanges) & (result[5] != NONE), peers[group[at]], -1)
+    one_peer = payloads.one_peer(group, calls.sends | calls.receives)
+    result[6] = np.where((ends_group | exchanges) & (result[5] != NONE), one_peer[group[at]], NONE)
+    return result
+
+
+def _outermost(code: IntArray) -> tuple[IntArray, BoolArray]:
+    """Of each call the place of the outermost group start around it (-1: none), and if it ends that group.
+
+    A group whose start was not recorded ends at depth zero without a start: it is no whole group.
+    """
+    change = np.where(code == _GROUP_START, 1, np.where(code == _GROUP_END, -1, 0))
+    depth = np.cumsum(change)
+    depth -= np.minimum(np.minimum.accumulate(depth), 0)  # an end without its start closes nothing
+    before = np.concatenate(([0], depth[:-1]))
+    opens = (before == 0) & (depth == 1)
+    start = np.maximum.accumulate(np.where(opens, np.arange(len(code)), -1))
+    return np.where((before > 0) | opens, start, -1), (before == 1) & (depth == 0)
