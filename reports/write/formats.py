@@ -96,10 +96,10 @@ def _html(result: Whole, asked: Asked) -> str:
 
 def _csv(result: Whole, asked: Asked) -> str:
     if isinstance(result, Compared):
-        from reports.write.csv_comparison import write_comparison_csv
+        from reports.write.csv_tables import write_comparison_csv
 
         return write_comparison_csv(result)
-    from reports.write.csv_analysis import write_csv
+    from reports.write.csv_tables import write_csv
 
     return write_csv(result, asked.detail)
 
