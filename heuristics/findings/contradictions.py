@@ -18,7 +18,7 @@ from heuristics.findings import (
 from heuristics.findings.finding import ConfigFinding, Detector, Recognised, case_of
 from heuristics.findings.spelling import misspelled
 from heuristics.run.run import Run
-from traces.settings.configuration import Problem
+from traces.settings.settings import Problem
 
 DETECTORS: Final[tuple[Detector, ...]] = (
     *counts.DETECTORS,

@@ -6,8 +6,7 @@ from heuristics.findings.finding import Case, ConfigFinding, Detector
 from heuristics.run.run import Run
 from traces.settings.effective import effective
 from traces.settings.precision import configured_precision
-from traces.settings.settings import Settings
-from traces.settings.view import KnobView
+from traces.settings.settings import KnobView, Settings
 from traces.sizes.peaks import peak_precision
 from traces.training_log.own_lines import BATCH, logged_run
 from traces.training_log.steady import steady_step

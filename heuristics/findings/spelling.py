@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from heuristics.findings.finding import ConfigFinding
-from traces.settings.configuration import Problem
+from traces.settings.settings import Problem
 
 
 def misspelled(problems: Iterable[Problem]) -> tuple[ConfigFinding, ...]:

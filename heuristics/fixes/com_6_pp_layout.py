@@ -16,7 +16,7 @@ from heuristics.fixes.preconditions import already_so, holds
 from heuristics.run.run import Run
 from traces.settings.settings import Value
 from traces.settings.spelling import LAYOUT
-from traces.settings.stages import fullest_rank
+from traces.settings.values import fullest_rank
 
 _VIRTUAL: Final = "virtual_pipeline_model_parallel_size"
 _LAYERS: Final = "num_layers_per_virtual_pipeline_stage"

@@ -22,7 +22,7 @@ from heuristics.run.run import Run
 from heuristics.workflow.rule import Step
 from heuristics.workflow.walk import walk
 from traces.missing import Missing
-from traces.settings.configuration import Problem
+from traces.settings.settings import Problem
 from traces.sizes.memory import Estimate, calibrated
 from traces.sizes.references import Nearest, Reference, nearest, nearest_references
 from traces.sizes.throughput import Throughput, throughput

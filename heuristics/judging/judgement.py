@@ -27,8 +27,7 @@ from heuristics.walls.wall import WallJudgement
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.names.frameworks import Framework
-from traces.settings.configuration import Problem
-from traces.settings.settings import Settings
+from traces.settings.settings import Problem, Settings
 from traces.training_log.log import TrainingLog
 from traces.training_log.steady import perturbation_frac, steady_step
 

@@ -15,7 +15,7 @@ from heuristics.result.judged import Room
 from heuristics.rules.megatron.answer import Answer
 from heuristics.run.run import Run
 from heuristics.workflow.experiments import plan_of_experiments
-from traces.settings.configuration import Problem
+from traces.settings.settings import Problem
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from heuristics.config.facts import FACTS, Fact
 from heuristics.config.view import Config
 from heuristics.rules.hatch import HATCH
 from traces.settings.knobs import knobs
-from traces.settings.view import OFF
+from traces.settings.settings import OFF
 
 Evaluated = Callable[[Config], object]
 

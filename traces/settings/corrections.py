@@ -6,9 +6,9 @@ from functools import cache
 from types import MappingProxyType
 from typing import Final, TypedDict, cast
 
-from traces.settings.configuration import ProblemEffect
 from traces.settings.knobs import Release, by_dest, by_flag, by_path, data, knobs, release
 from traces.settings.names import bridge_paths, harness_flags, lm_flags, nearest
+from traces.settings.settings import ProblemEffect
 from traces.settings.values import Raw
 
 AS_WRITTEN: Final = "said"

@@ -7,9 +7,8 @@ from importlib.resources import files
 from math import prod
 from typing import Any, Final, NamedTuple, cast
 
-from traces.settings.configuration import Draft
 from traces.settings.knobs import MAIN, Release, data, knobs
-from traces.settings.settings import Setting, Value
+from traces.settings.settings import Draft, Setting, Value
 from traces.settings.values import Raw, value_of
 
 RECIPE: Final = "launcher.recipe"

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.places import DATA
 from traces.errors import MoeDiagError
-from traces.settings.configuration import NotAConfiguration, Problem
 from traces.settings.read import configuration_of, read_configuration
+from traces.settings.settings import NotAConfiguration, Problem
 
 
 def problems(text: str, name: str, core: str | None = None) -> tuple[Problem, ...]:
