@@ -3,10 +3,9 @@
 import re
 from typing import Final
 
-from heuristics.result.compared_run import Place
+from heuristics.result.compared import Place, Side
 from heuristics.result.known import OrMissing, known
 from heuristics.result.rank import Rank
-from heuristics.result.side import Side
 from reports.measures import named
 from traces.spelling import gpu_model, printable
 

@@ -19,9 +19,8 @@ from heuristics.evidence.symptoms.document import (
 from heuristics.evidence.symptoms.rank import NOTHING, WINDOW_NS, figures_given
 from heuristics.figures.figures import Figures
 from heuristics.result.judged import Verdict, Wall
-from heuristics.result.known import known
 from heuristics.run.run import WALL_IDS
-from heuristics.walls.wall import Evidence, WallJudgement, unmeasurable
+from heuristics.walls.wall import unmeasurable
 from traces.errors import InputError
 from traces.missing import Missing
 from traces.training_log.log import Stage
@@ -54,7 +53,7 @@ class Symptoms:
     late: Late | None = None
     out_of_memory: Stage | None = None
     only_sums: bool = False
-    walls: tuple[WallJudgement, ...] = ()
+    walls: tuple[Wall, ...] = ()
     verdict: Verdict | None = None
     unread: tuple[str, ...] = ()
 
@@ -147,24 +146,24 @@ def _late(document: Document, ranks: tuple[Figures, ...]) -> Late | None:
     return Late(late.cause or "none", number, round(late.wait_frac * WINDOW_NS))
 
 
-def _walls(document: Document) -> tuple[WallJudgement, ...]:
+def _walls(document: Document) -> tuple[Wall, ...]:
     """All four walls in the order of the workflow, those not named unmeasurable; none where none is named."""
-    does_not_fit = document.verdict is not None and document.verdict.does_not_fit
-    found = {wall.id: _wall(wall, does_not_fit) for wall in document.walls}
+    found = {wall.id: _open(wall) for wall in document.walls}
     return tuple(found.get(wall) or unmeasurable(wall, _GAP) for wall in WALL_IDS) if found else ()
 
 
-def _wall(wall: Wall, does_not_fit: bool) -> WallJudgement:
-    return WallJudgement(
+def _open(wall: Wall) -> Wall:
+    """The wall with its gaps as it words them; room in memory is the new run's."""
+    gap = Missing("", "; ".join(wall.missing), wall.cure)
+    none: Missing | dict[str, int] = gap if wall.outcome == "unmeasurable" else {}
+    return Wall(
         wall.id,
         wall.outcome,
-        known(wall.cost_ns),
-        known(wall.cost_frac),
-        known(wall.cost_by_kind_ns) or {},
-        (),
-        tuple(msgspec.convert(one, Evidence, from_attributes=True) for one in wall.evidence),
-        comes_first=does_not_fit and wall.id == "memory",
-        missing=wall.missing,
-        cure=wall.cure,
-        at_most_frac=known(wall.at_most_frac),
+        gap if wall.cost_ns is None else wall.cost_ns,
+        gap if wall.cost_frac is None else wall.cost_frac,
+        none if wall.cost_by_kind_ns is None else wall.cost_by_kind_ns,
+        gap if wall.at_most_frac is None else wall.at_most_frac,
+        wall.evidence,
+        wall.missing,
+        wall.cure,
     )

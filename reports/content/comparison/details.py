@@ -5,9 +5,8 @@ from typing import Final
 
 from msgspec import UNSET
 
-from heuristics.result.compared import Compared, ComparedPair, KernelDelta, LayerDelta
+from heuristics.result.compared import Compared, ComparedPair, KernelDelta, LayerDelta, Side
 from heuristics.result.known import OrMissing, known
-from heuristics.result.side import Side
 from reports.content.blocks import (
     Block,
     Code,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from heuristics.result.known import SCHEMA_VERSION, Tool
-from heuristics.result.merged import Merged
+from heuristics.result.result import Merged
 from reports.result.fill.run import run
 from traces.ranks.run import RunAnalysis
 

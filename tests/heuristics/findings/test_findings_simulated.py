@@ -12,6 +12,7 @@ import pytest
 
 from heuristics.evidence.evidence import RunEvidence, observe
 from heuristics.findings.contradictions import find_contradictions
+from heuristics.result.known import known
 from heuristics.run.given import Given
 from heuristics.run.run import Run
 from tests.simulate.export import write_export
@@ -62,12 +63,13 @@ def run_of(
 ) -> Run:
     """What a trace shows, raw, beside a configuration."""
     found = observed(knobs)
+    costed = [wall for wall in found.walls if known(wall.cost_ns) is not None]
     return Run(
         found.observed,
         replace(Given(), **given),  # type: ignore[arg-type]
-        {wall.id: dict(wall.cost_by_kind_ns) for wall in found.walls if wall.cost_ns is not None},
+        {wall.id: dict(known(wall.cost_by_kind_ns) or {}) for wall in costed},
         found.window_ns,
-        {wall.id: wall.cost_ns for wall in found.walls if wall.cost_ns is not None},
+        {wall.id: known(wall.cost_ns) or 0 for wall in costed},
         settings=settings(config, "config.yaml:4", framework),
     )
 
