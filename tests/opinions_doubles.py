@@ -36,7 +36,7 @@ from traces.measure.bounds import Bounds
 from traces.measure.budget import Budget
 from traces.measure.measurements import RankMeasurements, measure_rank
 from traces.missing import Missing
-from traces.names.kinds import COMM_KINDS, compute_classes
+from traces.names.kernels import COMM_KINDS, compute_classes
 from traces.replay.costs import Costs, Without
 from traces.replay.proofs import Cost, Proofs
 from traces.steps.found import Step, Steps, from_steps

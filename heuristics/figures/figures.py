@@ -16,7 +16,7 @@ from traces.measure.memory import Memory
 from traces.measure.moe_ledger import MoeLedger
 from traces.measure.tensor_cores import TensorCores
 from traces.missing import Missing
-from traces.names.kinds import COMM_KINDS, compute_classes
+from traces.names.kernels import COMM_KINDS, compute_classes
 
 RECOMPUTE_LABELS: Final = {
     "attention": "core_attn",

@@ -11,7 +11,7 @@ from heuristics.guides.parallel import LONG, VERY_LONG, guided_cp, sequence_leng
 from heuristics.run.run import Run
 from heuristics.walls.wall import WALL
 from traces.limits import Limit
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.settings.precision import BITS, bits_of
 
 EP_KINDS: Final = tuple(kind for kind in COMM_KINDS if kind.startswith("ep_"))

@@ -28,8 +28,8 @@ from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.names.frameworks import Framework
 from traces.settings.settings import Problem, Settings
+from traces.training_log.iterations import perturbation_frac, steady_step
 from traces.training_log.log import TrainingLog
-from traces.training_log.steady import perturbation_frac, steady_step
 
 if TYPE_CHECKING:
     from heuristics.judging.checked import FromFiles

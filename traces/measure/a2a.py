@@ -8,7 +8,7 @@ import numpy as np
 
 from traces.columns import BoolArray
 from traces.intervals import Spans, covered_ns, intersect, subtract, union
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.resolve.layers import Places, places_of
 from traces.resolve.resolution import CONTROL_KIND, OPERATIONS, PAYLOAD_KINDS, PHASES, UNTOLD, Resolution
 from traces.steps.found import Steps

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traces.intervals import Spans, covered_ns, first_come, intersect, subtract, union
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.timeline import KEYS, Activities, Bucket
 
 

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import BoolArray, FloatArray, IntArray
-from traces.names.gpu_limits import REGISTER_UNIT, SUB_PARTITIONS, WARP_THREADS, SmCapacity
+from traces.names.gpus import REGISTER_UNIT, SUB_PARTITIONS, WARP_THREADS, SmCapacity
 
 LIMITERS: Final = ("warps", "registers", "shared_memory", "blocks")
 """What keeps one more block off an SM. Where several do, the earlier here is named."""

@@ -11,8 +11,7 @@ from traces.cures import cure
 from traces.intervals import Spans, covered_ns
 from traces.limits import Limit
 from traces.missing import Missing
-from traces.names.kernels import classify_kernel
-from traces.names.precision import FP8, gemm_format, multiplies, quantize_format
+from traces.names.kernels import FP8, classify_kernel, gemm_format, multiplies, quantize_format
 from traces.spelling import percent
 from traces.timeline import RankTimeline, Source
 

@@ -14,8 +14,7 @@ from traces.measure.recompute_bound import recompute_at_most_ns
 from traces.measure.recompute_extent import Launched, Stretches, stretches
 from traces.measure.recompute_pairs import pair_units
 from traces.missing import Missing
-from traces.names.kernels import classify_kernel
-from traces.names.passes import MODULES, pass_of
+from traces.names.kernels import MODULES, classify_kernel, pass_of
 from traces.resolve.neighbours import Role, launch_order, role
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline, Source
 from traces.training import Roles, roles_of

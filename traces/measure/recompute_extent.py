@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traces.columns import BoolArray, IntArray, distinct
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.resolve.neighbours import launch_order
 from traces.timeline import Activities, Bucket, Source
 

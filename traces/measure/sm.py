@@ -10,7 +10,7 @@ from traces.measure.sm_beside_comm import CommBlocks, Stretch, measure_comm_bloc
 from traces.measure.sm_launches import LaunchUse, measure_launches
 from traces.measure.sm_measured import Measured, measure_samples
 from traces.missing import Missing
-from traces.names.gpu_limits import capability_at_least
+from traces.names.gpus import capability_at_least
 from traces.timeline import Activities, RankTimeline, Source
 
 

@@ -16,8 +16,8 @@ from traces.intervals import Spans, covered_ns
 from traces.limits import Limit
 from traces.measure.occupancy import LIMITERS, theoretical_occupancy
 from traces.missing import Missing
-from traces.names.gpu_limits import SmCapacity, sm_capacity
-from traces.names.persistent import may_be_persistent
+from traces.names.gpus import SmCapacity, sm_capacity
+from traces.names.kernels import may_be_persistent
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline
 
 SMALL_KERNEL: Final = Limit(

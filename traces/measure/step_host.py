@@ -9,7 +9,7 @@ import numpy as np
 from traces.columns import NULL, Calls, IntArray, Ranges, distinct
 from traces.limits import Limit
 from traces.measure.timeline_columns import HostLane, Texts, longest
-from traces.names.public_names import public_call, public_range
+from traces.names.ranges import public_call, public_range
 from traces.timeline import RankTimeline
 
 CALLS: Final = Limit(12_000, "calls", "ours: one for each activity that a step can show; a quarter of a MB")

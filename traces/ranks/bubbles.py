@@ -8,7 +8,7 @@ import numpy as np
 
 from traces.columns import BoolArray, IntArray
 from traces.missing import Missing
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.charge import step_of
 from traces.ranks.match import Matched

@@ -6,7 +6,7 @@ import numpy as np
 
 from traces.columns import NULL, IntArray, distinct
 from traces.limits import Limit
-from traces.names.host_ranges import cause_of_range
+from traces.names.ranges import cause_of_range
 from traces.ranks.summary import UNKNOWN
 from traces.steps.found import Steps
 from traces.timeline import Bucket, RankTimeline

@@ -22,7 +22,7 @@ from heuristics.result.known import known
 from heuristics.result.rank import Rank
 from traces.limits import Limit
 from traces.missing import Missing
-from traces.names.kinds import compute_classes
+from traces.names.kernels import compute_classes
 
 Sign = Literal[1, -1]
 

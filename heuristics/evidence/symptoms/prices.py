@@ -12,7 +12,7 @@ from heuristics.walls.wall import WALL, Price, Unpriced
 from traces.cures import cure
 from traces.limits import Limit
 from traces.missing import Missing
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.spelling import percent
 
 REPLAYED: Final = Limit(

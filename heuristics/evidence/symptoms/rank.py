@@ -16,7 +16,7 @@ from traces.limits import Limit
 from traces.measure.memory import Memory
 from traces.missing import Missing
 from traces.names.frameworks import FRAMEWORKS
-from traces.names.kinds import COMM_KINDS, compute_classes
+from traces.names.kernels import COMM_KINDS, compute_classes
 
 T = TypeVar("T")
 

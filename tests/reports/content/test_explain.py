@@ -37,7 +37,7 @@ from traces.columns import COPY_KINDS
 from traces.errors import UsageError
 from traces.measure.moe.modules import MODULES
 from traces.measure.occupancy import LIMITERS
-from traces.names.kinds import COMM_KINDS, compute_classes
+from traces.names.kernels import COMM_KINDS, compute_classes
 
 Export = Callable[..., Path]
 RANK = (

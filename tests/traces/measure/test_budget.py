@@ -12,7 +12,7 @@ from traces.columns import COPY_KINDS, NULL, Calls
 from traces.intervals import Spans, spans, union
 from traces.measure.budget import Budget, measure_budget
 from traces.measure.totals import measure_totals
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.timeline import KEYS, Activities, Bucket, Source
 
 # (bucket, key, stream, start, end)

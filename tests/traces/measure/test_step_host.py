@@ -13,7 +13,7 @@ from traces.measure.step_host import host_lanes
 from traces.measure.step_timeline import OTHER_ROWS, OTHER_STEPS, measure_timelines
 from traces.measure.timeline_columns import Texts
 from traces.missing import Missing
-from traces.names.public_names import public_call, public_range
+from traces.names.ranges import public_call, public_range
 from traces.steps.found import Step, Steps, from_steps, one_window
 
 Export = Callable[..., Path]
