@@ -27,8 +27,7 @@ from heuristics.walls.verdict import completed
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.names.frameworks import Framework
-from traces.settings.configuration import Problem
-from traces.settings.settings import Settings
+from traces.settings.settings import Problem, Settings
 from traces.training_log.iterations import perturbation_frac, steady_step
 from traces.training_log.log import TrainingLog
 
