@@ -27,7 +27,7 @@ from heuristics.run.given import Given, Guidance, Routing, Stage
 from heuristics.run.observed import Observed
 from heuristics.run.run import WALL_IDS, Run, WallId
 from heuristics.walls import JUDGES, judge_walls, replayed_prices
-from heuristics.walls.wall import shown
+from heuristics.walls.price import shown
 from tests.simulate.export import write_export
 from tests.simulate.recording import Recording
 from traces.account.account import Account

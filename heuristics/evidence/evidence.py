@@ -21,8 +21,8 @@ from heuristics.run.repairs import LateRank
 from heuristics.run.run import WALL_IDS, WallId
 from heuristics.walls import judge_walls, replayed_prices
 from heuristics.walls.bound import Bound, LargestBucket, find_bound, largest_bucket, unproven
+from heuristics.walls.price import Price, Unpriced
 from heuristics.walls.verdict import find_verdict
-from heuristics.walls.wall import Price, Unpriced
 from traces.cures import cure
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
@@ -139,8 +139,8 @@ def observe(measurements: Sequence[RankMeasurements], together: RunAnalysis | No
     walls = judge_walls(ranks, prices)
     steps = {wall: one.step_frac for wall, one in prices.items() if isinstance(one, Price)}
     replayed = tuple(
-        Replayed(rank.costs, rank.costs.changes, judged_ns(rank))
-        for rank in measurements
+        Replayed(rank.costs, rank.costs.changes, judged_ns(rank), place)
+        for place, rank in enumerate(measurements)
         if not isinstance(rank.costs, Missing) and rank.costs.refused is None
     )
     bound = _bound(ranks, walls)

@@ -18,8 +18,8 @@ from heuristics.run.given import Given
 from heuristics.run.run import WallId
 from heuristics.walls.bound import TIGHT
 from heuristics.walls.confidence import with_confidence
+from heuristics.walls.price import shown
 from heuristics.walls.verdict import verdict_of
-from heuristics.walls.wall import shown
 from traces.missing import Missing
 from traces.spelling import spoken
 from traces.training_log.log import LoggedMemory, TrainingLog

@@ -9,7 +9,7 @@ from heuristics.guides.memory_use import segments_suffice
 from heuristics.guides.modules import exhausted, is_short, recomputed_now
 from heuristics.guides.parallel import LONG, VERY_LONG, guided_cp, sequence_length
 from heuristics.run.run import Run
-from heuristics.walls.wall import WALL
+from heuristics.walls.price import WALL
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
 from traces.settings.precision import BITS, bits_of

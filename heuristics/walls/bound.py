@@ -21,7 +21,7 @@ from heuristics.figures.figures import Figures, frac_of
 from heuristics.result.judged import Bucket, Wall
 from heuristics.result.known import known
 from heuristics.run.run import WALL_IDS, WallId
-from heuristics.walls.wall import WALL
+from heuristics.walls.price import WALL
 from traces.cures import cure
 from traces.limits import Limit
 from traces.missing import Missing

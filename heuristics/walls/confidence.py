@@ -11,7 +11,7 @@ from heuristics.figures.startup import find_startup
 from heuristics.result.judged import Level, Reason, Verdict, Wall
 from heuristics.result.known import known
 from heuristics.run.run import WallId
-from heuristics.walls.wall import only_in_first_step
+from heuristics.walls.price import only_in_first_step
 from traces.account.account import Account
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements

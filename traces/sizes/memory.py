@@ -13,8 +13,7 @@ from typing import Final
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.settings.precision import configured_precision, low_bytes
-from traces.settings.settings import Settings
-from traces.settings.view import KnobView
+from traces.settings.settings import KnobView, Settings
 from traces.sizes.activations import (
     ACTIVATION_BYTES,
     Keeping,

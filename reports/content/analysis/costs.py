@@ -8,7 +8,7 @@ from heuristics.result.known import known
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from heuristics.run.run import WallId
-from heuristics.walls.wall import WALL
+from heuristics.walls.price import WALL
 from reports.content.analysis.headline import by_family, main_kind
 from reports.content.analysis.scale import Scale, per_step_ns, scale_of
 from reports.content.analysis.unproven import open_walls

@@ -9,7 +9,7 @@ from heuristics.result.judged import Bucket, Wall
 from heuristics.result.known import known
 from heuristics.result.result import Result
 from heuristics.run.run import WallId
-from heuristics.walls.wall import WALL
+from heuristics.walls.price import WALL
 from reports.content.analysis.unproven import open_walls, unused
 from reports.content.blocks import Step, words
 from reports.content.names import is_cure, name_of

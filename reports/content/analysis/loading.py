@@ -9,7 +9,7 @@ from heuristics.result.known import known
 from heuristics.result.rank import DataLoading, Rank
 from heuristics.result.result import Result
 from heuristics.walls.host_overhead import EXPOSED_INPUT
-from heuristics.walls.wall import LITTLE
+from heuristics.walls.price import LITTLE
 from reports.content.analysis.scale import scale_of, telling_rank
 from traces.limits import Limit
 from traces.spelling import percent

@@ -7,7 +7,7 @@ from heuristics.result.judged import Bucket, Wall
 from heuristics.result.known import known
 from heuristics.result.result import Result
 from heuristics.run.run import WallId
-from heuristics.walls.wall import WALL
+from heuristics.walls.price import WALL
 from reports.content.names import name_of
 from traces.missing import Missing
 from traces.spelling import percent

@@ -6,7 +6,7 @@ from heuristics.findings.recorded import is_finding
 from heuristics.result import tables as typed
 from heuristics.result.known import OrMissing
 from heuristics.result.rank import UnknownKernel
-from heuristics.walls.wall import wall_of
+from heuristics.walls.price import wall_of
 from reports.result.fill.parts import all_copied, because, copied, gap
 from traces.cures import cures
 from traces.measure.measurements import RankMeasurements

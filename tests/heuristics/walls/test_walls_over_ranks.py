@@ -9,7 +9,7 @@ import pytest
 from heuristics.result.known import known
 from heuristics.run.run import WALL_IDS, WallId
 from heuristics.walls.memory import does_not_fit
-from heuristics.walls.wall import only_in_first_step
+from heuristics.walls.price import only_in_first_step
 from tests.opinions_doubles import (
     JUDGE,
     account,

@@ -14,7 +14,7 @@ from heuristics.result.trace import Trace
 from reports.content.analysis.closing import warnings
 from reports.content.analysis.run import ranks_part, run_lines
 from reports.content.blocks import Items, Page, Quantity, Table, Tone, View, words
-from reports.write.html.heat import heat_of
+from reports.write.html.ranks import heat_of
 from reports.write.plain import plain
 from reports.write.text import write_text
 from tests.result_doubles import double

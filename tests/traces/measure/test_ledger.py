@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heuristics.result import tables
-from heuristics.walls.wall import wall_of
+from heuristics.walls.price import wall_of
 from reports.result.fill.moe import moe
 from reports.result.fill.tables import ledger
 from tests.communication_doubles import GEMM, NORM, SENDRECV, rank_of

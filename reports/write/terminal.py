@@ -1,0 +1,292 @@
+"""What a terminal shows: words and tones as rich's styled texts, tables and bars, and lines as one string."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from reports.content.blocks import Bar, Code, Hue, Piece, Quantity, Row, Table, Term, Tone, View, Words
+from reports.content.names import name_of
+from traces.spelling import percent, printable
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+STYLES: Final[Mapping[Tone, str]] = {
+    Tone.PLAIN: "",
+    Tone.GOOD: "bold green",
+    Tone.NOTICE: "bold magenta",
+    Tone.BAD: "bold red",
+    Tone.MUTED: "dim",
+}
+"""The terminal's own colours, but for yellow, white and the bright ones: these are lost on white."""
+HUES: Final[Mapping[Hue, str]] = {
+    Hue.COMPUTE: "green",
+    Hue.COMMUNICATION: "blue",
+    Hue.COPY: "cyan",
+    Hue.IDLE: "",
+    Hue.HOST: "red",
+    Hue.MEMORY: "magenta",
+    Hue.OTHER: "bright_black",
+}
+
+
+FIXED: Final = "\N{NO-BREAK SPACE}"
+"""A space at which no line ends."""
+_WORD: Final = re.compile(r"[^ ]+(?: (?:%|ms|us|s|GB)(?![\w]))?[^ ]* *")
+"""A word, or a number with its unit, and the spaces behind it."""
+_ARGUMENT: Final = re.compile(r"""(?:'[^']*'|"[^"]*"|\$\(\([^)]*\)\)|[^\s'"])+""")
+"""A word of a command; what is quoted or computed stays whole."""
+_ON: Final = " \\"
+"""The command goes on in the next line."""
+_ASIDE: Final = ("(", "#")
+"""How a line begins that is no command."""
+_LEAST: Final = 10
+"""Columns that a text has at least, however far it is indented."""
+_ENDLESS: Final = 10**6
+"""Columns of the terminal that never wraps what was wrapped here."""
+
+
+def text_of(said: Words, view: View, style: str = "") -> Text:
+    """Words as one line; foreign characters that move the cursor are gone."""
+    from rich.text import Text
+
+    line = Text(style=style)
+    for span in said:
+        if isinstance(span, Code):
+            line.append(printable(span.text, len(span.text)), "cyan")
+        elif isinstance(span, Term):
+            name = name_of(span.key) + (f" [{span.key}]" if view.keys else "")
+            line.append(printable(name, len(name)))
+        else:
+            line.append(printable(span, len(span)))
+    return line
+
+
+def plain(text: str, style: str = "") -> Text:
+    """One string as a line."""
+    from rich.text import Text
+
+    return Text(printable(text, len(text)), style=style)
+
+
+def wrapped(line: Text, width: int, first: str = "", hanging: str | None = None) -> list[Text]:
+    """Lines no wider than `width` but for words that are; `hanging` indents those after the first."""
+    rest = " " * len(first) if hanging is None else hanging
+    if not width:
+        return [plain(first) + line]
+    room = max(_LEAST, width - max(len(first), len(rest)))
+    folded = line.divide(_breaks(line.plain, room))
+    for one in folded:
+        one.rstrip()
+        one.plain = one.plain.replace(FIXED, " ")
+    return [plain(rest if place else first) + one for place, one in enumerate(folded)]
+
+
+def continued(line: str, width: int, indent: str) -> list[Text]:
+    """A command in lines that a shell reads as one: a backslash ends each but the last.
+
+    It breaks between words, never within quotes. What is in parentheses is for people: it is wrapped.
+    """
+    if not width or len(indent) + len(line) <= width:
+        return [plain(indent + line, "cyan")]
+    if line.startswith(_ASIDE):
+        return wrapped(plain(line, "cyan"), width, indent)
+    room, rows = max(_LEAST, width - len(indent) - len(_ON)), [""]
+    for word in _ARGUMENT.findall(line):
+        if rows[-1] and len(rows[-1]) + 1 + len(word) > room:
+            rows.append(f"  {word}")
+        else:
+            rows[-1] += f" {word}" if rows[-1] else word
+    return [*(plain(indent + row + _ON, "cyan") for row in rows[:-1]), plain(indent + rows[-1], "cyan")]
+
+
+def _breaks(text: str, room: int) -> list[int]:
+    """Where lines after the first begin; a word is never broken."""
+    from rich.cells import cell_len
+
+    breaks, used = [], 0
+    for word in _WORD.finditer(text):
+        size = cell_len(word[0].rstrip())
+        if used and used + size > room:
+            breaks.append(word.start())
+            used = 0
+        used += cell_len(word[0])
+    return breaks
+
+
+def printed(lines: Iterable[Text], view: View) -> str:
+    """All lines as one string that ends in a line break: with colours, or plain."""
+    if not view.colour:
+        return "".join(line.plain.rstrip() + "\n" for line in lines)
+    from rich.color import ColorSystem
+    from rich.console import Console
+
+    console, written = Console(width=_ENDLESS, color_system="standard", force_terminal=True), []
+    for line in lines:
+        line.rstrip()
+        for segment in line.render(console, end="\n"):
+            style = segment.style
+            written.append(
+                style.render(segment.text, color_system=ColorSystem.STANDARD) if style else segment.text
+            )
+    return "".join(written)
+
+
+FILLS: Final = {
+    Hue.COMPUTE: "#",
+    Hue.COMMUNICATION: "=",
+    Hue.COPY: "+",
+    Hue.IDLE: ".",
+    Hue.HOST: "~",
+    Hue.MEMORY: "%",
+    Hue.OTHER: "x",
+}
+"""What a piece of a bar is drawn with where there is no colour."""
+_GAP: Final = "  "
+_WIDEST_BAR: Final = 24
+_NARROWEST_BAR: Final = 6
+_LEAST_CELL: Final = 12
+_MOST_ROWS: Final = 40
+"""Rows of one table at most: nobody reads a thousand kernels on a terminal."""
+
+
+def bar_lines(bar: Bar, view: View) -> list[Text]:
+    """The bar with names that fit inside, then every piece with its amount; they add up to the whole."""
+    from rich.text import Text
+
+    width = (view.width or 80) - 1
+    label = f"{bar.title}  "
+    lines = [plain(label, "bold") + _drawn(bar.pieces, min(width, 120) - len(label))]
+    amounts = [f"{piece.name} {piece.amount}".replace(" ", FIXED) for piece in bar.pieces]
+    line = Text(f"{' + '.join(amounts)} = {bar.whole.replace(' ', FIXED)}")
+    lines += wrapped(line, view.width, " " * len(label))
+    if bar.note:
+        lines += wrapped(text_of(bar.note, view), view.width, " " * len(label))
+    return lines
+
+
+def _drawn(pieces: tuple[Piece, ...], width: int) -> Text:
+    """The bar itself: each piece at least one character, the largest takes what rounding leaves."""
+    room = width - len(pieces) - 1
+    cells = [max(1, round(piece.share * room)) for piece in pieces]
+    if cells:
+        cells[cells.index(max(cells))] += room - sum(cells)
+    line = plain("|")
+    for piece, length in zip(pieces, cells, strict=True):
+        label = f" {piece.name} {percent(piece.share)} "
+        if len(label) + 2 > length:
+            label = f" {percent(piece.share)} "
+        inside = label if len(label) + 2 <= length else ""
+        line += plain(inside.center(length, FILLS[piece.hue]), HUES[piece.hue]) + plain("|")
+    return line
+
+
+def table_lines(table: Table, view: View, longest: int = 0) -> list[Text]:
+    """The table; `longest`: how many lines a row may take, 0 for all that it needs."""
+    width = view.width or 200
+    rows = [*table.rows[:_MOST_ROWS], *([table.total] if table.total else [])]
+    cells = [[_cell(row, place, view) for place in range(len(table.columns))] for row in rows]
+    grid = _grid(table, cells, width)
+    lines = []
+    heads = [plain(column.title, "dim") for column in table.columns]
+    if not heads[0].plain:
+        heads[0] = plain(table.title, "bold")
+    elif table.title:
+        lines.append(plain(table.title, "bold"))
+    if any(head.plain for head in heads):
+        lines.append(grid.joined(heads, "") + plain(grid.last_head(heads)))
+    for row, line in zip(rows, cells, strict=True):
+        lines += _row_lines(row, line, grid, longest)
+    if left_out := table.left_out + max(0, len(table.rows) - _MOST_ROWS):
+        lines.append(plain(f"  {left_out:,} more: -f json", "dim"))
+    if table.note:
+        lines += wrapped(text_of(table.note, view), view.width, "  ")
+    return lines
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """Widths of a table's columns, of its bars, and where the words of the last column begin."""
+
+    sizes: tuple[int, ...]
+    numbers: tuple[bool, ...]
+    bar: int
+    width: int
+
+    @property
+    def start(self) -> int:
+        return 2 + sum(self.sizes) + len(_GAP) * len(self.sizes)
+
+    @property
+    def words(self) -> int:
+        return self.start + (self.bar + len(_GAP) if self.bar else 0)
+
+    def joined(self, cells: list[Text], indent: str = "  ") -> Text:
+        """The columns of one line, numbers to the right."""
+        line = plain(indent)
+        for at, (size, number) in enumerate(zip(self.sizes, self.numbers, strict=True)):
+            size = size + 2 - len(indent) if at == 0 else size
+            space = plain(" " * max(0, size - cells[at].cell_len))
+            line += (space + cells[at] if number else cells[at] + space) + plain(_GAP)
+        return line
+
+    def last_head(self, heads: list[Text]) -> str:
+        """The head of the last column, where its words begin."""
+        return " " * (self.words - self.start) + heads[-1].plain if len(heads) > len(self.sizes) else ""
+
+
+def _grid(table: Table, cells: list[list[Text]], width: int) -> _Grid:
+    """The last column, where it holds words, takes what the others and the bars leave."""
+    count = len(table.columns) - (0 if table.columns[-1].number or len(table.columns) == 1 else 1)
+    sizes = []
+    for place in range(count):
+        longest = max([cells_of[place].cell_len for cells_of in cells], default=0)
+        sizes.append(max(longest, len(table.columns[place].title)))
+    if not table.columns[0].title:
+        sizes[0] = max(sizes[0], min(len(table.title) - 2, width // 2))
+    spare = width - 2 - sum(sizes) - len(_GAP) * count
+    barred = [place for place, row in enumerate(table.rows[:_MOST_ROWS]) if _shares(row)]
+    tails = [cells[place][-1].cell_len for place in barred] if count < len(table.columns) else [0]
+    bar = min(_WIDEST_BAR, spare - max(tails, default=0) - len(_GAP))
+    bar = bar if barred and bar >= _NARROWEST_BAR else 0
+    return _Grid(tuple(sizes), tuple(column.number for column in table.columns[:count]), bar, width)
+
+
+def _cell(row: Row, place: int, view: View) -> Text:
+    cell = row.cells[place]
+    said = plain(cell.text) if isinstance(cell, Quantity) else text_of(cell, view)
+    return plain("  " * row.depth) + said if place == 0 else said
+
+
+def _row_lines(row: Row, cells: list[Text], grid: _Grid, longest: int) -> list[Text]:
+    """One row: its figures, its bar, and the words of the last column wrapped in what is left.
+
+    Where a row has words in place of figures they stand where the figures would.
+    """
+    tail = cells[len(grid.sizes) :]
+    shares = _shares(row)
+    bare = bool(tail) and not any(cell.plain for cell in cells[1 : len(grid.sizes)])
+    head = plain("  ") + cells[0] if bare else grid.joined(cells)
+    start = grid.words if shares else 2 + grid.sizes[0] + len(_GAP) if bare else grid.start
+    head += plain(" " * (start - head.cell_len)) if bare else plain("")
+    head.stylize(STYLES[row.tone])
+    if shares and grid.bar:
+        length = round(min(1.0, shares[0].share or 0.0) * grid.bar)
+        head += plain("#" * length, HUES[shares[0].hue]) + plain(" " * (grid.bar - length) + _GAP)
+    if not tail or not tail[0].plain:
+        head.rstrip()
+        return [head]
+    room = max(_LEAST_CELL, grid.width - start)
+    parts = wrapped(tail[0], room)
+    if longest and len(parts) > longest:
+        parts = parts[:longest]
+        parts[-1].truncate(min(parts[-1].cell_len, room - 3))
+        parts[-1] += plain("...")
+    return [head + parts[0], *(plain(" " * start) + part for part in parts[1:])]
+
+
+def _shares(row: Row) -> list[Quantity]:
+    return [cell for cell in row.cells if isinstance(cell, Quantity) and cell.share is not None]

@@ -1,0 +1,230 @@
+"""A YAML or JSON as entries with their lines; files that name Megatron-LM's arguments without groups."""
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import yaml
+
+from traces.limits import Limit
+from traces.settings.bridge import is_override, take, take_path
+from traces.settings.command import flags_of, take_flag
+from traces.settings.derive import add_defaults, add_derived
+from traces.settings.knobs import Release, by_dest, knobs
+from traces.settings.names import lm_flags, nearest, shown
+from traces.settings.settings import Draft, NotAConfiguration
+from traces.settings.shell import Word
+from traces.settings.values import Raw
+
+DEEPEST: Final = Limit(40, "levels", "ours: a dumped ConfigContainer has seven")
+MOST_NODES: Final = Limit(
+    50_000, "entries", "ours: a dumped ConfigContainer has some 2,000; aliases multiply"
+)
+_PLAIN: Final = "tag:yaml.org,2002:"
+_MERGE: Final = _PLAIN + "merge"
+_BUILT: Final = frozenset(
+    {"null", "bool", "int", "float", "str", "seq", "map", "set", "timestamp", "merge", "value"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A value of a mapping by the keys to it, and its line from 1."""
+
+    path: tuple[str, ...]
+    raw: Raw
+    line: int
+
+
+class _Loader(yaml.SafeLoader):
+    """PyYAML's loader that builds plain values only; its composer keeps each node's line."""
+
+
+class Document:
+    """A parsed file. `name` is for errors."""
+
+    def __init__(self, text: str, name: str) -> None:
+        """Parse, without building anything.
+
+        Raises:
+            NotAConfiguration: broken, nested too deep, or with a tag that code would have to build.
+        """
+        self.name = name
+        self.left = int(MOST_NODES.value)
+        try:
+            self.root = yaml.compose(text, Loader=_Loader)
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            where = name if mark is None else f"{name}:{mark.line + 1}"
+            raise NotAConfiguration(f"{where}: broken YAML; correct it, or give the command line") from error
+        except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:
+            raise NotAConfiguration(f"{name}: broken YAML; correct it, or give the command line") from error
+
+    def outermost(self) -> tuple[str, ...]:
+        """Keys of the outermost mapping; none where it is something else."""
+        if not isinstance(self.root, yaml.MappingNode):
+            return ()
+        return tuple(key.value for key, _ in self.root.value if isinstance(key, yaml.ScalarNode))
+
+    def entries(self, deep: int) -> Iterator[Entry]:
+        """Values of the outermost mapping, and of mappings in it down to `deep` levels of keys.
+
+        Raises:
+            NotAConfiguration: as above, or more entries than a configuration has.
+        """
+        if isinstance(self.root, yaml.MappingNode):
+            yield from self._walk(self.root, (), deep)
+
+    def items(self) -> Iterator[Entry]:
+        """Entries of the outermost list."""
+        if isinstance(self.root, yaml.SequenceNode):
+            self._count(self.root, 0)
+            for node in self.root.value:
+                yield Entry((), self._raw(node, 1), _line(node))
+
+    def _walk(
+        self, node: yaml.MappingNode, path: tuple[str, ...], deep: int, merged_in: int = 0
+    ) -> Iterator[Entry]:
+        """`merged_in`: through how many `<<` it is here; a mapping may be merged into itself."""
+        self._count(node, len(path) + merged_in)
+        for merged in _merged(node):
+            yield from self._walk(merged, path, deep, merged_in + 1)
+        for key, value in node.value:
+            self._count(key, len(path))
+            if key.tag == _MERGE:
+                continue
+            name = key.value if isinstance(key, yaml.ScalarNode) else ""
+            below = (*path, name)
+            is_whole = len(below) >= deep or not isinstance(value, yaml.MappingNode) or _is_made(value)
+            if is_whole:
+                yield Entry(below, self._raw(value, len(below)), _line(key))
+            else:
+                yield from self._walk(value, below, deep)
+
+    def _raw(self, node: yaml.Node, depth: int) -> Raw:
+        self._count(node, depth)
+        if isinstance(node, yaml.SequenceNode):
+            return [self._raw(one, depth + 1) for one in node.value]
+        if isinstance(node, yaml.MappingNode):
+            return {
+                str(key.value): self._raw(value, depth + 1)
+                for key, value in node.value
+                if isinstance(key, yaml.ScalarNode)
+            }
+        return _scalar(node.tag.removeprefix(_PLAIN), str(node.value))
+
+    def _count(self, node: yaml.Node, depth: int) -> None:
+        where = f"{self.name}:{_line(node)}"
+        if not node.tag.startswith(_PLAIN) or node.tag.removeprefix(_PLAIN) not in _BUILT:
+            raise NotAConfiguration(
+                f"{where}: a YAML tag that would run code or build an object; write the plain value"
+            )
+        self.left -= 1
+        if self.left < 0 or depth > DEEPEST.value:
+            raise NotAConfiguration(
+                f"{where}: more entries than a configuration has; give the overrides alone"
+            )
+
+
+def _merged(node: yaml.MappingNode) -> list[yaml.MappingNode]:
+    """Mappings that `<<` puts under a mapping's own keys; the first of several outranks the others."""
+    found: list[yaml.MappingNode] = []
+    for key, value in node.value:
+        if key.tag == _MERGE:
+            several = value.value if isinstance(value, yaml.SequenceNode) else [value]
+            found += [one for one in reversed(several) if isinstance(one, yaml.MappingNode)]
+    return found
+
+
+def _is_made(node: yaml.MappingNode) -> bool:
+    """Whether a mapping stands for one value, such as a type or an enum."""
+    keys = {key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)}
+    return "_target_" in keys and keys <= {"_target_", "_call_", "_args_", "_name_", "_partial_"}
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def _scalar(kind: str, text: str) -> Raw:
+    if kind == "null":
+        return None
+    if kind == "bool":
+        return text.lower() in ("true", "yes", "on")
+    return text
+
+
+_BRACKETS: Final = re.compile(r"\[([^\]]+)\]")
+FLAG_GROUPS: Final = frozenset({"MODEL_ARGS", "ARGS", "ENV_VARS", "arguments", "args"})
+"""Megatron-LM, tests/functional_tests/test_cases/*/model_config.yaml: flags and variables as keys."""
+
+
+def is_flat(keys: Collection[str]) -> bool:
+    """Whether outermost keys are flags, or names of Megatron-LM's arguments."""
+    plain = [key for key in keys if key in FLAG_GROUPS or key.startswith("--") or _is_argument(key)]
+    return len(plain) > 0 and not any(is_override(f"{key}.x=1") for key in keys if not _is_argument(key))
+
+
+def _is_argument(key: str) -> bool:
+    return key in by_dest() or "--" + key.replace("_", "-") in lm_flags()
+
+
+def take_flat(draft: Draft, document: Document, core: Release | None) -> None:
+    """Take such a file. Only a whole set of arguments leaves the rest at Megatron-LM's defaults."""
+    draft.framework = "megatron_lm"
+    grouped = any(key in FLAG_GROUPS for key in document.outermost())
+    for entry in document.entries(2):
+        group, name = entry.path[0], entry.path[-1]
+        if grouped and (group not in FLAG_GROUPS or len(entry.path) == 1):
+            continue  # of the test, or of a later run of it
+        if group == "ENV_VARS":
+            if (knob := knobs().get(f"env.{name}")) is not None:
+                take(draft, knob, name, entry.raw, entry.line)
+        elif name.startswith("--"):
+            _take_flag(draft, name, entry, core)
+        elif "." in name:
+            take_path(draft, name, entry.raw, entry.line, core)
+        else:
+            _take_argument(draft, name, entry, core)
+    is_complete = "MODEL_ARGS" in document.outermost()
+    if is_complete:
+        add_defaults(draft, core)
+    add_derived(draft, is_complete)
+
+
+def _take_flag(draft: Draft, name: str, entry: Entry, core: Release | None) -> None:
+    if entry.raw is False or entry.raw is None:
+        return
+    words = [] if entry.raw is True else _words(entry.raw)
+    line = [Word(text, entry.line) for text in (name, *words)]
+    for flag in flags_of(tuple(line)):
+        take_flag(draft, flag, core)
+
+
+def _words(raw: Raw) -> list[str]:
+    """Words as the test runner's shell cuts them, also within an entry of a list or between brackets.
+
+    Source: Megatron-LM, tests/functional_tests/shell_test_utils/_run_training.sh.
+    """
+    entries = raw if isinstance(raw, list) else [raw]
+    texts = [
+        found[1] if (found := _BRACKETS.fullmatch(str(entry).strip())) else str(entry) for entry in entries
+    ]
+    return [word for text in texts for word in text.split()]
+
+
+def _take_argument(draft: Draft, name: str, entry: Entry, core: Release | None) -> None:
+    rows = by_dest().get(name, ())
+    for knob in rows:
+        if knob.dest_is_opposite and isinstance(entry.raw, bool):
+            draft.put(knob.id, not entry.raw, entry.line)
+        else:
+            take(draft, knob, name, entry.raw, entry.line)
+    if rows or _is_argument(name):
+        return
+    if (known := knobs().get(name)) is not None:
+        take(draft, known, name, entry.raw, entry.line)
+    elif not draft.is_full:
+        near = nearest(name, by_dest())
+        draft.problem(entry.line, f"{shown(name, near)}: no argument of Megatron-LM that we know", near)
