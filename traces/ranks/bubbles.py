@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import BoolArray, IntArray
+from traces.groups import mask_of
 from traces.missing import Missing
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
@@ -146,7 +147,6 @@ def _pipeline(stages: tuple[StageFigures, ...], schedule: Schedule | Missing) ->
 
 
 def _total(several: Sequence[int | None]) -> int | None:
-    """The sum; None where one is not known."""
     known = [one for one in several if one is not None]
     return sum(known) if len(known) == len(several) else None
 
@@ -180,8 +180,7 @@ def _waited(
     stage = pipelines.stage[matched.place]
     first = matched.first
     spans = parts.spread(parts.most(stage, first) != parts.least(stage, first), first)
-    is_message = np.zeros(len(stage), dtype=np.bool_)
-    is_message[order] = True
+    is_message = mask_of(order, len(stage))
     last_ns = np.full((len(pipelines.stage), int(step.max()) + 1), np.iinfo(np.int64).max)
     last_ns[matched.place[order], step[order]] = matched.end_ns[
         order

@@ -9,7 +9,7 @@ from traces.intervals import Spans, covered_ns
 from traces.limits import Limit
 from traces.ranks import parts
 from traces.ranks.identity import fingerprint_of_text
-from traces.ranks.summary import KernelTimes, none_of
+from traces.ranks.summary import KernelTimes
 from traces.timeline import KEYS, Bucket, RankTimeline, Source
 
 KINDS: Final = Limit(
@@ -28,7 +28,7 @@ def kernel_times(rank: RankTimeline, windows: Spans, comm: Spans) -> KernelTimes
         (rows.bucket == Bucket.COMPUTE) & (rows.source == Source.KERNEL) & (rows.name >= 0) & inside & alone
     )
     if not len(mine):
-        return KernelTimes(*none_of(KernelTimes))
+        return KernelTimes.none()
     kind = group_of(rows.name[mine], kernels.shape[rows.row[mine]]).astype(np.int64)
     order = np.argsort(kind, kind="stable")
     first = parts.begins_of(kind[order])
@@ -46,7 +46,6 @@ def kernel_times(rank: RankTimeline, windows: Spans, comm: Spans) -> KernelTimes
 
 
 def _mark(rank: RankTimeline, place: int) -> int:
-    """A fingerprint of name, grid and block."""
     kernels, row = rank.columns.kernels, int(rank.activities.row[place])
     shape = int(kernels.shape[row])
     grid, block = kernels.shapes.grid[shape].tolist(), kernels.shapes.block[shape].tolist()

@@ -4,9 +4,9 @@ from typing import Final
 
 import numpy as np
 
+from traces.account.host import ranges_of_cause
 from traces.columns import NULL, IntArray, distinct
 from traces.limits import Limit
-from traces.names.ranges import cause_of_range
 from traces.ranks.summary import UNKNOWN
 from traces.steps.found import Steps
 from traces.timeline import Bucket, RankTimeline
@@ -41,19 +41,16 @@ def _by_step(rank: RankTimeline, steps: Steps, launched: IntArray) -> IntArray:
 
     `launched` is compute: copies and gathers of a step may come before it, on the GPU's time.
     """
-    rows, ranges, texts = rank.activities, rank.columns.ranges, rank.columns.range_texts
-    loads = np.array([*(cause_of_range(text) == "data" for text in texts), False], dtype=np.bool_)[
-        ranges.text
-    ]
+    rows, ranges = rank.activities, ranges_of_cause(rank.columns, "data")
     result = np.zeros(len(steps.used), dtype=np.int64)
     thread = rows.launch_thread[launched]
-    for one in distinct(ranges.thread_gid[loads]).tolist():
+    for one in distinct(ranges.thread_gid).tolist():
         mine = launched[thread == one]
         mine = mine[np.argsort(rows.launch_ns[mine], kind="stable")]
-        held = np.flatnonzero(loads & (ranges.thread_gid == one))
-        after = np.searchsorted(rows.launch_ns[mine], ranges.end_ns[held])
-        held, after = held[after < len(mine)], after[after < len(mine)]
+        held = ranges.take(ranges.thread_gid == one)
+        after = np.searchsorted(rows.launch_ns[mine], held.end_ns)
+        held, after = held.take(after < len(mine)), after[after < len(mine)]
         step = steps.used_at(rows.start_ns[mine[after]])
-        lasts_ns = ranges.end_ns[held] - ranges.start_ns[held]
+        lasts_ns = held.end_ns - held.start_ns
         np.add.at(result, step[step != UNKNOWN], lasts_ns[step != UNKNOWN])
     return result

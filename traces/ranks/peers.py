@@ -97,14 +97,12 @@ def _step_counts(recorded: Recorded, count: int) -> IntArray:
     step, place = recorded.rows.step, recorded.place
     seen = np.zeros((count, int(step.max(initial=0)) + 1), dtype=np.bool_)
     seen[place[step != UNKNOWN], step[step != UNKNOWN]] = True
-    result: IntArray = np.maximum(seen.sum(axis=1), 1)
-    return result
+    return np.maximum(seen.sum(axis=1), 1)
 
 
 def _given(
     summaries: Sequence[RankSummary], recorded: Recorded, steps: IntArray
 ) -> tuple[dict[str, int], ...]:
-    """What each rank gives in a mean step, by kind."""
     place, kind, size = recorded.place, recorded.rows.kind, recorded.rows.size_bytes
     counts = (kind >= 0) & in_steps(summaries, recorded)
     shape = len(summaries), len(COMM_KINDS)

@@ -1,15 +1,12 @@
 """Columns of all summaries, one after the other."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Final
+from dataclasses import dataclass
 
 import numpy as np
 
 from traces.columns import BoolArray, IntArray
-from traces.ranks.summary import UNKNOWN, Instances, RankSummary, Table
-
-_NAMES: Final = tuple(field.name for field in fields(Instances))
+from traces.ranks.summary import UNKNOWN, Instances, Messages, RankSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +21,7 @@ def recorded_of(summaries: Sequence[RankSummary]) -> Recorded:
     """The collectives, in the order of the summaries."""
     tables = [one.instances for one in summaries]
     place = np.repeat(np.arange(len(tables)), [len(table) for table in tables])
-    return Recorded(place, Instances(*(joined(tables, name) for name in _NAMES)))
-
-
-def joined(tables: Sequence[Table], name: str) -> IntArray:
-    """A column of several tables, one after the other."""
-    several = [getattr(table, name) for table in tables]
-    return np.concatenate(several) if several else np.empty(0, np.int64)
+    return Recorded(place, Instances.joined(*tables))
 
 
 def of_messages(summaries: Sequence[RankSummary], name: str) -> IntArray:
@@ -39,12 +30,13 @@ def of_messages(summaries: Sequence[RankSummary], name: str) -> IntArray:
     column = np.full(int(lengths.sum()), UNKNOWN)
     told = np.array([len(one.messages) > 0 for one in summaries], dtype=np.bool_)
     if told.any():
-        column[np.repeat(told, lengths)] = joined([one.messages for one in summaries], name)
+        column[np.repeat(told, lengths)] = getattr(
+            Messages.joined(*(one.messages for one in summaries)), name
+        )
     return column
 
 
 def in_steps(summaries: Sequence[RankSummary], recorded: Recorded) -> BoolArray:
     """Which collectives are in used steps; of a recording without steps all are."""
     has_steps = np.array([len(one.steps) > 0 for one in summaries], dtype=np.bool_)
-    result: BoolArray = (recorded.rows.step != UNKNOWN) | ~has_steps[recorded.place]
-    return result
+    return (recorded.rows.step != UNKNOWN) | ~has_steps[recorded.place]

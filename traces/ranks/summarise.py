@@ -21,7 +21,6 @@ from traces.ranks.summary import (
     Identity,
     RankSummary,
     StepParts,
-    none_of,
 )
 from traces.steps.found import Steps
 from traces.timeline import KEYS, Bucket, RankTimeline
@@ -58,7 +57,7 @@ def summarise(
 def _experts(moe: MoeLedger | Missing | None) -> ExpertWork:
     if isinstance(moe, MoeLedger) and moe.expert_work is not None:
         return ExpertWork(*(column[-_CELLS:] for column in moe.expert_work))
-    return ExpertWork(*none_of(ExpertWork))
+    return ExpertWork.none()
 
 
 def _identity(rank: RankTimeline) -> Identity:

@@ -10,7 +10,7 @@ from heuristics.figures.figures import RECOMPUTE_LABELS, Figures, Parts, compute
 from heuristics.result.judged import Bucket
 from heuristics.run.observed import Observed
 from heuristics.run.run import WallId
-from traces.account.host import CAUSES
+from traces.account.absent import CAUSES
 from traces.errors import InputError
 from traces.limits import Limit
 from traces.measure.memory import Memory

@@ -14,7 +14,7 @@ from heuristics.run.observed import Observed
 from heuristics.run.run import Run, WallId
 from reports.content.names import name_of
 from tests.fix_doubles import configured
-from traces.account.host import CAUSES
+from traces.account.absent import CAUSES
 from traces.settings.settings import Value, settings
 
 HST_1 = CATALOGUE["HST-1"]

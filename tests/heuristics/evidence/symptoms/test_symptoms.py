@@ -15,7 +15,7 @@ from heuristics.result.judged import Wall
 from heuristics.result.known import known
 from heuristics.run.run import WALL_IDS, WallId
 from heuristics.walls.bound import LargestBucket
-from traces.account.host import CAUSES
+from traces.account.absent import CAUSES
 from traces.names.kernels import COMM_KINDS
 from traces.settings.settings import settings
 
