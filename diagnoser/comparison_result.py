@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import asdict
 
 from heuristics.result.compared import Compared, Gate
-from heuristics.result.known import known
 from reports.result.codec import Document, encode
+from traces.missing import known
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,13 +16,13 @@ from diagnoser.version import VERSION
 from heuristics.config.options import OPTIONS
 from heuristics.evidence.symptoms import observed_from, symptoms_of
 from heuristics.judgement import judge_observed
-from heuristics.result.known import known
 from heuristics.result.result import Result
 from heuristics.run.given import Guidance
 from reports.result.codec import encode
 from reports.result.fill.result import result_of_run
 from reports.result.fill.shown import given as given_of_run
 from traces.errors import UsageError
+from traces.missing import known
 from traces.progress import Progress, silent
 from traces.training_log.steady import perturbation_frac, steady_step
 

@@ -40,8 +40,8 @@ from traces.steps.selection import Selection
 
 if TYPE_CHECKING:
     from heuristics.plan.asked import Ask
-    from heuristics.result.run import Run
     from traces.ranks.run import RunAnalysis
+    from traces.sections.run import Run
 
 
 def diagnose(

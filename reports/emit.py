@@ -13,9 +13,7 @@ from msgspec import UNSET
 from msgspec.structs import asdict
 
 from heuristics.result.judged import Fix, Knobs
-from heuristics.result.known import known
 from heuristics.result.result import Result
-from heuristics.run.run import WallId
 from reports.content.blocks import Code, Words
 from reports.content.check_defects import answer_words, first_errors
 from reports.content.names import name_of
@@ -23,6 +21,8 @@ from reports.content.quantities import percent
 from reports.emit_values import yaml_value
 from reports.frameworks import FRAMEWORKS
 from reports.words import printable
+from traces.missing import known
+from traces.sections.tables import WallId
 from traces.settings.spelling import is_open
 
 _WIDTH: Final = 88

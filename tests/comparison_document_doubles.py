@@ -23,10 +23,10 @@ from heuristics.result.compared import (
     LayerDelta,
     Suspect,
 )
-from heuristics.run.run import WallId
 from reports.result.codec import Document, encode
 from reports.result.fill.comparison import result_of_comparison
 from tests.comparison_doubles import log, rank, result, row, trace
+from traces.sections.tables import WallId
 
 MS = 1_000_000
 US = 1_000

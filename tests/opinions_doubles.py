@@ -23,7 +23,7 @@ from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
 from heuristics.run.given import Given, Guidance, Routing, Stage
 from heuristics.run.observed import Observed
-from heuristics.run.run import WALL_IDS, Run, WallId
+from heuristics.run.run import WALL_IDS, Run
 from heuristics.walls import JUDGES, judge_walls, replayed_prices
 from heuristics.walls.wall import Evidence, Outcome, WallJudgement
 from tests.simulate.export import write_export
@@ -38,6 +38,7 @@ from traces.names.kinds import COMM_KINDS, compute_classes
 from traces.replay.cost import Cost
 from traces.replay.costs import Costs, Without
 from traces.replay.proofs import Proofs
+from traces.sections.tables import WallId
 from traces.steps.found import Step, Steps, from_steps
 from traces.steps.selection import Selection
 from traces.timeline import build

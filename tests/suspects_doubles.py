@@ -9,8 +9,8 @@ from heuristics.comparison.difference.changed import Changed
 from heuristics.comparison.difference.rows import Attribution, RowDelta
 from heuristics.comparison.facts import Facts
 from heuristics.result.compared import Change, KernelDelta, Source
-from heuristics.result.rank import Rank
 from tests.comparison_doubles import rank, result, row
+from traces.sections.rank import Rank
 
 MS = 1_000_000
 

@@ -18,8 +18,8 @@ from diagnoser.options import (
 )
 from diagnoser.progress import progress_display
 from diagnoser.results import output_of, plan_results, write_results
-from heuristics.result.known import known
 from reports.write.formats import Kind
+from traces.missing import known
 
 
 @with_about

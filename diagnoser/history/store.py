@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from diagnoser.history.metrics import alike, metrics
 from diagnoser.history.place import APPLICATION_ID, NotAHistory, check_is_history, make_folder, unusable
-from heuristics.result.known import known
 from reports.result.read import of_one_run, typed
 from traces.errors import NothingToDiagnose
 from traces.limits import Limit
+from traces.missing import known
 
 if TYPE_CHECKING:
     from sqlite_utils import Database

@@ -16,8 +16,8 @@ from heuristics.comparison.suspects import can_explain, find_suspects
 from heuristics.comparison.taken import Prediction
 from heuristics.result.compared import Comparable, Expected, Gate, Suspect
 from heuristics.result.compared_run import ComparedRun
-from heuristics.result.known import known
 from heuristics.result.result import Result
+from traces.missing import known
 
 
 @dataclass(frozen=True, slots=True)

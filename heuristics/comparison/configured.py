@@ -7,10 +7,10 @@ from typing import Any, Final
 from msgspec import structs
 
 from heuristics.result.configured import Configuration
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.result.trace import Trace
+from traces.missing import known
+from traces.sections.rank import Rank
+from traces.sections.trace import Trace
 
 Value = bool | int | float | str | None | tuple[Any, ...]
 

@@ -12,10 +12,10 @@ from heuristics.comparison.configured import Value, given_of, settings_of
 from heuristics.comparison.difference.observed import trace_facts
 from heuristics.config.options import OPTIONS
 from heuristics.result.compared import Difference, State
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from traces.limits import Limit
+from traces.missing import known
+from traces.sections.rank import Rank
 
 Configured = Mapping[str, Value]
 """By field of `Given` and by knob."""

@@ -20,9 +20,8 @@ from heuristics.result.compared import (
     ExpectedPart,
     PredictedEnds,
 )
-from heuristics.result.known import OrMissing, known
 from traces.limits import Limit
-from traces.missing import Missing
+from traces.missing import Missing, OrMissing, known
 
 SURE_PART: Final = Limit(
     0.5,

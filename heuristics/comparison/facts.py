@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from heuristics.comparison.difference.changed import Changed
 from heuristics.comparison.difference.rows import Attribution
 from heuristics.result.compared import KernelDelta, LayerDelta
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
+from traces.sections.rank import Rank
 
 
 @dataclass(frozen=True, slots=True)

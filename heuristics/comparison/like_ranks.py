@@ -5,9 +5,9 @@ from typing import Final
 
 from msgspec import UNSET
 
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.result.run import LikeRanks, RankInRun, Run
+from traces.sections.rank import Rank
+from traces.sections.run import LikeRanks, RankInRun, Run
 
 _KEYS: Final[tuple[Callable[[LikeRanks], tuple[object, ...]], ...]] = (
     lambda one: (one.attention_kernels, one.router_kernels, one.has_experts, one.has_embedding, one.has_loss),

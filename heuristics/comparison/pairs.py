@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from heuristics.comparison.like_ranks import pairs_by_group, same_size
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from traces.errors import EmptySelection
+from traces.missing import known
+from traces.sections.rank import Rank
 
 
 @dataclass(frozen=True, slots=True)

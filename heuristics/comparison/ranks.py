@@ -14,11 +14,10 @@ from heuristics.result.compared_run import (
     LateState,
     Place,
 )
-from heuristics.result.known import OrMissing, known
 from heuristics.result.result import Result
-from heuristics.result.run import Late, Run
-from traces.missing import Missing
+from traces.missing import Missing, OrMissing, known
 from traces.ranks.cause import Cause
+from traces.sections.run import Late, Run
 
 
 def compare_runs(base: Result, new: Result, pairs: Sequence[Pair]) -> ComparedRun | None:

@@ -7,10 +7,10 @@ from heuristics.comparison.configured import trace_of
 from heuristics.comparison.recorded_alike import same_recording, whole_replays
 from heuristics.comparison.work_amount import per_step, same_classes, same_unit
 from heuristics.result.compared import Difference
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from traces.limits import Limit
+from traces.missing import known
+from traces.sections.rank import Rank
 
 OTHER_PROGRAM: Final = Limit(
     0.2,

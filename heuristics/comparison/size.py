@@ -13,10 +13,10 @@ from heuristics.comparison.pairs import Pair
 from heuristics.comparison.recorded_alike import same_recording
 from heuristics.result.compared import Comparable, ComparisonVerdict, Gate
 from heuristics.result.configured import Log
-from heuristics.result.rank import Rank
 from traces.limits import Limit
 from traces.recording.line import recording
 from traces.recording.options import START, Question
+from traces.sections.rank import Rank
 
 MATTERS: Final = Limit(
     0.01,

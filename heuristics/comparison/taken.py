@@ -14,7 +14,7 @@ from heuristics.comparison.suspects.movers import GO_ALONG
 from heuristics.comparison.suspects.view import matches
 from heuristics.fixes.ways import sets_of, ways_of
 from heuristics.result.compared import ExpectedBy
-from heuristics.result.known import OrMissing
+from traces.missing import OrMissing
 
 _OBSERVED: Final[Mapping[str, str]] = {
     "overlap_moe_expert_parallel_comm": "detected.ep_overlap",

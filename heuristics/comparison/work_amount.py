@@ -10,10 +10,10 @@ from fractions import Fraction
 from typing import Final
 
 from heuristics.comparison.suspects.evidence.signs import same_count
-from heuristics.result.rank import Rank
-from heuristics.result.tables import Kernel
 from traces.limits import Limit
 from traces.names.kernels import classify_kernel
+from traces.sections.rank import Rank
+from traces.sections.tables import Kernel
 
 NEAR: Final = Limit(
     1.25,

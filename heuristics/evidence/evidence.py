@@ -15,7 +15,7 @@ from heuristics.evidence.too_few import too_few
 from heuristics.plan.gains import Replayed
 from heuristics.run.observed import Observed
 from heuristics.run.repairs import LateRank
-from heuristics.run.run import WALL_IDS, WallId
+from heuristics.run.run import WALL_IDS
 from heuristics.walls import judge_walls, replayed_prices
 from heuristics.walls.bound import Bound, LargestBucket, find_bound, largest_bucket
 from heuristics.walls.price import Unpriced
@@ -24,6 +24,7 @@ from heuristics.walls.verdict import Verdict, find_verdict
 from heuristics.walls.wall import WallJudgement
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
+from traces.sections.tables import WallId
 
 if TYPE_CHECKING:
     from traces.ranks.run import RunAnalysis

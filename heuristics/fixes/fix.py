@@ -9,7 +9,8 @@ from heuristics.fixes.asked_by_rules import asked_by_rules
 from heuristics.fixes.change import Change, Knobs, lines
 from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import unseen_recipe
-from heuristics.run.run import Run, WallId
+from heuristics.run.run import Run
+from traces.sections.tables import WallId
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,11 @@ from heuristics.guides.context_parallel import VERY_LONG, guided_cp, sequence_le
 from heuristics.guides.facts import EP_KINDS
 from heuristics.guides.memory_use import segments_suffice
 from heuristics.plan.repair import before_others
-from heuristics.run.run import Run, WallId
+from heuristics.run.run import Run
 from heuristics.walls.price import WALL
 from traces.limits import Limit
 from traces.ranks.cause import Cause
+from traces.sections.tables import WallId
 from traces.training_log.log import OutOfMemory
 
 FRAGMENTED: Final = Limit(

@@ -6,8 +6,9 @@ from typing import Final
 
 from heuristics.fixes.fix import Fix
 from heuristics.plan.planned import Plan
-from heuristics.run.run import Run, WallId
+from heuristics.run.run import Run
 from traces.missing import Missing
+from traces.sections.tables import WallId
 
 LEVERS: Final = ("CMP-1", "CMP-2", "CMP-3", "CMP-4", "CMP-10", "CMP-9")
 """What still helps a step bound by compute that nothing removable holds back: grouped and fused kernels,

@@ -18,10 +18,11 @@ from heuristics.plan.planned import Plan, Planned, Refused, Rejection
 from heuristics.plan.repair import as_repair, before_others, is_repair, less_waiting, repairs
 from heuristics.plan.room import without_room
 from heuristics.plan.upgrade import unlocked
-from heuristics.run.run import Run, WallId
+from heuristics.run.run import Run
 from heuristics.walls.unproven import NO_WALL
 from traces.limits import Limit
 from traces.replay.costs import WORTH
+from traces.sections.tables import WallId
 
 if TYPE_CHECKING:
     from heuristics.plan.allowed import Allowed, Permits

@@ -7,7 +7,8 @@ from typing import Final
 from heuristics.fixes.fix import Fix
 from heuristics.plan.planned import Planned
 from heuristics.run.repairs import REPAIRS, comes_first
-from heuristics.run.run import Run, WallId
+from heuristics.run.run import Run
+from traces.sections.tables import WallId
 
 _REPLAYED: Final = "replayed over all ranks without the cause; the change may remove only part of it"
 _WAITING: Final = (

@@ -9,7 +9,8 @@ from heuristics.fixes.change import Change, Knobs
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition, Release
 from heuristics.plan.planned import Plan, Planned
-from heuristics.run.run import Run, WallId
+from heuristics.run.run import Run
+from traces.sections.tables import WallId
 
 IDS: Final[Mapping[Package, str]] = {"torch": "ENV-1", "core": "ENV-2", "te": "ENV-3"}
 """Package -> id of its upgrade, as the rules of releases name it."""

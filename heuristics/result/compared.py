@@ -6,10 +6,11 @@ from msgspec import UNSET, Meta, UnsetType
 
 from heuristics.result.compared_run import ComparedRun, Place
 from heuristics.result.judged import Level
-from heuristics.result.known import Count, Frac, Ns, OrMissing, SchemaVersion, Section, Tool
 from heuristics.result.side import Side
-from heuristics.run.run import WallId
-from traces.missing import Missing
+from heuristics.result.tool import SchemaVersion, Tool
+from traces.missing import Missing, OrMissing
+from traces.sections.section import Count, Frac, Ns, Section
+from traces.sections.tables import WallId
 
 ComparisonVerdict = Literal["regression", "improvement", "no_change", "undecided", "not_comparable"]
 State = Literal["yes", "with_differences", "no"]

@@ -2,8 +2,9 @@
 
 from enum import StrEnum
 
-from heuristics.result.known import Count, Frac, OrMissing, Section
+from traces.missing import OrMissing
 from traces.ranks.cause import Cause
+from traces.sections.section import Count, Frac, Section
 
 
 class LateState(StrEnum):

@@ -8,8 +8,9 @@ from msgspec import UNSET, UnsetType
 from heuristics.findings.finding import FindingState
 from heuristics.guides.mfu_bands import Band
 from heuristics.result.judged import Checked
-from heuristics.result.known import Bytes, Count, Ns, OrMissing, Section
 from heuristics.rules.failures.failure import State as FailureState
+from traces.missing import OrMissing
+from traces.sections.section import Bytes, Count, Ns, Section
 from traces.sizes.references import Nearest, Reference
 
 DefectKind = Literal["rejected", "fails", "not_as_written", "found", "warned", "no_effect"]

@@ -2,9 +2,10 @@
 
 from typing import Literal
 
-from heuristics.result.known import SchemaVersion, Section, Tool
-from heuristics.result.run import Run
+from heuristics.result.tool import SchemaVersion, Tool
 from traces.missing import Missing
+from traces.sections.run import Run
+from traces.sections.section import Section
 
 
 class Merged(Section, frozen=True, kw_only=True):

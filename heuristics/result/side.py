@@ -1,10 +1,10 @@
 """One side of a comparison: which run and rank, its steps, what they are made of, its own verdict."""
 
 from heuristics.result.judged import Level
-from heuristics.result.known import Count, Ns, OrMissing, Section
-from heuristics.result.rank import StepSource
-from heuristics.result.tables import Timeline
-from heuristics.run.run import WallId
+from traces.missing import OrMissing
+from traces.sections.rank import StepSource
+from traces.sections.section import Count, Ns, Section
+from traces.sections.tables import Timeline, WallId
 
 
 class SideSteps(Section, frozen=True):

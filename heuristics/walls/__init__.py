@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 from heuristics.evidence.figures import Figures
-from heuristics.run.run import WALL_IDS, WallId
+from heuristics.run.run import WALL_IDS
 from heuristics.walls import communication, compute, host_overhead, memory
 from heuristics.walls.price import Price, Unpriced
 from heuristics.walls.wall import WallJudgement
 from traces.measure.measurements import RankMeasurements
+from traces.sections.tables import WallId
 
 JUDGES = (memory, communication, host_overhead, compute)
 """In the order of the workflow."""

@@ -13,10 +13,11 @@ from typing import Final, get_args
 
 from heuristics.evidence.figures import Figures
 from heuristics.result.judged import Bucket
-from heuristics.run.run import WALL_IDS, WallId
+from heuristics.run.run import WALL_IDS
 from heuristics.walls.words import percent
 from traces.cures import cure
 from traces.limits import Limit
+from traces.sections.tables import WallId
 
 HALF: Final = Limit(
     0.5,

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from heuristics.evidence.startup import find_startup
 from heuristics.result.judged import Level, Reason
-from heuristics.run.run import WallId
 from heuristics.walls.wall import WallJudgement
 from heuristics.walls.words import percent, wall_words
 from traces.account.account import Account
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
+from traces.sections.tables import WallId
 
 if TYPE_CHECKING:
     from traces.ranks.run import RunAnalysis

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from heuristics.run.run import WallId
 from traces.names.kinds import COMM_KINDS
+from traces.sections.tables import WallId
 
 _BY_ROW: Final[Mapping[str, WallId | None]] = {
     "launch_starved.allocator": "memory",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from heuristics.evidence.startup import initialising_ns, judged_ns, startup_ns, without_startup
-from heuristics.run.run import WALL_IDS, WallId
+from heuristics.run.run import WALL_IDS
 from heuristics.walls.price import WALL, cost_of
 from heuristics.walls.wall import WallJudgement
 from heuristics.walls.words import overhead_words, percent, wall_words
@@ -14,6 +14,7 @@ from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.replay.cost import Cost
 from traces.replay.costs import FIRST, Without
+from traces.sections.tables import WallId
 
 WORTH_SAYING: Final = Limit(0.01, "fraction of what is left", "ours: under a point nobody asks what is next")
 

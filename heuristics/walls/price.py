@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from heuristics.evidence.startup import find_startup, initialising_ns, judged_ns, without_startup
-from heuristics.run.run import WallId
 from traces.cures import cure
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.names.kinds import GRAPH_REPLAY
 from traces.replay.cost import Cost
+from traces.sections.tables import WallId
 from traces.steps.sample import sample_of
 
 WALL: Final = Limit(

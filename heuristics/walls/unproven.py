@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from heuristics.evidence.figures import Figures, frac_of
-from heuristics.run.run import WallId
 from heuristics.walls.bound import Bound
 from heuristics.walls.price import WALL
 from heuristics.walls.wall import WallJudgement
 from heuristics.walls.words import percent
 from traces.limits import Limit
 from traces.missing import Missing
+from traces.sections.tables import WallId
 
 NO_WALL: Final = "unknown: it makes the work itself shorter or fit, so no wall's cost bounds it"
 MEASURE_IT: Final = "compare with a recording that has the change"

@@ -8,7 +8,6 @@ from math import sqrt
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Final
 
-from heuristics.run.run import WallId
 from heuristics.walls.confidence import Confidence, confidence_in
 from heuristics.walls.next_wall import NextWall, find_next
 from heuristics.walls.price import LITTLE
@@ -16,6 +15,7 @@ from heuristics.walls.wall import WallJudgement
 from heuristics.walls.words import percent, wall_words
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
+from traces.sections.tables import WallId
 
 if TYPE_CHECKING:
     from traces.ranks.run import RunAnalysis

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from heuristics.evidence.figures import Figures, frac_of
-from heuristics.run.run import WallId
 from heuristics.walls.price import STEADY, WALL, Price, Unpriced
 from traces.missing import Missing
+from traces.sections.tables import WallId
 
 Outcome = Literal["finding", "clear", "unmeasurable"]
 _OF_WINDOWS: Final = "fraction of the windows"

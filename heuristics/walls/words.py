@@ -1,6 +1,6 @@
 """How opinions spell walls and shares in their sentences."""
 
-from heuristics.run.run import WallId
+from traces.sections.tables import WallId
 
 
 def wall_words(wall: WallId) -> str:

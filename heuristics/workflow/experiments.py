@@ -8,10 +8,11 @@ from heuristics.config.features import GRAPH_MODULES
 from heuristics.plan.planned import Plan, Planned
 from heuristics.result.configured import Experiment, Experiments
 from heuristics.rules.check import check_rules
-from heuristics.run.run import WALL_IDS, Run, WallId
+from heuristics.run.run import WALL_IDS, Run
 from heuristics.walls.words import percent, wall_words
 from heuristics.workflow.layout import layout_of
 from traces.limits import Limit
+from traces.sections.tables import WallId
 
 STEPS: Final = Limit(
     50,

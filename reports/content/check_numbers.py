@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from heuristics.result.configured import Configuration, Log, MemoryEstimate, Throughput
-from heuristics.result.known import known
 from heuristics.result.result import Result
 from reports.content.blocks import (
     Block,
@@ -21,7 +20,7 @@ from reports.content.blocks import (
 from reports.content.check_defects import is_written
 from reports.content.quantities import counted, duration, gigabytes, percent, rounded
 from reports.content.wording import joined
-from traces.missing import Missing
+from traces.missing import Missing, known
 from traces.sizes.references import Aspect, Nearest, Reference
 
 _ASPECTS: Final[dict[Aspect, str]] = {

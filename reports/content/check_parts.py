@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from heuristics.result.configured import Configuration
-from heuristics.result.known import known
 from heuristics.result.result import Result
 from reports.content.blocks import (
     Block,
@@ -33,6 +32,7 @@ from reports.content.check_workflow import (
     workflow_rules,
 )
 from reports.content.quantities import counted
+from traces.missing import known
 from traces.settings.derive import DEFAULT
 
 _DEFECTS: Final = 4

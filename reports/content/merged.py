@@ -1,10 +1,10 @@
 """A run put together from summaries, as a page: who makes whom wait, and what is wrong with the set."""
 
-from heuristics.result.known import known
 from heuristics.result.merged import Merged
 from reports.content.analysis.run import Names, lines_of, part_of
 from reports.content.blocks import Block, Code, Detail, Items, Page, Words, words
 from reports.content.quantities import counted
+from traces.missing import known
 
 
 def page(merged: Merged) -> Page:

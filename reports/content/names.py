@@ -4,11 +4,11 @@ import re
 from typing import Final
 
 from heuristics.result.compared_run import Place
-from heuristics.result.known import OrMissing, known
-from heuristics.result.rank import Rank
 from heuristics.result.side import Side
 from reports.measures import named
 from reports.words import printable
+from traces.missing import OrMissing, known
+from traces.sections.rank import Rank
 
 KERNEL_WIDTH: Final = 28
 _WRAPPERS: Final = re.compile(

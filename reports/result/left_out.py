@@ -2,7 +2,7 @@
 
 from msgspec import UNSET, UnsetType
 
-from heuristics.result.run import Run
+from traces.sections.run import Run
 
 
 def left_out(run: Run | UnsetType) -> list[str]:

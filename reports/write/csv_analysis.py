@@ -5,13 +5,12 @@ import io
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from heuristics.result.known import OrMissing, known
-from heuristics.result.moe import Moe
-from heuristics.result.rank import Absent, Rank
 from heuristics.result.result import Result
 from reports.content.blocks import Detail
 from reports.result.codec import lowered
 from reports.words import printable
+from traces.missing import OrMissing, known
+from traces.sections.rank import Absent, Moe, Rank
 
 COLUMNS: Final = ("trace", "process", "device", "rank", "group", "key", "ns", "frac")
 _WIDTH: Final = 500

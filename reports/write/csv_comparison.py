@@ -9,8 +9,8 @@ from typing import Final
 from msgspec import Struct
 
 from heuristics.result.compared import Compared, ComparedChange, ComparedRow, Ends, KernelDelta
-from heuristics.result.known import OrMissing, known
 from reports.write.csv_analysis import cell
+from traces.missing import OrMissing, known
 
 COLUMNS: Final = (
     "section",

@@ -18,7 +18,6 @@ from diagnoser.check import check_config
 from diagnoser.cli import run
 from heuristics.result.configured import MemoryEstimate
 from heuristics.result.judged import Choice
-from heuristics.result.known import known
 from heuristics.result.result import Result
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import Request
@@ -45,6 +44,7 @@ from tests.places import GOLDEN, ROOT, Reviewed
 from tests.plain_page import plain, said
 from tests.planted import planted
 from traces.errors import InputError
+from traces.missing import known
 
 SECRET = "hunter2_sesame"
 HUGE = 100_000_000

@@ -12,7 +12,6 @@ from tempfile import TemporaryDirectory
 import pytest
 
 import diagnoser
-from heuristics.result.known import known
 from heuristics.result.result import Result
 from reports.content import blocks
 from reports.content.analysis import page
@@ -36,6 +35,7 @@ from tests.simulate.knobs import Knobs
 from tests.simulate.recorded import View, record
 from tests.simulate.run import run
 from tests.simulate.scenarios import SCENARIOS
+from traces.missing import known
 
 TICKETS = ROOT / "docs" / "tickets"
 BEFORE = Knobs(seed=1, step_count=10, layer_count=3, python_us=9.0, dispatcher="deepep", dispatch_us=150.0)

@@ -12,10 +12,10 @@ from heuristics.comparison.configured import Value, given_of, settings_of, trace
 from heuristics.comparison.difference.observed import trace_facts
 from heuristics.config.options import OPTIONS
 from heuristics.result.compared import Source
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.result.trace import Trace
+from traces.missing import known
+from traces.sections.rank import Rank
+from traces.sections.trace import Trace
 
 PACKAGES: Final = ("bridge", "container", "core", "cuda", "nccl", "python", "te", "torch")
 """What has a version: of the configuration first, then of the log, then as given."""

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
 from traces.limits import Limit
+from traces.missing import known
+from traces.sections.rank import Rank
 
 _DIRECTED: Final = ("ep_dispatch", "ep_combine")
 _OPEN: Final = {

@@ -9,9 +9,9 @@ from math import sqrt
 from typing import Final
 
 from heuristics.result.compared import Grid
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
-from heuristics.result.tables import Kernel
+from traces.missing import known
+from traces.sections.rank import Rank
+from traces.sections.tables import Kernel
 
 _UNRESOLVED: Final = frozenset({"comm.sendrecv_unresolved", "comm.ep_a2a", "comm.other_comm"})
 """Keys of kernels whose purpose one recording knows and another may not."""

@@ -6,8 +6,8 @@ from typing import Final
 
 from heuristics.comparison.difference.kernel_groups import Kernels, pair_kernels, smallest_listed_ns
 from heuristics.result.compared import Change, KernelDelta
-from heuristics.result.rank import Rank
 from traces.limits import Limit
+from traces.sections.rank import Rank
 
 ERRORS: Final = Limit(
     3, "standard errors", "ours: of 4,732 kernels of 120 unchanged simulated pairs, 1 in 200 differs by more"

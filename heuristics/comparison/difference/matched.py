@@ -9,10 +9,9 @@ from fractions import Fraction
 from typing import Final
 
 from heuristics.comparison.difference.exchanges import exchange_rows
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
-from heuristics.result.tables import Group, LedgerRow
-from heuristics.run.run import WallId
+from traces.missing import known
+from traces.sections.rank import Rank
+from traces.sections.tables import Group, LedgerRow, WallId
 
 IDLE: Final = "idle"
 _BUSY: Final = "busy"

@@ -9,9 +9,9 @@ from math import prod
 from typing import Final
 
 from heuristics.comparison.configured import Value
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
 from traces.limits import Limit
+from traces.missing import known
+from traces.sections.rank import Rank
 
 MOVED: Final = Limit(
     0.01, "of kernel work", "ours: a share of work moves with its times; a graph more or less moves more"

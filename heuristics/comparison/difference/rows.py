@@ -9,9 +9,9 @@ from heuristics.comparison.difference.effects import NOT_TOLD, Effects, effects_
 from heuristics.comparison.difference.matched import Matched, added, budget_rows, group_rows, mean_step_ns
 from heuristics.comparison.difference.noise import Scatter, scatter_of, split_noise
 from heuristics.result.compared import LayerDelta
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
-from heuristics.run.run import WallId
+from traces.missing import known
+from traces.sections.rank import Rank
+from traces.sections.tables import WallId
 
 NOISE: Final = "noise"
 """The row that holds what cannot be separated from scatter, and the rest of rounding."""

@@ -19,8 +19,8 @@ from heuristics.comparison.difference.changed import Changed
 from heuristics.comparison.difference.rows import NOISE, RowDelta
 from heuristics.comparison.facts import Facts
 from heuristics.result.compared import Change, KernelDelta
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
+from traces.missing import known
+from traces.sections.rank import Rank
 
 Sign = Literal[1, -1]
 

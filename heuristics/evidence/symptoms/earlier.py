@@ -6,11 +6,10 @@ import msgspec
 
 from heuristics.evidence.symptoms.fields import Fields
 from heuristics.result.judged import Verdict, Wall
-from heuristics.result.known import known
 from heuristics.run.run import WALL_IDS
 from heuristics.walls.wall import Evidence, WallJudgement, unmeasurable
 from traces.errors import InputError
-from traces.missing import Missing
+from traces.missing import Missing, known
 
 T = TypeVar("T")
 _GAP = Missing("", "the earlier result does not name it", "run analyze again")

@@ -14,10 +14,9 @@ from heuristics.evidence.symptoms.rank import NOTHING
 from heuristics.evidence.symptoms.symptoms import Capture, Symptoms
 from heuristics.findings.capture import PERTURBED
 from heuristics.result.judged import Level, Reason
-from heuristics.result.known import known
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
-from heuristics.run.run import WALL_IDS, WallId
+from heuristics.run.run import WALL_IDS
 from heuristics.walls import judge_walls
 from heuristics.walls.bound import Bound, find_bound, largest_bucket
 from heuristics.walls.confidence import Confidence, about_others, lowered_by
@@ -26,7 +25,8 @@ from heuristics.walls.unproven import unproven_by_figures
 from heuristics.walls.verdict import Verdict, verdict_of
 from heuristics.walls.wall import WallJudgement, unmeasurable
 from heuristics.walls.words import percent, wall_words
-from traces.missing import Missing
+from traces.missing import Missing, known
+from traces.sections.tables import WallId
 from traces.settings.settings import Settings
 
 _RECORD: Final = "record a run and analyze it"

@@ -7,13 +7,13 @@ from typing import Final
 from heuristics.evidence.figures import Figures, Parts, frac_of
 from heuristics.evidence.symptoms.rank import to_give
 from heuristics.evidence.symptoms.symptoms import Late, Symptoms
-from heuristics.run.run import WallId
 from heuristics.walls.price import WALL, Price, Unpriced
 from heuristics.walls.words import percent
 from traces.cures import cure
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.names.kinds import COMM_KINDS
+from traces.sections.tables import WallId
 
 REPLAYED: Final = Limit(
     1 / 3,

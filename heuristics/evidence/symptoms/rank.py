@@ -7,13 +7,8 @@ from typing import Final, TypeVar, get_args
 from heuristics.config.hardware import gpu_family
 from heuristics.evidence.figures import RECOMPUTE_LABELS, Figures, Parts, compute_again_ns
 from heuristics.evidence.symptoms.fields import WINDOW_NS, Fields
-from heuristics.result.compute import Sm
 from heuristics.result.judged import Bucket
-from heuristics.result.moe import A2a
-from heuristics.result.rank import Absent, Detected, Dispatcher, Rank
-from heuristics.result.rank import Memory as MemoryKeys
 from heuristics.run.observed import Observed
-from heuristics.run.run import WallId
 from heuristics.walls.verdict import FAMILIES
 from traces.account.host import CAUSES
 from traces.limits import Limit
@@ -21,6 +16,9 @@ from traces.measure.memory import Memory
 from traces.missing import Missing
 from traces.names.frameworks import FRAMEWORKS
 from traces.names.kinds import COMM_KINDS, compute_classes
+from traces.sections.rank import A2a, Absent, Detected, Dispatcher, Rank, Sm
+from traces.sections.rank import Memory as MemoryKeys
+from traces.sections.tables import WallId
 
 SLACK: Final = 0.005
 """How far parts may exceed their whole: figures are given rounded."""

@@ -6,7 +6,6 @@ from typing import Final
 from msgspec import UNSET
 
 from heuristics.result.judged import Bucket, Verdict, Wall
-from heuristics.result.known import known
 from heuristics.result.result import Result
 from heuristics.walls.price import LITTLE
 from heuristics.walls.verdict import FAMILIES
@@ -25,6 +24,7 @@ from reports.content.names import gpu_of, name_of, who
 from reports.content.quantities import counted, milliseconds, percent
 from reports.content.wording import sentence
 from reports.measures import measures
+from traces.missing import known
 
 MOST: Final = 0.8
 HALF: Final = 0.5

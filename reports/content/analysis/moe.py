@@ -3,13 +3,11 @@
 from collections.abc import Iterator
 from typing import Final
 
-from heuristics.result.known import known
-from heuristics.result.moe import Moe, MoeRow, Pass
-from heuristics.result.rank import Rank
 from reports.content.analysis.scale import Scale, scale_of
 from reports.content.blocks import Block, Column, Part, Quantity, Row, Sentence, Table, Term, words
 from reports.content.quantities import counted, percent
-from traces.missing import Missing
+from traces.missing import Missing, known
+from traces.sections.rank import Moe, MoeRow, Pass, Rank
 
 _PASSES: Final[tuple[Pass, ...]] = ("forward", "recompute", "backward")
 

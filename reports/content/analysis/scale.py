@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Final
 
-from heuristics.result.known import known
-from heuristics.result.rank import Rank, Steps
 from heuristics.result.result import Result
 from reports.content.names import gpu_of
 from reports.content.quantities import milliseconds
+from traces.missing import known
+from traces.sections.rank import Rank, Steps
 
 
 @dataclass(frozen=True, slots=True)

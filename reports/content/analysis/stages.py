@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 
-from heuristics.result.known import OrMissing, known
-from heuristics.result.run import Pipeline, PipelineStage, Run
 from reports.content.blocks import Block, Column, Quantity, Row, Sentence, Table, Words, words
 from reports.content.quantities import counted, milliseconds, numbers, percent, rounded
 from reports.content.wording import ended
-from traces.missing import Missing
+from traces.missing import Missing, OrMissing, known
+from traces.sections.run import Pipeline, PipelineStage, Run
 
 
 def stages(run: Run) -> Iterator[Block]:

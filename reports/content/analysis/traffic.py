@@ -3,11 +3,10 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from heuristics.result.known import known
-from heuristics.result.run import CollectiveSpeed, Run, Traffic
 from reports.content.blocks import Block, Column, Quantity, Row, Sentence, Table, Term, Words, words
 from reports.content.quantities import gigabytes, megabytes, milliseconds
-from traces.missing import Missing
+from traces.missing import Missing, known
+from traces.sections.run import CollectiveSpeed, Run, Traffic
 
 _LISTED: Final = 8
 """Pairs of ranks that a table has; the document has more."""

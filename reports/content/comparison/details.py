@@ -6,7 +6,6 @@ from typing import Final
 from msgspec import UNSET
 
 from heuristics.result.compared import Compared, ComparedPair, KernelDelta, LayerDelta
-from heuristics.result.known import OrMissing, known
 from heuristics.result.side import Side
 from reports.content.blocks import (
     Block,
@@ -29,6 +28,7 @@ from reports.content.names import gpu_of, name_of, who
 from reports.content.quantities import milliseconds
 from reports.content.wording import sentence
 from reports.redaction import redaction_words
+from traces.missing import OrMissing, known
 
 _CHANGES: Final = {
     "slower": "slower",

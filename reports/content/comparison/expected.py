@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from heuristics.result.compared import Compared, Conclusion, Ends, Expected, ExpectedOutcome
-from heuristics.result.known import OrMissing, known
 from reports.content.blocks import Block, Items, Sentence, Tone, Words, words
 from reports.content.comparison.headline import unit
 from reports.content.comparison.rows import named
 from reports.content.quantities import counted, milliseconds, signed
+from traces.missing import OrMissing, known
 
 _SHOWN: Final = 2
 _LABELS: Final[dict[ExpectedOutcome, tuple[str, Tone]]] = {

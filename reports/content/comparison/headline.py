@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from heuristics.result.compared import Compared, ComparedSize, ComparisonVerdict, Gate
-from heuristics.result.known import known
 from heuristics.result.side import Side
 from reports.content.blocks import Code, Headline, Tone, Words, words
 from reports.content.names import gpu_of, who
 from reports.content.quantities import counted, milliseconds, percent, signed
 from reports.content.wording import sentence
+from traces.missing import known
 
 _LABELS: Final[dict[ComparisonVerdict, tuple[str, Tone]]] = {
     "regression": ("SLOWER", Tone.BAD),

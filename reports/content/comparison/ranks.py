@@ -7,11 +7,11 @@ from msgspec import UNSET
 
 from heuristics.result.compared import Compared
 from heuristics.result.compared_run import ComparedRank, ComparedRun, LateState, Place
-from heuristics.result.known import OrMissing, known
 from reports.content.blocks import Column, Quantity, Row, Sentence, Table, Tone, words
 from reports.content.comparison.headline import both
 from reports.content.names import name_of, who
 from reports.content.quantities import counted, milliseconds, percent, signed
+from traces.missing import OrMissing, known
 
 _LATE: Final = {
     LateState.APPEARED: "none in base; new: {new}.",

@@ -12,11 +12,11 @@ from heuristics.comparison.difference.rows import NOISE, RowDelta
 from heuristics.comparison.facts import Facts
 from heuristics.comparison.size import Size
 from heuristics.result.compared import Compared, ComparedChange, ComparedPair, ComparedRow, ComparedSize, Ends
-from heuristics.result.known import SCHEMA_VERSION, OrMissing, Tool
 from heuristics.result.side import Side
+from heuristics.result.tool import SCHEMA_VERSION, Tool
 from reports.result.fill.parts import because, copied, each
 from reports.result.fill.side import mean_delta_ns, place_of, side_of
-from traces.missing import Missing
+from traces.missing import Missing, OrMissing
 
 _FEW: Final = Missing(
     "",

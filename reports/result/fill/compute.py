@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 
-from heuristics.result import compute as typed
-from reports.result.fill.parts import because, copied, each, gap
+from reports.result.fill.parts import because, copied, each
 from traces.cures import cures
 from traces.measure.measurements import RankMeasurements
 from traces.measure.sm import SmUse
 from traces.measure.sm_launches import LaunchUse
 from traces.measure.sm_measured import Measured
-from traces.missing import Missing
+from traces.missing import Missing, gap
+from traces.sections import rank as typed
 
 _USE = typed.LaunchUse.__struct_fields__
 _NONE_SEEN = gap("no kernel in the window shows it", "choose a longer window")

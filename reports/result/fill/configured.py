@@ -12,11 +12,10 @@ from heuristics.guides.mfu_bands import mfu_band
 from heuristics.judgement import Judgement
 from heuristics.result import configured as typed
 from heuristics.result.judged import Checked as Answered
-from heuristics.result.known import OrMissing
-from reports.result.fill.parts import all_copied, because, copied, each, gap
+from reports.result.fill.parts import all_copied, because, copied, each
 from reports.result.fill.plan import GIVE
 from reports.result.fill.shown import is_withheld, shown
-from traces.missing import Missing
+from traces.missing import Missing, OrMissing, gap
 
 if TYPE_CHECKING:  # loaded with a configuration only
     from heuristics.rules.failures.failure import Failure

@@ -1,12 +1,11 @@
 """What a run of several ranks shows inside, as it is written down: its pipeline, its experts, its bytes."""
 
-from heuristics.result import run as typed
-from heuristics.result.known import OrMissing
-from reports.result.fill.parts import copied, gap
-from traces.missing import Missing
+from reports.result.fill.parts import copied
+from traces.missing import Missing, OrMissing, gap
 from traces.ranks.bubbles import Pipeline, StageFigures
 from traces.ranks.experts import Experts, LayerWork, WorstWork
 from traces.ranks.peers import Bytes, Speed
+from traces.sections import run as typed
 
 _NO_STEPS = gap("the ranks share no step", "record whole steps of all ranks at the same time")
 _NO_TIME = gap("their transfers took no time that was recorded", "none")

@@ -8,8 +8,8 @@ from heuristics.guides.memory_use import is_tight
 from heuristics.judgement import Judgement
 from heuristics.result import judged as typed
 from heuristics.walls.wall import WallJudgement
-from reports.result.fill.parts import because, copied, each, gap
-from traces.missing import Missing
+from reports.result.fill.parts import because, copied, each
+from traces.missing import Missing, gap
 
 _NOT_GIVEN: Final = gap("no symptoms were given", "give symptoms (--symptoms), or analyze a trace")
 _NO_BUDGET: Final = gap("the budget of a step is missing", _NOT_GIVEN.cure)

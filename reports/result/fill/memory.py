@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Final
 
-from heuristics.result import rank as typed
-from heuristics.result.known import OrMissing
 from reports.result.fill.parts import because, copied
 from traces.measure.memory import Memory
 from traces.measure.recompute import Recompute
+from traces.missing import OrMissing
+from traces.sections import rank as typed
 
 _OFFLOAD: Final = ("offload_exposed_ns", "offload_copies", "offload_union_ns", "offload_bytes")
 _RESIDENT: Final = tuple(name.replace("offload", "host_resident") for name in _OFFLOAD)

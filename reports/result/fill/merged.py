@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from heuristics.result.known import SCHEMA_VERSION, Tool
 from heuristics.result.merged import Merged
+from heuristics.result.tool import SCHEMA_VERSION, Tool
 from reports.result.fill.run import run
 from traces.ranks.run import RunAnalysis
 

@@ -2,16 +2,15 @@
 
 from typing import Final
 
-from heuristics.result import moe as typed
-from heuristics.result.known import OrMissing
-from heuristics.result.rank import Detected
 from reports.result.fill.memory import recompute
-from reports.result.fill.parts import all_copied, because, copied, each, gap
+from reports.result.fill.parts import all_copied, because, copied, each
 from traces.account.account import Account
 from traces.cures import cure
 from traces.measure.measurements import RankMeasurements
-from traces.missing import Missing
+from traces.missing import Missing, OrMissing, gap
 from traces.resolve.resolution import CONTROL_KIND, PAYLOAD_KINDS
+from traces.sections import rank as typed
+from traces.sections.rank import Detected
 
 _EXPERT_KINDS: Final = (*PAYLOAD_KINDS, CONTROL_KIND)
 

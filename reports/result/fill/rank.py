@@ -3,18 +3,17 @@
 from collections.abc import Iterator
 from typing import Final
 
-from heuristics.result import rank as typed
-from heuristics.result.known import OrMissing
 from reports.result.fill.compute import sm, tensor_cores
 from reports.result.fill.memory import memory
 from reports.result.fill.moe import a2a, detected, moe
-from reports.result.fill.parts import because, copied, each, gap
+from reports.result.fill.parts import because, copied, each
 from reports.result.fill.tables import kernel_table, ledger, other_steps, timeline, unknown_kernels
 from traces.account.account import Account
 from traces.cures import cures
 from traces.measure.measurements import RankMeasurements
-from traces.missing import Missing
+from traces.missing import Missing, OrMissing, gap
 from traces.replay.costs import Costs
+from traces.sections import rank as typed
 from traces.steps.rules import SLOW_STEPS, alternate
 from traces.steps.sample import sample_of
 

@@ -9,9 +9,8 @@ from msgspec.structs import force_setattr
 
 from heuristics.judgement import Judgement
 from heuristics.plugins import problems
-from heuristics.result.known import SCHEMA_VERSION, Tool
 from heuristics.result.result import Result
-from heuristics.result.run import Run
+from heuristics.result.tool import SCHEMA_VERSION, Tool
 from reports.result.fill import configured
 from reports.result.fill.judged import verdict, walls
 from reports.result.fill.log import log
@@ -24,6 +23,7 @@ from traces.cures import cures
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.names.frameworks import Framework
+from traces.sections.run import Run
 
 _FLAG: Final = re.compile(r" \(Megatron-LM: [^)]*\)")
 

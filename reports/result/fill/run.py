@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 
-from heuristics.result import run as typed
-from heuristics.result.known import OrMissing
 from heuristics.run.repairs import REPAIRS, comes_first
 from reports.result.fill import inside
-from reports.result.fill.parts import copied, gap
-from traces.missing import Missing
+from reports.result.fill.parts import copied
+from traces.missing import Missing, OrMissing, gap
 from traces.ranks.peers import Bytes
 from traces.ranks.run import Late, RankFigures, RunAnalysis
+from traces.sections import run as typed
 
 _NO_STEPS = gap("the ranks share no step", "record whole steps of all ranks at the same time")
 

@@ -6,12 +6,11 @@ from typing import Final
 
 from heuristics.result.compared_run import Place
 from heuristics.result.configured import Log
-from heuristics.result.known import OrMissing, known
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from heuristics.result.side import BudgetRow, Side, SideLog, SideSteps
 from reports.result.fill.parts import copied
-from traces.missing import Missing
+from traces.missing import Missing, OrMissing, known
+from traces.sections.rank import Rank
 
 NO_STEPS: Final = Missing(
     "",

@@ -3,15 +3,14 @@
 from msgspec.structs import replace
 
 from heuristics.findings.unknown_kernels import is_finding
-from heuristics.result import tables as typed
-from heuristics.result.known import OrMissing
-from heuristics.result.rank import UnknownKernel
 from heuristics.walls.ledger_walls import wall_of
-from reports.result.fill.parts import all_copied, because, copied, gap
+from reports.result.fill.parts import all_copied, because, copied
 from traces.cures import cures
 from traces.measure.measurements import RankMeasurements
 from traces.measure.timeline_columns import StepTimeline
-from traces.missing import Missing
+from traces.missing import Missing, OrMissing, gap
+from traces.sections import tables as typed
+from traces.sections.rank import UnknownKernel
 
 
 def ledger(rank: RankMeasurements) -> OrMissing[tuple[typed.LedgerRow, ...]]:

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 from msgspec import UNSET
 
-from heuristics.result import trace as typed
-from reports.result.fill.parts import because, copied, gap
+from reports.result.fill.parts import because, copied
 from traces.columns import Gpu, TraceInfo
 from traces.cures import cures
 from traces.measure.messages import Messages
+from traces.missing import gap
+from traces.sections import trace as typed
 
 
 @dataclass(frozen=True, slots=True)

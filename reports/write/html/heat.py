@@ -6,12 +6,12 @@ from typing import Final
 
 from msgspec import UNSET
 
-from heuristics.result.known import known
 from heuristics.result.result import Result
-from heuristics.result.run import RankInRun, Run
 from reports.content.analysis.run import short_name
 from reports.content.quantities import milliseconds, rounded
 from reports.write.plain import plain
+from traces.missing import known
+from traces.sections.run import RankInRun, Run
 
 _MOST: Final = 256
 """Ranks that are drawn at most: with more, a column is narrower than a pixel or two."""

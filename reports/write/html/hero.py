@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Final
 
-from heuristics.result.known import known
 from heuristics.result.result import Result
 from reports.content.analysis.scale import scale_of, telling_rank
 from reports.content.blocks import Quantity, Row, Table, Tone, Words
 from reports.content.quantities import saving
+from traces.missing import known
 
 _STATES: Final = {Tone.BAD: "Bottleneck", Tone.PLAIN: "No bottleneck"}
 _SEVERITY: Final = {Tone.BAD: "notable", Tone.PLAIN: "clear", Tone.MUTED: "unmeasurable"}

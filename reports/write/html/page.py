@@ -4,8 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from reports.content.analysis import RANKS, rank_parts
 from reports.content.analysis.closing import (
@@ -32,6 +30,8 @@ from reports.write.html.marks import Marks, shared
 from reports.write.html.pair import pair_of
 from reports.write.html.step_maps import step_maps_of
 from reports.write.html.timeline import Shown, WallOf, grids_of, stretches, timelines
+from traces.missing import known
+from traces.sections.rank import Rank
 
 _ROOM: Final = 1_000_000
 """Bytes of a page at most."""

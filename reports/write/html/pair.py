@@ -6,13 +6,13 @@ from typing import Final
 
 from msgspec import UNSET
 
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.result.run import RankInRun, Run
 from reports.content.analysis.run import short_name, shown_ranks
 from reports.content.quantities import milliseconds, rounded
 from reports.write.plain import plain
+from traces.missing import known
+from traces.sections.rank import Rank
+from traces.sections.run import RankInRun, Run
 
 _RANKS: Final = 256
 """Ranks that can be chosen."""

@@ -6,11 +6,7 @@ from typing import Final
 from msgspec import UNSET
 
 from heuristics.result.judged import Evidence, Wall
-from heuristics.result.known import known
-from heuristics.result.moe import Span
-from heuristics.result.rank import Rank, Step
 from heuristics.result.result import Result
-from heuristics.result.tables import LedgerRow
 from reports.content.analysis.headline import headline
 from reports.content.blocks import Detail
 from reports.content.names import gpu_of, name_of, who
@@ -21,6 +17,9 @@ from reports.write.perfetto.events import Args, Counter, Process, Slice, Track, 
 from reports.write.perfetto.one_clock import about_clocks, clock_words, fits_of, moved, on_clock
 from reports.write.perfetto.tracks import StepTracks, arrow_numbers
 from reports.write.plain import plain
+from traces.missing import known
+from traces.sections.rank import Rank, Span, Step
+from traces.sections.tables import LedgerRow
 from traces.steps.selection import seconds
 
 _SHOWN: Final = 8

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from heuristics.result.compared import Compared, ComparedRow
-from heuristics.result.known import known
 from heuristics.result.side import Side
 from reports.content.blocks import Detail
 from reports.content.comparison.headline import headline, unit
@@ -15,6 +14,7 @@ from reports.result.codec import lowered
 from reports.write.perfetto.events import Process, Slice, Track, render_events
 from reports.write.perfetto.tracks import StepTracks, arrow_numbers
 from reports.write.plain import plain
+from traces.missing import known
 from traces.steps.selection import seconds
 
 _ROWS: Final = 10

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from msgspec import UNSET
 
-from heuristics.result.known import known
 from heuristics.result.result import Result
-from heuristics.result.run import ClockFit
 from reports.write.perfetto.events import Args, Counter, Process, Slice
+from traces.missing import known
 from traces.ranks import clock_fit
 from traces.ranks.cause import ClockSource
+from traces.sections.run import ClockFit
 
 OnClock = Callable[[int], int]
 

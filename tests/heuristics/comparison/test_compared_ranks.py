@@ -11,7 +11,6 @@ from heuristics.comparison.like_ranks import like_groups
 from heuristics.comparison.pairs import pair_ranks
 from heuristics.result.compared_run import ComparedRun, LateState
 from heuristics.result.result import Result
-from heuristics.result.run import LikeRanks, RankInRun, Run
 from reports.content.blocks import Sentence
 from reports.content.comparison.ranks import ranks as lines
 from reports.result.fill.comparison import result_of_comparison
@@ -20,6 +19,7 @@ from tests.comparison_doubles import rank, result, row
 from tests.result_doubles import double
 from traces.missing import Missing
 from traces.ranks.cause import Cause
+from traces.sections.run import LikeRanks, RankInRun, Run
 
 MS = 1_000_000
 

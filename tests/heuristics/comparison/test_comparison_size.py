@@ -11,8 +11,8 @@ from heuristics.comparison.figures import signed_milliseconds, signed_percent
 from heuristics.comparison.size import Judged, Size, judge_gate, judge_size, measure_size
 from heuristics.result.compared import Comparable, Difference, Gate
 from heuristics.result.configured import Log
-from heuristics.result.rank import Rank
 from tests.comparison_doubles import log, rank, row
+from traces.sections.rank import Rank
 
 MS = 1_000_000
 YES = Comparable("yes", ())

@@ -14,8 +14,9 @@ from heuristics.plan.levers import LEVERS
 from heuristics.plan.plan import WALL_ORDER
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
-from heuristics.run.run import Run, WallId
+from heuristics.run.run import Run
 from tests.fix_doubles import complete
+from traces.sections.tables import WallId
 
 FAMILIES = {"MEM": 17, "COM": 15, "HST": 10, "CMP": 10}
 WALL_OF: dict[str, WallId] = {

@@ -6,8 +6,8 @@ from heuristics.fixes.change import Knobs
 from heuristics.fixes.precondition import Precondition
 from heuristics.plan.order import in_paying_order
 from heuristics.plan.planned import Planned
-from heuristics.run.run import WallId
 from tests.opinions_doubles import a_fix
+from traces.sections.tables import WallId
 
 
 def planned(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import diagnoser
-from heuristics.run.run import WALL_IDS, WallId
+from heuristics.run.run import WALL_IDS
 from tests.document_doubles import graph_only
 from tests.kineto_doubles import overlapped_step, write
 from tests.opinions_doubles import GEMM, JUDGE, cost, costs, measured, rank
@@ -20,6 +20,7 @@ from tests.simulate.run import run
 from tests.simulate.scenarios import SCENARIOS
 from traces.measure.bounds import Bounds
 from traces.missing import Missing
+from traces.sections.tables import WallId
 
 Export = Callable[..., Path]
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<(unsigned long)4096>)"

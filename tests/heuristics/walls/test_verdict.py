@@ -14,7 +14,7 @@ from msgspec import UNSET
 import diagnoser
 from heuristics.judgement import judge
 from heuristics.plan.plan import WALL_ORDER
-from heuristics.run.run import WALL_IDS, WallId
+from heuristics.run.run import WALL_IDS
 from heuristics.walls.confidence import Confidence, confidence_in
 from heuristics.walls.verdict import Verdict, find_verdict, interval
 from heuristics.walls.wall import WallJudgement
@@ -36,6 +36,7 @@ from tests.page_doubles import first_screen, flat
 from tests.simulate.recording import Recording
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
+from traces.sections.tables import WallId
 
 Export = Callable[..., Path]
 BLIND = Missing("replay", "clock offset: 3 ms", "record again")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import heuristics
-from heuristics.run.run import WALL_IDS, WallId
+from heuristics.run.run import WALL_IDS
 from heuristics.walls import JUDGES
 from heuristics.walls.wall import WallJudgement
 from tests.opinions_doubles import (
@@ -39,6 +39,7 @@ from tests.simulate.recording import Recording
 from traces.limits import Limit
 from traces.measure.tensor_cores import TensorCores
 from traces.missing import Missing
+from traces.sections.tables import WallId
 
 Export = Callable[..., Path]
 DOUBT = Missing("replay", "what the host waits for is not understood", "record more")

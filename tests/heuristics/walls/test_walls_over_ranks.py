@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.run.run import WALL_IDS, WallId
+from heuristics.run.run import WALL_IDS
 from tests.opinions_doubles import (
     JUDGE,
     account,
@@ -26,6 +26,7 @@ from tests.opinions_doubles import (
 from traces.measure.a2a import A2a, A2aSpan
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
+from traces.sections.tables import WallId
 
 BLIND = Missing("replay", "clock offset: 3 ms", "record again")
 

@@ -17,9 +17,8 @@ from diagnoser.cli import run
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.plan.plan import WALL_ORDER
 from heuristics.result.judged import ReasonId
-from heuristics.result.known import known
 from heuristics.result.result import Result
-from heuristics.run.run import WALL_IDS, Run, WallId
+from heuristics.run.run import WALL_IDS, Run
 from heuristics.walls import JUDGES
 from heuristics.walls.verdict import FAMILIES
 from reports.content.explain.fixes import module_of
@@ -39,7 +38,9 @@ from traces.columns import COPY_KINDS
 from traces.errors import UsageError
 from traces.measure.moe.modules import MODULES
 from traces.measure.occupancy import LIMITERS
+from traces.missing import known
 from traces.names.kinds import COMM_KINDS, compute_classes
+from traces.sections.tables import WallId
 
 Export = Callable[..., Path]
 RANK = (

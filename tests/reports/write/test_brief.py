@@ -17,13 +17,13 @@ from diagnoser.cli import run
 from diagnoser.demo.recordings import RECORDINGS, unpack
 from heuristics.result.brief import Brief, BriefComparison
 from heuristics.result.compared import Compared
-from heuristics.result.known import known
 from heuristics.result.result import Result
 from reports.result.json_text import render_json
 from reports.result.schema import schema
 from reports.write.brief import LINES, NAME, SENTENCE, SIZE, _cut, write_brief
 from tests.compare_doubles import result_of_run
 from tests.whole.test_recordings import EMPTY, manifest
+from traces.missing import known
 
 Json = dict[str, Any]
 

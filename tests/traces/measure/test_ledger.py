@@ -10,7 +10,6 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heuristics.result import tables
 from heuristics.walls.ledger_walls import wall_of
 from reports.result.fill.moe import moe
 from reports.result.fill.tables import ledger
@@ -28,6 +27,7 @@ from traces.measure.ledger import LedgerRow, measure_ledger
 from traces.measure.ledger_steps import Borders, cut_at, per_step_ns
 from traces.measure.measurements import measure_rank
 from traces.missing import Missing
+from traces.sections import tables
 from traces.steps.found import Step, Steps, from_steps, one_window
 from traces.steps.selection import Selection
 

@@ -6,8 +6,8 @@ from heuristics.comparison.suspects.evidence.late_rank import late_rank_came
 from heuristics.comparison.suspects.evidence.signs import MAIN, Part, grew, main_part
 from heuristics.comparison.suspects.rule import Signs
 from heuristics.comparison.suspects.view import View
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
+from traces.missing import known
+from traces.sections.rank import Rank
 
 
 def main_part_is(family: str, wanted: Part, view: View) -> Signs:

@@ -14,10 +14,10 @@ from heuristics.comparison.suspects.evidence.signs import (
 from heuristics.comparison.suspects.rule import Signs
 from heuristics.comparison.suspects.view import View
 from heuristics.result.compared import KernelDelta
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
 from heuristics.walls.words import percent
 from traces.limits import Limit
+from traces.missing import known
+from traces.sections.rank import Rank
 
 SLOWER: Final = Limit(
     0.02, "fraction", "ours: the classes of two GPUs of one real run differ by 0.6 % at most"

@@ -8,9 +8,9 @@ from heuristics.comparison.suspects.evidence.setup import LESS, graph_shares
 from heuristics.comparison.suspects.evidence.signs import CLASSES, MAIN, grew, kernel_counts, same_count
 from heuristics.comparison.suspects.rule import Signs
 from heuristics.comparison.suspects.view import View
-from heuristics.result.known import known
-from heuristics.result.trace import Trace
 from heuristics.walls.words import percent
+from traces.missing import known
+from traces.sections.trace import Trace
 
 BINDING: Final = ("launcher.numa_binding", "cpu_bound_to_numa")
 _GPU_ROWS: Final = (*CLASSES, "exposed_comm.*", "exposed_copy.*")

@@ -7,10 +7,10 @@ from heuristics.comparison.like_ranks import rank_in_run
 from heuristics.comparison.suspects.evidence.signs import MAIN, grew
 from heuristics.comparison.suspects.rule import Signs
 from heuristics.comparison.suspects.view import View
-from heuristics.result.known import known
 from heuristics.result.result import Result
-from heuristics.result.run import Late
+from traces.missing import known
 from traces.ranks.cause import Cause
+from traces.sections.run import Late
 
 
 def late_rank_came(view: View) -> Signs:

@@ -7,9 +7,9 @@ from heuristics.comparison.figures import milliseconds
 from heuristics.comparison.suspects.evidence.signs import grew
 from heuristics.comparison.suspects.rule import Signs
 from heuristics.comparison.suspects.view import View
-from heuristics.result.known import OrMissing, known
-from heuristics.result.rank import Memory, Rank
 from traces.limits import Limit
+from traces.missing import OrMissing, known
+from traces.sections.rank import Memory, Rank
 
 VISIBLE: Final = Limit(
     0.005,

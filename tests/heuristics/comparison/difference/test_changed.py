@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from heuristics.comparison.difference.changed import Changed, changed
 from heuristics.result.configured import Configuration
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from tests.comparison_doubles import configuration, kernel, log, rank, result, trace
+from traces.sections.rank import Rank
 
 
 def between(base: Result, new: Result) -> tuple[Changed, ...]:

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from heuristics.comparison.difference.effects import whole_parts
 from heuristics.comparison.difference.rows import Attribution, RowDelta, attribute, layers
 from heuristics.result.compared import LayerDelta
-from heuristics.result.moe import LayerRow
-from heuristics.result.rank import Rank
-from heuristics.result.tables import Group, LedgerRow
 from tests import comparison_doubles as doubles
 from tests.difference_by_definition import Ledger, Parts, parts_by_row, step_delta
+from traces.sections.rank import LayerRow, Rank
+from traces.sections.tables import Group, LedgerRow
 
 TWO = (1, 1)
 MANY = 10

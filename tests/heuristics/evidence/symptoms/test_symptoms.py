@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from heuristics.evidence.evidence import RunEvidence
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
 from heuristics.evidence.symptoms.rank import FIGURES
-from heuristics.run.run import WALL_IDS, WallId
+from heuristics.run.run import WALL_IDS
 from heuristics.walls.bound import LargestBucket
 from heuristics.walls.wall import WallJudgement
 from traces.account.host import CAUSES
 from traces.names.kinds import COMM_KINDS
+from traces.sections.tables import WallId
 from traces.settings.settings import settings
 
 

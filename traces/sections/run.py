@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
-from heuristics.result.known import Bytes, Count, Frac, Ns, OrMissing, Section
+from traces.missing import OrMissing
 from traces.ranks.cause import Cause, ClockSource, HotRank, ProblemKind
+from traces.sections.section import Bytes, Count, Frac, Ns, Section
 
 
 class RankInRun(Section, frozen=True):
