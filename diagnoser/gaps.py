@@ -85,7 +85,7 @@ def recording_gaps(index: int, trace: MeasuredTrace) -> list[Missing]:
                 _dropped(trace.info.kind),
             )
         )
-    if any(rank.kernels_recorded and rank.replay_count for rank in trace.ranks):
+    if any(rank.kernel_count and rank.replay_count for rank in trace.ranks):
         gaps.append(
             Missing(
                 f"traces[{index}].graph_replays",

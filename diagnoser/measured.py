@@ -16,10 +16,11 @@ from traces.errors import EmptySelection, InputError, NotATrace, NotShared, Trac
 from traces.formats.open import ReadOptions, read_trace
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements, measure_rank
-from traces.measure.messages import Messages, measure_messages
+from traces.measure.messages import measure_messages
 from traces.names.gpus import with_products
 from traces.progress import report
 from traces.ranks.codec import SUFFIX, is_summary
+from traces.sections.trace import Messages
 from traces.steps.selection import Selection
 from traces.timeline import RankTimeline, build
 

@@ -8,10 +8,11 @@ from pathlib import Path
 from tests.payload_doubles import send
 from tests.simulate.recording import Recording
 from traces.formats.open import read_trace
-from traces.measure.a2a import A2a, measure_a2a
+from traces.measure.a2a import measure_a2a
 from traces.names.kinds import COMM_KINDS
 from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import CONFIDENCES, EVIDENCE, OPERATIONS, PHASES, Resolution
+from traces.sections.rank import A2a
 from traces.steps.found import Step, from_steps
 from traces.timeline import RankTimeline, Timeline, build
 

@@ -20,7 +20,7 @@ from traces.columns import IntArray
 from traces.formats.open import read_trace
 from traces.intervals import Spans, covered_ns, intersect, subtract, union
 from traces.measure.budget import Budget, measure_budget
-from traces.measure.ledger import LedgerRow, measure_ledger
+from traces.measure.ledger import measure_ledger
 from traces.measure.moe_ledger import MoeLedger, measure_moe
 from traces.measure.recompute import measure_recompute
 from traces.measure.step_timeline import measure_timelines
@@ -28,6 +28,7 @@ from traces.measure.timeline_columns import StepTimeline
 from traces.missing import Missing
 from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import with_kinds
+from traces.sections.tables import LedgerRow
 from traces.steps.choose import choose_steps
 from traces.steps.found import Steps
 from traces.steps.selection import Selection

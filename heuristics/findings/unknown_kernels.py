@@ -7,7 +7,7 @@ overhead: nothing says that it could be shorter.
 from typing import Final
 
 from traces.limits import Limit
-from traces.measure.unknown import UnknownKernel
+from traces.sections.rank import UnknownKernel
 
 UNKNOWN: Final = Limit(
     0.05, "fraction of the window", "ours: half a wall; what the tool cannot name must not be lost in `other`"

@@ -17,6 +17,7 @@ from heuristics.run.run import WALL_IDS
 from heuristics.walls.words import percent
 from traces.cures import cure
 from traces.limits import Limit
+from traces.missing import known
 from traces.sections.tables import WallId
 
 HALF: Final = Limit(
@@ -70,8 +71,8 @@ def _time_by_wall(rank: Figures) -> dict[WallId, int] | None:
         return None
     return {
         "memory": rank.recomputed_ns
-        + (memory.offload_exposed_ns or 0)
-        + (memory.host_resident_exposed_ns or 0)
+        + (known(memory.offload_exposed_ns) or 0)
+        + (known(memory.host_resident_exposed_ns) or 0)
         + (rank.starved_ns or {}).get("allocator", 0),
         "communication": waits_ns,
         "host_overhead": sum(host.values()),

@@ -20,7 +20,7 @@ from heuristics.walls.price import WALL, Price, Unpriced, at_most_frac, price
 from heuristics.walls.wall import Evidence, WallJudgement, judged, shown_frac
 from traces.cures import cure
 from traces.measure.measurements import RankMeasurements
-from traces.missing import Missing
+from traces.missing import Missing, known
 
 
 def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> WallJudgement:
@@ -77,7 +77,7 @@ def _longest(ranks: Sequence[Figures]) -> list[Evidence]:
             "the longest expert all-to-all kernel in the windows",
             span.start_ns,
             span.end_ns,
-            span.step,
+            known(span.step),
             place,
         )
     ]

@@ -106,7 +106,7 @@ def _about_first_step(wall: WallId, walls: Sequence[WallJudgement]) -> Iterator[
 def _about_ranks(
     wall: WallId, measurements: Sequence[RankMeasurements], together: RunAnalysis | None
 ) -> Iterator[Reason]:
-    told = [rank.budget for rank in measurements if rank.communication_told]
+    told = [rank.budget for rank in measurements if rank.unseen is None]
     speaks = any(budget.exposed_comm_ns or budget.hidden_comm_ns for budget in told)
     if wall != "communication" or not speaks:
         return

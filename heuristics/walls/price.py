@@ -8,7 +8,7 @@ from heuristics.evidence.startup import find_startup, initialising_ns, judged_ns
 from traces.cures import cure
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
-from traces.missing import Missing
+from traces.missing import Missing, known
 from traces.names.kinds import GRAPH_REPLAY
 from traces.replay.cost import Cost
 from traces.sections.tables import WallId
@@ -126,7 +126,7 @@ def _proven(rank: RankMeasurements, wall: WallId) -> int | None:
 
 def _most_ns(rank: RankMeasurements, wall: WallId) -> int | None:
     """The bound of the partition; a replay that may say too little is no lower than it says."""
-    if wall == "communication" and not rank.communication_told:
+    if wall == "communication" and rank.unseen is not None:
         return None
     bound, cost = rank.bounds.of(wall), cost_of(rank, wall)
     if bound is not None and wall == "host_overhead":
@@ -161,7 +161,7 @@ def cost_of(rank: RankMeasurements, wall: WallId) -> Cost | None:
     """What a wall costs one rank, start-up left out; None where its replay cannot tell."""
     if isinstance(rank.costs, Missing) or rank.costs.refused:
         return None
-    if wall == "communication" and not rank.communication_told:
+    if wall == "communication" and rank.unseen is not None:
         return None
     cost = rank.costs.of(wall)
     return without_startup(rank, cost) if cost and wall == "host_overhead" else cost
@@ -177,7 +177,7 @@ def _why(rank: RankMeasurements, wall: WallId) -> Missing:
             "graph replays were recorded whole, or kernels without names: communication cannot be separated"
         )
         return Missing("replay", reason, cure("names", rank.kind))
-    if rank.sm.sm_count is None:
+    if known(rank.sm.sm_count) is None:
         return Missing(
             "replay", "the trace does not record the number of SMs of the GPU", cure("sm_count", rank.kind)
         )

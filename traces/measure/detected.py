@@ -1,15 +1,20 @@
 """What kind of run a rank shows: features that names and rows give away."""
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from traces.columns import IntArray, distinct
-from traces.intervals import Spans, covered_ns
+from traces.cures import cure
+from traces.intervals import covered_ns
 from traces.launches import launches_a_graph
 from traces.limits import Limit
+from traces.measure.precision import Precision
+from traces.measure.recompute import Recompute
+from traces.missing import Missing, gap
 from traces.names.frameworks import Framework, framework_by_names
+from traces.sections.rank import Detected, Dispatcher
+from traces.steps.found import Steps
 from traces.timeline import RankTimeline, Source
 
 SHORT: Final = Limit(
@@ -19,26 +24,17 @@ SHORT: Final = Limit(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Detected:
-    """`graph_share_frac`: kernel work in CUDA graphs (nodes and whole replays) as part of all kernel work.
+def detect(
+    rank: RankTimeline, steps: Steps, dispatcher: Dispatcher, precision: Precision, recompute: Recompute
+) -> Detected:
+    """Look at the kernels and replays within the windows; a rank always has some.
 
-    A kernel is in a graph where its row names a node (nsys) or its launching call launches a graph (Kineto).
-    `short_kernel_frac`: kernels under 10 us as part of all kernels, None where none was recorded singly.
-    `kernels_per_launch`: of the kernels with a recorded launch, None where there is none.
-    `framework`: whose run the names of the whole recording show.
+    A kernel is in a graph where its row names a node (nsys) or its launching call launches a graph (Kineto);
+    its share is one of kernel work. `short_kernel_frac`: kernels under 10 us as part of all kernels.
+    `framework`: whose run the names of the whole recording show. `ep_overlap` is for those who see all ranks.
     """
-
-    graph_share_frac: float
-    short_kernel_frac: float | None
-    framework: Framework = "none"
-    kernels_per_launch: float | None = None
-
-
-def detect(rank: RankTimeline, windows: Spans) -> Detected:
-    """Look at the kernels and replays within the windows; a rank always has some."""
-    rows = rank.activities
-    work_ns = covered_ns(rows.start_ns, rows.end_ns, windows)
+    rows, kind = rank.activities, rank.columns.info.kind
+    work_ns = covered_ns(rows.start_ns, rows.end_ns, steps.windows)
     is_kernel = rows.source == Source.KERNEL
     in_graph = rows.source == Source.REPLAY
     in_graph[is_kernel] = rank.columns.kernels.in_graph[rows.row[is_kernel]]
@@ -48,18 +44,29 @@ def detect(rank: RankTimeline, windows: Spans) -> Detected:
     total_ns = int(work_ns[rows.source != Source.COPY].sum())
     mine = is_kernel & (work_ns > 0)
     short = mine & (rows.end_ns - rows.start_ns < SHORT.value)
+    no_kernel = gap("no single kernel was recorded", cure("graphs", kind))
+    untold = gap(steps.training_evidence, "record whole steps, with the optimizer")
     return Detected(
-        int(work_ns[in_graph].sum()) / total_ns if total_ns else 0.0,
-        float(short.sum() / mine.sum()) if mine.any() else None,
-        _framework(rank),
-        _kernels_per_launch(rows.call[mine]),
+        dispatcher=dispatcher,
+        graph_share_frac=int(work_ns[in_graph].sum()) / total_ns if total_ns else 0.0,
+        short_kernel_frac=float(short.sum() / mine.sum()) if mine.any() else no_kernel,
+        kernels_per_launch=_kernels_per_launch(rows.call[mine], kind),
+        ep_overlap=None,
+        framework=_framework(rank),
+        training_step=untold if steps.training is None else steps.training,
+        training_evidence=steps.training_evidence,
+        precision=precision.precision,
+        precision_shares_frac=precision.shares,
+        recompute=recompute.passes,
     )
 
 
-def _kernels_per_launch(call: IntArray) -> float | None:
+def _kernels_per_launch(call: IntArray, kind: str) -> float | Missing:
     """Kernels, array of shape (n,) of the rows of their calls (-1: none), by the calls that launched them."""
     launched = call[call >= 0]
-    return len(launched) / len(distinct(launched)) if len(launched) else None
+    if not len(launched):
+        return gap("no launch of a kernel was recorded", cure("launches", kind))
+    return len(launched) / len(distinct(launched))
 
 
 def _framework(rank: RankTimeline) -> Framework:

@@ -1,7 +1,6 @@
 """Kernels of the windows by name and grid: what two recordings are compared by, kernel by kernel."""
 
 import hashlib
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -11,7 +10,9 @@ from traces.groups import first_of, group_of
 from traces.intervals import Spans, covered_ns
 from traces.launch_shapes import grid_numbers
 from traces.limits import Limit
-from traces.measure.unknown import NO_NAME
+from traces.measure.unknown import NO_NAME, no_grid
+from traces.missing import known
+from traces.sections.tables import Kernel, KernelsLeftOut, KernelTable
 from traces.timeline import KEYS, Bucket, RankTimeline, Source
 
 ROWS: Final = Limit(
@@ -22,50 +23,28 @@ NAME_LENGTH: Final = Limit(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class KernelRow:
-    """Kernels of one name, grid and key (`compute.gemm`, `comm.ep_dispatch`) in the windows.
-
-    `grid` is None where it was not recorded. `count`: kernels with time in the windows; `work_ns`: that time,
-    summed; `std_ns`: standard deviation of their whole durations.
-    """
-
-    name: str
-    grid: tuple[int, int, int] | None
-    key: str
-    count: int
-    work_ns: int
-    std_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class KernelTable:
-    """The rows with the most work, in that order, and how many others there are with how much."""
-
-    rows: tuple[KernelRow, ...]
-    left_out_rows: int = 0
-    left_out_count: int = 0
-    left_out_work_ns: int = 0
-
-
 def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
-    """The kernels of one rank with time in the windows; work_ns of all rows and the rest add up to theirs."""
+    """The kernels of one rank with time in the windows; work_ns of all rows and the rest add up to theirs.
+
+    `count`: kernels with time in the windows; `work_ns`: that time, summed; `std_ns`: standard deviation of
+    their whole durations.
+    """
     rows = rank.activities
     in_windows_ns = covered_ns(rows.start_ns, rows.end_ns, windows)
     mine = np.flatnonzero((rows.source == Source.KERNEL) & (in_windows_ns > 0))
     if not len(mine):
-        return KernelTable(())
+        return KernelTable((), KernelsLeftOut(0, 0, 0))
     shapes, shape = rank.columns.kernels.shapes, rank.columns.kernels.shape[rows.row[mine]]
     group = group_of(grid_numbers(shapes)[shape], rows.name[mine], rows.bucket[mine], rows.key[mine])
     count = np.bincount(group)
     work_ns = np.zeros(len(count), dtype=np.int64)
     np.add.at(work_ns, group, in_windows_ns[mine])
     std_ns = _std_ns((rows.end_ns - rows.start_ns)[mine], group, count)
-    names = rank.columns.kernel_names
+    names, unknown = rank.columns.kernel_names, no_grid(rank)
     found = [
-        KernelRow(
+        Kernel(
             name=shortened(names[code]) if (code := int(rows.name[mine[at]])) >= 0 else NO_NAME,
-            grid=None if NULL in (blocks := tuple(shapes.grid[shape[at]].tolist())) else blocks,
+            grid=unknown if NULL in (blocks := tuple(shapes.grid[shape[at]].tolist())) else blocks,
             key=f"{PREFIX[Bucket(rows.bucket[mine[at]])]}.{KEYS[rows.bucket[mine[at]]][rows.key[mine[at]]]}",
             count=int(count[place]),
             work_ns=int(work_ns[place]),
@@ -73,12 +52,11 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
         )
         for place, at in enumerate(first_of(group).tolist())
     ]
-    found.sort(key=lambda row: (-row.work_ns, row.name, row.grid or (), row.key))
+    found.sort(key=lambda row: (-row.work_ns, row.name, known(row.grid) or (), row.key))
     most = int(ROWS.value)
     left = found[most:]
-    return KernelTable(
-        tuple(found[:most]), len(left), sum(row.count for row in left), sum(row.work_ns for row in left)
-    )
+    rest = KernelsLeftOut(len(left), sum(row.count for row in left), sum(row.work_ns for row in left))
+    return KernelTable(tuple(found[:most]), rest)
 
 
 PREFIX: Final = {Bucket.COMPUTE: "compute", Bucket.COMM: "comm", Bucket.COPY: "copy"}

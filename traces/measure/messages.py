@@ -1,23 +1,9 @@
 """What NCCL said of its calls: how many, how much, on how many communicators, by operation."""
 
-from dataclasses import dataclass
+from msgspec import UNSET
 
 from traces.columns import NULL, Columns, distinct
-
-
-@dataclass(frozen=True, slots=True)
-class Messages:
-    """NCCL calls of one operation that carry a payload.
-
-    `size_bytes` sums what the calls say, per call and rank: not what went over a link. `peer_count` is None
-    where the operation names no peer.
-    """
-
-    operation: str
-    call_count: int
-    size_bytes: int
-    communicator_count: int
-    peer_count: int | None
+from traces.sections.trace import Messages
 
 
 def measure_messages(columns: Columns) -> tuple[Messages, ...] | None:
@@ -37,7 +23,7 @@ def measure_messages(columns: Columns) -> tuple[Messages, ...] | None:
                 int(mine.sum()),
                 int(size[size != NULL].sum()),
                 len(distinct(communicator[communicator != NULL])),
-                peers or None,
+                peers or UNSET,
             )
         )
     return tuple(result)

@@ -19,16 +19,14 @@ from traces.measure.moe.modules import MODULES, Membership, members_of
 from traces.measure.moe.pass_count import PassCount
 from traces.measure.moe.passes import Evidence, Kind, Passes, evidence_of, passes_of
 from traces.measure.moe.rows import (
-    LayerRow,
     Measured,
-    MoeRow,
     expert_work,
     layer_rows,
     moe_rows,
     tax_spans,
 )
 from traces.measure.recompute import TWICE, Recompute
-from traces.missing import Missing
+from traces.missing import Missing, gap
 from traces.resolve.resolution import (
     OPERATIONS,
     PAYLOAD_KINDS,
@@ -36,6 +34,7 @@ from traces.resolve.resolution import (
     UNTOLD,
     Resolution,
 )
+from traces.sections.rank import Moe
 from traces.steps.found import Steps
 from traces.steps.training import roles_of
 from traces.timeline import RankTimeline, Source
@@ -51,26 +50,13 @@ EDGES: Final = Limit(2, "layer passes", "ours: one cut at each end of the record
 
 @dataclass(frozen=True, slots=True)
 class MoeLedger:
-    """Modules of the MoE layers in the windows.
+    """Modules of the MoE layers in the windows, and what other files count with.
 
-    `tax_ns` is the wall time that exists only because tokens are routed: the union of router, preprocess and
-    token-count copies, permute, dispatch, combine and unpermute (all passes), with the time in which the host
-    kept the GPU waiting behind a read of token counts, less every instant at which compute outside of these
-    ran: what is hidden under other work costs nothing. Experts and shared expert are no tax. Other
-    communication does not hide it. A host that polls memory for its counts (DeepEP) makes no call that would
-    tell, and is not in it. `tax_frac` is its part of the windows.
-
-    `layers` is how many MoE layers there are. Where `tax_ns` or `layers` is None, `missing` says why.
     `passes`: of each used step; None where a pass in them does not close, or without steps. `expert_work`: as
     rows (used step, layer, time of expert GEMMs), arrays of one length; None where layers are not known.
     """
 
-    rows: tuple[MoeRow, ...]
-    layers: int | None
-    by_layer: tuple[LayerRow, ...]
-    tax_ns: int | None
-    tax_frac: float | None
-    missing: tuple[Missing, ...]
+    moe: Moe | Missing
     passes: tuple[PassCount, ...] | None = None
     expert_work: tuple[IntArray, IntArray, IntArray] | None = None
 
@@ -81,36 +67,44 @@ def measure_moe(
     steps: Steps,
     recompute: Recompute,
     absent: AbsentPieces | Missing,
-) -> MoeLedger | Missing:
+) -> MoeLedger:
     """The ledger of one rank, whose activities carry the resolved kinds; `Missing` where nothing is routed.
+
+    `tax_ns` is the wall time that exists only because tokens are routed: the union of router, preprocess and
+    token-count copies, permute, dispatch, combine and unpermute (all passes), with the time in which the host
+    kept the GPU waiting behind a read of token counts, less every instant at which compute outside of these
+    ran: what is hidden under other work costs nothing. Experts and shared expert are no tax. Other
+    communication does not hide it. A host that polls memory for its counts (DeepEP) makes no call that would
+    tell, and is not in it. `tax_frac` is its part of the windows.
 
     Needs no ranges: a pass is dispatch, experts, combine in the order of one thread's launches. Layers are
     counted where that can be checked (`traces.measure.moe.layers`), else named by ranges, else missing.
     """
     if refused := _refused(rank, steps):
-        return refused
+        return MoeLedger(refused)
     lanes = lanes_of(rank, resolution)
     told = evidence_of(rank, resolution, recompute.places, roles_of(rank).autograd)
     passes = passes_of(lanes, resolution, told)
     members = members_of(lanes, passes, told)
     if refused := _unclear(rank, passes) or _untold_recompute(passes, recompute):
-        return refused
+        return MoeLedger(refused)
     if not (members.module != UNTOLD).any():
         reason = "no kernel routes tokens, and no expert traffic ran"
-        return Missing("moe", reason, "none is needed for a dense model")
-    known = None if isinstance(absent, Missing) else absent
-    measured = Measured(rank.activities, steps.windows, borders_of(steps), known)
+        return MoeLedger(gap(reason, "none is needed for a dense model"))
+    measured = Measured(rank.activities, steps.windows, borders_of(steps), absent)
     layers = _layers(rank, steps, lanes, passes)
     by_layer = () if isinstance(layers, Missing) else layer_rows(measured, members, _of_each(layers, members))
-    gap = _no_tax(resolution, members, absent)
-    tax_ns = None if gap else tax_spans(measured, members).total_ns
+    untold = _no_tax(resolution, members, absent)
+    tax_ns = untold or tax_spans(measured, members).total_ns
+    moe = Moe(
+        tax_ns=tax_ns,
+        tax_frac=tax_ns if isinstance(tax_ns, Missing) else tax_ns / steps.windows.total_ns,
+        layers=layers if isinstance(layers, Missing) else len({row.layer for row in by_layer}) or None,
+        rows=moe_rows(measured, members, _kinds(told)),
+        by_layer=by_layer,
+    )
     return MoeLedger(
-        moe_rows(measured, members, _kinds(told)),
-        len({row.layer for row in by_layer}) or None,
-        by_layer,
-        tax_ns,
-        None if tax_ns is None else tax_ns / steps.windows.total_ns,
-        tuple(one for one in (layers, gap) if isinstance(one, Missing)),
+        moe,
         counted(rank, steps, lanes, passes),
         None if isinstance(layers, Missing) else expert_work(measured, members, _of_each(layers, members)),
     )
@@ -122,7 +116,7 @@ def _refused(rank: RankTimeline, steps: Steps) -> Missing | None:
     opaque = rank.opaque_graph_frac > OPAQUE_GRAPHS.value
     if replayed.any() or opaque or not rank.has_kernels:
         reason = "graph replays were recorded whole or not at all, and parts of the MoE layers may be in them"
-        return Missing("moe", reason, cure("graphs", rank.columns.info.kind))
+        return gap(reason, cure("graphs", rank.columns.info.kind))
     return None
 
 
@@ -132,7 +126,7 @@ def _unclear(rank: RankTimeline, passes: Passes) -> Missing | None:
     if broken <= EDGES.value + BROKEN.value * len(passes):
         return None
     reason = f"{broken} of {len(passes)} passes through a MoE layer do not close, or have no known direction"
-    return Missing("moe", reason, cure("launch_threads", rank.columns.info.kind))
+    return gap(reason, cure("launch_threads", rank.columns.info.kind))
 
 
 def _untold_recompute(passes: Passes, recompute: Recompute) -> Missing | None:
@@ -141,7 +135,7 @@ def _untold_recompute(passes: Passes, recompute: Recompute) -> Missing | None:
     if recompute.missing is None or not backward or forward <= TWICE.value * backward:
         return None
     reason = f"{forward} forward and {backward} backward passes, and which of them run again is unknown"
-    return Missing("moe", f"{reason}: {recompute.missing.reason}", recompute.missing.cure)
+    return gap(f"{reason}: {recompute.missing.reason}", recompute.missing.cure)
 
 
 def _layers(rank: RankTimeline, steps: Steps, lanes: Lanes, passes: Passes) -> IntArray | Missing:
@@ -150,10 +144,10 @@ def _layers(rank: RankTimeline, steps: Steps, lanes: Lanes, passes: Passes) -> I
             "no expert all-to-all is known that could mark a pass: modules are known by their names alone"
         )
         how = cure("ranges", rank.columns.info.kind)
-        return Missing("moe.layers", reason, f"none for a run on one rank; else {how}")
+        return gap(reason, f"none for a run on one rank; else {how}")
     if not steps.used:
         reason = "without steps the passes of a step cannot be counted"
-        return Missing("moe.layers", reason, "record whole steps, or name a range with --nvtx")
+        return gap(reason, "record whole steps, or name a range with --nvtx")
     return layers_of(rank, borders_of(steps), lanes, passes)
 
 
@@ -166,19 +160,19 @@ def _no_tax(resolution: Resolution, members: Membership, absent: AbsentPieces | 
     for open_ in resolution.unresolved:
         if open_.kind == "sendrecv_unresolved":
             reason = f"some SendRecv could be expert traffic: {open_.reason}"
-            return Missing("moe.tax_ns", reason, open_.cure)
+            return gap(reason, open_.cure)
     gathers = resolution.of_kind("other_comm") & np.isin(resolution.operation, _GATHERS)
     if gathers.any() and not resolution.of_kind(*PAYLOAD_KINDS).any():
         reason = "gathers and scatters of unknown purpose could be the dispatcher's"
-        return Missing("moe.tax_ns", reason, "record NVTX ranges (Megatron-LM: --nvtx-ranges)")
+        return gap(reason, "record NVTX ranges (Megatron-LM: --nvtx-ranges)")
     if (resolution.operation == OPERATIONS.index("fused")).any():
         reason = "dispatch, experts and combine run in one kernel"
-        return Missing("moe.tax_ns", reason, "none: the kernel does not record its phases")
+        return gap(reason, "none: the kernel does not record its phases")
     if not np.isin(members.module, [MODULES.index(name) for name in ("permute", "unpermute")]).any():
         reason = "tokens are routed, but no kernel has a name that shows a permutation"
-        return Missing("moe.tax_ns", reason, "run with fused permutes (Megatron-LM: --moe-permute-fusion)")
+        return gap(reason, "run with fused permutes (Megatron-LM: --moe-permute-fusion)")
     if isinstance(absent, Missing):
-        return Missing("moe.tax_ns", f"waits for token counts: {absent.reason}", absent.cure)
+        return gap(f"waits for token counts: {absent.reason}", absent.cure)
     return None
 
 

@@ -8,10 +8,9 @@ from traces.account.clocks import clock_offset_ns
 from traces.columns import PROCESS_BITS, IntArray, MemoryUse
 from traces.cures import cure
 from traces.intervals import Spans
-from traces.missing import Missing
+from traces.missing import Missing, gap
 from traces.timeline import RankTimeline
 
-_PATH: Final = "memory.peak_bytes"
 _NO_VMM: Final = (
     "for a recording of memory, turn off PyTorch's expandable segments and set NCCL_CUMEM_ENABLE=0"
 )
@@ -26,24 +25,24 @@ def peak_memory(rank: RankTimeline, windows: Spans) -> int | Missing:
     """
     memory, how = rank.columns.memory, cure("memory_use", rank.columns.info.kind)
     if memory is None:
-        return Missing(_PATH, "memory use was not recorded", how)
+        return gap("memory use was not recorded", how)
     mine = (memory.process_gid == rank.process_gid) & (memory.device_id == rank.device)
     if not mine.any():
         why = "no memory use of this process on this GPU was recorded"
-        return Missing(_PATH, why, how)
+        return gap(why, how)
     if clock_offset_ns(rank):
         why = "host and GPU clocks are apart, so what was in use in the windows is unknown"
-        return Missing(_PATH, why, "record again; nothing in this trace can align them")
+        return gap(why, "record again; nothing in this trace can align them")
     time_ns, used_bytes = memory.time_ns[mine], memory.used_bytes[mine]
     if memory.is_sum:
         if time_ns[0] >= rank.activities.start_ns.min() or memory.is_unmatched[mine].any():
-            return Missing(_PATH, "the recording began after memory had been allocated", how)
+            return gap("the recording began after memory had been allocated", how)
         if _takes_unseen(rank, memory):
             why = "memory was taken with cuMemCreate, and the recording does not have its size"
-            return Missing(_PATH, why, _NO_VMM)
+            return gap(why, _NO_VMM)
     elif time_ns[0] >= windows.end_ns[0]:
         why = "memory use was recorded only after the first window"
-        return Missing(_PATH, why, "choose later steps with --steps")
+        return gap(why, "choose later steps with --steps")
     return _peak(time_ns, used_bytes, windows)
 
 

@@ -10,7 +10,7 @@ from traces.columns import distinct
 from traces.cures import cure
 from traces.intervals import Spans, covered_ns
 from traces.limits import Limit
-from traces.missing import Missing
+from traces.missing import Missing, gap
 from traces.names.kernels import classify_kernel
 from traces.names.precision import FP8, gemm_format, multiplies, quantize_format
 from traces.timeline import RankTimeline, Source
@@ -19,23 +19,17 @@ MAIN_SHARE: Final = Limit(
     2 / 3, "of the GEMM work whose format is known", "ours: an FP8 run often keeps its last GEMM in BF16"
 )
 TOLD_SHARE: Final = Limit(0.5, "of the GEMM work", "ours: less than half of it does not speak for the rest")
-_LATER: Final = "none: the names of these kernels do not contain it"
 
 
 @dataclass(frozen=True, slots=True)
 class Precision:
     """What the GEMMs of a rank multiply. `precision` is one of `traces.settings.precision.BITS` or "mixed".
 
-    `shares` are parts of GEMM work (sums of kernel time), by format; `told_frac` is how much of that work has
-    a format at all. `quantize` are the formats that quantising kernels name, of none where none ran. Where
-    `precision` is None, `missing` says why.
+    `shares` are parts of GEMM work (sums of kernel time), by format.
     """
 
-    precision: str | None
+    precision: str | Missing
     shares: Mapping[str, float]
-    told_frac: float
-    quantize: tuple[str, ...]
-    missing: Missing | None
 
 
 def detect_precision(rank: RankTimeline, windows: Spans) -> Precision:
@@ -46,34 +40,28 @@ def detect_precision(rank: RankTimeline, windows: Spans) -> Precision:
     """
     work_ns = _work_by_name(rank, windows)
     classes = {name: classify_kernel(name) for name in work_ns}
-    quantising = (quantize_format(name) for name, kernel in classes.items() if kernel.class_ == "quantize")
-    quantize = tuple(sorted({found for found in quantising if found}))
     gemms = {name: ns for name, ns in work_ns.items() if multiplies(classes[name])}
     total_ns = sum(gemms.values())
     if not total_ns:
         why = "no GEMM in the window" if rank.has_kernels else "graph replays were recorded whole"
         longer = "choose a longer window" if rank.has_kernels else cure("graphs", rank.columns.info.kind)
-        return Precision(None, {}, 0.0, quantize, Missing("detected.precision", why, longer))
+        return Precision(gap(why, longer), {})
+    quantising = (quantize_format(name) for name, kernel in classes.items() if kernel.class_ == "quantize")
+    quantize = {found for found in quantising if found}
     formats: dict[str, int] = {}
     for name, ns in gemms.items():
         found = gemm_format(name)
         if found == FP8:
-            found = quantize[0] if len(quantize) == 1 else "fp8_per_tensor"
+            found = next(iter(quantize)) if len(quantize) == 1 else "fp8_per_tensor"
         if found:
             formats[found] = formats.get(found, 0) + ns
-    return _judged(formats, total_ns, quantize)
-
-
-def _judged(formats: dict[str, int], total_ns: int, quantize: tuple[str, ...]) -> Precision:
-    told_ns = sum(formats.values())
     shares = {found: ns / total_ns for found, ns in sorted(formats.items(), key=lambda item: -item[1])}
-    told_frac = told_ns / total_ns
-    if told_frac < TOLD_SHARE.value:
-        why = f"only {told_frac:.0%} of the GEMM work has a name that contains its number format"
-        return Precision(None, shares, told_frac, quantize, Missing("detected.precision", why, _LATER))
+    told_ns = sum(formats.values())
+    if told_ns / total_ns < TOLD_SHARE.value:
+        why = f"only {told_ns / total_ns:.0%} of the GEMM work has a name that contains its number format"
+        return Precision(gap(why, "none: the names of these kernels do not contain it"), shares)
     main, main_ns = max(formats.items(), key=lambda item: item[1])
-    precision = main if main_ns >= MAIN_SHARE.value * told_ns else "mixed"
-    return Precision(precision, shares, told_frac, quantize, None)
+    return Precision(main if main_ns >= MAIN_SHARE.value * told_ns else "mixed", shares)
 
 
 def _work_by_name(rank: RankTimeline, windows: Spans) -> dict[str, int]:

@@ -1,6 +1,5 @@
 """SMs that communication takes: its blocks, and how much longer compute kernels take beside it."""
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -10,7 +9,8 @@ from traces.cures import cure
 from traces.groups import group_of, sorted_within
 from traces.intervals import Spans, covered_ns, union
 from traces.limits import Limit
-from traces.missing import Missing
+from traces.missing import Missing, OrMissing, gap
+from traces.sections.rank import Stretch
 from traces.timeline import Activities, Bucket
 
 STRETCH_KERNELS: Final = Limit(3, "kernels on each side", "a median of fewer is one launch's luck; ours")
@@ -30,48 +30,20 @@ BESIDE: Final = Limit(
 STRETCH_SHORTEST: Final = Limit(5_000, "ns", "shorter kernels vary by more than they stretch; ours")
 
 
-@dataclass(frozen=True, slots=True)
-class CommBlocks:
-    """Blocks of communication kernels at an instant, while any ran in the windows (`running_ns`, wall time).
-
-    A block of NCCL or DeepEP takes an SM nearly whole, so they count against the SM count.
-    """
-
-    mean_count: float
-    max_count: int
-    running_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """How much longer compute kernels take beside communication than alone: 0.2 is a fifth longer.
-
-    `frac`: what kernels took more than the median of the same (name, grid) alone, over what the part beside
-    communication would have taken alone. The same is between the same compute kernels of its stream, since
-    one grid may stand for many sizes; groups are left out whose lengths alone, or beside, differ, and such as
-    ran faster beside communication: those are of two sizes. Where all ran faster, 0. `beside_count` kernels,
-    `beside_ns` long. What ran besides communication is not told apart.
-    """
-
-    frac: float
-    group_count: int
-    beside_count: int
-    beside_ns: int
-
-
 def measure_comm_blocks(
     kernels: Activities, grid_blocks: IntArray, windows: Spans, kind: str
-) -> CommBlocks | Missing | None:
-    """Blocks of communication kernels, None without any. `kind`: of the trace.
+) -> tuple[OrMissing[int], OrMissing[float]]:
+    """Most and mean blocks of communication kernels at an instant at which any runs in the windows.
 
-    `grid_blocks` of each kernel, shape (n,), NULL where not recorded.
+    A block of NCCL or DeepEP takes an SM nearly whole, so they count against the SM count. None without any.
+    `grid_blocks` of each kernel, shape (n,), NULL where not recorded; `kind`: of the trace.
     """
     comm = kernels.bucket == Bucket.COMM
     if not comm.any():
-        return None
+        return None, None
     if (grid_blocks[comm] == NULL).any():
-        reason = "communication kernels without a recorded grid"
-        return Missing("sm.comm_blocks", reason, cure("shapes", kind))
+        unknown = gap("communication kernels without a recorded grid", cure("shapes", kind))
+        return unknown, unknown
     times = np.concatenate((kernels.start_ns[comm], kernels.end_ns[comm]))
     change = np.concatenate((grid_blocks[comm], -grid_blocks[comm]))
     order = np.argsort(times, kind="stable")
@@ -79,25 +51,28 @@ def measure_comm_blocks(
     lasting_ns = covered_ns(times[:-1], times[1:], windows)
     some = (running > 0) & (lasting_ns > 0)
     running, lasting_ns = running[some], lasting_ns[some]
-    return CommBlocks(
-        float(np.average(running, weights=lasting_ns)), int(running.max()), int(lasting_ns.sum())
-    )
+    return int(running.max()), float(np.average(running, weights=lasting_ns))
 
 
-def stretch_by_sms(blocks: CommBlocks | None, sm_count: int | None) -> float | None:
+def stretch_by_sms(blocks_mean: float | None, sm_count: int | None) -> float | None:
     """How much longer compute that fills the GPU takes on the SMs that communication leaves; None if unknown.
 
     For where no kernel ran both beside communication and alone.
     """
-    if blocks is None or sm_count is None or not blocks.running_ns:
+    if blocks_mean is None or sm_count is None:
         return None
-    left = sm_count - min(blocks.mean_count, sm_count - 1)
+    left = sm_count - min(blocks_mean, sm_count - 1)
     return sm_count / left - 1
 
 
 def measure_stretch(kernels: Activities, grid: IntArray, has_grid: BoolArray) -> Stretch | Missing | None:
     """Compute kernels beside communication kernels against alone; None where no communication ran.
 
+    `frac`: what kernels took more than the median of the same (name, grid) alone, over what the part beside
+    communication would have taken alone. The same is between the same compute kernels of its stream, since
+    one grid may stand for many sizes; groups are left out whose lengths alone, or beside, differ, and such as
+    ran faster beside communication: those are of two sizes. Where all ran faster, 0. `beside_count` kernels,
+    `beside_ns` long. What ran besides communication is not told apart.
     `grid`: a number for that of each kernel, shape (n,); `has_grid`: where one was recorded.
     """
     comm = kernels.bucket == Bucket.COMM
@@ -120,7 +95,7 @@ def measure_stretch(kernels: Activities, grid: IntArray, has_grid: BoolArray) ->
     beside_ns, longer_ns = int(under_ns[counted].sum()), max(0, int(more_ns[counted].sum()))
     if beside_ns <= longer_ns:
         reason = f"no kernel ran {STRETCH_KERNELS.value:g} times both beside communication and alone, alike"
-        return Missing("sm.stretch", reason, "record more steps")
+        return gap(reason, "record more steps")
     groups = len(distinct(group[counted]))
     return Stretch(longer_ns / (beside_ns - longer_ns), groups, int(counted.sum()), beside_ns)
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from traces.columns import NULL, Calls, IntArray, Ranges, distinct
 from traces.limits import Limit
-from traces.measure.timeline_columns import HostLane, Texts, longest
+from traces.measure.timeline_columns import Texts, longest
 from traces.names.public_names import public_call, public_range
+from traces.sections.tables import HostLane
 from traces.timeline import RankTimeline
 
 CALLS: Final = Limit(12_000, "calls", "ours: one for each activity that a step can show; a quarter of a MB")

@@ -1,21 +1,24 @@
 """Steps as they ran: every activity by stream, its launch, the host, and why no compute ran."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from traces.account.absent import REASONS, AbsentPieces
 from traces.columns import NULL, IntArray
+from traces.cures import cure
 from traces.groups import places_of_each
 from traces.intervals import spans
 from traces.limits import Limit
 from traces.measure.kernel_table import PREFIX, shortened
 from traces.measure.ledger_steps import Borders, Cut, cut_at
 from traces.measure.step_host import host_lanes
-from traces.measure.timeline_columns import Lane, ReasonLane, StepTimeline, Texts, longest
-from traces.missing import Missing
+from traces.measure.timeline_columns import Texts, longest
+from traces.missing import Missing, gap
+from traces.sections.tables import Lane, ReasonLane, Timeline
 from traces.steps.found import Step, Steps
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline
 
@@ -37,13 +40,13 @@ class StepTimelines:
     their longest rows. `keys` and `names` of `others` are empty: their columns point to those of `shown`.
     """
 
-    shown: StepTimeline
-    others: tuple[StepTimeline, ...]
+    shown: Timeline
+    others: tuple[Timeline, ...]
 
 
 def measure_timelines(rank: RankTimeline, steps: Steps, absent: AbsentPieces | Missing) -> StepTimelines:
     """The timelines of one rank."""
-    drawn = _Drawn(rank, None if isinstance(absent, Missing) else absent, Texts(), Texts())
+    drawn = _Drawn(rank, absent, Texts(), Texts())
     chosen = _chosen(steps)
     shown = drawn.in_full(*_borders_of(chosen, steps))
     others = _others(steps, chosen)
@@ -53,6 +56,9 @@ def measure_timelines(rank: RankTimeline, steps: Steps, absent: AbsentPieces | M
     return StepTimelines(shown, found)
 
 
+_NO_STEPS: Final = gap(
+    "there are no steps: it shows the window", "give --steps, --nvtx, or record step ranges"
+)
 _KEY_NAMES: Final = tuple(f"{PREFIX[bucket]}.{key}" for bucket in Bucket for key in KEYS[bucket])
 _KEY_BASE: Final = np.cumsum([0, *(len(KEYS[bucket]) for bucket in Bucket)])
 
@@ -87,11 +93,11 @@ class _Drawn:
     """What the timelines of a rank are drawn from, and the texts that they share."""
 
     rank: RankTimeline
-    absent: AbsentPieces | None
+    absent: AbsentPieces | Missing
     keys: Texts
     names: Texts
 
-    def in_full(self, index: int | None, start_ns: int, end_ns: int) -> StepTimeline:
+    def in_full(self, index: int | None, start_ns: int, end_ns: int) -> Timeline:
         """Every activity, up to the instant where they become too many."""
         rows, mine = self._within(start_ns, end_ns)
         left_out = max(0, len(mine) - int(MOST.value))
@@ -100,7 +106,7 @@ class _Drawn:
             mine = mine[: int(MOST.value)]
         return self._timeline(index, (start_ns, end_ns), mine, left_out, None)
 
-    def in_brief(self, step: Step, most: int) -> StepTimeline:
+    def in_brief(self, step: Step, most: int) -> Timeline:
         """The longest rows of each kind, so many of each at most."""
         rows, mine = self._within(step.start_ns, step.end_ns)
         kept = mine[longest((rows.end_ns - rows.start_ns)[mine], most)]
@@ -113,17 +119,19 @@ class _Drawn:
 
     def _timeline(
         self, index: int | None, within_ns: tuple[int, int], mine: IntArray, left_out: int, most: int | None
-    ) -> StepTimeline:
+    ) -> Timeline:
         lanes = self._lanes(mine, within_ns)
         host = host_lanes(self.rank, within_ns, self.names, most)
-        return StepTimeline(
-            step=index,
+        return Timeline(
+            step=_NO_STEPS if index is None else index,
             start_ns=within_ns[0],
             end_ns=within_ns[1],
             keys=(),
             names=(),
             lanes=lanes,
-            reasons=None if self.absent is None else _reasons(self.absent, within_ns, most),
+            reasons=self.absent
+            if isinstance(self.absent, Missing)
+            else _reasons(self.absent, within_ns, most),
             left_out=left_out,
             host=host.lanes,
             host_left_out=host.left_out,
@@ -135,6 +143,9 @@ class _Drawn:
         mine = mine[cut.of]
         key = self.keys.places(rows.key[mine] + _KEY_BASE[rows.bucket[mine]], _KEY_NAMES.__getitem__)
         name = _named(self.names, rows.name[mine], self.rank.columns.kernel_names)
+        unlaunched = gap(
+            "the launch of some activities was not recorded", cure("launches", self.rank.columns.info.kind)
+        )
         lanes = []
         for stream, on in places_of_each(rows.stream_id[mine]):
             launch_ns = rows.launch_ns[mine][on].tolist()
@@ -144,7 +155,7 @@ class _Drawn:
                 length_ns=tuple((cut.end_ns - cut.start_ns)[on].tolist()),
                 key=tuple(key[on].tolist()),
                 name=tuple(name[on].tolist()),
-                launch_ns=tuple(None if one == NULL else one - start_ns for one in launch_ns),
+                launch_ns=tuple(unlaunched if one == NULL else one - start_ns for one in launch_ns),
             )
             lanes.append(lane)
         return tuple(lanes)

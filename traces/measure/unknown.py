@@ -1,38 +1,28 @@
 """Kernels no rule names: they count as compute, and a report must say so."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from traces.columns import NULL
-from traces.intervals import Spans, covered_ns, intersect, union
+from traces.cures import cure
+from traces.intervals import covered_ns, intersect, union
 from traces.launch_shapes import grid_numbers
+from traces.missing import Missing, gap
 from traces.names.kernels import classify_kernel
+from traces.sections.rank import UnknownKernel
+from traces.steps.found import Steps, no_steps
 from traces.timeline import RankTimeline, Source
 
 NO_NAME = "(no name recorded)"
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownKernel:
-    """A kernel name no rule matches, in the windows.
+def unknown_kernels(rank: RankTimeline, steps: Steps) -> tuple[UnknownKernel, ...]:
+    """Kernels in the windows that no rule names, longest first; which of them are findings others say.
 
-    `busy_ns` is when such a kernel ran, wall time, and `frac` its part of the windows. `count` kernels had
-    time there; `mean_ns` is their mean whole duration. `grid` holds the most of them, None where it was not
-    recorded.
+    `frac` is the part of the windows in which such a kernel ran. `count` kernels had time there, `mean_ns` is
+    their mean whole duration, `grid` that of the most of them.
     """
-
-    name: str
-    frac: float
-    busy_ns: int
-    count: int
-    mean_ns: int
-    grid: tuple[int, int, int] | None
-
-
-def unknown_kernels(rank: RankTimeline, windows: Spans) -> tuple[UnknownKernel, ...]:
-    """Kernels in the windows that no rule names, longest first."""
-    names, rows = rank.columns.kernel_names, rank.activities
+    names, rows, windows = rank.columns.kernel_names, rank.activities, steps.windows
+    untold = no_steps(rank.columns.info.kind)
     unnamed = {-1: NO_NAME} | {
         code: name for code, name in enumerate(names) if classify_kernel(name).rule is None
     }
@@ -53,7 +43,14 @@ def unknown_kernels(rank: RankTimeline, windows: Spans) -> tuple[UnknownKernel, 
                 busy_ns=busy_ns,
                 count=len(mine),
                 mean_ns=int((mine.end_ns - mine.start_ns).sum()) // len(mine),
-                grid=None if NULL in often else (often[0], often[1], often[2]),
+                grid=no_grid(rank) if NULL in often else (often[0], often[1], often[2]),
+                per_step_ns=busy_ns // len(steps.used) if steps.used else untold,
+                finding=False,
             )
         )
     return tuple(sorted(found, key=lambda kernel: (-kernel.frac, kernel.name)))
+
+
+def no_grid(rank: RankTimeline) -> Missing:
+    """Why kernels have no grid."""
+    return gap("the trace has no grid of these", cure("version", rank.columns.info.kind))

@@ -38,7 +38,7 @@ def summarise(
     rank: RankTimeline,
     steps: Steps,
     absent: AbsentPieces | Missing,
-    moe: MoeLedger | Missing | None = None,
+    moe: MoeLedger | None = None,
 ) -> RankSummary:
     """What a run needs of a rank, whose activities carry the resolved kinds. `moe`: its ledger."""
     spent = spent_by(rank, steps, absent)
@@ -56,8 +56,8 @@ def summarise(
     )
 
 
-def _experts(moe: MoeLedger | Missing | None) -> ExpertWork:
-    if isinstance(moe, MoeLedger) and moe.expert_work is not None:
+def _experts(moe: MoeLedger | None) -> ExpertWork:
+    if moe is not None and moe.expert_work is not None:
         return ExpertWork(*(column[-_CELLS:] for column in moe.expert_work))
     return ExpertWork(*none_of(ExpertWork))
 

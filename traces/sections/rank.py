@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec import UNSET, UnsetType, field
 from msgspec.structs import replace
 
-from traces.missing import OrMissing
+from traces.missing import OrMissing, known
 from traces.names.frameworks import Framework
 from traces.sections.section import Bytes, Count, Frac, Ns, Section
 from traces.sections.tables import KernelTable, LedgerRow, Timeline
@@ -39,6 +39,7 @@ class Dropped(Step, frozen=True):
 
 StepSource = Literal["user", "nvtx", "optimizer", "graph", "period", "none"]
 Unit = Literal["step", "block", "replay", "window"]
+"""A block repeats with nothing that shows a step; a replay is of a graph whose kernels are not recorded."""
 
 
 class Outside(Section, frozen=True):
@@ -147,6 +148,12 @@ class Memory(Section, frozen=True):
     allocator_retry_frac: OrMissing[Frac]
     peak_bytes: OrMissing[Bytes]
     capacity_bytes: OrMissing[Bytes]
+
+    @property
+    def peak_frac(self) -> float | None:
+        """The peak as part of the capacity, where both are known and more than nothing."""
+        peak, capacity = known(self.peak_bytes), known(self.capacity_bytes)
+        return peak / capacity if peak and capacity else None
 
 
 class DataLoading(Section, frozen=True):
@@ -257,6 +264,16 @@ class TensorCores(Section, frozen=True):
     wide_count: Count | UnsetType = UNSET
     half: OrMissing[bool] | UnsetType = UNSET
     peaks_known: bool | UnsetType = UNSET
+
+    @property
+    def has_half(self) -> bool | None:
+        """Whether the GPU has tensor cores for 16 bits; None where nothing tells."""
+        return None if isinstance(self.half, UnsetType) else known(self.half)
+
+    @property
+    def lengths_ns(self) -> tuple[int, int]:
+        """All matrix work, and what of it is in FP32 or TF32; nothing where an earlier result has neither."""
+        return self.matrix_ns or 0, self.wide_ns or 0
 
 
 Pass = Literal["forward", "recompute", "backward"]

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from msgspec import structs
+
 from heuristics.config.view import Config
 from heuristics.evidence.evidence import RunEvidence
 from heuristics.evidence.figures import Figures, compute_again_ns
@@ -71,8 +73,8 @@ def _as_configured(rank: Figures, config: Config) -> Figures:
         full = config.full_recompute
         modules = None if full else config.recompute_modules()
         seen = replace(seen, recompute_full=full, recompute_modules=modules)
-    if memory.recompute_ns is None and seen.recompute_modules == () and not seen.recompute_full:
-        memory = replace(memory, recompute_ns=0)
+    if known(memory.recompute_ns) is None and seen.recompute_modules == () and not seen.recompute_full:
+        memory = structs.replace(memory, recompute_ns=0)
     return replace(rank, observed=seen, memory=memory, recomputed_ns=compute_again_ns(memory))
 
 

@@ -2,7 +2,9 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Final, TypeVar, get_args
+from typing import Any, Final, TypeVar, get_args
+
+from msgspec import structs
 
 from heuristics.config.hardware import gpu_family
 from heuristics.evidence.figures import RECOMPUTE_LABELS, Figures, Parts, compute_again_ns
@@ -12,12 +14,10 @@ from heuristics.run.observed import Observed
 from heuristics.walls.verdict import FAMILIES
 from traces.account.host import CAUSES
 from traces.limits import Limit
-from traces.measure.memory import Memory
-from traces.missing import Missing
+from traces.missing import gap
 from traces.names.frameworks import FRAMEWORKS
 from traces.names.kinds import COMM_KINDS, compute_classes
-from traces.sections.rank import A2a, Absent, Detected, Dispatcher, Rank, Sm
-from traces.sections.rank import Memory as MemoryKeys
+from traces.sections.rank import A2a, Absent, Detected, Dispatcher, Memory, Rank, Sm
 from traces.sections.tables import WallId
 
 SLACK: Final = 0.005
@@ -42,15 +42,9 @@ def to_give(wall: WallId) -> str:
 
 
 CALLS_OF_A_RETRY: Final = Limit(2, "allocator calls a step", "memory is freed and allocated again")
-_NO_ROOM: Final = to_give("memory")
-_MISSING: Final = (
-    Missing("memory.recompute_ns", "it is not given", to_give("memory")),
-    Missing("memory.peak_bytes", "its peak is not given", _NO_ROOM),
-    Missing("memory.capacity_bytes", "its capacity is not given", _NO_ROOM),
-)
-_UNKNOWN: Final = Memory(
-    *(None, None, None, None, None, None, None, None, None, None, None, None), "", None, None, None, _MISSING
-)
+_NOT_GIVEN: Final = gap("it is not given", to_give("memory"))
+_FIELDS: Final[dict[str, Any]] = dict.fromkeys(Memory.__struct_fields__) | {"allocator_scope": ""}
+_UNKNOWN: Final = Memory(**_FIELDS)
 _FULL: Final = frozenset(("core_attn", "layernorm", "moe"))
 """Labels of a MoE layer's parts: where all of them run twice, whole layers do."""
 T = TypeVar("T")
@@ -70,7 +64,7 @@ def read_rank(fields: Fields) -> Figures:
     blocking = _split(absent, "blocking", None, "other_comm", fields.part("blocking_comm_frac"))
     latency = _split(absent, "launch_latency", ("arrival", "kernel_gap"), "arrival") or {}
     if memory.allocator_ns is None and starved is not None:
-        memory = replace(memory, allocator_ns=starved.get("allocator", 0))
+        memory = structs.replace(memory, allocator_ns=starved.get("allocator", 0))
     under, work_ns = sm.share("under_filled_frac"), budget.get("compute", WINDOW_NS)
     found = Figures(
         window_ns=WINDOW_NS,
@@ -155,7 +149,7 @@ def _of_experts(kinds: Parts | None) -> int | None:
 
 
 def _memory(fields: Fields) -> Memory:
-    memory = fields.under("memory", MemoryKeys.__struct_fields__)
+    memory = fields.under("memory", Memory.__struct_fields__)
     recompute_ns, offload_ns, resident_ns, allocator_ns = (
         _first(memory.time(name), fields.part(f"{name}_frac"))
         for name in ("recompute", "offload_exposed", "host_resident_exposed", "allocator")
@@ -169,9 +163,9 @@ def _memory(fields: Fields) -> Memory:
         inner = memory.under("recompute_modules")
         inner.in_ns = True
         by_class = inner.parts(inner.values)
-    return replace(
+    return structs.replace(
         _UNKNOWN,
-        recompute_ns=recompute_ns,
+        recompute_ns=_NOT_GIVEN if recompute_ns is None else recompute_ns,
         recompute_modules=by_class,
         offload_exposed_ns=0 if copies == 0 else offload_ns,
         offload_copies=copies,

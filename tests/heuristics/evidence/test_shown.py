@@ -11,10 +11,10 @@ from heuristics.evidence.figures import figures_of
 from heuristics.evidence.observed import observed_by
 from heuristics.run.observed import Observed
 from tests.opinions_doubles import account, budget, rank, steps_of, with_memory
-from traces.measure.a2a import A2a, Dispatcher
 from traces.measure.measurements import RankMeasurements
 from traces.measure.recompute import ModulePasses
 from traces.missing import Missing
+from traces.sections.rank import A2a, Dispatcher
 
 BLIND = Missing("absent_ns", "clock offset: 3 ms", "record again")
 

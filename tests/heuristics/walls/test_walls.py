@@ -37,8 +37,8 @@ from tests.opinions_doubles import (
 )
 from tests.simulate.recording import Recording
 from traces.limits import Limit
-from traces.measure.tensor_cores import TensorCores
 from traces.missing import Missing
+from traces.sections.rank import TensorCores
 from traces.sections.tables import WallId
 
 Export = Callable[..., Path]

@@ -23,9 +23,10 @@ from tests.opinions_doubles import (
     walls_of,
     with_memory,
 )
-from traces.measure.a2a import A2a, A2aSpan
+from traces.measure.a2a import A2aSpan
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
+from traces.sections.rank import A2a
 from traces.sections.tables import WallId
 
 BLIND = Missing("replay", "clock offset: 3 ms", "record again")

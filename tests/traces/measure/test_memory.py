@@ -13,12 +13,13 @@ from reports.result.fill.memory import memory, recompute
 from tests.communication_doubles import GEMM, NORM, NORM_BACKWARD, ROUTER, SENDRECV, Line, rank_of
 from tests.simulate.recording import Recording
 from traces.intervals import spans
-from traces.measure.memory import Memory, measure_memory
+from traces.measure.memory import measure_memory
 from traces.measure.precision import detect_precision
 from traces.measure.recompute import ModulePasses, Recompute, measure_recompute
 from traces.missing import Missing
 from traces.names.kernels import classify_kernel
 from traces.names.precision import gemm_format, is_simt_gemm
+from traces.sections.rank import Memory
 from traces.steps.choose import choose_steps
 from traces.steps.found import Step, Steps, from_steps, one_window
 from traces.steps.selection import Selection

@@ -17,7 +17,7 @@ from traces.formats.nsys_sqlite import read_export
 from traces.formats.sqlite_tables import SqliteTables
 from traces.intervals import spans
 from traces.measure.sm import SmUse, measure_sm
-from traces.measure.sm_launches import LaunchUse
+from traces.sections.rank import LaunchUse
 from traces.timeline import build
 
 Export = Callable[..., Path]

@@ -22,9 +22,9 @@ from tests.page_doubles import first_screen, flat, ticket, whole_text
 from tests.simulate.knobs import Knobs
 from tests.simulate.recorded import View, record
 from tests.simulate.run import run
-from traces.measure.detected import Detected
 from traces.measure.measurements import RankMeasurements
 from traces.names.frameworks import FRAMEWORKS, Framework, framework_by_names
+from traces.sections.rank import Detected
 from traces.training_log.log import TrainingLog
 
 Export = Callable[..., Path]

@@ -8,7 +8,7 @@ from traces.measure.ledger_steps import Borders
 from traces.measure.moe.lanes import Lanes
 from traces.measure.moe.passes import Kind, Passes
 from traces.measure.moe.reach import next_at
-from traces.missing import Missing
+from traces.missing import Missing, gap
 from traces.resolve.communication import communication_of
 from traces.resolve.neighbours import launch_order
 from traces.resolve.ranges import enclosing_ranges
@@ -48,7 +48,7 @@ def layers_of(rank: RankTimeline, borders: Borders, lanes: Lanes, passes: Passes
         layers = np.where(mine, told, UNTOLD)
     if layers is None:
         reason = "the passes through MoE layers are not the same in every microbatch and step, or take turns"
-        return Missing("moe.layers", reason, cure("layer_ranges", rank.columns.info.kind))
+        return gap(reason, cure("layer_ranges", rank.columns.info.kind))
     return _with_recomputed(layers, passes.kind, lanes.lane[passes.to_first])
 
 

@@ -17,6 +17,7 @@ from traces.measure.moe.lanes import Lanes, Part
 from traces.names.kernels import UNNAMED, KernelClass, classify_kernel
 from traces.resolve.communication import communication_of
 from traces.resolve.resolution import OPERATIONS, PHASES, UNTOLD, Resolution
+from traces.sections.rank import Pass
 from traces.timeline import RankTimeline
 
 GRADIENTS: Final = Limit(
@@ -34,7 +35,7 @@ class Kind(IntEnum):
     BACKWARD = 2
 
 
-KINDS: Final = tuple(kind.name.lower() for kind in Kind)
+KINDS: Final[tuple[Pass, ...]] = ("forward", "recompute", "backward")
 
 
 @dataclass(frozen=True, slots=True)

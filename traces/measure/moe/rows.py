@@ -12,54 +12,22 @@ from traces.measure.ledger_steps import Borders, cut_at, per_step_ns
 from traces.measure.moe.layers import steps_at
 from traces.measure.moe.modules import MODULES, Membership
 from traces.measure.moe.passes import KINDS, Kind
+from traces.missing import Missing
 from traces.resolve.resolution import UNTOLD
+from traces.sections.rank import LayerRow, MoeRow
 from traces.timeline import Activities, Bucket
 
 TOKEN_SYNC = REASONS.index("launch_starved.token_count_sync")
 
 
 @dataclass(frozen=True, slots=True)
-class MoeRow:
-    """One module in one pass (forward, recompute, backward), in the windows.
-
-    `count`: activities with time in them; `work_ns`: their sum; `wall_ns`: their union, which `per_step_ns`
-    splits by used step (one entry where there are no steps). `exposed_ns`: the part of that union in which no
-    compute ran, 0 for compute. `blocking_ns`: time without compute that the account lays on these activities;
-    `host_wait_ns`: time in which the host kept the GPU waiting behind a read of token counts. These two are
-    None where there is no account.
-    """
-
-    module: str
-    pass_: str
-    count: int
-    work_ns: int
-    wall_ns: int
-    exposed_ns: int
-    blocking_ns: int | None
-    host_wait_ns: int | None
-    per_step_ns: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LayerRow:
-    """One module in one pass of one layer, over all microbatches and steps: as in `MoeRow`."""
-
-    layer: int
-    module: str
-    pass_: str
-    count: int
-    work_ns: int
-    wall_ns: int
-
-
-@dataclass(frozen=True, slots=True)
 class Measured:
-    """What rows are added up from. `absent` is None where there is no account."""
+    """What rows are added up from."""
 
     rows: Activities
     windows: Spans
     borders: Borders
-    absent: AbsentPieces | None
+    absent: AbsentPieces | Missing
 
     def of(self, which: BoolArray) -> Spans:
         """Instants in the windows at which any of the activities, a mask of shape (n,), runs."""
@@ -67,7 +35,14 @@ class Measured:
 
 
 def moe_rows(measured: Measured, members: Membership, kind_of_rest: IntArray) -> tuple[MoeRow, ...]:
-    """Rows with anything in them, module after module. `kind_of_rest`: the kind of every activity, (n,)."""
+    """Rows with anything in them, module after module. `kind_of_rest`: the kind of every activity, (n,).
+
+    `count`: activities with time in the windows; `work_ns`: their sum; `wall_ns`: their union, which
+    `per_step_ns` splits by used step (one entry where there are no steps). `exposed_ns`: the part of that
+    union in which no compute ran, 0 for compute. `blocking_ns`: time without compute that the account lays on
+    these activities; `host_wait_ns`: time in which the host kept the GPU waiting behind a read of token
+    counts.
+    """
     rows = measured.rows
     compute = rows.bucket == Bucket.COMPUTE
     work_ns = covered_ns(rows.start_ns, rows.end_ns, measured.windows)
@@ -86,8 +61,8 @@ def moe_rows(measured: Measured, members: Membership, kind_of_rest: IntArray) ->
                 int(work_ns[mine].sum()),
                 held.total_ns,
                 intersect(measured.of(mine & ~compute), not_compute).total_ns,
-                None if blocking is None else int(blocking[mine].sum()),
-                None if waits is None else int(waits[kind]) * sync,
+                blocking if isinstance(blocking, Missing) else int(blocking[mine].sum()),
+                waits if isinstance(waits, Missing) else int(waits[kind]) * sync,
                 tuple(per_step_ns(held, measured.borders).tolist()),
             )
         )
@@ -127,11 +102,11 @@ def expert_work(
 
 
 def tax_spans(measured: Measured, members: Membership) -> Spans:
-    """Instants that exist only because tokens are routed; see `MoeLedger.tax_ns`."""
+    """Instants that exist only because tokens are routed; see `measure_moe`."""
     experts = [MODULES.index(name) for name in ("expert_gemm", "expert_activation", "shared_expert")]
     taxed = (members.module != UNTOLD) & ~np.isin(members.module, experts)
     held = measured.of(taxed)
-    if (absent := measured.absent) is not None:
+    if not isinstance(absent := measured.absent, Missing):
         sync = absent.reason == TOKEN_SYNC
         waited = union(absent.start_ns[sync], absent.end_ns[sync])
         held = join(held, intersect(waited, measured.windows))
@@ -147,10 +122,10 @@ def _groups(members: Membership, there: BoolArray) -> Iterator[tuple[int, int, B
                 yield module, int(kind), mine
 
 
-def _blocking(measured: Measured) -> IntArray | None:
+def _blocking(measured: Measured) -> IntArray | Missing:
     """Of each activity the time without compute that waited for it, shape (n,)."""
-    if (absent := measured.absent) is None:
-        return None
+    if isinstance(absent := measured.absent, Missing):
+        return absent
     pieces = cut_at(absent.start_ns, absent.end_ns, measured.borders)
     work = absent.work[pieces.of]
     result = np.zeros(len(measured.rows), dtype=np.int64)
@@ -158,10 +133,10 @@ def _blocking(measured: Measured) -> IntArray | None:
     return result
 
 
-def _host_waits(measured: Measured, kind: IntArray) -> IntArray | None:
+def _host_waits(measured: Measured, kind: IntArray) -> IntArray | Missing:
     """Time behind reads of token counts by the kind of the kernel that came late, shape (kinds,)."""
-    if (absent := measured.absent) is None:
-        return None
+    if isinstance(absent := measured.absent, Missing):
+        return absent
     sync = np.flatnonzero(absent.reason == TOKEN_SYNC)
     pieces = cut_at(absent.start_ns[sync], absent.end_ns[sync], measured.borders)
     result = np.zeros(len(Kind), dtype=np.int64)
