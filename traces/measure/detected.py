@@ -9,11 +9,13 @@ from traces.cures import cure
 from traces.intervals import covered_ns
 from traces.launches import launches_a_graph
 from traces.limits import Limit
-from traces.measure.precision import Precision
+from traces.measure.a2a import dispatcher_of
+from traces.measure.precision import detect_precision
 from traces.measure.recompute import Recompute
 from traces.missing import Missing, gap
 from traces.names.frameworks import Framework, framework_by_names
-from traces.sections.rank import Detected, Dispatcher
+from traces.resolve.resolution import Resolution
+from traces.sections.rank import Detected
 from traces.steps.found import Steps
 from traces.timeline import RankTimeline, Source
 
@@ -24,9 +26,7 @@ SHORT: Final = Limit(
 )
 
 
-def detect(
-    rank: RankTimeline, steps: Steps, dispatcher: Dispatcher, precision: Precision, recompute: Recompute
-) -> Detected:
+def detect(rank: RankTimeline, resolution: Resolution, steps: Steps, recompute: Recompute) -> Detected:
     """Look at the kernels and replays within the windows; a rank always has some.
 
     A kernel is in a graph where its row names a node (nsys) or its launching call launches a graph (Kineto);
@@ -45,9 +45,10 @@ def detect(
     mine = is_kernel & (work_ns > 0)
     short = mine & (rows.end_ns - rows.start_ns < SHORT.value)
     no_kernel = gap("no single kernel was recorded", cure("graphs", kind))
+    precision = detect_precision(rank, steps.windows)
     untold = gap(steps.training_evidence, "record whole steps, with the optimizer")
     return Detected(
-        dispatcher=dispatcher,
+        dispatcher=dispatcher_of(rank, resolution, steps.windows),
         graph_share_frac=int(work_ns[in_graph].sum()) / total_ns if total_ns else 0.0,
         short_kernel_frac=float(short.sum() / mine.sum()) if mine.any() else no_kernel,
         kernels_per_launch=_kernels_per_launch(rows.call[mine], kind),
@@ -57,7 +58,7 @@ def detect(
         training_evidence=steps.training_evidence,
         precision=precision.precision,
         precision_shares_frac=precision.shares,
-        recompute=recompute.passes,
+        recompute=recompute.modules,
     )
 
 

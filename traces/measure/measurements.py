@@ -13,7 +13,7 @@ from traces.columns import NULL, Gpu, distinct
 from traces.cures import cure
 from traces.host_clock import ClockFix
 from traces.intervals import Spans, covered_ns
-from traces.measure.a2a import dispatcher_of, measure_a2a
+from traces.measure.a2a import measure_a2a
 from traces.measure.bounds import Bounds, measure_bounds
 from traces.measure.budget import Budget, measure_budget
 from traces.measure.data_loading import measure_data_loading
@@ -24,7 +24,6 @@ from traces.measure.ledger import measure_ledger
 from traces.measure.memory import measure_memory
 from traces.measure.moe.pass_count import PassCount
 from traces.measure.moe_ledger import measure_moe
-from traces.measure.precision import detect_precision
 from traces.measure.recompute import Recompute, measure_recompute
 from traces.measure.sm import measure_sm
 from traces.measure.sm_beside_comm import stretch_by_sms
@@ -97,7 +96,7 @@ class RankMeasurements:
     tensor_cores: TensorCores
     moe: Moe | Missing
     moe_passes: tuple[PassCount, ...] | None
-    ledger: tuple[LedgerRow, ...] | Missing
+    ledger: tuple[LedgerRow, ...]
     summary: RankSummary
     data_loading: DataLoading
     kernel_table: KernelTable
@@ -119,8 +118,7 @@ def measure_rank(
 
     `only_data_parallel`: the run's configuration says that it is parallel over data alone.
     """
-    info, rows = rank.columns.info, rank.activities
-    tell = partial(_tell, info.name)
+    info, tell = rank.columns.info, partial(_tell, rank.columns.info.name)
     tell("steps")
     steps = choose_steps(rank, selection)
     windows = steps.windows
@@ -135,8 +133,7 @@ def measure_rank(
     account = measure_account(rank, windows, queueing)
     tell("SMs")
     use = measure_sm(rank, windows, rank.gpu, rank.columns.gpu_samples)
-    absent = absent_pieces(account)
-    subject = subject_of(rank, steps, recompute, use.sm)
+    absent, subject = absent_pieces(account), subject_of(rank, steps, recompute, use.sm)
     budget = measure_budget(rows, windows)
     costs = measure_costs(subject, account, queueing)
     del queueing
@@ -145,7 +142,6 @@ def measure_rank(
     timelines = measure_timelines(rank, steps, absent)
     ledger = measure_ledger(rows, steps, budget, absent, layers.moe)
     account = account if isinstance(account, Missing) else replace(account, pieces=None)
-    dispatcher, precision = dispatcher_of(rank, resolution, windows), detect_precision(rank, windows)
     return RankMeasurements(
         trace=info.name,
         kind=info.kind,
@@ -164,7 +160,7 @@ def measure_rank(
         bounds=measure_bounds(subject, budget, account, recompute.unseen_ns),
         a2a=measure_a2a(rank, resolution, windows, steps, account),
         unresolved=resolution.unresolved,
-        detected=detect(rank, steps, dispatcher, precision, recompute),
+        detected=detect(rank, resolution, steps, recompute),
         recompute=recompute,
         memory=measure_memory(rank, steps, rank.gpu, recompute),
         tensor_cores=measure_tensor_cores(rank, windows, rank.gpu),
@@ -172,9 +168,7 @@ def measure_rank(
         compute_work_ns=use.work_ns,
         moe=layers.moe,
         moe_passes=layers.passes,
-        ledger=gap("communication cannot be separated from compute", cure("names", info.kind))
-        if unseen
-        else ledger,
+        ledger=ledger,
         summary=summarise(rank, steps, absent, layers),
         data_loading=measure_data_loading(rank, steps, ledger),
         kernel_table=measure_kernels(rank, windows),

@@ -42,7 +42,7 @@ ONE_TO_ONE: Final = ("attention", "router", "dispatch")
 class Recompute:
     """What a rank computes a second time, in the windows.
 
-    `passes` holds every module with passes both ways, by what launched them: threads, or the counts alone.
+    `modules` holds every module with passes both ways, by what launched them: threads, or the counts alone.
     `recompute_ns` is the wall time of the recomputed stretches, the union of their kernels, copies and
     collectives, and at least that where launches of others come between; 0 where attention was judged and no
     module is recomputed. `recompute_modules` splits it by class of work: wall times, whose sum is more where
@@ -51,7 +51,7 @@ class Recompute:
     it.
     """
 
-    passes: Mapping[str, Passes] | Missing
+    modules: Mapping[str, Passes] | Missing
     recompute_ns: int | Missing
     recompute_modules: Mapping[str, int] | Missing
     places: IntArray
@@ -70,7 +70,7 @@ class Recompute:
     @property
     def again(self) -> tuple[str, ...]:
         """Modules of which some passes are known to run a second time."""
-        passes = {} if isinstance(self.passes, Missing) else self.passes
+        passes = {} if isinstance(self.modules, Missing) else self.modules
         return tuple(module for module, one in passes.items() if known(one.recomputed_count))
 
 

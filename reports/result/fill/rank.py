@@ -47,8 +47,8 @@ def rank(found: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
         ),
         kernels_without_launch=found.kernel_count - found.launched_count,
         unknown_kernels=tuple(replace(one, finding=is_finding(one)) for one in found.unknown_kernels),
-        ledger=found.ledger
-        if isinstance(found.ledger, Missing)
+        ledger=gap("communication cannot be separated from compute", cure["names"])
+        if found.unseen
         else tuple(replace(row, wall=wall_of(row.row)) for row in found.ledger),
         replay=copied(costs.proofs, typed.Replay) if isinstance(costs, Costs) else costs,
     )
