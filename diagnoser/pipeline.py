@@ -40,7 +40,6 @@ from traces.steps.selection import Selection
 
 if TYPE_CHECKING:
     from heuristics.plan.asked import Ask
-    from traces.ranks.run import RunAnalysis
     from traces.sections.run import Run
 
 
@@ -84,12 +83,10 @@ def diagnose(
             for trace in measured
             for rank in trace.ranks
         ]
-        together = _together(found)
-        ranks = [replace(found[one.index], rank=one.rank) for one in together.ranks] if together else found
+        ranks, together = _together(found)
         judged = judge(ranks, given, configured, ask, together)
         warnings += other_world(world, together) if together else []
     sources = [trace.path for trace in measured for _ in trace.ranks]
-    several = _written(together, found) if together else UNSET
     missing = [gap for index, trace in enumerate(measured) for gap in recording_gaps(index, trace)]
     result = result_of_run(
         VERSION,
@@ -104,8 +101,8 @@ def diagnose(
             for trace in measured
         ],
         ranks=ranks,
-        run=several,
-        warnings=[*warnings, *window_warnings(ranks), *left_out(several)],
+        run=together or UNSET,
+        warnings=[*warnings, *window_warnings(ranks), *left_out(together)],
         missing=missing,
         redact=redact,
         command=command or command_line("analyze", named, {}, redact=redact),
@@ -113,21 +110,19 @@ def diagnose(
     return Diagnosis(result, skipped, tuple(zip(sources, (rank.summary for rank in found), strict=True)))
 
 
-def _together(found: Sequence[RankMeasurements]) -> RunAnalysis | None:
-    """What several ranks show together; None of a single one, which needs none of that code."""
+def _together(found: Sequence[RankMeasurements]) -> tuple[Sequence[RankMeasurements], Run | None]:
+    """The ranks used, in order, and what they show together; None of one, which needs none of that code."""
     if len(found) < 2:
-        return None
-    from traces.ranks.run import analyse_run
+        return found, None
+    from heuristics.run.repairs import repaired
+    from traces.ranks.run import judge, run_of
     from traces.ranks.unlike import refuse_unlike
 
     refuse_unlike(found)
-    return analyse_run([rank.summary for rank in found])
-
-
-def _written(together: RunAnalysis, found: Sequence[RankMeasurements]) -> Run:
-    from reports.result.fill.run import run
-
-    return run(together, [rank.trace for rank in found])
+    tables = judge([rank.summary for rank in found])
+    run = repaired(run_of(tables, [rank.trace for rank in found]))
+    places = zip(tables.together.indices, run.ranks, strict=True)
+    return [replace(found[index], rank=one.rank) for index, one in places], run
 
 
 def _chosen(

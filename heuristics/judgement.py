@@ -27,6 +27,7 @@ from heuristics.walls.wall import WallJudgement
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.names.frameworks import Framework
+from traces.sections import run as sections
 from traces.settings.configuration import Problem
 from traces.settings.settings import Settings
 from traces.training_log.log import TrainingLog
@@ -35,7 +36,6 @@ from traces.training_log.steady import perturbation_frac, steady_step
 if TYPE_CHECKING:
     from heuristics.plan.asked import Ask
     from heuristics.run.with_files import FromFiles
-    from traces.ranks.run import RunAnalysis
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def judge(
     given: Given | None = None,
     configured: Configured | None = None,
     ask: Ask | None = None,
-    together: RunAnalysis | None = None,
+    together: sections.Run | None = None,
 ) -> Judgement:
     """Judge a run by the measurements of all its ranks (at least one) and what was said of it.
 

@@ -1,11 +1,8 @@
 """What opinions rest on: walls, verdict and what a run shows, by a trace or by figures that were given."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
-from typing import TYPE_CHECKING
 
 from heuristics.evidence.figures import Figures, figures_of
 from heuristics.evidence.late_rank import expert_waiting_frac, late_rank
@@ -24,10 +21,8 @@ from heuristics.walls.verdict import Verdict, find_verdict
 from heuristics.walls.wall import WallJudgement
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
+from traces.sections.run import Run
 from traces.sections.tables import WallId
-
-if TYPE_CHECKING:
-    from traces.ranks.run import RunAnalysis
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +51,7 @@ class RunEvidence:
     late: LateRank | None = None
 
 
-def observe(measurements: Sequence[RankMeasurements], together: RunAnalysis | None = None) -> RunEvidence:
+def observe(measurements: Sequence[RankMeasurements], together: Run | None = None) -> RunEvidence:
     """Observe a run by the measurements of all its ranks, at least one; `together`: what several show."""
     ranks = figures_of(measurements)
     few = too_few(measurements)
@@ -92,7 +87,7 @@ def _bound(ranks: Sequence[Figures], walls: Sequence[WallJudgement]) -> Bound:
     return find_bound(ranks)
 
 
-def _observed(ranks: Sequence[Figures], together: RunAnalysis | None, late: LateRank | None) -> Observed:
+def _observed(ranks: Sequence[Figures], together: Run | None, late: LateRank | None) -> Observed:
     """What the ranks show; waiting by several of them, where they separate it, not by what is like it."""
     seen = observed_by(ranks)
     waiting = expert_waiting_frac(together) if together else None

@@ -1,43 +1,38 @@
 """The late rank as opinions see it, and what communication costs beside the waiting for it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from heuristics.evidence.figures import Figures
 from heuristics.guides.facts import EP_KINDS
 from heuristics.run.repairs import LateRank
 from heuristics.walls.wall import WallJudgement
-from traces.missing import Missing
+from traces.missing import known
 from traces.ranks.cause import Cause
-
-if TYPE_CHECKING:
-    from traces.ranks.run import RunAnalysis
+from traces.sections.run import Run
 
 _STILL_MOVING: Final = (Cause.SLOW_LINK,)
 """Why ranks wait for data that moves, which an overlap hides; all others wait for a rank to arrive."""
 
 
-def late_rank(together: RunAnalysis, ranks: Sequence[Figures]) -> LateRank | None:
+def late_rank(together: Run, ranks: Sequence[Figures]) -> LateRank | None:
     """What several ranks found; None where nobody is late, or nobody can tell who."""
-    late, without = together.late, together.without
-    if isinstance(late, Missing) or late.cause is Cause.NONE:
+    late, without = known(together.late), known(together.without)
+    if late is None or late.cause is Cause.NONE:
         return None
     exposed_ns: dict[str, int] = {}
     for rank in ranks:
         for kind, ns in (rank.exposed_by_kind_ns or {}).items():
             exposed_ns[kind] = exposed_ns.get(kind, 0) + ns
-    waits_ns = {} if late.cause in _STILL_MOVING else together.separated.late_exposed_ns
-    saved_frac = None if isinstance(without, Missing) else without.saved_frac
-    return LateRank(late.cause, saved_frac, waits_ns, exposed_ns)
+    waits_ns = {} if late.cause in _STILL_MOVING else together.late_exposed_by_kind_ns
+    return LateRank(late.cause, without.saved_frac if without else None, waits_ns, exposed_ns)
 
 
-def expert_waiting_frac(together: RunAnalysis) -> float | None:
+def expert_waiting_frac(together: Run) -> float | None:
     """How much of the expert all-to-all of several ranks is waiting; None where none was matched."""
     waits_ns = _of_experts(together.wait_by_kind_ns)
-    whole_ns = waits_ns + _of_experts(together.separated.moving_ns)
+    whole_ns = waits_ns + _of_experts(together.transfer_by_kind_ns)
     return waits_ns / whole_ns if whole_ns and together.clocks.aligned else None
 
 

@@ -1,12 +1,10 @@
 """One verdict of four walls, or an honest none; what is tied with it, and how sure that is."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from heuristics.walls.confidence import Confidence, confidence_in
 from heuristics.walls.next_wall import NextWall, find_next
@@ -15,10 +13,8 @@ from heuristics.walls.wall import WallJudgement
 from heuristics.walls.words import percent, wall_words
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
+from traces.sections.run import Run
 from traces.sections.tables import WallId
-
-if TYPE_CHECKING:
-    from traces.ranks.run import RunAnalysis
 
 NEAR: Final = Limit(0.03, "fraction of the windows", "ours: costs nearer than 3 points change places easily")
 STEPS: Final = Limit(3, "steps", "ours: of two the interval is six times their difference and holds all")
@@ -58,7 +54,7 @@ class Verdict:
 def find_verdict(
     measurements: Sequence[RankMeasurements],
     walls: Sequence[WallJudgement],
-    together: RunAnalysis | None = None,
+    together: Run | None = None,
 ) -> Verdict:
     """The verdict of walls that were measured, with how sure it is and what comes after it."""
     verdict = verdict_of(walls)

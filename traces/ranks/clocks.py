@@ -15,7 +15,7 @@ import numpy as np
 
 from traces.columns import BoolArray, FloatArray, IntArray, distinct
 from traces.limits import Limit
-from traces.missing import Missing
+from traces.missing import Missing, gap
 from traces.ranks import parts
 from traces.ranks.clock_fit import ClockFit
 from traces.ranks.lines import DRIFT, lines_by_part
@@ -142,7 +142,7 @@ def _placed(times: FloatArray, clock: IntArray, offset: FloatArray, slope: Float
 
 
 def _unaligned(matched: Matched, residual_ns: int | None, why: str) -> Aligned:
-    missing = Missing("run.clocks", why, _CURE)
+    missing = gap(why, _CURE)
     return Aligned(matched.start_ns, matched.end_ns, Clocks(False, residual_ns, (), missing))
 
 

@@ -9,18 +9,18 @@ from typing import Final
 import numpy as np
 
 from traces.columns import BoolArray, IntArray
-from traces.missing import Missing
+from traces.missing import Missing, gap
 from traces.ranks.match import Matched
 from traces.ranks.pairs import groups_of
 from traces.ranks.summary import UNKNOWN, RankSummary
 
 _CURE: Final = "record every rank of a pipeline, with NCCL 2.25 or later and --trace=cuda,nvtx"
-UNRESOLVED: Final = Missing("", "messages of unknown purpose may be those of a pipeline", _CURE)
-_NO_ENDS: Final = Missing("", "the messages do not show which stage is the first", _CURE)
-_BY_ORDER: Final = Missing(
-    "", "no communicator is recorded beside the messages, so who sends to whom is not certain", _CURE
+UNRESOLVED: Final = gap("messages of unknown purpose may be those of a pipeline", _CURE)
+_NO_ENDS: Final = gap("the messages do not show which stage is the first", _CURE)
+_BY_ORDER: Final = gap(
+    "no communicator is recorded beside the messages, so who sends to whom is not certain", _CURE
 )
-_UNEVEN: Final = Missing("", "the messages do not join the ranks to pipelines of one length", _CURE)
+_UNEVEN: Final = gap("the messages do not join the ranks to pipelines of one length", _CURE)
 
 
 @dataclass(frozen=True, slots=True)

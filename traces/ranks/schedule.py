@@ -15,17 +15,17 @@ import numpy as np
 
 from traces.columns import BoolArray, IntArray, distinct
 from traces.limits import Limit
-from traces.missing import Missing
+from traces.missing import Missing, gap
 from traces.ranks import parts
 from traces.ranks.pipelines import Pipelines
 from traces.ranks.summary import UNKNOWN
 
 _CURE: Final = "record NCCL's ranges (--trace=cuda,nvtx, NCCL 2.8.3 or later) of every rank of a pipeline"
-_UNTOLD: Final = Missing("", "the messages do not show which of them bring gradients", _CURE)
-_VARY: Final = Missing("", "the number of messages differs from step to step", "record whole steps")
-_NO_FIT: Final = Missing("", "the messages fit no schedule that is known here", _CURE)
-_OF_TWO: Final = Missing(
-    "", "two stages exchange the same messages with virtual stages and without", "record NCCL's ranges"
+_UNTOLD: Final = gap("the messages do not show which of them bring gradients", _CURE)
+_VARY: Final = gap("the number of messages differs from step to step", "record whole steps")
+_NO_FIT: Final = gap("the messages fit no schedule that is known here", _CURE)
+_OF_TWO: Final = gap(
+    "two stages exchange the same messages with virtual stages and without", "record NCCL's ranges"
 )
 
 

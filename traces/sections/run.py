@@ -73,6 +73,10 @@ class ClockFit(Section, frozen=True):
     offset_ns: int
     drift_ppm: float
 
+    def time_of(self, own_ns: int) -> int:
+        """A time of this clock on the one clock."""
+        return own_ns - self.offset_ns - round((own_ns - self.base_ns) * self.drift_ppm * 1e-6)
+
 
 class Clocks(Section, frozen=True):
     """Whether all ranks stand on one clock, and how well; else `by_rank` is by the starts of sessions."""

@@ -8,7 +8,6 @@ from msgspec import UNSET
 from heuristics.result.result import Result
 from reports.write.perfetto.events import Args, Counter, Process, Slice
 from traces.missing import known
-from traces.ranks import clock_fit
 from traces.ranks.cause import ClockSource
 from traces.sections.run import ClockFit
 
@@ -25,7 +24,7 @@ def on_clock(fit: ClockFit | None) -> OnClock:
     """From a rank's own times to those of the one clock; without a fit they stay as they are."""
     if fit is None:
         return lambda own_ns: own_ns
-    return clock_fit.ClockFit(0, fit.base_ns, fit.offset_ns, fit.drift_ppm).time_of
+    return fit.time_of
 
 
 def moved(process: Process, to: OnClock) -> Process:
