@@ -8,12 +8,12 @@ from diagnoser.diagnosis import Diagnosis
 from diagnoser.version import VERSION
 from heuristics.evidence.fit import with_fit
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
-from heuristics.judgement import judge_observed
+from heuristics.judging.judgement import judge_observed
 from heuristics.plan.asked import Ask
 from heuristics.run.given import Given
 from reports.result.fill.result import result_of_run
 from traces.errors import InputError
-from traces.plain_file import read_text
+from traces.files.plain_file import read_text
 from traces.progress import Progress, silent
 
 

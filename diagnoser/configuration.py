@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traces.errors import InputError
-from traces.plain_file import no_file
+from traces.files.plain_file import no_file
 from traces.progress import Progress, silent
 
 if TYPE_CHECKING:
-    from heuristics.judgement import Configured
+    from heuristics.judging.judgement import Configured
     from heuristics.run.given import Given
     from traces.training_log.log import TrainingLog
 
@@ -22,7 +22,7 @@ def read_configured(
 
     Raises `InputError` for a file that is missing, too large, binary, or of no kind that we know.
     """
-    from heuristics.judgement import Configured
+    from heuristics.judging.judgement import Configured
 
     for path in (config, log):
         _check(path)

@@ -15,7 +15,7 @@ from diagnoser.configuration import read_configured
 from diagnoser.version import VERSION
 from heuristics.config.options import OPTIONS
 from heuristics.evidence.symptoms import observed_from, symptoms_of
-from heuristics.judgement import judge_observed
+from heuristics.judging.judgement import judge_observed
 from heuristics.result.result import Result
 from heuristics.run.given import Guidance
 from reports.result.codec import encode
@@ -27,7 +27,7 @@ from traces.progress import Progress, silent
 from traces.training_log.steady import perturbation_frac, steady_step
 
 if TYPE_CHECKING:
-    from heuristics.judgement import Configured
+    from heuristics.judging.judgement import Configured
 
 
 _FROM_FILES: Final = (

@@ -14,7 +14,7 @@ from heuristics.result.tool import SCHEMA_VERSION, Tool
 from heuristics.run.repairs import repaired
 from reports.result.codec import Document, encode
 from traces.errors import DamagedTrace, InputError, NotATrace, TraceNotFound, UsageError
-from traces.plain_file import no_file
+from traces.files.plain_file import no_file
 from traces.ranks.codec import MOST, SUFFIX, decode
 from traces.ranks.run import judge, run_of
 from traces.ranks.summary import RankSummary

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from traces.aside import sweep, write_whole
 from traces.errors import OutputNotWritable, UsageError
+from traces.files.aside import sweep, write_whole
 
 _TRACES: Final = (".nsys-rep", ".qdrep", ".sqlite", ".sqlite3", ".db")
 _RESULTS: Final = (".json", ".json.gz")

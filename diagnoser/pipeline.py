@@ -25,7 +25,7 @@ from diagnoser.rank_map import mapped_world, read_rank_map
 from diagnoser.version import VERSION
 from diagnoser.world import configured_world, other_world
 from heuristics.config.given import only_data_parallel
-from heuristics.judgement import Configured, judge
+from heuristics.judging.judgement import Configured, judge
 from heuristics.run.given import Given
 from reports.result.fill.result import result_of_run
 from reports.result.fill.trace import ReadTrace

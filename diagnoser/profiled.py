@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from traces.aside import aside, sweep
 from traces.errors import NothingToDiagnose, OutputNotWritable, UsageError
+from traces.files.aside import aside, sweep
 from traces.formats.nsys_tool import find_nsys
 from traces.progress import Progress
 from traces.workload.states import SIZES, STATES

@@ -10,8 +10,8 @@ from typing import Final
 
 from diagnoser.inputs import real
 from traces.errors import InputError, UsageError
+from traces.files.plain_file import read_text
 from traces.limits import Limit
-from traces.plain_file import read_text
 from traces.ranks.fingerprints import of_text
 from traces.ranks.numbers import WorldSize
 from traces.ranks.summary import Identity

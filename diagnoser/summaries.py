@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from diagnoser.output import Target, base_name, check_place, write
-from traces.aside import sweep
 from traces.errors import UsageError
+from traces.files.aside import sweep
 
 if TYPE_CHECKING:
     from traces.ranks.summary import RankSummary

@@ -12,8 +12,8 @@ from heuristics.result.compared import Compared
 from reports.result.codec import Document
 from reports.result.json_text import render_json
 from reports.write.formats import EXTENSIONS, Whole
-from traces.aside import aside, move_to_new, sweep
 from traces.errors import OutputNotWritable, UsageError
+from traces.files.aside import aside, move_to_new, sweep
 
 PAGES: Final = frozenset({"markdown", "jira"})
 """What the page of a ticket may be written in: a first screen, as the rest is attached."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from traces.missing import known
 
 if TYPE_CHECKING:
-    from heuristics.judgement import Configured
+    from heuristics.judging.judgement import Configured
     from heuristics.run.given import Given
     from traces.ranks.numbers import WorldSize
     from traces.sections.run import Run
@@ -17,7 +17,7 @@ _WORLD: Final = "world_size"
 
 def configured_world(given: Given | None, configured: Configured | None) -> WorldSize | None:
     """The world size by option, configuration or log, in this order of trust, and where it is from."""
-    from heuristics.judgement import Configured
+    from heuristics.judging.judgement import Configured
     from heuristics.run.given import Given
     from heuristics.run.run import Run
     from traces.ranks.numbers import WorldSize

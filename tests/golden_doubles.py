@@ -21,7 +21,7 @@ from heuristics.evidence.fit import with_fit
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.fixes.change import Knobs
-from heuristics.judgement import Configured, Judgement, judge_observed
+from heuristics.judging.judgement import Configured, Judgement, judge_observed
 from heuristics.plan.planned import Planned
 from heuristics.rules.check import check_rules
 from heuristics.rules.failures.explain import explain_failures

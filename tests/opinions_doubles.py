@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from heuristics.config.hardware import FAMILIES
-from heuristics.evidence.figures import figures_of
+from heuristics.figures.figures import figures_of
 from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition

@@ -16,7 +16,7 @@ import yaml
 
 from diagnoser.configuration import read_configured
 from heuristics.evidence.symptoms import Symptoms, observed_from
-from heuristics.judgement import Configured, Judgement, judge_observed
+from heuristics.judging.judgement import Configured, Judgement, judge_observed
 from heuristics.run.given import Given
 
 LISTED: Final = Path(__file__).parent / "data" / "positive_controls.toml"

@@ -20,7 +20,7 @@ from typing import Any, Final, Generic, ParamSpec, TypeVar
 import numpy as np
 
 from traces.errors import OutputNotWritable
-from traces.formats.cache_folder import default_cache_dir
+from traces.files.cache_folder import default_cache_dir
 from traces.limits import Limit
 from traces.progress import report
 

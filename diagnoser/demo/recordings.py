@@ -9,8 +9,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
-from traces.aside import write_whole
 from traces.errors import OutputNotWritable, UsageError
+from traces.files.aside import write_whole
 
 RECORDINGS: Final[Mapping[str, str]] = {
     "communication": "NCCL all-to-all across nodes, nothing beside it",

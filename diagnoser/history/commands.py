@@ -164,7 +164,7 @@ def trend(
     if chosen is TrendForm.TEXT:
         write(target, _text(trend_page(found)), force_overwrite)
         return
-    from reports.figures.trend import draw_trend
+    from reports.write.figures.trend import draw_trend
 
     if chosen is TrendForm.SVG:
         write(target, draw_trend(found, "svg").decode(), force_overwrite)

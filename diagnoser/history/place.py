@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from traces.errors import InputError, OutputNotWritable
-from traces.plain_file import no_file
+from traces.files.plain_file import no_file
 
 APPLICATION_ID: Final = 0x6D6F4844
 """In the header of every history file, so that no other SQLite file is taken for one: `moHD`."""

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
-from heuristics.evidence.figures import Figures, figures_of
 from heuristics.evidence.late_rank import expert_waiting_frac, late_rank
 from heuristics.evidence.observed import observed_by
-from heuristics.evidence.startup import Startup, find_startup, judged_ns
 from heuristics.evidence.too_few import too_few
+from heuristics.figures.figures import Figures, figures_of
+from heuristics.figures.startup import Startup, find_startup, judged_ns
 from heuristics.plan.gains import Replayed
 from heuristics.run.observed import Observed
 from heuristics.run.repairs import LateRank

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from heuristics.evidence.figures import Figures
+from heuristics.figures.figures import Figures
 from heuristics.guides.facts import EP_KINDS
 from heuristics.run.repairs import LateRank
 from heuristics.walls.wall import WallJudgement

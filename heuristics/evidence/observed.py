@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, Final
 
-from heuristics.evidence.figures import Figures, frac_of
+from heuristics.figures.figures import Figures, frac_of
 from heuristics.run.observed import Observed
 from traces.limits import Limit
 from traces.missing import known

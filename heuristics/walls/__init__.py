@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from heuristics.evidence.figures import Figures
+from heuristics.figures.figures import Figures
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import communication, compute, host_overhead, memory
 from heuristics.walls.price import Price, Unpriced

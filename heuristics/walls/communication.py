@@ -15,7 +15,7 @@ References: Megatron-Bridge, skill nsys-analysis (exposed is not blocking; ceili
 from collections.abc import Sequence
 from dataclasses import replace
 
-from heuristics.evidence.figures import Figures
+from heuristics.figures.figures import Figures
 from heuristics.walls.price import WALL, Price, Unpriced, at_most_frac, price
 from heuristics.walls.wall import Evidence, WallJudgement, judged, shown_frac
 from traces.cures import cure

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from heuristics.evidence.figures import Figures
+from heuristics.figures.figures import Figures
 from heuristics.walls.price import WALL, Price, Unpriced, at_most_frac, price
 from heuristics.walls.wall import Evidence, WallJudgement, judged
 from traces.cures import cure

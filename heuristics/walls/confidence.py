@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from heuristics.evidence.startup import find_startup
+from heuristics.figures.startup import find_startup
 from heuristics.result.judged import Level, Reason
 from heuristics.walls.wall import WallJudgement
 from heuristics.walls.words import percent, wall_words

@@ -13,7 +13,7 @@ References: Megatron-Bridge, skill nsys-analysis (launch-starved); Megatron-Core
 from collections.abc import Sequence
 from typing import Final
 
-from heuristics.evidence.figures import Figures
+from heuristics.figures.figures import Figures
 from heuristics.walls.price import Price, Unpriced, price
 from heuristics.walls.wall import Evidence, WallJudgement, judged, shown_frac
 from traces.limits import Limit

@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from heuristics.evidence.figures import Figures
+from heuristics.figures.figures import Figures
 from heuristics.walls.price import WALL, Price, Unpriced, price
 from heuristics.walls.wall import Evidence, WallJudgement, judged, shown_frac, unmeasurable
 from traces.cures import cure

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from heuristics.evidence.startup import initialising_ns, judged_ns, startup_ns, without_startup
+from heuristics.figures.startup import initialising_ns, judged_ns, startup_ns, without_startup
 from heuristics.run.run import WALL_IDS
 from heuristics.walls.price import WALL, cost_of
 from heuristics.walls.wall import WallJudgement

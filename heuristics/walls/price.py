@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from heuristics.evidence.startup import find_startup, initialising_ns, judged_ns, without_startup
+from heuristics.figures.startup import find_startup, initialising_ns, judged_ns, without_startup
 from traces.cures import cure
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements

@@ -9,7 +9,7 @@ points at nothing: what keeps it from being replayed puts its other figures in d
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from heuristics.evidence.figures import Figures, frac_of
+from heuristics.figures.figures import Figures, frac_of
 from heuristics.walls.bound import Bound
 from heuristics.walls.price import WALL
 from heuristics.walls.wall import WallJudgement

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from heuristics.evidence.figures import Figures, frac_of
+from heuristics.figures.figures import Figures, frac_of
 from heuristics.walls.price import STEADY, WALL, Price, Unpriced
 from traces.missing import Missing
 from traces.sections.tables import WallId

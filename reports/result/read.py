@@ -16,8 +16,8 @@ from heuristics.result.tool import SCHEMA_VERSION
 from reports.result.checks import check_compared, check_result
 from reports.result.codec import Document, decode
 from traces.errors import NotAResult, TraceNotFound
-from traces.plain_file import no_file
-from traces.unpacked import Unpacked
+from traces.files.plain_file import no_file
+from traces.files.unpacked import Unpacked
 
 _MAJOR: Final = "1"
 """Documents of version 1.x can be read: keys may be added to it, none may change."""

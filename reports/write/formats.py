@@ -124,10 +124,10 @@ def _perfetto(result: Whole, asked: Asked) -> str:
 
 def _figure(form: FigureForm, result: Whole, asked: Asked) -> bytes:
     if isinstance(result, Compared):
-        from reports.figures.comparison import draw_comparison
+        from reports.write.figures.comparison import draw_comparison
 
         return draw_comparison(result, form)
-    from reports.figures.analysis import draw_analysis
+    from reports.write.figures.analysis import draw_analysis
 
     return draw_analysis(result, form)
 

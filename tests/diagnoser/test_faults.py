@@ -18,7 +18,7 @@ from reports.result.read import typed
 from tests.compare_doubles import result_of_run, run_of
 from tests.nsys_doubles import EXPORTS_WELL, desk
 from tests.places import ROOT
-from traces.aside import aside
+from traces.files.aside import aside
 
 PROGRAM = f"{sys.executable} -m diagnoser"
 
@@ -174,7 +174,7 @@ def test_a_ticket_whose_run_was_killed_is_put_back_unless_it_was_whole(
     with monkeypatch.context() as dead:  # one that is killed neither puts back nor clears
         dead.setattr("diagnoser.ticket.move_to_new", killed)
         dead.setattr("diagnoser.ticket._put_back", lambda *_: None)
-        dead.setattr("traces.aside.shutil.rmtree", lambda *_, **__: None)
+        dead.setattr("traces.files.aside.shutil.rmtree", lambda *_, **__: None)
         if step <= len(older):
             with pytest.raises(KeyboardInterrupt):
                 write_ticket(ticket, typed(document), lambda form: form)

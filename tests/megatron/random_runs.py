@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from heuristics.evidence.evidence import RunEvidence
 from heuristics.evidence.fit import with_fit
 from heuristics.evidence.symptoms import Symptoms, observed_from
-from heuristics.judgement import Configured, Judgement, run_of
+from heuristics.judging.judgement import Configured, Judgement, run_of
 from heuristics.plan.allowed import changed
 from heuristics.plan.planned import Planned
 from heuristics.plan.upgrade import upgraded

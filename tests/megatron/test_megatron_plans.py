@@ -16,7 +16,7 @@ from typing import Final
 
 import pytest
 
-from heuristics.judgement import Judgement, judge_observed
+from heuristics.judging.judgement import Judgement, judge_observed
 from heuristics.plan.allowed import changed
 from heuristics.plan.planned import Refused
 from heuristics.plan.upgrade import upgraded

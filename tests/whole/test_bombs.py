@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-import traces.unpacked
 from diagnoser.cli import run
 from diagnoser.history import store
 from tests.check_doubles import BRIDGE, log_lines
 from tests.moe_pattern import moe_recording
 from tests.simulate.export import write_export
+from traces.files import unpacked
 from traces.formats import kineto_json
 from traces.limits import Limit
 
@@ -33,7 +33,7 @@ NINE_MERGED = [f"  a{at + 1}: &a{at + 1}\n    <<: [{','.join([f'*a{at}'] * 9)}]"
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a recording and a configuration; packed files are bombs from a megabyte on."""
-    monkeypatch.setattr(traces.unpacked, "ALWAYS", Limit(1 << 20, "bytes", "for a test"))
+    monkeypatch.setattr(unpacked, "ALWAYS", Limit(1 << 20, "bytes", "for a test"))
     monkeypatch.chdir(tmp_path)
     recording = moe_recording(steps=2, layers=1)
     recording.gpu()
@@ -218,6 +218,6 @@ def test_what_is_no_file_is_refused_and_never_waited_for(
 def test_a_map_of_ranks_is_never_read_without_an_end(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("traces.plain_file.MOST_TEXT", Limit(1000, "bytes", "for a test"))
+    monkeypatch.setattr("traces.files.plain_file.MOST_TEXT", Limit(1000, "bytes", "for a test"))
     (place / "map.csv").write_text("file,rank\n" * 1000, encoding="utf-8")
     assert "over 0 MB" in refusal("analyze run.sqlite --ranks map.csv", capsys)

@@ -29,7 +29,7 @@ HEAVY = (
 )
 
 
-ORDER = (("reports.result",), ("reports.content",), ("reports.write", "reports.figures"))
+ORDER = (("reports.result",), ("reports.content",), ("reports.write",))
 """Within reports: none imports what comes after it."""
 
 

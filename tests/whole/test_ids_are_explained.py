@@ -10,7 +10,7 @@ from functools import cache
 import pytest
 
 from heuristics.evidence.symptoms import Symptoms, observed_from
-from heuristics.judgement import judge_observed
+from heuristics.judging.judgement import judge_observed
 from heuristics.result.result import Result
 from heuristics.run.given import Given
 from reports.content.blocks import Block, Code, Detail, Fold, Items, Part, Words

@@ -17,7 +17,7 @@ from hypothesis import given as drawn
 from hypothesis import settings as trials
 from hypothesis import strategies as st
 
-from heuristics.judgement import Configured, Judgement, judge_observed
+from heuristics.judging.judgement import Configured, Judgement, judge_observed
 from heuristics.result.result import Result
 from reports.content.blocks import Detail
 from reports.result.codec import encode

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from heuristics.fixes.elsewhere import fixes_of
-from heuristics.judgement import Judgement
+from heuristics.judging.judgement import Judgement
 from heuristics.plan.plan import make_plan
 from heuristics.rules.check import Broken
 from heuristics.run.run import WALL_IDS

@@ -6,8 +6,8 @@ import numpy as np
 
 from traces.columns import COPY_KINDS, NULL, HostSpans, IntArray
 from traces.limits import Limit
-from traces.steps.training import judge_training, roles_of
 from traces.timeline import Bucket, RankTimeline, Source
+from traces.training import judge_training, roles_of
 
 COPIED: Final = Limit(1 << 20, "bytes", "ours: gradients or weights; norms and losses are far smaller")
 COPIES: Final = Limit(2, "copies each way", "ours: a model has many parameters, a batch or a result few")

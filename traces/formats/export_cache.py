@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from traces.errors import DamagedTrace, NsysUnavailable
-from traces.formats.cache_folder import not_writable, only_run, scratch_folder
+from traces.files.cache_folder import not_writable, only_run, scratch_folder
 from traces.formats.export_check import by_hand, check_export, start_of_export_ns
 from traces.formats.nsys_report import read_header
 from traces.formats.nsys_run import run_export, session_start_ns

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from traces.errors import DamagedTrace, NotATrace
+from traces.files.unpacked import Unpacked
 from traces.formats import kineto_schema as schema
 from traces.formats.kineto_rows import Row
 from traces.limits import Limit
-from traces.unpacked import Unpacked
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
 Event = dict[str, Any]

@@ -22,12 +22,12 @@ from typing import Final
 
 import msgspec
 
+from traces.files.unpacked import Unpacked
 from traces.formats import kineto_rows
 from traces.formats import kineto_schema as schema
 from traces.formats.kineto_json import BYTE_ORDER_MARK, GZIP_MAGIC, parsed, read_events
 from traces.formats.kineto_rows import Row, Table
 from traces.progress import Progress
-from traces.unpacked import Unpacked
 
 _PART_BYTES: Final = 1 << 22  # some ten thousand events; a header must end in the first part
 _ENDS_TRIED: Final = 8  # a list of objects may end inside of an event

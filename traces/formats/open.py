@@ -8,8 +8,9 @@ from pathlib import Path
 
 from traces.columns import Columns
 from traces.errors import DamagedTrace, NotATrace, TraceNotFound
+from traces.files.cache_folder import default_cache_dir
+from traces.files.plain_file import no_file
 from traces.formats import nsys_report, sqlite_file
-from traces.formats.cache_folder import default_cache_dir
 from traces.formats.export_cache import exported
 from traces.formats.kineto import read_kineto
 from traces.formats.kineto_json import GZIP_MAGIC, looks_like_json
@@ -18,7 +19,6 @@ from traces.formats.nsys_traps import traps
 from traces.formats.readers import Reader
 from traces.formats.sqlite_pages import open_tables
 from traces.formats.tables import Tables
-from traces.plain_file import no_file
 from traces.progress import Progress, silent
 from traces.recording.traps import Trap
 

@@ -36,8 +36,8 @@ from traces.resolve.resolution import (
 )
 from traces.sections.rank import Moe
 from traces.steps.found import Steps
-from traces.steps.training import roles_of
 from traces.timeline import RankTimeline, Source
+from traces.training import roles_of
 
 BROKEN: Final = Limit(
     0.1,

@@ -19,8 +19,8 @@ from traces.names.kernels import classify_kernel
 from traces.names.passes import MODULES, pass_of
 from traces.resolve.neighbours import Role, launch_order, role
 from traces.sections.rank import Passes
-from traces.steps.training import Roles, roles_of
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline, Source
+from traces.training import Roles, roles_of
 
 TWICE: Final = Limit(
     1.2, "forward passes per backward pass", "ours: passes cut at the borders of a window stay below it"

@@ -10,8 +10,8 @@ from traces.limits import Limit
 from traces.names.kernels import classify_kernel
 from traces.names.kinds import compute_classes
 from traces.resolve.neighbours import launch_order
-from traces.steps.training import Roles
 from traces.timeline import Bucket, RankTimeline, Source
+from traces.training import Roles
 
 UNKNOWN: Final = Limit(
     0.10, "fraction of the time of compute kernels", "ours: less of unknown class is no wall, whatever it is"

@@ -10,8 +10,8 @@ from traces.columns import NULL, BoolArray, IntArray
 from traces.names.kernels import KernelClass
 from traces.resolve.communication import Communication
 from traces.resolve.resolution import PHASES, UNTOLD
-from traces.steps.training import is_optimizer_kernel
 from traces.timeline import Activities, Bucket, Source
+from traces.training import is_optimizer_kernel
 
 
 class Role(IntEnum):

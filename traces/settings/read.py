@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 from typing import Final
 
+from traces.files.plain_file import no_file
 from traces.limits import Limit
-from traces.plain_file import no_file
 from traces.settings.arguments_block import END, has_arguments, note_releases, take_arguments
 from traces.settings.bridge import is_older, is_override, plain_path, take_override, take_path
 from traces.settings.command import take_script

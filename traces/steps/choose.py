@@ -21,8 +21,8 @@ from traces.steps.period import period_steps, shows_steps
 from traces.steps.replays import replay_steps
 from traces.steps.rules import disagreement_of, leave_out_hiccups, leave_out_unusual
 from traces.steps.selection import Selection, seconds
-from traces.steps.training import Roles, judge_training, roles_of
 from traces.timeline import RankTimeline
+from traces.training import Roles, judge_training, roles_of
 
 UNRECORDED: Final = Limit(
     0.5,

@@ -17,8 +17,8 @@ from traces.steps.found import Found, Step, drop, median_ns
 from traces.steps.head import without_initialisation
 from traces.steps.nvtx import matching_ranges
 from traces.steps.rules import PARTIAL, leave_out_partial
-from traces.steps.training import Roles
 from traces.timeline import Activities, Bucket, RankTimeline, Source
+from traces.training import Roles
 
 TOGETHER: Final = Limit(
     0.1,

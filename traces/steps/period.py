@@ -13,8 +13,8 @@ from traces.steps.borders import HostOrder, found_between, step_borders
 from traces.steps.found import Found, Step, Steps, drop
 from traces.steps.repeats import TIED, matching_lags
 from traces.steps.rules import PARTIAL
-from traces.steps.training import Roles
 from traces.timeline import Bucket, RankTimeline, Source
+from traces.training import Roles
 
 MATCH: Final = Limit(
     0.9,

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import BinaryIO, Final, Protocol, cast
 
 from traces.errors import InputError
+from traces.files.plain_file import no_file
+from traces.files.unpacked import Unpacked
 from traces.limits import Limit
-from traces.plain_file import no_file
 from traces.progress import Progress
-from traces.unpacked import Unpacked
 
 LONGEST_LINE: Final = Limit(
     65_536, "bytes", "ours: far above any line of a trainer; progress bars go above it"

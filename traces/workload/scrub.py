@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from traces.aside import write_whole
 from traces.columns import NULL
+from traces.files.aside import write_whole
 from traces.formats.kineto_collectives import KnownWords
 from traces.formats.kineto_json import Event, read_events, table_of
 from traces.formats.kineto_rows import Numbers

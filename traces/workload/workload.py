@@ -11,8 +11,8 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from traces.aside import write_whole
 from traces.errors import OutputNotWritable, UsageError
+from traces.files.aside import write_whole
 from traces.workload.record import Request, record
 from traces.workload.scrub import scrub
 from traces.workload.states import SIZES, STATES

@@ -8,12 +8,12 @@ from msgspec import structs
 
 from heuristics.config.view import Config
 from heuristics.evidence.evidence import RunEvidence
-from heuristics.evidence.figures import Figures, compute_again_ns
 from heuristics.evidence.observed import observed_by
 from heuristics.evidence.symptoms.fields import WINDOW_NS
 from heuristics.evidence.symptoms.prices import prices_of
 from heuristics.evidence.symptoms.rank import NOTHING
 from heuristics.evidence.symptoms.symptoms import Capture, Symptoms
+from heuristics.figures.figures import Figures, compute_again_ns
 from heuristics.findings.capture import PERTURBED
 from heuristics.result.judged import Level, Reason
 from heuristics.run.given import Given

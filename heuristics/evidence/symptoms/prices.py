@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from heuristics.evidence.figures import Figures, Parts, frac_of
 from heuristics.evidence.symptoms.rank import to_give
 from heuristics.evidence.symptoms.symptoms import Late, Symptoms
+from heuristics.figures.figures import Figures, Parts, frac_of
 from heuristics.walls.price import WALL, Price, Unpriced
 from heuristics.walls.words import percent
 from traces.cures import cure

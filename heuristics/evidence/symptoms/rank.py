@@ -7,8 +7,8 @@ from typing import Any, Final, TypeVar, get_args
 from msgspec import structs
 
 from heuristics.config.hardware import gpu_family
-from heuristics.evidence.figures import RECOMPUTE_LABELS, Figures, Parts, compute_again_ns
 from heuristics.evidence.symptoms.fields import WINDOW_NS, Fields
+from heuristics.figures.figures import RECOMPUTE_LABELS, Figures, Parts, compute_again_ns
 from heuristics.result.judged import Bucket
 from heuristics.run.observed import Observed
 from heuristics.walls.verdict import FAMILIES

@@ -11,11 +11,11 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final, get_args
 
-from heuristics.evidence.figures import Figures
 from heuristics.evidence.symptoms.earlier import read_verdict, read_walls
 from heuristics.evidence.symptoms.fields import Fields, parse_object
 from heuristics.evidence.symptoms.rank import NOTHING, read_rank
 from heuristics.evidence.symptoms.symptoms import Capture, Late, Symptoms
+from heuristics.figures.figures import Figures
 from heuristics.result.result import Result
 from traces.errors import InputError
 from traces.training_log.log import Stage

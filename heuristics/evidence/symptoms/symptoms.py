@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from heuristics.evidence.figures import Figures
+from heuristics.figures.figures import Figures
 from heuristics.result.judged import Verdict
 from heuristics.walls.wall import WallJudgement
 from traces.training_log.log import Stage

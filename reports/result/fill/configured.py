@@ -9,7 +9,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from heuristics.guides.mfu_bands import mfu_band
-from heuristics.judgement import Judgement
+from heuristics.judging.judgement import Judgement
 from heuristics.result import configured as typed
 from heuristics.result.judged import Checked as Answered
 from reports.result.fill.parts import all_copied, because, copied, each
@@ -18,8 +18,8 @@ from reports.result.fill.shown import is_withheld, shown
 from traces.missing import Missing, OrMissing, gap
 
 if TYPE_CHECKING:  # loaded with a configuration only
+    from heuristics.judging.checked import Checked
     from heuristics.rules.failures.failure import Failure
-    from heuristics.run.checked import Checked
     from heuristics.run.run import Run
 
 NOT_GIVEN: Final = gap("no configuration was given", GIVE)

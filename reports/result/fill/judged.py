@@ -5,7 +5,7 @@ from typing import Final
 from msgspec import UNSET, UnsetType
 
 from heuristics.guides.memory_use import is_tight
-from heuristics.judgement import Judgement
+from heuristics.judging.judgement import Judgement
 from heuristics.result import judged as typed
 from heuristics.walls.wall import WallJudgement
 from reports.result.fill.parts import because, copied, each

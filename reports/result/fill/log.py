@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from heuristics.judgement import Judgement
+from heuristics.judging.judgement import Judgement
 from heuristics.result.configured import Log
 from reports.result.fill.configured import GIVE_LOG, NOT_GIVEN
 from reports.result.fill.parts import because, each

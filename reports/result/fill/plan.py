@@ -6,7 +6,7 @@ from typing import Final
 
 from heuristics.fixes.change import lines
 from heuristics.fixes.fix import Gain
-from heuristics.judgement import Judgement
+from heuristics.judging.judgement import Judgement
 from heuristics.plan.clues import why_first
 from heuristics.plan.planned import Planned, Refused
 from heuristics.result import judged as typed

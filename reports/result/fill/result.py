@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import force_setattr
 
-from heuristics.judgement import Judgement
+from heuristics.judging.judgement import Judgement
 from heuristics.plugins import problems
 from heuristics.result.result import Result
 from heuristics.result.tool import SCHEMA_VERSION, Tool

@@ -22,7 +22,7 @@ from reports.content.trend import (
     trend_page,
     unit_of,
 )
-from reports.figures.trend import draw_trend
+from reports.write.figures.trend import draw_trend
 from reports.write.text import write_text
 from tests.places import ROOT
 

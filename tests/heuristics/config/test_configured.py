@@ -11,7 +11,7 @@ from heuristics.config.options import OPTIONS
 from heuristics.config.trust import by_trust, files_by_trust, given_settings, observed_settings
 from heuristics.config.view import Config
 from heuristics.evidence.symptoms import Symptoms, observed_from
-from heuristics.judgement import Configured, run_of
+from heuristics.judging.judgement import Configured, run_of
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run

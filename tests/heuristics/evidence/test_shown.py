@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from heuristics.evidence.figures import figures_of
 from heuristics.evidence.observed import observed_by
+from heuristics.figures.figures import figures_of
 from heuristics.run.observed import Observed
 from tests.opinions_doubles import NOBODY, account, budget, rank, steps_of, with_memory
 from traces.measure.measurements import RankMeasurements

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from heuristics.findings.contradictions import find_contradictions
+from heuristics.findings.defects import defects_of
 from heuristics.findings.finding import ConfigFinding
 from heuristics.guides.memory_use import fits
-from heuristics.rules.defects import defects_of
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from heuristics.workflow.fit_rules import judge_fits

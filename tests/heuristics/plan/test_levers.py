@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.elsewhere import fixes_of
 from heuristics.fixes.precondition import Precondition
-from heuristics.judgement import judge
+from heuristics.judging.judgement import judge
 from heuristics.plan.levers import KNOWN_OFF, LEVERS
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Refused

@@ -14,7 +14,7 @@ import diagnoser
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Gain
 from heuristics.fixes.precondition import Precondition
-from heuristics.judgement import judge
+from heuristics.judging.judgement import judge
 from heuristics.plan.levers import LEVERS
 from heuristics.plan.plan import ASIDE, WALL_ORDER, make_plan
 from heuristics.plan.planned import Plan

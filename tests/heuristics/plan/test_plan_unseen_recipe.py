@@ -8,7 +8,7 @@ import pytest
 
 from heuristics.evidence.symptoms import observed_from, read_symptoms
 from heuristics.fixes.com_6_pp_layout import FIX as COM_6
-from heuristics.judgement import Configured, Judgement, judge_observed
+from heuristics.judging.judgement import Configured, Judgement, judge_observed
 from heuristics.run.given import Given
 from tests.fix_doubles import configured
 from traces.settings.read import read_configuration

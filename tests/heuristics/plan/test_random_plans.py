@@ -16,7 +16,7 @@ from hypothesis import HealthCheck
 from hypothesis import given as drawn
 from hypothesis import settings as trials
 
-from heuristics.judgement import Judgement, judge_observed
+from heuristics.judging.judgement import Judgement, judge_observed
 from heuristics.plan.planned import Planned
 from heuristics.plan.upgrade import upgraded
 from heuristics.rules.check import check_rules

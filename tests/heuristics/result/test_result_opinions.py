@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heuristics.judgement import Configured, judge
+from heuristics.judging.judgement import Configured, judge
 from heuristics.run.given import Given
 from tests.opinions_doubles import rank
 from traces.settings.settings import Setting, Settings, Value

@@ -10,10 +10,10 @@ import pytest
 
 import heuristics.findings
 from heuristics.findings.contradictions import find_contradictions
+from heuristics.findings.defects import defects_of
 from heuristics.findings.spelling import misspelled
 from heuristics.result.configured import Defect
 from heuristics.rules.check import Broken, check_rules
-from heuristics.rules.defects import defects_of
 from heuristics.rules.failures.explain import explain_failures
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.rules import rules

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from heuristics.evidence.figures import figures_of
-from heuristics.judgement import judge
+from heuristics.figures.figures import figures_of
+from heuristics.judging.judgement import judge
 from heuristics.walls import bound
 from heuristics.walls.bound import Bound, LargestBucket
 from reports.result.fill.judged import verdict

@@ -12,7 +12,7 @@ import pytest
 from msgspec import UNSET
 
 import diagnoser
-from heuristics.judgement import judge
+from heuristics.judging.judgement import judge
 from heuristics.plan.plan import WALL_ORDER
 from heuristics.run.run import WALL_IDS
 from heuristics.walls.confidence import Confidence, confidence_in

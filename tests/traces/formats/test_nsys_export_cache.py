@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.nsys_doubles import START_NS, Desk, contents, desk, write_export
-from traces.aside import aside
+from traces.files.aside import aside
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_without_locks_what_is_young_stays(kept: Desk, monkeypatch: pytest.Monke
     def no_locks(*_: object) -> None:
         raise OSError(errno.ENOLCK, "no locks")
 
-    monkeypatch.setattr("traces.aside.fcntl.flock", no_locks)
+    monkeypatch.setattr("traces.files.aside.fcntl.flock", no_locks)
     os.utime(kept.report, ns=(0, 1))
     with aside(kept.cache) as alive:
         kept.export()

@@ -22,8 +22,8 @@ from traces.sections.rank import Memory, Passes
 from traces.steps.choose import choose_steps
 from traces.steps.found import Step, Steps, from_steps, one_window
 from traces.steps.selection import Selection
-from traces.steps.training import roles_of
 from traces.timeline import RankTimeline
+from traces.training import roles_of
 
 Export = Callable[..., Path]
 FORWARD = "cudnn_generated_oss_sdpa_sm90_flash_fprop_wgmma_f16_knob_7"

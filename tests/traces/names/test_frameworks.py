@@ -12,7 +12,7 @@ from msgspec import structs
 import diagnoser
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.elsewhere import fixes_of
-from heuristics.judgement import Configured, judge
+from heuristics.judging.judgement import Configured, judge
 from heuristics.run.given import Given
 from heuristics.run.run import Run
 from reports.content.blocks import Detail

@@ -22,8 +22,8 @@ from traces.steps.choose import choose_steps
 from traces.steps.found import Steps
 from traces.steps.repeats import matching_lags
 from traces.steps.selection import parse_selection
-from traces.steps.training import is_optimizer_kernel
 from traces.timeline import RankTimeline, build
+from traces.training import is_optimizer_kernel
 
 US = 1_000
 

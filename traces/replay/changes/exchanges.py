@@ -8,8 +8,8 @@ import numpy as np
 from traces.columns import BoolArray, IntArray
 from traces.names.kinds import COMM_KINDS
 from traces.replay.changes.change import Recorded
-from traces.steps.training import roles_of
 from traces.timeline import Activities, Bucket
+from traces.training import roles_of
 
 EP_KINDS: Final = ("ep_dispatch", "ep_combine", "ep_a2a", "ep_control")
 HEAVY: Final = ("gemm", "attention")

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from diagnoser import analyze
 from diagnoser.demo.recordings import unpack
-from heuristics.evidence.figures import figures_of
 from heuristics.evidence.observed import observed_by
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
 from heuristics.evidence.symptoms.rank import RANK_KEYS
+from heuristics.figures.figures import figures_of
 from tests.document_doubles import exposed
 from tests.opinions_doubles import measured
 from traces.errors import InputError

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from reports.content.blocks import Hue, Plan, Step, Words
-from reports.figures.bars import fill
-from reports.figures.canvas import BODY, LARGE, LINE, SMALL, Area
-from reports.figures.lettering import MONO, MORE, cut, fitted, harmless, inches, mono_inches
+from reports.write.figures.bars import fill
+from reports.write.figures.canvas import BODY, LARGE, LINE, SMALL, Area
+from reports.write.figures.lettering import MONO, MORE, cut, fitted, harmless, inches, mono_inches
 from reports.write.palette import HAIR, HUES, INK, SOFT
 from reports.write.plain import plain
 

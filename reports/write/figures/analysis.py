@@ -4,11 +4,11 @@ from heuristics.result.result import Result
 from reports.content.analysis import page
 from reports.content.analysis.scale import telling_rank
 from reports.content.blocks import Bar, Detail, Page, Plan, Sentence, Table
-from reports.figures.bars import draw_bar, draw_savings
-from reports.figures.canvas import Area, FigureForm, drawn
-from reports.figures.frame import APART, draw_frame, draw_sentences
-from reports.figures.plan import draw_plan
-from reports.figures.timeline import draw_timeline, timeline_height
+from reports.write.figures.bars import draw_bar, draw_savings
+from reports.write.figures.canvas import Area, FigureForm, drawn
+from reports.write.figures.frame import APART, draw_frame, draw_sentences
+from reports.write.figures.plan import draw_plan
+from reports.write.figures.timeline import draw_timeline, timeline_height
 
 _COLUMNS = (0.44, 0.52)
 _FOOT = 0.26

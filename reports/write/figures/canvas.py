@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from reports.figures.lettering import FONT
+from reports.write.figures.lettering import FONT
 from reports.write.palette import INK
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from heuristics.config.hardware import gpu_family
-from heuristics.evidence.startup import CAUSES as STARTUP_CAUSES
-from heuristics.evidence.startup import judged_ns
+from heuristics.figures.startup import CAUSES as STARTUP_CAUSES
+from heuristics.figures.startup import judged_ns
 from heuristics.run.observed import Observed
 from traces.account.account import Account
 from traces.measure.measurements import RankMeasurements

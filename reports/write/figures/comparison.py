@@ -8,10 +8,10 @@ from reports.content.blocks import Block, Detail, Table
 from reports.content.comparison import page
 from reports.content.hues import hue_of
 from reports.content.quantities import milliseconds
-from reports.figures.bars import draw_legend, fill
-from reports.figures.canvas import BODY, Area, FigureForm, drawn
-from reports.figures.frame import APART, draw_frame, draw_sentences
-from reports.figures.waterfall import draw_waterfall
+from reports.write.figures.bars import draw_legend, fill
+from reports.write.figures.canvas import BODY, Area, FigureForm, drawn
+from reports.write.figures.frame import APART, draw_frame, draw_sentences
+from reports.write.figures.waterfall import draw_waterfall
 
 _LOWER: Final = 1.35
 """Inches of both steps with the foot."""

@@ -6,13 +6,13 @@ Loads the rules of all releases, the workflow and the estimates, which a recordi
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from heuristics.judging.checked import Checked, check, contradicted
 from heuristics.plan.asked import OWN, Ask, plan_asked
 from heuristics.plan.planned import Plan, Rejection
 from heuristics.plan.room import rooms_of
 from heuristics.result.configured import Experiments
 from heuristics.result.judged import Room
 from heuristics.rules.megatron.answer import Answer
-from heuristics.run.checked import Checked, check, contradicted
 from heuristics.run.run import Run
 from heuristics.workflow.experiments import plan_of_experiments
 from traces.settings.configuration import Problem

@@ -28,12 +28,12 @@ from reports.content.analysis import page as analysis_page
 from reports.content.blocks import Bar, Detail, Hue, View
 from reports.content.comparison import page as comparison_page
 from reports.content.quantities import milliseconds, percent
-from reports.figures import analysis, comparison
-from reports.figures.canvas import FigureForm, new_sheet, own_style
-from reports.figures.lettering import MONO, fitted, harmless, inches, mono_inches, wrapped
-from reports.figures.timeline import pixels
 from reports.result.codec import decode
 from reports.write import html
+from reports.write.figures import analysis, comparison
+from reports.write.figures.canvas import FigureForm, new_sheet, own_style
+from reports.write.figures.lettering import MONO, fitted, harmless, inches, mono_inches, wrapped
+from reports.write.figures.timeline import pixels
 from reports.write.lanes import Drawn
 from reports.write.palette import HUES
 from reports.write.text import write_text

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from reports.content.blocks import Bar, Hue, Piece, Quantity, Row, Table
 from reports.content.quantities import percent
-from reports.figures.canvas import BODY, LARGE, LINE, SMALL, Area
-from reports.figures.lettering import cut, fitted, inches, wrapped
+from reports.write.figures.canvas import BODY, LARGE, LINE, SMALL, Area
+from reports.write.figures.lettering import cut, fitted, inches, wrapped
 from reports.write.palette import HAIR, HUES, SOFT, TONES
 from reports.write.plain import plain
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from traces.aside import aside, one_at_a_time, sweep
 from traces.errors import OutputNotWritable
+from traces.files.aside import aside, one_at_a_time, sweep
 
 
 def default_cache_dir() -> Path:

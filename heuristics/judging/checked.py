@@ -9,12 +9,12 @@ from typing import Final
 
 from heuristics.findings.capture import perturbed
 from heuristics.findings.contradictions import find_contradictions
+from heuristics.findings.defects import defects_of
 from heuristics.findings.finding import ConfigFinding
 from heuristics.guides.memory_use import estimated
 from heuristics.plan.planned import Rejection
 from heuristics.result.configured import Defect
 from heuristics.rules.check import Broken, Undecided, check_rules, undecided
-from heuristics.rules.defects import defects_of
 from heuristics.rules.failures.explain import explain_failures
 from heuristics.rules.failures.failure import Failure
 from heuristics.rules.megatron.answer import Answer

@@ -9,9 +9,9 @@ from heuristics.result.compared import Compared
 from reports.content.blocks import Cell, Hue, Quantity, Table
 from reports.content.comparison.rows import NOISE
 from reports.content.hues import hue_of
-from reports.figures.bars import fill
-from reports.figures.canvas import BODY, LARGE, SMALL, Area
-from reports.figures.lettering import fitted, inches
+from reports.write.figures.bars import fill
+from reports.write.figures.canvas import BODY, LARGE, SMALL, Area
+from reports.write.figures.lettering import fitted, inches
 from reports.write.palette import HAIR, INK, SOFT
 from reports.write.plain import plain
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 from reports.content.blocks import Hue
 from reports.content.hues import hue_of
 from reports.content.quantities import counted, duration, milliseconds
-from reports.figures.bars import draw_legend
-from reports.figures.canvas import BODY, LARGE, SMALL, Area
-from reports.figures.lettering import fitted, inches
+from reports.write.figures.bars import draw_legend
+from reports.write.figures.canvas import BODY, LARGE, SMALL, Area
+from reports.write.figures.lettering import fitted, inches
 from reports.write.lanes import Drawn, Stretch, lanes_of
 from reports.write.palette import HUES, SHEET, SOFT
 from traces.columns import COPY_KINDS

@@ -11,7 +11,7 @@ from heuristics.config.trust import files_by_trust
 from heuristics.config.versions import PACKAGES
 from heuristics.evidence.evidence import RunEvidence, observe
 from heuristics.evidence.late_rank import without_waits
-from heuristics.evidence.startup import Startup
+from heuristics.figures.startup import Startup
 from heuristics.fixes.elsewhere import fixes_of
 from heuristics.guides.choices import Choice, choose_all
 from heuristics.plan.gains import gains_of
@@ -34,8 +34,8 @@ from traces.training_log.log import TrainingLog
 from traces.training_log.steady import perturbation_frac, steady_step
 
 if TYPE_CHECKING:
+    from heuristics.judging.with_files import FromFiles
     from heuristics.plan.asked import Ask
-    from heuristics.run.with_files import FromFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ def _plan(run: Run, evidence: RunEvidence, rejected: Mapping[str, Rejection]) ->
 
 
 def _from_files(run: Run, evidence: RunEvidence, configured: Configured, ask: Ask | None) -> FromFiles:
-    from heuristics.run.with_files import judge_files
+    from heuristics.judging.with_files import judge_files
 
     return judge_files(
         run,
