@@ -29,7 +29,7 @@ from diagnoser.processes import Workers
 from traces.errors import ClusterUnavailable, ProcessEnded, UsageError
 from traces.limits import Limit
 from traces.progress import Progress
-from traces.replay.changes.together import Joint
+from traces.replay.changes.change import Joint
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 from uuid import uuid4
 
 from traces.errors import ProcessEnded
-from traces.replay.changes.together import Joint, Together
+from traces.replay.changes.change import Joint, Together
 
 T = TypeVar("T")
 R = TypeVar("R")

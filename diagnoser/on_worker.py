@@ -13,7 +13,7 @@ from diagnoser.elsewhere import Maker, Question, Task
 from diagnoser.version import VERSION
 from traces.errors import ClusterUnavailable
 from traces.limits import Limit
-from traces.replay.changes.together import Joint
+from traces.replay.changes.change import Joint
 
 KEEPS: Final = Limit(
     0.5,

@@ -35,7 +35,7 @@ from traces.formats.known_texts import trace_name
 from traces.formats.open import ReadOptions
 from traces.measure.measurements import RankMeasurements
 from traces.progress import Progress, silent
-from traces.ranks.numbers import with_world_size
+from traces.ranks.identity import with_world_size
 from traces.steps.selection import Selection
 
 if TYPE_CHECKING:
@@ -115,8 +115,8 @@ def _together(found: Sequence[RankMeasurements]) -> tuple[Sequence[RankMeasureme
     if len(found) < 2:
         return found, None
     from heuristics.run.repairs import repaired
+    from traces.ranks.problems import refuse_unlike
     from traces.ranks.run import judge, run_of
-    from traces.ranks.unlike import refuse_unlike
 
     refuse_unlike(found)
     tables = judge([rank.summary for rank in found])

@@ -29,7 +29,7 @@ from diagnoser.elsewhere import Gathered, Maker, Question, Questions, Task, task
 from traces.errors import ProcessEnded
 from traces.limits import Limit
 from traces.progress import Progress, listening
-from traces.replay.changes.together import Joint
+from traces.replay.changes.change import Joint
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -12,8 +12,7 @@ from diagnoser.inputs import real
 from traces.errors import InputError, UsageError
 from traces.files.plain_file import read_text
 from traces.limits import Limit
-from traces.ranks.fingerprints import of_text
-from traces.ranks.numbers import WorldSize
+from traces.ranks.identity import WorldSize, fingerprint_of_text
 from traces.ranks.summary import Identity
 from traces.timeline import RankTimeline
 
@@ -184,7 +183,7 @@ def identified(identity: Identity, row: Row | None) -> Identity:
     return replace(
         identity,
         rank=row.rank if identity.rank is None else identity.rank,
-        clock=identity.clock if row.host is None else of_text(f"{identity.clock} {row.host}"),
+        clock=identity.clock if row.host is None else fingerprint_of_text(f"{identity.clock} {row.host}"),
     )
 
 

@@ -9,7 +9,7 @@ from traces.missing import known
 if TYPE_CHECKING:
     from heuristics.judging.judgement import Configured
     from heuristics.run.given import Given
-    from traces.ranks.numbers import WorldSize
+    from traces.ranks.identity import WorldSize
     from traces.sections.run import Run
 
 _WORLD: Final = "world_size"
@@ -20,7 +20,7 @@ def configured_world(given: Given | None, configured: Configured | None) -> Worl
     from heuristics.judging.judgement import Configured
     from heuristics.run.given import Given
     from heuristics.run.run import Run
-    from traces.ranks.numbers import WorldSize
+    from traces.ranks.identity import WorldSize
 
     files = configured or Configured()
     config = Run(given=given or Given(), settings=files.files, log=files.log).config

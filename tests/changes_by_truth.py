@@ -26,8 +26,8 @@ from tests.simulate.host_program import (
 from tests.simulate.knobs import Knobs, draw_knobs
 from tests.simulate.run import run
 from tests.simulate.step import program_of
+from traces.replay.changes.change import Together
 from traces.replay.changes.dispatcher import LEAST, MOST
-from traces.replay.changes.together import Together
 
 NEAR: Final = 0.01
 """A range is right where the truth lies at most so far outside, as a part of the window."""

@@ -36,9 +36,8 @@ from traces.measure.budget import Budget
 from traces.measure.measurements import RankMeasurements, measure_rank
 from traces.missing import Missing
 from traces.names.kinds import COMM_KINDS, compute_classes
-from traces.replay.cost import Cost
 from traces.replay.costs import Costs, Without
-from traces.replay.proofs import Proofs
+from traces.replay.proofs import Cost, Proofs
 from traces.sections.tables import WallId
 from traces.steps.found import Step, Steps, from_steps
 from traces.steps.selection import Selection

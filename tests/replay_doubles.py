@@ -19,7 +19,7 @@ from traces.replay.costs import Costs, measure_costs
 from traces.replay.edits import Subject
 from traces.replay.graph import Graph, build_graph
 from traces.replay.run import replay
-from traces.replay.waiting import Waits
+from traces.replay.waits import Waits
 from traces.steps.found import Step, Steps, from_steps, one_window
 from traces.timeline import RankTimeline, build
 

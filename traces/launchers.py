@@ -1,4 +1,7 @@
-"""Which work of a rank its own steps launched, and which helper threads did beside them."""
+"""Which work of a rank its own steps launched, and which helper threads or whole CUDA graphs did.
+
+Equal replays of a graph recorded whole that make up most of a rank's work are passes of a step each.
+"""
 
 from typing import Final
 
@@ -7,7 +10,7 @@ import numpy as np
 from traces.columns import NULL, BoolArray, IntArray, distinct
 from traces.limits import Limit
 from traces.names.kinds import compute_classes
-from traces.timeline import Activities, Bucket
+from traces.timeline import Activities, Bucket, Source
 
 DECODES: Final = Limit(
     0.5, "fraction of a thread's kernels", "ours: a loader's pipeline also resizes, crops and casts"
@@ -47,3 +50,22 @@ def helper_threads(rows: Activities) -> IntArray:
 def _decodes(rows: Activities) -> BoolArray:
     result: BoolArray = (rows.bucket == Bucket.COMPUTE) & (rows.key == compute_classes().index("decode"))
     return result
+
+
+EQUAL: Final = Limit(
+    0.05, "fraction of the median replay", "ours, as for slow steps: replays of one graph repeat its work"
+)
+MOST: Final = Limit(
+    0.5, "fraction of the GPU's work", "ours: a step holds its work; a graph of a part of it does not"
+)
+
+
+def equal_replays(rows: Activities) -> IntArray:
+    """Places of at least two equal replays, recorded whole, that make up most of the work; else none."""
+    length_ns = rows.end_ns - rows.start_ns
+    replays = np.flatnonzero((rows.source == Source.REPLAY) & (rows.launch_ns != NULL))
+    few = len(replays) < 2 or int(length_ns[replays].sum()) < MOST.value * int(length_ns.sum())
+    middle = 0.0 if few else float(np.median(length_ns[replays]))
+    if few or (np.abs(length_ns[replays] - middle) > EQUAL.value * middle).any():
+        return replays[:0]
+    return replays

@@ -12,7 +12,7 @@ from typing import Final
 from traces.account.account import Account
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
-from traces.replay.cost import Cost
+from traces.replay.proofs import Cost
 
 STARTUP: Final = Limit(
     0.05, "fraction of the windows", "ours: half a wall; a steady recording has hardly any"

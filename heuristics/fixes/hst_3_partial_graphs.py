@@ -25,7 +25,7 @@ from heuristics.guides.graph_choice import RNG_TRACKER, GraphChoice, graph_chang
 from heuristics.run.run import Run
 from traces.cures import cure
 from traces.limits import Limit
-from traces.replay.changes.scopes import SCOPES
+from traces.replay.changes.graphs import SCOPES
 
 GRAPHED: Final = Limit(
     0.2,

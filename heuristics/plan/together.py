@@ -9,8 +9,7 @@ from heuristics.plan.planned import Planned
 from heuristics.result.judged import Combined
 from heuristics.run.run import Run
 from traces.missing import Missing
-from traces.replay.changes.change import Change
-from traces.replay.changes.together import Joint, Together
+from traces.replay.changes.change import Change, Joint, Together
 
 STEPS: Final = 3
 """How many first steps of a plan are replayed as one."""

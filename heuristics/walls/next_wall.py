@@ -12,8 +12,8 @@ from heuristics.walls.words import overhead_words, percent, wall_words
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
-from traces.replay.cost import Cost
 from traces.replay.costs import FIRST, Without
+from traces.replay.proofs import Cost
 from traces.sections.tables import WallId
 
 WORTH_SAYING: Final = Limit(0.01, "fraction of what is left", "ours: under a point nobody asks what is next")

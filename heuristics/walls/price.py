@@ -10,7 +10,7 @@ from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing, known
 from traces.names.kinds import GRAPH_REPLAY
-from traces.replay.cost import Cost
+from traces.replay.proofs import Cost
 from traces.sections.tables import WallId
 from traces.steps.sample import sample_of
 

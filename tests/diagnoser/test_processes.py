@@ -25,7 +25,7 @@ from traces.errors import EmptySelection, InputError, NotATrace, ProcessEnded
 from traces.formats.open import ReadOptions
 from traces.limits import Limit
 from traces.progress import report, silent
-from traces.replay.changes.together import Joint, Together
+from traces.replay.changes.change import Joint, Together
 from traces.replay.costs import Costs
 from traces.steps.selection import Selection
 

@@ -15,7 +15,7 @@ from typing import Final
 from diagnoser.demo.recordings import compressed
 from tests.document_doubles import DISPATCH, exposed
 from tests.simulate.export import schema_versions, write_export
-from traces.formats import sqlite_file
+from traces.formats import sqlite_tables
 
 ROWS: Final = 14
 """Of each table of a recording so many rows are kept."""
@@ -54,7 +54,7 @@ def recorded() -> Iterator[Path]:
 
 def _is_database(path: Path) -> bool:
     with path.open("rb") as file:
-        return file.read(16) == sqlite_file.MAGIC
+        return file.read(16) == sqlite_tables.MAGIC
 
 
 def cut_down(path: Path) -> bytes:

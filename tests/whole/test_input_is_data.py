@@ -61,7 +61,7 @@ MAY: Final[Mapping[str, frozenset[str]]] = {
 """File -> what it may call all the same."""
 STARTS: Final = frozenset(
     {
-        "traces/formats/nsys_process.py",  # the user's nsys
+        "traces/formats/nsys_tool.py",  # the user's nsys
         "diagnoser/megatron/check.py",  # our own program, which asks megatron-core
         "traces/workload/profile.py",  # our own workload, under the user's nsys
     }

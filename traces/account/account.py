@@ -9,19 +9,75 @@ import numpy as np
 from traces.account.absent import AbsentPieces, Notes
 from traces.account.clocks import clock_offset_ns
 from traces.account.device import DevicePieces, Queueing, judge_device, ready_ns
-from traces.account.gaps import NO_KERNEL, Gaps, compute_gaps
-from traces.account.graphs import GraphNodes
 from traces.account.host import CAUSES, Host, HostPieces
-from traces.account.pieces import BEGINNING, Pieces
-from traces.account.polls import with_poll_calls
+from traces.account.pieces import BEGINNING, NO_KERNEL, Gaps, Pieces, compute_gaps, last_to_end
 from traces.account.producers import Producers
-from traces.account.waits import Waits
+from traces.account.waits import Waits, with_poll_calls
 from traces.columns import PLACE, BoolArray, IntArray
 from traces.cures import cure
 from traces.intervals import Spans, covered_ns, intersect, union
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """Pieces within a replay in which one of its nodes ran: `work` is its place in the activities."""
+
+    pieces: Pieces
+    work: IntArray
+
+
+class GraphNodes:
+    """Replays of a rank: activities that share the row of their launching call."""
+
+    def __init__(self, rank: RankTimeline) -> None:
+        self._rows: Activities = rank.activities
+        rows = self._rows
+        launched = np.flatnonzero(rows.call >= 0)
+        order = launched[np.lexsort((rows.start_ns[launched], rows.call[launched]))]
+        call = rows.call[order]
+        self._first = np.arange(len(rows), dtype=PLACE)
+        self._first[order] = order[np.searchsorted(call, call, side="left")]
+
+    def split(self, pieces: Pieces) -> tuple[Pieces, Pieces, Running]:
+        """Pieces outside of replays, opaque pieces within, and those in which another node ran.
+
+        The time before a replay's first node is judged for that node, by its graph launch.
+        """
+        rows = self._rows
+        first = self._first[pieces.kernel]
+        begun = rows.start_ns[first]
+        before = pieces.clipped(pieces.start_ns, begun)
+        outer = Pieces(before.start_ns, before.end_ns, before.gap, self._first[before.kernel])
+        alone = first == pieces.kernel
+        within = pieces.take(~alone)
+        within = within.clipped(begun[~alone], within.end_ns)
+        opaque, running = self._nodes_running(within)
+        return outer, opaque, running
+
+    def _nodes_running(self, within: Pieces) -> tuple[Pieces, Running]:
+        """Cut out where a node of the same replay without compute ran, the one that ends last first."""
+        rows = self._rows
+        opaque: list[tuple[int, int, int, int]] = []
+        running: list[tuple[int, int, int, int, int]] = []
+        not_compute = np.flatnonzero((rows.bucket != Bucket.COMPUTE) & (rows.call >= 0))
+        not_compute = not_compute[np.argsort(rows.call[not_compute], kind="stable")]
+        calls = rows.call[not_compute]
+        for index in range(len(within)):
+            start, end = int(within.start_ns[index]), int(within.end_ns[index])
+            gap, kernel = int(within.gap[index]), int(within.kernel[index])
+            low, high = np.searchsorted(calls, (rows.call[kernel], rows.call[kernel] + 1))
+            for at, until, last in last_to_end(rows, not_compute[low:high], start, end):
+                if last is None:
+                    opaque.append((at, until, gap, kernel))
+                else:
+                    running.append((at, until, gap, kernel, last))
+        rest = Pieces(*np.array(opaque, dtype=np.int64).reshape(-1, 4).T)
+        table = np.array(running, dtype=np.int64).reshape(-1, 5).T
+        return rest, Running(Pieces(*table[:4]), table[4])
+
 
 OPAQUE_GRAPHS: Final = Limit(
     0.05,

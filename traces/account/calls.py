@@ -1,12 +1,20 @@
-"""What a CUDA call does to its thread, by its name."""
+"""What a CUDA call does to its thread, by its name; calls that initialise once; the host side of a replay.
+
+A run pays for its context, libraries and modules at its start alone. A replay has the calls of the launching
+threads in their order, and what they wait for.
+"""
 
 import re
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
 import numpy as np
 
-from traces.columns import CODE, IntArray
+from traces.columns import CODE, NULL, PLACE, PROCESS_BITS, BoolArray, IntArray, distinct
+from traces.launchers import helper_threads
+from traces.limits import Limit
+from traces.timeline import Activities, RankTimeline
 
 
 class CallKind(IntEnum):
@@ -49,3 +57,172 @@ def call_kinds(names: tuple[str, ...]) -> IntArray:
 
 def _kind(name: str) -> CallKind:
     return next((kind for kind, pattern in _PATTERNS if re.search(pattern, name)), CallKind.OTHER)
+
+
+LONG: Final = Limit(1_000_000, "ns", "ours: a launch that the system interrupts takes as long as less")
+APART: Final = Limit(
+    10, "times the next of its kind", "measurement.md: the longest call of its kind, over ten times the next"
+)
+_WAITS: Final = (CallKind.SYNC, CallKind.COPY, CallKind.INIT)
+"""Their length is that of the work they wait for, or they are initialisation whatever their length."""
+
+
+def kinds_of_calls(rank: RankTimeline) -> IntArray:
+    """The `CallKind` of every call of a rank's columns; one that initialises once is `INIT`."""
+    calls = rank.columns.calls
+    kinds = call_kinds(rank.columns.call_names)[calls.name]
+    return np.where(_one_time(rank, kinds), kinds.dtype.type(CallKind.INIT), kinds)
+
+
+def _one_time(rank: RankTimeline, kinds: IntArray) -> BoolArray:
+    """Which calls are over ten times as long as later ones of their kind, a mask over the calls.
+
+    A launch has the kind of its kernel, whose first launch loads it. Other calls have that of their name:
+    those in the first half of the launches are held against those in the second, where none need be left.
+    """
+    calls, launch_ns = rank.columns.calls, rank.activities.launch_ns
+    length_ns = np.where(calls.start_ns == NULL, 0, calls.end_ns - calls.start_ns)
+    once = (length_ns >= LONG.value) & ~np.isin(kinds, _WAITS)
+    once &= (calls.thread_gid & PROCESS_BITS) == rank.process_gid
+    launch_ns = launch_ns[launch_ns != NULL]
+    if not once.any() or not len(launch_ns):
+        return np.zeros(len(once), dtype=np.bool_)
+    launches = kinds == CallKind.LAUNCH
+    once[launches] = False
+    once[_loading_launches(rank.activities, length_ns)] = True
+    settled = calls.start_ns > np.partition(launch_ns, len(launch_ns) // 2)[len(launch_ns) // 2]
+    once &= launches | ~settled
+    for name in distinct(calls.name[once & ~launches]).tolist():
+        mine = (calls.name == name) & ~launches
+        once[mine] &= length_ns[mine] > APART.value * length_ns[mine & settled].max(initial=0)
+    return once
+
+
+def _loading_launches(rows: Activities, length_ns: IntArray) -> IntArray:
+    """Rows of launch calls that are the first of their kernel, and far longer than its usual one."""
+    named = np.flatnonzero((rows.name >= 0) & (rows.call >= 0))
+    if not len(named):
+        return named
+    named = named[np.lexsort((rows.launch_ns[named], rows.name[named]))]
+    name, call = rows.name[named], rows.call[named]
+    first = np.flatnonzero(np.concatenate(([True], name[1:] != name[:-1])))
+    until, usual_ns, found = np.append(first[1:], len(named)), np.median(length_ns[call]), []
+    for begin, end in zip(first.tolist(), until.tolist(), strict=True):
+        if length_ns[call[begin]] >= LONG.value:
+            again_ns = np.median(length_ns[call[begin + 1 : end]]) if end > begin + 1 else usual_ns
+            if length_ns[call[begin]] > APART.value * again_ns:
+                found.append(call[begin])
+    return np.array(found, dtype=np.int64)
+
+
+NONE: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class HostCalls:
+    """Outermost calls of the launching threads, shape (m,), in order of start.
+
+    `kind` is a `CallKind`, `row` the row in `Columns.calls`. `before` is the call whose return a call follows
+    (of any of these threads: Python's threads hand over to each other, but a helper to nobody), `own_before`
+    the previous call of its own thread; -1 where there is none. `pause_ns` is the time since `before`
+    returned.
+    """
+
+    start_ns: IntArray
+    end_ns: IntArray
+    thread: IntArray
+    kind: IntArray
+    row: IntArray
+    before: IntArray
+    own_before: IntArray
+    pause_ns: IntArray
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    def at(self, calls_thread: IntArray, calls_start_ns: IntArray) -> IntArray:
+        """The call here that holds each given one: itself, or the one it is nested in; -1 where none does."""
+        result = np.full(len(calls_start_ns), NONE, dtype=PLACE)
+        for thread in distinct(self.thread).tolist():
+            mine = np.flatnonzero(self.thread == thread)
+            asked = np.flatnonzero(calls_thread == thread)
+            if len(mine) and len(asked):
+                place = np.searchsorted(self.start_ns[mine], calls_start_ns[asked], side="right") - 1
+                held = place >= 0
+                held &= self.end_ns[mine[np.maximum(place, 0)]] >= calls_start_ns[asked]
+                result[asked[held]] = mine[place[held]]
+        return result
+
+
+def host_calls(rank: RankTimeline, *spans_ns: tuple[int, int]) -> HostCalls:
+    """Calls of the launching threads of a rank that return in or run across spans of time in order.
+
+    And the last one before each span, whose return the first of its calls follows.
+    """
+    calls, rows = rank.columns.calls, rank.activities
+    threads = distinct(rows.launch_thread[rows.launch_thread != NULL])
+    mine = np.isin(calls.thread_gid, threads) & (calls.start_ns != NULL) & (calls.end_ns >= calls.start_ns)
+    row = np.flatnonzero(mine)
+    within = np.zeros(len(row), dtype=np.bool_)
+    for since_ns, until_ns in spans_ns:
+        start_ns, end_ns = calls.start_ns[row], calls.end_ns[row]
+        last_ns = int(end_ns[end_ns <= since_ns].max(initial=NULL))
+        within |= ((end_ns > since_ns) | (end_ns == last_ns)) & (start_ns < until_ns)
+    row = row[within]
+    row = row[_outermost(calls.start_ns[row], calls.end_ns[row], calls.thread_gid[row])]
+    row = row[np.lexsort((calls.end_ns[row], calls.start_ns[row]))].astype(PLACE)
+    start, end, thread = calls.start_ns[row], calls.end_ns[row], calls.thread_gid[row]
+    own = _own_before(thread)
+    span = np.searchsorted([since_ns for since_ns, _ in spans_ns[1:]], end, side="left")
+    own[span[own] != span] = NONE  # not its thread's call before, but one of an earlier span
+    before = np.maximum(_last_returned(start, end), NONE)
+    steps = np.flatnonzero(~np.isin(thread, helper_threads(rows)))
+    last = _last_returned(start[steps], end[steps])
+    before[steps] = np.where(last == NONE, NONE, steps[last])
+    before = np.where((before == NONE) | ((own != NONE) & (end[own] >= end[before])), own, before)
+    pause = np.where(before != NONE, np.maximum(start - end[before], 0), 0)
+    kind = kinds_of_calls(rank)[row]
+    return HostCalls(start, end, thread, kind, row, before, own, pause)
+
+
+def _outermost(start_ns: IntArray, end_ns: IntArray, thread: IntArray) -> BoolArray:
+    """Which calls lie in no other of their thread: a driver call within a runtime call is one with it."""
+    result = np.zeros(len(start_ns), dtype=np.bool_)
+    order = np.lexsort((-end_ns, start_ns, thread))
+    for one in distinct(thread).tolist():
+        mine = order[thread[order] == one]
+        until = np.maximum.accumulate(end_ns[mine])
+        result[mine[:1]] = True
+        result[mine[1:]] = start_ns[mine[1:]] >= until[:-1]
+    return result
+
+
+def _own_before(thread: IntArray) -> IntArray:
+    order = np.lexsort((np.arange(len(thread)), thread))
+    own = np.full(len(thread), NONE, dtype=PLACE)
+    same = thread[order[1:]] == thread[order[:-1]]
+    own[order[1:][same]] = order[:-1][same]
+    return own
+
+
+def _last_returned(start_ns: IntArray, end_ns: IntArray) -> IntArray:
+    """Of each call the one that returned last before it began; only earlier ones in the order count."""
+    by_end, own = np.argsort(end_ns, kind="stable").astype(PLACE), np.arange(len(start_ns))
+    place = np.searchsorted(end_ns[by_end], start_ns, side="right") - 1
+    while True:
+        found = np.where(place >= 0, by_end[np.maximum(place, 0)], NONE)
+        itself = found >= own  # an empty call returns as it begins
+        if not itself.any():
+            return found
+        place = np.where(itself, place - 1, place)
+
+
+def is_kind(calls: HostCalls, *kinds: CallKind) -> BoolArray:
+    """Mask of the calls of some kinds."""
+    result: BoolArray = np.isin(calls.kind, kinds)
+    return result
+
+
+def launching_call(rows: Activities, calls: HostCalls) -> IntArray:
+    """Of each activity the call here that launched it, -1 where it is not among them."""
+    return np.where(rows.call >= 0, calls.at(rows.launch_thread, rows.launch_ns), NONE)

@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import CallKind, call_kinds
-from traces.account.gaps import NO_KERNEL, compute_gaps
+from traces.account.pieces import NO_KERNEL, compute_gaps
 from traces.columns import NULL, distinct
 from traces.host_clock import LAUNCHES
 from traces.intervals import spans

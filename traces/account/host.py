@@ -13,14 +13,125 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.calls import POLL, CallKind
-from traces.account.cpu_optimizer import cpu_optimizer
-from traces.account.data_pauses import data_pauses
-from traces.account.one_time import kinds_of_calls
+from traces.account.calls import POLL, CallKind, call_kinds, kinds_of_calls
 from traces.account.pieces import BEGINNING, Pieces, Tiling, cut, joined, tile
-from traces.columns import NULL, PLACE, BoolArray, HostSpans, IntArray, distinct
+from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, Columns, HostSpans, IntArray, distinct
+from traces.launchers import equal_replays
+from traces.limits import Limit
 from traces.names.host_ranges import HOST_RANGES, cause_of_range
-from traces.timeline import RankTimeline
+from traces.timeline import Bucket, RankTimeline, Source
+from traces.training import judge_training, roles_of
+
+COPIED: Final = Limit(1 << 20, "bytes", "ours: gradients or weights; norms and losses are far smaller")
+COPIES: Final = Limit(2, "copies each way", "ours: a model has many parameters, a batch or a result few")
+APART: Final = Limit(2.0, "times the bytes", "gradients and weights have 2 or 4 bytes a parameter")
+
+
+def cpu_optimizer(rank: RankTimeline) -> HostSpans:
+    """Spans of host threads between large copies to the host and as many bytes back, in training alone.
+
+    No kernel but an optimizer's may be launched between on that thread: activations that are offloaded have
+    kernels between, and where the CPU steps only a part the GPU steps the rest meanwhile.
+    What the thread waits for within a span is not separated here.
+    """
+    rows, nothing = rank.activities, np.empty(0, dtype=np.int64)
+    size, roles = _sizes(rank), roles_of(rank)
+    moves = (rows.launch_ns != NULL) & ((size >= COPIED.value) | (rows.source != Source.COPY))
+    moves &= ~roles.optimizer
+    order = np.flatnonzero(moves)
+    order = order[np.lexsort((rows.launch_ns[order], rows.launch_thread[order]))]
+    way = np.where(size >= COPIED.value, rows.key, -1)[order]
+    if not len(order) or judge_training(roles)[0] is not True:
+        return HostSpans(nothing, nothing, nothing, nothing, ())
+    thread = rows.launch_thread[order]
+    begin = np.flatnonzero(np.concatenate(([True], (np.diff(way) != 0) | (np.diff(thread) != 0))))
+    total, count = np.add.reduceat(size[order], begin), np.diff(np.append(begin, len(order)))
+    out, back = (way[begin] == COPY_KINDS.index(kind) for kind in ("memcpy_d2h", "memcpy_h2d"))
+    several = count >= COPIES.value
+    fits = (total[1:] <= APART.value * total[:-1]) & (total[:-1] <= APART.value * total[1:])
+    fits &= (out & several)[:-1] & (back & several)[1:] & (thread[begin[1:]] == thread[begin[:-1]])
+    then = begin[1:][fits]
+    first, then = order[then - 1], order[then]
+    start_ns = rows.launch_end_ns[first]
+    end_ns = np.maximum(rows.launch_ns[then], start_ns)
+    return HostSpans(start_ns, end_ns, rows.launch_thread[first], np.full(len(first), NULL), ())
+
+
+def _sizes(rank: RankTimeline) -> IntArray:
+    """Bytes of copies between host and GPU, shape (n,), 0 for all else."""
+    rows = rank.activities
+    size = np.zeros(len(rows), dtype=np.int64)
+    ways = [COPY_KINDS.index(kind) for kind in ("memcpy_d2h", "memcpy_h2d")]
+    copy = (rows.bucket == Bucket.COPY) & np.isin(rows.key, ways)
+    size[copy] = rank.columns.copies.size_bytes[rows.row[copy]]
+    return size
+
+
+PAUSE: Final = Limit(
+    2_000_000, "ns outside CUDA calls", "ours: no Python between two operators of one step takes as long"
+)
+BETWEEN: Final = Limit(
+    20,
+    "kernels between two copies of one size",
+    "ours: input comes once a step or microbatch, weights and token counts with every layer; a step that is "
+    "one graph, recorded whole, is a pass",
+)
+
+
+def data_pauses(rank: RankTimeline) -> HostSpans:
+    """Pauses outside CUDA calls of the threads that launch input copies, each before such a copy.
+
+    What the thread does in them (Python, a wait for a worker in the operating system) makes no difference.
+    """
+    rows, found = rank.activities, [np.empty((3, 0), dtype=np.int64)]
+    feeding = rows.take(input_copies(rank))
+    for thread in distinct(feeding.launch_thread).tolist():
+        found.append(_on_thread(rank.columns, thread, feeding.launch_ns))
+    start_ns, end_ns, thread_gid = np.concatenate(found, axis=1)
+    return HostSpans(start_ns, end_ns, thread_gid, np.full(len(start_ns), NULL), ())
+
+
+def _on_thread(columns: Columns, thread: int, copies_ns: IntArray) -> IntArray:
+    """Starts, ends and thread, shape (3, k), of pauses after which an input copy is the first work launched.
+
+    The first begins with the thread's first range. `copies_ns`: when input copies were launched.
+    """
+    calls = columns.calls
+    mine = np.flatnonzero(calls.thread_gid == thread)
+    mine = mine[np.argsort(calls.start_ns[mine], kind="stable")]
+    kind = call_kinds(columns.call_names)[calls.name[mine]]
+    moves = np.flatnonzero(np.isin(kind, (CallKind.LAUNCH, CallKind.COPY)))
+    start_ns, until_ns = calls.start_ns[mine], np.maximum.accumulate(calls.end_ns[mine])
+    began_ns = columns.ranges.start_ns[columns.ranges.thread_gid == thread].min(initial=start_ns[0])
+    until_ns = np.concatenate(([began_ns], until_ns[:-1]))
+    after = np.flatnonzero(start_ns - until_ns > PAUSE.value)
+    after = after[after <= moves.max(initial=-1)]
+    first = moves[np.searchsorted(moves, after)]
+    ends = after[np.isin(start_ns[first], copies_ns)]
+    return np.stack((until_ns[ends], start_ns[ends], np.full(len(ends), thread)))
+
+
+def input_copies(rank: RankTimeline) -> IntArray:
+    """Places in the activities of copies to the GPU that recur with equal bytes, a pass apart."""
+    rows = rank.activities
+    at = np.flatnonzero((rows.bucket == Bucket.COPY) & (rows.key == COPY_KINDS.index("memcpy_h2d")))
+    at = at[rows.call[at] >= 0]
+    size = rank.columns.copies.size_bytes[rows.row[at]]
+    kernels_ns = rows.launch_ns[(rows.bucket == Bucket.COMPUTE) & (rows.call >= 0)]
+    passes_ns = np.repeat(rows.launch_ns[equal_replays(rows)], int(BETWEEN.value))
+    before = np.searchsorted(np.sort(np.concatenate((kernels_ns, passes_ns))), rows.launch_ns[at])
+    recurs = np.zeros(len(at), dtype=np.bool_)
+    for one in distinct(size).tolist():
+        recurs |= _a_pass_apart(size == one, before)
+    return at[recurs]
+
+
+def _a_pass_apart(same: BoolArray, before: IntArray) -> BoolArray:
+    """The copies of one size, if most of them have a pass between; `before`: launches before each copy."""
+    apart = np.diff(np.sort(before[same]))
+    enough = len(apart) > 0 and float(np.median(apart)) >= BETWEEN.value
+    return same if enough else np.zeros(len(same), dtype=np.bool_)
+
 
 CAUSES: Final = (
     "launch",

@@ -1,10 +1,8 @@
-"""Producers across streams where no event was recorded, inferred from repetition.
+"""Producers across streams where no event was recorded: inferred from repetition, tight starts and SM room.
 
-An event wait can only mean work launched earlier. So for work X and another stream S the candidates are the
-latest activities launched on S before X. Work that repeats the same way (its name, the work before it on its
-stream and how many launches ago, the candidate's name and how many launches ago) forms a group; a candidate
-that never, in the whole group, ended after its X began is taken as a producer. Never violated is not proven:
-edges from here are marked, and where the host is the limit everything looks ordered.
+A stream that waits for events needs a producer for each. Repetition shows which; one occurrence gives work
+away that starts as other work, on another stream, ends, or as it leaves room on the SMs; a collective follows
+what its thread launched last on its current stream.
 """
 
 from __future__ import annotations
@@ -14,10 +12,222 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, IntArray, distinct
+from traces.columns import COPY_KINDS, NULL, PLACE, PROCESS_BITS, BoolArray, Columns, IntArray, distinct
 from traces.groups import group_of
+from traces.launchers import helper_work
+from traces.launches import join_launches
 from traces.limits import Limit
-from traces.timeline import Activities, Bucket
+from traces.loops import loop
+from traces.timeline import Activities, Bucket, RankTimeline, Source
+
+
+def stream_waits(rank: RankTimeline) -> IntArray | None:
+    """At most how many events each activity waited for, shape (n,); None where no such call was recorded."""
+    rows, columns = rank.activities, rank.columns
+    calls = _wait_calls(rank)
+    if not len(calls):
+        return None
+    calls = calls[np.argsort(columns.calls.start_ns[calls], kind="stable")]
+    wait_ns, thread = columns.calls.start_ns[calls], columns.calls.thread_gid[calls]
+    stream_ns = _launched_before(rows.stream_id, rows.launch_ns)
+    since_ns = np.maximum(_launched_before(rows.launch_thread, rows.launch_ns), stream_ns)
+    of_own = np.zeros(len(rows), dtype=PLACE)
+    for one in distinct(thread).tolist():
+        mine = rows.launch_thread == one
+        of_own[mine] = _between(wait_ns[thread == one], since_ns[mine], rows.launch_ns[mine])
+    claims_ns = distinct(rows.launch_ns[of_own > 0])
+    left = _between(wait_ns, stream_ns, rows.launch_ns) - _between(claims_ns, stream_ns + 1, rows.launch_ns)
+    return np.where(of_own > 0, of_own, np.maximum(left, 0))
+
+
+def wait_calls_ns(rank: RankTimeline) -> IntArray:
+    """When the process of a rank called waits of streams, in order."""
+    return np.sort(rank.columns.calls.start_ns[_wait_calls(rank)])
+
+
+def synchronised_streams(rank: RankTimeline) -> dict[int, int]:
+    """Row of `Calls` -> stream, of synchronising calls whose recorded row names the stream they wait for."""
+    columns = rank.columns
+    syncs = columns.syncs
+    mine = np.flatnonzero((syncs.process_gid == rank.process_gid) & (syncs.stream_id != NULL))
+    joined = join_launches(columns.calls, syncs.process_gid[mine], syncs.correlation_id[mine]).call
+    return dict(zip(joined.tolist(), syncs.stream_id[mine].tolist(), strict=True))
+
+
+def wait_call_count(rank: RankTimeline) -> int:
+    """How many waits of streams the process of a rank called; a driver call within a runtime call is one."""
+    return int(np.bincount(rank.columns.calls.name[_wait_calls(rank)]).max(initial=0))
+
+
+def _wait_calls(rank: RankTimeline) -> IntArray:
+    """Rows of the process's calls that let a stream wait."""
+    calls = rank.columns.calls
+    mine = is_wait_call(rank.columns)[calls.name]
+    if rank.process_gid != NULL:
+        mine &= calls.thread_gid & PROCESS_BITS == rank.process_gid
+    return np.flatnonzero(mine)
+
+
+def is_wait_call(columns: Columns) -> BoolArray:
+    """Of each call name whether it lets a stream wait; one more at the end for a call without name (-1)."""
+    return np.array([*("StreamWaitEvent" in name for name in columns.call_names), False], dtype=np.bool_)
+
+
+def _between(times_ns: IntArray, since_ns: IntArray, until_ns: IntArray) -> IntArray:
+    """How many of some sorted times lie between, shape (n,)."""
+    count: IntArray = np.searchsorted(times_ns, until_ns)
+    count -= np.searchsorted(times_ns, since_ns)
+    return count.astype(PLACE)
+
+
+def _launched_before(of: IntArray, launch_ns: IntArray) -> IntArray:
+    """The latest earlier launch with the same `of`, shape (n,), NULL where none; one call is one launch."""
+    order = np.lexsort((launch_ns, of))
+    of_run, launch_run = of[order], launch_ns[order]
+    begins = np.ones(len(order), dtype=np.bool_)
+    begins[1:] = (of_run[1:] != of_run[:-1]) | (launch_run[1:] != launch_run[:-1])
+    first = np.flatnonzero(begins)
+    before = np.full(len(first), NULL, dtype=np.int64)
+    same = of_run[first[1:]] == of_run[first[:-1]]
+    before[1:][same] = launch_run[first[:-1]][same]
+    result = np.empty(len(order), dtype=np.int64)
+    result[order] = before[np.cumsum(begins) - 1]
+    return result
+
+
+UNEXPLAINED: Final = Limit(2_000, "ns", "ours: longer than any gap between dependent kernels")
+TIGHT: Final = Limit(
+    5_000, "ns", "measured on real recordings: gaps between dependent kernels are 0.5 to 4.2 us"
+)
+HIP_TIGHT: Final = Limit(
+    30_000,
+    "ns",
+    "measured on an MI300X: 10 to 26 us from the end of a collective to what a stream's wait held",
+)
+
+
+def tight_ns(columns: Columns) -> int:
+    """Within what time dependent work of another stream begins: on AMD's GPUs a signal takes longer."""
+    hip = any(name.startswith("hip") for name in columns.call_names)
+    return int((HIP_TIGHT if hip else TIGHT).value)
+
+
+def tight_producers(
+    rows: Activities, ended_ns: IntArray, awaited: IntArray | None, tight: int
+) -> tuple[IntArray, IntArray]:
+    """(consumer, producer) pairs; `ended_ns`, shape (n,): when all known producers of each had ended.
+
+    `awaited`, shape (n,): for how many events each waited, None where no such call was recorded. `tight`: see
+    `tight_ns`.
+    """
+    waits = np.ones(len(rows), dtype=np.bool_) if awaited is None else awaited > 0
+    return last_to_end(rows, ended_ns, waits, rows.launch_ns, np.zeros(len(rows), dtype=PLACE), -1, tight)
+
+
+def last_to_end(
+    rows: Activities,
+    ended_ns: IntArray,
+    which: BoolArray,
+    turn_ns: IntArray,
+    taken: IntArray,
+    room: int,
+    tight: int,
+) -> tuple[IntArray, IntArray]:
+    """(consumer, producer) pairs: the work of another stream that fits and ended last as each one began.
+
+    Of the consumers, a mask of shape (n,), only those count whose launch was recorded and that waited,
+    unexplained, for over 2 us; `ended_ns`, shape (n,): when all known producers of each had ended. A producer
+    fits whose turn, `turn_ns` of shape (n,), comes first, and that leaves too little room: both take `taken`,
+    shape (n,), of it, which is below 0 where it cannot be one.
+    """
+    # a copy may be waited for within its own call, which then returns after it
+    within = (rows.source == Source.COPY) & (rows.launch_end_ns >= rows.start_ns)
+    since_ns = np.minimum(rows.launch_end_ns, rows.start_ns)
+    since_ns[within] = rows.launch_ns[within]
+    np.maximum(since_ns, ended_ns, out=since_ns)
+    which = which & (rows.launch_ns != NULL) & (rows.start_ns - since_ns > UNEXPLAINED.value)
+    consumer = np.flatnonzero(which).astype(PLACE)
+    starts = rows.start_ns[consumer]
+    moments = np.maximum(since_ns[consumer], starts - tight), starts
+    by_end = np.argsort(rows.end_ns, kind="stable").astype(PLACE)
+    low, high = np.searchsorted(rows.end_ns[by_end], moments, side="right")
+    producer = np.full(len(consumer), -1, dtype=PLACE)
+    find_last.over(max(len(rows), int((high - low).sum())))(
+        producer, consumer, low, high, by_end, rows.stream_id, turn_ns, taken, room
+    )
+    found = producer >= 0
+    return consumer[found], producer[found]
+
+
+@loop("producer")
+def find_last(
+    producer: IntArray,
+    consumer: IntArray,
+    low: IntArray,
+    high: IntArray,
+    by_end: IntArray,
+    stream: IntArray,
+    turn_ns: IntArray,
+    taken: IntArray,
+    room: int,
+) -> None:
+    """Of `by_end[low:high]` of each consumer the last that fits, as `last_to_end` says, else -1."""
+    for index in range(len(consumer)):
+        place = consumer[index]
+        for at in range(high[index] - 1, low[index] - 1, -1):
+            other = by_end[at]
+            fits = taken[other] >= 0 and taken[other] + taken[place] > room
+            if fits and stream[other] != stream[place] and turn_ns[other] < turn_ns[place]:
+                producer[index] = other
+                break
+
+
+FULL: Final = Limit(
+    160, "blocks", "ours: as many as the largest GPU has SMs, where a trace does not record them"
+)
+
+
+def sm_room_producers(rank: RankTimeline, ended_ns: IntArray) -> tuple[IntArray, IntArray]:
+    """(consumer, producer) pairs; `ended_ns`, shape (n,): when all known producers of each had ended."""
+    rows, gpu = rank.activities, rank.gpu
+    sm_count = gpu.sm_count if gpu and gpu.sm_count else int(FULL.value)
+    compute = (rows.bucket == Bucket.COMPUTE) & ~helper_work(rows)
+    taken = np.where(compute, np.clip(rank.blocks, 0, sm_count), -1).astype(PLACE)
+    return last_to_end(rows, ended_ns, compute, rows.start_ns, taken, sm_count, tight_ns(rank.columns))
+
+
+def current_stream_producers(
+    rows: Activities, awaited: IntArray, has_other: BoolArray
+) -> tuple[IntArray, IntArray]:
+    """(consumer, producer) pairs. `awaited`, shape (n,): events waited for; `has_other`: which know one."""
+    comm = np.flatnonzero((rows.bucket == Bucket.COMM) & (rows.launch_ns != NULL) & (awaited > 0))
+    compute = np.flatnonzero((rows.bucket == Bucket.COMPUTE) & (rows.launch_ns != NULL))
+    own = _latest_before(rows, compute, rows.launch_thread[compute], comm, rows.launch_thread[comm])
+    comm, own = comm[own >= 0], own[own >= 0]
+    latest = _latest_before(rows, compute, rows.stream_id[compute], comm, rows.stream_id[own])
+    if not len(comm):
+        return comm, latest
+    kind = group_of(rows.name[comm], rows.stream_id[comm])
+    early = rows.end_ns[latest] > rows.start_ns[comm]
+    never = np.bincount(kind, weights=early)[kind] == 0
+    kept = never & ~has_other[comm] & (rows.stream_id[latest] != rows.stream_id[comm])
+    return comm[kept], latest[kept]
+
+
+def _latest_before(
+    rows: Activities, candidates: IntArray, have: IntArray, asked: IntArray, want: IntArray
+) -> IntArray:
+    """Of each asked activity the latest candidate launched before it that has what it wants; -1: none."""
+    both, group = np.concatenate((candidates, asked)), np.concatenate((have, want))
+    is_asked = np.arange(len(both)) >= len(candidates)
+    order = np.lexsort((~is_asked, rows.launch_ns[both], group))
+    last = np.maximum.accumulate(np.where(is_asked[order], -1, np.arange(len(order))))
+    known = (last >= 0) & (group[order][last] == group[order])
+    result = np.empty(len(asked), dtype=np.int64)
+    asks = is_asked[order]
+    result[order[asks] - len(candidates)] = np.where(known, both[order][last], -1)[asks]
+    return result
+
 
 OCCURRENCES: Final = Limit(
     20, "repetitions", "ours, tried on simulated and 37 real recordings: fewer agree by chance"

@@ -1,13 +1,21 @@
-"""Pieces of time with a reason, and the cutting of pieces by what happens in them."""
+"""Pieces of time with a reason, and the cutting of pieces by what happens in them.
+
+Gaps are the intervals without compute, each with the kernel that ends it. Of several pieces of work that run
+at an instant the one counts that ends last.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray
+from traces.columns import PLACE, BoolArray, IntArray
+from traces.intervals import Spans, union
+from traces.launchers import helper_work
+from traces.timeline import Activities, Bucket
 
 BEGINNING: Final = int(np.iinfo(np.int64).min)
 
@@ -93,3 +101,60 @@ def _running_argmax(values: IntArray) -> IntArray:
     is_new = np.concatenate(([True], largest[1:] > largest[:-1]))
     result: IntArray = np.maximum.accumulate(np.where(is_new, np.arange(len(values)), 0))
     return result
+
+
+def last_to_end(
+    rows: Activities, work: IntArray, start_ns: int, end_ns: int
+) -> Iterator[tuple[int, int, int | None]]:
+    """Cut [start, end) into (from, until, place): place of the work that runs and ends last, or None.
+
+    `work`: places in `rows`, in any order.
+    """
+    starts, ends, at = rows.start_ns[work], rows.end_ns[work], start_ns
+    while at < end_ns:
+        running = work[(starts <= at) & (ends > at)]
+        # where the next begins, another may be the one that ends last
+        until = int(starts[starts > at].min(initial=end_ns))
+        if not len(running):
+            yield at, until, None
+        else:
+            last = int(running[np.argmax(rows.end_ns[running])])
+            until = min(until, int(rows.end_ns[last]))
+            yield at, until, last
+        at = until
+
+
+NO_KERNEL: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """Maximal intervals without compute, in order, shape (m,), reaching no further than the windows' ends.
+
+    `kernel` is the place in the activities of the compute kernel that ends the interval, `NO_KERNEL` after
+    the last one; where a helper's kernel ends it, the next one of the rank's own. A border of a step cuts
+    an interval's time, never its kernel.
+    """
+
+    start_ns: IntArray
+    end_ns: IntArray
+    kernel: IntArray
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+
+def compute_gaps(activities: Activities, windows: Spans) -> Gaps:
+    """Intervals without compute that touch the windows."""
+    first, last = int(windows.start_ns[0]), int(windows.end_ns[-1])
+    compute = np.flatnonzero(activities.bucket == Bucket.COMPUTE)
+    compute = compute[activities.end_ns[compute] > activities.start_ns[compute]]
+    busy = union(activities.start_ns[compute], activities.end_ns[compute])
+    own = compute[~helper_work(activities)[compute]]
+    after = np.searchsorted(activities.start_ns[own], busy.start_ns)
+    ended_by = np.append(own, NO_KERNEL)[after]
+    start = np.concatenate(([min(first, int(busy.start_ns[0])) if len(busy) else first], busy.end_ns))
+    end = np.concatenate((busy.start_ns, [max(last, int(busy.end_ns[-1])) if len(busy) else last]))
+    kernel = np.concatenate((ended_by, [NO_KERNEL]))
+    touching = (end > start) & (end > first) & (start < last)
+    return Gaps(start[touching], end[touching], kernel[touching].astype(PLACE))

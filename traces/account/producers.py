@@ -9,11 +9,17 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.current_stream import current_stream_producers
-from traces.account.inferred import infer_producers, signature
-from traces.account.sm_room import sm_room_producers
-from traces.account.stream_waits import is_wait_call, stream_waits, wait_call_count
-from traces.account.tight import tight_ns, tight_producers
+from traces.account.inferred import (
+    current_stream_producers,
+    infer_producers,
+    is_wait_call,
+    signature,
+    sm_room_producers,
+    stream_waits,
+    tight_ns,
+    tight_producers,
+    wait_call_count,
+)
 from traces.columns import NULL, PLACE, BoolArray, Columns, IntArray, distinct
 from traces.groups import group_of, place_in_run
 from traces.launches import join_launches

@@ -7,16 +7,191 @@ user's alone, and their names say nothing.
 import hashlib
 import json
 import os
+import re
+import shlex
+import sqlite3
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-from traces.errors import DamagedTrace, NsysUnavailable
+from traces.errors import DamagedTrace, ExportFailed, MoeDiagError, NotATrace, NsysUnavailable, TraceNotFound
 from traces.files.cache_folder import not_writable, only_run, scratch_folder
-from traces.formats.export_check import by_hand, check_export, start_of_export_ns
-from traces.formats.nsys_report import read_header
-from traces.formats.nsys_run import run_export, session_start_ns
-from traces.formats.nsys_tool import Nsys, find_nsys
+from traces.formats.nsys_schema import EXPORT_TABLES
+from traces.formats.nsys_tool import Ended, Nsys, find_nsys, run_export, session_start_ns
 from traces.progress import Progress
+
+_REPORT: Final = b"NVIDIA Tegra Profiler Report"
+_END: Final = b"U3w[END]"
+_STREAM: Final = _END + b"NVIDIA Nsight Systems Stream"
+_HEAD_BYTES: Final = 100
+_TAIL_BYTES: Final = 4096
+_VERSION_IN_TAIL: Final = re.compile(rb"(?<!\d)(20\d\d)\.(\d{1,6})\.(\d{1,6})\.(\d{1,6})")
+_VERSION_IN_HEAD: Final = re.compile(re.escape(_REPORT) + rb" (20\d\d)@(\d{1,6})@(\d{1,6})@(\d{1,6})")
+
+
+@dataclass(frozen=True, slots=True)
+class ReportHeader:
+    """`collector_version`: the nsys that recorded it, like `2022.4.2.1`; None where it does not say."""
+
+    collector_version: str | None
+
+
+def is_report(head: bytes) -> bool:
+    """Whether a file with these first bytes is an `.nsys-rep` or `.qdrep`; the extension does not matter."""
+    return head.startswith(_REPORT)
+
+
+def is_stream(head: bytes) -> bool:
+    """Whether a file with these first bytes is a `.qdstrm`: a recording not yet made into a report."""
+    return head.startswith(_STREAM)
+
+
+def read_header(path: Path) -> ReportHeader:
+    """Read both ends of a report, a few KB however long it is.
+
+    Raises `TraceNotFound` where it cannot be read, `NotATrace` where it is no report, and `DamagedTrace`
+    where it is empty or its end is missing.
+    """
+    head, tail = _ends(path)
+    if not head:
+        raise DamagedTrace(f"{path} is empty. Copy it again from where it was recorded.")
+    if is_stream(head):
+        raise NotATrace(
+            f"{path} is a raw stream (.qdstrm), not yet a report. "
+            "Import it where it was recorded: QdstrmImporter -i run.qdstrm -o run.nsys-rep"
+        )
+    if not is_report(head):
+        raise NotATrace(f"{path} is no nsys report. Give an .nsys-rep, a .qdrep or an SQLite export of one.")
+    if not tail.endswith(_END):
+        raise DamagedTrace(
+            f"{path} is truncated: the end of the report is missing. "
+            "Wait until it is written, or copy it again from where it was recorded."
+        )
+    versions = _VERSION_IN_TAIL.findall(tail)
+    first = _VERSION_IN_HEAD.match(head)
+    parts = versions[-1] if versions else first.groups() if first else None
+    return ReportHeader(b".".join(parts).decode("ascii") if parts else None)
+
+
+def _ends(path: Path) -> tuple[bytes, bytes]:
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+            size_bytes = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size_bytes - _TAIL_BYTES))
+            return head, file.read(_TAIL_BYTES)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise TraceNotFound(
+            f"{path} cannot be read ({reason}). Check the path and its permissions."
+        ) from None
+
+
+_NEWER: Final = re.compile(r"missing required fields|Version number is invalid")
+_DAMAGED: Final = re.compile(r"LZ4|protobuf|Section Table Reference|Cannot read from stream", re.IGNORECASE)
+_DISK_FULL: Final = re.compile(r"disk is full|No space left", re.IGNORECASE)
+_NO_MEMORY: Final = re.compile(r"bad_alloc|out of memory|Cannot allocate memory", re.IGNORECASE)
+_PATH: Final = re.compile(r"'[^']*/[^']*'|\"[^\"]*/[^\"]*\"|\S*/\S*")
+_START_TABLE: Final = "TARGET_INFO_SESSION_START_TIME"
+_MOST_WORDS: Final = 160
+
+
+def by_hand(report: Path) -> str:
+    """The line that exports the report on a machine with nsys, and the one to type here afterwards."""
+    export = shlex.quote(report.with_suffix(".sqlite").name)
+    return (
+        f"nsys export --type sqlite --output {export} {shlex.quote(report.name)} "
+        f"(where nsys is), then: moe-diag analyze {export}"
+    )
+
+
+def check_export(report: Path, collector: tuple[int, ...], nsys: Nsys, ended: Ended, output: Path) -> None:
+    """Return where `output` is a whole export of the report.
+
+    `collector`: version that recorded it, () where unknown. Raises `DamagedTrace` where nsys could not decode
+    the report, else `ExportFailed`.
+    """
+    if ended.code != 0:
+        raise _failure(report, collector, nsys, ended)
+    fault = _fault(output) if output.is_file() else "left no export"
+    if fault and _DISK_FULL.search(ended.words):  # 2022.4.2 ends with 0 all the same
+        raise _no_room(report, nsys)
+    if fault:
+        raise ExportFailed(
+            f"nsys {nsys.release} ended without an error on {report}, but {fault}. "
+            f"Try a newer nsys with --nsys PATH, or: {by_hand(report)}"
+        )
+
+
+def start_of_export_ns(export: Path) -> int | None:
+    """Start of the recording in UNIX ns as an export tells it; None where it does not."""
+    try:
+        with closing(_connect(export)) as database:
+            row = database.execute(f"SELECT utcEpochNs FROM {_START_TABLE}").fetchone()
+    except (sqlite3.Error, UnicodeDecodeError):
+        return None
+    return row[0] if row and isinstance(row[0], int) else None
+
+
+def _failure(report: Path, collector: tuple[int, ...], nsys: Nsys, ended: Ended) -> MoeDiagError:
+    newer = not collector or collector[:3] > nsys.version[:3]
+    if newer and _NEWER.search(ended.words):
+        return ExportFailed(
+            f"{report} was recorded by an nsys newer than {nsys.release}, which cannot read it. "
+            f"Give a newer one with --nsys PATH, or: {by_hand(report)}"
+        )
+    if _NEWER.search(ended.words) or _DAMAGED.search(ended.words):
+        return DamagedTrace(
+            f"{report} is damaged: nsys {nsys.release} cannot decode it. "
+            "Copy it again from where it was recorded, or record again."
+        )
+    if _DISK_FULL.search(ended.words):
+        return _no_room(report, nsys)
+    if _NO_MEMORY.search(ended.words):
+        return ExportFailed(
+            f"nsys {nsys.release} ran out of memory on {report}. "
+            f"Give more with --max-memory, or: {by_hand(report)}"
+        )
+    words = f"signal {-ended.code} killed it" if ended.code < 0 else _first_error(ended.words)
+    return ExportFailed(
+        f"nsys {nsys.release} could not export {report}: {words}. To see why: {by_hand(report)}"
+    )
+
+
+def _no_room(report: Path, nsys: Nsys) -> ExportFailed:
+    return ExportFailed(
+        f"the disk of the cache folder is full: nsys {nsys.release} could not export {report}. "
+        "Make room, or give another with --cache-dir DIR."
+    )
+
+
+def _first_error(words: str) -> str:
+    """The first line that says what went wrong, without paths and control characters."""
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    line = next((line for line in lines if line.startswith("Exportation error:")), lines[0] if lines else "")
+    line = _PATH.sub("…", line.removeprefix("Exportation error:").strip())
+    shown = "".join(character for character in line if character.isprintable())
+    return shown[:_MOST_WORDS].rstrip(". ") or "it gives no reason"
+
+
+def _fault(export: Path) -> str | None:
+    """What is wrong with an export, None where nothing is."""
+    try:
+        with closing(_connect(export)) as database:
+            tables = {
+                row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            }
+            if tables.isdisjoint(EXPORT_TABLES):
+                return "its export lacks the metadata table"
+            verdict = database.execute("PRAGMA quick_check(1)").fetchone()
+    except (sqlite3.Error, UnicodeDecodeError):
+        return "its export is no whole SQLite file"
+    return None if verdict == ("ok",) else "its export is no whole SQLite file"
+
+
+def _connect(export: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{export.absolute().as_uri()}?mode=ro", uri=True)
 
 
 @dataclass(frozen=True, slots=True)

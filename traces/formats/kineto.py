@@ -8,15 +8,7 @@ are that process's; where calls of several were merged into one file, they are n
 from pathlib import Path
 
 from traces.columns import NULL, Columns
-from traces.formats import (
-    kineto_collectives,
-    kineto_gpu,
-    kineto_host,
-    kineto_info,
-    kineto_memory,
-    kineto_waits,
-    known_texts,
-)
+from traces.formats import kineto_activities, kineto_collectives, kineto_info, known_texts
 from traces.formats import kineto_schema as schema
 from traces.formats.kineto_parts import load
 from traces.formats.kineto_rows import joined, table
@@ -29,26 +21,28 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
     Raises `NotATrace` for JSON that is no such trace, `DamagedTrace` for a file that breaks off.
     """
     file = load(path, progress)
-    gpu, without_device = kineto_gpu.placed(file.tables)
-    host, without_times = kineto_host.timed(file.tables)
-    threads = kineto_host.Threads(host)
-    processes = kineto_host.processes(host, threads)
+    gpu, without_device = kineto_activities.placed(file.tables)
+    host, without_times = kineto_activities.timed(file.tables)
+    threads = kineto_activities.Threads(host)
+    processes = kineto_activities.processes(host, threads)
     process = processes[0] if len(processes) == 1 else NULL
-    kernels, kernel_names = kineto_gpu.kernels(gpu[schema.KERNELS], process)
-    calls, call_names = kineto_host.calls(host[schema.CALLS], threads)
-    ranges, texts = kineto_host.ranges(joined([host[schema.ANNOTATIONS], host[schema.OPERATORS]]), threads)
+    kernels, kernel_names = kineto_activities.kernels(gpu[schema.KERNELS], process)
+    calls, call_names = kineto_activities.calls(host[schema.CALLS], threads)
+    ranges, texts = kineto_activities.ranges(
+        joined([host[schema.ANNOTATIONS], host[schema.OPERATORS]]), threads
+    )
     left_out = {"GPU rows without a device": without_device, "host rows without times": without_times}
     return Columns(
         info=kineto_info.trace_info(known_texts.trace_name(path), file, gpu[schema.KERNELS], left_out),
         kernels=kernels,
-        copies=kineto_gpu.copies(gpu[schema.MEMCPY], gpu[schema.MEMSET], process),
-        replays=kineto_gpu.no_rows(),
+        copies=kineto_activities.copies(gpu[schema.MEMCPY], gpu[schema.MEMSET], process),
+        replays=kineto_activities.no_rows(),
         calls=calls,
         ranges=ranges,
-        events=kineto_waits.event_records(file.tables[schema.EVENTS], host[schema.SYNCS], process),
-        syncs=kineto_waits.synchronisations(host[schema.SYNCS], process),
-        os_calls=kineto_host.host_spans(table((), schema.OVERHEADS), threads),
-        overheads=kineto_host.host_spans(host[schema.OVERHEADS], threads),
+        events=kineto_activities.event_records(file.tables[schema.EVENTS], host[schema.SYNCS], process),
+        syncs=kineto_activities.synchronisations(host[schema.SYNCS], process),
+        os_calls=kineto_activities.host_spans(table((), schema.OVERHEADS), threads),
+        overheads=kineto_activities.host_spans(host[schema.OVERHEADS], threads),
         thread_names={},
         kernel_names=kernel_names,
         call_names=call_names,
@@ -58,5 +52,5 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
         world_size=kineto_info.world_size(file.header),
         session_start_ns=kineto_info.session_start_ns(file.header),
         collectives=kineto_collectives.collectives(gpu[schema.KERNELS], file.header),
-        memory=kineto_memory.memory_use(file.tables[schema.MEMORY], threads),
+        memory=kineto_activities.memory_use(file.tables[schema.MEMORY], threads),
     )

@@ -8,11 +8,10 @@ import numpy as np
 from traces.columns import NULL, Gpu, SmLimits, TraceInfo, distinct, process_of
 from traces.formats import kineto_schema as schema
 from traces.formats import known_texts
-from traces.formats.kineto_gpu import device_ids
+from traces.formats.kineto_activities import device_ids
 from traces.formats.kineto_json import Event
 from traces.formats.kineto_parts import KinetoFile
-from traces.formats.kineto_rows import Table
-from traces.formats.kineto_values import whole
+from traces.formats.kineto_rows import Table, whole
 from traces.limits import Limit
 from traces.names.gpu_limits import WARP_THREADS
 

@@ -1,12 +1,29 @@
-"""Columns of an export's tables by name, whatever the schema has of them."""
+"""Columns of an export's tables by name, whatever the schema has of them; waits, and memory in use.
+
+Memory is written as changes, one row each, that are added up here. Waits are events, synchronisations, OS
+calls and the profiler's own work.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, PLACE, PROCESS_BITS, IntArray, distinct
+from traces.columns import (
+    NULL,
+    PLACE,
+    PROCESS_BITS,
+    BoolArray,
+    EventRecords,
+    HostSpans,
+    IntArray,
+    MemoryUse,
+    Syncs,
+    distinct,
+)
 from traces.errors import DamagedTrace
+from traces.formats import nsys_schema as schema
 from traces.formats.tables import EVERY_ROW, RowFilter, TableColumns, Tables, Texts, empty_columns
 
 
@@ -88,3 +105,119 @@ def _check_times(times_ns: IntArray | None, path: Path, column: str) -> None:
     least_ns = times_ns.min(initial=0, where=times_ns != NULL)
     if least_ns < -(1 << 61) or times_ns.max(initial=0) >= 1 << 62:
         raise DamagedTrace(f"{path} holds impossible times in {column}. Export the report again.")
+
+
+_EVENT = ("globalPid", "contextId", "streamId", "eventId", "eventSyncId", "correlationId")
+
+
+def event_records(tables: Tables, path: Path) -> EventRecords:
+    """Every record of an event on a stream."""
+    column = read_present(tables, path, schema.EVENTS, (), _EVENT).integers
+    process, *others = (column[name] for name in _EVENT)
+    return EventRecords(process_ids(process), *others)
+
+
+def synchronisations(tables: Tables, path: Path) -> Syncs:
+    """Every wait, of a stream or of the host."""
+    column = timed(read_present(tables, path, schema.SYNCS, ("start", "end"), _EVENT)).integers
+    stream = np.where(column["streamId"] == schema.NO_STREAM, NULL, column["streamId"])
+    return Syncs(
+        column["start"],
+        column["end"],
+        process_ids(column["globalPid"]),
+        column["contextId"],
+        stream,
+        column["eventId"],
+        column["eventSyncId"],
+        column["correlationId"],
+    )
+
+
+def host_spans(tables: Tables, path: Path, table: str) -> HostSpans:
+    """Spans of host threads from a table that names them through StringIds."""
+    column = timed(read_present(tables, path, table, ("start", "end"), ("globalTid", "nameId"))).integers
+    name, names = named(tables, [column["nameId"]])
+    return HostSpans(column["start"], column["end"], column["globalTid"], name, names)
+
+
+def thread_names(tables: Tables) -> dict[int, str]:
+    """Packed thread id -> name; the first given wins."""
+    if not tables.columns_of(schema.THREAD_NAMES) >= {"nameId", "globalTid"}:
+        return {}
+    found = tables.rows(schema.THREAD_NAMES, ("globalTid", "nameId"))
+    rows = [(thread, name) for thread, name in found if isinstance(thread, int) and isinstance(name, int)]
+    texts = tables.strings(np.array([name for _, name in rows], dtype=np.int64))
+    return {thread: texts[name] for thread, name in reversed(rows) if name in texts}
+
+
+_COLUMNS: Final = (
+    "globalPid",
+    "deviceId",
+    "address",
+    "bytes",
+    "memKind",
+    "memoryOperationType",
+    "correlationId",
+    "localMemoryPoolAddress",
+    "localMemoryPoolSize",
+)
+
+
+def read_memory_use(tables: Tables, path: Path) -> MemoryUse | None:
+    """Memory in use on each GPU by each process; None where nothing was recorded.
+
+    A row is what is then held at its address: the bytes taken, or nothing. Where the same address is taken
+    again, what it held before is gone. Memory out of a pool (cudaMallocAsync) counts as the pool's size.
+    The driver's own memory is not in the rows.
+    """
+    column = read_present(tables, path, schema.MEMORY_USE, ("start",), _COLUMNS).integers
+    rows = np.flatnonzero(np.isin(column["memKind"], schema.GPU_MEMORY_KINDS) & (column["start"] != NULL))
+    if not len(rows):
+        return None
+    time, pid, device, address, size, _, operation, call, pool, pool_size = (
+        column[name][rows] for name in ("start", *_COLUMNS)
+    )
+    process = process_ids(pid)
+    taken, freed = operation == schema.MEMORY_TAKEN, operation == schema.MEMORY_GIVEN_BACK
+    pooled = (pool != NULL) & (pool != 0) & (pool_size != NULL)
+    told = (process != NULL) & (device != NULL)
+    told &= pooled | ((address != NULL) & (freed | (taken & (size != NULL))))
+    place = np.where(told, np.where(pooled, pool, address), NULL)
+    held = np.where(told, np.where(pooled, pool_size, np.where(taken, size, 0)), 0)
+    before = _held_before(held, place, np.lexsort((taken, time, place, device, process)), process, device)
+    change = np.where(told, held - before, 0)
+    order = np.lexsort((change, time, device, process))
+    return MemoryUse(
+        time_ns=time[order],
+        process_gid=process[order],
+        device_id=device[order],
+        used_bytes=_sums(change[order], process[order], device[order]),
+        is_unmatched=(~told | (freed & ~pooled & (before == 0)))[order],
+        correlation_id=call[order],
+        is_sum=True,
+    )
+
+
+def _held_before(
+    held: IntArray, place: IntArray, order: IntArray, process: IntArray, device: IntArray
+) -> IntArray:
+    """What each row's place held by the row before it; `order` puts the rows of a place in order of time."""
+    same = _same_as_before(process[order], device[order], place[order])
+    before = np.zeros(len(held), dtype=np.int64)
+    before[order[1:]] = np.where(same, held[order][:-1], 0)
+    return before
+
+
+def _sums(change: IntArray, process: IntArray, device: IntArray) -> IntArray:
+    """Running sum within each process and device, whose rows stand together."""
+    total = np.cumsum(change)
+    first = np.concatenate(([True], ~_same_as_before(process, device)))
+    number = np.cumsum(first) - 1
+    sums: IntArray = total - (total - change)[first][number]
+    return sums
+
+
+def _same_as_before(*keys: IntArray) -> BoolArray:
+    """Of each row but the first, whether it has the keys of the row before it."""
+    same: BoolArray = np.logical_and.reduce([key[1:] == key[:-1] for key in keys])
+    return same

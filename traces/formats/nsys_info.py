@@ -1,13 +1,16 @@
 """What an export says about itself and its machine: versions, GPUs, diagnostics, ranks."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from traces.columns import Gpu, SmLimits, process_of
+import numpy as np
+
+from traces.columns import NULL, Columns, Gpu, SmLimits, process_of
 from traces.errors import DamagedTrace, NotATrace
 from traces.formats import known_texts
 from traces.formats import nsys_schema as schema
 from traces.formats.tables import Tables
+from traces.recording.traps import Trap
 
 _GPU: Final = (
     *("id", "cuDevice", "name", "smCount", "computeMajor", "computeMinor", "totalMemory"),
@@ -107,23 +110,66 @@ def _present(tables: Tables, table: str, wanted: tuple[str, ...]) -> list[list[o
 def _gpu(row: list[object]) -> Gpu:
     gpu_id, device, name, sm_count, major, minor, memory, *limits = row
     return Gpu(
-        gpu_id=_count(gpu_id),
-        cuda_device=_count(device),
+        gpu_id=_whole(gpu_id),
+        cuda_device=_whole(device),
         name=known_texts.gpu_name(name),
-        sm_count=_count(sm_count) or None,
-        capability=f"{major}.{minor}" if _count(major) and _count(minor) is not None else None,
-        memory_bytes=_count(memory) or None,
+        sm_count=_whole(sm_count) or None,
+        capability=f"{major}.{minor}" if _whole(major) and _whole(minor) is not None else None,
+        memory_bytes=_whole(memory) or None,
         limits=_sm_limits(limits),
     )
 
 
 def _sm_limits(row: list[object]) -> SmLimits | None:
     """Warps, blocks, registers and shared bytes per SM; exports write 0 for what the driver did not tell."""
-    warps, blocks, registers, shared = (_count(value) or None for value in row)
+    warps, blocks, registers, shared = (_whole(value) or None for value in row)
     if not any((warps, blocks, registers, shared)):
         return None
     return SmLimits(warps, blocks, registers, shared)
 
 
-def _count(value: object) -> int | None:
+def _whole(value: object) -> int | None:
     return value if isinstance(value, int) and value >= 0 else None
+
+
+_DOMAIN_TYPES: Final = (75, 76)
+"""NVTX_EVENTS.eventType where a domain begins and ends: all that is kept of an NVTX that nsys cannot read."""
+_SESSION: Final = "ANALYSIS_DETAILS"
+_CPU: Final = ("COMPOSITE_EVENTS", "SCHED_EVENTS")
+_PARTIAL: Final = ("EXPORT_PARAM_TABLES_TO_EXPORT", "EXPORT_PARAM_TIMES_TO_EXPORT")
+_NCCL: Final = ("ncclAllReduce", "ncclAllGather", "ncclReduceScatter", "ncclSend", "ncclRecv", "ncclAlltoAll")
+
+
+def traps(tables: Tables, columns: Columns) -> Iterator[tuple[Trap, int]]:
+    """What went wrong, with the number of rows that show it. Raises `DamagedTrace` as reading does."""
+    export = metadata(tables)
+    if partial := sum(bool(export.get(name)) for name in _PARTIAL):
+        yield Trap.PARTIAL_EXPORT, partial
+    if {"eventType", "start", "end"} <= tables.columns_of(schema.NVTX):
+        kept = tables.read(schema.NVTX, ("eventType", "start", "end")).integers
+        domains = int(np.isin(kept["eventType"], _DOMAIN_TYPES).sum())
+        if domains and not len(columns.ranges):
+            yield Trap.UNREAD_RANGES, domains
+        ranges = np.isin(kept["eventType"], schema.RANGE_TYPES) & (kept["start"] != NULL)
+        if unclosed := int((ranges & np.isin(kept["end"], (NULL, *_ends(tables)))).sum()):
+            yield Trap.OPEN_RANGES, unclosed
+    if columns.nccl_calls is None and (calls := _nccl_ranges(columns)):
+        yield Trap.NO_PAYLOADS, calls
+    if samples := sum(_rows_of(tables, name) for name in _CPU):
+        yield Trap.CPU_SAMPLES, samples
+
+
+def _ends(tables: Tables) -> list[int]:
+    """Times that nsys gives as the end of a range that no one closed: the recording's own."""
+    if "duration" not in tables.columns_of(_SESSION):
+        return []
+    return [row[0] for row in tables.rows(_SESSION, ("duration",)) if isinstance(row[0], int)]
+
+
+def _nccl_ranges(columns: Columns) -> int:
+    codes = [code for code, text in enumerate(columns.range_texts) if text in _NCCL]
+    return int(np.isin(columns.ranges.text, codes).sum())
+
+
+def _rows_of(tables: Tables, table: str) -> int:
+    return len(tables.read(table, ("start",))) if "start" in tables.columns_of(table) else 0

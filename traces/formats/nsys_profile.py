@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from traces.errors import ExportFailed
-from traces.formats.nsys_process import TookTooLong, run_watched
-from traces.formats.nsys_tool import Nsys
+from traces.formats.nsys_tool import Nsys, TookTooLong, run_watched
 from traces.limits import Limit
 
 _IMPORT_S: Final = Limit(

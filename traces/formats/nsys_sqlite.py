@@ -18,14 +18,13 @@ from traces.columns import (
     TraceInfo,
     end_to_end,
 )
-from traces.formats import known_texts, nsys_info, nsys_waits
+from traces.formats import known_texts, nsys_columns, nsys_info
 from traces.formats import nsys_schema as schema
 from traces.formats.nccl_payloads import read_nccl_calls
-from traces.formats.nsys_columns import named, process_ids, read_present, timed
-from traces.formats.nsys_memory import read_memory_use
+from traces.formats.nsys_columns import named, process_ids, read_memory_use, read_present, timed
 from traces.formats.nsys_metrics import read_gpu_samples
 from traces.formats.tables import RowFilter, TableColumns, Tables
-from traces.launch_shapes import distinct_shapes
+from traces.launches import distinct_shapes
 
 _GPU_REQUIRED = ("start", "end", "deviceId", "streamId")
 _GPU_OPTIONAL = ("correlationId", "globalPid")
@@ -53,11 +52,11 @@ def read_export(tables: Tables, path: Path, kind: str = "nsys-sqlite") -> Column
         replays=_gpu_rows(read_present(tables, path, schema.GRAPHS, _GPU_REQUIRED, _GPU_OPTIONAL)),
         calls=calls,
         ranges=ranges,
-        events=nsys_waits.event_records(tables, path),
-        syncs=nsys_waits.synchronisations(tables, path),
-        os_calls=nsys_waits.host_spans(tables, path, schema.OS_CALLS),
-        overheads=nsys_waits.host_spans(tables, path, schema.OVERHEADS),
-        thread_names=nsys_waits.thread_names(tables),
+        events=nsys_columns.event_records(tables, path),
+        syncs=nsys_columns.synchronisations(tables, path),
+        os_calls=nsys_columns.host_spans(tables, path, schema.OS_CALLS),
+        overheads=nsys_columns.host_spans(tables, path, schema.OVERHEADS),
+        thread_names=nsys_columns.thread_names(tables),
         kernel_names=kernel_names,
         call_names=call_names,
         range_texts=range_texts,

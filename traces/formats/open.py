@@ -10,12 +10,12 @@ from traces.columns import Columns
 from traces.errors import DamagedTrace, NotATrace, TraceNotFound
 from traces.files.cache_folder import default_cache_dir
 from traces.files.plain_file import no_file
-from traces.formats import nsys_report, sqlite_file
+from traces.formats import export_cache, sqlite_tables
 from traces.formats.export_cache import exported
 from traces.formats.kineto import read_kineto
 from traces.formats.kineto_json import GZIP_MAGIC, looks_like_json
+from traces.formats.nsys_info import traps
 from traces.formats.nsys_sqlite import read_export
-from traces.formats.nsys_traps import traps
 from traces.formats.readers import Reader
 from traces.formats.sqlite_pages import open_tables
 from traces.formats.tables import Tables
@@ -60,15 +60,15 @@ def read_and_examine(
 
 def _read(path: Path, options: ReadOptions, progress: Progress, read: _ReadTables) -> Columns:
     head = _head(path)
-    if head.startswith(sqlite_file.MAGIC):
+    if head.startswith(sqlite_tables.MAGIC):
         with open_tables(path, options.reader, progress, shown=path) as tables:
             return read(tables, path, "nsys-sqlite")
-    if nsys_report.is_report(head):
+    if export_cache.is_report(head):
         cache = options.cache_dir or default_cache_dir()
         export = exported(path, nsys=options.nsys, cache_dir=cache, progress=progress)
         with open_tables(export, options.reader, progress, shown=path) as tables:
             return read(tables, path, "nsys-report")
-    if nsys_report.is_stream(head):
+    if export_cache.is_stream(head):
         raise NotATrace(
             f"{path} is a raw stream (.qdstrm) that nsys has not imported. "
             "Import it where it was recorded: QdstrmImporter -i run.qdstrm -o run.nsys-rep"

@@ -12,9 +12,8 @@ from pathlib import Path
 from traces.columns import IntArray
 from traces.errors import DamagedTrace
 from traces.formats.readers import PAGES_FROM, Reader
-from traces.formats.sqlite_rows import TableReader
+from traces.formats.sqlite_rows import PageFile, TableReader, Unusual
 from traces.formats.sqlite_tables import SqliteTables
-from traces.formats.sqlite_tree import PageFile, Unusual
 from traces.formats.tables import EVERY_ROW, RowFilter, TableColumns
 from traces.loops import runs_compiled
 from traces.progress import Progress, silent

@@ -16,7 +16,7 @@ import numpy as np
 
 from traces.account.account import Account
 from traces.account.calls import CallKind, call_kinds
-from traces.account.gaps import NO_KERNEL, compute_gaps
+from traces.account.pieces import NO_KERNEL, compute_gaps
 from traces.columns import COPY_KINDS, NULL, BoolArray, IntArray
 from traces.intervals import Spans, covered_ns, intersect, join, union
 from traces.measure.budget import Budget

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.data_pauses import PAUSE, input_copies
+from traces.account.host import PAUSE, input_copies
 from traces.columns import NULL, IntArray
 from traces.copied_memory import Memory
 from traces.cures import cure

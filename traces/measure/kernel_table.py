@@ -8,7 +8,7 @@ import numpy as np
 from traces.columns import NULL, IntArray
 from traces.groups import first_of, group_of
 from traces.intervals import Spans, covered_ns
-from traces.launch_shapes import grid_numbers
+from traces.launches import grid_numbers
 from traces.limits import Limit
 from traces.measure.unknown import NO_NAME, no_grid
 from traces.missing import known

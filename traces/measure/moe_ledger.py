@@ -27,13 +27,7 @@ from traces.measure.moe.rows import (
 )
 from traces.measure.recompute import TWICE, Recompute
 from traces.missing import Missing, gap
-from traces.resolve.resolution import (
-    OPERATIONS,
-    PAYLOAD_KINDS,
-    PHASES,
-    UNTOLD,
-    Resolution,
-)
+from traces.resolve.resolution import OPERATIONS, PAYLOAD_KINDS, PHASES, UNTOLD, Resolution
 from traces.sections.rank import Moe
 from traces.steps.found import Steps
 from traces.timeline import RankTimeline, Source

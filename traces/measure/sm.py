@@ -5,7 +5,7 @@ from typing import Final
 
 from traces.columns import NULL, Gpu, GpuSamples, distinct
 from traces.intervals import Spans, covered_ns
-from traces.launch_shapes import grid_numbers
+from traces.launches import grid_numbers
 from traces.measure.sm_beside_comm import measure_comm_blocks, measure_stretch
 from traces.measure.sm_launches import measure_launches
 from traces.measure.sm_measured import measure_samples

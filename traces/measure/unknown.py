@@ -5,7 +5,7 @@ import numpy as np
 from traces.columns import NULL
 from traces.cures import cure
 from traces.intervals import covered_ns, intersect, union
-from traces.launch_shapes import grid_numbers
+from traces.launches import grid_numbers
 from traces.missing import Missing, gap
 from traces.names.kernels import classify_kernel
 from traces.sections.rank import UnknownKernel

@@ -14,12 +14,22 @@ from traces.names.kinds import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.charge import step_of
 from traces.ranks.figures import NO_STEPS, or_no_steps
-from traces.ranks.grid import Grid, means_of, own_step_of
 from traces.ranks.match import Matched
-from traces.ranks.pipelines import UNRESOLVED, Pipelines, pipelines_of
+from traces.ranks.pipelines import (
+    PHASES,
+    SHAPE,
+    UNRESOLVED,
+    Pipelines,
+    Schedule,
+    Sent,
+    bubble_frac,
+    messages_of,
+    phases_of,
+    pipelines_of,
+    schedule_of,
+)
 from traces.ranks.recorded import of_messages
-from traces.ranks.schedule import PHASES, SHAPE, Schedule, Sent, bubble_frac, phases_of, schedule_of
-from traces.ranks.stages import messages_of
+from traces.ranks.side_by_side import Grid, means_of, own_step_of
 from traces.ranks.summary import UNKNOWN, RankSummary
 from traces.ranks.waits import Waits
 from traces.sections.run import Pipeline, PipelineStage, VirtualStages

@@ -3,17 +3,26 @@
 A rank comes to a collective by its own work, after the one of its own that had ended last, and never before
 the one before in the same group has ended. An instance moves when its last participant is there. Replayed as
 recorded, every time comes out as it was.
+
+For a replay without a cause: what ranks that do the same work usually do before the same collective, and a
+pipeline in which every stage has the mean of the layers.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from traces.columns import IntArray
+from traces.columns import BoolArray, FloatArray, IntArray
+from traces.groups import group_of
+from traces.limits import Limit
+from traces.names.kinds import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.clocks import Aligned
 from traces.ranks.match import Matched
+from traces.ranks.pipelines import messages_of, stages_of
+from traces.ranks.side_by_side import Alike, numbers_of
 
 NO_ROW: Final = -1
 """Nothing of the rank came before."""
@@ -118,4 +127,120 @@ def _ranges(begin: IntArray, end: IntArray) -> IntArray:
     lengths = end - begin
     whole = int(lengths.sum())
     result: IntArray = np.arange(whole) + np.repeat(begin - (np.cumsum(lengths) - lengths), lengths)
+    return result
+
+
+def roles_of(matched: Matched, alike: Sequence[Alike], ranks: int) -> IntArray:
+    """A number for each participation, the same for what like ranks do at the same place of their programs.
+
+    That is the same number of the same operation, in groups of one family; of a message of the pipeline, its
+    first rank or its second.
+    """
+    purpose = np.array([group.purpose for group in matched.groups] + [0], dtype=np.int64)[matched.group]
+    size, family = np.diff(matched.first), families_of(matched)
+    what = group_of(size, purpose, family, matched.operation, matched.sequence)[matched.instance]
+    stage = stages_of(matched, ranks)[matched.place]
+    second = np.arange(len(matched.place)) - matched.first[matched.instance]
+    in_pair = np.where(messages_of(matched)[matched.instance], second, 0)
+    kind = numbers_of(alike, ranks)[matched.place]
+    return group_of(kind, stage, in_pair, what)
+
+
+def families_of(matched: Matched) -> IntArray:
+    """Of each instance how many groups of the same size a rank of it takes part in more often, shape (n,).
+
+    Most recordings do not name what a group is for. On like ranks the groups of one family are taken part in
+    equally often, nearly, and those of another more or less often.
+    """
+    instances = np.diff(parts.begins_of(matched.group))  # groups rise
+    some = np.zeros(len(matched), dtype=np.bool_)
+    some[parts.begins_of(matched.group)[:-1]] = True
+    size = np.diff(matched.first)
+    place = matched.place[parts.spread(some, matched.first)]
+    count, of_size = np.repeat(instances, size[some]), np.repeat(size[some], size[some])
+    number = group_of(
+        np.max(count, initial=0) - count, of_size, place
+    )  # those of a rank together, most first
+    order = np.argsort(number, kind="stable")
+    mine = parts.begins_of(group_of(of_size, place)[order])
+    equal = parts.begins_of(number[order])
+    more = np.empty(len(order), dtype=np.int64)
+    more[order] = parts.spread(equal[:-1], equal) - parts.spread(mine[:-1], mine)
+    return np.repeat(more[np.cumsum(size[some]) - size[some]], instances)
+
+
+def usual(values: IntArray, role: IntArray, wanted: BoolArray) -> tuple[IntArray, BoolArray]:
+    """Of each row the median of the wanted rows of its role, and whether there are any."""
+    middle, known = parts.medians(values[wanted], role[wanted], int(role.max(initial=-1)) + 1)
+    return middle[role], known[role]
+
+
+_RISES: Final = Limit(
+    0.5,
+    "of the stretches of a kind",
+    "ours: of what is in every layer all come with layers, of what is in every stage none",
+)
+_BESIDE: Final = tuple(COMM_KINDS.index(kind) for kind in ("dp_reduce_scatter", "dp_all_gather"))
+"""Kinds that run beside the work of layers, so that work before them is counted already."""
+
+
+def even_stages(matched: Matched, chains: Chains, alike: Sequence[Alike]) -> tuple[IntArray, IntArray]:
+    """Own work and transfers of each participation then, shape (p,) each; alike ranks are those of a stage.
+
+    No collective comes or goes: what there is in a stage's layers takes as long as all would. The rest stays:
+    messages, embedding, loss, optimizer.
+    """
+    layers = np.zeros(int(matched.place.max(initial=-1)) + 1)
+    for group in alike:
+        layers[list(group.places)] = group.layers
+    apart = np.where(layers > 0, layers - layers[layers > 0].mean(), 0.0)
+    if not apart.any():
+        return chains.own_ns, chains.moving_ns
+    has, within = chains.after != NO_ROW, ~_across(matched, layers)
+    kind = _stretches(matched, chains)
+    in_layers = has & within & _rising(matched.place, kind, layers, apart)[kind]
+    counts = in_layers & ~np.isin(matched.kind, _BESIDE)
+    if not counts.any():  # layers hold no collectives, so that their work lies before messages
+        counts = in_layers = has
+    took_ns = np.where(counts, chains.own_ns + np.maximum(chains.moving_ns, 0), 0)
+    times = np.where(in_layers, _times(matched.place, took_ns, apart)[matched.place], 1.0)
+    moving_ns = np.where(within, np.rint(chains.moving_ns * times), chains.moving_ns)
+    return np.where(has, np.rint(chains.own_ns * times), chains.own_ns).astype(np.int64), moving_ns.astype(
+        np.int64
+    )
+
+
+def _across(matched: Matched, layers: FloatArray) -> BoolArray:
+    """Which participations are of messages, or of groups whose ranks have more layers and fewer."""
+    of_row = layers[matched.place]
+    several = parts.most(of_row, matched.first) > parts.least(of_row, matched.first)
+    return parts.spread(several | messages_of(matched), matched.first)
+
+
+def _stretches(matched: Matched, chains: Chains) -> IntArray:
+    """A number for each participation, the same where what it is and what it comes after are of one kind."""
+    size, messages = np.diff(matched.first), messages_of(matched).astype(np.int64)
+    of_instance = group_of(families_of(matched), size, messages, matched.operation)
+    what = of_instance.astype(np.int64)[matched.instance]
+    return group_of(what, np.where(chains.after == NO_ROW, NO_ROW, what[chains.after])).astype(np.int64)
+
+
+def _rising(place: IntArray, kind: IntArray, layers: FloatArray, apart: FloatArray) -> BoolArray:
+    """Of which kinds most come with layers: so many more where a rank is `apart` from the mean layers."""
+    ranks, kinds = len(apart), int(kind.max(initial=-1)) + 1
+    count = np.bincount(place * kinds + kind, minlength=ranks * kinds).reshape(ranks, kinds)
+    of_layers = apart @ count / (apart @ apart) * layers.sum()
+    result: BoolArray = of_layers > _RISES.value * count.sum(axis=0)
+    return result
+
+
+def _times(place: IntArray, took_ns: IntArray, apart: FloatArray) -> FloatArray:
+    """How many times as long the layers of each rank take then, shape (ranks,).
+
+    What a layer takes is how steeply their time rises with the layers.
+    """
+    all_ns = parts.sums(took_ns, place, len(apart))
+    a_layer_ns = apart @ all_ns / (apart @ apart)
+    more = np.divide(-a_layer_ns * apart, all_ns, out=np.zeros(len(apart)), where=all_ns > 0)
+    result: FloatArray = np.maximum(1 + more, 0.0)
     return result

@@ -1,19 +1,28 @@
-"""Waiting charged: to the rank that came last, and to what was found to make ranks late."""
+"""Waiting charged: to the rank that came last, to what was found to make ranks late, and to steps.
+
+Several ranks separate waiting for a late rank from data transfer. Where no steps are known each collective is
+a vote, weighed by the waiting that it was: it says what its last rank did longer than the others since the
+group's collective before. With steps, whole steps are compared.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray
+from traces.columns import BoolArray, FloatArray, IntArray
+from traces.limits import Limit
 from traces.names.kinds import COMM_KINDS
-from traces.ranks.alike import Alike
+from traces.ranks import parts
 from traces.ranks.cause import Cause
-from traces.ranks.grid import Grid, own_step_of
-from traces.ranks.late import Suspicion
+from traces.ranks.clocks import Aligned
+from traces.ranks.late import COST, NOTHING, Suspicion
 from traces.ranks.match import Matched
 from traces.ranks.parts import median, most, spread
-from traces.ranks.summary import UNKNOWN
+from traces.ranks.recorded import in_steps
+from traces.ranks.side_by_side import Alike, Grid, own_step_of
+from traces.ranks.summary import UNKNOWN, RankSummary
 from traces.ranks.waits import NOBODY, Waits
 
 
@@ -91,3 +100,177 @@ def _by_place(place: IntArray, values: IntArray, count: int) -> IntArray:
     result = np.zeros(count, dtype=np.int64)
     np.add.at(result, place, values)
     return result
+
+
+@dataclass(frozen=True, slots=True)
+class Separated:
+    """`late_exposed_ns`: by kind of communication, waiting charged to the cause while surely no compute ran.
+
+    `exposed_ns`: all communication of the ranks in steps, of a recording without steps all of it, while no
+    compute ran. `moving_ns`: data transfer by
+    kind. `complete_frac`: how much of the recorded communication time is in
+    collectives that every rank of their group recorded; None where no communication was recorded.
+    """
+
+    late_exposed_ns: Mapping[str, int]
+    exposed_ns: int
+    moving_ns: Mapping[str, int]
+    complete_frac: float | None
+
+
+def separate(
+    summaries: Sequence[RankSummary],
+    matched: Matched,
+    waits: Waits,
+    charged: Charged,
+    *,
+    all_ranks_seen: bool,
+) -> Separated:
+    """Add up by kind. `all_ranks_seen`: the number of ranks is known, and none is missing."""
+    recorded = matched.recorded
+    whole_ns = int((recorded.rows.end_ns - recorded.rows.start_ns).sum())
+    if not len(matched):
+        return Separated({}, 0, {}, 0.0 if whole_ns else None)
+    lasts_ns = matched.end_ns - matched.start_ns
+    hidden_ns = lasts_ns - np.clip(matched.exposed_ns, 0, lasts_ns)
+    late = parts.spread(charged.of_cause, matched.first)
+    inside = parts.spread(charged.counted, matched.first)
+    sure_ns = np.where(late, np.maximum(0, waits.wait_ns - hidden_ns), 0)
+    sizes = np.array([group.size or 0 for group in matched.groups] + [0], dtype=np.int64)[matched.group]
+    complete = all_ranks_seen | ((sizes > 0) & (np.diff(matched.first) >= sizes))
+    complete_ns = int(lasts_ns[parts.spread(complete, matched.first)].sum())
+    kinds = range(len(COMM_KINDS))
+    by_kind = {
+        COMM_KINDS[code]: (int(sure_ns[rows].sum()), int(waits.moving_ns[rows & inside].sum()))
+        for code in kinds
+        if (rows := matched.kind == code).any()
+    }
+    return Separated(
+        {kind: late_ns for kind, (late_ns, _) in by_kind.items() if late_ns},
+        int(np.maximum(recorded.rows.exposed_ns, 0)[in_steps(summaries, recorded)].sum()),
+        {kind: moving_ns for kind, (_, moving_ns) in by_kind.items() if moving_ns},
+        min(1.0, complete_ns / whole_ns) if whole_ns else None,
+    )
+
+
+COLUMNS: Final = Limit(48, "columns", "ours: so many fit beside two other maps on a page of 1 MB")
+CELLS: Final = Limit(65_536, "ranks x columns", "ours: a document of thousands of ranks stays some MB")
+
+
+@dataclass(frozen=True, slots=True)
+class ByStep:
+    """Tables of shape (ranks, columns), NaN where unknown. A column is the mean of `steps_per_column`."""
+
+    length_ns: FloatArray
+    waited_ns: FloatArray
+    caused_ns: FloatArray
+    steps_per_column: int
+
+
+def lay_by_step(matched: Matched, waits: Waits, charged: Charged, grid: Grid) -> ByStep:
+    """Fill the tables, of many steps several in a column."""
+    ranks, steps = grid.length_ns.shape
+    waited, caused = np.zeros((ranks, steps)), np.zeros((ranks, steps))
+    if steps and len(matched):
+        of_row = parts.spread(charged.step, matched.first)
+        rows = of_row != UNKNOWN
+        cell = matched.place[rows] * steps + of_row[rows]
+        waited = parts.sums(waits.wait_ns[rows], cell, ranks * steps).reshape(ranks, steps)
+        known = np.flatnonzero((charged.step != UNKNOWN) & (waits.last != NOBODY))
+        late = matched.place[waits.last[known]]
+        cell = late * steps + charged.step[known]
+        of_instance_ns = waits.of_instance_ns(matched.first)[known]
+        caused = parts.sums(of_instance_ns, cell, ranks * steps).reshape(ranks, steps)
+    absent = np.isnan(grid.length_ns)
+    waited[absent], caused[absent] = np.nan, np.nan
+    most = max(1, min(int(COLUMNS.value), int(CELLS.value) // max(1, ranks)))
+    together = max(1, -(-steps // most))
+    length, waited, caused = (_folded(table, together) for table in (grid.length_ns, waited, caused))
+    return ByStep(length, waited, caused, together)
+
+
+def _folded(table: FloatArray, together: int) -> FloatArray:
+    """Means of so many columns each, of what is known of them."""
+    if together == 1:
+        return table
+    ranks, steps = table.shape
+    wide = np.pad(table, ((0, 0), (0, -steps % together)), constant_values=np.nan)
+    cut = wide.reshape(ranks, -1, together)
+    count = (~np.isnan(cut)).sum(axis=2)
+    result: FloatArray = np.where(count > 0, np.nansum(cut, axis=2) / np.maximum(1, count), np.nan)
+    return result
+
+
+LEAST: Final = Limit(12, "collectives", "ours: of fewer, one odd stretch decides")
+MAJORITY: Final = Limit(0.6, "fraction of the waiting", "ours: of two healthy ranks each has about half")
+
+REASONS: Final = (Cause.SLOW_DEVICE, Cause.ROUTING_IMBALANCE, Cause.SLOW_HOST, Cause.DATA_LOADER)
+"""What can make a rank late before a collective, in the order of `Votes.reason`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Votes:
+    """Votes, shape (v,): the `place` that was last, the waiting for it, and why it was late.
+
+    `reason` indexes `REASONS`, `UNKNOWN` where nothing that it did explains half of its lateness. `kind`
+    indexes `traces.names.kinds.COMM_KINDS`.
+    """
+
+    place: IntArray
+    weight_ns: IntArray
+    reason: IntArray
+    kind: IntArray
+
+
+def votes_of(matched: Matched, aligned: Aligned, waits: Waits) -> Votes:
+    """One vote for each instance whose last rank is known, and before which its group had another."""
+    first = matched.first
+    last = np.where(waits.last == NOBODY, 0, waits.last)
+    others = np.ones(len(matched.place), dtype=np.bool_)
+    others[last[waits.last != NOBODY]] = False
+    told = (waits.last != NOBODY) & (matched.compute_ns[last] != UNKNOWN) if len(first) > 1 else others[:0]
+    late_ns = aligned.start_ns[last] - parts.median(aligned.start_ns, first, others)
+    grouped = np.maximum(matched.grouped_ns, 0)
+    beyond = np.stack(
+        [
+            _beyond(values, last, first, others)
+            for values in (matched.compute_ns - grouped, grouped, matched.host_ns, matched.loader_ns)
+        ]
+    )
+    reason = np.argmax(beyond, axis=0)
+    explains = beyond.max(axis=0) * 2 >= late_ns
+    weight_ns = waits.of_instance_ns(first)
+    return Votes(
+        matched.place[last][told],
+        weight_ns[told],
+        np.where(explains, reason, UNKNOWN)[told],
+        matched.kind[last][told],
+    )
+
+
+def _beyond(values: IntArray, last: IntArray, first: IntArray, others: BoolArray) -> IntArray:
+    """How much more of something the last rank did than the median of the others; 0 where it is not told."""
+    told = others & (values != UNKNOWN)
+    known = parts.most(told, first)
+    more = values[last] - parts.median(values, first, told)
+    return np.where(known & (values[last] != UNKNOWN), more, 0)
+
+
+def find_by_votes(matched: Matched, aligned: Aligned, waits: Waits) -> Suspicion:
+    """The rank that most of the waiting is charged to, by what made it late; else `NOTHING`."""
+    if not len(matched):
+        return NOTHING
+    votes = votes_of(matched, aligned, waits)
+    if len(votes.place) < LEAST.value:
+        return NOTHING
+    by_place = np.bincount(votes.place, weights=votes.weight_ns)
+    place = int(np.argmax(by_place))
+    span_ns = int(aligned.end_ns.max()) - int(aligned.start_ns.min())
+    if by_place[place] < MAJORITY.value * by_place.sum() or by_place[place] < COST.value * span_ns:
+        return NOTHING
+    mine = (votes.place == place) & (votes.reason != UNKNOWN)
+    if not mine.any():
+        return NOTHING
+    by_reason = np.bincount(votes.reason[mine], weights=votes.weight_ns[mine], minlength=len(REASONS))
+    cause = REASONS[int(np.argmax(by_reason))]
+    return Suspicion(cause, place, float(by_place[place]))

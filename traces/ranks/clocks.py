@@ -3,12 +3,17 @@
 Each recording has times of its own: rebased on the start of its session where that is recorded, and then
 fitted, offset and drift, on ends that belong together. What cannot be fitted has durations only, and of who
 was late nothing is known.
+
+A recording of several processes may be of several hosts. Each process has a clock of its own, as in a
+recording of its own, so that one file gives what many give. Where that leaves too few collectives for a fit,
+the processes of one recording count as one clock, unless their collectives contradict it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -17,10 +22,11 @@ from traces.columns import BoolArray, FloatArray, IntArray, distinct
 from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.ranks import parts
-from traces.ranks.clock_fit import ClockFit
-from traces.ranks.lines import DRIFT, lines_by_part
+from traces.ranks.cause import ClockSource
+from traces.ranks.clock_fit import DRIFT, ClockFit, lines_by_part
 from traces.ranks.match import Matched
 from traces.ranks.summary import RankSummary
+from traces.sections import run as sections
 
 RESIDUAL: Final = Limit(
     50_000,
@@ -256,3 +262,85 @@ class _Fitter:
         apart = middle[self._instance[rows]] - at
         fitted = lines_by_part(at, apart, part, near, self._count)
         offset[which], slope[which] = fitted[0][which], fitted[1][which]
+
+
+def with_own_clocks(summaries: Sequence[RankSummary]) -> list[RankSummary]:
+    """A clock for each process of each recording, by a number in their order."""
+    return _numbered(summaries, [(one.identity.clock, one.identity.process) for one in summaries])
+
+
+def share_a_clock(summaries: Sequence[RankSummary]) -> bool:
+    """Whether several processes are of one recording, by the clocks as recorded."""
+    processes = defaultdict(set)
+    for one in summaries:
+        processes[one.identity.clock].add(one.identity.process)
+    return any(len(each) > 1 for each in processes.values())
+
+
+def with_shared_clocks(summaries: Sequence[RankSummary], matched: Matched) -> list[RankSummary]:
+    """A clock for the processes of a recording whose collectives agree with that; another for the others.
+
+    They agree where each is there before the other ends, and where what ends on all ranks at once does.
+    """
+    clocks = sorted({one.identity.clock for one in summaries})
+    number = {clock: place for place, clock in enumerate(clocks)}
+    of_place = np.array([number[one.identity.clock] for one in summaries], dtype=np.int64)
+    clock, instance = of_place[matched.place], matched.instance
+    order = np.lexsort((clock, instance))
+    first = parts.begins_of(instance[order] * (len(clocks) + 1) + clock[order])
+    agree = parts.spread(_agree(matched, order, first), first)
+    rows = order[agree]
+    kept = parts.begins_of((instance * (len(clocks) + 1) + clock)[rows])
+    island = parts.joined(matched.place[rows], kept, len(summaries))
+    took = np.bincount(matched.place, minlength=len(summaries)) > 0
+    alone = np.where(took, island, -1)  # what took part in nothing contradicts nothing
+    return _numbered(summaries, list(zip(of_place.tolist(), alone.tolist(), strict=True)))
+
+
+def _agree(matched: Matched, order: IntArray, first: IntArray) -> BoolArray:
+    """Of the participants of an instance on one clock, whether its times fit together, shape (parts,)."""
+    start_ns, end_ns = matched.start_ns[order], matched.end_ns[order]
+    last_ns, early_ns = parts.most(start_ns, first), parts.least(end_ns, first)
+    apart_ns = parts.most(end_ns, first) - early_ns
+    together = matched.ends_together[matched.instance[order[first[:-1]]]]
+    result: BoolArray = (last_ns <= early_ns + RESIDUAL.value) & (~together | (apart_ns <= RESIDUAL.value))
+    return result
+
+
+def _numbered(summaries: Sequence[RankSummary], keys: Sequence[Hashable]) -> list[RankSummary]:
+    number: dict[Hashable, int] = {}
+    return [
+        _with_clock(one, number.setdefault(key, len(number)))
+        for one, key in zip(summaries, keys, strict=True)
+    ]
+
+
+def _with_clock(summary: RankSummary, clock: int) -> RankSummary:
+    identity = summary.identity
+    return summary if identity.clock == clock else replace(summary, identity=replace(identity, clock=clock))
+
+
+def clocks_of(summaries: Sequence[RankSummary], clocks: Clocks) -> sections.Clocks:
+    """Every clock of which that is known. `summaries` are those used, in order of place."""
+    residual_ns = clocks.missing or clocks.residual_ns
+    return sections.Clocks(clocks.aligned, residual_ns, tuple(_fits(summaries, clocks)))
+
+
+def _fits(summaries: Sequence[RankSummary], clocks: Clocks) -> Iterator[sections.ClockFit]:
+    places: dict[int, list[int]] = defaultdict(list)
+    for place, one in enumerate(summaries):
+        places[one.identity.clock].append(place)
+    if clocks.aligned:
+        fits = clocks.by_fingerprint()
+        for clock, several in places.items():
+            if (fit := fits.get(clock)) is not None:
+                at = fit.base_ns, fit.offset_ns, fit.drift_ppm + 0.0
+                yield sections.ClockFit(tuple(several), ClockSource.COLLECTIVES, *at)
+        return
+    starts = {clock: summaries[several[0]].identity.session_start_ns for clock, several in places.items()}
+    told = {clock: start for clock, start in starts.items() if start is not None}
+    if len(told) < len(starts):
+        return
+    first_ns = min(told.values(), default=0)
+    for clock, start in told.items():
+        yield sections.ClockFit(tuple(places[clock]), ClockSource.SESSION_START, 0, first_ns - start, 0.0)

@@ -1,12 +1,12 @@
 """Summaries as bytes and back: at most 64 kB each, and what was left out for that is in them.
 
 Bytes are a mark, a version and a compressed message. Whatever is read is checked: a summary may come from
-anywhere.
+anywhere. Tables of whole numbers are packed as differences, then bytes of one weight together, for zlib.
 """
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Final
 
 import msgspec
@@ -16,7 +16,6 @@ from traces.columns import IntArray, distinct
 from traces.errors import DamagedTrace, NotATrace
 from traces.limits import Limit
 from traces.names.kinds import COMM_KINDS
-from traces.ranks.packed import Shape, packed, unpacked
 from traces.ranks.summary import (
     UNKNOWN,
     Dropped,
@@ -33,6 +32,61 @@ from traces.ranks.summary import (
     StepParts,
     Table,
 )
+
+_WIDEST: Final = 8
+_ONE: Final = np.uint64(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How many rows a table has; of those in `rising` the differences are kept."""
+
+    rows: int
+    rising: tuple[int, ...] = ()
+
+
+def packed(tables: Sequence[IntArray], shapes: Sequence[Shape]) -> bytes:
+    """Tables of shape (rows, n each), all numbers of one width."""
+    flat = np.concatenate(
+        [_falling(table, shape).ravel() for table, shape in zip(tables, shapes, strict=True)]
+    )
+    folded = (flat << 1 ^ flat >> 63).astype(np.uint64)  # small where near zero, whatever the sign
+    most = int(folded.max(initial=0))
+    width = max(1, (most.bit_length() + 7) // 8)
+    planes = folded.view(np.uint8).reshape(-1, _WIDEST)[:, :width].T
+    return bytes([width]) + np.ascontiguousarray(planes).tobytes()
+
+
+def unpacked(blob: bytes, lengths: Sequence[int], shapes: Sequence[Shape]) -> list[IntArray]:
+    """The tables again, shape (rows, length) each. Raises ValueError where the bytes are no such tables."""
+    count = sum(shape.rows * length for shape, length in zip(shapes, lengths, strict=True))
+    if min(lengths) < 0 or not blob or not 1 <= blob[0] <= _WIDEST or len(blob) != 1 + count * blob[0]:
+        raise ValueError("not whole")
+    planes = np.frombuffer(blob, dtype=np.uint8, offset=1).reshape(blob[0], count)
+    folded = np.zeros(count, dtype=np.uint64)
+    weights = folded.view(np.uint8).reshape(count, _WIDEST).T
+    for weight, plane in enumerate(planes):
+        weights[weight] = plane
+    sign = folded & _ONE
+    folded >>= _ONE
+    folded ^= np.negative(sign, out=sign)
+    flat: IntArray = folded.view(np.int64)
+    tables, at = [], 0
+    for shape, length in zip(shapes, lengths, strict=True):
+        table = flat[at : at + shape.rows * length].reshape(shape.rows, length)
+        for row in shape.rising:
+            np.add.accumulate(table[row], out=table[row])
+        tables.append(table)
+        at += table.size
+    return tables
+
+
+def _falling(table: IntArray, shape: Shape) -> IntArray:
+    table = table.astype(np.int64)
+    for row in shape.rising:
+        table[row, 1:] = np.diff(table[row])
+    return table
+
 
 MOST: Final = Limit(65_536, "bytes", "ours: 4,096 ranks are then at most 256 MB, and most are far smaller")
 GOAL: Final = Limit(3_000, "bytes per step", "ours: a rank of ten steps is then 30 kB")

@@ -11,11 +11,10 @@ from traces.missing import Missing, gap
 from traces.names.kinds import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.cause import HotRank
-from traces.ranks.grid import Grid
-from traces.ranks.late import UNEVEN
+from traces.ranks.late import HOT, UNEVEN, Routing
 from traces.ranks.match import Matched
 from traces.ranks.recorded import joined
-from traces.ranks.routing import HOT, Routing
+from traces.ranks.side_by_side import Grid
 from traces.ranks.summary import UNKNOWN, RankSummary
 from traces.sections.run import ExpertGroups, LayerOfExperts, WorstOfExperts
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from traces.columns import FloatArray
 from traces.missing import Missing, gap
-from traces.ranks.by_step import ByStep
-from traces.ranks.grid import means_of
-from traces.ranks.judged import Judged
+from traces.ranks.charge import ByStep
+from traces.ranks.mend import Judged
+from traces.ranks.side_by_side import means_of
 from traces.sections.run import Late, RankInRun
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from traces.groups import group_of
 from traces.intervals import Spans, covered_ns
 from traces.limits import Limit
 from traces.ranks import parts
-from traces.ranks.fingerprints import of_text
+from traces.ranks.identity import fingerprint_of_text
 from traces.ranks.summary import KernelTimes, none_of
 from traces.timeline import KEYS, Bucket, RankTimeline, Source
 
@@ -50,4 +50,4 @@ def _mark(rank: RankTimeline, place: int) -> int:
     kernels, row = rank.columns.kernels, int(rank.activities.row[place])
     shape = int(kernels.shape[row])
     grid, block = kernels.shapes.grid[shape].tolist(), kernels.shapes.block[shape].tolist()
-    return of_text(f"{rank.columns.kernel_names[kernels.name[row]]} {grid} {block}")
+    return fingerprint_of_text(f"{rank.columns.kernel_names[kernels.name[row]]} {grid} {block}")

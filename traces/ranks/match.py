@@ -1,7 +1,11 @@
 """Collectives of many ranks as instances: the same group, the same number in it, and who took part.
 
-Where a group is known only by the order of its collectives (`GroupSource.ORDER`), `traces.ranks.ordered`
-first finds which ranks are in it and where their orders begin.
+Where a group is known only by the order of its collectives (`GroupSource.ORDER`), `communicators.py` first
+finds which ranks are in it and where their orders begin.
+
+Some recordings began a few collectives later than others of a communicator. Where a rank has another number
+of them than most, its numbers move by the shift at which its ends lie together with theirs. Numbers that were
+recorded stay.
 """
 
 from __future__ import annotations
@@ -14,12 +18,43 @@ import numpy as np
 
 from traces.columns import BoolArray, IntArray
 from traces.ranks import parts
-from traces.ranks.begun_later import counted_from_one_start
 from traces.ranks.clock_fit import ClockFit
-from traces.ranks.flat import Flat, flat_of
-from traces.ranks.ordered import settled_order
+from traces.ranks.communicators import Flat, flat_of, settled_order, shift_between
 from traces.ranks.recorded import Recorded, recorded_of
 from traces.ranks.summary import ENDS_TOGETHER, Group, GroupSource, Operation, RankSummary
+
+
+def counted_from_one_start(flat: Flat) -> Flat:
+    """The rows, with the numbers of collectives in a communicator counted from one of them on all ranks."""
+    named = np.flatnonzero(flat.of_source(GroupSource.COMMUNICATOR))
+    places = int(flat.place.max(initial=0)) + 1
+    part = flat.rows.group[named] * places + flat.place[named]
+    of_part, count = np.unique(part, return_counts=True)
+    uneven = _uneven(of_part // places, count)
+    if not uneven.any():
+        return flat
+    order = named[np.argsort(part, kind="stable")]
+    rows_of = dict(zip(of_part.tolist(), np.split(order, np.cumsum(count)[:-1]), strict=True))
+    sequence = flat.rows.sequence.copy()
+    for group in np.unique(of_part[uneven] // places).tolist():
+        mine = np.flatnonzero(of_part // places == group)
+        numbers, how_many = np.unique(count[mine], return_counts=True)
+        usual = int(numbers[::-1][how_many[::-1].argmax()])  # of equals the longest
+        led = flat.rows.end_ns[rows_of[int(of_part[mine[count[mine] == usual][0]])]]
+        for one in mine[count[mine] != usual].tolist():
+            rows = rows_of[int(of_part[one])]
+            found = shift_between(flat.rows.end_ns[rows], led, one_clock=False)
+            if found is not None:
+                sequence[rows] += found[1]
+    return replace(flat, rows=replace(flat.rows, sequence=sequence))
+
+
+def _uneven(group: IntArray, count: IntArray) -> BoolArray:
+    """Which counts are of groups whose ranks have different ones; groups stand together."""
+    first = parts.begins_of(group)
+    result: BoolArray = parts.spread(parts.most(count, first) != parts.least(count, first), first)
+    return result
+
 
 _SIZES_AGREE = (*ENDS_TOGETHER, Operation.BROADCAST, Operation.REDUCE)
 """Operations to which every rank gives the same size; in an exchange each gives its own."""

@@ -1,17 +1,27 @@
-"""What is wrong with a set of recordings: named, and never averaged in."""
+"""What is wrong with a set of recordings: named, and never averaged in.
 
+Recordings are of several runs where a rank is there twice, each time with other communicators, or where GPUs
+or programs differ and no communicator is in common.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, TypeVar
 
 import numpy as np
 
 from traces.columns import IntArray, distinct
+from traces.errors import UnlikeRuns
 from traces.limits import Limit
+from traces.measure.measurements import RankMeasurements
 from traces.ranks.cause import ProblemKind
+from traces.ranks.identity import recorded_size
 from traces.ranks.match import Matched
-from traces.ranks.numbers import recorded_size
 from traces.ranks.summary import Group, GroupSource, RankSummary
 
 TRUNCATED: Final = Limit(
@@ -167,3 +177,172 @@ def truncated(matched: Matched, count: int) -> IntArray:
     took = np.bincount(matched.place, minlength=count)
     result: IntArray = np.flatnonzero((could > 0) & (took < TRUNCATED.value * could))
     return result
+
+
+def other_runs(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:
+    """Recordings that hang together by their communicators, and hold ranks that a larger such set has too."""
+    if not (pairs := list(_rivals(summaries, left))):
+        return []
+    sets = _by_communicators(summaries, left)
+    of_index = {index: number for number, one in enumerate(sets) for index in one}
+    rivals: dict[int, set[int]] = defaultdict(set)
+    for one, other in pairs:
+        rivals[of_index[one]].add(of_index[other])
+        rivals[of_index[other]].add(of_index[one])
+    kept: set[int] = set()
+    gone: list[int] = []
+    for number in sorted(range(len(sets)), key=lambda number: (-len(sets[number]), sets[number])):
+        named = any(is_named(group) for index in sets[number] for group in summaries[index].groups)
+        if named and kept & (rivals[number] - {number}):
+            gone += sets[number]
+        else:
+            kept.add(number)
+    reason = "other recordings are of the same ranks, with other communicators"
+    return [Problem(ProblemKind.MIXED_RUNS, tuple(sorted(gone)), reason, True)] if gone else []
+
+
+def same_processes(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:
+    """A process on a GPU that has another recording, at another time, where no communicator joins the two.
+
+    The number of a process may be that of another host's as well. The one stays that overlaps with the most.
+    """
+    if not (pairs := list(_same_process(summaries, left))):
+        return []
+    sets = _by_communicators(summaries, left)
+    of_index = {index: number for number, one in enumerate(sets) for index in one}
+    beside = _overlapping(summaries, left)
+    gone: set[int] = set()
+    for one, other in pairs:
+        if of_index[one] != of_index[other] and not {one, other} & gone:
+            gone.add(other if beside[one] >= beside[other] else one)
+    reason = "another recording is of the same process on the same GPU, at another time"
+    return [Problem(ProblemKind.MIXED_RUNS, tuple(sorted(gone)), reason, True)] if gone else []
+
+
+def _by_communicators(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[list[int]]:
+    """Sets of recordings that communicators join, one after the other."""
+    leader = {index: index for index in left}
+
+    def find(index: int) -> int:
+        while leader[index] != index:
+            leader[index] = leader[leader[index]]
+            index = leader[index]
+        return index
+
+    first: dict[int, int] = {}
+    for index in left:
+        for group in summaries[index].groups:
+            if is_named(group):
+                ours, theirs = sorted((find(index), find(first.setdefault(group.key, index))))
+                leader[theirs] = ours
+    sets: dict[int, list[int]] = defaultdict(list)
+    for index in left:
+        sets[find(index)].append(index)
+    return list(sets.values())
+
+
+def _rivals(summaries: Sequence[RankSummary], left: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Pairs that cannot be two ranks of one run: one rank, or one process at two times."""
+    of_rank: dict[int, int] = {}
+    for index in left:
+        rank = summaries[index].identity.rank
+        if rank is not None and (first := of_rank.setdefault(rank, index)) != index:
+            yield first, index
+    yield from _same_process(summaries, left)
+
+
+def _same_process(summaries: Sequence[RankSummary], left: Sequence[int]) -> Iterator[tuple[int, int]]:
+    of_process: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for index in left:
+        identity = summaries[index].identity
+        if identity.process is not None and identity.rank is None:
+            of_process[identity.process, identity.device].append(index)
+    for several in of_process.values():
+        for before, index in pairwise(several):
+            for one in dict.fromkeys((several[0], before)):  # of thousands, not each with each
+                if apart_in_time(summaries[one], summaries[index]):
+                    yield one, index
+
+
+def _overlapping(summaries: Sequence[RankSummary], left: Sequence[int]) -> dict[int, int]:
+    """With how many others each recording has a moment in common, by the clocks of their hosts."""
+    spans = {index: span for index in left if (span := unix_ns(summaries[index])) is not None}
+    begins, ends = sorted(begin for begin, _ in spans.values()), sorted(end for _, end in spans.values())
+    return {
+        index: 0
+        if (span := spans.get(index)) is None
+        else bisect_right(begins, span[1]) - bisect_left(ends, span[0])
+        for index in left
+    }
+
+
+ALIKE: Final = Limit(
+    0.2,
+    "fraction of compute work in kernels of one name",
+    "ours: stages of one model share their layers' kernels; recordings of two programs share a few helpers",
+)
+_MOST: Final = 3
+_COMM: Final = "comm."
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What a set of recordings has in common, told by the first of them."""
+
+    names: list[str]
+    gpu: str | None
+    kernels: Mapping[str, float]
+    communicators: set[int]
+
+    def holds(self, other: _Kind) -> bool:
+        if self.communicators & other.communicators or {*self.names} & {*other.names}:
+            return True
+        same_gpu = None in (self.gpu, other.gpu) or self.gpu == other.gpu
+        return same_gpu and _shared(self.kernels, other.kernels) >= ALIKE.value
+
+
+def refuse_unlike(ranks: Sequence[RankMeasurements]) -> None:
+    """Raises `UnlikeRuns`, with their names, where the recordings are not of one run."""
+    kinds: list[_Kind] = []
+    for one in map(_kind, ranks):
+        home = next((kind for kind in kinds if kind.holds(one)), None)
+        if home is None:
+            kinds.append(one)
+        else:
+            home.names.extend(name for name in one.names if name not in home.names)
+            home.communicators.update(one.communicators)
+    if len(kinds) < 2:
+        return
+    why = "GPUs" if len({kind.gpu for kind in kinds} - {None}) > 1 else "programs"
+    raise UnlikeRuns(
+        f"these recordings are of different {why}, with no communicator in common, so not of one run: "
+        f"{'; '.join(map(_said, kinds))}. Give analyze one run at a time, or compare two"
+    )
+
+
+def _kind(rank: RankMeasurements) -> _Kind:
+    named = {group.key for group in rank.summary.groups if is_named(group)}
+    gpu = rank.gpu.name if rank.gpu else None
+    return _Kind([rank.trace], gpu and gpu.removeprefix("NVIDIA "), _kernels(rank), named)
+
+
+def _kernels(rank: RankMeasurements) -> Mapping[str, float]:
+    """The share of each kernel, by name, in the compute work."""
+    work_ns: dict[str, int] = {}
+    for row in rank.kernel_table.rows:
+        if not row.key.startswith(_COMM):
+            work_ns[row.name] = work_ns.get(row.name, 0) + row.work_ns
+    whole_ns = sum(work_ns.values())
+    return {name: ns / whole_ns for name, ns in work_ns.items() if whole_ns}
+
+
+def _shared(one: Mapping[str, float], other: Mapping[str, float]) -> float:
+    """How much work two recordings have in kernels of one name; all where one of them shows none."""
+    if not one or not other:
+        return 1.0
+    return sum(min(share, other.get(name, 0.0)) for name, share in one.items())
+
+
+def _said(kind: _Kind) -> str:
+    more = f" and {len(kind.names) - _MOST} more" if len(kind.names) > _MOST else ""
+    return f"{', '.join(kind.names[:_MOST])}{more} ({kind.gpu or 'GPU model not recorded'})"

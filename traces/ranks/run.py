@@ -8,30 +8,28 @@ from msgspec.structs import replace
 
 from traces.missing import Missing, gap
 from traces.ranks import parts
-from traces.ranks.alike import Alike, groups_alike
 from traces.ranks.bubbles import pipeline_of
-from traces.ranks.by_step import lay_by_step
 from traces.ranks.cause import ProblemKind
-from traces.ranks.charge import charged_to
-from traces.ranks.clocks import align, consistent
-from traces.ranks.excess import excess_of
+from traces.ranks.charge import Separated, charged_to, find_by_votes, lay_by_step, separate
+from traces.ranks.clocks import align, clocks_of, consistent
 from traces.ranks.experts import experts_of
 from traces.ranks.figures import figures_of_ranks, medians_of, or_no_steps
-from traces.ranks.grid import Grid, grid_of
-from traces.ranks.host_clocks import clocks_of
-from traces.ranks.judged import Judged
-from traces.ranks.late import UNEVEN, find_late
-from traces.ranks.links import measure_links
-from traces.ranks.mend import replay_without
+from traces.ranks.late import UNEVEN, find_late, routing_of
+from traces.ranks.mend import Judged, replay_without
 from traces.ranks.peers import bytes_of
 from traces.ranks.problems import Problem
-from traces.ranks.routing import routing_of
-from traces.ranks.separated import Separated, separate
-from traces.ranks.speeds import device_factors, slowness_before
+from traces.ranks.side_by_side import (
+    Alike,
+    Grid,
+    device_factors,
+    excess_of,
+    grid_of,
+    groups_alike,
+    slowness_before,
+)
 from traces.ranks.summary import UNKNOWN, RankSummary
 from traces.ranks.together import put_together
-from traces.ranks.votes import find_by_votes
-from traces.ranks.waits import NOBODY, measure_waits
+from traces.ranks.waits import NOBODY, measure_links, measure_waits
 from traces.sections.run import Late, LikeRanks, Run, RunProblem
 
 _NO_WORLD: Final = gap(

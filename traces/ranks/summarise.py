@@ -9,12 +9,11 @@ from traces.columns import BoolArray, IntArray
 from traces.intervals import Spans, covered_ns
 from traces.measure.moe_ledger import MoeLedger
 from traces.missing import Missing
-from traces.ranks.fingerprints import of_columns
-from traces.ranks.instances import collectives_of
+from traces.ranks.collectives import Spent, collectives_of, spent_by
+from traces.ranks.identity import fingerprint_of_columns
 from traces.ranks.kernel_times import kernel_times
 from traces.ranks.loading import loading_ns
 from traces.ranks.paces import paces
-from traces.ranks.spent import Spent, spent_by
 from traces.ranks.summary import (
     UNKNOWN,
     ExpertWork,
@@ -64,10 +63,14 @@ def _experts(moe: MoeLedger | None) -> ExpertWork:
 
 def _identity(rank: RankTimeline) -> Identity:
     columns, rows, info = rank.columns, rank.activities, rank.columns.info
-    recording = of_columns(rows.start_ns, rows.end_ns, np.array([rank.process_gid]))
+    recording = fingerprint_of_columns(rows.start_ns, rows.end_ns, np.array([rank.process_gid]))
     calls = columns.calls
     host = np.array([rank.process_gid >> _HOST_FROM])
-    clock = of_columns(np.sort(calls.start_ns), np.sort(calls.end_ns), host) if len(calls) else recording
+    clock = (
+        fingerprint_of_columns(np.sort(calls.start_ns), np.sort(calls.end_ns), host)
+        if len(calls)
+        else recording
+    )
     return Identity(
         trace=info.name,
         kind=info.kind,

@@ -9,22 +9,22 @@ import numpy as np
 
 from traces.columns import BoolArray, IntArray
 from traces.ranks.cause import ProblemKind
-from traces.ranks.clocks import ENDS, align
-from traces.ranks.hosts import share_a_clock, with_own_clocks, with_shared_clocks
-from traces.ranks.links import together
+from traces.ranks.clocks import ENDS, align, share_a_clock, with_own_clocks, with_shared_clocks
+from traces.ranks.identity import WorldSize, recorded_size, with_numbers, world_size_of
 from traces.ranks.match import Matched, match
-from traces.ranks.numbers import WorldSize, recorded_size, with_numbers, world_size_of
 from traces.ranks.problems import (
     Problem,
     of_other_work,
+    other_runs,
     other_sizes_and_times,
+    same_processes,
     same_ranks,
     same_recordings,
     truncated,
     versions,
 )
-from traces.ranks.several_runs import other_runs, same_processes
 from traces.ranks.summary import GroupSource, RankSummary
+from traces.ranks.waits import together
 
 _UNNUMBERED: Final = 1 << 40
 """Stands after every number of a rank."""

@@ -1,15 +1,23 @@
-"""Who waited for whom: each participation is waiting for the last rank to arrive, then moving data."""
+"""Who waited for whom: each participation is waiting for the last rank to arrive, then moving data.
 
+A slow link makes a ring slow for all that are in it, and an exchange mostly for its own rank. So a rank's
+link counts as slow only where all its groups are: its neighbours are in other groups too, that are not.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray
+from traces.columns import BoolArray, FloatArray, IntArray
+from traces.groups import group_of
 from traces.limits import Limit
 from traces.ranks import parts
 from traces.ranks.clocks import Aligned
 from traces.ranks.match import Matched
+from traces.ranks.side_by_side import Alike, over_others, ratio
+from traces.ranks.summary import UNKNOWN, Operation
 
 _NEVER: Final = np.iinfo(np.int64).min
 _ALIKE: Final = Limit(
@@ -81,3 +89,126 @@ def _first_where(which: BoolArray, first: IntArray) -> IntArray:
     """The first row of each part where it holds, which it does in every part."""
     rows = np.flatnonzero(which)
     return rows[np.searchsorted(rows, first[:-1])]
+
+
+EXCHANGES: Final = (Operation.EXCHANGE, Operation.DISPATCH, Operation.COMBINE)
+"""What each rank ends by itself, when its own data is there."""
+LASTS: Final = Limit(
+    10_000, "ns", "ours: below it a transfer is latency, of which a slow link may have no more than others"
+)
+_LEAST: Final = 6
+"""Transfers of a kind, from which on their mean says something."""
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Of each rank, shape (ranks,): how many times as long its data moves as that of ranks like it, the least
+    over its kinds of communication, and how much time that costs in all. `most` is the largest of its kinds,
+    with what an exchange hides of it. NaN where nothing can be compared.
+    """
+
+    factor: FloatArray
+    most: FloatArray
+    cost_ns: FloatArray
+
+
+def measure_links(
+    matched: Matched, waits: Waits, alike: Sequence[Alike], count: int, *, without: BoolArray
+) -> Links:
+    """Compare the links of all ranks; `without`, shape (n,): instances that tell something else."""
+    used = np.flatnonzero(~without)
+    kind = kinds_of(matched)[used]
+    if not len(used):
+        return Links(*(np.full(count, np.nan) for _ in range(3)))
+    kinds = int(kind.max()) + 1
+    number = np.full(len(matched), UNKNOWN, dtype=np.int64)
+    number[used] = kind
+    of_row = number[matched.instance]
+    rows = np.flatnonzero(of_row != UNKNOWN)
+    cell = matched.place[rows] * kinds + of_row[rows]
+    took = np.bincount(cell, minlength=count * kinds).reshape(count, kinds)
+    moved = parts.sums(waits.moving_ns[rows], cell, count * kinds).reshape(count, kinds)
+    mean = np.where(took >= _LEAST, moved / np.maximum(took, 1), np.nan)
+    lasts = np.array([_median(column[~np.isnan(column)]) for column in mean.T])
+    mean = np.where(lasts >= LASTS.value, mean, np.nan)
+    tells = np.stack([_tells(matched, number == one, alike, count) for one in range(kinds)], axis=1)
+    hidden = np.array([_exchanged_by(matched, number == one, alike, count) for one in range(kinds)])
+    return _compared(mean, tells, moved, hidden, alike)
+
+
+def _median(values: FloatArray) -> float:
+    return float(np.median(values)) if len(values) else 0.0
+
+
+def _exchanged_by(matched: Matched, which: BoolArray, alike: Sequence[Alike], count: int) -> int:
+    """How many ranks exchange, where all like ranks are in one exchange; else 0."""
+    if not (which.any() and _are_exchanges(matched, which)):
+        return 0
+    part = together(matched, which, count)
+    several = any(len(set(part[list(group.places)].tolist())) > 1 for group in alike)
+    return 0 if several else int(np.diff(matched.first)[which][0])
+
+
+def _compared(
+    mean: FloatArray, tells: BoolArray, moved: FloatArray, hidden: IntArray, alike: Sequence[Alike]
+) -> Links:
+    """From the mean time of each rank's kinds, which of them show its link, and how long they moved in all,
+    shape (ranks, kinds).
+
+    `hidden`, shape (kinds,): of how many ranks an exchange is in which all are slower by part of their data.
+    What other kinds cost a link is seen beside all ranks of the run.
+    """
+    ratios = ratio(np.where(tells, mean, np.nan), alike)
+    told = ~np.isnan(ratios).all(axis=1)
+    factor = np.full(len(mean), np.nan)
+    factor[told] = np.nanmin(ratios[told], axis=1)
+    most = np.full(len(mean), np.nan)
+    most[told] = np.nanmax(slowness(ratios, hidden)[told], axis=1)
+    seen = np.where(np.isnan(ratios), over_others(mean), ratios)
+    beyond = np.where(np.isnan(seen), 0.0, 1 - 1 / np.maximum(seen, 1e-9))
+    return Links(factor, most, np.where(told, (moved * beyond).sum(axis=1), np.nan))
+
+
+def slowness(seen: FloatArray, size: IntArray) -> FloatArray:
+    """How slow a link is that moves `seen` times as long as the others of an exchange of `size` ranks.
+
+    Of n ranks each of the others sends 1 / (n - 1) of its data by that link. A size of 0: nothing is hidden.
+    """
+    left = size - 1 - seen
+    real = np.divide(seen * (size - 2), left, out=seen.copy(), where=(size > 2) & (left > 0))
+    result: FloatArray = np.maximum(seen, np.minimum(real, 2 * seen + size))
+    return result
+
+
+def kinds_of(matched: Matched) -> IntArray:
+    """A number for each instance, the same for one operation in groups of one purpose and size."""
+    purpose = np.array([group.purpose for group in matched.groups] + [UNKNOWN], dtype=np.int64)
+    about = matched.kind[matched.first[:-1]]
+    size = np.diff(matched.first)
+    return group_of(matched.operation, about, purpose[matched.group], size).astype(np.int64)
+
+
+def _tells(matched: Matched, which: BoolArray, alike: Sequence[Alike], count: int) -> BoolArray:
+    """Of which ranks a kind of instances shows the link, shape (count,).
+
+    Of all in exchanges of several; in rings and pairs where ranks like them are not all together in one.
+    """
+    if _are_exchanges(matched, which):
+        return np.ones(count, dtype=np.bool_)
+    part = together(matched, which, count)
+    result = np.zeros(count, dtype=np.bool_)
+    for group in alike:
+        places = list(group.places)
+        result[places] = len(set(part[places].tolist())) > 1
+    return result
+
+
+def _are_exchanges(matched: Matched, which: BoolArray) -> bool:
+    several = np.diff(matched.first)[which] > 2
+    return bool(np.isin(matched.operation[which], EXCHANGES).all() and several.all())
+
+
+def together(matched: Matched, which: BoolArray, count: int) -> IntArray:
+    """A number for each place, the same for all that took part in these instances with each other."""
+    rows = np.flatnonzero(which[matched.instance])
+    return parts.joined(matched.place[rows], parts.begins_of(matched.instance[rows]), count)

@@ -8,26 +8,78 @@ from typing import Final
 import numpy as np
 
 from traces.account.account import Account
+from traces.account.calls import NONE
 from traces.account.device import Queueing
-from traces.account.tight import UNEXPLAINED
-from traces.columns import IntArray
-from traces.intervals import intersect, union
+from traces.account.inferred import UNEXPLAINED
+from traces.account.producers import Producers
+from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, IntArray
+from traces.intervals import Spans, intersect, union
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.progress import report
-from traces.replay.borders import Borders
-from traces.replay.changes.change import Change
+from traces.replay.changes.change import Change, Together
 from traces.replay.changes.measure import Measured, measure_changes
-from traces.replay.changes.together import Together
-from traces.replay.cost import Cost
 from traces.replay.edits import Edits, Subject
-from traces.replay.graph import Timing, build_graph
-from traces.replay.part import part_of
-from traces.replay.proofs import Proofs, doubt, refusal
-from traces.replay.run import Replayed, replay
-from traces.replay.unseen import may_wait_ns
+from traces.replay.graph import Timing, build_graph, happens_in
+from traces.replay.proofs import Cost, Proofs, doubt, may_wait_ns, refusal
+from traces.replay.run import Borders, Replayed, replay
 from traces.replay.without import without_unexplained
 from traces.steps.sample import sample_of
+from traces.timeline import Activities, Bucket, Source
+
+
+def part_of(subject: Subject, queueing: Queueing, stretches: Spans) -> tuple[Subject, Queueing]:
+    """A subject with only what happens in some stretches, and what that waits for; places are among those."""
+    happens, producers = happens_in(subject.rank.activities, stretches), queueing.producers
+    mask = np.append(happens, False)
+    for places in (*producers.place[happens].T, producers.room[happens]):
+        mask[places] = True
+    mask[NONE] = False
+    kept = _Kept(np.flatnonzero(mask), np.where(mask, np.cumsum(mask) - 1, NONE).astype(PLACE))
+    found = Producers(
+        kept.now[producers.place[kept.place]],
+        producers.inferred[kept.place],
+        kept.now[producers.room[kept.place]],
+    )
+    rows = _rows(subject.rank.activities, kept.place, happens)
+    some = replace(
+        subject,
+        rank=replace(subject.rank, activities=rows),
+        recomputed=kept.of(subject.recomputed),
+        offloaded=kept.of(subject.offloaded),
+        resident=kept.of(subject.resident),
+        simt=kept.of(subject.simt),
+        wide=tuple(replace(one, places=kept.of(one.places)) for one in subject.wide),
+    )
+    return some, replace(queueing, producers=found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Places that are kept, in order, and where each place stands `now`: -1 where it is gone, and for -1."""
+
+    place: IntArray
+    now: IntArray
+
+    def of(self, places: IntArray) -> IntArray:
+        """Where those of some places stand that are kept."""
+        now = self.now[places]
+        result: IntArray = now[now != NONE]
+        return result
+
+
+def _rows(rows: Activities, places: IntArray, happens: BoolArray) -> Activities:
+    """Work that does not happen is kept for its end alone: what it was part of is not there whole."""
+    kept, other = rows.take(places), ~happens[places]
+    found = {name: getattr(kept, name) for name in Activities.__slots__}
+    nothing = {
+        "bucket": Bucket.COPY, "key": COPY_KINDS.index("memset"), "source": Source.COPY, "row": 0,
+        "name": NONE, "call": NONE, "launch_ns": NULL,
+    }  # fmt: skip
+    for name, none in nothing.items():
+        found[name][other] = none
+    return Activities(**found)
+
 
 FIRST: Final = Limit(
     0.10, "fraction of the windows", "ours: as much as a wall; less is not what to change first"

@@ -9,8 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.calls import CallKind
-from traces.account.host_calls import is_kind
+from traces.account.calls import CallKind, is_kind
 from traces.columns import NULL, BoolArray, FloatArray, IntArray, distinct
 from traces.intervals import covered_ns, union
 from traces.limits import Limit

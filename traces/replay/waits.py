@@ -5,22 +5,78 @@ it is the work that ended last within the call; a call that waited for nothing t
 for the last work its thread had launched.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from traces.account.calls import CallKind
+from traces.account.calls import NONE, CallKind, HostCalls, is_kind
 from traces.account.clocks import SKEW
-from traces.account.host_calls import NONE, HostCalls, is_kind
-from traces.account.stream_waits import synchronised_streams
+from traces.account.inferred import synchronised_streams
 from traces.account.waits import BLOCKING_COPY, is_token_count
 from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, IntArray, distinct
 from traces.groups import places_of_each
 from traces.limits import Limit
-from traces.replay.waiting import Wait, Waits
 from traces.timeline import Bucket, RankTimeline, Source
+
+
+class Wait(NamedTuple):
+    """A call waits for an activity: it returns, or begins, no sooner than so long after that one's end.
+
+    `after_ns` is negative where the clocks of host and GPU differ.
+    """
+
+    call: int
+    work: int
+    after_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Waits, arrays of shape (w,), in order of `call`."""
+
+    call: IntArray
+    work: IntArray
+    after_ns: IntArray
+
+    @classmethod
+    def of(cls, waits: Iterable[Wait]) -> Waits:
+        """The waits given, in order."""
+        call, work, after_ns = np.array(list(waits), dtype=np.int64).reshape(-1, 3).T
+        return cls.ordered(call, work, after_ns)
+
+    @classmethod
+    def ordered(cls, call: IntArray, work: IntArray, after_ns: IntArray) -> Waits:
+        """The same of arrays in any order."""
+        order = np.argsort(call, kind="stable")
+        return cls(call[order].astype(PLACE), work[order].astype(PLACE), after_ns[order])
+
+    def where(self, kept: BoolArray) -> Waits:
+        """Some of the waits, by a mask of shape (w,)."""
+        return Waits(self.call[kept], self.work[kept], self.after_ns[kept])
+
+    def without(self, calls: BoolArray) -> Waits:
+        """The waits of all but some calls, a mask of shape (m,)."""
+        return self.where(~calls[self.call])
+
+    def holding(self, works: BoolArray, calls: int) -> BoolArray:
+        """Which of so many calls wait for one of some activities, a mask of shape (n,)."""
+        result = np.zeros(calls, dtype=np.bool_)
+        result[self.call[works[self.work]]] = True
+        return result
+
+    def first_of(self, calls: int) -> IntArray:
+        """Where the waits of each of so many calls begin, shape (m + 1,)."""
+        first = np.zeros(calls + 1, dtype=PLACE)
+        first[self.call + 1] = np.arange(1, len(self.call) + 1)  # of several waits of a call the last stays
+        return np.maximum.accumulate(first, out=first)
+
+    def __len__(self) -> int:
+        return len(self.call)
+
 
 QUEUE: Final = Limit(
     1_022, "launches in flight", "measured on A100, RTX 3070 and 3060; used where this trace shows none full"

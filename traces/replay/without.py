@@ -14,9 +14,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from traces.account.calls import CallKind
-from traces.account.host_calls import NONE, is_kind
-from traces.account.tight import UNEXPLAINED
+from traces.account.calls import NONE, CallKind, is_kind
+from traces.account.inferred import UNEXPLAINED
 from traces.columns import BoolArray, FloatArray, IntArray
 from traces.replay.graph import Graph, Timing
 

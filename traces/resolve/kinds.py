@@ -7,26 +7,36 @@ import numpy as np
 
 from traces.columns import BoolArray, IntArray, distinct
 from traces.cures import cure
+from traces.limits import Limit
 from traces.names.kinds import COMM_KINDS
-from traces.resolve.collectives import settle_collectives
 from traces.resolve.communication import Communication, communication_of
-from traces.resolve.draft import Draft, empty_draft
-from traces.resolve.evidence import Evidence, evidence_on
-from traces.resolve.nccl_groups import ALL_TO_ALL, POINT_TO_POINT, UNKNOWN
+from traces.resolve.layers import phases_of
+from traces.resolve.nccl_calls import ALL_TO_ALL, POINT_TO_POINT, UNKNOWN
 from traces.resolve.neighbours import Role
-from traces.resolve.phases import phases_of
 from traces.resolve.resolution import (
     CONFIDENCES,
     EVIDENCE,
     OPERATIONS,
     UNTOLD,
+    Draft,
     Resolution,
     Unresolved,
+    empty_draft,
     kind_codes,
 )
-from traces.resolve.sendrecv import settle_sendrecv
-from traces.resolve.spread import spread_frac
+from traces.resolve.settle import Evidence, evidence_on, settle_collectives, settle_sendrecv
 from traces.timeline import RankTimeline, Source
+
+ENOUGH: Final = Limit(10, "kernels", "ours: a tenth of fewer is less than one kernel")
+
+
+def spread_frac(duration_ns: IntArray) -> float | None:
+    """(90th - 10th percentile) / median of durations, shape (n,); None where they are too few or zero."""
+    if len(duration_ns) < ENOUGH.value:
+        return None
+    low, middle, high = np.percentile(duration_ns, (10, 50, 90))
+    return float((high - low) / middle) if middle else None
+
 
 _CURE_OF_SHAPE: Final = (
     "Record named ranges around it (Megatron-LM: --nvtx-ranges), so that its purpose is written beside it."

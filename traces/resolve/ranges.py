@@ -8,9 +8,8 @@ from typing import Final
 import numpy as np
 
 from traces.columns import PURPOSES, BoolArray, IntArray
-from traces.resolve.around import innermost
-from traces.resolve.communication import Communication
-from traces.resolve.nccl_groups import ALL_TO_ALL, POINT_TO_POINT, UNKNOWN
+from traces.resolve.communication import Communication, innermost
+from traces.resolve.nccl_calls import ALL_TO_ALL, POINT_TO_POINT, UNKNOWN
 from traces.resolve.resolution import OPERATIONS, PHASES, UNTOLD
 
 _PURPOSES: Final = (
@@ -50,7 +49,7 @@ class Enclosing:
     """What the innermost telling range around each launch says, shape (m,), `UNTOLD` where none does.
 
     `purpose` indexes `PURPOSES`, `operation` `OPERATIONS`, `phase` `PHASES`; `shape` is one of
-    `traces.resolve.nccl_groups`. `layer` is the number in a layer's range, `layer_backward` that of the
+    `traces.resolve.nccl_calls`. `layer` is the number in a layer's range, `layer_backward` that of the
     layer whose backward runs in the same range.
     """
 

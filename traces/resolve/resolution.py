@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray
+from traces.columns import PURPOSES, BoolArray, IntArray
 from traces.names.kinds import COMM_KINDS
 from traces.timeline import RankTimeline
 
@@ -98,3 +98,38 @@ def with_kinds(rank: RankTimeline, resolution: Resolution) -> RankTimeline:
     key = rank.activities.key.copy()
     key[resolution.index] = resolution.kind
     return replace(rank, activities=replace(rank.activities, key=key))
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Of each communication activity the purpose settled so far, shape (m,), `UNTOLD` where none."""
+
+    purpose: IntArray
+    evidence: IntArray
+    confidence: IntArray
+
+    @property
+    def open(self) -> BoolArray:
+        """What is not settled yet."""
+        return np.equal(self.purpose, UNTOLD)
+
+    def settle(self, which: BoolArray, purpose: str, evidence: str, confidence: str) -> None:
+        """Settle what is still open of the mask."""
+        now = which & self.open
+        self.purpose[now] = PURPOSES.index(purpose)
+        self.evidence[now] = EVIDENCE.index(evidence)
+        self.confidence[now] = CONFIDENCES.index(confidence)
+
+    def settle_each(self, purpose: IntArray, evidence: str, confidence: str) -> None:
+        """Settle what is still open, each with its own purpose (negative: stays open)."""
+        for code in range(len(PURPOSES)):
+            self.settle(purpose == code, PURPOSES[code], evidence, confidence)
+
+    def of(self, *purposes: str) -> BoolArray:
+        """Mask of what is settled so."""
+        return np.isin(self.purpose, [PURPOSES.index(purpose) for purpose in purposes])
+
+
+def empty_draft(count: int) -> Draft:
+    """Nothing settled."""
+    return Draft(*(np.full(count, UNTOLD, dtype=np.int64) for _ in range(3)))

@@ -17,8 +17,7 @@ from traces.steps.borders import HostOrder
 from traces.steps.found import Found, Step, Steps, drop, from_steps, one_window
 from traces.steps.nvtx import HostRanges, matching_ranges, nvtx_steps, steps_of
 from traces.steps.optimizer import optimizer_steps
-from traces.steps.period import period_steps, shows_steps
-from traces.steps.replays import replay_steps
+from traces.steps.period import period_steps, replay_steps, shows_steps
 from traces.steps.rules import disagreement_of, leave_out_hiccups, leave_out_unusual
 from traces.steps.selection import Selection, seconds
 from traces.timeline import RankTimeline

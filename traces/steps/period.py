@@ -1,20 +1,133 @@
-"""Steps from the period of the kernel-name sequence on the busiest compute stream."""
+"""Steps from what repeats: kernel names on the busiest compute stream, or equal graph replays.
+
+The period is the lag at which most of a sequence of codes equals itself. Of graphs recorded whole, n equal
+replays are n steps whose content is not seen.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from traces.account.host import input_copies
 from traces.columns import COPY_KINDS, BoolArray, FloatArray, IntArray, distinct
 from traces.groups import group_of
-from traces.launch_shapes import grid_numbers
+from traces.launchers import equal_replays
+from traces.launches import grid_numbers
 from traces.limits import Limit
 from traces.steps.borders import HostOrder, found_between, step_borders
 from traces.steps.found import Found, Step, Steps, drop
-from traces.steps.repeats import TIED, matching_lags
 from traces.steps.rules import PARTIAL
 from traces.timeline import Bucket, RankTimeline, Source
 from traces.training import Roles
+
+TIED: Final = Limit(
+    0.002,
+    "fraction of the kernels beyond chance",
+    "ours: multiples of a period match as well; the least counts",
+)
+_MOST: Final = 64
+"""How many lags are compared code by code; the sequence has as many as half its length."""
+_CLOSE: Final = 0.01
+"""Lags whose estimate is this near the best are candidates, the shortest first: a lag's multiples are too."""
+
+
+def matching_lags(codes: IntArray, shortest: int, longest: int) -> list[tuple[float, int]]:
+    """Lags in [shortest, longest] at which the codes, shape (n,), match themselves best, best first.
+
+    Each with its match: the share of places that equal the place one lag later, on a scale where 0 is what
+    chance gives and 1 is all. A correlation of random numbers, one per code, finds candidates among all lags
+    in n log n; the match itself is counted.
+    """
+    longest = min(longest, len(codes) - 1)
+    if longest < shortest:
+        return []
+    estimate = _correlation(codes, longest)[shortest - 1 :]
+    most = min(_MOST, len(estimate))
+    best = np.argpartition(-estimate, most - 1)[:most]
+    close = np.flatnonzero(estimate >= estimate.max() - _CLOSE)[:_MOST]
+    chance = chance_of(codes)
+    lags = {int(place) + shortest for place in (*best, *close)}
+    found = {lag: match_at(codes, lag, chance) for lag in lags}
+    best_lag = min(found, key=lambda lag: (-found[lag], lag))
+    least = _least_divisor(codes, best_lag, found[best_lag], shortest, chance)
+    found[least] = match_at(codes, least, chance)
+    return sorted(((match, lag) for lag, match in found.items()), key=lambda pair: (-pair[0], pair[1]))
+
+
+def _least_divisor(codes: IntArray, lag: int, match: float, shortest: int, chance: float) -> int:
+    """The lag divided by primes as long as the result matches as well."""
+    prime, rest = 2, lag
+    while rest > 1:
+        if rest % prime:
+            prime = prime + 1 if prime * prime <= rest else rest
+            continue
+        rest //= prime
+        if lag // prime >= shortest and match_at(codes, lag // prime, chance) >= match - TIED.value:
+            lag //= prime
+    return lag
+
+
+def match_at(codes: IntArray, lag: int, chance: float) -> float:
+    """Match at one lag, 0 for what chance gives and 1 for all; 0 where chance alone gives all."""
+    if chance >= 1 or lag >= len(codes):
+        return 0.0
+    return (float(np.mean(codes[lag:] == codes[:-lag])) - chance) / (1 - chance)
+
+
+def chance_of(codes: IntArray) -> float:
+    """How often two places of the sequence, picked at random, are equal."""
+    shares = np.bincount(codes) / max(1, len(codes))
+    return float((shares**2).sum())
+
+
+def _fast_size(least: int) -> int:
+    """The least product of powers of 2, 3 and 5 that is so large: such transforms are fast."""
+    odd: list[int] = [3**threes * 5**fives for threes in range(20) for fives in range(14)]
+    return min(number << (-(-least // number) - 1).bit_length() for number in odd)
+
+
+def _correlation(codes: IntArray, longest: int) -> NDArray[np.float64]:
+    """Estimated match at the lags 1 to `longest`, 1 where all places match."""
+    drawn = np.random.default_rng(0).standard_normal(int(codes.max()) + 1)[codes]
+    signal = drawn - drawn.mean()
+    size = _fast_size(len(signal) + longest)
+    power = np.abs(np.fft.rfft(signal, size)) ** 2
+    overlap = len(signal) - np.arange(1, longest + 1)
+    variance = float(np.mean(signal**2)) or 1.0
+    result: NDArray[np.float64] = np.fft.irfft(power, size)[1 : longest + 1] / overlap / variance
+    return result
+
+
+def replay_steps(rank: RankTimeline, order: HostOrder) -> Found | None:
+    """Equal replays that make up most of the work, each with what was launched up to the next; else None.
+
+    A step begins with the copies of its input, so that the wait for these is its own.
+    """
+    replays = equal_replays(rank.activities)
+    if not len(replays):
+        return None
+    start_ns = _with_input(rank, np.sort(rank.activities.launch_ns[replays]))
+    end_ns = np.append(start_ns[1:], order.launch_ns[-1] + 1)
+    return found_between(order, start_ns, end_ns, "equal CUDA graph replays, recorded whole")
+
+
+def _with_input(rank: RankTimeline, replay_ns: IntArray) -> IntArray:
+    """When the first input copy since the last replay was launched, else the replay itself, shape (n,).
+
+    Of copies before the first replay as many are its own as the second has.
+    """
+    copies_ns = np.sort(rank.activities.launch_ns[input_copies(rank)])
+    feeds = np.searchsorted(replay_ns, copies_ns)
+    first_count, usual_count = int((feeds == 0).sum()), int((feeds == 1).sum())
+    others = max(first_count - usual_count, 0)
+    copies_ns, feeds = copies_ns[others:], feeds[others:]
+    fed = feeds < len(replay_ns)
+    start_ns = replay_ns.copy()
+    start_ns[feeds[fed][::-1]] = copies_ns[fed][::-1]  # of equal places the last one written stays
+    return start_ns
+
 
 MATCH: Final = Limit(
     0.9,

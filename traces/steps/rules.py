@@ -8,8 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.calls import CallKind
-from traces.account.one_time import kinds_of_calls
+from traces.account.calls import CallKind, kinds_of_calls
 from traces.columns import NULL, PROCESS_BITS, BoolArray, Calls, HostSpans, IntArray
 from traces.intervals import covered_ns, union
 from traces.limits import Limit

@@ -13,8 +13,7 @@ from traces.columns import NULL
 from traces.files.aside import write_whole
 from traces.formats.kineto_collectives import KnownWords
 from traces.formats.kineto_json import Event, read_events, table_of
-from traces.formats.kineto_rows import Numbers
-from traces.formats.kineto_values import whole
+from traces.formats.kineto_rows import Numbers, whole
 
 _GPU_KEYS: Final = (
     "id",

@@ -13,8 +13,7 @@ from heuristics.result.judged import Combined
 from heuristics.run.run import Run
 from tests.opinions_doubles import a_fix, cost, costs
 from traces.missing import Missing
-from traces.replay.changes.change import Change
-from traces.replay.changes.together import Joint, Together
+from traces.replay.changes.change import Change, Joint, Together
 
 ACTS = {"host_overhead": ("gc",)}
 

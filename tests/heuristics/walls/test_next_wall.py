@@ -5,8 +5,8 @@ from __future__ import annotations
 from heuristics.walls.next_wall import NextWall, find_next
 from tests.opinions_doubles import costs, rank, walls_of
 from traces.measure.measurements import RankMeasurements
-from traces.replay.cost import Cost
 from traces.replay.costs import Without
+from traces.replay.proofs import Cost
 
 
 def left(window_ns: int, **other_ns: int) -> Without:

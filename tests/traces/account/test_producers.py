@@ -10,8 +10,8 @@ import pytest
 
 from tests.simulate.recording import Recording
 from traces.account.clocks import clock_offset_ns
+from traces.account.inferred import stream_waits
 from traces.account.producers import find_producers
-from traces.account.stream_waits import stream_waits
 from traces.formats.open import read_trace
 from traces.timeline import RankTimeline, build
 

@@ -19,8 +19,7 @@ from traces.columns import NULL
 from traces.errors import DamagedTrace
 from traces.formats import kineto_parts
 from traces.formats.kineto_json import read_events
-from traces.formats.kineto_rows import joined, rows_of, table
-from traces.formats.kineto_values import column, whole
+from traces.formats.kineto_rows import column, joined, rows_of, table, whole
 from traces.formats.open import read_trace
 
 GPU = {"id": 0, "name": "NVIDIA H100"}

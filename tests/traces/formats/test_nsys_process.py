@@ -13,9 +13,8 @@ import pytest
 
 from tests.nsys_doubles import EXPORTS_WELL, desk
 from traces.errors import DamagedTrace, ExportFailed, NsysUnavailable
-from traces.formats import nsys_run, nsys_tool, sqlite_tables
-from traces.formats.nsys_process import clean_environment
-from traces.formats.nsys_tool import find_nsys
+from traces.formats import nsys_tool, sqlite_tables
+from traces.formats.nsys_tool import clean_environment, find_nsys
 from traces.formats.sqlite_tables import SqliteTables
 from traces.limits import Limit
 
@@ -41,7 +40,7 @@ def test_a_name_that_a_shell_would_run_is_only_a_name(tmp_path: Path) -> None:
 
 
 def test_an_export_without_an_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nsys_run, "EXPORT_LIMIT", SHORT)
+    monkeypatch.setattr(nsys_tool, "EXPORT_LIMIT", SHORT)
     here = desk(tmp_path, export='while :; do echo beat >>"$here/beats"; sleep 0.02; done & wait')
     refused = here.refusal()
     assert isinstance(refused, ExportFailed)

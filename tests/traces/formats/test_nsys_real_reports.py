@@ -12,10 +12,8 @@ import pytest
 
 from tests.nsys_doubles import contents
 from traces.errors import DamagedTrace, NsysUnavailable
-from traces.formats.export_cache import exported
-from traces.formats.nsys_report import read_header
-from traces.formats.nsys_run import session_start_ns
-from traces.formats.nsys_tool import find_nsys
+from traces.formats.export_cache import exported, read_header
+from traces.formats.nsys_tool import find_nsys, session_start_ns
 from traces.progress import silent
 
 NSYS = shutil.which("nsys")

@@ -10,8 +10,7 @@ from tests.nsys_doubles import desk, fake_nsys, write_report
 from traces.errors import DamagedTrace, MoeDiagError, NotATrace, NsysUnavailable, OutputNotWritable
 from traces.files.cache_folder import default_cache_dir
 from traces.formats import nsys_tool
-from traces.formats.export_cache import exported
-from traces.formats.nsys_report import ReportHeader, is_report, is_stream, read_header
+from traces.formats.export_cache import ReportHeader, exported, is_report, is_stream, read_header
 from traces.formats.nsys_tool import find_nsys
 from traces.progress import silent
 

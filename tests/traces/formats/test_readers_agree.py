@@ -11,7 +11,7 @@ import pytest
 
 from diagnoser.demo.recordings import compressed
 from tests.two_readers import both
-from traces.formats import sqlite_file
+from traces.formats import sqlite_tables
 from traces.formats.tables import RowFilter
 
 DEMOS = sorted(path.name.removesuffix(".sqlite.xz") for path in compressed("healthy").parent.glob("*.xz"))
@@ -59,6 +59,6 @@ def test_on_every_recording_of_the_demo(engine: str, tmp_path: Path, name: str) 
 @pytest.mark.parametrize("folder", [".", "added", "second-simulator"])
 def test_on_every_real_recording(engine: str, recordings: Path, folder: str) -> None:
     paths = [path for path in sorted((recordings / folder).iterdir()) if path.is_file()]
-    exports = [path for path in paths if path.read_bytes()[:16] == sqlite_file.MAGIC]
+    exports = [path for path in paths if path.read_bytes()[:16] == sqlite_tables.MAGIC]
     assert exports
     assert all(agree(path)[0] for path in exports)

@@ -20,7 +20,7 @@ from tests.simulate.recorded import View, record
 from tests.simulate.recording import Recording
 from tests.simulate.run import run
 from traces.columns import NULL, MemoryUse
-from traces.formats.nsys_memory import read_memory_use
+from traces.formats.nsys_columns import read_memory_use
 from traces.formats.open import read_trace
 from traces.formats.tables import TableColumns
 from traces.intervals import spans

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.communication_doubles import GATHER, GEMM, SENDRECV, Line, rank_of
 from tests.payload_doubles import collective, init, with_payloads
-from traces.ranks.payloads import Called, called_by
+from traces.ranks.collectives import Called, called_by
 from traces.ranks.summary import UNKNOWN
 from traces.resolve.communication import communication_of
 

@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ranks_doubles import ALIKE, US, Part, Work, shifted, summary_of, together
-from traces.ranks.chains import chains_of, replayed
+from traces.ranks.chains import chains_of, families_of, replayed
 from traces.ranks.clocks import align
 from traces.ranks.match import match
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
-from traces.ranks.usual import families_of
 from traces.sections.run import RunWithout
 
 STEPS, PER_STEP = 4, 10

@@ -7,8 +7,7 @@ import pytest
 
 from tests.ranks_doubles import array
 from traces.missing import Missing
-from traces.ranks.pipelines import Pipelines
-from traces.ranks.schedule import Schedule, Sent, bubble_frac, phases_of, schedule_of
+from traces.ranks.pipelines import Pipelines, Schedule, Sent, bubble_frac, phases_of, schedule_of
 
 Message = tuple[int, int, int]
 """Stage of the other, sends and receives."""

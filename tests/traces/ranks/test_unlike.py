@@ -14,7 +14,7 @@ from tests.simulate.recording import Recording
 from traces.errors import UnlikeRuns
 from traces.formats.open import ReadOptions
 from traces.measure.measurements import RankMeasurements
-from traces.ranks.unlike import refuse_unlike
+from traces.ranks.problems import refuse_unlike
 from traces.steps.selection import Selection
 
 GEMM = "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_tn"

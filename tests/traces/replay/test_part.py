@@ -20,11 +20,10 @@ from traces.account.device import find_queueing
 from traces.formats.open import read_trace
 from traces.intervals import spans
 from traces.limits import Limit
-from traces.replay.borders import Borders
+from traces.replay.costs import part_of
 from traces.replay.edits import Edits, Subject
 from traces.replay.graph import Graph, build_graph, happens_in
-from traces.replay.part import part_of
-from traces.replay.run import Replayed, replay
+from traces.replay.run import Borders, Replayed, replay
 from traces.steps.found import Step, Steps, from_steps, one_window
 from traces.steps.sample import WHOLE, sample_of
 from traces.timeline import Activities, RankTimeline, build

@@ -33,7 +33,7 @@ from traces.replay.costs import Costs, measure_costs
 from traces.replay.edits import Edits, Subject
 from traces.replay.graph import Graph, Timing, build_graph
 from traces.replay.run import replay
-from traces.replay.waiting import Waits
+from traces.replay.waits import Waits
 from traces.steps.found import Step, Steps, from_steps
 from traces.timeline import KEYS, Bucket, RankTimeline, Source, build
 

@@ -23,7 +23,7 @@ from tests.communication_doubles import (
     told,
 )
 from tests.payload_doubles import init, send, with_payloads
-from traces.resolve.nccl_communicators import CallPayloads
+from traces.resolve.nccl_calls import CallPayloads
 from traces.timeline import RankTimeline
 
 Export = Callable[..., Path]

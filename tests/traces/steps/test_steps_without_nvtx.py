@@ -20,7 +20,7 @@ from traces.formats.open import ReadOptions, read_trace
 from traces.names.ranges import is_optimizer_name, is_step_name
 from traces.steps.choose import choose_steps
 from traces.steps.found import Steps
-from traces.steps.repeats import matching_lags
+from traces.steps.period import matching_lags
 from traces.steps.selection import parse_selection
 from traces.timeline import RankTimeline, build
 from traces.training import is_optimizer_kernel

@@ -1,18 +1,83 @@
-"""A faster dispatcher: moving data takes less time, waiting for peers does not."""
+"""Changes to expert all-to-alls: a faster dispatcher, and token counts that stay on the GPU.
+
+Moving data takes less time, waiting for peers does not. An exchange is the payload kernels that belong
+together; its counts' copy to the host, and the wait for it, can go.
+"""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from traces.columns import IntArray
+from traces.account.calls import NONE, CallKind, is_kind
+from traces.columns import BoolArray, IntArray
 from traces.intervals import covered_ns, union
 from traces.limits import Limit
+from traces.names.kinds import COMM_KINDS
 from traces.replay.changes.change import Draft, Recorded
-from traces.replay.changes.exchanges import EP_KINDS, find_exchanges, of_kinds
 from traces.replay.graph import Timing
-from traces.replay.without import without_stretch
+from traces.replay.waits import Waits
+from traces.replay.without import without_activities, without_stretch
+from traces.timeline import Activities, Bucket
+from traces.training import roles_of
+
+EP_KINDS: Final = ("ep_dispatch", "ep_combine", "ep_a2a", "ep_control")
+HEAVY: Final = ("gemm", "attention")
+"""Classes that only run in the modules around an exchange, never in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One dispatch or combine: places of its payload kernels in order of start; `backward`: autograd's."""
+
+    works: list[int]
+    backward: bool
+
+
+def of_kinds(recorded: Recorded, kinds: tuple[str, ...]) -> BoolArray:
+    """Mask of communication of some kinds, shape (n,)."""
+    rows = recorded.rows
+    result: BoolArray = (rows.bucket == Bucket.COMM) & np.isin(
+        rows.key, [COMM_KINDS.index(kind) for kind in kinds]
+    )
+    return result
+
+
+def find_exchanges(recorded: Recorded) -> list[Exchange]:
+    """All exchanges in order of start: payload with a GEMM or attention between belongs to two of them."""
+    payload = np.flatnonzero(of_kinds(recorded, EP_KINDS[:3]))
+    heavy = np.flatnonzero([one.class_ in HEAVY for one in recorded.classes])
+    before = np.searchsorted(heavy, payload)
+    autograd = roles_of(recorded.subject.rank).autograd
+    found: list[Exchange] = []
+    last = -1
+    for work, count in zip(payload.tolist(), before.tolist(), strict=True):
+        backward = bool(autograd[work])
+        if count != last or found[-1].backward != backward:
+            found.append(Exchange([], backward))
+        found[-1].works.append(work)
+        last = count
+    return found
+
+
+def autograd_compute(recorded: Recorded) -> tuple[BoolArray, BoolArray]:
+    """Compute that autograd's threads launched, and that others did; masks of shape (n,)."""
+    autograd = roles_of(recorded.subject.rank).autograd
+    compute = recorded.rows.bucket == Bucket.COMPUTE
+    return compute & autograd, compute & ~autograd
+
+
+def running_ns(
+    rows: Activities, length: IntArray, which: BoolArray, begin: IntArray, end: IntArray
+) -> IntArray:
+    """How much of some work, `length` ns each, starts in each of some stretches; shape of the stretches."""
+    start = rows.start_ns[which]
+    total = np.concatenate(([0], np.cumsum(length[which])))
+    first, last = np.searchsorted(start, begin), np.searchsorted(start, np.maximum(begin, end))
+    result: IntArray = total[last] - total[first]
+    return result
+
 
 _TABLE: Final = "per a digest of arXiv 2603.07685, table 7"
 LEAST: Final = Limit(
@@ -70,3 +135,67 @@ def _moving_ns(recorded: Recorded) -> IntArray:
     for works in like.values():
         moving[works] = length[works].min()
     return moving
+
+
+def sync_drafts(recorded: Recorded) -> Iterator[Draft]:
+    """`token_counts_stay`: the pessimistic end keeps copies, launches and calls; only the waiting is gone."""
+    graph = recorded.graph
+    reading, polling = reads_counts(recorded)
+    if not (reading.any() or polling.any()):
+        return
+    copies, waits = np.zeros(len(graph.rows), dtype=np.bool_), graph.timing.waits
+    copies[waits.work[reading[waits.call]]] = True
+    copies &= graph.feeds_host
+
+    def low(timing: Timing) -> Timing:
+        return replace(timing, waits=timing.waits.without(reading), polled=Waits.of(()))
+
+    def high(timing: Timing) -> Timing:
+        free = replace(
+            low(timing),
+            own_ns=np.where(reading, 0, timing.own_ns),
+            pause_ns=np.where(reading, 0, timing.pause_ns),
+            engine=np.where(copies, NONE, timing.engine),
+        )
+        return without_activities(graph, free, copies)
+
+    acts_on = {"host_overhead": ("token_count_sync", "launch", "python")}
+    yield Draft("token_counts_stay", acts_on, low, high)
+
+
+def reads_counts(recorded: Recorded) -> tuple[BoolArray, BoolArray]:
+    """Calls that wait for token counts, masks of shape (m,): for a small copy of them, and by polling.
+
+    Token counts are read beside an exchange: between it and the call no GEMM and no attention is launched.
+    """
+    graph = recorded.graph
+    near = _near_exchange(recorded)
+    calls, timing = graph.calls, graph.timing
+    reading = is_kind(calls, CallKind.SYNC) & near & timing.waits.holding(graph.feeds_host, len(calls))
+    polling = timing.polled.holding(np.ones(len(graph.rows), dtype=np.bool_), len(calls))
+    return reading, polling
+
+
+def _near_exchange(recorded: Recorded) -> BoolArray:
+    """Calls with an expert exchange nearer than any GEMM or attention, before or after, shape (m,)."""
+    graph = recorded.graph
+    heavy = np.array([one.class_ in HEAVY for one in recorded.classes], dtype=np.bool_)
+    expert = of_kinds(recorded, EP_KINDS)
+    calls = np.arange(len(graph.calls))
+    of_heavy, of_expert = (_launching(graph.launched_by, which) for which in (heavy, expert))
+    before = _nearest(of_expert, calls, -1) > _nearest(of_heavy, calls, -1)
+    after = -_nearest(of_expert, calls, 1) > -_nearest(of_heavy, calls, 1)
+    result: BoolArray = before | after
+    return result
+
+
+def _launching(launched_by: IntArray, which: BoolArray) -> IntArray:
+    return np.sort(launched_by[which & (launched_by != NONE)])
+
+
+def _nearest(some: IntArray, calls: IntArray, way: int) -> IntArray:
+    """The nearest of some calls before (-1) or after (1) each; far out where there is none."""
+    far = len(calls) + 1
+    padded = np.concatenate(([-far], some, [far]))
+    place = np.searchsorted(padded, calls, side="right")
+    return padded[place - 1] if way < 0 else padded[place]

@@ -1,16 +1,126 @@
-"""CUDA graphs of parts of a layer: one launch for all kernels of a scope."""
+"""CUDA graphs of parts of a layer: one launch for all kernels of a scope.
 
-from collections.abc import Iterator, Sequence
+Which kernels graphs of attention, router and preprocessing would hold is told by what the kernels are.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
 from traces.columns import IntArray
 from traces.limits import Limit
+from traces.names.kernels import KernelClass
 from traces.replay.changes.change import Draft, Recorded
-from traces.replay.changes.launches import back_to_back, launched_at_once, merge
-from traces.replay.changes.scopes import find_scopes
+from traces.replay.changes.launches import back_to_back, launched_at_once, merge, uninterrupted
 from traces.replay.graph import Timing
+
+_Fits = Callable[[KernelClass], bool]
+
+SCOPES: Final = ("attn", "moe_router", "moe_preprocess")
+
+_INSIDE: Final = frozenset({"gemm", "rope", "elementwise", "quantize", "attention", "rng", "softmax"})
+_CHOICE: Final = frozenset({"router", "softmax"})
+_AFTER_NORM: Final = frozenset({"norm", "elementwise", "quantize"})
+
+
+def find_scopes(recorded: Recorded) -> Mapping[str, list[list[int]]]:
+    """Places of each scope's kernels, one list for each time it runs with at least two of them."""
+    found: dict[str, list[list[int]]] = {scope: [] for scope in SCOPES}
+    classes = recorded.classes
+    for places in uninterrupted(recorded):
+        if len(places) < 2:
+            continue
+        kinds = [classes[place] for place in places]
+        for scope, begin, end in _scopes_of(kinds):
+            if end - begin > 1:
+                found[scope].append(places[begin:end])
+    return found
+
+
+def _scopes_of(kinds: Sequence[KernelClass]) -> list[tuple[str, int, int]]:
+    found, at = [], 0
+    while at < len(kinds):
+        scope = _begun(kinds, at)
+        if scope is None:
+            at += 1
+            continue
+        found.append((scope[0], scope[1], scope[2]))
+        at = max(scope[2], at + 1)
+    return found
+
+
+def _begun(kinds: Sequence[KernelClass], at: int) -> tuple[str, int, int] | None:
+    """The scope around the kernel at a place that is characteristic of one."""
+    one = kinds[at]
+    if _is_map(one):
+        return "moe_preprocess", at, _while(kinds, at, lambda kind: _is_map(kind))
+    if one.class_ == "attention" and one.subclass in ("fwd", "bwd"):
+        return _attention(kinds, at, one.subclass)
+    if one.class_ == "router":
+        return _router(kinds, at)
+    return None
+
+
+def _is_map(kind: KernelClass) -> bool:
+    return kind.subclass == "map" and kind.class_ in ("router", "permute")
+
+
+def _attention(kinds: Sequence[KernelClass], at: int, phase: str) -> tuple[str, int, int] | None:
+    """Forward from its norm to what follows the projection; backward from there to the norm's gradient."""
+    begin = at
+    if phase == "fwd":
+        while begin and (kinds[begin - 1].class_ in _INSIDE or _is_norm(kinds[begin - 1], "fwd")):
+            begin -= 1
+        while begin < at and kinds[begin].class_ != "norm":
+            begin += 1
+        end = _while(kinds, at, lambda kind: kind.class_ in _INSIDE and not _is_attention(kind, "bwd"))
+        return ("attn", begin, end) if begin < at else None
+    while begin and kinds[begin - 1].class_ in ("gemm", "quantize", "attention"):
+        if _is_attention(kinds[begin - 1], "fwd"):
+            break
+        begin -= 1
+    inside = _while(kinds, at, lambda kind: kind.class_ in _INSIDE and not _is_attention(kind, "fwd"))
+    end = _norm_backward(kinds, inside)
+    return ("attn", begin, end) if end > inside else None
+
+
+def _router(kinds: Sequence[KernelClass], at: int) -> tuple[str, int, int] | None:
+    """Forward from the norm before the gate; backward to that norm's gradient."""
+    end = _while(kinds, at, lambda kind: kind.class_ in _CHOICE and not _is_map(kind))
+    behind = _while(kinds, end, lambda kind: kind.class_ in ("gemm", "quantize", "elementwise"))
+    last = _norm_backward(kinds, behind)
+    if last > behind:
+        return "moe_router", at, last
+    begin = at
+    while begin and kinds[begin - 1].class_ in ("gemm", "quantize", "elementwise", "softmax"):
+        begin -= 1
+    if begin and _is_norm(kinds[begin - 1], "fwd"):
+        return "moe_router", begin - 1, end
+    return None
+
+
+def _norm_backward(kinds: Sequence[KernelClass], at: int) -> int:
+    """Behind a norm's gradient kernels and the addition after them; where there is none, the same place."""
+    if at < len(kinds) and _is_norm(kinds[at], "bwd"):
+        return _while(kinds, at, lambda kind: kind.class_ in _AFTER_NORM and not _is_norm(kind, "fwd"))
+    return at
+
+
+def _is_norm(kind: KernelClass, phase: str) -> bool:
+    return kind.class_ == "norm" and kind.subclass == phase
+
+
+def _is_attention(kind: KernelClass, phase: str) -> bool:
+    return kind.class_ == "attention" and kind.subclass == phase
+
+
+def _while(kinds: Sequence[KernelClass], at: int, fits: _Fits) -> int:
+    """The first place from one on that does not fit."""
+    while at < len(kinds) and fits(kinds[at]):
+        at += 1
+    return at
+
 
 CALL: Final = Limit(
     2, "launch calls of this recording", "ours, where it has no graph launch: what one call does beside nodes"

@@ -5,21 +5,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from traces.missing import Missing
-from traces.replay.borders import Borders
-from traces.replay.changes.change import Change, Draft, Recorded
-from traces.replay.changes.collection import collection_drafts
-from traces.replay.changes.dispatcher import dispatcher_drafts
-from traces.replay.changes.fusion import fusion_drafts
+from traces.replay.changes.change import MOST_EVENTS, Base, Change, Draft, Recorded, Savings, Together
+from traces.replay.changes.dispatcher import dispatcher_drafts, sync_drafts
 from traces.replay.changes.graphs import graph_drafts
-from traces.replay.changes.grouped import grouped_drafts
-from traces.replay.changes.loading import loading_drafts
+from traces.replay.changes.host import collection_drafts, loading_drafts
+from traces.replay.changes.launches import fusion_drafts, grouped_drafts
 from traces.replay.changes.memory import memory_drafts
 from traces.replay.changes.overlap import overlap_drafts
-from traces.replay.changes.syncs import sync_drafts
-from traces.replay.changes.together import MOST_EVENTS, Base, Savings, Together
-from traces.replay.cost import Cost
 from traces.replay.edits import Subject
 from traces.replay.graph import Graph
+from traces.replay.proofs import Cost
+from traces.replay.run import Borders
 
 _FINDERS: Final[tuple[Callable[[Recorded], Iterator[Draft]], ...]] = (
     memory_drafts,  # first, so that the others see what is left of the work

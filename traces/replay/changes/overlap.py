@@ -7,18 +7,18 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.host_calls import NONE
+from traces.account.calls import NONE
 from traces.columns import BoolArray, IntArray
 from traces.replay.changes.change import Draft, Recorded
-from traces.replay.changes.exchanges import (
+from traces.replay.changes.dispatcher import (
     EP_KINDS,
     Exchange,
     autograd_compute,
     find_exchanges,
     of_kinds,
+    reads_counts,
     running_ns,
 )
-from traces.replay.changes.syncs import reads_counts
 from traces.replay.graph import Timing
 
 NODES: Final = 4

@@ -9,15 +9,13 @@ import pytest
 
 from tests.replay_doubles import GEMM, SENDRECV, SYNC, US, Said, rank_of, subject_of, us
 from traces.account.device import find_queueing
-from traces.replay.borders import Borders
-from traces.replay.changes.change import Change, Recorded
+from traces.replay.changes.change import SURE, Change, Recorded
+from traces.replay.changes.graphs import find_scopes
 from traces.replay.changes.launches import uninterrupted
 from traces.replay.changes.measure import measure_changes
-from traces.replay.changes.scopes import find_scopes
-from traces.replay.changes.together import SURE
-from traces.replay.cost import Cost
 from traces.replay.graph import build_graph
-from traces.replay.run import replay
+from traces.replay.proofs import Cost
+from traces.replay.run import Borders, replay
 from traces.replay.without import without_unexplained
 from traces.steps.found import Step, from_steps
 from traces.timeline import RankTimeline

@@ -1,22 +1,105 @@
-"""Groups of which a recording tells nothing: who is in them, and where each one's order begins.
+"""Which ranks form a group: collectives of many summaries as one table, with one number for each group.
 
-Collectives of one kind on one stream stand in their order. Two ranks are in one group where, one by one, the
-ends of theirs lie together, on clocks that may differ and drift. A recording that began a few collectives
-later has its order shifted.
+A recording that began after the communicator was made does not tell the rank's own place in it. Where all
+ranks of the communicator were recorded, and say which they are, their order tells: communicators of
+training frameworks number their ranks in order of the global ones.
+
+Of some groups a recording tells nothing. Collectives of one kind on one stream stand in their order. Two
+ranks are in one group where, one by one, the ends of theirs lie together, on clocks that may differ and
+drift. A recording that began a few collectives later has its order shifted.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from traces.columns import IntArray, distinct
+from traces.columns import BoolArray, IntArray, distinct
 from traces.limits import Limit
-from traces.ranks.clock_fit import ClockFit
-from traces.ranks.flat import Flat
-from traces.ranks.lines import line_between
-from traces.ranks.summary import Group, GroupSource
+from traces.ranks.clock_fit import ClockFit, line_between
+from traces.ranks.identity import fingerprint_of_pair, fingerprint_of_text
+from traces.ranks.recorded import Recorded
+from traces.ranks.summary import Group, GroupSource, Instances, RankSummary
+
+
+def groups_of(summaries: Sequence[RankSummary]) -> list[tuple[Group, ...]]:
+    """The groups of each summary, with pairs known on both sides where that can be told."""
+    own = _own_places(summaries)
+    return [
+        tuple(
+            _paired(group, place, own) if group.source is GroupSource.PEER else group
+            for group in summary.groups
+        )
+        for place, summary in enumerate(summaries)
+    ]
+
+
+def _paired(group: Group, place: int, own: Mapping[tuple[int, int], int]) -> Group:
+    """A pair; one of which nobody else is known where its own place is not."""
+    if group.peer is None or (mine := own.get((group.key, place))) is None:
+        return replace(group, key=fingerprint_of_text(f"{group.key} {place} {group.peer}"))
+    key = fingerprint_of_pair(group.key, mine, group.peer)
+    return Group(GroupSource.COMMUNICATOR, key, 2, own=int(mine > group.peer))
+
+
+def _own_places(summaries: Sequence[RankSummary]) -> dict[tuple[int, int], int]:
+    """(communicator, place of the summary) -> the rank's place in the communicator."""
+    peers: dict[int, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for place, summary in enumerate(summaries):
+        for group in summary.groups:
+            if group.source is GroupSource.PEER and group.peer is not None:
+                peers[group.key][place].add(group.peer)
+    found: dict[tuple[int, int], int] = {}
+    for key, by_place in peers.items():
+        ranks = {place: summaries[place].identity.rank for place in by_place}
+        if None in ranks.values():
+            continue
+        order = sorted(by_place, key=lambda place: ranks[place] or 0)
+        known = [by_place[place] for place in order]
+        if _fit(known):
+            found |= {(key, place): number for number, place in enumerate(order)}
+    return found
+
+
+def _fit(peers: Sequence[set[int]]) -> bool:
+    """Whether each is a peer of its peers."""
+    return all(
+        other < len(peers) and number in peers[other] for number, mine in enumerate(peers) for other in mine
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """Rows of all summaries, shape (n,): `place` is that of the summary, `rows.group` indexes `groups`."""
+
+    place: IntArray
+    rows: Instances
+    groups: tuple[Group, ...]
+
+    def __len__(self) -> int:
+        return len(self.place)
+
+    def of_source(self, source: GroupSource) -> BoolArray:
+        """Which rows are of groups that are known by this."""
+        return np.array([group.source == source for group in self.groups] + [False])[self.rows.group]
+
+
+def flat_of(summaries: Sequence[RankSummary], recorded: Recorded) -> Flat:
+    """All rows, in the order of the summaries; a group's number is that of its key, in order of keys."""
+    groups = groups_of(summaries)
+    known: dict[tuple[GroupSource, int], Group] = {}
+    for group in (group for several in groups for group in several):
+        known.setdefault((group.source, group.key), group)
+    number = {key: place for place, key in enumerate(sorted(known))}
+    of_group = [number[group.source, group.key] for several in groups for group in several]
+    before = np.cumsum([0, *map(len, groups)])[recorded.place]
+    number_of = np.array(of_group, dtype=np.int64)[before + recorded.rows.group]
+    return Flat(
+        recorded.place, replace(recorded.rows, group=number_of), tuple(known[key] for key in sorted(known))
+    )
+
 
 TOGETHER: Final = Limit(
     40_000,

@@ -1,11 +1,15 @@
-"""Garbage collection moved to the edges of steps, where the host is not needed at once."""
+"""Changes to the host: garbage collection moved to the edges of steps, batches that are there in time.
+
+At an edge of a step the host is not needed at once.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
-from traces.account.host_calls import NONE
+from traces.account.calls import NONE
 from traces.columns import NULL, IntArray
 from traces.replay.changes.change import Draft, Recorded
 from traces.replay.graph import Timing
@@ -54,3 +58,23 @@ def _edges(recorded: Recorded, gc_ns: IntArray) -> IntArray:
     collected = np.searchsorted(np.array(firsts), np.flatnonzero(gc_ns), side="right") - 1
     edges = sorted({firsts[max(place, 0)] for place in collected.tolist()})
     return np.array([edge for edge in edges if edge < len(calls)], dtype=np.int64)
+
+
+QUARTER: Final = 4
+
+
+def loading_drafts(recorded: Recorded) -> Iterator[Draft]:
+    """`batches_in_time`: a quarter of each wait for a batch goes; the ceiling is no wait at all."""
+    data_ns = recorded.graph.pauses.named_ns["data"]
+    if not data_ns.any():
+        return
+
+    def waiting(timing: Timing, part_ns: int) -> Timing:
+        return replace(timing, pause_ns=(timing.pause_ns - data_ns // part_ns).clip(min=0))
+
+    yield Draft(
+        "batches_in_time",
+        {"host_overhead": ("data",)},
+        lambda timing: waiting(timing, QUARTER),
+        lambda timing: waiting(timing, 1),
+    )

@@ -1,6 +1,6 @@
-"""Evidence: what runs on one communicator has one purpose, and so has what runs on its stream.
+"""Evidence: the communicator. What runs on one has one purpose, and so has what runs on its stream.
 
-Each process group of PyTorch has its communicators, and each of these a stream of its own.
+The PyTorch profiler writes the process group of a collective beside its kernel.
 """
 
 from dataclasses import dataclass
@@ -8,11 +8,12 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray, distinct
+from traces.columns import EXCHANGES, PURPOSES, BoolArray, IntArray, distinct
 from traces.limits import Limit
 from traces.resolve.communication import Communication
+from traces.resolve.nccl_calls import ALL_TO_ALL, POINT_TO_POINT, UNKNOWN
 from traces.resolve.resolution import UNTOLD
-from traces.timeline import Bucket
+from traces.timeline import Bucket, Source
 
 REGULAR: Final = Limit(
     0.9,
@@ -85,3 +86,35 @@ def communicators_of(communicator: IntArray) -> Parts:
     """By communicator, shape (m,), -1 where untold: those rows are no part of their own."""
     ids = distinct(np.append(communicator, UNTOLD))
     return Parts(np.searchsorted(ids, communicator), ids, ids != UNTOLD)
+
+
+_SHAPE_OF: Final = {"all_to_all": ALL_TO_ALL, "p2p": POINT_TO_POINT}
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessGroups:
+    """Of each activity, shape (m,): the `group` by number, its `purpose` (`PURPOSES`), `UNTOLD` where untold.
+
+    `shape` is that of `traces.resolve.nccl_calls`, by the name of the collective.
+    """
+
+    group: IntArray
+    purpose: IntArray
+    shape: IntArray
+
+    def of_purpose(self, purpose: str) -> BoolArray:
+        """Mask of the activities whose group is described so."""
+        return np.equal(self.purpose, PURPOSES.index(purpose))
+
+
+def process_groups_of(comm: Communication) -> ProcessGroups:
+    """Ask what stands beside each communication kernel; nothing does beside copies."""
+    group, purpose, exchange = (np.full(len(comm), UNTOLD, dtype=np.int64) for _ in range(3))
+    recorded = comm.rank.columns.collectives
+    if recorded is not None:
+        kernel = comm.rows.source == Source.KERNEL
+        row = comm.rows.row[kernel]
+        group[kernel], purpose[kernel] = recorded.group[row], recorded.purpose[row]
+        exchange[kernel] = recorded.exchange[row]
+    of_exchange = np.array([*(_SHAPE_OF[name] for name in EXCHANGES), UNKNOWN], dtype=np.int64)
+    return ProcessGroups(group, purpose, of_exchange[exchange])

@@ -1,10 +1,45 @@
-"""How many ranks a run has, and which number each has: as recorded, else as given beside the recordings."""
+"""Which rank of how many a recording is of, as recorded or given beside it; and fingerprints.
+
+A fingerprint is a number that is equal where what it stands for is, and that tells nothing else.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Final
 
+import numpy as np
+
+from traces.columns import IntArray
 from traces.ranks.summary import GroupSource, Identity, RankSummary
+
+_SOME: Final = 4096
+"""Of so many rows at the beginning a table is known."""
+
+
+def fingerprint_of_text(text: str) -> int:
+    """Of a text."""
+    return _as_number(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8))
+
+
+def fingerprint_of_pair(communicator: int, one: int, other: int) -> int:
+    """Of two ranks of a communicator, by their places in it, in either order."""
+    low, high = sorted((one, other))
+    return fingerprint_of_text(f"{communicator} {low} {high}")
+
+
+def fingerprint_of_columns(*columns: IntArray) -> int:
+    """Of columns, by their lengths and their first rows."""
+    digest = blake2b(digest_size=8)
+    for column in columns:
+        digest.update(len(column).to_bytes(8, "big"))
+        digest.update(np.ascontiguousarray(column[:_SOME], dtype=np.int64).tobytes())
+    return _as_number(digest)
+
+
+def _as_number(digest: blake2b) -> int:
+    return int.from_bytes(digest.digest(), "big", signed=True)
 
 
 @dataclass(frozen=True, slots=True)

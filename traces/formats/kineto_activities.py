@@ -1,0 +1,249 @@
+"""Activities of a PyTorch profiler trace: GPU work, the host's calls and ranges, memory held, waits.
+
+Kernels, copies and memsets; threads, CUDA calls and ranges; what the caching allocator has reserved; events
+recorded, and who waited for them.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from traces.columns import (
+    COPY_KINDS,
+    NULL,
+    PROCESS_BITS,
+    Calls,
+    Copies,
+    EventRecords,
+    GpuRows,
+    HostSpans,
+    IntArray,
+    Kernels,
+    MemoryUse,
+    Ranges,
+    Syncs,
+    distinct,
+    end_to_end,
+)
+from traces.formats import kineto_schema as schema
+from traces.formats.kineto_rows import Table, first_told, table
+from traces.launches import distinct_shapes
+
+
+def kernels(found: Table, process_gid: int) -> tuple[Kernels, tuple[str, ...]]:
+    """Kernels and their names.
+
+    The profiler adds static and dynamic shared memory up. The sum stands as static, and dynamic is 0: what is
+    computed from both comes out right, only their split is not told.
+    """
+    name, texts = found.texts["name"]
+    node, shared = found["graph_node_id"], found["shared_memory"]
+    dynamic = np.where(shared == NULL, NULL, 0)
+    shape, shapes = distinct_shapes(
+        [*found["grid"].T], [*found["block"].T], found["registers_per_thread"], shared, dynamic
+    )
+    in_graph = (node != NULL) & (node != 0)  # CUPTI: 0 outside graphs
+    return Kernels(_rows(found, process_gid), name, in_graph, shape, shapes), texts
+
+
+def copies(memcpy: Table, memset: Table, process_gid: int) -> Copies:
+    """Copies, then memsets; the kind of a copy stands in its name."""
+    place = {kind: index for index, kind in enumerate(COPY_KINDS)}
+    name, texts = memcpy.texts["name"]
+    kind_of_name = [place[_copy_kind(text)] for text in (*texts, "")]  # without a name: -1, the last
+    of_memcpy = np.array(kind_of_name, dtype=np.int64)[name]
+    memory_of_name = np.array([_copy_source(text) for text in (*texts, "")], dtype=np.int64)
+    return Copies(
+        rows=end_to_end(_rows(memcpy, process_gid), _rows(memset, process_gid)),
+        kind=np.concatenate((of_memcpy, np.full(len(memset), place["memset"], dtype=np.int64))),
+        size_bytes=np.concatenate((memcpy["bytes"], memset["bytes"])),
+        source=np.concatenate((memory_of_name[name], np.full(len(memset), NULL))),
+    )
+
+
+def no_rows() -> GpuRows:
+    """Rows of whole graph replays: the profiler records their kernels one by one."""
+    return _rows(table((), schema.KERNELS), NULL)
+
+
+def placed(tables: Mapping[str, Table]) -> tuple[dict[str, Table], int]:
+    """GPU tables without the rows that name no device, and how many those were."""
+    found = {name: tables[name] for name in (schema.KERNELS, schema.MEMCPY, schema.MEMSET)}
+    kept = {name: each.only(device_ids(each) != NULL) for name, each in found.items()}
+    return kept, sum(len(each) - len(kept[name]) for name, each in found.items())
+
+
+def _rows(found: Table, process_gid: int) -> GpuRows:
+    return GpuRows(
+        start_ns=found["start_ns"],
+        end_ns=found["end_ns"],
+        device_id=device_ids(found),
+        stream_id=first_told(found["stream"], found["tid"]),
+        correlation_id=found["correlation"],
+        process_gid=np.full(len(found), process_gid, dtype=np.int64),
+    )
+
+
+def device_ids(found: Table) -> IntArray:
+    """CUDA ordinal: the argument, for copies between GPUs the one that copies, else the row's process."""
+    return first_told(found["device"], found["in_device"], found["pid"])
+
+
+def _copy_kind(name: str) -> str:
+    words = name.split(maxsplit=2)
+    return schema.COPY_KIND.get(words[1], "memcpy_unknown") if len(words) > 1 else "memcpy_unknown"
+
+
+def _copy_source(name: str) -> int:
+    words = name.split(maxsplit=3)
+    return schema.COPY_SOURCE.get(words[2], NULL) if len(words) > 2 else NULL
+
+
+_LOW_24 = 0xFFFFFF
+_HOST_TABLES = (schema.CALLS, schema.ANNOTATIONS, schema.OPERATORS)
+
+
+class Threads:
+    """Packed ids of the trace's threads: process in 24 bits, thread in 24.
+
+    Thread ids of some rows are pthread handles, longer or negative: the threads of a process that has such
+    are numbered in the order of their ids instead.
+    """
+
+    def __init__(self, tables: Mapping[str, Table]) -> None:
+        on_threads = (*_HOST_TABLES, schema.OVERHEADS)
+        pids, tids = _ids(*(tables[table] for table in on_threads))
+        self._numbered: dict[int, IntArray] = {}
+        for pid in distinct(pids[pids != NULL]):
+            of_pid = distinct(tids[(pids == pid) & (tids != NULL)])
+            if len(of_pid) and (of_pid[0] < 0 or of_pid[-1] > _LOW_24):
+                self._numbered[int(pid)] = of_pid
+
+    def of(self, *events: Table) -> IntArray:
+        """Packed thread of each event, shape (n,); NULL where process or thread is not told."""
+        pids, tids = _ids(*events)
+        for pid, known in self._numbered.items():
+            mine = pids == pid
+            tids[mine] = np.where(tids[mine] == NULL, NULL, np.searchsorted(known, tids[mine]))
+        told = (pids != NULL) & (tids != NULL)
+        return np.where(told, np.where(told, pids, 0) << 24 | (tids & _LOW_24), NULL)
+
+
+def processes(tables: Mapping[str, Table], threads: Threads) -> list[int]:
+    """Packed processes of the host: those that make CUDA calls, else all with ranges."""
+    for some in ((schema.CALLS,), _HOST_TABLES):
+        gids = threads.of(*(tables[table] for table in some))
+        if len(found := distinct(gids[gids != NULL] & PROCESS_BITS)):
+            return [int(gid) for gid in found]
+    return []
+
+
+def timed(tables: Mapping[str, Table]) -> tuple[dict[str, Table], int]:
+    """Host tables without the rows that lack a time, and how many those were."""
+    found = {name: tables[name] for name in (*_HOST_TABLES, schema.OVERHEADS, schema.SYNCS)}
+    kept = {name: each.only(each["end_ns"] != NULL) for name, each in found.items()}
+    return kept, sum(len(each) - len(kept[name]) for name, each in found.items())
+
+
+def calls(events: Table, threads: Threads) -> tuple[Calls, tuple[str, ...]]:
+    """CUDA runtime and driver calls, and their names."""
+    name, texts = events.texts["name"]
+    return Calls(*span_ns(events), threads.of(events), events["correlation"], name), texts
+
+
+def ranges(events: Table, threads: Threads) -> tuple[Ranges, tuple[str, ...]]:
+    """Annotations and operators, which are what NVTX ranges are elsewhere, and their texts."""
+    text, texts = events.texts["name"]
+    return Ranges(*span_ns(events), threads.of(events), text), texts
+
+
+def host_spans(events: Table, threads: Threads) -> HostSpans:
+    """The profiler's own work. It writes process -1, so the thread is rarely told."""
+    name, texts = events.texts["name"]
+    return HostSpans(*span_ns(events), threads.of(events), name, texts)
+
+
+def span_ns(events: Table) -> tuple[IntArray, IntArray]:
+    """Start and end; an end before its start counts as no time."""
+    return events["start_ns"], np.maximum(events["start_ns"], events["end_ns"])
+
+
+def _ids(*events: Table) -> tuple[IntArray, IntArray]:
+    """Process in 24 bits and thread of each event; NULL where not told or none (-1)."""
+    pids, tids = (np.concatenate([each[name] for each in events]) for name in ("pid", "tid"))
+    return np.where(pids < 0, NULL, pids & _LOW_24), tids
+
+
+def memory_use(events: Table, threads: Threads) -> MemoryUse | None:
+    """What the allocator had reserved on each GPU whenever it handed memory out or took it back.
+
+    Memory that other libraries took, and the driver's own, is not in it. The first releases wrote no totals:
+    None, as where nothing was recorded.
+    """
+    thread, device = threads.of(events), events["memory_device"]
+    time_ns, reserved = events["start_ns"], events["total_reserved"]
+    told = (events["memory_device_type"] == schema.CUDA_DEVICE) & (reserved >= 0)
+    rows = np.flatnonzero(told & (time_ns != NULL) & (thread != NULL) & (device != NULL))
+    if not len(rows):
+        return None
+    process = thread[rows] & PROCESS_BITS
+    order = np.lexsort((time_ns[rows], device[rows], process))
+    rows = rows[order]
+    return MemoryUse(
+        time_ns=time_ns[rows],
+        process_gid=process[order],
+        device_id=device[rows],
+        used_bytes=reserved[rows],
+        is_unmatched=np.zeros(len(rows), dtype=np.bool_),
+        correlation_id=np.full(len(rows), NULL, dtype=np.int64),
+        is_sum=False,
+    )
+
+
+def synchronisations(events: Table, process_gid: int) -> Syncs:
+    """Waits of streams and of the host.
+
+    `event_sync_id` is the correlation id of the record that is waited for, as the profiler looked it up by
+    context and event. Its first releases took the last record they had read, which can be later than the
+    wait and then cannot be meant: NULL.
+    """
+    return Syncs(
+        *span_ns(events),
+        process_gid=np.full(len(events), process_gid, dtype=np.int64),
+        context_id=events["context"],
+        stream_id=_stream(events["stream"]),
+        event_id=events["wait_on_cuda_event_id"],
+        event_sync_id=_record_waited_for(events),
+        correlation_id=events["correlation"],
+    )
+
+
+def event_records(recorded: Table, syncs: Table, process_gid: int) -> EventRecords:
+    """Records of events: those in the trace, and those that only a wait tells of, once each.
+
+    `event_sync_id` is the record's correlation id, unique in its process.
+    """
+    own, waited = recorded["correlation"], _record_waited_for(syncs)
+    order = np.argsort(waited, kind="stable")
+    first = np.concatenate(([True], waited[order][1:] != waited[order][:-1]))[: len(order)]
+    new = order[first]
+    new = new[(waited[new] != NULL) & ~np.isin(waited[new], own)]
+    correlation = np.concatenate((own, waited[new]))
+    return EventRecords(
+        process_gid=np.full(len(correlation), process_gid, dtype=np.int64),
+        context_id=np.concatenate((recorded["context"], syncs["context"][new])),
+        stream_id=np.concatenate((_stream(recorded["stream"]), _stream(syncs["wait_on_stream"])[new])),
+        event_id=np.concatenate((recorded["event_id"], syncs["wait_on_cuda_event_id"][new])),
+        event_sync_id=correlation.copy(),
+        correlation_id=correlation,
+    )
+
+
+def _record_waited_for(syncs: Table) -> IntArray:
+    record, own = syncs["wait_on_cuda_event_record_corr_id"], syncs["correlation"]
+    return np.where((record > 0) & (record < own), record, NULL)
+
+
+def _stream(stream: IntArray) -> IntArray:
+    """A stream, NULL where none is meant: CUPTI's 2**32 - 1, or -1 as the profiler writes it."""
+    return np.where((stream == -1) | (stream == 0xFFFFFFFF), NULL, stream)

@@ -1,0 +1,365 @@
+"""The collectives of one rank: their groups and numbers, and what the rank did before each.
+
+What the rank spends its time on is kept as sets of instants, to be asked of any stretch. NCCL's calls say how
+many messages and bytes a collective has, and with whom.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.account.absent import REASONS, AbsentPieces
+from traces.columns import NULL, BoolArray, IntArray, distinct
+from traces.groups import group_of, place_in_run
+from traces.intervals import Spans, covered_ns, subtract, union
+from traces.missing import Missing
+from traces.ranks.identity import fingerprint_of_pair, fingerprint_of_text
+from traces.ranks.summary import UNKNOWN, Group, GroupSource, Instances, Messages, Operation, Peers, none_of
+from traces.resolve.communication import Communication, communication_of
+from traces.resolve.nccl_calls import (
+    CallPayloads,
+    Communicators,
+    ThreadCalls,
+    calls_by_thread,
+    communicators_in,
+    groups_of,
+)
+from traces.resolve.resolution import UNTOLD
+from traces.steps.found import Steps
+from traces.timeline import KEYS, Activities, Bucket, RankTimeline, Source
+
+_STARVED: Final = tuple(reason.startswith("launch_starved.") for reason in REASONS)
+_DATA: Final = REASONS.index("launch_starved.data")
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Instants of compute, of grouped GEMMs, of communication without compute, and of a GPU without either
+    for which the host is the reason: `loader` before a step's first kernel, or in a range of a loader, `host`
+    all other. None where the recording does not tell why no compute ran.
+    """
+
+    compute: Spans
+    grouped: Spans
+    comm: Spans
+    exposed: Spans
+    host: Spans | None
+    loader: Spans | None
+
+
+def spent_by(rank: RankTimeline, steps: Steps, absent: AbsentPieces | Missing) -> Spent:
+    """Sort the time of a rank."""
+    rows = rank.activities
+    compute = _union(rows, rows.bucket == Bucket.COMPUTE)
+    grouped = (rows.bucket == Bucket.COMPUTE) & (rows.key == KEYS[Bucket.COMPUTE].index("grouped_gemm"))
+    comm = _union(rows, rows.bucket == Bucket.COMM)
+    exposed = subtract(comm, compute)
+    host = loader = None
+    if not isinstance(absent, Missing):
+        starved = np.array(_STARVED, dtype=np.bool_)[absent.reason]
+        at_step = np.isin(absent.kernel, _first_kernels(rows, steps)) | (absent.reason == _DATA)
+        host = subtract(union(absent.start_ns[starved & ~at_step], absent.end_ns[starved & ~at_step]), comm)
+        loader = subtract(union(absent.start_ns[starved & at_step], absent.end_ns[starved & at_step]), comm)
+    return Spent(compute, _union(rows, grouped), comm, exposed, host, loader)
+
+
+def _union(rows: Activities, which: BoolArray) -> Spans:
+    return union(rows.start_ns[which], rows.end_ns[which])
+
+
+def _first_kernels(rows: Activities, steps: Steps) -> IntArray:
+    """The first compute kernel of each recorded step, by place."""
+    compute = np.flatnonzero(rows.bucket == Bucket.COMPUTE)
+    begins = np.array([step.start_ns for step in steps.recorded], dtype=np.int64)
+    at = np.searchsorted(rows.start_ns[compute], begins)
+    return compute[at[at < len(compute)]]
+
+
+_MOST: Final = 64
+"""Pairs of kind and peer that a summary lists: those with the most bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """Of each communication activity, shape (m,), what the calls behind it say, `UNKNOWN` where nothing does.
+
+    `sends` and `receives` count calls with one peer. `given_bytes` is what all other calls name, or what is
+    sent; `received_bytes` is what is received. `ranks` are those of the communicator. `calls`: each call with
+    a peer, as rows of activity, communicator, peer, bytes sent and bytes received.
+    """
+
+    sends: IntArray
+    receives: IntArray
+    given_bytes: IntArray
+    received_bytes: IntArray
+    ranks: IntArray
+    calls: IntArray
+
+
+def called_by(comm: Communication) -> Called:
+    """What the calls of all threads say. A group that launched several kernels says nothing of each."""
+    communicators = communicators_in(comm.rank)
+    told: IntArray = np.full((5, len(comm)), UNKNOWN, dtype=np.int64)
+    with_peers: list[IntArray] = [np.empty((5, 0), dtype=np.int64)]
+    for mine, calls, payloads in calls_by_thread(comm, communicators):
+        call, behind = _joined(calls, calls.launching(comm.rows.launch_ns[mine]))
+        activity = mine[behind]
+        sends, receives = calls.sends[call], calls.receives[call]
+        ranks = communicators.rank_count_of(payloads.communicator[call])
+        size = _of_all(payloads.size_bytes[call], ranks, calls.all_to_alls[call])
+        seen = np.zeros(len(comm), dtype=np.bool_)
+        seen[activity] = True
+        silent = np.bincount(activity[size < 0], minlength=len(comm)) > 0
+        ones = np.ones_like(size)
+        columns = ((sends, ones), (receives, ones), (~receives, size), (receives, size))
+        for row, (which, amount) in enumerate(columns):
+            added = np.zeros(len(comm), dtype=np.int64)
+            np.add.at(added, activity[which], amount[which])
+            known = seen if row < 2 else seen & ~silent
+            told[row, known] = added[known]
+        told[4, activity] = ranks
+        with_peers.append(_with_peers(payloads, call, activity, sends, receives))
+    rows = np.concatenate(with_peers, axis=1)
+    rows[1] = np.append(communicators.hashes, UNKNOWN)[rows[1]]
+    sends, receives, given, received, ranks = told
+    received[sends + receives <= 0] = UNKNOWN
+    return Called(sends, receives, given, received, ranks, rows)
+
+
+def _of_all(size: IntArray, ranks: IntArray, of_one: BoolArray) -> IntArray:
+    """Bytes for all ranks, where a call names those for one."""
+    return np.where(of_one, np.where((size >= 0) & (ranks > 0), size * ranks, UNKNOWN), size)
+
+
+def _joined(calls: ThreadCalls, launched: IntArray) -> tuple[IntArray, IntArray]:
+    """Calls that move data, and of each the one launch, by place, that its group made."""
+    group = np.where(calls.moves, calls.group, UNKNOWN)
+    order = np.argsort(launched, kind="stable")
+    numbers = launched[order]
+    at = np.searchsorted(numbers, group)
+    until = np.searchsorted(numbers, group, side="right")
+    call = np.flatnonzero((until - at == 1) & (group >= 0))
+    return call, order[at[call]]
+
+
+def _with_peers(
+    payloads: CallPayloads, call: IntArray, activity: IntArray, sends: BoolArray, receives: BoolArray
+) -> IntArray:
+    size, peer, communicator = payloads.size_bytes[call], payloads.peer[call], payloads.communicator[call]
+    named = (peer >= 0) & (communicator >= 0) & (size >= 0) & (sends | receives)
+    columns = activity, communicator, peer, size * sends, size * receives
+    return np.stack(columns)[:, named]
+
+
+def messages_of(called: Called, mine: IntArray) -> Messages:
+    """Of some activities, as a summary keeps it; empty where nothing says anything."""
+    columns = called.sends[mine], called.receives[mine], called.received_bytes[mine]
+    if all((column <= 0).all() for column in columns):
+        return Messages(*none_of(Messages))
+    return Messages(*columns)
+
+
+def own_places(rank: RankTimeline) -> dict[int, int]:
+    """Of each communicator, by its hash, which of its ranks this one is, where that is recorded."""
+    known = communicators_in(rank)
+    return {
+        key: own for key, own in zip(known.hashes.tolist(), known.own_rank.tolist(), strict=True) if own >= 0
+    }
+
+
+def peers_of(called: Called, inside: BoolArray, kind: IntArray, own: dict[int, int]) -> Peers:
+    """Bytes by kind, communicator and peer, of the activities inside, masks and kinds of shape (m,).
+
+    `own`: the rank's own place in each communicator, by its hash.
+    """
+    rows = called.calls[:, inside[called.calls[0]]]
+    keys = np.stack((kind[rows[0]], rows[1], rows[2]))
+    several, place = np.unique(keys, axis=1, return_inverse=True)
+    sent, received = (np.zeros(several.shape[1], dtype=np.int64) for _ in range(2))
+    np.add.at(sent, place.reshape(-1), rows[3])
+    np.add.at(received, place.reshape(-1), rows[4])
+    most = np.sort(np.argsort(-(sent + received), kind="stable")[:_MOST])
+    where = np.array([own.get(key, UNKNOWN) for key in several[1].tolist()], dtype=np.int64)
+    columns = several[0], several[1], where, several[2], sent, received
+    return Peers(*(column[most] for column in columns))
+
+
+_OPERATIONS: Final = {
+    "sendrecv": Operation.EXCHANGE,
+    "pp_p2p": Operation.EXCHANGE,
+    "cp_a2a": Operation.EXCHANGE,
+    "ep_a2a": Operation.EXCHANGE,
+    "all_reduce": Operation.ALL_REDUCE,
+    "all_gather": Operation.ALL_GATHER,
+    "reduce_scatter": Operation.REDUCE_SCATTER,
+    "broadcast": Operation.BROADCAST,
+    "reduce": Operation.REDUCE,
+    "ep_dispatch": Operation.DISPATCH,
+    "ep_combine": Operation.COMBINE,
+    "ep_notify": Operation.CONTROL,
+    "ep_sync": Operation.CONTROL,
+    "ep_layout": Operation.CONTROL,
+}
+"""Subclass of a kernel's name -> what it does."""
+_MEMBERS: Final = 64
+"""Ranks of a group that a summary lists; of larger ones it has the number."""
+_PARTS: Final = 256
+"""Kernels of one numbered collective; a coalesced one has several."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collectives:
+    """The collectives of a rank, and what the calls behind them say."""
+
+    groups: tuple[Group, ...]
+    instances: Instances
+    messages: Messages
+    peers: Peers
+
+
+def collectives_of(rank: RankTimeline, steps: Steps, spent: Spent) -> Collectives:
+    """The collectives of a rank whose activities carry the resolved kinds, in order of start."""
+    comm = communication_of(rank)
+    mine = np.flatnonzero(comm.rows.source == Source.KERNEL)
+    called = called_by(comm)
+    told = _told(comm, mine, called)
+    rows = comm.rows.take(mine)
+    start_ns, end_ns = rows.start_ns, rows.end_ns
+    before = _before(told.group, start_ns, end_ns, spent)
+    instances = Instances(
+        group=told.group,
+        sequence=told.sequence,
+        operation=told.operation,
+        kind=rows.key.astype(np.int64),
+        size_bytes=told.size_bytes,
+        step=steps.used_at(start_ns),
+        start_ns=start_ns,
+        end_ns=end_ns,
+        exposed_ns=covered_ns(start_ns, end_ns, spent.exposed),
+        **before,
+    )
+    used = steps.used_at(comm.rows.start_ns) != UNKNOWN if steps.used else np.ones(len(comm), dtype=np.bool_)
+    peers = peers_of(called, used, comm.rows.key.astype(np.int64), own_places(rank))
+    return Collectives(told.groups, instances, messages_of(called, mine), peers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What the recording tells of each collective, shape (m,); `group` indexes `groups`."""
+
+    groups: tuple[Group, ...]
+    group: IntArray
+    sequence: IntArray
+    operation: IntArray
+    size_bytes: IntArray
+
+
+def _told(comm: Communication, mine: IntArray, called: Called) -> _Told:
+    rows = comm.rows.take(mine)
+    by_name = [_OPERATIONS.get(one.subclass, Operation.OTHER) for one in comm.classes]
+    operation = np.array(by_name, dtype=np.int64)[rows.name]
+    recorded = comm.rank.columns.collectives
+    size_bytes = _given_bytes(called, mine, operation)
+    number = np.full(len(mine), UNKNOWN, dtype=np.int64)
+    if recorded is not None:
+        if (beside := recorded.size_bytes) is not None:
+            size_bytes = np.where(beside[rows.row] >= 0, beside[rows.row], size_bytes)
+        number = number if recorded.sequence is None else recorded.sequence[rows.row]
+    groups, group = _groups(comm, mine, operation)
+    return _Told(groups, group, _sequences(group, number), operation, size_bytes)
+
+
+def _given_bytes(called: Called, mine: IntArray, operation: IntArray) -> IntArray:
+    """What the rank gives. Of a reduce-scatter NCCL names the part that it gets (src/collectives.cc)."""
+    given, ranks = called.given_bytes[mine], called.ranks[mine]
+    of_part = (operation == Operation.REDUCE_SCATTER) & (given >= 0)
+    return np.where(of_part, np.where(ranks > 0, given * ranks, UNKNOWN), given)
+
+
+def _groups(comm: Communication, mine: IntArray, operation: IntArray) -> tuple[tuple[Group, ...], IntArray]:
+    """The group of each collective: of its communicator, else its process group, else by order."""
+    rank, rows = comm.rank, comm.rows.take(mine)
+    found: list[Group] = []
+    group = np.full(len(mine), UNKNOWN, dtype=np.int64)
+    recorded = rank.columns.collectives
+    purpose = np.full(len(mine), UNTOLD, dtype=np.int64)
+    if recorded is not None and recorded.groups:
+        purpose = recorded.purpose[rows.row]
+        number = recorded.group[rows.row]
+        for one in distinct(number[number >= 0]).tolist():
+            known, here = recorded.groups[one], number == one
+            group[here] = len(found)
+            about = int(purpose[here].max())
+            few = known.members if known.members and len(known.members) <= _MEMBERS else None
+            found.append(Group(GroupSource.PROCESS_GROUP, known.key, known.size, few, about))
+    communicators = communicators_in(rank)
+    if communicators.calls is not None:
+        behind = groups_of(comm)
+        number, peer = behind.communicator[mine], behind.peer[mine]
+        several = np.unique(np.stack((number, peer))[:, (number >= 0) & (group == UNKNOWN)], axis=1)
+        for one, other in several.T.tolist():
+            group[(number == one) & (peer == other) & (group == UNKNOWN)] = len(found)
+            found.append(_of_communicator(communicators, one, other))
+    for key, here in _by_order(rows.stream_id, operation, group):
+        group[here] = len(found)
+        found.append(Group(GroupSource.ORDER, key))
+    return tuple(found), group
+
+
+def _of_communicator(communicators: Communicators, number: int, peer: int) -> Group:
+    """All ranks of a communicator, or a pair of them where calls name one peer only."""
+    size, own = int(communicators.rank_count[number]), int(communicators.own_rank[number])
+    key = int(communicators.hashes[number])
+    if peer == UNTOLD or size == 2:
+        return Group(GroupSource.COMMUNICATOR, key, size if size > 0 else None, own=own if own >= 0 else None)
+    if own < 0:
+        return Group(GroupSource.PEER, key, 2, peer=peer)
+    return Group(GroupSource.COMMUNICATOR, fingerprint_of_pair(key, own, peer), 2, own=int(own > peer))
+
+
+def _by_order(stream: IntArray, operation: IntArray, group: IntArray) -> list[tuple[int, IntArray]]:
+    """What nothing is told of: by operation, and the turn of its stream among those that have it."""
+    result = []
+    open_ = np.flatnonzero(group == UNKNOWN)
+    for code in distinct(operation[open_]).tolist():
+        of_code = open_[operation[open_] == code]
+        for turn, one in enumerate(distinct(stream[of_code]).tolist()):
+            key = fingerprint_of_text(f"{Operation(code).name} {turn}")
+            result.append((key, of_code[stream[of_code] == one]))
+    return result
+
+
+def _sequences(group: IntArray, number: IntArray) -> IntArray:
+    """The recorded number within the group where all of a group have one, else the order."""
+    order = np.argsort(group, kind="stable")
+    turn = np.empty(len(group), dtype=np.int64)
+    turn[order] = place_in_run(group[order])
+    silent = np.bincount(group[number < 0], minlength=int(group.max(initial=-1)) + 1) > 0
+    again = np.empty(len(group), dtype=np.int64)
+    same = group_of(group, number) if len(group) else group
+    by_number = np.argsort(same, kind="stable")
+    again[by_number] = place_in_run(same[by_number])
+    return np.where(silent[group], turn, number * _PARTS + np.minimum(again, _PARTS - 1))
+
+
+def _before(group: IntArray, start_ns: IntArray, end_ns: IntArray, spent: Spent) -> dict[str, IntArray]:
+    """What the rank did since its previous collective of the same group ended."""
+    order = np.argsort(group, kind="stable")
+    previous_ns = np.full(len(group), NULL, dtype=np.int64)
+    same = np.flatnonzero(group[order][1:] == group[order][:-1])
+    previous_ns[order[same + 1]] = end_ns[order[same]]
+    has = previous_ns != NULL
+    since_ns = np.where(has, np.minimum(previous_ns, start_ns), start_ns)
+
+    def within(spans: Spans | None) -> IntArray:
+        if spans is None:
+            return np.full(len(group), UNKNOWN, dtype=np.int64)
+        return np.where(has, covered_ns(since_ns, start_ns, spans), UNKNOWN)
+
+    return {
+        "compute_ns": within(spent.compute),
+        "grouped_ns": within(spent.grouped),
+        "host_ns": within(spent.host),
+        "loader_ns": within(spent.loader),
+    }

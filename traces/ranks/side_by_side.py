@@ -1,0 +1,248 @@
+"""Ranks side by side: which do the same work, their steps as one grid, and how much one exceeds the others.
+
+Only like is compared with like: a rank's own time in a step, by what it is spent on, and how long its kernels
+take, always and step by step.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from traces.columns import FloatArray, IntArray, distinct
+from traces.ranks import parts
+from traces.ranks.match import Matched
+from traces.ranks.recorded import joined
+from traces.ranks.summary import UNKNOWN, Fingerprint, RankSummary
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """Ranks of one fingerprint: `places` of their summaries, in order."""
+
+    fingerprint: Fingerprint
+    places: tuple[int, ...]
+
+    @property
+    def layers(self) -> int:
+        """What tells how many layers they have: kernels of attention in a step, else of routers."""
+        return self.fingerprint.attention or self.fingerprint.routers
+
+
+def groups_alike(summaries: Sequence[RankSummary]) -> tuple[Alike, ...]:
+    """The ranks by fingerprint, in the order in which each comes first."""
+    places: dict[Fingerprint, list[int]] = {}
+    for place, summary in enumerate(summaries):
+        places.setdefault(summary.fingerprint, []).append(place)
+    return tuple(Alike(fingerprint, tuple(several)) for fingerprint, several in places.items())
+
+
+def numbers_of(groups: Sequence[Alike], count: int) -> IntArray:
+    """The group of each place, shape (count,)."""
+    number = np.zeros(count, dtype=np.int64)
+    for group, one in enumerate(groups):
+        number[list(one.places)] = group
+    return number
+
+
+def excess(values: FloatArray, groups: Sequence[Alike]) -> FloatArray:
+    """How much each rank's values, shape (ranks, ...), lie above the median of the other ranks like it.
+
+    NaN where a value is, or where no other rank is like it.
+    """
+    result = np.full(values.shape, np.nan)
+    for group in groups:
+        if len(group.places) < 2:
+            continue
+        several = values[list(group.places)]
+        result[list(group.places)] = several - _others(several)
+    return result
+
+
+def ratio(values: FloatArray, groups: Sequence[Alike]) -> FloatArray:
+    """Each rank's values over the median of the other ranks like it; NaN where there is none."""
+    result = np.full(values.shape, np.nan)
+    for group in groups:
+        if len(group.places) < 2:
+            continue
+        result[list(group.places)] = over_others(values[list(group.places)])
+    return result
+
+
+def over_others(several: FloatArray) -> FloatArray:
+    """Each row over the median of all other rows; NaN where there is none, or it is 0."""
+    other = _others(several)
+    result: FloatArray = np.divide(several, other, out=np.full(several.shape, np.nan), where=other > 0)
+    return result
+
+
+def _others(several: FloatArray) -> FloatArray:
+    """Of each row the median of all other rows, without NaN; NaN where there is none.
+
+    Without one value, the median is one of the two or three in the middle of them all.
+    """
+    ordered = np.sort(several, axis=0)  # NaN last
+    count = np.sum(~np.isnan(several), axis=0)
+    place = np.argsort(np.argsort(several, axis=0, kind="stable"), axis=0, kind="stable")
+    left = count - 1
+    low, high = (left - 1) // 2, left // 2
+    low, high = low + (place <= low), high + (place <= high)
+    last = len(several) - 1
+    picked = [np.take_along_axis(ordered, np.clip(at, 0, last), axis=0) for at in (low, high)]
+    middle = (picked[0] + picked[1]) / 2
+    return np.where((left > 0) & ~np.isnan(several), middle, np.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """What each rank did in each step of the run, shape (ranks, steps); NaN where it was not recorded.
+
+    `later` is the number, in the run, of each rank's first step; ranks that share no collective with the
+    others have their first step in common with them.
+    """
+
+    later: IntArray
+    length_ns: FloatArray
+    compute_ns: FloatArray
+    grouped_ns: FloatArray
+    exposed_comm_ns: FloatArray
+    host_ns: FloatArray
+    loader_ns: FloatArray
+    pace_ns: FloatArray
+
+    @property
+    def step_count(self) -> int:
+        """Steps that any rank recorded."""
+        return int(self.length_ns.shape[1])
+
+
+def grid_of(summaries: Sequence[RankSummary], matched: Matched) -> Grid:
+    """Lay the steps of all ranks side by side."""
+    lengths = np.array([len(summary.steps) for summary in summaries], dtype=np.int64)
+    later = _later(matched, lengths)
+    count = int((lengths + later).max(initial=0))
+    place = np.repeat(np.arange(len(summaries)), lengths)
+    own = np.arange(len(place)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    cell = place, own + later[place]
+
+    def laid(values: IntArray) -> FloatArray:
+        table = np.full((len(summaries), count), np.nan)
+        table[cell] = np.where(values == UNKNOWN, np.nan, values)
+        return table
+
+    names = ("compute_ns", "grouped_ns", "exposed_comm_ns", "host_starved_ns", "loader_ns", "pace_ns")
+    columns = {name: joined([summary.steps for summary in summaries], name) for name in (*names, *_BORDERS)}
+    length_ns = laid(columns["end_ns"] - columns["start_ns"])
+    return Grid(later, length_ns, *(laid(columns[name]) for name in names))
+
+
+def own_step_of(matched: Matched, grid: Grid) -> IntArray:
+    """The step of the run in which each participation started on its own rank, `UNKNOWN` outside of all."""
+    return np.where(matched.step != UNKNOWN, matched.step + grid.later[matched.place], UNKNOWN)
+
+
+def means_of(table: FloatArray) -> list[int | None]:
+    """Of each row the mean of the steps that are known, rounded down; None without any."""
+    count = (~np.isnan(table)).sum(axis=1)
+    mean = np.nansum(table, axis=1) / np.maximum(count, 1)
+    return [int(value) if known else None for value, known in zip(mean.tolist(), count.tolist(), strict=True)]
+
+
+_BORDERS = ("start_ns", "end_ns")
+
+
+def _later(matched: Matched, lengths: IntArray) -> IntArray:
+    """How many steps later each rank began to record, by the collectives that it shares with others."""
+    count = len(lengths)
+    later, known = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.bool_)
+    stepped = matched.step != UNKNOWN
+    if not stepped.any():
+        return later
+    known[matched.place[stepped][0]] = True
+    while True:
+        anchored = stepped & known[matched.place]
+        step = parts.median(matched.step + later[matched.place], matched.first, anchored)
+        has = parts.most(anchored, matched.first)
+        rows = np.flatnonzero(stepped & ~known[matched.place] & has[matched.instance])
+        if not len(rows):
+            break
+        rows = rows[parts.order_of(matched.place[rows], count)]
+        begins = parts.begins_of(matched.place[rows])
+        places = matched.place[rows][begins[:-1]]
+        later[places] = parts.median(step[matched.instance[rows]] - matched.step[rows], begins)
+        known[places] = True
+    result: IntArray = later - later.min()
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """Time of a rank in a step beyond ranks like it, shape (ranks, steps), NaN where it is not known.
+
+    `dense_ns` is compute without grouped GEMMs.
+    """
+
+    dense_ns: FloatArray
+    grouped_ns: FloatArray
+    host_ns: FloatArray
+    loader_ns: FloatArray
+
+    @property
+    def by_host_ns(self) -> FloatArray:
+        """All that the host is the reason of."""
+        result: FloatArray = self.host_ns + np.nan_to_num(self.loader_ns)
+        return result
+
+    @property
+    def by_device_ns(self) -> FloatArray:
+        """All that kernels take longer."""
+        result: FloatArray = self.dense_ns + np.nan_to_num(self.grouped_ns)
+        return result
+
+
+def excess_of(grid: Grid, alike: Sequence[Alike]) -> Excess:
+    """Hold each rank against those like it, step by step."""
+    grouped_ns = np.nan_to_num(grid.grouped_ns)  # a rank without experts has none
+    return Excess(
+        excess(grid.compute_ns - grouped_ns, alike),
+        excess(grid.grouped_ns, alike),
+        excess(grid.host_ns, alike),
+        excess(grid.loader_ns, alike),
+    )
+
+
+def device_factors(summaries: Sequence[RankSummary], groups: Sequence[Alike]) -> FloatArray:
+    """Of each rank how many times as long its kernels take, the median over kinds; NaN where nobody is alike.
+
+    Compared are kernels of one name and shape that ran beside no communication.
+
+    Kernels whose work depends on routing are no evidence. A slow GPU is slow in all its kernels.
+    """
+    factor = np.full(len(summaries), np.nan)
+    for group in groups:
+        several = [summaries[place].kernels for place in group.places]
+        kernel, median_ns, grouped = (joined(several, name) for name in ("kernel", "median_ns", "is_grouped"))
+        if len(several) < 2 or not len(kernel):
+            continue
+        row = np.repeat(np.arange(len(several)), [len(times) for times in several])
+        kinds, own = distinct(kernel), grouped == 0
+        table = np.full((len(several), len(kinds)), np.nan)
+        table[row[own], np.searchsorted(kinds, kernel[own])] = median_ns[own]
+        ratios = ratio(table, [Alike(group.fingerprint, tuple(range(len(several))))])
+        told = ~np.isnan(ratios).all(axis=1)
+        factor[np.array(group.places)[told]] = np.nanmedian(ratios[told], axis=1)
+    return factor
+
+
+def slowness_before(matched: Matched, grid: Grid, excess: Excess, factor: FloatArray) -> FloatArray:
+    """Of each participation how many times as long its rank's kernels took in that step, shape (p,).
+
+    By the kernels that routing says little about: a GPU that is slow, always or in this step, is so in all.
+    """
+    always = np.where(np.isnan(factor), 1.0, factor)
+    dense_ns = grid.compute_ns - np.nan_to_num(grid.grouped_ns)
+    usual_ns = dense_ns - excess.dense_ns
+    ratios = np.divide(dense_ns, usual_ns, out=np.full(dense_ns.shape, np.nan), where=usual_ns > 0)
+    by_step = np.column_stack((np.fmax(ratios, always[:, np.newaxis]), always))
+    result: FloatArray = by_step[matched.place, own_step_of(matched, grid)]  # the last column is of no step
+    return result

@@ -1,0 +1,246 @@
+"""Purposes settled by NCCL's operation: SendRecv, AllGather, ReduceScatter, AllReduce; what is asked first.
+
+A SendRecv is an expert all-to-all, a pipeline's exchange, or context parallelism; the others are data
+parallelism, expert traffic, or tensor parallelism.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.columns import NULL, PURPOSES, BoolArray, IntArray
+from traces.limits import Limit
+from traces.resolve.communication import Communication
+from traces.resolve.communicators import Parts, ProcessGroups, communicators_of, process_groups_of, streams_of
+from traces.resolve.nccl_calls import ALL_TO_ALL, EITHER, POINT_TO_POINT, UNKNOWN, Groups, groups_of
+from traces.resolve.neighbours import MOE_ROLES, Neighbours, Role, neighbours_of
+from traces.resolve.ranges import Enclosing, enclosing_ranges
+from traces.resolve.resolution import PHASES, UNTOLD, Draft
+from traces.timeline import Source
+
+_OF_GATHER: Final = ("ep", "dp", "cp", "tp")
+_OF_SENDRECV: Final = ("ep", "pp", "cp", "tp")
+_OF_ALL_REDUCE: Final = ("tp",)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All evidence on the communication activities of a rank; `sendrecv` masks the exchanges, shape (m,)."""
+
+    comm: Communication
+    sendrecv: BoolArray
+    processes: ProcessGroups
+    groups: Groups
+    ranges: Enclosing
+    communicators: Parts
+    streams: Parts
+    near: Neighbours
+
+    def fitting(self, purpose: IntArray) -> IntArray:
+        """The purposes that the operation can have, `UNTOLD` for the others, shape (m,).
+
+        A group of data parallelism may gather, scatter and reduce, but what it exchanges is not gradients.
+        """
+        gather = self.comm.of_subclass("all_gather", "reduce_scatter")
+        result = np.full(len(purpose), UNTOLD, dtype=np.int64)
+        for which, purposes in (
+            (gather, _OF_GATHER),
+            (self.sendrecv, _OF_SENDRECV),
+            (self.comm.of_subclass("all_reduce"), _OF_ALL_REDUCE),
+        ):
+            fits = which & np.isin(purpose, [PURPOSES.index(name) for name in purposes])
+            result[fits] = purpose[fits]
+        return result
+
+
+def evidence_on(comm: Communication) -> Evidence:
+    """Ask every kind of evidence."""
+    groups, processes = groups_of(comm), process_groups_of(comm)
+    # a process group stands for its communicators; no trace has both
+    communicator = np.where(groups.communicator == UNTOLD, processes.group, groups.communicator)
+    copies = comm.rows.source == Source.COPY  # NCCL's copy engines: an all-to-all without a kernel
+    return Evidence(
+        comm=comm,
+        sendrecv=comm.of_subclass("sendrecv") | (copies & (groups.all_to_all_count > 0)),
+        processes=processes,
+        groups=groups,
+        ranges=enclosing_ranges(comm),
+        communicators=communicators_of(communicator),
+        streams=streams_of(comm, communicator),
+        near=neighbours_of(comm),
+    )
+
+
+def settle_by_communicator(draft: Draft, found: Evidence, among: BoolArray) -> None:
+    """Settle what is still open of the mask as the others of its communicator are settled, if these agree."""
+    purpose = found.fitting(found.communicators.agreed(draft.purpose, among))
+    draft.settle_each(purpose, "communicator", "medium")
+
+
+PER_PERMUTE: Final = Limit(
+    3.0,
+    "SendRecv kernels per permute",
+    "Megatron-Core's all-to-all dispatcher moves tokens, probabilities and results once per layer pass",
+)
+PER_PERMUTE_SLACK: Final = Limit(
+    0.5, "SendRecv kernels per permute", "ours: halfway to the next whole number"
+)
+
+
+def settle_sendrecv(draft: Draft, found: Evidence) -> None:
+    """Settle the purpose of the SendRecv, as far as evidence goes."""
+    which, ranges, near, streams = found.sendrecv, found.ranges, found.near, found.streams
+    bracketed = which & (near.dispatch_like() | near.combine_like())
+    told = which & (found.processes.shape != UNKNOWN)
+    draft.settle_each(np.where(told, found.fitting(found.processes.purpose), UNTOLD), "process_group", "high")
+    shape = _agreed_shape(found, bracketed)
+    for purpose, excluded in (("cp", UNKNOWN), ("ep", POINT_TO_POINT), ("pp", ALL_TO_ALL)):
+        fits = (shape == UNKNOWN) | (shape != excluded)
+        draft.settle(which & fits & ranges.of_purpose(purpose), purpose, "nvtx_range", "high")
+    undescribed = which & (found.processes.purpose == UNTOLD)
+    _settle_by_shape(draft, undescribed & told, shape, near, "process_group", "medium")
+    _settle_by_shape(draft, undescribed & ~told, shape, near, "nccl_groups", "high")
+    said = np.where(shape == UNKNOWN, ranges.shape, UNKNOWN)
+    _settle_by_shape(draft, undescribed, said, near, "nvtx_range", "medium")
+    settle_by_communicator(draft, found, which)
+    draft.settle_each(streams.agreed(draft.purpose, which), "stream", "medium")
+    _settle_launched_before(draft, which, found.comm, streams)
+    confidence = "medium" if _three_to_one(bracketed, near) else "low"
+    draft.settle(bracketed, "ep", "neighbours", confidence)
+    _settle_amid_experts(draft, which, near, streams)
+    draft.settle_each(found.communicators.agreed(draft.purpose, which), "communicator", "low")
+    draft.settle_each(streams.agreed(draft.purpose, which), "stream", "low")
+
+
+def _settle_launched_before(draft: Draft, which: BoolArray, comm: Communication, streams: Parts) -> None:
+    """A launch from before the recording cannot be asked: the others of its stream answer for it."""
+    unasked = which & (comm.rows.launch_ns == NULL)
+    agreed = streams.agreed(draft.purpose, which, shared=True)
+    draft.settle_each(np.where(unasked, agreed, UNTOLD), "stream", "low")
+
+
+def _settle_amid_experts(draft: Draft, which: BoolArray, near: Neighbours, streams: Parts) -> None:
+    """Exchanges of a stream that carries tokens, all of it, though few have expert work on both sides.
+
+    Where two microbatches take turns, what was launched beside an exchange may be the other one's: attention
+    after a dispatch, experts before and after the next. Still each stands after a permute or before an
+    unpermute, or beside experts; those of a pipeline or of attention do not.
+    """
+    other = streams.any_of(which & ~draft.open & ~draft.of("ep"))
+    tokens = streams.any_of(which & draft.of("ep")) & ~other
+    amid = streams.nearly_all(near.amid_experts(), which)
+    draft.settle(which & tokens & amid, "ep", "neighbours", "low")
+
+
+def _agreed_shape(found: Evidence, bracketed: BoolArray) -> IntArray:
+    """Shape of each exchange, once its communicator, its stream and its ranges had their say.
+
+    The name of a collective is exact. By its calls a group of an all-to-all can be small, since PyTorch
+    leaves out peers that get no token; and a pipeline exchanges both ways in its steady state only.
+    """
+    which, named = found.sendrecv, found.processes.shape
+    shape = np.where(which, np.where(named == UNKNOWN, found.groups.shape(), named), UNKNOWN)
+    for parts in (found.communicators, found.streams):
+        small = (shape == POINT_TO_POINT) | (shape == EITHER)
+        shape[small & (named == UNKNOWN) & parts.any_of(shape == ALL_TO_ALL)] = ALL_TO_ALL
+        expert_part = 2 * parts.share(bracketed, which) >= parts.share(which, which)
+        expert_part &= (named == UNKNOWN) & parts.any_of(shape == EITHER)
+        shape[(shape == POINT_TO_POINT) & expert_part] = EITHER
+        shape[(shape == EITHER) & parts.any_of(shape == POINT_TO_POINT)] = POINT_TO_POINT
+    return np.where((shape == EITHER) & (found.ranges.shape != UNKNOWN), found.ranges.shape, shape)
+
+
+def _settle_by_shape(
+    draft: Draft, which: BoolArray, shape: IntArray, near: Neighbours, evidence: str, confidence: str
+) -> None:
+    """Purpose of an exchange of known shape, by what it stands beside.
+
+    An all-to-all is expert traffic only where expert work runs at all; beside attention it redistributes
+    heads (Ulysses), and one with neighbours is a ring.
+    """
+    attention = which & near.beside(Role.ATTENTION) & ~near.beside(*MOE_ROLES)
+    all_to_all, neighbourly = which & (shape == ALL_TO_ALL), which & (shape == POINT_TO_POINT)
+    draft.settle(attention & (shape != UNKNOWN), "cp", evidence, "medium")
+    if near.moe_kernels:
+        draft.settle(all_to_all, "ep", evidence, confidence)
+    draft.settle(neighbourly, "pp", evidence, confidence)
+
+
+def _three_to_one(bracketed: BoolArray, near: Neighbours) -> bool:
+    """Whether there are as many SendRecv per permute as Megatron-Core's dispatcher makes."""
+    if not near.permute_count:
+        return False
+    return bool(abs(bracketed.sum() / near.permute_count - PER_PERMUTE.value) <= PER_PERMUTE_SLACK.value)
+
+
+_FORWARD: Final = PHASES.index("fwd")
+
+
+def settle_collectives(draft: Draft, found: Evidence, *, only_data_parallel: bool) -> None:
+    """Settle the purpose of collectives, once that of SendRecv is settled, as far as evidence goes.
+
+    `only_data_parallel`: the configuration leaves gathers and scatters no other use.
+    """
+    comm, near = found.comm, found.near
+    collective = comm.of_subclass("all_gather", "reduce_scatter")
+    named = collective | comm.of_subclass("all_reduce")
+    described = np.where(named, found.fitting(found.processes.purpose), UNTOLD)
+    draft.settle_each(described, "process_group", "high")
+    _settle_by_ranges(draft, comm, found.ranges)
+    settle_by_communicator(draft, found, collective)
+    draft.settle(collective & only_data_parallel, "dp", "configuration", "high")
+    _settle_data_parallel(draft, found)
+    _settle_gather_dispatcher(draft, comm, near, found.streams)
+
+
+def _settle_by_ranges(draft: Draft, comm: Communication, ranges: Enclosing) -> None:
+    """Purpose of collectives launched within a range that names it."""
+    collective = comm.of_subclass("all_gather", "reduce_scatter")
+    draft.settle(collective & ranges.of_purpose("dp"), "dp", "nvtx_range", "high")
+    with_reduce = collective | comm.of_subclass("all_reduce")
+    draft.settle(with_reduce & ranges.of_purpose("tp"), "tp", "nvtx_range", "high")
+    draft.settle(collective & ranges.of_purpose("ep"), "ep", "nvtx_range", "high")
+    draft.settle(collective & ranges.of_purpose("cp"), "cp", "nvtx_range", "high")
+
+
+def _settle_data_parallel(draft: Draft, found: Evidence) -> None:
+    """Gathers and scatters beside the optimizer, and the others of the same communicator or kind of stream.
+
+    Sharded optimizers gather parameters after they step and scatter gradients before (ZeRO, Megatron-Core's
+    distributed optimizer, FSDP). A stream that scatters in the forward pass too carries activations as well:
+    there only what stands beside the optimizer itself is told.
+    """
+    comm, near, streams = found.comm, found.near, found.streams
+    gather, scatter = comm.of_subclass("all_gather"), comm.of_subclass("reduce_scatter")
+    beside = (gather & (near.previous == Role.OPTIMIZER)) | (scatter & (near.next == Role.OPTIMIZER))
+    in_forward = (near.previous_phase == _FORWARD) & (near.next_phase == _FORWARD)
+    alone = beside
+    for parts in (found.communicators, streams):
+        alone = alone & ~parts.any_of(scatter & in_forward)
+    draft.settle(alone & streams.own[streams.of_row], "dp", "neighbours", "medium")
+    draft.settle(beside, "dp", "neighbours", "low")
+    draft.settle((gather | scatter) & found.communicators.any_of(alone), "dp", "communicator", "medium")
+    draft.settle((gather | scatter) & streams.any_of(alone), "dp", "stream", "medium")
+
+
+def _settle_gather_dispatcher(draft: Draft, comm: Communication, near: Neighbours, streams: Parts) -> None:
+    """Gathers before the permute, scatters after the unpermute: tokens travel by them, where by nothing else.
+
+    Where tokens travel another way, a gather after the router carries their counts, before the map of rows,
+    the permute, or the experts (HybridEP permutes in its own kernels).
+    """
+    gather, scatter = comm.of_subclass("all_gather"), comm.of_subclass("reduce_scatter")
+    before = draft.open & gather & (near.next == Role.PERMUTE) & (near.previous != Role.UNPERMUTE)
+    after = draft.open & scatter & (near.previous == Role.UNPERMUTE)
+    other_payload = draft.of("ep") | comm.of_subclass("ep_dispatch", "ep_combine", "ep_a2a", "ep_fused")
+    if other_payload.any():
+        to_experts = np.isin(near.next, (Role.ROUTER, Role.PERMUTE, Role.EXPERT))
+        counts = draft.open & gather & (near.previous == Role.ROUTER) & to_experts
+        draft.settle(counts & streams.nearly_all(counts, gather), "ep", "neighbours", "low")
+        return
+    open_sendrecv = (comm.of_subclass("sendrecv") & draft.open).any()
+    both = streams.any_of(before) & streams.any_of(after)
+    if not open_sendrecv:
+        regular = streams.nearly_all(before | after, gather | scatter)
+        draft.settle((before | after) & regular & both, "ep", "neighbours", "low")
