@@ -24,7 +24,7 @@ def command_line(
     by their base names, and a text about the run that is no known word as its placeholder
     (`--container NAME`). Control characters become spaces.
     """
-    from reports.words import printable
+    from traces.spelling import printable
 
     words = ["moe-diag", command, *(path_words(path, redact) for path in files)]
     for option, value in options.items():

@@ -10,6 +10,7 @@ from traces.formats.nsys_schema import CALLS
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.recording.line import recording
+from traces.spelling import duration
 from traces.steps.selection import Selection
 
 _NO_WORK: Final = "neither kernels nor graph rows"
@@ -101,5 +102,6 @@ def window_warnings(ranks: Sequence[RankMeasurements]) -> list[str]:
     outside_ns = max(rank.outside_activity_ns for rank in ranks)
     if not outside_ns:
         return []
-    outside_s = f"{outside_ns / 1e9:.9f}"
-    return [f"the window given reaches {outside_s} s beyond the recorded GPU work, which counts as idle"]
+    return [
+        f"the window given reaches {duration(outside_ns)} beyond the recorded GPU work, which counts as idle"
+    ]

@@ -17,13 +17,12 @@ from heuristics.result.result import Result
 from reports.content.blocks import Code, Words
 from reports.content.check_defects import answer_words, first_errors
 from reports.content.names import name_of
-from reports.content.quantities import percent
 from reports.emit_values import yaml_value
 from reports.frameworks import FRAMEWORKS
-from reports.words import printable
 from traces.missing import known
 from traces.sections.tables import WallId
 from traces.settings.spelling import is_open
+from traces.spelling import percent, printable
 
 _WIDTH: Final = 88
 _VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9_]*=.*")

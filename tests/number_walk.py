@@ -28,7 +28,6 @@ PHRASES: Final[Mapping[str, str]] = {
     r"<0\.1 %": "a share that is not zero never reads 0.0 %",
     r"<0\.001\b": "a time that is not zero never reads 0",
     r"\b[Kk]ernels under 10 us\b": "the name of short_kernel_frac",
-    r">99\.9 %": "a share below all never reads 100.0 %",
     r"<0\.01\b": "a count a step that is not zero never reads 0",
     r"\b(?:32,767|65,536) characters\b": "what a ticket takes",
     r"\b[\d,]+ other steps? (?:is|are) left out\b": "what a page has no room for",

@@ -1,4 +1,4 @@
-"""The host call behind each piece of GPU work, by process and correlation id; launch shapes, kept once each."""
+"""The host call behind each piece of GPU work, by process and correlation id; launch shapes, each once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

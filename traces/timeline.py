@@ -38,6 +38,7 @@ from traces.names.kinds import (
     compute_classes,
     is_communication,
 )
+from traces.spelling import duration, signed_ms
 
 
 class Bucket(IntEnum):
@@ -195,7 +196,7 @@ def build(columns: Columns) -> Timeline:
     fixes = clock_fixes(columns, work.rows, work.call)
     columns = on_gpu_clock(without_gpu_rows(columns), fixes)  # the work holds the GPU's rows now
     for gid, fix in fixes.items():
-        apart, within = f"{fix.ahead_ns / 1e6:+,.3f} ms", f"{fix.within_ns / 1e3:.1f} us"
+        apart, within = signed_ms(fix.ahead_ns), duration(fix.within_ns)
         warnings.append(
             f"process {process_of(gid)}: its host's clock was {apart} ahead of its GPU's, by launches and "
             f"waits known within {within}; host times were corrected"

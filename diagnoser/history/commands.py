@@ -231,8 +231,7 @@ def _kept_words(row: Kept, is_new: bool, size_bytes: int) -> str:
 
 def _row_words(row: Kept) -> str:
     from reports.content.names import name_of
-    from reports.content.quantities import milliseconds
-    from reports.words import printable
+    from traces.spelling import milliseconds, printable
 
     step = "step unknown" if row.step_ns is None else f"step {milliseconds(row.step_ns)} ms"
     wall = "no bottleneck" if row.wall is None else name_of(row.wall)

@@ -16,6 +16,7 @@ from heuristics.result.result import Result
 from traces.limits import Limit
 from traces.missing import known
 from traces.sections.rank import Rank
+from traces.spelling import percent
 
 Configured = Mapping[str, Value]
 """By field of `Given` and by knob."""
@@ -228,7 +229,11 @@ def _observed(rule: Rule, base: Rank, new: Rank) -> tuple[str, str] | None:
         return None
     if isinstance(one.value, float | int) and isinstance(other.value, float | int):
         moved = abs(one.value - other.value) > GRAPHS_MOVED.value
-        return (f"{one.value:.0%} of kernel work", f"{other.value:.0%} of kernel work") if moved else None
+        return (
+            (f"{percent(one.value)} of kernel work", f"{percent(other.value)} of kernel work")
+            if moved
+            else None
+        )
     return _text(one.value), _text(other.value)
 
 

@@ -10,6 +10,7 @@ from traces.limits import Limit
 from traces.missing import known
 from traces.sections.rank import Rank
 from traces.sections.trace import Trace
+from traces.spelling import percent
 
 PERTURBED: Final = Limit(
     0.05, "of a step", "ours: a difference of 5 % is worth a post-mortem, and the profiler must not make it"
@@ -66,7 +67,7 @@ def _perturbed(base: Trace, new: Trace) -> Iterator[Difference]:
     one, other = (known(each.capture.perturbation_frac) for each in (base, new))
     if one is not None and other is not None and abs(one - other) > PERTURBED.value:
         because = "The profiler slowed one run more. The size is to come from both logs."
-        yield _limits("slowed by the profiler", f"{one:.1%}", f"{other:.1%}", because)
+        yield _limits("slowed by the profiler", percent(one), percent(other), because)
 
 
 def _of_one_side(base: Rank, new: Rank) -> Iterator[Difference]:

@@ -11,6 +11,7 @@ from heuristics.result.result import Result
 from traces.limits import Limit
 from traces.missing import known
 from traces.sections.rank import Rank
+from traces.spelling import percent
 
 OTHER_PROGRAM: Final = Limit(
     0.2,
@@ -157,10 +158,12 @@ def _kernels(base: Result, new: Result, base_rank: Rank, new_rank: Rank) -> Iter
     spelled_alike = len({one.kind for one in traces if one}) <= 1
     names = _names(base_rank), _names(new_rank)
     if shared < OTHER_PROGRAM.value and spelled_alike:
-        because = f"By name they share {shared:.0%} of the kernel work: these are two programs."
+        because = f"By name they share {percent(shared)} of the kernel work: these are two programs."
         yield Difference("kernel set", *names, "no", because)
     else:
-        because = f"By name they share {shared:.0%} of the kernel work. The rest is new or gone, not slower."
+        because = (
+            f"By name they share {percent(shared)} of the kernel work. The rest is new or gone, not slower."
+        )
         yield Difference("kernel set", *names, "with_differences", because)
 
 

@@ -8,7 +8,6 @@ from statistics import median
 from typing import Final, Literal
 
 from heuristics.comparison.difference.interval import LEAST, Interval, interval_of
-from heuristics.comparison.figures import milliseconds, signed_milliseconds, signed_percent
 from heuristics.comparison.pairs import Pair
 from heuristics.comparison.recorded_alike import same_recording
 from heuristics.result.compared import Comparable, ComparisonVerdict, Gate
@@ -17,6 +16,7 @@ from traces.limits import Limit
 from traces.recording.line import recording
 from traces.recording.options import START, Question
 from traces.sections.rank import Rank
+from traces.spelling import chosen, in_ms, percent, signed, signed_ms
 
 MATTERS: Final = Limit(
     0.01,
@@ -137,7 +137,7 @@ def judge_pairs(judged: Judged, pairs: Sequence[Pair]) -> Judged:
         base_ns, new_ns = (_mean(side.lengths_ns) for side in (pair.base, pair.new))
         if abs(new_ns - base_ns) > MATTERS.value * min(base_ns, new_ns):
             delta_ns = round(new_ns - base_ns)
-            moved = f"{signed_milliseconds(delta_ns)}, {signed_percent(delta_ns, round(base_ns))}"
+            moved = f"{signed_ms(delta_ns)}, {_part(delta_ns, round(base_ns))}"
             other = f"pair {place + 1} of {len(pairs)} ranks (GPU {pair.base.device}) differs by {moved}"
             record = "compare that rank: --base-gpu N --new-gpu N"
             return Judged("undecided", (f"{other}, the first does not", *judged.because), record)
@@ -146,7 +146,7 @@ def judge_pairs(judged: Judged, pairs: Sequence[Pair]) -> Judged:
 
 def judge_gate(size: Size, judged: Judged, limit_frac: float) -> Gate:
     """Tripped where the lower end of the interval, as part of the base's mean step, is above the limit."""
-    limit = f"the limit of {limit_frac * 100:.2f} %"
+    limit = f"the limit of {chosen(limit_frac)}"
     if judged.same:
         return Gate(limit_frac, "passed", "one recording is no slower than itself")
     if judged.verdict == "not_comparable":
@@ -154,8 +154,8 @@ def judge_gate(size: Size, judged: Judged, limit_frac: float) -> Gate:
     if size.interval is None or not size.base_mean_ns:
         few = f"{_counts(size)}, where {LEAST.value} a side are needed: {limit} is not judged"
         return Gate(limit_frac, "undecided", few)
-    low = signed_percent(size.interval.low_ns, size.base_mean_ns)
-    high = signed_percent(size.interval.high_ns, size.base_mean_ns)
+    low = _part(size.interval.low_ns, size.base_mean_ns)
+    high = _part(size.interval.high_ns, size.base_mean_ns)
     limit_ns = limit_frac * size.base_mean_ns
     if size.interval.low_ns > limit_ns:
         return Gate(limit_frac, "tripped", f"the lower end of the interval, {low}, is above {limit}")
@@ -171,16 +171,12 @@ def _judge_around_zero(size: Size, interval: Interval, traced: tuple[str, ...]) 
     """An interval that holds zero: narrow enough to say that nothing changed, or not."""
     shorter_ns = min(size.base_mean_ns, size.new_mean_ns)
     furthest_ns = max(-interval.low_ns, interval.high_ns)
-    furthest, shows = (signed_percent(one, shorter_ns).lstrip("+") for one in (furthest_ns, size.shows_ns))
-    smallest = (
-        f"the smallest change that could be detected is about {shows}, {milliseconds(size.shows_ns)} per step"
-    )
+    furthest, shows = (percent(one / shorter_ns) for one in (furthest_ns, size.shows_ns))
+    smallest = f"the smallest change that could be detected is about {in_ms(size.shows_ns)} per step, {shows}"
     rest = (smallest, *traced)
-    matters = f"{MATTERS.value * 100:.0f} %"
+    matters = chosen(MATTERS.value)
     if furthest_ns <= MATTERS.value * shorter_ns:
-        held = (
-            f"the interval holds zero and nothing beyond {furthest} of a step: no change of {matters} or more"
-        )
+        held = f"the interval holds zero, within {furthest} of a step: no change of {matters} or more"
         return Judged("no_change", (held, *rest), "")
     wide = f"the interval holds zero and changes of up to {furthest}, more than {matters}: it shows neither"
     delta_ns = abs(size.delta_ns)
@@ -203,11 +199,15 @@ def _record_for(count: float) -> str:
     )
 
 
+def _part(delta_ns: float, of_ns: int) -> str:
+    return signed(percent(delta_ns / of_ns)) if of_ns else "an unknown share"
+
+
 def _means(size: Size) -> str:
-    """`100.000 ms in base, 105.000 ms in new: +5.000 ms, +5.00 % (means of 8 steps in base, 9 in new)`."""
-    means = f"{milliseconds(size.base_mean_ns)} in base, {milliseconds(size.new_mean_ns)} in new"
-    share = signed_percent(size.delta_ns, size.base_mean_ns)
-    return f"{means}: {signed_milliseconds(size.delta_ns)}, {share} (means; {_counts(size)})"
+    """`100 ms in base, 105 ms in new: +5.00 ms, +5.0 % (means; 8 steps in base, 9 in new)`."""
+    means = f"{in_ms(size.base_mean_ns)} in base, {in_ms(size.new_mean_ns)} in new"
+    share = _part(size.delta_ns, size.base_mean_ns)
+    return f"{means}: {signed_ms(size.delta_ns)}, {share} (means; {_counts(size)})"
 
 
 def _counts(size: Size) -> str:
@@ -222,9 +222,9 @@ def _spread(size: Size) -> Iterator[str]:
     if size.interval is None:
         return
     low_ns, high_ns = size.interval.low_ns, size.interval.high_ns
-    ends = f"{signed_milliseconds(low_ns)} to {signed_milliseconds(high_ns)}"
-    low, high = (signed_percent(one, size.base_mean_ns) for one in (low_ns, high_ns))
-    yield f"{size.interval.level * 100:.0f} % interval: {ends} per step, {low} to {high} of the base's"
+    ends = f"{signed_ms(low_ns)} to {signed_ms(high_ns)}"
+    low, high = (_part(one, size.base_mean_ns) for one in (low_ns, high_ns))
+    yield f"{chosen(size.interval.level)} interval: {ends} per step, {low} to {high} of the base's"
 
 
 def _traces_beside_logs(size: Size, base: Rank, new: Rank) -> Iterator[str]:
@@ -232,7 +232,7 @@ def _traces_beside_logs(size: Size, base: Rank, new: Rank) -> Iterator[str]:
     if size.source != "log" or size.interval is None or not (base.steps.found and new.steps.found):
         return
     longer = [
-        signed_percent(round(median(side.lengths_ns)) - logged_ns, logged_ns)
+        _part(round(median(side.lengths_ns)) - logged_ns, logged_ns)
         for side, logged_ns in ((base, size.base_median_ns), (new, size.new_median_ns))
     ]
     yield f"profiled steps against logged ones, by medians: {longer[0]} in base, {longer[1]} in new"
@@ -243,7 +243,7 @@ def _traces_beside_logs(size: Size, base: Rank, new: Rank) -> Iterator[str]:
     how = "the other way than the logs" if other_way else "outside of the logs' interval"
     counts = f"{len(base.lengths_ns)} and {len(new.lengths_ns)} profiled steps"
     yield (
-        f"the {counts} differ by {signed_milliseconds(traced_ns)}, {how}: the logs decide, and the rows "
+        f"the {counts} differ by {signed_ms(traced_ns)}, {how}: the logs decide, and the rows "
         "explain the profiled steps only"
     )
 

@@ -14,7 +14,7 @@ from heuristics.walls.confidence import Confidence
 from heuristics.walls.unproven import TIGHT
 from heuristics.walls.verdict import Verdict, verdict_of
 from heuristics.walls.wall import Evidence, WallJudgement
-from heuristics.walls.words import wall_words
+from traces.spelling import spoken
 from traces.training_log.log import LoggedMemory, TrainingLog
 
 
@@ -77,5 +77,5 @@ def _verdict(evidence: RunEvidence, walls: Sequence[WallJudgement], why: str) ->
     if evidence.verdict.wall == "memory":
         return replace(evidence.verdict, because=(why, *evidence.verdict.because))
     before = evidence.verdict.wall
-    costs = [] if before is None else [f"what {wall_words(before)} costs can be saved when the run has room"]
+    costs = [] if before is None else [f"what {spoken(before)} costs can be saved when the run has room"]
     return replace(found, because=(why, *costs), confidence=Confidence("high"), runner_up=before)

@@ -12,6 +12,7 @@ from traces.limits import Limit
 from traces.measure.capture import Capture
 from traces.missing import known
 from traces.sections.tables import WallId
+from traces.spelling import percent
 
 Grade = Literal["good", "usable", "useless"]
 """Good: its cost is measured. Usable: with less certainty, or as an upper bound. Useless: not at all."""
@@ -150,14 +151,14 @@ def _in_window(result: Result) -> Iterator[tuple[Grade, str]]:
         yield "usable", "no steps were found, so one window"
     if result.verdict.startup_ns:
         share = result.verdict.startup_ns / window_ns
-        yield "usable", f"profiler and start-up take {share:.0%} of the window: record later"
+        yield "usable", f"profiler and start-up take {percent(share)} of the window: record later"
 
 
 def _as_judged(one: Fitness, wall: Wall, shared: Sequence[tuple[Grade, str]]) -> Fitness:
     found = [*shared]
     if wall.outcome == "unmeasurable":
         most, why = known(wall.at_most_frac), "; ".join(wall.missing[:1])
-        found += [("useless", why)] if most is None else [("usable", f"{_BOUND}, {most:.0%}: {why}")]
+        found += [("useless", why)] if most is None else [("usable", f"{_BOUND}, {percent(most)}: {why}")]
         found += [(one.grade, why) for why in one.because]
     else:
         found += [("usable" if one.grade == "useless" else one.grade, why) for why in one.because]

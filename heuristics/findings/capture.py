@@ -3,8 +3,8 @@
 from typing import Final
 
 from heuristics.findings.finding import ConfigFinding
-from heuristics.walls.words import percent
 from traces.limits import Limit
+from traces.spelling import chosen, percent
 
 PERTURBED: Final = Limit(
     0.10,
@@ -24,7 +24,7 @@ def perturbed(perturbation_frac: float | None) -> tuple[ConfigFinding, ...]:
             "not_representative",
             f"the profiled step is {percent(perturbation_frac)} longer than one without the profiler: shares "
             "and order hold at best, times and gains do not",
-            f"median profiled step against the steady step of the log; limit {percent(PERTURBED.value)}",
+            f"median profiled step against the steady step of the log; limit {chosen(PERTURBED.value)}",
             "record again with fewer traced events (-t cuda,nvtx, no sampling) and fewer steps",
         ),
     )

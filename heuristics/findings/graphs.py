@@ -4,6 +4,7 @@ from typing import Final
 
 from heuristics.findings.finding import Case, ConfigFinding, Detector
 from heuristics.findings.memory import expandable_segments
+from traces.spelling import percent
 
 _REGISTER: Final = "env.NCCL_GRAPH_REGISTER"
 CAPTURES: Final = ("graph-captured", "graph-built", "graph-capture-begins")
@@ -44,7 +45,8 @@ def graphs_unasked(case: Case) -> ConfigFinding | None:
         "CFG-graphs-unasked",
         "active_not_requested",
         "CUDA graphs are off in the configuration, and the trace replays some",
-        f"cuda_graph_impl in {run.asked.where('cuda_graph_impl')}; {share:.0%} of kernel work is in graphs",
+        f"cuda_graph_impl in {run.asked.where('cuda_graph_impl')}; "
+        f"{percent(share)} of kernel work is in graphs",
         "take the trace and the configuration of the same run",
     )
 

@@ -3,8 +3,8 @@
 from typing import Final
 
 from heuristics.findings.finding import Case, ConfigFinding, Detector
-from heuristics.walls.words import percent
 from traces.limits import Limit
+from traces.spelling import percent
 
 GC_SEEN: Final = Limit(
     0.01, "fraction of the windows", "ours: what manual collection between steps costs stays under it"

@@ -12,7 +12,7 @@ from heuristics.fixes.com_4_dp_overlap import NORM_MARGIN
 from heuristics.guides.connections import connections
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
-from heuristics.walls.words import percent
+from traces.spelling import percent
 
 _OVERLAP: Final = "overlap_moe_expert_parallel_comm"
 _MARGINS: Final = ("env.NVTE_FWD_LAYERNORM_SM_MARGIN", "env.NVTE_BWD_LAYERNORM_SM_MARGIN")

@@ -11,6 +11,7 @@ from heuristics.rules.check import check_rules
 from heuristics.run.run import Run
 from traces.missing import Missing
 from traces.sizes.memory import delta
+from traces.spelling import gigabytes
 
 
 def estimate_too_large(case: Case) -> ConfigFinding | None:
@@ -20,15 +21,14 @@ def estimate_too_large(case: Case) -> ConfigFinding | None:
     if found is None:
         return None
     where = f"pipeline stage {found.stage}" if (run.config.pp or 1) > 1 else "each GPU"
-    guess = (
-        f"about {_gb(found.estimate_bytes)} (estimated, {_gb(found.least_bytes)} to {_gb(found.most_bytes)})"
-    )
+    least, most = gigabytes(found.least_bytes), gigabytes(found.most_bytes)
+    guess = f"about {gigabytes(found.estimate_bytes)} (estimated, {least} to {most})"
     certain = found.is_certain and not ran(run)
     return ConfigFinding(
         "CFG-memory-estimate",
         "does_not_fit" if certain else "may_not_fit",
         f"{where} {'needs' if certain else 'may need'} {guess}, and the {run.gpu or 'GPU'} has "
-        f"{_gb(found.capacity_bytes)}",
+        f"{gigabytes(found.capacity_bytes)}",
         "the run did start: is this its configuration, and its GPU?" if ran(run) else "sizes of the model",
         _cure(run, found.estimate_bytes - found.capacity_bytes),
     )
@@ -42,7 +42,7 @@ def _cure(run: Run, needed: int) -> str:
             chosen.append((fix, freed))
     if not chosen:
         return "more GPUs, or a smaller micro-batch or sequence length"
-    named = ", ".join(f"{fix} (frees {_gb(freed)})" for fix, freed in chosen)
+    named = ", ".join(f"{fix} (frees {gigabytes(freed)})" for fix, freed in chosen)
     return f"in this order: {named}"
 
 
@@ -57,10 +57,6 @@ def _freed(run: Run) -> Iterator[tuple[str, int]]:
         broken = {one.rule.id for one in check_rules(run.changed(changes)) if one.level == "error"}
         if broken <= before:
             yield name, -added
-
-
-def _gb(count: int) -> str:
-    return f"{count / 1e9:.0f} GB"
 
 
 DETECTORS: Final[tuple[Detector, ...]] = (estimate_too_large,)

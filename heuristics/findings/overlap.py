@@ -7,8 +7,8 @@ from heuristics.guides.connections import connections as wanted_connections
 from heuristics.guides.facts import ep_share
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
-from heuristics.walls.words import percent
 from traces.settings.settings import Settings
+from traces.spelling import percent
 
 OVERWRITTEN: Final = {
     "overlap_moe_expert_parallel_comm": "EP overlap",

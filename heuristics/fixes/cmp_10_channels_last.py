@@ -13,6 +13,7 @@ from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import holds
 from heuristics.run.run import Run
 from heuristics.walls.compute import LAYOUT
+from traces.spelling import chosen
 
 
 def change(run: Run) -> Change:
@@ -25,7 +26,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
     """Copies worth avoiding."""
     share = run.active.layout_frac
     fact = None if share is None else share >= LAYOUT.value
-    text = f"kernels that only change the layout take {LAYOUT.value:.0%} of the time"
+    text = f"kernels that only change the layout take {chosen(LAYOUT.value)} of the time"
     return (holds(text, fact, told_by="record a whole step"),)
 
 

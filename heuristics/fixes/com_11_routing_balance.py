@@ -14,6 +14,7 @@ from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import WAITING, expert_parallel, holds, is_not, right_topology
 from heuristics.guides.facts import EP_KINDS
 from heuristics.run.run import Run
+from traces.spelling import chosen
 
 
 def change(run: Run) -> Change:
@@ -31,7 +32,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
         *spread,
         *right_topology(run),
         holds(
-            f"waiting is more than {WAITING.value:.0%} of the expert all-to-all, or "
+            f"waiting is more than {chosen(WAITING.value)} of the expert all-to-all, or "
             "routing makes a rank late",
             uneven or (None if waiting is None else waiting > WAITING.value),
             told_by="record several ranks of a group",

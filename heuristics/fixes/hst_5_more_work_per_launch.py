@@ -15,6 +15,7 @@ from heuristics.fixes.preconditions import head_room, holds, larger_batch
 from heuristics.run.run import Run
 from traces.limits import Limit
 from traces.settings.settings import Value
+from traces.spelling import chosen
 
 SHORT: Final = Limit(
     0.5, "fraction of kernels under 10 us", "ours: below it most launches already carry enough work"
@@ -49,7 +50,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
     short = run.active.short_kernel_frac
     return (
         holds(
-            f"more than {SHORT.value:.0%} of the kernels run under 10 us",
+            f"more than {chosen(SHORT.value)} of the kernels run under 10 us",
             None if short is None else short > SHORT.value,
             told_by="record kernels, not whole graphs",
         ),

@@ -17,6 +17,7 @@ from heuristics.guides.context_parallel import guided_cp, is_far, sequence_lengt
 from heuristics.guides.memory_use import ASK_MEMORY, ROOM_TO_HALVE, has_room_to_halve
 from heuristics.run.run import Run
 from traces.settings.settings import Value
+from traces.spelling import chosen
 
 _STAGES: Final = "pipeline_model_parallel_size"
 _VIRTUAL: Final = "virtual_pipeline_model_parallel_size"
@@ -48,7 +49,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
     fact = None if None in sizes else bool(change(run).set)
     return (
         holds(
-            f"a rank uses at most {ROOM_TO_HALVE.value:.0%} of its memory",
+            f"a rank uses at most {chosen(ROOM_TO_HALVE.value)} of its memory",
             has_room_to_halve(run),
             told_by=ASK_MEMORY,
             blocks=True,

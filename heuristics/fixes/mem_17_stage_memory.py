@@ -16,6 +16,7 @@ from heuristics.fixes.preconditions import holds
 from heuristics.guides.stage_memory import UNEVEN, stage_memory
 from heuristics.run.run import Run
 from traces.settings.spelling import LAYOUT
+from traces.spelling import chosen, gigabytes
 
 _SIZES: Final = "--config with the model's sizes, batch sizes and world size"
 
@@ -38,16 +39,13 @@ def advice(run: Run) -> tuple[Precondition, ...]:
         text = "the estimate of memory shows uneven stages"
         return stages, holds(text, None, told_by=_SIZES, blocks=True)
     uneven = (
-        f"stages are uneven in memory: the fullest is estimated at {_gb(found.fullest)}, the emptiest at "
-        f"{_gb(min(found.stages))}"
+        f"stages are uneven in memory: the fullest is estimated at {gigabytes(found.fullest)}, "
+        f"the emptiest at {gigabytes(min(found.stages))}"
     )
-    less = f"another layout holds at least {UNEVEN.value:.0%} less in its fullest stage: {_gb(found.best)}"
+    best = f"in its fullest stage: {gigabytes(found.best)}"
+    less = f"another layout holds at least {chosen(UNEVEN.value)} less {best}"
     fits = found.freed >= UNEVEN.value * found.fullest
     return stages, holds(uneven, found.is_uneven, "MEM-8"), holds(less, fits, "MEM-8")
-
-
-def _gb(count: int) -> str:
-    return f"{count / 1e9:.1f} GB"
 
 
 FIX: Final = Fix(

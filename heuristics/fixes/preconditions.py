@@ -10,6 +10,7 @@ from heuristics.run.repairs import REPAIRS
 from heuristics.run.run import Run
 from traces.limits import Limit
 from traces.settings.settings import Value
+from traces.spelling import chosen
 
 WAITING: Final = Limit(
     0.5,
@@ -125,7 +126,7 @@ def mostly_moving(run: Run) -> Precondition:
     """The expert all-to-all moves data rather than waits; where it waits, who is late comes first."""
     waiting = run.active.a2a_waiting_frac
     return holds(
-        f"waiting is at most {WAITING.value:.0%} of the expert all-to-all",
+        f"waiting is at most {chosen(WAITING.value)} of the expert all-to-all",
         None if waiting is None else waiting <= WAITING.value,
         _ends_waiting(run),
         "record several ranks of a group",

@@ -21,6 +21,7 @@ from heuristics.walls.price import WALL
 from traces.limits import Limit
 from traces.settings.printed import change_of
 from traces.settings.spelling import in_section, spell
+from traces.spelling import percent
 
 ALLTOALL: Final = "alltoall"
 FLEX: Final = ("deepep", "hybridep")
@@ -131,7 +132,9 @@ def _swap_minded(run: Run, choice: DispatcherChoice) -> DispatcherChoice:
         return choice
     share = ep_share(run)
     if share is not None and share < WALL.value and not run.config.memory_tight:
-        note = f"expert all-to-all costs only {share:.1%} of the step: another dispatcher cannot save much"
+        note = (
+            f"expert all-to-all costs only {percent(share)} of the step: another dispatcher cannot save much"
+        )
         return replace(choice, first=now, candidates=(now,), rule=NOT_FIRST, notes=(note,), asks=())
     before, asks = list(choice.before), list(choice.asks)
     if run.config.hardware_class == "nvl72" and not run.config.cpu_bound_to_numa:

@@ -23,6 +23,7 @@ from heuristics.walls.unproven import NO_WALL
 from traces.limits import Limit
 from traces.replay.costs import WORTH
 from traces.sections.tables import WallId
+from traces.spelling import percent
 
 if TYPE_CHECKING:
     from heuristics.plan.allowed import Allowed, Permits
@@ -377,9 +378,9 @@ def _too_little(run: Run, fix: Fix, dominated: bool) -> str | None:
     if share is None or share >= 1 or _is_direct(run, fix) or is_repair(run, fix):
         return None
     if share < TOUCHED.value:
-        return f"{share:.0%} of this wall's cost"
+        return f"{percent(share)} of this wall's cost"
     part = _ceiling_frac(run, fix.wall, _with_perhaps(run, fix.kinds)) if dominated else None
-    return None if part is None or part >= WORTH.value else f"{part:.1%} of the windows"
+    return None if part is None or part >= WORTH.value else f"{percent(part)} of the windows"
 
 
 def _refusal(run: Run, planned: Planned, chosen: Iterable[Planned], dominated: bool) -> Refused | None:

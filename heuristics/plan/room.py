@@ -13,6 +13,7 @@ from traces.limits import Limit
 from traces.missing import Missing
 from traces.settings.settings import Value
 from traces.sizes.memory import ERROR, delta
+from traces.spelling import gigabytes, percent
 
 OUTSIDE_FRAC: Final = Limit(
     0.1,
@@ -32,26 +33,32 @@ def room_for(run: Run, changes: Mapping[str, Value]) -> Room:
     if isinstance(added, Missing):
         return Room(None, free, None, f"what it needs is unknown: {added.reason}")
     if added < 0 and does_fit(run) is False:
-        return Room(added, free, None, f"frees up to {_gb(-added)}; whether that suffices is unknown")
+        return Room(added, free, None, f"frees up to {gigabytes(-added)}; whether that suffices is unknown")
     if added <= 0:
         return Room(added, free, True, _freed(added))
     if free is None:
         why = "how much is free is unknown (no peak or no capacity given)"
-        return Room(added, None, None, f"+{_gb(added)}: {why}")
+        return Room(added, None, None, f"+{gigabytes(added)}: {why}")
     most = round(added * (1 + ERROR.value))
-    left = f"{_gb(free)} free" if free > 0 else "none free"
-    beside = (
-        f"beside {_gb(round((_capacity(run) or 0) * OUTSIDE_FRAC.value))} for what PyTorch does not count"
-    )
+    left = f"{gigabytes(free)} free" if free > 0 else "none free"
+    outside = gigabytes((_capacity(run) or 0) * OUTSIDE_FRAC.value)
+    beside = f"beside {outside} for what PyTorch does not count"
     said = "fits" if most <= free else "does not fit"
-    return Room(added, free, most <= free, f"+{_gb(added)}, at most {_gb(most)}, of {left} {beside}: {said}")
+    return Room(
+        added,
+        free,
+        most <= free,
+        f"+{gigabytes(added)}, at most {gigabytes(most)}, of {left} {beside}: {said}",
+    )
 
 
 def without_room(run: Run, fix: Fix, change: Mapping[str, Value]) -> Refused | None:
     """Why a change has to wait for memory: it is known not to fit, or frees what is not short."""
     if fix.wall == "memory" and not fix.with_room and has_room(run):
         share = (
-            f"{used_frac(run) or 0:.0%} of the GPU's memory is used" if used_frac(run) else "there is room"
+            f"{percent(used_frac(run) or 0)} of the GPU's memory is used"
+            if used_frac(run)
+            else "there is room"
         )
         return Refused(fix, "needs", f"needs: memory that is short; {share}", "")
     room = room_for(run, change) if change else None
@@ -61,7 +68,7 @@ def without_room(run: Run, fix: Fix, change: Mapping[str, Value]) -> Refused | N
 
 
 def _freed(added: int) -> str:
-    return "needs no more memory" if added == 0 else f"frees up to {_gb(-added)}: fits"
+    return "needs no more memory" if added == 0 else f"frees up to {gigabytes(-added)}: fits"
 
 
 def _free_bytes(run: Run) -> int | None:
@@ -83,10 +90,6 @@ def _peak(run: Run) -> int | None:
         return max(allocated)
     reserved = [rank.peak_reserved_bytes for rank in ranks if rank.peak_reserved_bytes]
     return max(reserved) if reserved else run.active.peak_bytes
-
-
-def _gb(count: int) -> str:
-    return f"{count / 1e9:.1f} GB"
 
 
 def rooms_of(run: Run, plan: Plan) -> dict[str, Room]:

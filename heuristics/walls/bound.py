@@ -14,11 +14,11 @@ from typing import Final, get_args
 from heuristics.figures.figures import Figures
 from heuristics.result.judged import Bucket
 from heuristics.run.run import WALL_IDS
-from heuristics.walls.words import percent
 from traces.cures import cure
 from traces.limits import Limit
 from traces.missing import known
 from traces.sections.tables import WallId
+from traces.spelling import percent
 
 HALF: Final = Limit(
     0.5,

@@ -21,6 +21,7 @@ from heuristics.walls.wall import Evidence, WallJudgement, judged, shown_frac
 from traces.cures import cure
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing, known
+from traces.spelling import percent
 
 
 def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> WallJudgement:
@@ -34,7 +35,7 @@ def measured(measurements: Sequence[RankMeasurements]) -> Price | Unpriced:
     unexplained = max(_unexplained_fracs(measurements), default=0.0)
     if isinstance(told, Unpriced) or not told.frac < WALL.value <= told.frac + unexplained:
         return told
-    reason = f"up to {unexplained:.0%} of the window are waits that no edge explains, most likely of it"
+    reason = f"up to {percent(unexplained)} of the window are waits that no edge explains, most likely of it"
     how = cure("events", measurements[0].kind)
     most = at_most_frac(measurements, "communication", proofs_hold=False)
     return replace(told, at_least=Missing("replay", reason, how), at_most_frac=most)

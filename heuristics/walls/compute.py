@@ -28,6 +28,7 @@ from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing, known
 from traces.replay.proofs import ELASTIC
+from traces.spelling import percent
 
 LAYOUT: Final = Limit(0.05, "fraction of the windows", "ours: half a wall; less is not worth another layout")
 
@@ -62,7 +63,7 @@ def _without_proof(measurements: Sequence[RankMeasurements]) -> Missing | None:
             why = "the host is nearly the limit too" if held else "what waits for what is not understood"
             reason = (
                 f"matrix work runs in FP32 or TF32, and a replay with all GPU work halved saves only "
-                f"{elastic_frac:.0%}: {why}"
+                f"{percent(elastic_frac)}: {why}"
             )
             return Missing("compute", reason, cure("host_waits", rank.kind))
     return None

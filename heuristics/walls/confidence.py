@@ -7,13 +7,13 @@ from typing import Final
 from heuristics.figures.startup import find_startup
 from heuristics.result.judged import Level, Reason
 from heuristics.walls.wall import WallJudgement
-from heuristics.walls.words import percent, wall_words
 from traces.account.account import Account
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing, known
 from traces.sections.run import Run
 from traces.sections.tables import WallId
+from traces.spelling import percent, spoken
 
 FEW_STEPS: Final = Limit(3, "steps", "ours: of two steps one may be the odd one")
 UNDECIDED: Final = Limit(
@@ -75,7 +75,7 @@ def confidence_in(
 
 def _about_startup(measurements: Sequence[RankMeasurements]) -> Iterator[Reason]:
     if (startup := find_startup(measurements)) is not None:
-        text = f"profiler and start-up take {startup.frac:.0%} of the window: not a steady state"
+        text = f"profiler and start-up take {percent(startup.frac)} of the window: not a steady state"
         yield Reason("startup", text)
 
 
@@ -145,10 +145,10 @@ def _about_waits(measurements: Sequence[RankMeasurements]) -> Iterator[Reason]:
         if not isinstance(rank.costs, Missing)
     ]
     if max(undecided, default=0.0) > UNDECIDED.value:
-        text = f"{max(undecided):.0%} of the window is time without compute that no edge explains"
+        text = f"{percent(max(undecided))} of the window is time without compute that no edge explains"
         yield Reason("unexplained_waits", text)
     elif max(off, default=0.0) > OFF.value:
-        text = f"a replay without unexplained waits misses the window by {max(off):.0%}"
+        text = f"a replay without unexplained waits misses the window by {percent(max(off))}"
         yield Reason("replay_off", text)
 
 
@@ -164,14 +164,14 @@ def _about_profiler(wall: WallId, measurements: Sequence[RankMeasurements]) -> I
     cost_ns = sum(costs.host_overhead.ns for _, costs in told)
     if rows * PROFILER_CALL.value > PROFILER_SHARE.value * cost_ns:
         share = min(1.0, rows * PROFILER_CALL.value / max(cost_ns, 1))
-        text = f"recording {rows:,} calls and ranges may itself make up to {share:.0%} of it"
+        text = f"recording {rows:,} calls and ranges may itself make up to {percent(share)} of it"
         yield Reason("profiler", text)
 
 
 def about_others(wall: WallId, walls: Sequence[WallJudgement]) -> Iterator[Reason]:
     """Other walls that could not be priced: one of them may be larger."""
     blind = [
-        wall_words(one.id)
+        spoken(one.id)
         for one in walls
         if one.id != wall and one.outcome == "unmeasurable" and one.cost_ns is None
     ]

@@ -8,13 +8,13 @@ from heuristics.figures.startup import initialising_ns, judged_ns, startup_ns, w
 from heuristics.run.run import WALL_IDS
 from heuristics.walls.price import WALL, cost_of
 from heuristics.walls.wall import WallJudgement
-from heuristics.walls.words import overhead_words, percent, wall_words
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.replay.costs import FIRST, Without
 from traces.replay.proofs import Cost
 from traces.sections.tables import WallId
+from traces.spelling import percent, spoken
 
 WORTH_SAYING: Final = Limit(0.01, "fraction of what is left", "ours: under a point nobody asks what is next")
 
@@ -39,7 +39,7 @@ def find_next(
     others = [wall for wall in walls if wall.id != first]
     blind = [wall for wall in others if wall.cost_frac is None]
     missing = Missing("verdict.next_wall", blind[0].missing[0], blind[0].cure) if blind else None
-    name = wall_words(first)
+    name = spoken(first)
     told = [rank for rank in measurements if cost_of(rank, first) is not None]
     left = [(rank, _left(rank, first)) for rank in told]
     known = [(rank, without) for rank, without in left if without is not None]
@@ -51,21 +51,18 @@ def find_next(
     fracs = {one: frac for one in seen if (frac := _frac(known, one)) is not None}
     wall = max(fracs, key=lambda one: fracs[one], default=None)
     if wall is None or fracs[wall] < WALL.value:
-        said = (
-            f"no other bottleneck of at least 10 % would remain if the {overhead_words(first)} were removed"
-        )
+        what = spoken(first) if first == "host_overhead" else f"{first} overhead"
+        said = f"no other bottleneck of at least 10 % would remain if the {what} were removed"
         if blind:
-            said += f", but {', '.join(wall_words(one.id) for one in blind)} could not be judged"
+            said += f", but {', '.join(spoken(one.id) for one in blind)} could not be judged"
         if wall is not None and fracs[wall] >= WORTH_SAYING.value:
-            said += f"; the largest cost is then {wall_words(wall)}, {percent(fracs[wall])} of what is left"
+            said += f"; the largest cost is then {spoken(wall)}, {percent(fracs[wall])} of what is left"
         return NextWall(None, None, said, missing)
-    said = (
-        f"the next wall is {wall_words(wall)}: at most {percent(fracs[wall])} of what is left without {name}"
-    )
+    said = f"the next wall is {spoken(wall)}: at most {percent(fracs[wall])} of what is left without {name}"
     if (today := seen[wall]) < WALL.value:
         said += f", though {percent(today)} of the run as it is"
     if blind:
-        said += f"; {', '.join(wall_words(one.id) for one in blind)} could not be judged"
+        said += f"; {', '.join(spoken(one.id) for one in blind)} could not be judged"
     return NextWall(wall, fracs[wall], said, missing)
 
 

@@ -12,6 +12,7 @@ from traces.missing import Missing, known
 from traces.names.kinds import GRAPH_REPLAY
 from traces.replay.proofs import Cost
 from traces.sections.tables import WallId
+from traces.spelling import percent
 from traces.steps.sample import sample_of
 
 WALL: Final = Limit(
@@ -64,7 +65,7 @@ def price(measurements: Sequence[RankMeasurements], wall: WallId) -> Price | Unp
     """The price of a wall's overhead, or why no rank tells it."""
     startup = find_startup(measurements)
     if startup is not None and startup.is_nearly_all:
-        reason = f"the profiler and start-up take {startup.frac:.0%}: too little else was recorded"
+        reason = f"the profiler and start-up take {percent(startup.frac)}: too little else was recorded"
         return Unpriced(Missing("walls", reason, cure("startup", measurements[0].kind)))
     opaque = _opaque(measurements) if wall != "host_overhead" else None
     told = [(place, rank, cost) for place, rank in enumerate(measurements) if (cost := cost_of(rank, wall))]

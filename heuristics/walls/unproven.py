@@ -13,10 +13,10 @@ from heuristics.figures.figures import Figures, frac_of
 from heuristics.walls.bound import Bound
 from heuristics.walls.price import WALL
 from heuristics.walls.wall import WallJudgement
-from heuristics.walls.words import percent
 from traces.limits import Limit
 from traces.missing import Missing, known
 from traces.sections.tables import WallId
+from traces.spelling import percent
 
 NO_WALL: Final = "unknown: it makes the work itself shorter or fit, so no wall's cost bounds it"
 MEASURE_IT: Final = "compare with a recording that has the change"

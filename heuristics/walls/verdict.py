@@ -10,11 +10,11 @@ from heuristics.walls.confidence import Confidence, confidence_in
 from heuristics.walls.next_wall import NextWall, find_next
 from heuristics.walls.price import LITTLE
 from heuristics.walls.wall import WallJudgement
-from heuristics.walls.words import percent, wall_words
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.sections.run import Run
 from traces.sections.tables import WallId
+from traces.spelling import percent, spoken
 
 NEAR: Final = Limit(0.03, "fraction of the windows", "ours: costs nearer than 3 points change places easily")
 STEPS: Final = Limit(3, "steps", "ours: of two the interval is six times their difference and holds all")
@@ -91,8 +91,8 @@ def _none(walls: Sequence[WallJudgement], told: Sequence[WallJudgement]) -> Verd
         return Verdict(None, None, (), None, None, ("no wall could be measured", *blind))
     said, nearest = "no measured overhead accounts for 10 % or more of the step time", told[0]
     if _frac(nearest) >= LITTLE.value:
-        said += f"; the closest is {wall_words(nearest.id)}, {_cost(nearest)}"
-    unjudged = [f"{wall_words(wall.id)}{_most(wall)}" for wall in walls if wall.cost_frac is None]
+        said += f"; the closest is {spoken(nearest.id)}, {_cost(nearest)}"
+    unjudged = [f"{spoken(wall.id)}{_most(wall)}" for wall in walls if wall.cost_frac is None]
     if unjudged:
         said += f"; not judged: {', '.join(unjudged)}"
     return Verdict(None, None, (), nearest.id if nearest.cost_ns else None, None, (said, *blind))
@@ -103,9 +103,9 @@ def _why(first: WallJudgement, walls: Sequence[WallJudgement]) -> tuple[str, ...
     if first.comes_first:
         said.append("memory is freed and allocated again in most steps: what does not fit cannot be tuned")
     if first.cost_ns:
-        said.append(f"without {wall_words(first.id)} the windows would be at most {_cost(first)} shorter")
+        said.append(f"without {spoken(first.id)} the windows would be at most {_cost(first)} shorter")
     said += [
-        f"{wall_words(wall.id)} at most {_cost(wall)}"
+        f"{spoken(wall.id)} at most {_cost(wall)}"
         for wall in sorted(walls, key=lambda one: -_frac(one))
         if wall.id != first.id and wall.outcome == "finding" and wall.cost_ns
     ]
@@ -114,7 +114,7 @@ def _why(first: WallJudgement, walls: Sequence[WallJudgement]) -> tuple[str, ...
 
 def _blind(walls: Sequence[WallJudgement]) -> tuple[str, ...]:
     return tuple(
-        f"{wall_words(wall.id)} could not be judged{_most(wall)}: {wall.missing[0]}"
+        f"{spoken(wall.id)} could not be judged{_most(wall)}: {wall.missing[0]}"
         for wall in walls
         if wall.outcome == "unmeasurable" and wall.missing
     )

@@ -9,10 +9,10 @@ from heuristics.plan.planned import Plan, Planned
 from heuristics.result.configured import Experiment, Experiments
 from heuristics.rules.check import check_rules
 from heuristics.run.run import WALL_IDS, Run
-from heuristics.walls.words import percent, wall_words
 from heuristics.workflow.layout import layout_of
 from traces.limits import Limit
 from traces.sections.tables import WallId
+from traces.spelling import percent, spoken
 
 STEPS: Final = Limit(
     50,
@@ -148,11 +148,9 @@ def _after(run: Run, wall: WallId) -> str:
     others = {one: frac for one, frac in run.total_frac.items() if one != wall and frac > 0}
     if others:
         largest = max(others, key=lambda one: others[one])
-        return f"{wall_words(largest)} is the next largest, {percent(others[largest])} today"
+        return f"{spoken(largest)} is the next largest, {percent(others[largest])} today"
     following = WALL_IDS[WALL_IDS.index(wall) + 1 :]
-    return (
-        f"{wall_words(following[0])} is what usually shows next" if following else "nothing larger is known"
-    )
+    return f"{spoken(following[0])} is what usually shows next" if following else "nothing larger is known"
 
 
 def _winner(run: Run) -> Experiment:

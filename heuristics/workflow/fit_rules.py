@@ -13,9 +13,9 @@ from heuristics.guides.memory_use import (
 )
 from heuristics.guides.recompute_modules import MODULES, label_of
 from heuristics.run.run import Run
-from heuristics.walls.words import percent
 from heuristics.workflow.rule import Judged, WorkflowRule, met, not_applicable, unknown, violated
 from heuristics.workflow.sanity_line import judge_sanity_line
+from traces.spelling import chosen, gigabytes, percent
 
 OFFLOADS: Final = {
     "cpu_offloading": "layers",
@@ -34,7 +34,7 @@ def judge_fits(run: Run) -> Judged:
     used = used_frac(run)
     if used is not None and used > 1 - HEAD_ROOM.value:
         return violated(
-            f"{percent(1 - used)} of the memory is free, under {HEAD_ROOM.value:.0%}",
+            f"{percent(1 - used)} of the memory is free, under {chosen(HEAD_ROOM.value)}",
             "free some: the next uneven step runs out of memory",
             "MEM-2",
         )
@@ -48,8 +48,8 @@ def judge_fits(run: Run) -> Judged:
 def _out_of_memory(run: Run) -> str:
     errors = run.log.out_of_memory if run.log else ()
     if not errors and (estimated := too_large(run)) is not None:
-        has = f"{estimated.capacity_bytes / 1e9:.0f} GB"
-        return f"at least {estimated.least_bytes / 1e9:.0f} GB are needed by the estimate, of {has}"
+        has = gigabytes(estimated.capacity_bytes)
+        return f"at least {gigabytes(estimated.least_bytes)} are needed by the estimate, of {has}"
     if not errors:
         return "memory is too small for it"
     stage = errors[0].stage.replace("_", " ")
@@ -73,7 +73,7 @@ def judge_smallest_model_parallel(run: Run) -> Judged:
         half, smaller = ("TP", f"TP{tp // 2}") if tp > 1 else ("PP", f"PP{pp // 2}")
         return violated(
             f"{cut} ranks hold one copy, and a rank uses {percent(used)} of its memory, at most "
-            f"{ROOM_TO_HALVE.value:.0%}",
+            f"{chosen(ROOM_TO_HALVE.value)}",
             f"halve {half} ({smaller}): fewer, larger kernels and more data parallelism",
             "MEM-15",
         )

@@ -6,8 +6,8 @@ from heuristics.guides.facts import ep_share
 from heuristics.guides.memory_use import fits
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
-from heuristics.walls.words import percent
 from heuristics.workflow.rule import Judged, WorkflowRule, met, not_applicable, unknown, violated
+from traces.spelling import chosen, percent
 
 _PROFILE: Final = "a trace of this run"
 
@@ -54,7 +54,7 @@ def judge_visible_exchanges(run: Run) -> Judged:
     if share is None:
         return unknown("how much expert all-to-all shows is not known", _PROFILE)
     if share < WALL.value:
-        return not_applicable(f"expert all-to-all shows {percent(share)}, under {WALL.value:.0%}")
+        return not_applicable(f"expert all-to-all shows {percent(share)}, under {chosen(WALL.value)}")
     states = _overlaps(run)
     on = [name for name, state in states if state]
     off = [name for name, state in states if state is False]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reports.content.quantities import rounded
+from traces.spelling import rounded
 
 WIDTH: Final = 76
 _HEIGHT: Final = 12

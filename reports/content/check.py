@@ -39,10 +39,10 @@ from reports.content.check_workflow import (
     workflow_lines,
 )
 from reports.content.names import name_of
-from reports.content.quantities import percent
 from reports.content.wording import ended
 from reports.redaction import redaction_words
 from traces.missing import known
+from traces.spelling import percent
 
 _RULES: Final = 3
 _STEPS: Final = 1

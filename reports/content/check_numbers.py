@@ -18,10 +18,10 @@ from reports.content.blocks import (
     words,
 )
 from reports.content.check_defects import is_written
-from reports.content.quantities import counted, duration, gigabytes, percent, rounded
 from reports.content.wording import joined
 from traces.missing import Missing, known
 from traces.sizes.references import Aspect, Nearest, Reference
+from traces.spelling import counted, duration, gigabytes, percent, rounded
 
 _ASPECTS: Final[dict[Aspect, str]] = {
     "gpu": "GPU",
@@ -187,4 +187,4 @@ def _memory_table(found: MemoryEstimate) -> Table:
 def _size(name: str, size: int, whole: int) -> Row:
     share = size / whole if whole else 0.0
     bar = share if 0 <= share <= 1 else None
-    return Row((words(name), Quantity(rounded(size / 1e9)), Quantity(percent(share), bar)))
+    return Row((words(name), Quantity(gigabytes(size).removesuffix(" GB")), Quantity(percent(share), bar)))

@@ -31,9 +31,9 @@ from reports.content.check_workflow import (
     experiment_blocks,
     workflow_rules,
 )
-from reports.content.quantities import counted
 from traces.missing import known
 from traces.settings.derive import DEFAULT
+from traces.spelling import counted
 
 _DEFECTS: Final = 4
 """Entries on the first screen."""

@@ -25,13 +25,13 @@ from reports.content.blocks import (
 )
 from reports.content.capture import commands
 from reports.content.names import name_of
-from reports.content.quantities import duration, percent
 from traces.columns import TraceInfo
 from traces.cures import cure
 from traces.measure.capture import Capture
 from traces.recording.line import passes, profiler_call, question_for, recording
 from traces.recording.options import Question
 from traces.recording.traps import Trap
+from traces.spelling import duration, percent
 
 _LACKING: Final = {
     "kernels": "nothing can be diagnosed",

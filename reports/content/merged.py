@@ -3,8 +3,8 @@
 from heuristics.result.merged import Merged
 from reports.content.analysis.run import Names, lines_of, part_of
 from reports.content.blocks import Block, Code, Detail, Items, Page, Words, words
-from reports.content.quantities import counted
 from traces.missing import known
+from traces.spelling import counted
 
 
 def page(merged: Merged) -> Page:

@@ -6,9 +6,9 @@ from typing import Final
 from heuristics.result.compared_run import Place
 from heuristics.result.side import Side
 from reports.measures import named
-from reports.words import printable
 from traces.missing import OrMissing, known
 from traces.sections.rank import Rank
+from traces.spelling import gpu_model, printable
 
 KERNEL_WIDTH: Final = 28
 _WRAPPERS: Final = re.compile(
@@ -64,7 +64,7 @@ def _first(name: str) -> str:
 def gpu_of(of: Rank | Side) -> str:
     """The model of the GPU in short."""
     gpu = known(of.gpu)
-    return "GPU model not recorded" if gpu is None else gpu.removeprefix("NVIDIA ")
+    return "GPU model not recorded" if gpu is None else gpu_model(gpu)
 
 
 def who(of: Rank | Side | Place) -> str:

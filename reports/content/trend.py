@@ -22,8 +22,7 @@ from reports.content.blocks import (
 )
 from reports.content.chart import chart_lines
 from reports.content.names import name_of
-from reports.content.quantities import counted, rounded, signed
-from reports.words import printable
+from traces.spelling import counted, gpu_model, printable, rounded, signed
 
 _TAG: Final = 24
 _CHANGES: Final = 8
@@ -227,7 +226,7 @@ def list_page(lines: Sequence[Line], baselines: Mapping[str, int]) -> Page:
 
 def _listed(line: Line) -> Row:
     step = "unknown" if line.step_ns is None else shown(line.step_ns, Unit("", 1e-6))
-    gpu = (line.gpu or "unknown").removeprefix("NVIDIA ")
+    gpu = gpu_model(line.gpu or "unknown")
     wall = "none" if line.wall is None else name_of(line.wall)
     texts = (str(line.id), line.added_at[:10], line.name, line.tag, gpu, step, wall, line.origin or "")
     return Row(tuple(map(words, texts)))

@@ -8,9 +8,9 @@ from typing import Final
 from heuristics.result.result import Result
 from reports.content.blocks import Detail
 from reports.result.codec import lowered
-from reports.words import printable
 from traces.missing import OrMissing, known
 from traces.sections.rank import Absent, Moe, Rank
+from traces.spelling import printable
 
 COLUMNS: Final = ("trace", "process", "device", "rank", "group", "key", "ns", "frac")
 _WIDTH: Final = 500

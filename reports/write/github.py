@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from reports.content.blocks import Page, Span, View
-from reports.words import printable
 from reports.write.markup import COMMAND_WIDTH, TEXT_WIDTH, Item, Markup, Writer
 from reports.write.room import within
 from traces.limits import Limit
+from traces.spelling import printable
 
 LENGTH: Final = Limit(65_536, "characters", "GitHub's API refuses a longer body of a comment")
 _DANGER: Final = re.compile(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from reports.content.blocks import Code, Hue, Term, Tone, View, Words
 from reports.content.names import name_of
-from reports.words import printable
+from traces.spelling import printable
 
 if TYPE_CHECKING:
     from rich.text import Text

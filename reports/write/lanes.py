@@ -7,9 +7,9 @@ from typing import Final, Literal
 
 from reports.content.analysis.headline import by_family
 from reports.content.names import capital, name_of
-from reports.content.quantities import counted
 from traces.missing import known
 from traces.sections.tables import Lane, Timeline
+from traces.spelling import counted
 
 Kind = Literal["ranges", "calls", "why", "stream"]
 

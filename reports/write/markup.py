@@ -34,7 +34,7 @@ from reports.content.blocks import (
     words,
 )
 from reports.content.names import capital, name_of
-from reports.content.quantities import counted, percent
+from traces.spelling import counted, percent
 
 TEXT_WIDTH: Final = 600
 COMMAND_WIDTH: Final = 4000

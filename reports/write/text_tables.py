@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from reports.content.blocks import Bar, Hue, Piece, Quantity, Row, Table, View
-from reports.content.quantities import percent
 from reports.write.ink import FIXED, HUES, STYLES, plain, text_of, wrapped
+from traces.spelling import percent
 
 if TYPE_CHECKING:
     from rich.text import Text

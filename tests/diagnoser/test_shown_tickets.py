@@ -17,7 +17,6 @@ from reports.content import blocks
 from reports.content.analysis import page
 from reports.content.blocks import Detail
 from reports.content.names import name_of
-from reports.content.quantities import percent
 from reports.result.codec import Document, decode
 from reports.write.github import GitHub
 from reports.write.jira import Jira
@@ -36,6 +35,7 @@ from tests.simulate.recorded import View, record
 from tests.simulate.run import run
 from tests.simulate.scenarios import SCENARIOS
 from traces.missing import known
+from traces.spelling import percent
 
 TICKETS = ROOT / "docs" / "tickets"
 BEFORE = Knobs(seed=1, step_count=10, layer_count=3, python_us=9.0, dispatcher="deepep", dispatch_us=150.0)

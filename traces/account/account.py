@@ -18,6 +18,7 @@ from traces.cures import cure
 from traces.intervals import Spans, covered_ns, intersect, union
 from traces.limits import Limit
 from traces.missing import Missing
+from traces.spelling import duration, percent
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline
 
 
@@ -144,8 +145,8 @@ def measure_account(rank: RankTimeline, windows: Spans, queueing: Queueing) -> A
     """
     if rank.opaque_graph_frac > OPAQUE_GRAPHS.value:
         reason = (
-            f"{rank.opaque_graph_frac:.0%} of the CUDA graph launches show no work, so time without compute "
-            "may be work that was not recorded"
+            f"{percent(rank.opaque_graph_frac)} of the CUDA graph launches show no work, so time without "
+            "compute may be work that was not recorded"
         )
         return Missing("absent_ns", reason, cure("graphs", rank.columns.info.kind))
     offset_ns = clock_offset_ns(rank)
@@ -155,14 +156,10 @@ def measure_account(rank: RankTimeline, windows: Spans, queueing: Queueing) -> A
     if offset_ns:
         reason = (
             "clock offset: nothing starts within 50 us of its launch, so host and GPU clocks may be apart, "
-            f"by about {_short(offset_ns)}"
+            f"by about {duration(offset_ns)}"
         )
         return Missing("absent_ns", reason, "record again; nothing in this trace can align them")
     return _Accountant(rank, windows, queueing).account()
-
-
-def _short(ns: int) -> str:
-    return f"{ns / 1e6:.0f} ms" if abs(ns) >= 1_000_000 else f"{ns / 1e3:.0f} us"
 
 
 def absent_pieces(account: Account | Missing) -> AbsentPieces | Missing:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from traces.limits import Limit
+from traces.spelling import megabytes
 
 MOST_TEXT: Final = Limit(
     64 << 20, "bytes", "ours: a map of a million ranks has 30 MB, and an earlier result less"
@@ -33,7 +34,7 @@ def read_text(path: Path) -> str:
     if what := no_file(path):
         raise ValueError(f"it is {what}")
     if path.stat().st_size > MOST_TEXT.value:
-        raise ValueError(f"it is over {MOST_TEXT.value / 1e6:.0f} MB")
+        raise ValueError(f"it is over {megabytes(MOST_TEXT.value)} MB")
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:

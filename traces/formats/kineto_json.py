@@ -17,6 +17,7 @@ from traces.files.unpacked import Unpacked
 from traces.formats import kineto_schema as schema
 from traces.formats.kineto_rows import Row
 from traces.limits import Limit
+from traces.spelling import megabytes
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
 Event = dict[str, Any]
@@ -80,7 +81,7 @@ def _check_size(path: Path, size: int) -> None:
     if size > WHOLE.value:
         raise DamagedTrace(
             f"{path} breaks off, or has a layout that the profiler does not write, which is read only "
-            f"up to {WHOLE.value / 1e6:.0f} MB. "
+            f"up to {megabytes(WHOLE.value)} MB. "
             "Let its writer finish and copy it again, or export the trace again."
         )
 

@@ -13,6 +13,7 @@ from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.names.kernels import classify_kernel
 from traces.names.precision import FP8, gemm_format, multiplies, quantize_format
+from traces.spelling import percent
 from traces.timeline import RankTimeline, Source
 
 MAIN_SHARE: Final = Limit(
@@ -58,7 +59,9 @@ def detect_precision(rank: RankTimeline, windows: Spans) -> Precision:
     shares = {found: ns / total_ns for found, ns in sorted(formats.items(), key=lambda item: -item[1])}
     told_ns = sum(formats.values())
     if told_ns / total_ns < TOLD_SHARE.value:
-        why = f"only {told_ns / total_ns:.0%} of the GEMM work has a name that contains its number format"
+        why = (
+            f"only {percent(told_ns / total_ns)} of the GEMM work has a name that contains its number format"
+        )
         return Precision(gap(why, "none: the names of these kernels do not contain it"), shares)
     main, main_ns = max(formats.items(), key=lambda item: item[1])
     return Precision(main if main_ns >= MAIN_SHARE.value * told_ns else "mixed", shares)

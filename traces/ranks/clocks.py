@@ -27,6 +27,7 @@ from traces.ranks.clock_fit import DRIFT, ClockFit, lines_by_part
 from traces.ranks.match import Matched
 from traces.ranks.summary import RankSummary
 from traces.sections import run as sections
+from traces.spelling import duration
 
 RESIDUAL: Final = Limit(
     50_000,
@@ -100,8 +101,8 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
     residual_ns = fitter.residual_ns(offset, slope)
     if residual_ns > RESIDUAL.value:
         why = (
-            f"the ends of collectives lie {residual_ns / 1e3:.0f} us apart after the best fit of the clocks, "
-            f"more than {RESIDUAL.value / 1e3:.0f} us"
+            f"the ends of collectives lie {duration(residual_ns)} apart after the best fit of the clocks, "
+            f"more than {duration(RESIDUAL.value)}"
         )
         return _unaligned(matched, residual_ns, why)
     if np.abs(slope[known] * 1e6).max(initial=0) > DRIFT.value:

@@ -23,6 +23,7 @@ from traces.ranks.cause import ProblemKind
 from traces.ranks.identity import recorded_size
 from traces.ranks.match import Matched
 from traces.ranks.summary import Group, GroupSource, RankSummary
+from traces.spelling import gpu_model
 
 TRUNCATED: Final = Limit(
     0.9, "fraction of the collectives of its groups", "ours: recordings stop within a step of each other"
@@ -323,7 +324,7 @@ def refuse_unlike(ranks: Sequence[RankMeasurements]) -> None:
 def _kind(rank: RankMeasurements) -> _Kind:
     named = {group.key for group in rank.summary.groups if is_named(group)}
     gpu = rank.gpu.name if rank.gpu else None
-    return _Kind([rank.trace], gpu and gpu.removeprefix("NVIDIA "), _kernels(rank), named)
+    return _Kind([rank.trace], gpu and gpu_model(gpu), _kernels(rank), named)
 
 
 def _kernels(rank: RankMeasurements) -> Mapping[str, float]:

@@ -17,6 +17,7 @@ from traces.intervals import Spans, covered_ns
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.replay.graph import Graph
+from traces.spelling import percent
 from traces.timeline import Activities, RankTimeline
 
 
@@ -128,8 +129,8 @@ def refusal(proofs: Proofs, kind: str) -> Missing | None:
     if proofs.residual_free_error_frac <= OFF.value:
         return None
     reason = (
-        f"a replay without unexplained waits misses the window by {proofs.residual_free_error_frac:.0%}: "
-        "what GPU work waits for is not in the trace"
+        f"a replay without unexplained waits misses the window by {percent(proofs.residual_free_error_frac)}"
+        ": what GPU work waits for is not in the trace"
     )
     return Missing("replay", reason, cure("events", kind))
 
@@ -143,7 +144,7 @@ def doubt(proofs: Proofs, busy_frac: float, kind: str) -> Missing | None:
     if busy_frac < BUSY.value or proofs.elastic_frac >= ELASTIC.value or proofs.held_by_host:
         return None
     reason = (
-        f"the GPU is busy {busy_frac:.0%} of the window, yet a replay with all GPU work halved saves only "
-        f"{proofs.elastic_frac:.0%} of it: what waits for what is not understood"
+        f"the GPU is busy {percent(busy_frac)} of the window, yet a replay with all GPU work halved saves "
+        f"only {percent(proofs.elastic_frac)} of it: what waits for what is not understood"
     )
     return Missing("replay", reason, cure("host_waits", kind))

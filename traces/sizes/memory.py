@@ -26,6 +26,7 @@ from traces.sizes.activations import (
 from traces.sizes.layout import Chunk, Layout, chunks_in_flight, layout_of
 from traces.sizes.model import ModelSize, model_size
 from traces.sizes.states import StateBytes, state_bytes, states
+from traces.spelling import gigabytes
 
 ERROR: Final = Limit(
     0.15,
@@ -109,7 +110,7 @@ def by_stage(
 def calibrated(guess: Estimate, peak_bytes: int, said: str = "the log's peak") -> Estimate:
     """The estimate with the rest set so that it meets a measured peak; `said`: where the peak was read."""
     known = replace(guess, rest_bytes=None).total_bytes
-    how = f"{said} of {peak_bytes / 1e9:.1f} GB, {known / 1e9:.1f} GB of it estimated"
+    how = f"{said} of {gigabytes(peak_bytes)}, {gigabytes(known)} of it estimated"
     return replace(guess, rest_bytes=peak_bytes - known, calibrated_by=how)
 
 

@@ -9,6 +9,7 @@ from traces.sizes.flops import flops_per_step
 from traces.sizes.knobs import Knobs
 from traces.sizes.model import model_size
 from traces.sizes.peaks import Peak, peak, peak_precision
+from traces.spelling import percent, rounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ def _impossible(settings: Settings, logged: Settings, mfu_frac: float, ceiling: 
     cause = " or ".join(doubtful) or "the GPU, its precision or the length of a step"
     return Missing(
         "throughput",
-        f"MFU would be {mfu_frac:.0%} of the {ceiling.tflops:,.0f} TFLOP/s of {ceiling.gpu} in "
+        f"MFU would be {percent(mfu_frac)} of the {rounded(ceiling.tflops)} TFLOP/s of {ceiling.gpu} in "
         f"{ceiling.precision}, which no GPU reaches: {cause} is not this run's",
         "give the log and the configuration of the same run",
     )

@@ -16,6 +16,7 @@ from traces.groups import group_of
 from traces.launchers import equal_replays
 from traces.launches import grid_numbers
 from traces.limits import Limit
+from traces.spelling import percent
 from traces.steps.borders import HostOrder, found_between, step_borders
 from traces.steps.found import Found, Step, Steps, drop
 from traces.steps.rules import PARTIAL
@@ -288,7 +289,7 @@ def _judged(step: Step, count: int, lag: int, alike: float) -> Step:
     if count < _LEAST_FRAC * lag:
         return drop(step, f"partial: {count} kernels where the others have {lag}")
     if alike < MATCH.value:
-        return drop(step, f"other work: {alike:.0%} of its kernels are as in the others")
+        return drop(step, f"other work: {percent(alike)} of its kernels are as in the others")
     return step if step.length_ns > 0 else drop(step, "no GPU work")
 
 

@@ -12,6 +12,7 @@ from traces.account.calls import CallKind, kinds_of_calls
 from traces.columns import NULL, PROCESS_BITS, BoolArray, Calls, HostSpans, IntArray
 from traces.intervals import covered_ns, union
 from traces.limits import Limit
+from traces.spelling import percent
 from traces.steps.found import Found, Step, Steps, drop, from_steps
 from traces.timeline import RankTimeline
 
@@ -154,7 +155,7 @@ def leave_out_warm_up(steps: list[Step], initialising_ns: list[int]) -> list[Ste
     initialises = loading_ns > WARM_UP.value * more_ns
     if alternate(lengths) or not (initialises or _alike(lengths, more_ns)):
         return steps
-    reason = f"warm-up: {more_ns / median(lengths):.0%} slower than the rest"
+    reason = f"warm-up: {percent(more_ns / median(lengths))} slower than the rest"
     return [drop(step, reason) if place == first else step for place, step in enumerate(steps)]
 
 
@@ -204,7 +205,7 @@ def leave_out_hiccups(steps: Steps) -> Steps:
     if len(slow) > EXCEPTIONS.value * len(lengths) or _in_turn([ns > limit_ns for ns in lengths]):
         return steps
     recorded = tuple(
-        drop(step, f"hiccup: {step.length_ns / middle - 1:.0%} longer than the median")
+        drop(step, f"hiccup: {percent(step.length_ns / middle - 1)} longer than the median")
         if step.index in slow
         else step
         for step in steps.recorded

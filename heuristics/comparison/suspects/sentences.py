@@ -6,10 +6,9 @@ from typing import Final
 from heuristics.comparison.configured import Value
 from heuristics.comparison.difference.changed import Changed
 from heuristics.comparison.difference.rows import RowDelta
-from heuristics.comparison.figures import milliseconds, signed_milliseconds
 from heuristics.comparison.suspects.view import View
-from heuristics.walls.words import percent
 from traces.limits import Limit
+from traces.spelling import in_ms, percent, signed_ms
 
 SHOWN_ROWS: Final = Limit(3, "rows", "ours: what else moved stands in the table of rows")
 SHOWN_CHANGES: Final = Limit(4, "changes", "ours: all of them stand in the list of changes")
@@ -23,14 +22,14 @@ def row_sentences(view: View, rows: Sequence[RowDelta]) -> tuple[str, ...]:
     if left := largest[most:]:
         moved_ns = view.sign * sum(row.delta_ns for row in left)
         more = "1 more row moves" if len(left) == 1 else f"{len(left)} more rows together move"
-        found.append(f"{more} {signed_milliseconds(moved_ns)} a step")
+        found.append(f"{more} {signed_ms(moved_ns)} a step")
     return tuple(found)
 
 
 def _row(view: View, row: RowDelta) -> str:
     part = percent(abs(row.delta_ns) / view.moved_ns)
-    found = view.arrow(f"{row.row} a step", milliseconds(row.base_ns), milliseconds(row.new_ns))
-    return f"{found} ({signed_milliseconds(view.sign * row.delta_ns)}, {part} of all that moved)"
+    found = view.arrow(f"{row.row} a step", in_ms(row.base_ns), in_ms(row.new_ns))
+    return f"{found} ({signed_ms(view.sign * row.delta_ns)}, {part} of all that moved)"
 
 
 def change_sentences(view: View, changes: Sequence[Changed]) -> tuple[str, ...]:

@@ -26,10 +26,10 @@ from heuristics.walls.next_wall import NextWall
 from heuristics.walls.unproven import unproven_by_figures
 from heuristics.walls.verdict import Verdict, verdict_of
 from heuristics.walls.wall import WallJudgement, unmeasurable
-from heuristics.walls.words import percent, wall_words
 from traces.missing import Missing, known
 from traces.sections.tables import WallId
 from traces.settings.settings import Settings
+from traces.spelling import percent, spoken
 
 _RECORD: Final = "record a run and analyze it"
 
@@ -102,7 +102,7 @@ def _bound(symptoms: Symptoms, gap: Missing | None) -> Bound:
         return Bound(None, gap.reason, gap.cure)
     earlier: WallId | None = known(symptoms.verdict.bound) if symptoms.verdict else None
     if earlier is not None:
-        return Bound(earlier, f"the earlier result has {wall_words(earlier)}")
+        return Bound(earlier, f"the earlier result has {spoken(earlier)}")
     return find_bound(symptoms.ranks)
 
 
@@ -140,5 +140,5 @@ def _next(symptoms: Symptoms, wall: WallId) -> NextWall:
         gap = None if after else Missing("verdict.next_wall", earlier.next_because, _RECORD)
         return NextWall(after, known(earlier.next_wall_frac), earlier.next_because, gap)
     reason = "figures that were given cannot be replayed"
-    said = f"what comes after {wall_words(wall)} is not known: {reason}"
+    said = f"what comes after {spoken(wall)} is not known: {reason}"
     return NextWall(None, None, said, Missing("verdict.next_wall", reason, _RECORD))

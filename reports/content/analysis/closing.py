@@ -9,10 +9,10 @@ from msgspec import UNSET
 from heuristics.result.result import Result
 from reports.content.blocks import Code, Command, Sentence, Span, Tone, words
 from reports.content.names import kernel_name, name_of
-from reports.content.quantities import percent
 from reports.result.left_out import left_out
 from traces.missing import known
 from traces.sections.rank import Rank
+from traces.spelling import percent
 
 _TOP: Final = 3
 _WORTH: Final = 0.01

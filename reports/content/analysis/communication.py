@@ -8,10 +8,10 @@ from heuristics.result.result import Result
 from reports.content.analysis.figures import figures_of, figures_table
 from reports.content.analysis.scale import scale_of
 from reports.content.blocks import Block, Code, Column, Part, Quantity, Row, Table, words
-from reports.content.quantities import rounded
 from traces.missing import known
 from traces.sections.rank import A2a, Rank
 from traces.sections.trace import Messages
+from traces.spelling import megabytes
 
 
 def communication(result: Result, rank: Rank) -> Part | None:
@@ -39,5 +39,5 @@ def _messages(result: Result, rank: Rank) -> Iterator[Block]:
 
 def _message(one: Messages) -> Row:
     peers = "" if one.peer_count is UNSET else str(one.peer_count)
-    figures = (str(one.call_count), rounded(one.size_bytes / 1e6), str(one.communicator_count), peers)
+    figures = (str(one.call_count), megabytes(one.size_bytes), str(one.communicator_count), peers)
     return Row((words(Code(one.operation)), *(Quantity(text) for text in figures)))

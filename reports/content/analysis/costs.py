@@ -25,10 +25,10 @@ from reports.content.blocks import (
 )
 from reports.content.hues import PIECES, WALL_HUES
 from reports.content.names import capital, name_of, who
-from reports.content.quantities import milliseconds, percent
 from traces.missing import Missing, known
 from traces.sections.rank import Rank
 from traces.sections.tables import WallId
+from traces.spelling import milliseconds, percent
 
 _SHOWN: Final[tuple[tuple[WallId, str, str], ...]] = (
     (

@@ -23,10 +23,10 @@ from reports.content.blocks import (
     words,
 )
 from reports.content.names import capital, name_of, who
-from reports.content.quantities import milliseconds, percent
 from reports.content.wording import sentence
 from traces.missing import known
 from traces.sections.rank import Rank
+from traces.spelling import milliseconds, percent
 from traces.steps.selection import seconds
 
 

@@ -5,11 +5,11 @@ from typing import Final
 
 from heuristics.result.result import Result
 from reports.content.blocks import Block, Column, Items, Quantity, Row, Table, Words, words
-from reports.content.quantities import counted, duration, rounded
 from reports.content.wording import ended
 from traces.missing import Missing, known
 from traces.ranks.cause import HotRank
 from traces.sections.run import ExpertGroups, Run
+from traces.spelling import counted, duration, rounded
 
 _LISTED: Final = 8
 """Layers that a table has: the most uneven ones."""

@@ -7,10 +7,10 @@ from msgspec import UNSET
 
 from reports.content.analysis.scale import Scale
 from reports.content.blocks import Cell, Column, Hue, Quantity, Row, Table, Term, Words, words
-from reports.content.quantities import duration, gigabytes, percent, rounded
 from reports.measures import measures
 from traces.missing import OrMissing, known
 from traces.sections.section import Section
+from traces.spelling import duration, gigabytes, percent, rounded
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ from heuristics.walls.price import WALL
 from reports.content.analysis.unproven import open_walls, unused
 from reports.content.blocks import Step, words
 from reports.content.names import is_cure, name_of
-from reports.content.quantities import percent
 from reports.content.wording import listed, sentence
 from traces.cures import cure
 from traces.missing import known
 from traces.sections.tables import WallId
+from traces.spelling import percent
 
 _LOOKS: Final[Mapping[WallId, tuple[str, str]]] = {
     "memory": ("Find the code that allocates, copies or computes again", "stacks"),

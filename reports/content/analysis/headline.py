@@ -21,10 +21,10 @@ from reports.content.analysis.unproven import (
 )
 from reports.content.blocks import Code, Headline, Tone, Words, words
 from reports.content.names import gpu_of, name_of, who
-from reports.content.quantities import counted, milliseconds, percent
 from reports.content.wording import sentence
 from reports.measures import measures
 from traces.missing import known
+from traces.spelling import counted, milliseconds, percent
 
 MOST: Final = 0.8
 HALF: Final = 0.5

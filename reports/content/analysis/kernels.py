@@ -6,10 +6,10 @@ from reports.content.analysis.figures import figures_table
 from reports.content.analysis.scale import Scale, scale_of
 from reports.content.blocks import Block, Code, Column, Hue, Part, Quantity, Row, Sentence, Table, Term, words
 from reports.content.names import grid_words, kernel_name
-from reports.content.quantities import counted, duration, percent
 from traces.missing import OrMissing
 from traces.sections.rank import Rank, UnknownKernel
 from traces.sections.tables import Kernel
+from traces.spelling import counted, duration, percent
 
 
 def kernels(rank: Rank) -> Part:

@@ -9,10 +9,10 @@ from heuristics.result.result import Result
 from heuristics.walls.host_overhead import EXPOSED_INPUT
 from heuristics.walls.price import LITTLE
 from reports.content.analysis.scale import scale_of, telling_rank
-from reports.content.quantities import percent
 from traces.limits import Limit
 from traces.missing import known
 from traces.sections.rank import DataLoading, Rank
+from traces.spelling import percent
 
 DATA: Final = "data"
 _ORDINALS: Final = ("", "", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from reports.content.analysis.figures import Time, times_of, times_table
 from reports.content.analysis.scale import scale_of
 from reports.content.blocks import Block, Hue, Part, Sentence, Term, words
-from reports.content.quantities import percent
 from traces.missing import Missing, known
 from traces.sections.rank import Absent, Rank
+from traces.spelling import percent
 
 
 def lost_time(rank: Rank) -> Part:

@@ -5,9 +5,9 @@ from typing import Final
 
 from reports.content.analysis.scale import Scale, scale_of
 from reports.content.blocks import Block, Column, Part, Quantity, Row, Sentence, Table, Term, words
-from reports.content.quantities import counted, percent
 from traces.missing import Missing, known
 from traces.sections.rank import Moe, MoeRow, Pass, Rank
+from traces.spelling import counted, percent
 
 _PASSES: Final[tuple[Pass, ...]] = ("forward", "recompute", "backward")
 

@@ -30,13 +30,13 @@ from reports.content.check_defects import Weight, answer_words, defects
 from reports.content.check_workflow import choices
 from reports.content.known_issues import issue_sentence
 from reports.content.names import is_cure, name_of
-from reports.content.quantities import counted, percent, saving
 from reports.content.wording import sentence
 from traces.missing import Missing, known
 from traces.names.frameworks import Framework
 from traces.settings.harness_recipes import RECIPE
 from traces.settings.knobs import by_harness
 from traces.settings.spelling import harness_line
+from traces.spelling import counted, percent, saving
 
 MOST: Final = 3
 SPELLINGS: Final[Mapping[str, str]] = {

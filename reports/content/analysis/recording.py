@@ -18,12 +18,12 @@ from reports.content.blocks import (
     words,
 )
 from reports.content.names import capital, gpu_of, is_cure, name_of, who
-from reports.content.quantities import percent
 from reports.redaction import redaction_words
 from reports.result.codec import gaps
 from traces.missing import known
 from traces.sections.rank import Rank
 from traces.sections.trace import Trace
+from traces.spelling import percent
 
 
 def recording(result: Result) -> Part:

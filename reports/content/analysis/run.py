@@ -29,11 +29,11 @@ from reports.content.blocks import (
     words,
 )
 from reports.content.names import is_cure, who
-from reports.content.quantities import counted, duration, milliseconds, numbers, percent, rounded
 from reports.content.wording import ended, joined, sentence
 from traces.missing import Missing, OrMissing, known
 from traces.ranks.cause import Cause
 from traces.sections.run import Late, LikeRanks, RankInRun, Run, RunProblem
+from traces.spelling import counted, duration, milliseconds, numbers, percent, rounded
 
 _APART: Final = 0.05
 """Steps of ranks that differ by more are given as a range."""

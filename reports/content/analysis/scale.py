@@ -5,9 +5,9 @@ from typing import Final
 
 from heuristics.result.result import Result
 from reports.content.names import gpu_of
-from reports.content.quantities import milliseconds
 from traces.missing import known
 from traces.sections.rank import Rank, Steps
+from traces.spelling import milliseconds
 
 
 @dataclass(frozen=True, slots=True)

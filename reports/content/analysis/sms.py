@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from reports.content.analysis.figures import figures_of, figures_table, times_of, times_table
 from reports.content.analysis.scale import Scale, scale_of
 from reports.content.blocks import Block, Column, Hue, Part, Quantity, Row, Table, Term, words
-from reports.content.quantities import percent
 from traces.missing import known
 from traces.sections.rank import LaunchUse, Rank
+from traces.spelling import percent
 
 
 def sms(rank: Rank) -> Part:

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from reports.content.blocks import Block, Column, Quantity, Row, Sentence, Table, Words, words
-from reports.content.quantities import counted, milliseconds, numbers, percent, rounded
 from reports.content.wording import ended
 from traces.missing import Missing, OrMissing, known
 from traces.sections.run import Pipeline, PipelineStage, Run
+from traces.spelling import counted, milliseconds, numbers, percent, rounded
 
 
 def stages(run: Run) -> Iterator[Block]:

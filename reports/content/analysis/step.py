@@ -6,10 +6,9 @@ from heuristics.walls.price import WALL
 from reports.content.analysis.figures import Time, times_of, times_table
 from reports.content.analysis.scale import scale_of, unit_of
 from reports.content.blocks import Block, Hue, Items, Part, Sentence, Table, Term, Words, words
-from reports.content.quantities import counted, duration, percent
-from reports.words import printable
 from traces.missing import known
 from traces.sections.rank import Outside, Rank
+from traces.spelling import counted, duration, percent, printable
 
 
 def step(rank: Rank) -> Part:

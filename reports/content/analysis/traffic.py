@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from reports.content.blocks import Block, Column, Quantity, Row, Sentence, Table, Term, Words, words
-from reports.content.quantities import gigabytes, megabytes, milliseconds
 from traces.missing import Missing, known
 from traces.sections.run import CollectiveSpeed, Run, Traffic
+from traces.spelling import gigabytes, megabytes, milliseconds
 
 _LISTED: Final = 8
 """Pairs of ranks that a table has; the document has more."""

@@ -7,9 +7,9 @@ from heuristics.result.judged import Bucket, Wall
 from heuristics.result.result import Result
 from heuristics.walls.price import WALL
 from reports.content.names import name_of
-from reports.content.quantities import percent
 from traces.missing import Missing, known
 from traces.sections.tables import WallId
+from traces.spelling import percent
 
 _UNUSED: Final[dict[Bucket, tuple[WallId, ...]]] = {
     "exposed_comm": ("communication",),

@@ -7,8 +7,8 @@ from heuristics.result.compared import Compared, ComparisonVerdict, Suspect
 from reports.content.blocks import Block, Items, Sentence, Tone, Words, words
 from reports.content.comparison.headline import unit
 from reports.content.comparison.rows import named
-from reports.content.quantities import counted, milliseconds, signed
 from reports.content.wording import ended, sentence
+from traces.spelling import counted, milliseconds, signed
 
 _SHOWN: Final = 2
 _EVIDENCE: Final = 2

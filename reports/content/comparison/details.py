@@ -25,10 +25,10 @@ from reports.content.comparison.headline import unit
 from reports.content.comparison.ranks import ranks_table
 from reports.content.comparison.rows import NOISE, ledger_name, module_name, moved, named, per_step, row_table
 from reports.content.names import gpu_of, name_of, who
-from reports.content.quantities import milliseconds
 from reports.content.wording import sentence
 from reports.redaction import redaction_words
 from traces.missing import OrMissing, known
+from traces.spelling import milliseconds
 
 _CHANGES: Final = {
     "slower": "slower",

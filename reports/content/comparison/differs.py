@@ -7,9 +7,8 @@ from typing import Final
 from heuristics.result.compared import Compared, ComparedChange, Difference
 from reports.content.blocks import Code, Items, Sentence, Span, Term, Words, words
 from reports.content.comparison.rows import named
-from reports.content.quantities import counted, percent
 from reports.content.wording import sentence
-from reports.words import printable
+from traces.spelling import counted, percent, printable
 
 _CHANGED: Final = 3
 _LIMITS: Final = 4

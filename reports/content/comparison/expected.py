@@ -7,8 +7,8 @@ from heuristics.result.compared import Compared, Conclusion, Ends, Expected, Exp
 from reports.content.blocks import Block, Items, Sentence, Tone, Words, words
 from reports.content.comparison.headline import unit
 from reports.content.comparison.rows import named
-from reports.content.quantities import counted, milliseconds, signed
 from traces.missing import OrMissing, known
+from traces.spelling import counted, milliseconds, signed
 
 _SHOWN: Final = 2
 _LABELS: Final[dict[ExpectedOutcome, tuple[str, Tone]]] = {

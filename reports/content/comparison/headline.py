@@ -7,9 +7,9 @@ from heuristics.result.compared import Compared, ComparedSize, ComparisonVerdict
 from heuristics.result.side import Side
 from reports.content.blocks import Code, Headline, Tone, Words, words
 from reports.content.names import gpu_of, who
-from reports.content.quantities import counted, milliseconds, percent, signed
 from reports.content.wording import sentence
 from traces.missing import known
+from traces.spelling import chosen, counted, milliseconds, percent, signed
 
 _LABELS: Final[dict[ComparisonVerdict, tuple[str, Tone]]] = {
     "regression": ("SLOWER", Tone.BAD),
@@ -97,7 +97,7 @@ def _interval(size: ComparedSize) -> str:
     if low_ns is None or high_ns is None or level is None:
         return "no interval, "
     low, high = signed(milliseconds(low_ns)), signed(milliseconds(high_ns))
-    return f"{level * 100:g} % interval {low} to {high} ms, "
+    return f"{chosen(level)} interval {low} to {high} ms, "
 
 
 def _counts(compared: Compared) -> str:
@@ -123,4 +123,4 @@ def _under(compared: Compared) -> Iterator[str]:
 
 
 def _gate(gate: Gate) -> str:
-    return f"Gate of {percent(gate.limit_frac)} {_GATES[gate.state]}: {sentence(gate.because)}"
+    return f"Gate of {chosen(gate.limit_frac)} {_GATES[gate.state]}: {sentence(gate.because)}"

@@ -10,8 +10,8 @@ from heuristics.result.compared_run import ComparedRank, ComparedRun, LateState,
 from reports.content.blocks import Column, Quantity, Row, Sentence, Table, Tone, words
 from reports.content.comparison.headline import both
 from reports.content.names import name_of, who
-from reports.content.quantities import counted, milliseconds, percent, signed
 from traces.missing import OrMissing, known
+from traces.spelling import counted, milliseconds, percent, signed
 
 _LATE: Final = {
     LateState.APPEARED: "none in base; new: {new}.",

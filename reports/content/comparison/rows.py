@@ -7,7 +7,8 @@ from heuristics.result.compared import Compared, ComparedRow
 from reports.content.blocks import Column, Quantity, Row, Sentence, Span, Table, Term, Tone, Words, words
 from reports.content.comparison.headline import has_steps, unit
 from reports.content.hues import hue_of
-from reports.content.quantities import (
+from traces.missing import OrMissing, known
+from traces.spelling import (
     adding_up,
     counted,
     milliseconds,
@@ -16,7 +17,6 @@ from reports.content.quantities import (
     rounded,
     signed,
 )
-from traces.missing import OrMissing, known
 
 NOISE: Final = "noise"
 _SHOWN: Final = 6

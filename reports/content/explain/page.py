@@ -13,8 +13,8 @@ from reports.content.blocks import Block, Code, Detail, Page, Part, Sentence, wo
 from reports.content.explain.topic import Topic, sentence
 from reports.content.wording import joined
 from reports.measures import GROUPS, Measure, measures, named
-from reports.words import printable
 from traces.errors import UsageError
+from traces.spelling import printable
 
 _NEAREST: Final = 3
 _LIST: Final = "Type moe-diag explain to list all."

@@ -18,12 +18,12 @@ from reports.result.fill.plan import choices, fixes, refused
 from reports.result.fill.rank import notes, rank
 from reports.result.fill.shown import given
 from reports.result.fill.trace import ReadTrace, trace
-from reports.words import percent
 from traces.cures import cures
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.names.frameworks import Framework
 from traces.sections.run import Run
+from traces.spelling import in_ms, percent
 
 _FLAG: Final = re.compile(r" \(Megatron-LM: [^)]*\)")
 
@@ -95,7 +95,7 @@ def _startup(traces: Sequence[ReadTrace], judgement: Judgement) -> list[str]:
     rest = (
         "Hardly anything else was recorded. " if startup.is_nearly_all else "Walls are judged on the rest. "
     )
-    held = f"{startup.ns / 1e6:,.0f} ms ({percent(startup.frac)} of the windows)"
+    held = f"{in_ms(startup.ns)} ({percent(startup.frac)} of the windows)"
     return [
         "not a steady-state recording: the profiler and start-up (loading modules, initialising libraries) "
         f"held the GPU back for {held}. {rest}{cures(traces[0].info.kind)['startup']}"

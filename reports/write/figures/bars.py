@@ -7,11 +7,11 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from reports.content.blocks import Bar, Hue, Piece, Quantity, Row, Table
-from reports.content.quantities import percent
 from reports.write.figures.canvas import BODY, LARGE, LINE, SMALL, Area
 from reports.write.figures.lettering import cut, fitted, inches, wrapped
 from reports.write.palette import HAIR, HUES, SOFT, TONES
 from reports.write.plain import plain
+from traces.spelling import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

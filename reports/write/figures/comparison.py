@@ -7,11 +7,11 @@ from heuristics.result.side import Side
 from reports.content.blocks import Block, Detail, Table
 from reports.content.comparison import page
 from reports.content.hues import hue_of
-from reports.content.quantities import milliseconds
 from reports.write.figures.bars import draw_legend, fill
 from reports.write.figures.canvas import BODY, Area, FigureForm, drawn
 from reports.write.figures.frame import APART, draw_frame, draw_sentences
 from reports.write.figures.waterfall import draw_waterfall
+from traces.spelling import milliseconds
 
 _LOWER: Final = 1.35
 """Inches of both steps with the foot."""

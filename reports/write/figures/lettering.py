@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from reports.words import printable
+from traces.spelling import printable
 
 if TYPE_CHECKING:
     from matplotlib.ft2font import FT2Font

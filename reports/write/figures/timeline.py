@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from reports.content.blocks import Hue
 from reports.content.hues import hue_of
-from reports.content.quantities import counted, duration, milliseconds
 from reports.write.figures.bars import draw_legend
 from reports.write.figures.canvas import BODY, LARGE, SMALL, Area
 from reports.write.figures.lettering import fitted, inches
@@ -17,6 +16,7 @@ from reports.write.palette import HUES, SHEET, SOFT
 from traces.columns import COPY_KINDS
 from traces.missing import known
 from traces.sections.tables import Timeline
+from traces.spelling import counted, duration, milliseconds
 
 if TYPE_CHECKING:
     import numpy as np

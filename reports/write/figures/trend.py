@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from reports.content.blocks import Hue
 from reports.content.trend import Trend, group_words, left_out_words, step_words, unit_of
-from reports.words import printable
 from reports.write.figures.canvas import NO_DATE, FigureForm, own_style
 from reports.write.palette import HUES, SOFT
+from traces.spelling import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
-from reports.words import printable
+from traces.spelling import printable
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -8,10 +8,11 @@ from msgspec import UNSET
 
 from heuristics.result.result import Result
 from reports.content.analysis.run import short_name
-from reports.content.quantities import milliseconds, rounded
+from reports.write.html.looks import length
 from reports.write.plain import plain
 from traces.missing import known
 from traces.sections.run import RankInRun, Run
+from traces.spelling import milliseconds, rounded
 
 _MOST: Final = 256
 """Ranks that are drawn at most: with more, a column is narrower than a pixel or two."""
@@ -55,7 +56,7 @@ def heat_of(result: Result) -> Heat | None:
     names = [plain(short_name(result, one.index)) for one in shown]
     rows = tuple(_row(name, hue, values, names) for name, hue, values in _figures(run, shown))
     ends = (names[0], names[-1])
-    return Heat(rows, f"{100 / len(shown):.4f}%", ends, len(run.ranks) - len(shown))
+    return Heat(rows, length(1 / len(shown)), ends, len(run.ranks) - len(shown))
 
 
 def _figures(
@@ -78,7 +79,7 @@ def _row(name: str, hue: str, values: list[tuple[float, str] | None], names: lis
     most = there[-1][0] if there else 0.0
     squares = tuple(
         Square(
-            left=f"{100 * place / len(values):.4f}%",
+            left=length(place / len(values)),
             shade="" if one is None else f"{one[0] / most if most else 0.0:.3f}",
             said=f"{names[place]}: {name} {'unknown' if one is None else one[1]}",
         )

@@ -6,8 +6,9 @@ from typing import Final
 from heuristics.result.result import Result
 from reports.content.analysis.scale import scale_of, telling_rank
 from reports.content.blocks import Quantity, Row, Table, Tone, Words
-from reports.content.quantities import saving
+from reports.write.html.looks import length
 from traces.missing import known
+from traces.spelling import saving
 
 _STATES: Final = {Tone.BAD: "Bottleneck", Tone.PLAIN: "No bottleneck"}
 _SEVERITY: Final = {Tone.BAD: "notable", Tone.PLAIN: "clear", Tone.MUTED: "unmeasurable"}
@@ -74,5 +75,5 @@ def _card(table: Table, row: Row, is_worst: bool) -> Card:
         state=_STATES.get(row.tone, ""),
         detail=detail,
         severity=severity,
-        width=f"{100 * (shares[0].share or 0):.2f}%" if shares else "0%",
+        width=length(shares[0].share or 0) if shares else length(0),
     )

@@ -17,6 +17,11 @@ class Look(NamedTuple):
     pattern: str
 
 
+def length(share: float) -> str:
+    """A part of the room there is, as a style sheet takes it."""
+    return f"{share:.4%}"
+
+
 _PATTERNS: Final = ("solid", "slash", "dots", "cross", "rows", "columns", "back", "grid")
 
 

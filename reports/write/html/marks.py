@@ -27,9 +27,10 @@ from reports.content.blocks import (
     Words,
 )
 from reports.content.names import name_of
-from reports.content.quantities import percent
 from reports.measures import Measure, measures
 from reports.write.html.environment import environment, harmless
+from reports.write.html.looks import length
+from traces.spelling import percent
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -132,7 +133,7 @@ def pieces(bar: Bar) -> list[Drawn]:
         full = f"{one.name} {share}"
         fits = len(full) * _LETTER < one.share
         label = full if fits else share if one.share > _LABELLED else ""
-        place = (f"{left:.4%}", f"{one.share:.4%}")
+        place = (length(left), length(one.share))
         drawn.append(Drawn(one.name, share, one.amount, one.hue.value, *place, label))
     return drawn
 

@@ -22,7 +22,6 @@ from reports.content.analysis.run import ranks_part, run_lines
 from reports.content.analysis.scale import telling_rank
 from reports.content.blocks import Block, Detail, Fold, Items, Page, Part, Plan, Sentence, View, Words
 from reports.content.names import who
-from reports.content.quantities import saving
 from reports.write.html.environment import SCRIPTS, STYLES, TIMELINE_SCRIPTS, assemble
 from reports.write.html.heat import heat_of
 from reports.write.html.hero import cards_of, hero_of
@@ -32,6 +31,7 @@ from reports.write.html.step_maps import step_maps_of
 from reports.write.html.timeline import Shown, WallOf, grids_of, stretches, timelines
 from traces.missing import known
 from traces.sections.rank import Rank
+from traces.spelling import saving
 
 _ROOM: Final = 1_000_000
 """Bytes of a page at most."""

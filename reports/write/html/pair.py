@@ -8,11 +8,11 @@ from msgspec import UNSET
 
 from heuristics.result.result import Result
 from reports.content.analysis.run import short_name, shown_ranks
-from reports.content.quantities import milliseconds, rounded
 from reports.write.plain import plain
 from traces.missing import known
 from traces.sections.rank import Rank
 from traces.sections.run import RankInRun, Run
+from traces.spelling import milliseconds, rounded
 
 _RANKS: Final = 256
 """Ranks that can be chosen."""

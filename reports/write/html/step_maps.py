@@ -9,11 +9,11 @@ from msgspec import UNSET
 from heuristics.result.result import Result
 from reports.content.analysis.run import is_late, short_name, shown_ranks
 from reports.content.blocks import Hue
-from reports.content.quantities import counted, milliseconds
 from reports.write.plain import plain
 from traces.missing import known
 from traces.ranks.cause import Cause
 from traces.sections.run import RankInRun, Run
+from traces.spelling import counted, milliseconds
 
 _ROWS: Final = 32
 """Ranks of a map: the page stays under 1 MB."""

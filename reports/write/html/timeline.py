@@ -8,13 +8,12 @@ from typing import Final
 
 from reports.content.blocks import Column, Quantity, Row, Table, Term
 from reports.content.names import grid_words, kernel_name
-from reports.content.quantities import counted, duration, milliseconds
-from reports.words import printable
 from reports.write.html.looks import look
 from reports.write.lanes import Drawn, Stretch, caption, lanes_of, longest, title_of
 from traces.missing import known
 from traces.sections.rank import Rank
 from traces.sections.tables import Timeline
+from traces.spelling import counted, duration, milliseconds, printable
 
 _NAME: Final = 120
 _FEWEST: Final = 50

@@ -10,7 +10,6 @@ from heuristics.result.result import Result
 from reports.content.analysis.headline import headline
 from reports.content.blocks import Detail
 from reports.content.names import gpu_of, name_of, who
-from reports.content.quantities import percent
 from reports.redaction import redaction_words
 from reports.result.codec import lowered
 from reports.write.perfetto.events import Args, Counter, Process, Slice, Track, render_events
@@ -20,6 +19,7 @@ from reports.write.plain import plain
 from traces.missing import known
 from traces.sections.rank import Rank, Span, Step
 from traces.sections.tables import LedgerRow
+from traces.spelling import percent
 from traces.steps.selection import seconds
 
 _SHOWN: Final = 8

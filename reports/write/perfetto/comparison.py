@@ -8,13 +8,13 @@ from heuristics.result.side import Side
 from reports.content.blocks import Detail
 from reports.content.comparison.headline import headline, unit
 from reports.content.names import gpu_of, name_of, who
-from reports.content.quantities import milliseconds, signed
 from reports.redaction import redaction_words
 from reports.result.codec import lowered
 from reports.write.perfetto.events import Process, Slice, Track, render_events
 from reports.write.perfetto.tracks import StepTracks, arrow_numbers
 from reports.write.plain import plain
 from traces.missing import known
+from traces.spelling import milliseconds, signed
 from traces.steps.selection import seconds
 
 _ROWS: Final = 10

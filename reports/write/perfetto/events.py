@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from reports.words import printable
+from traces.spelling import printable
 
 _NAME, _TEXT = 300, 2_000
 """Widths at which names and texts are cut in the middle; the document has them whole."""

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Final
 
-from reports.words import printable
 from reports.write.perfetto.events import Slice, Track
 from traces.missing import known
 from traces.sections.tables import HostLane, Lane, Timeline
+from traces.spelling import printable
 
 _NAME_WIDTH: Final = 120
 """Names are cut in the middle here: a step has them thousands of times."""

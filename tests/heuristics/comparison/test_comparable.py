@@ -220,7 +220,7 @@ def test_what_the_trace_says_of_a_knob_is_not_what_was_said() -> None:
 def test_precision_and_graphs_are_compared_as_the_traces_show_them() -> None:
     found = of_ranks(rank(), rank(detected={"precision": "mxfp8", "graph_share_frac": 0.5}))
     assert states(found) == {"precision": "with_differences", "CUDA graph scope": "with_differences"}
-    assert found.differences[1].base == "0% of kernel work"
+    assert found.differences[1].base == "0 % of kernel work"
     assert of_ranks(rank(), rank(detected={"graph_share_frac": 0.04})).state == "yes"
 
 

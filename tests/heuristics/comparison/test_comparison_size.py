@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from heuristics.comparison.difference.interval import Interval
-from heuristics.comparison.figures import signed_milliseconds, signed_percent
 from heuristics.comparison.size import Judged, Size, judge_gate, judge_size, measure_size
 from heuristics.result.compared import Comparable, Difference, Gate
 from heuristics.result.configured import Log
@@ -97,7 +96,7 @@ def test_runs_that_cannot_be_compared_get_no_verdict_but_their_figures() -> None
     _, judged = judged_steps(steps(*[100] * 8), steps(*[200] * 8), NO)
     assert judged.verdict == "not_comparable"
     assert judged.because[0] == "routing: tokens are spread differently"
-    assert "100.000 ms in base, 200.000 ms in new: +100.000 ms, +100.00 %" in judged.because[1]
+    assert "100 ms in base, 200 ms in new: +100 ms, +100 %" in judged.because[1]
 
 
 @pytest.mark.parametrize("count", [1, 2, 8])
@@ -146,14 +145,14 @@ def test_an_interval_above_zero_is_a_regression_and_one_below_an_improvement() -
 def test_a_narrow_interval_around_zero_is_no_change_and_says_what_it_could_have_shown() -> None:
     judged = judged_at(-0.3, 0.5)
     assert (judged.verdict, judged.record) == ("no_change", "")
-    assert judged.because[0].startswith("the interval holds zero and nothing beyond 0.50 % of a step")
-    assert judged.because[1].endswith("is about 0.40 %, 0.400 ms per step")
+    assert judged.because[0].startswith("the interval holds zero, within 0.5 % of a step")
+    assert judged.because[1].endswith("is about 0.400 ms per step, 0.4 %")
 
 
 def test_a_wide_interval_around_zero_is_undecided_and_says_how_many_steps_would_do() -> None:
     judged = judged_at(-2, 2)
     assert judged.verdict == "undecided"
-    assert "changes of up to 2.00 %, more than 1 %" in judged.because[0]
+    assert "changes of up to 2.0 %, more than 1 %" in judged.because[0]
     assert judged.record.startswith("record 40 steps or more a side: nsys profile ")
 
 
@@ -172,14 +171,14 @@ def test_logs_decide_where_the_traces_hold_two_steps_and_their_slowness_is_said(
     judged = judge_size(size, YES, base, new)
     assert judged.verdict == "regression"
     assert (size.source, size.base_count, size.new_count) == ("log", 100, 100)
-    beside = "profiled steps against logged ones, by medians: +10.00 % in base, +9.80 % in new"
+    beside = "profiled steps against logged ones, by medians: +10 % in base, +9.8 % in new"
     assert beside in judged.because
     assert not any("profiled steps differ" in one for one in judged.because)
 
 
 @pytest.mark.parametrize(
     ("new_ms", "how"),
-    [(130, "+20.000 ms, outside of the logs' interval"), (100, "-10.000 ms, the other way than the logs")],
+    [(130, "+20.0 ms, outside of the logs' interval"), (100, "-10.0 ms, the other way than the logs")],
 )
 def test_traces_that_disagree_with_the_logs_are_said_to(new_ms: int, how: str) -> None:
     base, new = steps(110, 110), steps(new_ms, new_ms)
@@ -193,20 +192,20 @@ def test_traces_that_disagree_with_the_logs_are_said_to(new_ms: int, how: str) -
 def test_the_gate_trips_where_even_the_lower_end_is_above_the_limit() -> None:
     gate = gate_at(4, 6)
     assert (gate.state, gate.limit_frac) == ("tripped", 0.03)
-    assert gate.because == "the lower end of the interval, +4.00 %, is above the limit of 3.00 %"
+    assert gate.because == "the lower end of the interval, +4.0 %, is above the limit of 3 %"
     assert gate_at(3, 6).state == "passed"
 
 
 def test_an_interval_that_straddles_the_limit_passes_and_says_so() -> None:
     gate = gate_at(2, 6)
     assert gate.state == "passed"
-    assert "+2.00 % to +6.00 %, straddles the limit of 3.00 %" in gate.because
+    assert "+2.0 % to +6.0 %, straddles the limit of 3 %" in gate.because
 
 
 def test_an_interval_within_the_limit_passes() -> None:
     gate = gate_at(-1, 2)
     assert gate.state == "passed"
-    assert gate.because == "the upper end of the interval, +2.00 %, is not above the limit of 3.00 %"
+    assert gate.because == "the upper end of the interval, +2.0 %, is not above the limit of 3 %"
 
 
 def test_a_gate_that_cannot_be_judged_is_undecided() -> None:
@@ -216,12 +215,3 @@ def test_a_gate_that_cannot_be_judged_is_undecided() -> None:
     assert gate.because.startswith("2 steps in base, 2 in new, where 8 a side are needed")
     many, differ = judged_steps(steps(*[100] * 8), steps(*[200] * 8), NO)
     assert judge_gate(many, differ, 0.03).state == "undecided"
-
-
-def test_differences_are_spelled_with_their_sign() -> None:
-    assert signed_milliseconds(5 * MS) == "+5.000 ms"
-    assert signed_milliseconds(-1_234_567_890) == "-1,234.568 ms"
-    assert signed_milliseconds(-400) == signed_milliseconds(0) == "0.000 ms"
-    assert signed_percent(5, 200) == "+2.50 %"
-    assert signed_percent(-1, 10**6) == "0.00 %"
-    assert signed_percent(5, 0) == "an unknown share"

@@ -13,4 +13,4 @@ def test_a_step_a_tenth_longer_still_stands_for_the_run() -> None:
 def test_a_step_longer_than_that_is_to_be_recorded_again() -> None:
     (found,) = perturbed(0.177)
     assert (found.id, found.state) == ("CAP-1", "not_representative")
-    assert "17.7 %" in found.text
+    assert "18 %" in found.text

@@ -66,7 +66,7 @@ def test_an_estimate_is_no_reason_to_call_a_configuration_illegal() -> None:
 def test_the_entry_says_how_much_of_how_much_and_what_frees_most() -> None:
     found = entry(large())
     assert found is not None
-    assert found.text == "each GPU needs about 130 GB (estimated, 110 GB to 149 GB), and the GPU has 86 GB"
+    assert found.text == "each GPU needs about 130 GB (estimated, 110 GB to 149 GB), and the GPU has 85.9 GB"
     assert found.fix.startswith("in this order: MEM-2 (frees ")
 
 

@@ -93,8 +93,8 @@ def test_what_is_given_back_is_one_axis_at_a_time(knobs: dict[str, Value], lines
 
 def test_parallelism_is_given_back_only_where_memory_has_room() -> None:
     runs = [replace(complete(), observed=shown) for shown in (HALF_USED, FULL, Observed())]
-    assert states(MEM_15, "at most 50%", *runs) == ["met", "unmet", "unknown"]
-    assert need(MEM_15, runs[2], "at most 50%").stops
+    assert states(MEM_15, "at most 50 %", *runs) == ["met", "unmet", "unknown"]
+    assert need(MEM_15, runs[2], "at most 50 %").stops
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,12 @@ from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from reports.content.explain.page import explain_page
-from reports.content.quantities import saving
 from reports.result.fill.plan import fix
 from tests.opinions_doubles import a_fix, catalogue_of, cost, costs, paying
 from tests.plain_page import plain
 from traces.replay.changes.change import Change
 from traces.sections.tables import WallId
+from traces.spelling import saving
 
 ACTS = {"host_overhead": ("gc",)}
 

@@ -156,7 +156,7 @@ def test_a_fix_of_under_a_twentieth_of_the_wall_is_refused_with_its_share() -> N
         for ns in (5, 4)
     )
     assert ids(at) == ["COM-5"]
-    assert refused(below) == {"COM-5": "what it acts on (tp) is 4% of this wall's cost"}
+    assert refused(below) == {"COM-5": "what it acts on (tp) is 4.0 % of this wall's cost"}
 
 
 def test_the_ceiling_is_what_the_fix_acts_on() -> None:
@@ -420,7 +420,7 @@ def test_where_one_kind_dominates_a_fix_of_under_a_twentieth_of_the_windows_wait
         make_plan(paying("communication", {"dp": 200, "tp": ns}), ["communication"], fixes) for ns in (50, 49)
     )
     assert ids(at) == ["COM-4", "COM-5"]
-    assert refused(below) == {"COM-5": "what it acts on (tp) is 4.9% of the windows"}
+    assert refused(below) == {"COM-5": "what it acts on (tp) is 4.9 % of the windows"}
 
 
 def test_what_another_walls_fix_would_allow_is_not_in_the_plan() -> None:
@@ -451,7 +451,7 @@ def test_what_its_own_wall_refused_and_another_walls_fix_waits_for_is_planned_an
     run = paying("host_overhead", {"launch": 4, "gc": 96})
     plan = make_plan(run, ["host_overhead", "communication"], catalogue_of(binding, waits))
     assert refused(make_plan(run, ["host_overhead"], catalogue_of(binding))) == {
-        "HST-1": "what it acts on (launch) is 4% of this wall's cost"
+        "HST-1": "what it acts on (launch) is 4.0 % of this wall's cost"
     }
     assert (ids(plan), refused_ids(plan)) == (["HST-1", "COM-2"], [])
 

@@ -51,7 +51,7 @@ def test_a_change_that_fits_says_both_numbers() -> None:
 def test_a_change_that_does_not_fit_says_so() -> None:
     found = room_for(run_with(175, 200), MLA_KEPT)
     assert found.fits is False
-    assert "GB, of 5.0 GB free beside 20.0 GB" in found.because
+    assert "GB, of 5.00 GB free beside 20.0 GB" in found.because
     assert found.because.endswith(": does not fit")
 
 

@@ -24,7 +24,7 @@ def test_the_next_wall_is_the_largest_cost_of_what_is_left() -> None:
     found = after_communication(rank(costs(400, 200, 60, without=without)))
     assert (found.wall, found.frac) == ("host_overhead", 0.2)
     assert found.because == (
-        "the next wall is host overhead: at most 20.0 % of what is left without communication"
+        "the next wall is host overhead: at most 20 % of what is left without communication"
     )
 
 

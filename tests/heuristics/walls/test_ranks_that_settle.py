@@ -46,7 +46,7 @@ def test_one_step_separates_waiting_though_it_does_not_show_who_is_always_late()
     assert reasons(found) == []
 
 
-PART = "100.0 % of communication time is in groups that"
+PART = "100 % of communication time is in groups that"
 
 
 @pytest.mark.parametrize(

@@ -107,8 +107,8 @@ def test_forced_balance_is_held_as_the_benchmark_it_is() -> None:
 
 def test_what_comes_next_is_the_largest_other_wall() -> None:
     made = experiments()
-    assert "host overhead is the next largest, 20.0 % today" in made.first[1].next
-    assert "communication is the next largest, 30.0 % today" in made.later[0].next
+    assert "host overhead is the next largest, 20 % today" in made.first[1].next
+    assert "communication is the next largest, 30 % today" in made.later[0].next
     assert "COM-1 act on the same costs" in made.first[1].next
 
 

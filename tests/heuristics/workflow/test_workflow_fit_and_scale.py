@@ -261,14 +261,14 @@ def test_folding_lets_ep_grow_to_what_one_domain_holds() -> None:
 
 
 def test_what_memory_holds_decides_with_its_figure() -> None:
-    assert "uses 50.0 % of its memory" in because(
+    assert "uses 50 % of its memory" in because(
         "fit-smallest-model-parallel", CUT, log=log_of(steps=1, peak_gib=50)
     )
     assert "3.0 % of the memory is free" in because("fit-first", log=log_of(steps=1, peak_gib=97))
 
 
 def test_the_trace_tells_memory_where_no_log_does() -> None:
-    assert "10.0 % of the memory free" in because("fit-first", shown={"peak_bytes": 90 * GIB})
+    assert "10 % of the memory free" in because("fit-first", shown={"peak_bytes": 90 * GIB})
 
 
 def test_the_single_gpu_line_has_the_real_flag_and_no_flex() -> None:

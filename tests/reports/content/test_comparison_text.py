@@ -155,9 +155,9 @@ def test_where_runs_are_not_comparable_the_reason_stands_first_and_no_row_is_sho
 
 
 def test_a_gate_that_is_exceeded_says_its_exit_code() -> None:
-    said = "Gate of 3.0 % exceeded (exit code 1): The lower end of the interval, +8.8 %, is above it."
+    said = "Gate of 3 % exceeded (exit code 1): The lower end of the interval, +8.8 %, is above it."
     assert said in joined(text_of(regression))
-    assert "Gate of 3.0 % passed:" in joined(text_of(unchanged))
+    assert "Gate of 3 % passed:" in joined(text_of(unchanged))
     assert "Gate" not in text_of(undecided)
 
 

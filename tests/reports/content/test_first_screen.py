@@ -14,9 +14,9 @@ import pytest
 
 import diagnoser
 from diagnoser.demo.recordings import RECORDINGS, unpack
-from reports.content.quantities import percent
 from tests.page_doubles import first_screen, flat
 from traces.errors import NothingToDiagnose
+from traces.spelling import percent
 
 WIDTHS = (60, 80, 120, 200)
 LINES = 40

@@ -11,7 +11,6 @@ from heuristics.result.result import Result
 from reports.content.analysis.closing import warnings
 from reports.content.analysis.run import ranks_part, run_lines
 from reports.content.blocks import Items, Page, Quantity, Table, Tone, View, words
-from reports.content.quantities import numbers
 from reports.write.html.heat import heat_of
 from reports.write.plain import plain
 from reports.write.text import write_text
@@ -21,6 +20,7 @@ from traces.ranks.cause import Cause
 from traces.sections.rank import Rank
 from traces.sections.run import LikeRanks, RankInRun, Run, RunProblem
 from traces.sections.trace import Trace
+from traces.spelling import numbers
 
 MS = 1_000_000
 NO_CLOCK = Missing("run.late", "no collective fixes the clocks", "record more steps")

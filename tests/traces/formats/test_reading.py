@@ -435,4 +435,4 @@ def test_work_hidden_in_graphs_is_never_called_an_idle_gpu(export: Export) -> No
     text = flat(first_screen(document))
     assert "nothing recorded" in text
     assert "idle" not in text.partition("Could save")[0]
-    assert "100% of the CUDA graph launches show no work" in text
+    assert "100 % of the CUDA graph launches show no work" in text

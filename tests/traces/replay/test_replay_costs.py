@@ -394,7 +394,7 @@ def test_waits_that_nothing_explains_refuse_the_costs(path: Path) -> None:
     assert found.proofs.residual_free_error_frac == 0.15
     assert found.proofs.unexplained_frac == 0.15
     assert found.refused is not None
-    assert "misses the window by 15%" in found.refused.reason
+    assert "misses the window by 15 %" in found.refused.reason
 
 
 def polling(name: str) -> Said:
@@ -411,7 +411,7 @@ def test_a_busy_window_that_does_not_shrink_with_its_work_is_doubted(path: Path)
     found = costs_of(path, polling("cudaEventQuery_v3020"), (100, 500))
     assert found.proofs.elastic_frac < 0.4
     assert found.at_least is not None
-    assert "the GPU is busy 100% of the window" in found.at_least.reason
+    assert "the GPU is busy 100 % of the window" in found.at_least.reason
     assert found.refused is None
 
 

@@ -1,6 +1,5 @@
 """Communication that is hidden less, slower, more often, or waits for another rank."""
 
-from heuristics.comparison.figures import milliseconds, signed_milliseconds
 from heuristics.comparison.suspects.causes import families
 from heuristics.comparison.suspects.evidence.late_rank import late_rank_came
 from heuristics.comparison.suspects.evidence.signs import MAIN, Part, grew, main_part
@@ -8,6 +7,7 @@ from heuristics.comparison.suspects.rule import Signs
 from heuristics.comparison.suspects.view import View
 from traces.missing import known
 from traces.sections.rank import Rank
+from traces.spelling import in_ms, signed_ms
 
 
 def main_part_is(family: str, wanted: Part, view: View) -> Signs:
@@ -19,7 +19,7 @@ def main_part_is(family: str, wanted: Part, view: View) -> Signs:
         return None
     before, after = sum(row.base_count for row in rows), sum(row.new_count for row in rows)
     parts = [(row.count_ns or 0, row.duration_ns or 0, row.overlap_ns or 0) for row in rows]
-    sums = [signed_milliseconds(view.sign * sum(part)) for part in zip(*parts, strict=True)]
+    sums = [signed_ms(view.sign * sum(part)) for part in zip(*parts, strict=True)]
     return (
         view.arrow(f"{families()[family]['words']}, kernels a step", f"{before:.0f}", f"{after:.0f}"),
         f"by number {sums[0]}, by duration {sums[1]}, by overlap {sums[2]} a step",
@@ -38,6 +38,4 @@ def waits_more(view: View) -> Signs:
     grown_ns = sum(row.delta_ns for row in grew(view, *families()["ep"]["rows"]))
     if before is None or after is None or grown_ns <= 0 or after - before < MAIN.value * grown_ns:
         return None
-    return (
-        view.arrow("of expert all-to-all like waiting a step", milliseconds(before), milliseconds(after)),
-    )
+    return (view.arrow("of expert all-to-all like waiting a step", in_ms(before), in_ms(after)),)

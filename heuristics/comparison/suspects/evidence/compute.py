@@ -2,7 +2,6 @@
 
 from typing import Final, Literal
 
-from heuristics.comparison.figures import milliseconds
 from heuristics.comparison.suspects.causes import named
 from heuristics.comparison.suspects.evidence.signs import (
     CLASSES,
@@ -14,10 +13,10 @@ from heuristics.comparison.suspects.evidence.signs import (
 from heuristics.comparison.suspects.rule import Signs
 from heuristics.comparison.suspects.view import View
 from heuristics.result.compared import KernelDelta
-from heuristics.walls.words import percent
 from traces.limits import Limit
 from traces.missing import known
 from traces.sections.rank import Rank
+from traces.spelling import in_ms, percent
 
 SLOWER: Final = Limit(
     0.02, "fraction", "ours: the classes of two GPUs of one real run differ by 0.6 % at most"
@@ -123,7 +122,7 @@ def _kernel(view: View, kernel: KernelDelta) -> str:
 
 
 def _each(ns: int | None) -> str:
-    return "none" if ns is None else milliseconds(ns)
+    return "none" if ns is None else in_ms(ns)
 
 
 def _grid(grid: tuple[int, int, int]) -> str:

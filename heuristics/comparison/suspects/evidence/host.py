@@ -2,15 +2,14 @@
 
 from typing import Final
 
-from heuristics.comparison.figures import milliseconds, signed_milliseconds
 from heuristics.comparison.suspects.causes import named
 from heuristics.comparison.suspects.evidence.setup import LESS, graph_shares
 from heuristics.comparison.suspects.evidence.signs import CLASSES, MAIN, grew, kernel_counts, same_count
 from heuristics.comparison.suspects.rule import Signs
 from heuristics.comparison.suspects.view import View
-from heuristics.walls.words import percent
 from traces.missing import known
 from traces.sections.trace import Trace
+from traces.spelling import in_ms, percent, signed_ms
 
 BINDING: Final = ("launcher.numa_binding", "cpu_bound_to_numa")
 _GPU_ROWS: Final = (*CLASSES, "exposed_comm.*", "exposed_copy.*")
@@ -50,7 +49,7 @@ def gpu_done_sooner(view: View) -> Signs:
     host_ns, gpu_ns = view.delta_ns(*named("@own")), view.delta_ns(*_GPU_ROWS)
     if host_ns <= 0 or gpu_ns > -MAIN.value * host_ns:
         return None
-    return (f"compute, communication and copies move {signed_milliseconds(view.sign * gpu_ns)} a step",)
+    return (f"compute, communication and copies move {signed_ms(view.sign * gpu_ns)} a step",)
 
 
 def loses_binding(view: View) -> Signs:
@@ -69,7 +68,7 @@ def overlap_costs_host(view: View) -> Signs:
     hidden_ns = max(-view.delta_ns("exposed_comm.ep_*", "exposed_comm.sendrecv_unresolved"), 0)
     if host_ns <= hidden_ns:
         return None
-    return (f"the host costs {milliseconds(host_ns)} a step, and {milliseconds(hidden_ns)} more are hidden",)
+    return (f"the host costs {in_ms(host_ns)} a step, and {in_ms(hidden_ns)} more are hidden",)
 
 
 def profiler_more(view: View) -> Signs:

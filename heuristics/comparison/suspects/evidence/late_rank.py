@@ -2,7 +2,6 @@
 
 from msgspec import UNSET
 
-from heuristics.comparison.figures import milliseconds
 from heuristics.comparison.like_ranks import rank_in_run
 from heuristics.comparison.suspects.evidence.signs import MAIN, grew
 from heuristics.comparison.suspects.rule import Signs
@@ -11,6 +10,7 @@ from heuristics.result.result import Result
 from traces.missing import known
 from traces.ranks.cause import Cause
 from traces.sections.run import Late
+from traces.spelling import in_ms, spoken
 
 
 def late_rank_came(view: View) -> Signs:
@@ -22,7 +22,7 @@ def late_rank_came(view: View) -> Signs:
     grown_ns = sum(row.delta_ns for row in grew(view, "exposed_comm.*"))
     if was is None or is_ is None or grown_ns <= 0 or is_.waited_ns - was.waited_ns < MAIN.value * grown_ns:
         return None
-    waits = milliseconds(was.waited_ns), milliseconds(is_.waited_ns)
+    waits = in_ms(was.waited_ns), in_ms(is_.waited_ns)
     return _named(view.facts.new, after), view.arrow("waiting of this rank in collectives a step", *waits)
 
 
@@ -31,7 +31,7 @@ def _late(result: Result) -> Late | None:
 
 
 def _named(result: Result, late: Late) -> str:
-    cause = late.cause.replace("_", " ")
+    cause = spoken(late.cause)
     if late.index is None:
         return f"late rank: no single one, {cause}"
     rank = result.ranks[late.index]

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Final
 
-from heuristics.comparison.figures import milliseconds
 from heuristics.comparison.suspects.evidence.signs import grew
 from heuristics.comparison.suspects.rule import Signs
 from heuristics.comparison.suspects.view import View
 from traces.limits import Limit
 from traces.missing import OrMissing, known
 from traces.sections.rank import Memory, Rank
+from traces.spelling import in_ms
 
 VISIBLE: Final = Limit(
     0.005,
@@ -31,11 +31,7 @@ def _grown(view: View, read: Callable[[Memory], OrMissing[int]], words: str) -> 
     step_ns = sum(view.before.lengths_ns) / len(view.before.lengths_ns)
     if abs(after - before) < VISIBLE.value * step_ns:
         return None
-    return (
-        None
-        if after < before
-        else (view.arrow(words, milliseconds(round(before)), milliseconds(round(after))),)
-    )
+    return None if after < before else (view.arrow(words, in_ms(round(before)), in_ms(round(after))),)
 
 
 def recomputes_more(view: View) -> Signs:

@@ -7,9 +7,9 @@ from heuristics.comparison.suspects.causes import named
 from heuristics.comparison.suspects.direction import way
 from heuristics.comparison.suspects.rule import Signs
 from heuristics.comparison.suspects.view import View
-from heuristics.walls.words import percent
 from traces.limits import Limit
 from traces.missing import known
+from traces.spelling import percent
 
 LESS: Final = Limit(
     0.05, "fraction of kernel work", "ours: a judgement: what one small module of a layer holds"

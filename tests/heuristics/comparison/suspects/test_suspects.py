@@ -39,11 +39,10 @@ def test_graphs_that_stop_replaying_come_first_and_are_sure_where_a_setting_says
     assert (found.id, found.confidence, found.explains_ns) == ("graphs_stopped", "high", 6 * MS)
     assert found.rows == ("launch_starved.launch", "launch_latency.kernel_gap")
     assert found.title.startswith("CUDA graphs stopped replaying")
-    assert "kernel work in CUDA graphs: 60.0 % -> 10.0 %" in found.because
+    assert "kernel work in CUDA graphs: 60 % -> 10 %" in found.because
     assert "cuda_graph_modules: [attn, moe_router] -> [] (configuration)" in found.because
     assert (
-        "launch_starved.launch a step: 1.000 ms -> 5.000 ms (+4.000 ms, 66.7 % of all that moved)"
-        in found.because
+        "launch_starved.launch a step: 1.00 ms -> 5.00 ms (+4.00 ms, 67 % of all that moved)" in found.because
     )
 
 
@@ -235,7 +234,7 @@ def test_one_class_slower_is_no_clock_but_these_kernels() -> None:
     slower = kernel_delta("compute.gemm", "slower", 40, 44)
     found = first(facts(*rows, kernels=(slower,)))
     assert found.id == "kernels_slower.gemm"
-    assert "one compute.gemm kernel: 40.000 ms -> 44.000 ms, grid: 1x1x1 -> 2x1x1" in found.because
+    assert "one compute.gemm kernel: 40.0 ms -> 44.0 ms, grid: 1x1x1 -> 2x1x1" in found.because
     assert "gpu_slower" not in ids(facts(*rows))
 
 

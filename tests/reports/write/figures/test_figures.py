@@ -27,7 +27,6 @@ from heuristics.result.result import Result
 from reports.content.analysis import page as analysis_page
 from reports.content.blocks import Bar, Detail, Hue, View
 from reports.content.comparison import page as comparison_page
-from reports.content.quantities import milliseconds, percent
 from reports.result.codec import decode
 from reports.write import html
 from reports.write.figures import analysis, comparison
@@ -50,6 +49,7 @@ from tests.moe_pattern import moe_recording
 from tests.simulate.export import write_export
 from tests.simulate.recording import Recording
 from traces.names.kinds import COMM_KINDS, compute_classes
+from traces.spelling import milliseconds, percent
 
 Document = dict[str, Any]
 RUNS: dict[str, Callable[[], Recording]] = {

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 import diagnoser
 from heuristics.result.result import Result
 from reports.content.blocks import Bar, Code, Hue, Page, Piece, Sentence, Term, View, words
-from reports.content.quantities import percent
 from reports.result.codec import Document, decode
 from reports.write.html.environment import assemble, embedded
 from reports.write.html.marks import pieces
@@ -27,6 +26,7 @@ from reports.write.lanes import Stretch, lanes_of
 from tests.document_doubles import DISPATCH, exposed, graph_only
 from tests.html_doubles import HOSTILE, Elements, foreign, long, page_of
 from tests.simulate.export import write_export
+from traces.spelling import percent
 
 Export = Callable[..., Path]
 ROOM = 1_000_000

@@ -1,8 +1,10 @@
-"""How numbers are written where people read, alike in every format: three significant digits.
+"""How numbers and foreign names are written where people read, alike in every sentence and format.
 
-Times are ms per step unless said otherwise; exact nanoseconds are in the JSON document.
+Figures have three significant digits, shares at most one decimal. Times are in ms unless said otherwise;
+exact integers of nanoseconds and bytes are in the JSON document.
 """
 
+import unicodedata
 from collections.abc import Sequence
 from itertools import groupby
 from math import floor, log10
@@ -21,7 +23,7 @@ def rounded(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share: whole from 10 % on, one decimal below; never 0 % or 100 % for what is not."""
+    """A measured share: whole from 10 % on, one decimal below; never 0 % or 100 % for what is not."""
     if share == 0:
         return "0 %"
     if 0 < abs(share) < 0.0005:
@@ -31,11 +33,26 @@ def percent(share: float) -> str:
     return f"{share * 100:.0f} %" if abs(share) >= 0.0995 else f"{share * 100:.1f} %"
 
 
+def chosen(share: float) -> str:
+    """A share that somebody chose, as it was given: `3 %`, `0.25 %`."""
+    return f"{share * 100:g} %"
+
+
 def milliseconds(time_ns: float) -> str:
     """A time in ms, without its unit; `<0.001` for what is not zero but rounds away."""
     if 0 < abs(time_ns) < 1000:
         return "<0.001" if time_ns > 0 else ">-0.001"
     return rounded(time_ns / 1e6)
+
+
+def in_ms(time_ns: float) -> str:
+    """A time in ms with its unit: `93.8 ms`."""
+    return f"{milliseconds(time_ns)} ms"
+
+
+def signed_ms(delta_ns: float) -> str:
+    """A difference of times in ms with its sign: `+5.00 ms`."""
+    return signed(in_ms(delta_ns))
 
 
 def places(largest_ns: float) -> int:
@@ -100,3 +117,22 @@ def numbers(ranks: Sequence[int]) -> str:
         for _, run in groupby(enumerate(sorted(ranks)), key=lambda one: one[1] - one[0])
     ]
     return ", ".join(f"{one[0]} to {one[-1]}" if len(one) > 2 else ", ".join(map(str, one)) for one in runs)
+
+
+def spoken(identifier: str) -> str:
+    """An id in a sentence: `host overhead` for `host_overhead`."""
+    return identifier.replace("_", " ")
+
+
+def gpu_model(name: str) -> str:
+    """A model of a GPU without its maker: `H100 80GB HBM3`."""
+    return name.removeprefix("NVIDIA ")
+
+
+def printable(name: str, width: int) -> str:
+    """A foreign name made harmless: no cursor moves, line breaks or turned reading; cut in the middle."""
+    clean = "".join(" " if unicodedata.category(char)[0] in "CZ" else char for char in name)
+    if len(clean) <= width:
+        return clean
+    head = (width - 3) * 2 // 3
+    return clean[:head] + "..." + clean[len(clean) - (width - 3 - head) :]

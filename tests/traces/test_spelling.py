@@ -1,0 +1,106 @@
+"""Numbers have one spelling, and no other file makes another."""
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+from tests.places import ROOT
+from traces.spelling import (
+    chosen,
+    duration,
+    gigabytes,
+    in_ms,
+    numbers,
+    percent,
+    printable,
+    rounded,
+    saving,
+    signed_ms,
+)
+
+HOMES = {"traces/spelling.py", "reports/write/html/looks.py"}
+"""Of what people read, and of lengths in a style sheet."""
+UNITS = {1e3, 1e6, 1e9, 1e12}
+
+
+def test_a_measured_share_has_a_decimal_below_a_tenth_and_is_never_all_or_nothing_by_rounding() -> None:
+    shares = (0, 0.0004, -0.0004, 0.04, 0.0994, 0.0996, 0.234, 0.996, 1)
+    assert [percent(one) for one in shares] == [
+        *("0 %", "<0.1 %", ">-0.1 %", "4.0 %", "9.9 %", "10 %", "23 %", ">99 %", "100 %"),
+    ]
+
+
+def test_a_share_that_somebody_chose_is_written_as_it_was_given() -> None:
+    assert [chosen(one) for one in (0.03, 0.0025, 0.07, 0.95)] == ["3 %", "0.25 %", "7 %", "95 %"]
+
+
+def test_figures_have_three_digits_and_the_unit_that_fits() -> None:
+    assert [rounded(one) for one in (0, 0.0123, 98.76, 12345)] == ["0", "0.0123", "98.8", "12,300"]
+    assert [in_ms(one) for one in (5_000_000, 999)] == ["5.00 ms", "<0.001 ms"]
+    assert [duration(one) for one in (500, 41_000, 93_800_000)] == ["500 ns", "41.0 us", "93.8 ms"]
+    assert gigabytes(25_500_000_000) == "25.5 GB"
+
+
+def test_differences_have_their_sign_and_nothing_has_none() -> None:
+    changes = (5_000_000, -1_234_567_890, 0, -400)
+    assert [signed_ms(one) for one in changes] == ["+5.00 ms", "-1,230 ms", "0 ms", ">-0.001 ms"]
+
+
+def test_a_saving_is_a_range_and_ranks_in_a_row_are_one() -> None:
+    assert [saving(0.25, 0.28), saving(None, 0.18), saving(-0.029, 0.068)] == [
+        *("25-28 %", "up to 18 %", "-2.9 % to +6.8 %"),
+    ]
+    assert numbers((7, 0, 3, 5, 4, 6)) == "0, 3 to 7"
+
+
+def test_a_foreign_name_is_harmless_and_no_longer_than_its_room() -> None:
+    assert printable("a\x1b[2J\u202eb\nc", 20) == "a [2J b c"
+    assert len(printable("x" * 500, 44)) == 44
+
+
+def other_spellings(tree: ast.AST) -> Iterator[int]:
+    """Lines that write a share, or a number in another unit, by a format of their own."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            after = [*node.values[1:], ast.Constant("")]
+            for part, text in zip(node.values, after, strict=True):
+                if isinstance(part, ast.FormattedValue) and (_is_share(part, text) or _in_unit(part.value)):
+                    yield node.lineno
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "rounded":
+            yield from (node.lineno for _ in filter(_in_unit, node.args))
+
+
+def _is_share(part: ast.FormattedValue, after: ast.expr) -> bool:
+    """Whether it is formatted by `%`, or by a number of decimals before a `%`."""
+    spec = "" if part.format_spec is None else ast.unparse(part.format_spec)
+    follows = isinstance(after, ast.Constant) and str(after.value).lstrip().startswith("%")
+    return "%" in spec or (follows and "." in spec)
+
+
+def _in_unit(value: ast.expr) -> bool:
+    return any(
+        isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.Div)
+        and isinstance(node.right, ast.Constant)
+        and node.right.value in UNITS
+        for node in ast.walk(value)
+    )
+
+
+@pytest.mark.parametrize("package", ["traces", "heuristics", "reports", "diagnoser"])
+def test_no_other_file_spells_shares_or_units(package: str) -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in sorted((ROOT / package).rglob("*.py"))
+        if str(path.relative_to(ROOT)) not in HOMES
+        for line in other_spellings(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert found == [], "spell it by traces/spelling.py"
+
+
+@pytest.mark.parametrize(
+    "wrong", ['f"{x:.1%}"', 'f"{100 * x:.1f} %"', 'f"{ns / 1e6:.3f} ms"', "rounded(size / 1e9)"]
+)
+def test_the_test_of_other_spellings_can_fail(wrong: str) -> None:
+    assert [*other_spellings(ast.parse(wrong))] == [1]
