@@ -15,8 +15,8 @@ from traces.columns import Columns, TraceInfo
 from traces.errors import EmptySelection, InputError, NotATrace, NotShared, TraceNotFound
 from traces.formats.open import ReadOptions, read_trace
 from traces.limits import Limit
+from traces.measure.capture import measure_messages
 from traces.measure.measurements import RankMeasurements, measure_rank
-from traces.measure.messages import measure_messages
 from traces.names.gpus import with_products
 from traces.progress import report
 from traces.ranks.codec import SUFFIX, is_summary

@@ -15,22 +15,19 @@ from traces.host_clock import ClockFix
 from traces.intervals import Spans, covered_ns
 from traces.measure.a2a import measure_a2a
 from traces.measure.bounds import Bounds, measure_bounds
-from traces.measure.budget import Budget, measure_budget
+from traces.measure.budget import Budget, measure_budget, measure_totals
 from traces.measure.data_loading import measure_data_loading
 from traces.measure.detected import detect
 from traces.measure.host_copies import offload_places, resident_places
-from traces.measure.kernel_table import measure_kernels
+from traces.measure.kernel_table import measure_kernels, unknown_kernels
 from traces.measure.ledger import measure_ledger
 from traces.measure.memory import measure_memory
 from traces.measure.moe.pass_count import PassCount
 from traces.measure.moe_ledger import measure_moe
 from traces.measure.recompute import Recompute, measure_recompute
-from traces.measure.sm import measure_sm
-from traces.measure.sm_beside_comm import stretch_by_sms
+from traces.measure.sm import measure_sm, stretch_by_sms
 from traces.measure.step_timeline import measure_timelines
 from traces.measure.tensor_cores import measure_tensor_cores, simt_places, tensor_frac, wide_places
-from traces.measure.totals import measure_totals
-from traces.measure.unknown import unknown_kernels
 from traces.missing import Missing, OrMissing, gap, known
 from traces.progress import report
 from traces.ranks.summarise import summarise

@@ -11,9 +11,7 @@ from traces.columns import BoolArray, IntArray
 from traces.cures import cure
 from traces.intervals import Spans, covered_ns, intersect, union
 from traces.limits import Limit
-from traces.measure.recompute_bound import recompute_at_most_ns
-from traces.measure.recompute_extent import Launched, Stretches, stretches
-from traces.measure.recompute_pairs import pair_units
+from traces.measure.recompute_extent import Launched, Stretches, pair_units, recompute_at_most_ns, stretches
 from traces.missing import Missing, gap, known
 from traces.names.kernels import classify_kernel
 from traces.names.passes import MODULES, pass_of

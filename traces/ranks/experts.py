@@ -13,9 +13,8 @@ from traces.ranks import parts
 from traces.ranks.cause import HotRank
 from traces.ranks.late import HOT, UNEVEN, Routing
 from traces.ranks.match import Matched
-from traces.ranks.recorded import joined
 from traces.ranks.side_by_side import Grid
-from traces.ranks.summary import UNKNOWN, RankSummary
+from traces.ranks.summary import UNKNOWN, RankSummary, joined
 from traces.sections.run import ExpertGroups, LayerOfExperts, WorstOfExperts
 
 _KINDS: Final = tuple(COMM_KINDS.index(kind) for kind in ("ep_dispatch", "ep_combine", "ep_a2a"))

@@ -12,8 +12,7 @@ import numpy as np
 from traces.columns import FloatArray, IntArray, distinct
 from traces.ranks import parts
 from traces.ranks.match import Matched
-from traces.ranks.recorded import joined
-from traces.ranks.summary import UNKNOWN, Fingerprint, RankSummary
+from traces.ranks.summary import UNKNOWN, Fingerprint, RankSummary, joined
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,19 @@
-"""What one rank's recording gives to the run it is of: small, and enough to tell who waits for whom.
+"""What one rank's recording gives to the run it is of, and columns of all summaries one after the other.
 
-A run is judged from these alone, so that thousands of ranks are a matter of seconds. Times are whole ns on
-the rank's own clock.
+A run is judged from summaries alone, which are small, so that thousands of ranks are a matter of seconds.
+Times are whole ns on the rank's own clock.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from typing import Final, TypeAlias
 
 import numpy as np
 
-from traces.columns import IntArray
+from traces.columns import BoolArray, IntArray
 
 UNKNOWN: Final = -1
 """Stands for None in the columns of a summary: no size, no step, nothing before; never a zero."""
@@ -272,3 +273,44 @@ Table: TypeAlias = StepParts | Instances | KernelTimes | Messages | Peers | Expe
 def none_of(kind: type[Table]) -> list[IntArray]:
     """Empty columns for each field."""
     return [np.empty(0, dtype=np.int64) for _ in fields(kind)]
+
+
+_NAMES: Final = tuple(field.name for field in fields(Instances))
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The collectives of all summaries, shape (n,): `place` is that of the summary, `rows` as it has them."""
+
+    place: IntArray
+    rows: Instances
+
+
+def recorded_of(summaries: Sequence[RankSummary]) -> Recorded:
+    """The collectives, in the order of the summaries."""
+    tables = [one.instances for one in summaries]
+    place = np.repeat(np.arange(len(tables)), [len(table) for table in tables])
+    return Recorded(place, Instances(*(joined(tables, name) for name in _NAMES)))
+
+
+def joined(tables: Sequence[Table], name: str) -> IntArray:
+    """A column of several tables, one after the other."""
+    several = [getattr(table, name) for table in tables]
+    return np.concatenate(several) if several else np.empty(0, np.int64)
+
+
+def of_messages(summaries: Sequence[RankSummary], name: str) -> IntArray:
+    """What calls say of the same collectives, `UNKNOWN` for ranks of which none is recorded."""
+    lengths = np.array([len(one.instances) for one in summaries], dtype=np.int64)
+    column = np.full(int(lengths.sum()), UNKNOWN)
+    told = np.array([len(one.messages) > 0 for one in summaries], dtype=np.bool_)
+    if told.any():
+        column[np.repeat(told, lengths)] = joined([one.messages for one in summaries], name)
+    return column
+
+
+def in_steps(summaries: Sequence[RankSummary], recorded: Recorded) -> BoolArray:
+    """Which collectives are in used steps; of a recording without steps all are."""
+    has_steps = np.array([len(one.steps) > 0 for one in summaries], dtype=np.bool_)
+    result: BoolArray = (recorded.rows.step != UNKNOWN) | ~has_steps[recorded.place]
+    return result

@@ -25,7 +25,7 @@ from traces.sizes.activations import (
 )
 from traces.sizes.layout import Chunk, Layout, chunks_in_flight, layout_of
 from traces.sizes.model import ModelSize, model_size
-from traces.sizes.states import StateBytes, state_bytes, states
+from traces.sizes.parameters import StateBytes, state_bytes, states
 from traces.spelling import gigabytes
 
 ERROR: Final = Limit(

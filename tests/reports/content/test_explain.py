@@ -37,7 +37,7 @@ from traces.account.host import CAUSES
 from traces.columns import COPY_KINDS
 from traces.errors import UsageError
 from traces.measure.moe.modules import MODULES
-from traces.measure.occupancy import LIMITERS
+from traces.measure.sm_launches import LIMITERS
 from traces.missing import known
 from traces.names.kinds import COMM_KINDS, compute_classes
 from traces.sections.tables import WallId

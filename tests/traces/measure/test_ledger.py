@@ -22,8 +22,7 @@ from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
 from traces.intervals import Spans, intersect, spans, union
 from traces.measure.budget import measure_budget
-from traces.measure.ledger import measure_ledger
-from traces.measure.ledger_steps import Borders, cut_at, per_step_ns
+from traces.measure.ledger import Borders, cut_at, measure_ledger, per_step_ns
 from traces.measure.measurements import measure_rank
 from traces.missing import Missing
 from traces.sections.tables import LedgerRow

@@ -12,8 +12,8 @@ import pytest
 from tests.communication_doubles import GEMM, NORM, NORM_BACKWARD, ROUTER, SENDRECV, Line, rank_of
 from tests.simulate.recording import Recording
 from traces.intervals import spans
+from traces.measure.detected import detect_precision
 from traces.measure.memory import measure_memory
-from traces.measure.precision import detect_precision
 from traces.measure.recompute import Recompute, measure_recompute
 from traces.missing import Missing, known
 from traces.names.kernels import classify_kernel
