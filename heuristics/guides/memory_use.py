@@ -8,7 +8,7 @@ from heuristics.walls.unproven import TIGHT
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.names.gpus import product_named
-from traces.sizes.memory import ERROR, Estimate, estimate
+from traces.sizes.memory import ERROR, MemoryEstimate, estimate
 from traces.training_log.peak import pieces_suffice
 
 HEAD_ROOM: Final = Limit(
@@ -52,7 +52,7 @@ class TooLarge:
         return self.least_bytes > self.capacity_bytes
 
 
-def estimated(run: Run) -> Estimate | Missing:
+def estimated(run: Run) -> MemoryEstimate | Missing:
     """The memory of the run's fullest rank, counted from its configuration."""
     config = run.config
     return estimate(config.settings, config.core_text, precision=config.precision)

@@ -23,7 +23,7 @@ from heuristics.workflow.rule import Step
 from heuristics.workflow.walk import walk
 from traces.missing import Missing
 from traces.settings.configuration import Problem
-from traces.sizes.memory import Estimate, calibrated
+from traces.sizes.memory import MemoryEstimate, calibrated
 from traces.sizes.references import Nearest, Reference, nearest, nearest_references
 from traces.sizes.throughput import Throughput, throughput
 from traces.training_log.own_lines import logged_run
@@ -66,7 +66,7 @@ class Checked:
     defects: tuple[Defect, ...]
     steps: tuple[Step, ...]
     steady: SteadyStep | None
-    memory: Estimate | Missing
+    memory: MemoryEstimate | Missing
     throughput: Throughput | Missing
     references: tuple[Reference, ...]
     nearest: Nearest | None
@@ -162,7 +162,7 @@ def _refused(
     )
 
 
-def _memory(run: Run) -> Estimate | Missing:
+def _memory(run: Run) -> MemoryEstimate | Missing:
     """The estimate, calibrated by the peak of the log, else of what was recorded or given."""
     found = estimated(run)
     peak = peak_memory(run.log) if run.log else None

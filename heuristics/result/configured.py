@@ -185,23 +185,6 @@ class Experiments(Section, frozen=True):
     later: tuple[Experiment, ...]
 
 
-class MemoryEstimate(Section, frozen=True):
-    """Memory of the fullest rank by part, counted from the configuration."""
-
-    stage: Count
-    parameters_bytes: Bytes
-    gradients_bytes: Bytes
-    optimizer_bytes: Bytes
-    activations_bytes: Bytes
-    logits_bytes: Bytes
-    by_part: Mapping[str, int]
-    layer_microbatches: Count
-    assumed: tuple[str, ...]
-    rest_bytes: OrMissing[int]
-    calibrated_by: str
-    total_bytes: Bytes
-
-
 class Peak(Section, frozen=True):
     """A published peak rate."""
 

@@ -11,7 +11,6 @@ from heuristics.result.configured import (
     Defect,
     Experiments,
     Log,
-    MemoryEstimate,
     Rules,
     Throughput,
     WorkflowStep,
@@ -24,6 +23,7 @@ from traces.sections.rank import Rank
 from traces.sections.run import Run
 from traces.sections.section import Section
 from traces.sections.trace import Trace
+from traces.sizes.memory import MemoryEstimate
 
 
 class Result(Section, frozen=True, kw_only=True):

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 import diagnoser
 from diagnoser.check import check_config
 from diagnoser.cli import run
-from heuristics.result.configured import MemoryEstimate
 from heuristics.result.judged import Choice
 from heuristics.result.result import Result
 from heuristics.rules.megatron.answer import Answer
@@ -45,6 +44,7 @@ from tests.plain_page import plain, said
 from tests.planted import planted
 from traces.errors import InputError
 from traces.missing import known
+from traces.sizes.memory import MemoryEstimate
 
 SECRET = "hunter2_sesame"
 HUGE = 100_000_000

@@ -16,6 +16,7 @@ from reports.result.fill.parts import all_copied, because, copied, each
 from reports.result.fill.plan import GIVE
 from reports.result.fill.shown import is_withheld, shown
 from traces.missing import Missing, OrMissing, gap
+from traces.sizes.memory import MemoryEstimate
 
 if TYPE_CHECKING:  # loaded with a configuration only
     from heuristics.judging.checked import Checked
@@ -156,15 +157,11 @@ def experiments(judgement: Judgement) -> OrMissing[typed.Experiments]:
     return judgement.from_files.experiments if judgement.from_files else NOT_GIVEN
 
 
-def memory_estimate(judgement: Judgement) -> OrMissing[typed.MemoryEstimate]:
+def memory_estimate(judgement: Judgement) -> OrMissing[MemoryEstimate]:
     """Memory of the fullest rank by part."""
     if judgement.from_files is None:
         return NOT_GIVEN
-    found = judgement.from_files.checked.memory
-    if isinstance(found, Missing):
-        return found
-    unmeasured = gap("no log reports the peak of memory", GIVE_LOG)
-    return because(all_copied(found, typed.MemoryEstimate), {"rest_bytes": unmeasured})
+    return judgement.from_files.checked.memory
 
 
 def throughput(judgement: Judgement) -> OrMissing[typed.Throughput]:
