@@ -46,8 +46,7 @@ WALL_ORDER: Final[Mapping[WallId, tuple[str, ...]]] = {
         "MEM-15",  # takes memory: for a run that has room
     ),
     "communication": (
-        *("COM-2", "COM-1", "COM-4", "COM-5", "COM-6"),
-        *("COM-3", "COM-10", "COM-11"),
+        *("COM-2", "COM-1", "COM-4", "COM-5", "COM-6", "COM-3", "COM-10", "COM-11"),
         "COM-7",  # as COM-6: on traffic of its own, which comes first where it dominates
         "COM-15",  # the overlap's stream, once there is one
         "COM-9",  # after the overlap was measured alone
