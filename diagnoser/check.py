@@ -9,7 +9,7 @@ from diagnoser.version import VERSION
 from heuristics.evidence.fit import with_fit
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
 from heuristics.judging.judgement import judge_observed
-from heuristics.plan.asked import Ask
+from heuristics.plan.allowed import Ask
 from heuristics.run.given import Given
 from reports.result.fill.result import result_of_run
 from traces.errors import InputError

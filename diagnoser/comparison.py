@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from diagnoser.command_line import Value, command_line
 from diagnoser.comparison_result import ComparisonResult
 from diagnoser.side import Reading, Side, read_sides
 from diagnoser.version import VERSION
 from heuristics.comparison.comparison import compare
-from heuristics.comparison.taken import Prediction
-from reports.result.fill.comparison import result_of_comparison
+from heuristics.comparison.expected import Prediction
 from traces.progress import Progress, silent
 
 
@@ -28,22 +29,24 @@ def compare_sides(
     results = read_sides(base, new, reading, progress)
     progress("comparing", None)
     files = [side.file(result) for side, result in zip((base, new), results, strict=True)]
-    result = result_of_comparison(
-        VERSION,
-        compare(*results, (base.gpu, new.gpu), gate_frac, expected),
-        warnings=[
+    found = compare(*results, (base.gpu, new.gpu), gate_frac, expected)
+    command = command_line(
+        "compare",
+        files[1:] if base.baseline else files,
+        _options(base, new, reading),
+        reading.about,
+        reading.redact,
+    )
+    result = replace(
+        found,
+        tool=replace(found.tool, version=VERSION),
+        warnings=tuple(
             f"{side}: {warning}"
             for side, result in zip(("base", "new"), results, strict=True)
             for warning in result.warnings
-        ],
-        redacted=reading.redact,
-        command=command_line(
-            "compare",
-            files[1:] if base.baseline else files,
-            _options(base, new, reading),
-            reading.about,
-            reading.redact,
         ),
+        redacted=reading.redact,
+        command=command,
     )
     return ComparisonResult(result)
 

@@ -8,17 +8,17 @@ from typing import Final
 from reports.frameworks import FRAMEWORKS
 
 _HEURISTICS: Final = Path(__file__).resolve().parent.parent / "heuristics"
-_FIX: Final = re.compile(r"([a-z]{3})_(\d+)_\w+")
+_FIX: Final = re.compile(r'^id = "([A-Z]+-\d+)"', re.MULTILINE)
 _WALLS: Final = ("memory", "communication", "host_overhead", "compute")
 """As `heuristics.run.run` has them, which loads numpy; a test holds them together."""
 
 
 def explain_words(incomplete: str) -> list[str]:
-    """Walls, fixes by the names of their files, findings, measures and other words of a result."""
+    """Walls, fixes, findings, measures and other words of a result."""
     from reports.measures import glossary, measures
 
-    found = (_FIX.fullmatch(path.stem) for path in sorted((_HEURISTICS / "fixes").glob("*.py")))
-    fixes = [f"{one[1].upper()}-{one[2]}" for one in found if one]
+    tables = ((_HEURISTICS / "fixes" / f"{wall}.toml").read_text(encoding="utf-8") for wall in _WALLS)
+    fixes = [number for table in tables for number in _FIX.findall(table)]
     words = glossary()
     return _beginning(incomplete, (*_WALLS, *fixes, *words["finding"], *measures(), *words["word"]))
 

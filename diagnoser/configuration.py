@@ -51,9 +51,10 @@ def _check(path: Path | None) -> None:
 
 def _read_log(path: Path, progress: Progress) -> TrainingLog:
     """The log. Raises `InputError` for a text of which no line is one that a training run prints."""
+    from heuristics.rules.rules import known_lines
     from traces.training_log.read import read_log
 
-    log = read_log(path, progress)
+    log = read_log(path, known_lines(), progress)
     said = (log.iterations, log.versions, log.settings, log.memory, log.out_of_memory, log.messages)
     if not any((*said, log.theoretical, log.unknown_error)):
         raise InputError(

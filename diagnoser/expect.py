@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from traces.errors import UsageError
 
 if TYPE_CHECKING:
-    from heuristics.comparison.taken import Prediction
+    from heuristics.comparison.expected import Prediction
 
 _EXPECTED: Final = re.compile(
     r"\s*(?P<fix>[A-Za-z]+-[0-9]+)\s*=\s*(?P<number>[0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(?P<unit>us|ms|s|%)\s*",
@@ -22,7 +22,7 @@ _NS: Final = {"us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 def predictions(texts: Iterable[str]) -> tuple[Prediction, ...]:
     """Predictions of a step's gain, one a fix. Raises `UsageError` with what to type."""
-    from heuristics.comparison.taken import Prediction
+    from heuristics.comparison.expected import Prediction
     from heuristics.fixes.catalogue import CATALOGUE
 
     found: dict[str, Prediction] = {}

@@ -9,7 +9,7 @@ from typing import Final
 from diagnoser.allocator import keep_freed_memory
 from diagnoser.inputs import files_named
 from diagnoser.version import VERSION
-from heuristics.result.merged import Merged
+from heuristics.result.result import Merged
 from heuristics.result.tool import SCHEMA_VERSION, Tool
 from heuristics.run.repairs import repaired
 from reports.result.codec import Document, encode

@@ -39,7 +39,7 @@ from traces.ranks.identity import with_world_size
 from traces.steps.selection import Selection
 
 if TYPE_CHECKING:
-    from heuristics.plan.asked import Ask
+    from heuristics.plan.allowed import Ask
     from traces.sections.run import Run
 
 

@@ -3,12 +3,14 @@
 Findings and states, which are no measures, have theirs in `glossary.toml`.
 """
 
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
-from typing import Any, Final
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from traces.toml_tables import read_table
 
 GROUPS: Final[Mapping[str, str]] = {
     "budget": "The budget: every nanosecond of the window in one bucket",
@@ -39,37 +41,35 @@ GROUPS: Final[Mapping[str, str]] = {
 _UNITS: Final = ("_ns", "_frac", "_bytes", "_count")
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One measure. `title`: its name where people read; `unit` is empty for words and tables.
 
-    `limits` are `module:NAME` of a `Limit`.
+    `limits` are `module:NAME` of a `Limit`. A row is an array of all but its name and group.
     """
 
-    name: str
-    group: str
     title: str
     unit: str
     what: str
     how: str
-    limits: tuple[str, ...]
+    limits: tuple[str, ...] = ()
+    name: str = ""
+    group: str = ""
 
 
 @cache
 def glossary() -> Mapping[str, Mapping[str, str]]:
     """Words of a result that are no measures, findings and states, each with its meaning."""
-    read: Mapping[str, Mapping[str, str]] = _read("glossary.toml")
-    return read
+    return read_table("reports", "glossary.toml", dict[str, dict[str, str]])
 
 
 @cache
 def measures() -> Mapping[str, Measure]:
     """All measures by name, in the order of `GROUPS`."""
-    read = _read("measures.toml")
     return {
-        name: Measure(name, group, title, unit, what, how, tuple(limits[0]) if limits else ())
+        name: replace(one, name=name, group=group)
         for group in GROUPS
-        for name, (title, unit, what, how, *limits) in read[group].items()
+        for name, one in _table()[group].items()
+        if isinstance(one, Measure)
     }
 
 
@@ -82,8 +82,7 @@ def meaning(section: str, key: str) -> str | None:
 
 def elsewhere() -> Mapping[str, str]:
     """Section.key -> what the key means in that section, where that is not the measure of its name."""
-    read: Mapping[str, str] = _read("measures.toml")["elsewhere"]
-    return read
+    return {key: meaning for key, meaning in _table()["elsewhere"].items() if isinstance(meaning, str)}
 
 
 def named(name: str) -> list[Measure]:
@@ -108,5 +107,5 @@ def _stem(name: str) -> str:
 
 
 @cache
-def _read(name: str) -> dict[str, Any]:
-    return tomllib.loads(files("reports").joinpath(name).read_text(encoding="utf-8"))
+def _table() -> Mapping[str, Mapping[str, Measure | str]]:
+    return read_table("reports", "measures.toml", dict[str, dict[str, Measure | str]])

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
 
-from msgspec import structs
+from msgspec.structs import replace
 
-from heuristics.comparison.comparison import Comparison
-from heuristics.comparison.difference.changed import Changed
-from heuristics.comparison.difference.interval import Interval
-from heuristics.comparison.difference.rows import Attribution, RowDelta
-from heuristics.comparison.facts import Facts
-from heuristics.comparison.pairs import Pair
-from heuristics.comparison.size import Judged, Size
+from heuristics.comparison.comparison import whole
+from heuristics.comparison.difference.changed import difference
+from heuristics.comparison.difference.rows import FEW, Attribution, Facts, with_shares
+from heuristics.comparison.ranks import Pair
+from heuristics.comparison.size import Judged
 from heuristics.result.compared import (
     Comparable,
     Compared,
+    ComparedChange,
+    ComparedRow,
+    ComparedSize,
     Difference,
+    Ends,
     Gate,
     KernelDelta,
     LayerDelta,
+    Source,
     Suspect,
 )
 from reports.result.codec import Document, encode
-from reports.result.fill.comparison import result_of_comparison
 from tests.comparison_doubles import log, rank, result, row, trace
+from traces.missing import Missing
 from traces.sections.tables import WallId
 
 MS = 1_000_000
@@ -42,7 +44,7 @@ def moved(
     overlap_ms: int = 0,
     wall: WallId | None = None,
     **fields: Any,
-) -> RowDelta:
+) -> ComparedRow:
     """A row: what is neither count nor overlap is duration. An interval of 1 ms around it."""
     delta_ns = (new_ms - base_ms) * MS
     plain: dict[str, Any] = {
@@ -51,13 +53,14 @@ def moved(
         "overlap_ns": overlap_ms * MS,
         "base_count": 10.0,
         "new_count": 10.0,
-        "low_ns": delta_ns - MS // 2,
-        "high_ns": delta_ns + MS // 2,
+        "ci95_ns": (delta_ns - MS // 2, delta_ns + MS // 2),
+        "parts": (),
+        "share_frac": None,
     }
-    return RowDelta(name, wall, delta_ns, base_ns=base_ms * MS, new_ns=new_ms * MS, **{**plain, **fields})
+    return ComparedRow(name, wall, delta_ns, base_ns=base_ms * MS, new_ns=new_ms * MS, **{**plain, **fields})
 
 
-NOISE = moved("noise", 20, 21, low_ns=None, high_ns=None, parts=("compute.norm", "compute.router"))
+NOISE = moved("noise", 20, 21, ci95_ns=None, parts=("compute.norm", "compute.router"))
 ROWS = (
     moved("launch_starved.launch", 1, 5, 4, wall=HOST, base_count=100.0, new_count=500.0),
     moved("exposed_comm.ep_dispatch", 10, 8, 0, -1, wall=COMM),
@@ -74,14 +77,20 @@ KERNELS = (
     KernelDelta("cast_fp8", "compute.quantise", "new", 100 * US, None, (8, 1, 1), 0.0, 2.0, None, 50 * US),
     KernelDelta("old_norm", "compute.norm", "gone", -100 * US, None, None, 2.5, 0.0, 40 * US, None),
 )  # fmt: skip
+
+
+def changed(what: str, base: Any, new: Any, source: Source, *explains: str, **fields: Any) -> ComparedChange:
+    """Something that differs, and the rows it can explain."""
+    return replace(difference(what, base, new, source), can_explain=explains, **fields)
+
+
 CHANGED = (
-    Changed("cuda_graph_impl", "local", "none", "configuration"),
-    Changed("save", None, None, "configuration", withheld=True),
-    Changed("version.nccl", "2.29", "2.30", "log"),
-    Changed("moe_layer_freq", None, (0, 1, 1), "configuration", said_base=False),
-    Changed("detected.graph_share_frac", 0.5, 0.0, "trace"),
+    changed("cuda_graph_impl", "local", "none", "configuration", "launch_starved.launch"),
+    changed("save", None, None, "configuration", withheld=True),
+    changed("version.nccl", "2.29", "2.30", "log", "launch_starved.launch"),
+    changed("moe_layer_freq", None, (0, 1, 1), "configuration", said_base=False),
+    changed("detected.graph_share_frac", 0.5, 0.0, "trace", "launch_starved.launch"),
 )
-EXPLAINED = (("launch_starved.launch",), (), ("launch_starved.launch",), (), ("launch_starved.launch",))
 GRAPHS = Suspect(
     "graphs_stopped",
     "CUDA graphs stopped replaying",
@@ -118,17 +127,18 @@ OTHER_ROUTING = Difference(
     "no",
     "dispatchers are not to be judged across routing modes",
 )
+_UNTOLD = Missing("", "one side does not have the work of this row", "record both alike")
 RECORD = "record 8 or more steps of each run, or give --base-log and --new-log"
 
 
-def compared(comparison: Comparison) -> Compared:
-    """Its typed document."""
-    return result_of_comparison("0.2", comparison)
-
-
-def document_of(comparison: Comparison) -> Document:
+def document_of(comparison: Compared) -> Document:
     """Its JSON document."""
-    return encode(compared(comparison))
+    return encode(comparison)
+
+
+def attribution(delta_ns: int, *lists: tuple[ComparedRow, ...]) -> Attribution:
+    """Rows, then reasons, then modules, each with its shares."""
+    return Attribution(delta_ns, *map(with_shares, lists))
 
 
 def facts(steps: int = 20, **fields: Any) -> Facts:
@@ -146,7 +156,7 @@ def facts(steps: int = 20, **fields: Any) -> Facts:
             traces=(trace(name="after.sqlite"),),
             verdict={"wall": HOST, "bound": HOST, "kind": "launch", "confidence": "high"},
         ),
-        "attribution": Attribution(4 * MS, ROWS, ROWS[:1], ROWS[1:2]),
+        "attribution": attribution(4 * MS, ROWS, ROWS[:1], ROWS[1:2]),
         "layers": (LayerDelta(3, 2 * MS, 5 * MS, 7 * MS, "dispatch", MS),),
         "kernels": KERNELS,
         "changed": CHANGED,
@@ -155,15 +165,27 @@ def facts(steps: int = 20, **fields: Any) -> Facts:
     return Facts(**{"base_rank": told["base"].ranks[0], "new_rank": told["new"].ranks[0], **told})
 
 
-def traced(steps: int, interval: bool) -> Size:
-    """40 against 44 ms, plus and minus half a ms."""
-    around = Interval(3_500 * US, 4_500 * US, 0.95, "bootstrap over steps, 10,000 draws")
-    return Size(
-        "trace", steps, steps, 40 * MS, 44 * MS, 40 * MS, 44 * MS, 4 * MS, around if interval else None
+def sized(
+    source: Any, count: int, base_ms: int, new_ms: int, around_ns: Ends | None, how: str
+) -> ComparedSize:
+    """A size by means that are the medians too."""
+    base_ns, delta_ns = base_ms * MS, (new_ms - base_ms) * MS
+    ends: Any = around_ns or (FEW, FEW)
+    parts: Any = tuple(one / base_ns for one in around_ns) if around_ns else (FEW, FEW)
+    level: Any = (0.95, how) if around_ns else (FEW, FEW)
+    means = (base_ns, new_ms * MS)
+    return ComparedSize(
+        source, count, count, *means, *means, delta_ns, delta_ns / base_ns, *ends, *parts, *level
     )
 
 
-def regression(**fields: Any) -> Comparison:
+def traced(steps: int, interval: bool) -> ComparedSize:
+    """40 against 44 ms, plus and minus half a ms."""
+    around = (3_500 * US, 4_500 * US) if interval else None
+    return sized("trace", steps, 40, 44, around, "bootstrap over steps, 10,000 draws")
+
+
+def regression(**fields: Any) -> Compared:
     """20 steps a side: +4 ms, launch calls first, a gate of 3 % tripped."""
     told = fields.get("facts") or facts()
     why = ("the whole interval is above zero, and above 1.0 % of a step",)
@@ -175,37 +197,35 @@ def regression(**fields: Any) -> Comparison:
         "comparable": Comparable("with_differences", (OTHER_NSYS,)),
         "size": traced(20, interval=True),
         "judged": Judged("regression", why, ""),
-        "explained": EXPLAINED,
         "suspects": (GRAPHS, NCCL),
         "gate": Gate(0.03, "tripped", "the lower end of the interval, +8.8 %, is above it"),
     }
-    return Comparison(**{**plain, **fields})
+    made = whole(**{**plain, **fields})
+    return replace(made, tool=replace(made.tool, version="0.2"))
 
 
-def undecided() -> Comparison:
+def undecided() -> Compared:
     """Two steps a side, no intervals, no rows of kernels: figures are shown, nothing is decided."""
     untold: dict[str, Any] = {
-        "count_ns": None,
-        "duration_ns": None,
-        "overlap_ns": None,
-        "low_ns": None,
-        "high_ns": None,
+        "count_ns": _UNTOLD,
+        "duration_ns": _UNTOLD,
+        "overlap_ns": _UNTOLD,
+        "ci95_ns": FEW,
     }
     rows = tuple(replace(one, **untold) for one in ROWS)
-    told = facts(2, attribution=Attribution(4 * MS, rows), kernels=(), layers=(), changed=())
+    told = facts(2, attribution=attribution(4 * MS, rows), kernels=(), layers=(), changed=())
     return regression(
         facts=told,
         pairs=(Pair(told.base_rank, told.new_rank, "rank"),),
         comparable=Comparable("yes", ()),
         size=traced(2, interval=False),
         judged=Judged("undecided", ("2 steps a side say nothing of how much steps scatter",), RECORD),
-        explained=(),
         suspects=(),
         gate=None,
     )
 
 
-def not_comparable() -> Comparison:
+def not_comparable() -> Compared:
     """Another routing mode."""
     why = ("dispatchers are not to be judged across routing modes",)
     return regression(
@@ -216,29 +236,26 @@ def not_comparable() -> Comparison:
     )
 
 
-def unchanged() -> Comparison:
+def unchanged() -> Compared:
     """A run against itself: no row but `noise`, of no length."""
     base = result(*facts().base.ranks, traces=(trace(name="before.sqlite"),))
-    still = moved("noise", 40, 40, low_ns=None, high_ns=None)
-    told = facts(base=base, new=base, attribution=Attribution(0, (still,)), kernels=(), layers=(), changed=())
-    size = replace(traced(20, interval=True), new_mean_ns=40 * MS, new_median_ns=40 * MS, delta_ns=0)
+    still = moved("noise", 40, 40, ci95_ns=None)
+    told = facts(base=base, new=base, attribution=attribution(0, (still,)), kernels=(), layers=(), changed=())
     return regression(
         facts=told,
         pairs=(Pair(told.base_rank, told.new_rank, "rank"),),
         comparable=Comparable("yes", ()),
-        size=replace(size, interval=Interval(0, 0, 0.95, "step by step")),
+        size=sized("trace", 20, 40, 40, (0, 0), "step by step"),
         judged=Judged("no_change", ("both sides are the same, step by step",), ""),
-        explained=(),
         suspects=(),
         gate=Gate(0.03, "passed", "nothing is slower"),
     )
 
 
-def by_logs() -> Comparison:
+def by_logs() -> Compared:
     """The size from 500 iterations a side, 30 and 33 ms; the traces say 40 and 44."""
     told = facts()
-    base = structs.replace(told.base, log=log(*(30 * MS,) * 500))
-    new = structs.replace(told.new, log=log(*(33 * MS,) * 500))
-    around = Interval(2_900 * US, 3_100 * US, 0.95, "bootstrap over blocks of iterations")
-    size = Size("log", 500, 500, 30 * MS, 33 * MS, 30 * MS, 33 * MS, 3 * MS, around)
+    base = replace(told.base, log=log(*(30 * MS,) * 500))
+    new = replace(told.new, log=log(*(33 * MS,) * 500))
+    size = sized("log", 500, 30, 33, (2_900 * US, 3_100 * US), "bootstrap over blocks of iterations")
     return regression(facts=replace(told, base=base, new=new), size=size)

@@ -8,12 +8,12 @@ from functools import cache
 from typing import Final, cast
 
 from heuristics.rules.rule import Rule
+from heuristics.rules.rules import known_lines
 from heuristics.run.given import Given, Stage
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.places import DATA
 from traces.settings.settings import Framework, Value, settings
-from traces.training_log.known_lines import known_lines
 from traces.training_log.log import TrainingLog
 
 DEFAULTS: Final[Mapping[str, Value]] = {
@@ -103,7 +103,7 @@ def read(name: str) -> dict[str, dict[str, object]]:
 
 def messages(rule: Rule) -> tuple[str, ...]:
     """The framework's own words for a rule."""
-    return tuple(text for line in rule.lines for text in known_lines()[line].texts)
+    return tuple(text for line in rule.all_lines for text in known_lines().by_id[line].texts)
 
 
 def value_of(read_value: object) -> Value:

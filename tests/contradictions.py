@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations
 from typing import Any, Final
 
-from heuristics.findings.unknown_kernels import UNKNOWN
-from heuristics.plan.plan import ASIDE
+from heuristics.findings.recorded import UNKNOWN
+from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.result.result import Result
 from heuristics.walls.memory import RETRIES
-from heuristics.walls.price import LITTLE, WALL
+from heuristics.walls.wall import LITTLE, WALL
 from reports.content.analysis.headline import headline
 from reports.content.names import capital, name_of
 from reports.result.codec import Document, decode
@@ -105,7 +105,7 @@ def fixes_are_for_findings_that_cost_something(document: Document) -> Iterator[s
         yield "fixes beside levers, or without a wall"
     for fix in document["fixes"]:
         wall = walls[fix["wall"]]
-        if fix["id"] in ASIDE or _does_not_fit(wall):
+        if (fix["id"] in CATALOGUE and CATALOGUE[fix["id"]].aside) or _does_not_fit(wall):
             continue
         if wall["outcome"] != "finding" or (wall["cost_frac"] or 0) < LITTLE.value:
             yield f"{fix['id']} for {wall['id']}, {wall['outcome']}, {wall['cost_frac']}"

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from msgspec import structs
+
+from heuristics.fixes.change import NO_LINES
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
+from heuristics.result.judged import Knobs
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
@@ -88,3 +92,8 @@ def complete(*changes: dict[str, Value], **facts: object) -> Run:
     """The run whose configuration is complete, on H100, with some knobs otherwise."""
     told: dict[str, object] = {"gpu": "H100", "core_version": "0.19.0", "te_version": "2.14.0", **facts}
     return configured(COMPLETE, *changes, **told)  # type: ignore[arg-type]
+
+
+def spelled_as(**written: tuple[str, ...]) -> Knobs:
+    """A change as some ways write it, by the names of the fields."""
+    return structs.replace(NO_LINES, **written)

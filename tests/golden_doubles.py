@@ -11,22 +11,25 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from dataclasses import fields as fields_of
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
+from msgspec.structs import asdict
+
 from heuristics.evidence.fit import with_fit
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
 from heuristics.findings.contradictions import find_contradictions
-from heuristics.fixes.change import Knobs
 from heuristics.judging.judgement import Configured, Judgement, judge_observed
 from heuristics.plan.planned import Planned
+from heuristics.result.judged import Knobs
 from heuristics.rules.check import check_rules
-from heuristics.rules.failures.explain import explain_failures
+from heuristics.rules.failures import explain_failures
+from heuristics.rules.rules import known_lines
 from heuristics.run.given import Given
 from tests.places import DATA
+from traces.missing import known
 from traces.settings.settings import Settings, Value, settings
 from traces.training_log.log import TrainingLog
 from traces.training_log.read import read_log
@@ -121,7 +124,7 @@ def log_of(case: Case) -> TrainingLog | None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "run.log"
         path.write_text(case.log, encoding="utf-8")
-        return read_log(path)
+        return read_log(path, known_lines())
 
 
 def given_of(case: Case) -> Given:
@@ -147,8 +150,8 @@ def wrongs(case: Case, judgement: Judgement) -> list[str]:
 
 
 def _wall_wrongs(expected: Table, judgement: Judgement) -> Iterator[str]:
-    verdict, bound = judgement.verdict, judgement.bound.bucket
-    if not expected.get("config_error") and verdict.wall != expected.get("wall"):
+    verdict, bound = judgement.verdict, known(judgement.verdict.bound)
+    if not expected.get("config_error") and known(verdict.wall) != expected.get("wall"):
         yield f"wall is {verdict.wall}, not {expected.get('wall')}"
     if "kind" in expected and verdict.kind != expected["kind"]:
         yield f"kind is {verdict.kind}, not {expected['kind']}"
@@ -236,15 +239,14 @@ def _sets(rule: Table, one: Planned) -> bool:
 
 def lines_of(knobs: Knobs) -> list[str]:
     """All spellings of a change."""
-    return [line for spelling in fields_of(knobs) for line in getattr(knobs, spelling.name)]
+    return [line for spelling in asdict(knobs).values() for line in spelling]
 
 
 def texts_of(judgement: Judgement) -> Iterator[str]:
     """Every sentence of a judgement that a reader may take for advice."""
     verdict = judgement.verdict
     yield from verdict.because
-    yield from verdict.confidence.because if verdict.confidence else ()
-    yield judgement.bound.because
+    yield from verdict.confidence_because
     for wall in judgement.walls:
         yield from (*wall.missing, wall.cure)
     for one in (*judgement.plan.fixes, *judgement.plan.levers):
@@ -258,7 +260,7 @@ def texts_of(judgement: Judgement) -> Iterator[str]:
 def config_texts(judgement: Judgement) -> list[str]:
     """What is said of the configuration itself: rules it breaks, what contradicts it, what failed for it."""
     run = judgement.run
-    broken = [text for one in check_rules(run) for text in (one.text, one.rule.cure)]
+    broken = [text for one in check_rules(run) for text in (one.text, one.cure)]
     found = [text for one in find_contradictions(run) for text in (one.text, one.evidence, one.fix)]
     failures = explain_failures(run)
     failed = [text for one in failures for text in (one.text, one.confirm, one.fix)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from heuristics.rules.rules import known_lines
 from tests.places import DATA
 from traces.training_log.log import TrainingLog
 from traces.training_log.read import read_log
@@ -14,7 +15,11 @@ EXCERPTS = DATA / "logs"
 def log_of(tmp_path: Path, *lines: str) -> TrainingLog:
     path = tmp_path / f"run-{sum(1 for _ in tmp_path.iterdir())}.log"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return read_log(path)
+    return read(path)
+
+
+def read(path: Path) -> TrainingLog:
+    return read_log(path, known_lines())
 
 
 def iteration(index: int, ms: float, total: int = 100, tail: str = "", batch: int = 8) -> str:

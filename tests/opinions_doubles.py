@@ -22,11 +22,12 @@ from heuristics.figures.figures import figures_of
 from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
+from heuristics.result.judged import Evidence, Outcome, Wall
 from heuristics.run.given import Given, Guidance, Routing, Stage
 from heuristics.run.observed import Observed
 from heuristics.run.run import WALL_IDS, Run
 from heuristics.walls import JUDGES, judge_walls, replayed_prices
-from heuristics.walls.wall import Evidence, Outcome, WallJudgement
+from heuristics.walls.wall import shown
 from tests.simulate.export import write_export
 from tests.simulate.recording import Recording
 from traces.account.account import Account
@@ -46,7 +47,7 @@ from traces.timeline import build
 WINDOW_NS, STEPS = 1_000, 4
 KERNEL = "vectorized_elementwise_kernel"
 GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
-Judge = Callable[[list[RankMeasurements]], WallJudgement]
+Judge = Callable[[list[RankMeasurements]], Wall]
 NOBODY = Missing("", "nobody looked", "look")
 UNBOUNDED = Bounds(None, None, None, None)
 SURE = Proofs(residual_free_error_frac=0.0, elastic_frac=0.5, unexplained_frac=0.0)
@@ -55,7 +56,7 @@ COMPUTE: Final[Mapping[WallId, Missing]] = {"compute": Missing("", "no wall boun
 """What `make_plan` is given for a run bound by compute."""
 
 
-def walls_of(ranks: Sequence[RankMeasurements]) -> tuple[WallJudgement, ...]:
+def walls_of(ranks: Sequence[RankMeasurements]) -> tuple[Wall, ...]:
     """All walls of a run by its ranks."""
     return judge_walls(figures_of(ranks), replayed_prices(ranks))
 
@@ -172,12 +173,12 @@ def costing(wall: WallId, ns: int, **what: object) -> RankMeasurements:
     return rank(costs(**{wall: ns}, **what))  # type: ignore[arg-type]
 
 
-def evidence(found: WallJudgement, measure: str) -> Evidence:
+def evidence(found: Wall, measure: str) -> Evidence:
     (one,) = [one for one in found.evidence if one.measure == measure]
     return one
 
 
-def seen(found: WallJudgement) -> set[str]:
+def seen(found: Wall) -> set[str]:
     return {one.measure for one in found.evidence}
 
 
@@ -189,21 +190,20 @@ def wall(
     number: WallId,
     percent: float | None,
     outcome: Outcome | None = None,
-    steps: Sequence[float] = (),
     kinds: Mapping[str, int] | None = None,
-    comes_first: bool = False,
-) -> WallJudgement:
+    retried: bool = False,
+) -> Wall:
     """A wall of a window of 1000 ns; a finding from 10 per cent up unless said otherwise, None: no cost."""
     usual: Outcome = "unmeasurable" if percent is None else "finding" if percent >= 10 else "clear"
-    missing = ("nobody looked",) if percent is None else ()
-    frac = None if percent is None else percent / 100
-    ns = None if percent is None else round(percent * 10)
-    return WallJudgement(
-        number, outcome or usual, ns, frac, dict(kinds or {}), tuple(steps), (), comes_first, missing, "look"
-    )
+    gap = Missing("", "nobody looked", "look")
+    missing = (gap.reason,) if percent is None else ()
+    frac = gap if percent is None else percent / 100
+    ns = gap if percent is None else round(percent * 10)
+    again = (shown("allocator_retry_frac", 1.0, "fraction", "in all steps"),) if retried else ()
+    return Wall(number, outcome or usual, ns, frac, dict(kinds or {}), None, again, missing, "look")
 
 
-def walls(**percent: float | None) -> list[WallJudgement]:
+def walls(**percent: float | None) -> list[Wall]:
     """All four, those not named at 0 per cent."""
     order: tuple[WallId, ...] = ("memory", "communication", "host_overhead", "compute")
     return [wall(number, percent.get(number, 0.0)) for number in order]
@@ -221,7 +221,7 @@ def a_fix(number: str, about: WallId, *needs: Precondition, **what: object) -> F
         verify="look again",
         sources=("a guide",),
     )
-    return replace(plain, **what)  # type: ignore[arg-type]
+    return structs.replace(plain, **what)
 
 
 def catalogue_of(*fixes: Fix) -> dict[str, Fix]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from heuristics.fixes.fix import Fix
+from heuristics.guides.table import Row, facts_of
 from heuristics.run.given import Given, Guidance
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
@@ -23,6 +24,15 @@ def run_by(
 ) -> Run:
     given = replace(Given(stage="tuned", guidance="seed"), **what)  # type: ignore[arg-type]
     return Run(shown or Observed(), given, {} if costs is None else {"communication": costs}, 100)
+
+
+def run_that(row: Row, facts: Mapping[str, object]) -> Run:
+    """A run of which conditions are told some facts, and those that make a row of a table hold."""
+    run = Run()
+    held = {name: values[0] for name, values in facts_of(row.when)} if row.when else {}
+    for one in (run, run.config):
+        one.told.update({**facts, **held})
+    return run
 
 
 def unmet(fix: Fix, run: Run) -> list[str]:

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, Final
 
 from heuristics.config.view import Config
-from heuristics.rules.condition import NAMES, NULL, named
+from heuristics.rules.condition import CONFIGURED, NULL, named
 from heuristics.run.given import Given
 from heuristics.run.run import Run
 from reports.result.codec import Document
@@ -299,7 +299,7 @@ def _names() -> Mapping[str, str]:
     """Words of figures -> knob or fact."""
     return {
         **{knob: knob for knob in knobs()},
-        **{one.words: name for name, one in NAMES.items() if one.words},
+        **{one.words: name for name, one in CONFIGURED.facts.items() if one.words},
     }
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from heuristics.comparison.configured import Value
-from heuristics.comparison.difference.changed import Changed
-from heuristics.comparison.difference.rows import Attribution, RowDelta
-from heuristics.comparison.facts import Facts
-from heuristics.result.compared import Change, KernelDelta, Source
+from heuristics.comparison.difference.changed import Value, difference
+from heuristics.comparison.difference.rows import Attribution, Facts
+from heuristics.result.compared import Change, ComparedChange, ComparedRow, KernelDelta, Source
 from tests.comparison_doubles import rank, result, row
 from traces.sections.rank import Rank
 
@@ -22,13 +20,13 @@ def moved(
     by: str = "duration",
     base_count: float = 100,
     new_count: float | None = None,
-) -> RowDelta:
+) -> ComparedRow:
     """A row of one step a side; all it moved by is of one part: count, duration, overlap or none told."""
     delta_ns = (new_ms - base_ms) * MS
     count_ns, duration_ns, overlap_ns = (
         (delta_ns if by == part else 0) if by else None for part in ("count", "duration", "overlap")
     )
-    return RowDelta(
+    return ComparedRow(
         row=name,
         wall=None,
         delta_ns=delta_ns,
@@ -39,12 +37,15 @@ def moved(
         new_ns=new_ms * MS,
         base_count=base_count,
         new_count=base_count if new_count is None else new_count,
+        parts=(),
+        ci95_ns=None,
+        share_frac=None,
     )
 
 
-def change(what: str, base: Value, new: Value, source: Source = "configuration") -> Changed:
+def change(what: str, base: Value, new: Value, source: Source = "configuration") -> ComparedChange:
     """Something that both sides say."""
-    return Changed(what, base, new, source)
+    return difference(what, base, new, source)
 
 
 def kernel_delta(key: str, change_: Change, base_ms: float | None, new_ms: float | None) -> KernelDelta:
@@ -65,8 +66,8 @@ def kernel_delta(key: str, change_: Change, base_ms: float | None, new_ms: float
 
 
 def facts(
-    *rows: RowDelta,
-    changed: tuple[Changed, ...] = (),
+    *rows: ComparedRow,
+    changed: tuple[ComparedChange, ...] = (),
     kernels: tuple[KernelDelta, ...] = (),
     base: dict[str, Any] | None = None,
     new: dict[str, Any] | None = None,
@@ -88,7 +89,7 @@ def facts(
     )
 
 
-def _rank(rows: tuple[RowDelta, ...], is_base: bool, fields: dict[str, Any]) -> Rank:
+def _rank(rows: tuple[ComparedRow, ...], is_base: bool, fields: dict[str, Any]) -> Rank:
     """Rows of compute and communication are in the ledger too; the steps are 100 ms."""
     ledger = []
     for one in rows:
@@ -98,6 +99,6 @@ def _rank(rows: tuple[RowDelta, ...], is_base: bool, fields: dict[str, Any]) -> 
     return rank(*ledger, **{"lengths_ns": (100 * MS,), **fields})
 
 
-def still(name: str, ms: int, count: float = 100) -> RowDelta:
+def still(name: str, ms: int, count: float = 100) -> ComparedRow:
     """A row that did not move."""
     return moved(name, ms, ms, base_count=count)

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
-from heuristics.workflow.rule import Judged, RuleState, WorkflowRule
-from heuristics.workflow.walk import RULES
+from heuristics.workflow.walk import RULES, Judged, RuleState, WorkflowRule
 from traces.settings.settings import Framework, Value, settings
 from traces.training_log.log import Iteration, LoggedMemory, Message, OutOfMemory, TrainingLog
 

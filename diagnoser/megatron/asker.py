@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from heuristics.plan.asked import Ask
+    from heuristics.plan.allowed import Ask
 
 
 def asker(wanted: bool) -> Ask | None:

@@ -7,8 +7,8 @@ precision, graphs, recompute, versions) is `with_differences` at most, and names
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from heuristics.comparison.configured import Value, given_of
 from heuristics.comparison.configured_alike import SHARES, STACK, configured_differences
+from heuristics.comparison.difference.changed import Value, given_of
 from heuristics.comparison.recorded_alike import recorded_differences
 from heuristics.comparison.same_work import work_differences
 from heuristics.result.compared import Comparable, Difference, State

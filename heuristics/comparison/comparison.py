@@ -1,39 +1,129 @@
 """Two results -> a comparison: comparable, real, why, what changed. The one entry."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from fractions import Fraction
+from statistics import mean, median
+from typing import Final
+
+from msgspec import UNSET
 
 from heuristics.comparison.comparable import judge_comparable
 from heuristics.comparison.difference.changed import changed
 from heuristics.comparison.difference.kernels import compare_kernels
-from heuristics.comparison.difference.rows import attribute, layers
-from heuristics.comparison.expected import judge_expected
-from heuristics.comparison.facts import Facts
-from heuristics.comparison.pairs import Pair, pair_ranks
-from heuristics.comparison.ranks import compare_runs
-from heuristics.comparison.size import Judged, Size, judge_gate, judge_pairs, judge_size, measure_size
-from heuristics.comparison.suspects import can_explain, find_suspects
-from heuristics.comparison.taken import Prediction
-from heuristics.result.compared import Comparable, Expected, Gate, Suspect
-from heuristics.result.compared_run import ComparedRun
+from heuristics.comparison.difference.matched import budget_rows, mean_step_ns
+from heuristics.comparison.difference.rows import FEW, Facts, attribute, layers, part_of
+from heuristics.comparison.expected import Prediction, judge_expected
+from heuristics.comparison.ranks import Pair, compare_runs, index_of, pair_ranks, place_of
+from heuristics.comparison.size import Judged, judge_gate, judge_pairs, judge_size, measure_size
+from heuristics.comparison.suspects.find import find_suspects, with_explained
+from heuristics.result.compared import (
+    BudgetRow,
+    Comparable,
+    Compared,
+    ComparedPair,
+    ComparedRun,
+    ComparedSize,
+    Expected,
+    Gate,
+    Side,
+    SideLog,
+    SideSteps,
+    Suspect,
+)
+from heuristics.result.configured import Log
 from heuristics.result.result import Result
-from traces.missing import known
+from heuristics.result.tool import SCHEMA_VERSION, Tool
+from traces.missing import Missing, OrMissing, known
+from traces.sections.rank import Rank
+
+_NO_STEPS: Final = Missing(
+    "",
+    "no steps were found: the whole window is compared",
+    "push one NVTX range named 'iteration N' per step and record with --trace=cuda,nvtx",
+)
+_NO_LOG: Final = Missing("", "no training log was given", "--base-log, --new-log")
+_SHORT_LOG: Final = Missing("", "the log holds no iterations after its start", "give a longer log")
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """What `moe-diag compare` finds. `explained`: per entry of `facts.changed`, the rows it can explain."""
+def side_of(result: Result, rank: Rank, means_ns: Mapping[str, Fraction], named: Collection[str]) -> Side:
+    """One side. `means_ns`: what its step is made of, by row; `named`: the rows the attribution names."""
+    step_ns, verdict = round(mean_step_ns(rank)), result.verdict
+    return Side(
+        name=rank.trace,
+        traces=tuple(trace.name for trace in result.traces),
+        gpu=rank.gpu,
+        rank=rank.rank,
+        device=rank.device,
+        process=rank.process,
+        tool_version=result.tool.version,
+        guidance=result.tool.guidance,
+        step_ns=step_ns,
+        steps=_steps(rank),
+        log=_log(known(result.log)),
+        wall=verdict.wall,
+        walls_told=any(wall.outcome != "unmeasurable" for wall in result.walls),
+        bound=verdict.bound,
+        kind=verdict.kind,
+        confidence=verdict.confidence,
+        budget_rows=_budget_rows(means_ns, named, step_ns),
+        timeline=rank.timeline,
+    )
 
-    facts: Facts
-    pairs: tuple[Pair, ...]
-    comparable: Comparable
-    size: Size
-    judged: Judged
-    explained: tuple[tuple[str, ...], ...]
-    suspects: tuple[Suspect, ...]
-    gate: Gate | None = None
-    expected: tuple[Expected, ...] = ()
-    run: ComparedRun | None = None
+
+def mean_delta_ns(base: Rank, new: Rank) -> OrMissing[int]:
+    """Difference of means, half to even, so that swapped sides mirror; not told where a side has no steps."""
+    if not (base.steps.found and new.steps.found):
+        return _NO_STEPS
+    return round(mean_step_ns(new) - mean_step_ns(base))
+
+
+def _budget_rows(
+    means_ns: Mapping[str, Fraction], named: Collection[str], step_ns: int
+) -> tuple[BudgetRow, ...]:
+    """Every row of the step, rounded as the attribution rounds it; the rows add up to `step_ns`.
+
+    What rounding leaves over goes to the largest row that is part of the attribution's `noise`.
+    """
+    rounded = {row: round(mean_ns) for row, mean_ns in means_ns.items()}
+    rest_ns = step_ns - sum(rounded.values())
+    if rest_ns:
+        rounded[_taker(rounded, named, rest_ns)] += rest_ns
+    return tuple(BudgetRow(row, mean_ns) for row, mean_ns in rounded.items())
+
+
+def _taker(rounded: Mapping[str, int], named: Collection[str], rest_ns: int) -> str:
+    unnamed = [row for row, mean_ns in rounded.items() if row not in named and mean_ns + rest_ns >= 0]
+    return max(unnamed or rounded, key=lambda row: (rounded[row], row))
+
+
+def _steps(rank: Rank) -> SideSteps:
+    dropped = tuple(one.reason for one in rank.steps.dropped)
+    if not rank.steps.found:
+        return SideSteps("none", 0, _NO_STEPS, _NO_STEPS, _NO_STEPS, _NO_STEPS, dropped)
+    lengths = rank.lengths_ns
+    return SideSteps(
+        source=rank.steps.source,
+        count=len(lengths),
+        mean_ns=round(mean(map(Fraction, lengths))),
+        median_ns=round(median(map(Fraction, lengths))),
+        min_ns=min(lengths),
+        max_ns=max(lengths),
+        dropped=dropped,
+    )
+
+
+def _log(log: Log | None) -> SideLog | Missing:
+    if log is None:
+        return _NO_LOG
+    lengths = log.iterations_ns
+    if not lengths:
+        return SideLog(log.name, 0, _SHORT_LOG, _SHORT_LOG)
+    return SideLog(
+        log.name, len(lengths), round(mean(map(Fraction, lengths))), round(median(map(Fraction, lengths)))
+    )
+
+
+_NO_BASE: Final = Missing("", "the steps of base take no time", "record base again")
 
 
 def compare(
@@ -42,37 +132,104 @@ def compare(
     gpus: Sequence[int | None] = (None, None),
     gate_frac: float | None = None,
     predictions: Sequence[Prediction] = (),
-) -> Comparison:
+) -> Compared:
     """Compare two results with at least one rank each; `gpus`: the CUDA device of each side, None for any.
     `predictions`: what the user expects of fixes, in place of the plan of base.
 
-    Raises `EmptySelection` where a side has no such GPU.
+    Who asked fills in the version of the tool, warnings and the command. Raises `EmptySelection` where a side
+    has no such GPU.
     """
     pairs = pair_ranks(base, new, *gpus)
     base_rank, new_rank = pairs[0].base, pairs[0].new
-    facts = Facts(
-        base,
-        new,
-        base_rank,
-        new_rank,
-        attribution=attribute(base_rank, new_rank),
-        layers=layers(base_rank, new_rank),
-        kernels=compare_kernels(base_rank, new_rank),
-        changed=changed(base, new, base_rank, new_rank),
+    facts = with_explained(
+        Facts(
+            base,
+            new,
+            base_rank,
+            new_rank,
+            attribution=attribute(base_rank, new_rank),
+            layers=layers(base_rank, new_rank),
+            kernels=compare_kernels(base_rank, new_rank),
+            changed=changed(base, new, base_rank, new_rank),
+        )
     )
     comparable = judge_comparable(base, new, base_rank, new_rank)
-    size = measure_size(base_rank, new_rank, known(base.log), known(new.log))
-    judged = judge_pairs(judge_size(size, comparable, base_rank, new_rank), pairs)
-    explained = can_explain(facts)
-    return Comparison(
-        facts=facts,
-        pairs=pairs,
-        comparable=comparable,
-        size=size,
-        judged=judged,
-        explained=explained,
+    base_log, new_log = known(base.log), known(new.log)
+    size = measure_size(base_rank, new_rank, base_log, new_log)
+    logged = [len(log.iterations_ns) if log else 0 for log in (base_log, new_log)]
+    judged = judge_pairs(judge_size(size, comparable, base_rank, new_rank, (logged[0], logged[1])), pairs)
+    return whole(
+        facts,
+        pairs,
+        comparable,
+        size,
+        judged,
         suspects=find_suspects(facts),
         gate=None if gate_frac is None else judge_gate(size, judged, gate_frac),
-        expected=judge_expected(facts, size, judged, explained, predictions),
+        expected=judge_expected(facts, size, judged, predictions),
         run=compare_runs(base, new, pairs),
+    )
+
+
+def whole(
+    facts: Facts,
+    pairs: Sequence[Pair],
+    comparable: Comparable,
+    size: ComparedSize,
+    judged: Judged,
+    *,
+    suspects: tuple[Suspect, ...] = (),
+    gate: Gate | None = None,
+    expected: tuple[Expected, ...] = (),
+    run: ComparedRun | None = None,
+) -> Compared:
+    """What was found and judged as one comparison."""
+    told, (base, new) = facts.attribution, _sides(facts)
+    guides = base.guidance, new.guidance
+    return Compared(
+        schema_version=SCHEMA_VERSION,
+        tool=Tool("moe-diag", "", guides[0] if guides[0] == guides[1] else None),
+        kind="comparison",
+        warnings=(),
+        missing=(),
+        redacted=True,
+        verdict=judged.verdict,
+        because=judged.because,
+        record=judged.record,
+        comparable=comparable,
+        base=base,
+        new=new,
+        size=size,
+        step_delta_ns=told.step_delta_ns,
+        step_delta_frac=part_of(told.step_delta_ns, base.step_ns) if base.step_ns else _NO_BASE,
+        step_delta_ci95_ns=size.ends_ns or FEW,
+        attribution=told.rows,
+        reasons=told.reasons,
+        modules=told.modules,
+        layers=facts.layers,
+        kernels=facts.kernels,
+        changed=facts.changed,
+        suspects=suspects,
+        pairs=tuple(
+            ComparedPair(
+                base=place_of(facts.base, index_of(facts.base, pair.base)),
+                new=place_of(facts.new, index_of(facts.new, pair.new)),
+                by=pair.by,
+                step_delta_ns=mean_delta_ns(pair.base, pair.new),
+            )
+            for pair in pairs
+        ),
+        gate=gate,
+        expected=expected,
+        run=UNSET if run is None else run,
+    )
+
+
+def _sides(facts: Facts) -> tuple[Side, Side]:
+    """Both sides; their steps are made of the same rows, those that only one has included."""
+    rows = budget_rows(facts.base_rank, facts.new_rank)
+    named = {one.row for one in facts.attribution.rows}
+    return (
+        side_of(facts.base, facts.base_rank, {one.row: one.base.mean_ns for one in rows}, named),
+        side_of(facts.new, facts.new_rank, {one.row: one.new.mean_ns for one in rows}, named),
     )

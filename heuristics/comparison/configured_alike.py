@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from heuristics.comparison.configured import Value, given_of, settings_of
-from heuristics.comparison.difference.observed import trace_facts
+from heuristics.comparison.difference.changed import Value, given_of, settings_of, trace_facts
 from heuristics.config.options import OPTIONS
 from heuristics.result.compared import Difference, State
 from heuristics.result.result import Result

@@ -1,12 +1,12 @@
-"""Two runs of several ranks: how groups of like ranks moved, which rank changed most, who is late."""
+"""Which rank of one run is held against which of the other, and what several ranks of both show."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
 
 from msgspec import UNSET
 
-from heuristics.comparison.like_ranks import like_groups, rank_in_run, same_size
-from heuristics.comparison.pairs import Pair
-from heuristics.result.compared_run import (
+from heuristics.result.compared import (
     ComparedGroup,
     ComparedLate,
     ComparedRank,
@@ -15,9 +15,111 @@ from heuristics.result.compared_run import (
     Place,
 )
 from heuristics.result.result import Result
+from traces.errors import EmptySelection
 from traces.missing import Missing, OrMissing, known
 from traces.ranks.cause import Cause
-from traces.sections.run import Late, Run
+from traces.sections.rank import Rank
+from traces.sections.run import Late, LikeRanks, RankInRun, Run
+
+_KEYS: Final[tuple[Callable[[LikeRanks], tuple[object, ...]], ...]] = (
+    lambda one: (one.attention_kernels, one.router_kernels, one.has_experts, one.has_embedding, one.has_loss),
+    lambda one: (one.has_experts, one.has_embedding, one.has_loss),
+)
+"""What groups of both runs have in common, the surest first: a change of kernels may change their number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two ranks that are the same place of the run, and how that is known."""
+
+    base: Rank
+    new: Rank
+    by: Literal["rank", "group", "order", "chosen"]
+
+
+def pair_ranks(base: Result, new: Result, base_gpu: int | None, new_gpu: int | None) -> tuple[Pair, ...]:
+    """Pairs, the one that is compared in full first. At least one.
+
+    By number of rank and device where both sides record it, share one and have as many ranks; else by the
+    groups of like ranks and the place in them; else in their order. Where a GPU is chosen, the first rank on
+    it. Raises `EmptySelection` where a side has no such GPU.
+    """
+    if base_gpu is not None or new_gpu is not None:
+        return (Pair(_on(base, base_gpu, "base"), _on(new, new_gpu, "new"), "chosen"),)
+    before, after = _numbered(base), _numbered(new)
+    shared = sorted(before.keys() & after.keys())
+    if shared and same_size(base, new):
+        return tuple(Pair(before[key], after[key], "rank") for key in shared)
+    if like := pairs_by_group(base, new):
+        return tuple(Pair(one, other, "group") for one, other in like)
+    if shared:
+        return tuple(Pair(before[key], after[key], "rank") for key in shared)
+    return tuple(Pair(one, other, "order") for one, other in zip(base.ranks, new.ranks, strict=False))
+
+
+def _numbered(result: Result) -> dict[tuple[int, int], Rank]:
+    """Ranks by number and device, as one process may have several GPUs; of equals the first."""
+    numbered: dict[tuple[int, int], Rank] = {}
+    for rank in result.ranks:
+        number = known(rank.rank)
+        if number is not None:
+            numbered.setdefault((number, rank.device), rank)
+    return numbered
+
+
+def _on(result: Result, gpu: int | None, side: str) -> Rank:
+    for rank in result.ranks:
+        if gpu is None or rank.device == gpu:
+            return rank
+    there = ", ".join(str(device) for device in sorted({rank.device for rank in result.ranks}))
+    raise EmptySelection(f"{side} has no GPU {gpu}; it has {there}. Give --{side}-gpu {there.split(',')[0]}")
+
+
+def like_groups(base: Run, new: Run) -> tuple[tuple[int, int], ...]:
+    """Pairs of groups, by their numbers in either run; each group is in one pair at most."""
+    found: dict[int, int] = {}
+    for key in _KEYS:
+        for number, one in enumerate(base.groups):
+            free = (place for place in range(len(new.groups)) if place not in found.values())
+            like = next((place for place in free if key(new.groups[place]) == key(one)), None)
+            if number not in found and like is not None:
+                found[number] = like
+    return tuple(sorted(found.items()))
+
+
+def pairs_by_group(base: Result, new: Result) -> tuple[tuple[Rank, Rank], ...]:
+    """Ranks in the same place of like groups; none where a side is one rank alone."""
+    if base.run is UNSET or new.run is UNSET:
+        return ()
+    return tuple(
+        (base.ranks[base.run.ranks[one].index], new.ranks[new.run.ranks[other].index])
+        for mine, its in like_groups(base.run, new.run)
+        for one, other in zip(base.run.groups[mine].ranks, new.run.groups[its].ranks, strict=False)
+    )
+
+
+def rank_in_run(result: Result, rank: Rank) -> RankInRun | None:
+    """What several ranks show of one of them; None where it was recorded alone."""
+    ranks, index = () if result.run is UNSET else result.run.ranks, index_of(result, rank)
+    return next((one for one in ranks if one.index == index), None)
+
+
+def index_of(result: Result, rank: Rank) -> int:
+    """The place of a rank in its own result."""
+    return next(index for index, one in enumerate(result.ranks) if one is rank)
+
+
+def place_of(result: Result, index: int) -> Place:
+    """Where a rank stands in its own result."""
+    rank = result.ranks[index]
+    return Place(index, rank.device, rank.rank)
+
+
+def same_size(base: Result, new: Result) -> bool:
+    """Whether rank k of one run is rank k of the other: with more ranks it may be another stage."""
+    if base.run is UNSET or new.run is UNSET:
+        return True
+    return base.run.ranks_seen == new.run.ranks_seen or base.run.world_size == new.run.world_size
 
 
 def compare_runs(base: Result, new: Result, pairs: Sequence[Pair]) -> ComparedRun | None:
@@ -92,10 +194,7 @@ def _late(base: Result, new: Result, matched: dict[int, int]) -> ComparedLate:
 
 
 def _place(result: Result, late: Late | None) -> Place | None:
-    if late is None or late.index is None:
-        return None
-    rank = result.ranks[late.index]
-    return Place(late.index, rank.device, rank.rank)
+    return None if late is None or late.index is None else place_of(result, late.index)
 
 
 def _state(before: Late | None, after: Late | None, matched: dict[int, int]) -> LateState:

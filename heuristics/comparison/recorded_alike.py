@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from heuristics.comparison.configured import trace_of
+from heuristics.comparison.difference.changed import trace_of
 from heuristics.result.compared import Difference
 from heuristics.result.result import Result
 from traces.limits import Limit

@@ -1,17 +1,129 @@
-"""Do two ranks do the same work in a step, on the same kind of GPU? By what the traces show."""
+"""Do two ranks do the same work in a step, on the same kind of GPU? By what the traces show.
 
-from collections.abc import Iterator
+How much work a step does is told by its backward kernels, else by the kernels that both have. A backward pass
+runs once for each microbatch and layer, whatever is recomputed, so its kernels tell another amount of work
+from a forward that runs twice. The optimizer runs once a step, whatever the step holds.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
 from typing import Final
 
-from heuristics.comparison.configured import trace_of
+from heuristics.comparison.difference.changed import trace_of
 from heuristics.comparison.recorded_alike import same_recording, whole_replays
-from heuristics.comparison.work_amount import per_step, same_classes, same_unit
+from heuristics.comparison.suspects.view import same_count
 from heuristics.result.compared import Difference
 from heuristics.result.result import Result
 from traces.limits import Limit
 from traces.missing import known
+from traces.names.kernels import classify_kernel
 from traces.sections.rank import Rank
+from traces.sections.tables import Kernel
 from traces.spelling import percent
+
+NEAR: Final = Limit(
+    1.25,
+    "times as many kernels, or as much work, per step",
+    "ours: below half of 1 to 2, the least by which two whole steps are more than one",
+)
+SAME_BACKWARD: Final = Limit(
+    0.5,
+    "of the work of backward kernels in classes with as many of them",
+    "ours: more than half; a fused norm changes one class, layers or microbatches change all",
+)
+SAME_UNIT: Final = Limit(
+    0.2,
+    "of shared kernel work whose count or work per step is the same",
+    "ours: full recompute leaves 0.47, twice the layers or microbatches at most 0.05, a window of steps 0",
+)
+_OPTIMIZER: Final = "compute.optimizer"
+
+PerStep = Mapping[str, tuple[Fraction, Fraction]]
+"""By family: count and work in ns, per step."""
+
+
+def same_unit(base: Rank, new: Rank) -> bool | None:
+    """Whether a step holds the same work; None where no kernels tell.
+
+    By backward kernels where names tell them, by class; else by all kernels but the optimizer's, by name.
+    """
+    for family, near, limit in ((_backward, _same_passes, SAME_BACKWARD), (_by_name, _near, SAME_UNIT)):
+        frac = _same_frac(per_step(base, family), per_step(new, family), near)
+        if frac is not None:
+            return frac >= limit.value
+    return None
+
+
+def same_classes(base: Rank, new: Rank) -> bool | None:
+    """Whether every class of compute has as many kernels; None where a side has none.
+
+    What windows are held to: their borders cut the work anywhere, so nothing else shows how much they hold.
+    """
+    one, other = (per_step(rank, _compute_class) for rank in (base, new))
+    if not one or not other:
+        return None
+    return one.keys() == other.keys() and all(_same_count(one[key], other[key]) for key in one)
+
+
+def per_step(rank: Rank, family: Callable[[Kernel], str | None]) -> PerStep:
+    """Count and work per step of kernels by family; those without one are left out."""
+    found: dict[str, tuple[Fraction, Fraction]] = defaultdict(lambda: (Fraction(0), Fraction(0)))
+    steps = len(rank.lengths_ns)
+    for kernel in rank.kernel_table.rows:
+        key = family(kernel)
+        if key is not None:
+            count, work = found[key]
+            found[key] = count + Fraction(kernel.count, steps), work + Fraction(kernel.work_ns, steps)
+    return dict(found)
+
+
+def _compute_class(kernel: Kernel) -> str | None:
+    return kernel.key if kernel.key.startswith("compute.") else None
+
+
+def _backward(kernel: Kernel) -> str | None:
+    """The class of a compute kernel whose name says that it runs in backward."""
+    is_backward = kernel.key.startswith("compute.") and classify_kernel(kernel.name).phase == "bwd"
+    return kernel.key if is_backward else None
+
+
+def _by_name(kernel: Kernel) -> str | None:
+    return None if kernel.key == _OPTIMIZER else kernel.name
+
+
+Pair = tuple[Fraction, Fraction]
+
+
+def _same_frac(base: PerStep, new: PerStep, near: Callable[[Pair, Pair], bool]) -> float | None:
+    """Of the families that both have, the part of the work that is near; None where they share none."""
+    shared = base.keys() & new.keys()
+    works = {key: base[key][1] + new[key][1] for key in shared}
+    total = sum(works.values())
+    return float(sum(works[key] for key in shared if near(base[key], new[key])) / total) if total else None
+
+
+def _same_passes(one: Pair, other: Pair) -> bool:
+    """As many kernels; or a whole number of times fewer, which do as much: larger microbatches."""
+    if _same_count(one, other):
+        return True
+    few, many = sorted((one, other))
+    times = many[0] / few[0]
+    return same_count(float(times), round(times)) and _near_each(few[1], many[1])
+
+
+def _near(one: Pair, other: Pair) -> bool:
+    """Twice the steps is twice the kernels, each as long as before: neither count nor work is near."""
+    return any(_near_each(*pair) for pair in zip(one, other, strict=True))
+
+
+def _near_each(one: Fraction, other: Fraction) -> bool:
+    return max(one, other) <= Fraction(NEAR.value) * min(one, other)
+
+
+def _same_count(one: Pair, other: Pair) -> bool:
+    return same_count(float(one[0]), float(other[0]))
+
 
 OTHER_PROGRAM: Final = Limit(
     0.2,

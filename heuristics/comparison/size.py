@@ -5,14 +5,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 from statistics import median
-from typing import Final, Literal
+from typing import Final
 
-from heuristics.comparison.difference.interval import LEAST, Interval, interval_of
-from heuristics.comparison.pairs import Pair
+from heuristics.comparison.difference.interval import LEAST, interval_of
+from heuristics.comparison.difference.rows import FEW, part_of, step_count
+from heuristics.comparison.ranks import Pair
 from heuristics.comparison.recorded_alike import same_recording
-from heuristics.result.compared import Comparable, ComparisonVerdict, Gate
+from heuristics.result.compared import Comparable, ComparedSize, ComparisonVerdict, Ends, Gate
 from heuristics.result.configured import Log
 from traces.limits import Limit
+from traces.missing import known
 from traces.recording.line import recording
 from traces.recording.options import START, Question
 from traces.sections.rank import Rank
@@ -39,38 +41,6 @@ _OTHER_RUNS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
-    """The size of the difference, per step: from the logs where both are given, else from the traces.
-
-    `delta_ns` is the difference of means. `interval` is None with fewer than 8 steps or iterations a side.
-    A side without steps, one window only, counts 0 and has the window's length as its mean and median.
-    """
-
-    source: Literal["log", "trace"]
-    base_count: int
-    new_count: int
-    base_mean_ns: int
-    new_mean_ns: int
-    base_median_ns: int
-    new_median_ns: int
-    delta_ns: int
-    interval: Interval | None
-    base_logged: int = 0
-    new_logged: int = 0
-    """Steady iterations that a log holds; 0 without a log."""
-
-    @property
-    def delta_frac(self) -> float:
-        """The difference as part of the base's step."""
-        return self.delta_ns / self.base_mean_ns if self.base_mean_ns else 0.0
-
-    @property
-    def shows_ns(self) -> int:
-        """Half the interval: about the smallest difference it could have shown. 0 without one."""
-        return (self.interval.high_ns - self.interval.low_ns) // 2 if self.interval else 0
-
-
-@dataclass(frozen=True, slots=True)
 class Judged:
     """Verdict with its reasons; `record`: what to record where it is undecided, else empty.
 
@@ -83,27 +53,34 @@ class Judged:
     same: bool = False
 
 
-def measure_size(base: Rank, new: Rank, base_log: Log | None, new_log: Log | None) -> Size:
+def measure_size(base: Rank, new: Rank, base_log: Log | None, new_log: Log | None) -> ComparedSize:
     """The size by the logs where both hold at least `LEAST` iterations after their start, else by the steps.
 
     Profiled steps are longer than others, so a log's iterations are the true size where both sides have them.
+    A side without steps, one window only, counts 0 and has the window's length as its mean and median.
     """
     logged = [log.iterations_ns if log else () for log in (base_log, new_log)]
     by_log = all(len(side) >= LEAST.value for side in logged)
     base_ns, new_ns = logged if by_log else (base.lengths_ns, new.lengths_ns)
     base_mean, new_mean = _mean(base_ns), _mean(new_ns)
-    return Size(
+    base_mean_ns, delta_ns = round(base_mean), round(new_mean - base_mean)
+    found = interval_of(base_ns, new_ns)
+    return ComparedSize(
         source="log" if by_log else "trace",
-        base_count=len(base_ns) if by_log or base.steps.found else 0,
-        new_count=len(new_ns) if by_log or new.steps.found else 0,
-        base_mean_ns=round(base_mean),
+        base_count=len(base_ns) if by_log else step_count(base),
+        new_count=len(new_ns) if by_log else step_count(new),
+        base_mean_ns=base_mean_ns,
         new_mean_ns=round(new_mean),
         base_median_ns=round(median(base_ns)),
         new_median_ns=round(median(new_ns)),
-        delta_ns=round(new_mean - base_mean),
-        interval=interval_of(base_ns, new_ns),
-        base_logged=len(logged[0]),
-        new_logged=len(logged[1]),
+        delta_ns=delta_ns,
+        delta_frac=delta_ns / base_mean_ns if base_mean_ns else 0.0,
+        low_ns=found.low_ns if found else FEW,
+        high_ns=found.high_ns if found else FEW,
+        low_frac=part_of(found.low_ns, base_mean_ns) if found else FEW,
+        high_frac=part_of(found.high_ns, base_mean_ns) if found else FEW,
+        level_frac=found.level if found else FEW,
+        method=found.method if found else FEW,
     )
 
 
@@ -111,8 +88,10 @@ def _mean(values_ns: Sequence[int]) -> Fraction:
     return Fraction(sum(values_ns), len(values_ns))
 
 
-def judge_size(size: Size, comparable: Comparable, base: Rank, new: Rank) -> Judged:
-    """Regression, improvement, no change, or why that is unknown."""
+def judge_size(
+    size: ComparedSize, comparable: Comparable, base: Rank, new: Rank, logged: tuple[int, int] = (0, 0)
+) -> Judged:
+    """Regression, improvement, no change, or why that is unknown. `logged`: iterations that the logs hold."""
     traced = tuple(_traces_beside_logs(size, base, new))
     if comparable.state == "no":
         no = [f"{one.what}: {one.because}" for one in comparable.differences if one.state == "no"]
@@ -120,11 +99,11 @@ def judge_size(size: Size, comparable: Comparable, base: Rank, new: Rank) -> Jud
     if same_recording(base, new) and size.delta_ns == 0 and size.source == "trace":
         same = "both sides have the same figures step by step: they are one recording"
         return Judged("no_change", (same,), "", same=True)
-    if size.interval is None:
-        return Judged("undecided", tuple(_lacking(size, base, new)), _record_for(LEAST.value))
-    if size.interval.low_ns <= 0 <= size.interval.high_ns:
-        return _judge_around_zero(size, size.interval, traced)
-    slower = size.interval.low_ns > 0
+    if (ends := size.ends_ns) is None:
+        return Judged("undecided", tuple(_lacking(size, base, new, logged)), _record_for(LEAST.value))
+    if ends[0] <= 0 <= ends[1]:
+        return _judge_around_zero(size, ends, traced)
+    slower = ends[0] > 0
     whole = f"the whole interval is {'above' if slower else 'below'} zero"
     return Judged("regression" if slower else "improvement", (whole, *traced, _OTHER_RUNS), "")
 
@@ -144,22 +123,21 @@ def judge_pairs(judged: Judged, pairs: Sequence[Pair]) -> Judged:
     return judged
 
 
-def judge_gate(size: Size, judged: Judged, limit_frac: float) -> Gate:
+def judge_gate(size: ComparedSize, judged: Judged, limit_frac: float) -> Gate:
     """Tripped where the lower end of the interval, as part of the base's mean step, is above the limit."""
     limit = f"the limit of {chosen(limit_frac)}"
     if judged.same:
         return Gate(limit_frac, "passed", "one recording is no slower than itself")
     if judged.verdict == "not_comparable":
         return Gate(limit_frac, "undecided", f"the two cannot be compared, so {limit} is not judged")
-    if size.interval is None or not size.base_mean_ns:
+    if (ends := size.ends_ns) is None or not size.base_mean_ns:
         few = f"{_counts(size)}, where {LEAST.value} a side are needed: {limit} is not judged"
         return Gate(limit_frac, "undecided", few)
-    low = _part(size.interval.low_ns, size.base_mean_ns)
-    high = _part(size.interval.high_ns, size.base_mean_ns)
+    low, high = (_part(one, size.base_mean_ns) for one in ends)
     limit_ns = limit_frac * size.base_mean_ns
-    if size.interval.low_ns > limit_ns:
+    if ends[0] > limit_ns:
         return Gate(limit_frac, "tripped", f"the lower end of the interval, {low}, is above {limit}")
-    if size.interval.high_ns > limit_ns:
+    if ends[1] > limit_ns:
         straddles = f"the interval, {low} to {high}, straddles {limit}: only its lower end is not above it"
         if judged.verdict == "undecided":
             return Gate(limit_frac, "undecided", f"{straddles}, and zero lies within it too")
@@ -167,12 +145,13 @@ def judge_gate(size: Size, judged: Judged, limit_frac: float) -> Gate:
     return Gate(limit_frac, "passed", f"the upper end of the interval, {high}, is not above {limit}")
 
 
-def _judge_around_zero(size: Size, interval: Interval, traced: tuple[str, ...]) -> Judged:
+def _judge_around_zero(size: ComparedSize, ends: Ends, traced: tuple[str, ...]) -> Judged:
     """An interval that holds zero: narrow enough to say that nothing changed, or not."""
     shorter_ns = min(size.base_mean_ns, size.new_mean_ns)
-    furthest_ns = max(-interval.low_ns, interval.high_ns)
-    furthest, shows = (percent(one / shorter_ns) for one in (furthest_ns, size.shows_ns))
-    smallest = f"the smallest change that could be detected is about {in_ms(size.shows_ns)} per step, {shows}"
+    furthest_ns = max(-ends[0], ends[1])
+    shows_ns = (ends[1] - ends[0]) // 2  # about the smallest difference that the interval could have shown
+    furthest, shows = (percent(one / shorter_ns) for one in (furthest_ns, shows_ns))
+    smallest = f"the smallest change that could be detected is about {in_ms(shows_ns)} per step, {shows}"
     rest = (smallest, *traced)
     matters = chosen(MATTERS.value)
     if furthest_ns <= MATTERS.value * shorter_ns:
@@ -181,7 +160,7 @@ def _judge_around_zero(size: Size, interval: Interval, traced: tuple[str, ...]) 
     wide = f"the interval holds zero and changes of up to {furthest}, more than {matters}: it shows neither"
     delta_ns = abs(size.delta_ns)
     narrow_ns = max(delta_ns, MATTERS.value * shorter_ns - delta_ns, 1)
-    needed = min(size.base_count, size.new_count) * (size.shows_ns / narrow_ns) ** 2
+    needed = min(size.base_count, size.new_count) * (shows_ns / narrow_ns) ** 2
     return Judged("undecided", (f"{wide} a change nor its absence", *rest), _record_for(needed))
 
 
@@ -203,33 +182,33 @@ def _part(delta_ns: float, of_ns: int) -> str:
     return signed(percent(delta_ns / of_ns)) if of_ns else "an unknown share"
 
 
-def _means(size: Size) -> str:
+def _means(size: ComparedSize) -> str:
     """`100 ms in base, 105 ms in new: +5.00 ms, +5.0 % (means; 8 steps in base, 9 in new)`."""
     means = f"{in_ms(size.base_mean_ns)} in base, {in_ms(size.new_mean_ns)} in new"
     share = _part(size.delta_ns, size.base_mean_ns)
     return f"{means}: {signed_ms(size.delta_ns)}, {share} (means; {_counts(size)})"
 
 
-def _counts(size: Size) -> str:
+def _counts(size: ComparedSize) -> str:
     noun = "logged iterations" if size.source == "log" else "steps"
     base = f"{size.base_count:,}" if size.base_count else "no"
     new = f"{size.new_count:,}" if size.new_count else "none"
     return f"{base} {noun} in base, {new} in new"
 
 
-def _spread(size: Size) -> Iterator[str]:
+def _spread(size: ComparedSize) -> Iterator[str]:
     """The interval in ms and as part of the base's step, where there is one."""
-    if size.interval is None:
+    level = known(size.level_frac)
+    if size.ends_ns is None or level is None:
         return
-    low_ns, high_ns = size.interval.low_ns, size.interval.high_ns
-    ends = f"{signed_ms(low_ns)} to {signed_ms(high_ns)}"
-    low, high = (_part(one, size.base_mean_ns) for one in (low_ns, high_ns))
-    yield f"{chosen(size.interval.level)} interval: {ends} per step, {low} to {high} of the base's"
+    ends = " to ".join(map(signed_ms, size.ends_ns))
+    low, high = (_part(one, size.base_mean_ns) for one in size.ends_ns)
+    yield f"{chosen(level)} interval: {ends} per step, {low} to {high} of the base's"
 
 
-def _traces_beside_logs(size: Size, base: Rank, new: Rank) -> Iterator[str]:
+def _traces_beside_logs(size: ComparedSize, base: Rank, new: Rank) -> Iterator[str]:
     """How much longer profiled steps are than logged ones, and whether they differ as the logs do."""
-    if size.source != "log" or size.interval is None or not (base.steps.found and new.steps.found):
+    if size.source != "log" or size.ends_ns is None or not (base.steps.found and new.steps.found):
         return
     longer = [
         _part(round(median(side.lengths_ns)) - logged_ns, logged_ns)
@@ -237,7 +216,7 @@ def _traces_beside_logs(size: Size, base: Rank, new: Rank) -> Iterator[str]:
     ]
     yield f"profiled steps against logged ones, by medians: {longer[0]} in base, {longer[1]} in new"
     traced_ns = round(_mean(new.lengths_ns) - _mean(base.lengths_ns))
-    if size.interval.low_ns <= traced_ns <= size.interval.high_ns:
+    if size.ends_ns[0] <= traced_ns <= size.ends_ns[1]:
         return
     other_way = traced_ns * size.delta_ns < 0
     how = "the other way than the logs" if other_way else "outside of the logs' interval"
@@ -248,12 +227,12 @@ def _traces_beside_logs(size: Size, base: Rank, new: Rank) -> Iterator[str]:
     )
 
 
-def _lacking(size: Size, base: Rank, new: Rank) -> Iterator[str]:
+def _lacking(size: ComparedSize, base: Rank, new: Rank, logged: tuple[int, int]) -> Iterator[str]:
     """Why there is no interval."""
     yield f"{_counts(size)}: fewer than {LEAST.value} a side do not show how much steps vary by themselves"
     for name, side in (("base", base), ("new", new)):
         if not side.steps.found:
             yield f"no steps were found in {name}: its figure is that of one window"
-    if size.base_logged or size.new_logged:
-        logs = f"the logs hold {size.base_logged} iterations after their start in base"
-        yield f"{logs}, {size.new_logged} in new, where {LEAST.value} a side are needed"
+    if any(logged):
+        logs = f"the logs hold {logged[0]} iterations after their start in base"
+        yield f"{logs}, {logged[1]} in new, where {LEAST.value} a side are needed"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from packaging.version import Version
 
@@ -12,12 +12,12 @@ from heuristics.config.view import Config
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A name. `of`: its value, None where unknown. `knobs` it is made of; `option` that gives it.
+    """A name. `of`: its value for a configuration, or for a run in tables of runs; None where unknown.
 
-    `words`: the name in sentences, where it is not one itself.
+    `knobs` it is made of; `option` that gives it. `words`: the name in sentences, where it is not one itself.
     """
 
-    of: Callable[[Config], object]
+    of: Callable[[Any], object]
     knobs: tuple[str, ...] = ()
     option: str = ""
     words: str = ""

@@ -7,15 +7,25 @@ where no other stands.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
+
+from msgspec import structs
 
 from heuristics.evidence.evidence import RunEvidence
+from heuristics.result.judged import Evidence, Verdict, Wall
 from heuristics.run.given import Given
-from heuristics.walls.confidence import Confidence
-from heuristics.walls.unproven import TIGHT
-from heuristics.walls.verdict import Verdict, verdict_of
-from heuristics.walls.wall import Evidence, WallJudgement
+from heuristics.walls.bound import TIGHT
+from heuristics.walls.confidence import with_confidence
+from heuristics.walls.verdict import verdict_of
+from heuristics.walls.wall import shown
+from traces.missing import Missing, known
+from traces.sections.tables import WallId
 from traces.spelling import spoken
 from traces.training_log.log import LoggedMemory, TrainingLog
+
+_NO_ROOM: Final = Missing(
+    "", "what a run cannot do for want of room shows in no step", "compare with a run that has room"
+)
 
 
 def with_fit(evidence: RunEvidence, given: Given, log: TrainingLog | None = None) -> RunEvidence:
@@ -30,7 +40,7 @@ def with_fit(evidence: RunEvidence, given: Given, log: TrainingLog | None = None
         return _stands(evidence, "memory was given as tight (--memory-tight)", first=False)
     used = _allocated_frac(log.memory if log else (), evidence.observed.memory_bytes)
     if used is not None and used >= TIGHT.value and given.memory_tight is None:
-        peak = Evidence("peak_allocated_frac", used, TIGHT.unit, TIGHT.value, TIGHT.because)
+        peak = shown("peak_allocated_frac", used, TIGHT.unit, TIGHT.because, TIGHT.value)
         return _stands(evidence, "the log's peak of allocated memory is near the capacity", False, peak)
     return evidence
 
@@ -41,41 +51,35 @@ def _allocated_frac(memory: Sequence[LoggedMemory], capacity_bytes: int | None) 
 
 
 def _stands(evidence: RunEvidence, why: str, first: bool, item: Evidence | None = None) -> RunEvidence:
-    shown = () if item is None else (item,)
-    walls = tuple(_finding(wall, first, shown) if wall.id == "memory" else wall for wall in evidence.walls)
-    return replace(evidence, walls=walls, verdict=_verdict(evidence, walls, why))
+    more = () if item is None else (item,)
+    walls = tuple(_finding(wall, more) if wall.id == "memory" else wall for wall in evidence.walls)
+    return replace(evidence, walls=walls, verdict=_verdict(evidence, walls, why, first))
 
 
-def _finding(wall: WallJudgement, first: bool, shown: tuple[Evidence, ...]) -> WallJudgement:
+def _finding(wall: Wall, more: tuple[Evidence, ...]) -> Wall:
     """A finding, whatever its price; a price under a wall's is not what it costs to have no room."""
-    found = replace(
-        wall,
-        outcome="finding",
-        comes_first=first or wall.comes_first,
-        evidence=(*wall.evidence, *shown),
-        missing=(),
-        cure="",
-    )
-    if wall.outcome == "finding" and wall.cost_frac is not None:
+    found = structs.replace(wall, outcome="finding", evidence=(*wall.evidence, *more), missing=(), cure="")
+    if wall.outcome == "finding" and known(wall.cost_frac) is not None:
         return found
-    return replace(
+    return structs.replace(
         found,
-        cost_ns=None,
-        cost_frac=None,
+        cost_ns=_NO_ROOM,
+        cost_frac=_NO_ROOM,
         cost_by_kind_ns={},
-        step_cost_frac=(),
-        missing=("what a run cannot do for want of room shows in no step",),
-        cure="compare with a run that has room",
+        at_most_frac=_NO_ROOM if known(wall.at_most_frac) is None else wall.at_most_frac,
+        missing=(_NO_ROOM.reason,),
+        cure=_NO_ROOM.cure,
     )
 
 
-def _verdict(evidence: RunEvidence, walls: Sequence[WallJudgement], why: str) -> Verdict:
+def _verdict(evidence: RunEvidence, walls: Sequence[Wall], why: str, first: bool) -> Verdict:
     """The old verdict where it still stands, else memory's."""
-    found = verdict_of(walls)
+    found = verdict_of(walls, out_of_memory=first or evidence.verdict.does_not_fit)
     if found.wall != "memory":
-        return replace(evidence.verdict, because=(*evidence.verdict.because, why))
+        return structs.replace(evidence.verdict, because=(*evidence.verdict.because, why))
     if evidence.verdict.wall == "memory":
-        return replace(evidence.verdict, because=(why, *evidence.verdict.because))
-    before = evidence.verdict.wall
+        because, short = (why, *evidence.verdict.because), found.does_not_fit
+        return structs.replace(evidence.verdict, because=because, does_not_fit=short)
+    before: WallId | None = known(evidence.verdict.wall)
     costs = [] if before is None else [f"what {spoken(before)} costs can be saved when the run has room"]
-    return replace(found, because=(why, *costs), confidence=Confidence("high"), runner_up=before)
+    return with_confidence(structs.replace(found, because=(why, *costs), runner_up=before), (), "high")

@@ -5,15 +5,20 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from heuristics.findings.finding import ConfigFinding, FindingState
-from heuristics.result.configured import Defect, DefectKind, Sighting
-from heuristics.rules.check import Broken, check_rules
-from heuristics.rules.failures.failure import Failure, State
+from heuristics.result.configured import (
+    ConfigFinding,
+    Defect,
+    DefectKind,
+    FailureState,
+    FindingState,
+    Sighting,
+)
+from heuristics.rules.check import check_rules
+from heuristics.rules.failures import Failure
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.rule import Rule
-from heuristics.rules.rules import rules
+from heuristics.rules.rules import known_lines, rules
 from heuristics.run.run import Run
-from traces.training_log.known_lines import known_lines
 
 KINDS: Final[tuple[DefectKind, ...]] = (
     "rejected",
@@ -51,7 +56,7 @@ _LEVEL_COSTS: Final = {
     "warning": "the run goes on, with this risk",
     "ignored": "the setting has no effect",
 }
-_STATE_COSTS: Final[Mapping[FindingState | State, str]] = {
+_STATE_COSTS: Final[Mapping[FindingState | FailureState, str]] = {
     "requested_not_active": "the feature does not run",
     "rejected": "the feature does not run",
     "overwritten": "the setting has no effect",
@@ -75,7 +80,7 @@ _STATE_COSTS: Final[Mapping[FindingState | State, str]] = {
 
 def defects_of(
     run: Run,
-    broken: tuple[Broken, ...],
+    broken: tuple[Rule, ...],
     findings: tuple[ConfigFinding, ...],
     failures: tuple[Failure, ...],
     answers: tuple[Answer, ...] = (),
@@ -124,8 +129,8 @@ def _told_by_rule(id: str, entries: list[Defect]) -> int | None:
 def _refused_by(answer: Answer, entries: list[Defect]) -> int | None:
     """The entry of a rule whose own message the answer is."""
     for at, one in enumerate(entries):
-        lines = [line for id in one.of if id in rules() for line in rules()[id].lines]
-        if any(text in answer.text for line in lines for text in known_lines()[line].texts):
+        lines = [line for id in one.of if id in rules() for line in rules()[id].all_lines]
+        if any(text in answer.text for line in lines for text in known_lines().by_id[line].texts):
             return at
     return None
 
@@ -152,7 +157,7 @@ def _with_cures(run: Run, entries: list[Defect]) -> list[Defect]:
 
 
 def _met_by(run: Run, first: Defect, others: list[Defect]) -> list[Defect]:
-    still = {one.rule.id for one in check_rules(run.changed(first.set))}
+    still = {one.id for one in check_rules(run.changed(first.set))}
     if first.id in still:
         return []
     lightest = KINDS.index(first.kind)
@@ -165,17 +170,16 @@ def _met_by(run: Run, first: Defect, others: list[Defect]) -> list[Defect]:
     ]
 
 
-def _of_rule(broken: Broken, run: Run) -> Defect:
-    rule = broken.rule
+def _of_rule(rule: Rule, run: Run) -> Defect:
     by_knob = run.config.written.by_knob
     seen = [Sighting("configuration", knob, by_knob[knob].said) for knob in rule.knobs if knob in by_knob]
     return Defect(
         id=rule.id,
-        kind="fails" if broken.level == "error" and rule.by == "ours" else _OF_LEVEL[broken.level],
-        what=broken.text,
+        kind="fails" if rule.level == "error" and rule.by == "ours" else _OF_LEVEL[rule.level],
+        what=rule.text,
         cure=rule.cure_of(run.validated),
         fix=rule.fix,
-        cost=_LEVEL_COSTS.get(broken.level) or _COSTS[rule.by],
+        cost=_LEVEL_COSTS.get(rule.level) or _COSTS[rule.by],
         since=_release(rule, rule.since),
         until=_release(rule, rule.until),
         set=rule.set,

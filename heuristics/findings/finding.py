@@ -1,45 +1,11 @@
-"""A contradiction between configuration, log and trace, as a finding."""
+"""What a detector of contradictions between configuration, log and trace looks at."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
+from heuristics.result.configured import ConfigFinding
 from heuristics.run.run import Run
-
-FindingState = Literal[
-    "requested_not_active",
-    "rejected",
-    "overwritten",
-    "inert",
-    "active_not_requested",
-    "default_left_off",
-    "misspelled",
-    "illegal",
-    "not_representative",
-    "logged_otherwise",
-    "counted_otherwise",
-    "unexplained",
-    "does_not_fit",
-    "may_not_fit",
-]
-"""Asked for and not running; refused or skipped by the framework; another setting wins; has no effect as it
-stands; runs unasked; left off by default where it would help; a name nobody reads; refused as a whole;
-recorded otherwise than it runs; the log says another value; the trace counts otherwise; an error that no row
-explains; the estimate of memory is more than the GPU has, by more than its error or by less."""
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigFinding:
-    """One finding. `text`: what is wrong; `evidence`: how it is known, with where each part was said; `fix`.
-
-    `id` is stable: CFG and a name.
-    """
-
-    id: str
-    state: FindingState
-    text: str
-    evidence: str
-    fix: str
 
 
 class Recognised(Protocol):
@@ -52,10 +18,15 @@ class Recognised(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A run, the ids of the lines that are known in its log, and its settings as the framework has them."""
+    """A run, the ids of the lines that are known in its log, and its settings as the framework has them.
+
+    `told`, `held`: facts and conditions that were asked before.
+    """
 
     run: Run
     lines: frozenset[str] = field(default_factory=frozenset)
+    told: dict[str, object] = field(default_factory=dict, compare=False)
+    held: dict[str, bool | None] = field(default_factory=dict, compare=False)
 
     def line_of(self, line: str) -> str:
         """Where the log says it, for sentences."""

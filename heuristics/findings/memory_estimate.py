@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
-from heuristics.findings.finding import Case, ConfigFinding, Detector
-from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.findings.finding import Case, Detector
+from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
 from heuristics.guides.memory_use import estimated, ran, ran_out, too_large
-from heuristics.plan.plan import WALL_ORDER
+from heuristics.result.configured import ConfigFinding
 from heuristics.rules.check import check_rules
 from heuristics.run.run import Run
 from traces.missing import Missing
@@ -48,13 +48,13 @@ def _cure(run: Run, needed: int) -> str:
 
 def _freed(run: Run) -> Iterator[tuple[str, int]]:
     """What each memory fix alone frees on the fullest rank, if no rule refuses it."""
-    before, memory = {one.rule.id for one in check_rules(run)}, estimated(run)
+    before, memory = {one.id for one in check_rules(run)}, estimated(run)
     for name in WALL_ORDER["memory"]:
         changes = CATALOGUE[name].change(run).in_run(run)
         added = delta(memory, estimated(run.changed(changes))) if changes else 0
         if isinstance(added, Missing) or added >= 0:
             continue
-        broken = {one.rule.id for one in check_rules(run.changed(changes)) if one.level == "error"}
+        broken = {one.id for one in check_rules(run.changed(changes)) if one.level == "error"}
         if broken <= before:
             yield name, -added
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from heuristics.fixes.change import Change
+from msgspec.structs import replace
+
+from heuristics.fixes.change import Change, without_row
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
 from heuristics.plugins import WrongPlugin, left_out_if_wrong, name_of, note, offered
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 OURS: Final = ("MEM", "COM", "HST", "CMP", "CFG", "ENV", "CAP")
 """What ids of this program begin with, now and later: ids of others begin otherwise."""
 _ID: Final = re.compile(r"([A-Z]{2,8})-\d{1,4}")
+T = TypeVar("T")
 _FAILED: Final = Precondition("its plug-in can judge this run", "unmet")
 
 
@@ -48,6 +50,8 @@ def _check(fix: object, found: Mapping[str, Fix]) -> None:
         raise WrongPlugin(f"{fix.id} is another plug-in's")
     if fix.wall not in WALL_IDS:
         raise WrongPlugin(f"{fix.id} is for {fix.wall!r}, which is no wall")
+    if unknown := without_row(fix.change(Run())):
+        raise WrongPlugin(f"{fix.id} sets {', '.join(unknown)}, which is no knob: give its line in `launch`")
     fix.knobs(Run())
     fix.preconditions(Run())
 
@@ -59,40 +63,27 @@ def _named(fix: Fix, entry: EntryPoint) -> Fix:
 def _guarded(fix: Fix, entry: EntryPoint) -> Fix:
     """The fix; where it raises for a run it is refused there, and a warning names its plug-in."""
 
+    def safe(asked: Callable[..., T], otherwise: T) -> Callable[..., T]:
+        def answer(*of: object) -> T:
+            try:
+                return asked(*of)
+            except Exception as error:  # code of others may raise anything
+                note(entry, error, f"has no {fix.id} for this run")
+                return otherwise
+
+        return answer
+
     def advice(run: Run) -> tuple[Precondition, ...]:
-        try:
-            fix.of_run(fix, run)
-            fix.change(run)
-            fix.changes(run)
-            fix.arms(run)
-            return fix.advice(run)
-        except Exception as error:  # code of others may raise anything
-            note(entry, error, f"has no {fix.id} for this run")
-            return (_FAILED,)
+        fix.of_run(fix, run)
+        for asked in (fix.change, fix.changes, fix.arms):
+            asked(run)
+        return fix.advice(run)
 
-    def change(run: Run) -> Change:
-        try:
-            return fix.change(run)
-        except Exception:  # `advice` names it
-            return Change()
-
-    def changes(run: Run) -> tuple[str, ...]:
-        try:
-            return fix.changes(run)
-        except Exception:
-            return ()
-
-    def arms(run: Run) -> Mapping[str, Change]:
-        try:
-            return fix.arms(run)
-        except Exception:
-            return {}
-
-    def of_run(same: Fix, run: Run) -> Fix:
-        try:
-            own = fix.of_run(fix, run)
-        except Exception:
-            return same
-        return replace(own, advice=advice, change=change, changes=changes, arms=arms)
-
-    return replace(fix, advice=advice, change=change, changes=changes, arms=arms, of_run=of_run)
+    own: dict[str, Any] = {
+        "advice": safe(advice, (_FAILED,)),
+        "change": safe(fix.change, Change()),
+        "changes": safe(fix.changes, ()),
+        "arms": safe(fix.arms, {}),
+    }
+    of_run = safe(lambda same, run: replace(fix.of_run(fix, run), **own), replace(fix, **own))
+    return replace(fix, **own, of_run=of_run)

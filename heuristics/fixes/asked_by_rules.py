@@ -7,8 +7,7 @@ from functools import cache
 from heuristics.config.facts import version
 from heuristics.config.versions import PACKAGES
 from heuristics.fixes.change import Change
-from heuristics.fixes.precondition import Precondition, Release
-from heuristics.fixes.preconditions import at_least, holds
+from heuristics.fixes.precondition import Precondition, Release, at_least, holds
 from heuristics.rules.rule import Rule, has_rule
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
@@ -19,6 +18,21 @@ from traces.settings.settings import Value
 def asked_by_rules(run: Run, fix: str, change: Change) -> tuple[Precondition, ...]:
     """Preconditions that follow from the change of a fix."""
     values = change.in_run(run)
+    return (*_unseen_recipe(run, values), *_of_releases(run, fix, change, values))
+
+
+def _unseen_recipe(run: Run, values: Mapping[str, Value]) -> tuple[Precondition, ...]:
+    """A check where a recipe of Bridge's scripts, not all of which is known, may have the values already."""
+    if run.config.word("launcher.recipe") is None:
+        return ()
+    known = [knob for knob in values if run.config.known(knob)]
+    if len(known) == len(values) or any(run.config.value(knob) != values[knob] for knob in known):
+        return ()
+    told_by = "--dryrun of Bridge's scripts, which prints its settings"
+    return (Precondition("the recipe, which may set it, has it off", "unknown", told_by=told_by, late=True),)
+
+
+def _of_releases(run: Run, fix: str, change: Change, values: Mapping[str, Value]) -> tuple[Precondition, ...]:
     on = frozenset(knob for knob, value in values.items() if value not in (None, False, ()))
     of_knobs = frozenset[str]() if change.by_release and run.config.core is None else on
     known = _known_since(run, of_knobs, change.since)

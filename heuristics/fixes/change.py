@@ -1,11 +1,14 @@
 """What a fix changes, knob by knob, and the lines that say it in each framework."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from typing import Final
 
+from msgspec import Struct
+
+from heuristics.result.judged import Knobs
 from heuristics.run.run import Run
 from traces.settings.harness_recipes import RECIPE
+from traces.settings.knobs import knobs
 from traces.settings.printed import change_of
 from traces.settings.settings import Framework, Settings, Value
 from traces.settings.spelling import (
@@ -18,25 +21,13 @@ from traces.settings.spelling import (
     with_twins,
 )
 
-
-@dataclass(frozen=True, slots=True)
-class Knobs:
-    """One change in its spellings.
-
-    Flags of Megatron-LM, overrides of Megatron-Bridge, flags of Bridge's performance harness
-    (scripts/performance; for a run of theirs with overrides for what no flag sets), and environment or
-    launcher; code of PyTorch where the run is not Megatron's.
-    """
-
-    megatron_lm: tuple[str, ...] = ()
-    megatron_bridge: tuple[str, ...] = ()
-    bridge_harness: tuple[str, ...] = ()
-    environment: tuple[str, ...] = ()
-    pytorch: tuple[str, ...] = ()
+MICRO_BATCH: Final = "train.micro_batch_size"
 
 
-@dataclass(frozen=True)
-class Change:
+NO_LINES: Final = Knobs((), (), (), (), ())
+
+
+class Change(Struct, frozen=True, forbid_unknown_fields=True):
     """A change: knob -> value; None is null, or left out. A value that only the user knows is `is_open`.
 
     `set`: in every framework; `megatron_lm`, `megatron_bridge`: in one of them. `harness`: flags of Bridge's
@@ -45,16 +36,16 @@ class Change:
     `since`: the Megatron-Core that the change needs, where that is newer than its knobs.
     """
 
-    set: Mapping[str, Value] = field(default_factory=dict)
-    megatron_lm: Mapping[str, Value] = field(default_factory=dict)
-    megatron_bridge: Mapping[str, Value] = field(default_factory=dict)
+    set: Mapping[str, Value] = {}
+    megatron_lm: Mapping[str, Value] = {}
+    megatron_bridge: Mapping[str, Value] = {}
     harness: tuple[str, ...] | None = None
     launch: tuple[str, ...] = ()
     pytorch: tuple[str, ...] = ()
     by_release: bool = False
     since: str = ""
 
-    @cached_property
+    @property
     def is_open(self) -> bool:
         """Whether a value is left for the user to fill in."""
         several = (self.set, self.megatron_lm, self.megatron_bridge)
@@ -69,6 +60,12 @@ class Change:
     def in_run(self, run: Run) -> dict[str, Value]:
         """Knobs in the run's own framework."""
         return self.of(run.settings.framework, run.settings)
+
+
+def without_row(change: Change) -> tuple[str, ...]:
+    """Its knobs that the table of knobs does not know: no framework's line could set them."""
+    named = {**change.set, **change.megatron_lm, **change.megatron_bridge}
+    return tuple(knob for knob in named if knob not in knobs())
 
 
 def _closed(values: Mapping[str, Value]) -> dict[str, Value]:

@@ -1,50 +1,47 @@
 """What a fix is: a change of the configuration, what it needs, what it gave elsewhere, how to verify it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import Literal
+
+from msgspec import Struct
 
 from heuristics.fixes.asked_by_rules import asked_by_rules
-from heuristics.fixes.change import Change, Knobs, lines
+from heuristics.fixes.change import MICRO_BATCH, Change, lines
 from heuristics.fixes.precondition import Precondition
-from heuristics.fixes.preconditions import unseen_recipe
+from heuristics.result.judged import Knobs
 from heuristics.run.run import Run
 from traces.sections.tables import WallId
 
+Changing = Callable[[Run], Change]
+Needing = Callable[[Run], tuple[Precondition, ...]]
+Saying = Callable[[Run], tuple[str, ...]]
+Lever = Literal["", "lever", "known_off"]
+Variable = Literal[
+    "dispatcher",
+    "CUDA graphs",
+    "parallel layout",
+    "batch shape",
+    "precision",
+    "recompute",
+    "routing mode",
+]
 
-@dataclass(frozen=True, slots=True)
-class Gain:
+
+class Gain(Struct, frozen=True, forbid_unknown_fields=True):
     """A published measurement of the change, with the shape it was measured on and its source."""
 
     text: str
     source: str
 
 
-def nothing_replayed(run: Run) -> tuple[str, ...]:
-    """No kind of change: what the fix does to a run cannot be said as an edit of its replay."""
-    return ()
-
-
-def nothing_needed(run: Run) -> tuple[Precondition, ...]:
-    """No advice."""
-    return ()
-
-
-def no_lines(run: Run) -> tuple[str, ...]:
-    """No lines of code."""
+def nothing(run: Run) -> tuple[()]:
+    """No advice, no kind of change that is replayed, no lines."""
     return ()
 
 
 def unbounded(run: Run) -> float | None:
     """Nothing but the costs of the wall bounds what a fix changes."""
-    del run
     return None
-
-
-def never(run: Run) -> bool:
-    """On no run."""
-    return False
 
 
 def one_change(run: Run) -> Mapping[str, Change]:
@@ -52,33 +49,31 @@ def one_change(run: Run) -> Mapping[str, Change]:
     return {}
 
 
-def the_same(fix: Fix, run: Run) -> Fix:
+def the_same(fix: "Fix", run: Run) -> "Fix":
     """A fix whose title and costs depend on no run."""
     return fix
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    """A fix as plain PyTorch makes it.
+class Form(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A fix as plain PyTorch makes it; what it does not say is as the fix says it.
 
     `code`: lines of a training script, with a word on where they stand; `inference`: those of a program that
     does not train, where they are others; `beside`: lines that only some runs need; `kinds`: of the wall's
     cost it acts on, where they are others than the fix's.
     """
 
-    title: str
     code: tuple[str, ...]
-    verify: str
-    sources: tuple[str, ...]
+    title: str = ""
+    verify: str = ""
+    sources: tuple[str, ...] = ()
     environment: tuple[str, ...] = ()
     versions: str = "every PyTorch release since 2.0"
     side_effects: tuple[str, ...] = ()
     kinds: tuple[str, ...] | None = None
-    advice: Callable[[Run], tuple[Precondition, ...]] = nothing_needed
-    changes: Callable[[Run], tuple[str, ...]] = nothing_replayed
+    advice: Needing = nothing
+    changes: Saying = nothing
     inference: tuple[str, ...] = ()
-    beside: Callable[[Run], tuple[str, ...]] = no_lines
-    per_token: bool = False
+    beside: Saying = nothing
 
     def code_for(self, run: Run) -> tuple[str, ...]:
         """The lines for a program that trains, or does not."""
@@ -86,10 +81,13 @@ class Form:
         return (*code, *self.beside(run))
 
 
-@dataclass(frozen=True, slots=True)
-class Fix:
-    """One fix of the catalogue. `id` is the catalogue's (COM-2).
+class Fix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One fix: a row of a table beside this file, or of a plug-in. `id` is the catalogue's (COM-2).
 
+    In a table, `change` is knobs and values, `advice` a list of needs, and either, as every field that asks
+    a run, the name of a function: `graphs.partial` of `graphs.py` beside this file.
+
+    `doc`: what it changes, where it helps, and what forbids it, in paragraphs.
     `advice`: what it needs to pay, and what no rule of a release asks; the rest of `preconditions` follows
     from its change.
     `kinds`: the kinds of the wall's cost that it acts on; empty means all. `direct`: those that, when they
@@ -102,36 +100,46 @@ class Fix:
     measure against each other, by name, where no guide names a winner. `of_run`: the fix as it is for a run,
     where it turns a knob up for one and down for another. `with_room`: of memory's, one that helps where
     memory is not short: it uses the room, or makes no more of it. `takes_away`: it is the edit by which its
-    kinds were priced, so that their cost is its replay. `per_token`: whether it changes how much one step
-    does, so that only times per token compare. `acts_on`: the part of the windows that it changes at most,
-    where that is no kind of the wall's cost.
+    kinds were priced, so that their cost is its replay. `per_token`: a larger batch, where it makes one, is
+    more work in a step, so that only times per token compare. `acts_on`: the part of the windows that it
+    changes at most, where that is no kind of the wall's cost. `aside`: it changes nothing of the run itself,
+    so that another wall's fix that waits for it may follow in the same plan. `lever`: it helps a step that
+    nothing removable holds back; `known_off`: where the run is known to do without it. `varies`: what it
+    changes of that which experiments hold fixed. `waits_for`: findings of what is configured and does not
+    run, before which it is not tried. `limits`: places of the numbers in it.
     """
 
     id: str
     wall: WallId
     title: str
-    change: Callable[[Run], Change]
+    change: Changing
     versions: str
     verify: str
     sources: tuple[str, ...]
+    doc: str = ""
     kinds: tuple[str, ...] = ()
-    advice: Callable[[Run], tuple[Precondition, ...]] = nothing_needed
+    advice: Needing = nothing
     gains: tuple[Gain, ...] = ()
     side_effects: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
     direct: tuple[str, ...] | None = None
     same_as: str = ""
     wins: tuple[str, ...] | None = None
-    changes: Callable[[Run], tuple[str, ...]] = nothing_replayed
+    changes: Saying = nothing
     any_program: bool = False
     pytorch: Form | None = None
     any_framework: bool = False
     arms: Callable[[Run], Mapping[str, Change]] = one_change
-    of_run: Callable[[Fix, Run], Fix] = the_same
+    of_run: Callable[["Fix", Run], "Fix"] = the_same
     with_room: bool = False
     takes_away: bool = False
-    per_token: Callable[[Run], bool] = never
+    per_token: bool = False
     acts_on: Callable[[Run], float | None] = unbounded
+    aside: bool = False
+    lever: Lever = ""
+    varies: tuple[Variable, ...] = ()
+    waits_for: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()
 
     def knobs(self, run: Run) -> Knobs:
         """Its change in every spelling."""
@@ -139,7 +147,10 @@ class Fix:
 
     def preconditions(self, run: Run) -> tuple[Precondition, ...]:
         """What it needs: the releases of its knobs, rules about what it switches on, and advice."""
-        change = self.change(run)
-        unseen = unseen_recipe(run, change.in_run(run))
-        needs = (*unseen, *asked_by_rules(run, self.id, change), *self.advice(run))
+        needs = (*asked_by_rules(run, self.id, self.change(run)), *self.advice(run))
         return tuple({one.text: one for one in needs}.values())
+
+    def counts_tokens(self, run: Run) -> bool:
+        """Whether a step does more with it, so that only times per token compare."""
+        change = self.change(run)
+        return self.per_token and bool(change.pytorch or MICRO_BATCH in change.set)

@@ -1,47 +1,22 @@
 """What the guides choose for a run: which row decides, why, what goes with it, and the other edition."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from heuristics.guides.cuda_graphs import GraphChoice, choose_graphs
 from heuristics.guides.dispatcher import DispatcherChoice, choose_dispatcher
+from heuristics.guides.modules import recomputed_now
 from heuristics.guides.precision import ROUTER, PrecisionChoice, choose_precision
-from heuristics.guides.recompute import choose_recompute, recomputed_now
+from heuristics.guides.recompute import choose_recompute
 from heuristics.guides.table import Refusal
+from heuristics.result.judged import Choice
 from heuristics.run.run import Run
 from traces.settings.spelling import spell
 
 FoundT = TypeVar("FoundT")
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One choice. `answer` in words; `rule`: the row that decides, `reason`: why it does, by `source`.
-
-    `candidates`: what to measure against each other, where the guide has no winner. `settings` go with it,
-    `notes` say what else matters. `before`: fixes that come first. `then`: what may be added, one at a time,
-    `never`: what must not. `asks`: options that could change the choice. `refused`: what is ruled out and
-    why. `other` is the other edition's answer, empty where it is the same, with its own rule and reason.
-    """
-
-    about: str
-    answer: str
-    rule: str
-    reason: str
-    source: str
-    other: str = ""
-    other_rule: str = ""
-    other_reason: str = ""
-    settings: tuple[str, ...] = ()
-    asks: tuple[str, ...] = ()
-    refused: tuple[str, ...] = ()
-    candidates: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    before: tuple[str, ...] = ()
-    then: tuple[str, ...] = ()
-    never: tuple[str, ...] = ()
 
 
 def choose_all(run: Run) -> tuple[Choice, ...]:
@@ -73,11 +48,12 @@ def _beside(mine: Choice, found: FoundT | None, choice_of: Callable[[FoundT], Ch
 
 def _dispatcher(found: DispatcherChoice) -> Choice:
     return Choice(
-        "dispatcher",
-        found.first or f"measure {' against '.join(found.candidates)}",
-        found.rule,
-        found.notes[0],
-        found.sources[0],
+        about="dispatcher",
+        answer=found.first or f"measure {' against '.join(found.candidates)}",
+        other="",
+        rule=found.rule,
+        reason=found.notes[0],
+        source=found.sources[0],
         settings=found.extras,
         asks=found.asks,
         refused=_reasons(found.refused),
@@ -93,11 +69,12 @@ def _graphs(run: Run, found: GraphChoice) -> Choice:
         first = found.refused[0]
         why, notes = f"{first.what} is refused here: {first.reason}", [why, *notes]
     return Choice(
-        "cuda_graphs",
-        f"{found.impl} {' '.join(found.modules)}".strip(),
-        found.rule,
-        why,
-        found.sources[0],
+        about="cuda_graphs",
+        answer=f"{found.impl} {' '.join(found.modules)}".strip(),
+        other="",
+        rule=found.rule,
+        reason=why,
+        source=found.sources[0],
         settings=spell(found.needs, run.settings.framework or "megatron_lm", run.config.core_text),
         asks=found.asks,
         refused=_reasons(found.refused),
@@ -112,11 +89,14 @@ def _precision(found: PrecisionChoice) -> Choice:
         f"the router stays in {ROUTER}; expert GEMMs gain most, small components need no low precision",
     )
     return Choice(
-        "precision",
-        " or ".join(found.candidates),
-        found.row.id,
-        found.row.reason,
-        found.row.source,
+        about="precision",
+        answer=" or ".join(found.candidates),
+        other="",
+        settings=(),
+        refused=(),
+        rule=found.row.id,
+        reason=found.row.reason,
+        source=found.row.source,
         asks=found.asks,
         notes=router if found.recipe != "bf16" else (),
     )
@@ -131,11 +111,13 @@ def _recompute_matters(run: Run) -> bool:
 def _recompute(run: Run) -> Choice:
     found = choose_recompute(run)
     return Choice(
-        "recompute",
-        f"{found.granularity} {' '.join(found.modules)}".strip(),
-        found.row.id,
-        found.row.reason,
-        found.row.source,
+        about="recompute",
+        answer=f"{found.granularity} {' '.join(found.modules)}".strip(),
+        other="",
+        settings=(),
+        rule=found.row.id,
+        reason=found.row.reason,
+        source=found.row.source,
         asks=found.asks,
         refused=_reasons(found.refused),
         then=found.then,

@@ -1,33 +1,29 @@
-"""Which CUDA graphs: NVIDIA's guides as a table, less what the run or a version refuses."""
+"""Which CUDA graphs: NVIDIA's guides as a table, less what a run or version refuses, and their settings."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Final, cast
+from typing import Final, Literal, cast
 
 from heuristics.config.features import GRAPH_MODULES
-from heuristics.guides.facts import host_visible, is_sync_free, options_for
-from heuristics.guides.graph_choice import SWITCHES, GraphChoice, Impl, graph_knobs, graph_settings
-from heuristics.guides.table import OTHER, Facts, Refusal, Row, fire, table
+from heuristics.config.versions import numbers
+from heuristics.guides.facts import host_visible
+from heuristics.guides.table import OTHER, Refusal, Row, fire, table
 from heuristics.rules.check import Asked, asked_by
 from heuristics.rules.rule import Rule
 from heuristics.run.given import Guidance
 from heuristics.run.run import Run
 from traces.limits import Limit
-from traces.settings.settings import Value
-
-__all__ = ["GraphChoice", "choose_graphs", "graph_count", "graph_facts", "graph_knobs"]
+from traces.settings.settings import Framework, Value
+from traces.settings.spelling import can_spell, spell
 
 WARMUP_STEPS: Final = Limit(
     3, "steps", "default of Megatron-Core's cuda_graph_warmup_steps: capture comes after them"
 )
 
 
-PP_DEEP: Final = Limit(
-    4,
-    "pipeline stages",
-    "ours: no guide has a number; a stage keeps a graph per layer and microbatch, over 10 GB in all",
-)
 TABLE: Final = "cuda_graphs"
 _OF_MODULES: Final = frozenset(("graph_modules", "graph_parts", "captured", "graphed_wgrad"))
 _MEMORY: Final[dict[Impl, str]] = {
@@ -43,27 +39,6 @@ def choose_graphs(run: Run) -> GraphChoice:
     return choice if same else replace(choice, other=other)
 
 
-def graph_facts(run: Run) -> Facts:
-    """What the table asks for. A run of unknown stage counts as tuned.
-
-    `graphs_run`: a quiet host is then what they gave, and no reason to do without them.
-    """
-    return {
-        "graphs_run": run.config.graph_impl not in (None, "none") or bool(run.active.graph_frac),
-        "host_visible": host_visible(run),
-        "full_recompute": run.active.recompute_full,
-        "moe": run.active.moe,
-        "routing": run.config.routing,
-        "sync_free": is_sync_free(run),
-        "packed": run.config.packed_sequences,
-        "family": run.config.family,
-        "stage": run.config.stage or "tuned",
-        "memory_tight": run.config.memory_tight,
-        "fits": not run.does_not_fit,
-        "pp_deep": None if run.config.pp is None else run.config.pp >= PP_DEEP.value,
-    }
-
-
 def graph_count(layers: int, microbatches: int, pipeline: bool) -> int:
     """Graphs of one rank: forward and backward of each layer, for each microbatch under pipeline parallelism.
 
@@ -73,8 +48,8 @@ def graph_count(layers: int, microbatches: int, pipeline: bool) -> int:
 
 
 def _choose(run: Run, guidance: Guidance) -> GraphChoice:
-    fired = fire(table(TABLE)[guidance], graph_facts(run), lambda rule: (rule.how, rule.answer, rule.then))
-    rule = fired.rule
+    fired = fire(table(TABLE)[guidance], run, lambda rule: (rule.how, rule.answer, rule.then))
+    rule = fired.row
     impl, modules, refused = _allowed(run, rule)
     then, more = _may_follow(run, impl, modules, rule)
     return GraphChoice(
@@ -86,7 +61,7 @@ def _choose(run: Run, guidance: Guidance) -> GraphChoice:
         guidance,
         needs=_needs(run, impl, modules, rule),
         notes=_notes(run, rule, impl),
-        asks=options_for(fired.open_facts),
+        asks=fired.asks,
         refused=tuple(dict.fromkeys((*refused, *more))),
         sources=(rule.source,),
     )
@@ -178,3 +153,73 @@ def _notes(run: Run, rule: Row, impl: Impl) -> tuple[str, ...]:
         if host_visible(run) is None:
             notes.append("host overhead is unknown, and graphs help only where it is large")
     return tuple(notes)
+
+
+RNG_TRACKER: Final[Mapping[str, Value]] = {"use_te_rng_tracker": True, "rng.te_rng_tracker": True}
+"""What every CUDA graph needs of the random numbers."""
+
+Impl = Literal["none", "local", "transformer_engine", "full_iteration"]
+
+_NEWEST: Final = (1, 0, 0)
+SWITCHES: Final = {"enable_cuda_graph": "local", "external_cuda_graph": "transformer_engine"}
+"""Switch before Megatron-Core 0.15 -> its implementation."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphChoice:
+    """What the guide says of a run.
+
+    `impl` and `modules`: what to capture first (`none`: no graphs). `then`: what may follow, one at a time
+    after an A/B; `never`: what must not. `rule` names the row that fired, `guidance` its edition. `needs`:
+    knobs to set with it. `asks`: options that would settle what is unknown and matters. `refused`: modules or
+    implementations ruled out on this run, why, and by whom. `other`: what the other edition says, where it
+    says another thing.
+    """
+
+    impl: Impl
+    modules: tuple[str, ...]
+    then: tuple[str, ...]
+    never: tuple[str, ...]
+    rule: str
+    guidance: Guidance
+    needs: Mapping[str, Value] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    asks: tuple[str, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    sources: tuple[str, ...] = ()
+    other: GraphChoice | None = None
+
+
+def graph_settings(impl: Impl, modules: tuple[str, ...], core_version: str | None) -> dict[str, Value]:
+    """Graphs as settings of a release; of the newest where it is unknown.
+
+    Read at the tags core_v0.12.0 to core_v0.19.0: a switch for each implementation up to 0.14,
+    `cuda_graph_impl` since 0.15; `full_iteration` a module of local up to 0.17, an implementation since 0.18;
+    whole layers are `full` up to 0.15, no module since.
+    """
+    version = numbers(core_version) if core_version else _NEWEST
+    if impl == "full_iteration" and version < (0, 18, 0):
+        impl, modules = "local", ("full_iteration",)
+    held = modules or (("full",) if version < (0, 16, 0) and impl != "none" else ())
+    if version >= (0, 15, 0):
+        return {"cuda_graph_impl": impl, "cuda_graph_modules": held}
+    return {**{switch: impl == one for switch, one in SWITCHES.items()}, "cuda_graph_modules": held}
+
+
+def graph_knobs(choice: GraphChoice, core_version: str | None, bridge: bool) -> tuple[str, ...]:
+    """Flags of Megatron-LM, or overrides of Megatron-Bridge; empty where the release cannot say it."""
+    framework: Framework = "megatron_bridge" if bridge else "megatron_lm"
+    made = graph_change(choice, core_version)
+    return spell(
+        {k: v for k, v in made.items() if can_spell(k, framework, core_version)}, framework, core_version
+    )
+
+
+def graph_change(choice: GraphChoice, core_version: str | None) -> dict[str, Value]:
+    """What a choice switches on; empty where the release cannot say it."""
+    version = numbers(core_version) if core_version else _NEWEST
+    unnamed = version < (0, 16, 0) and not {*choice.modules} <= {"attn"}
+    if unnamed or (version < (0, 14, 0) and choice.impl == "full_iteration"):
+        return {}
+    settings = graph_settings(choice.impl, choice.modules, core_version)
+    return {knob: value for knob, value in settings.items() if value not in (False, ())}

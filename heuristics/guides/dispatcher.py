@@ -3,38 +3,29 @@
 The dispatcher is a fix for communication that is seen, not the first knob: where expert all-to-all costs
 little, where the precision has just changed, where binding or the pipeline's layout comes first, the choice
 says so.
+
+With it go SM counts, the machine's topology, placement, and what it asks of the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from heuristics.guides.dispatcher_extras import backend_extras, backend_notes
-from heuristics.guides.dispatcher_limits import refusals
-from heuristics.guides.facts import ep_share, is_low_precision, options_for, pipeline_dominates
-from heuristics.guides.table import OTHER, Facts, Refusal, Row, fire, table
+from heuristics.guides.facts import ep_share, is_low_precision, pipeline_dominates
+from heuristics.guides.table import OTHER, Refusal, Row, fire, table
+from heuristics.rules.backends import limits, past_limit
 from heuristics.run.given import Guidance
 from heuristics.run.run import Run
-from heuristics.walls.price import WALL
+from heuristics.walls.wall import WALL
 from traces.limits import Limit
+from traces.settings.knobs import knobs
 from traces.settings.printed import change_of
 from traces.settings.spelling import in_section, spell
 from traces.spelling import percent
 
 ALLTOALL: Final = "alltoall"
-FLEX: Final = ("deepep", "hybridep")
-SMALL_EP: Final = Limit(
-    8,
-    "expert-parallel ranks",
-    "ours: no guide has numbers; a maintainer prefers all-to-all up to 8 (Megatron-LM issue 1456), one node",
-)
-LARGE_EP: Final = Limit(
-    32,
-    "expert-parallel ranks",
-    "ours: four nodes of eight; the EP of the guides' large DeepSeek-V3 runs and up",
-)
 NOT_FIRST: Final = "not-first-knob"
 """The rule that keeps a dispatcher whose cost is small; no row, as it rests on what was measured."""
 
@@ -72,12 +63,8 @@ def choose_dispatcher(run: Run) -> DispatcherChoice:
 
 
 def _choose(run: Run, guidance: Guidance) -> DispatcherChoice:
-    fired = fire(
-        table("dispatcher")[guidance],
-        dispatcher_facts(run),
-        lambda row: _allowed(row, refusals(run, row.answer)),
-    )
-    row = fired.rule
+    fired = fire(table("dispatcher")[guidance], run, lambda row: _allowed(row, refusals(run, row.answer)))
+    row = fired.row
     refused = refusals(run, row.answer)
     first, candidates = _allowed(row, refused)
     out = {refusal.what: refusal.reason for refusal in refused}
@@ -91,31 +78,11 @@ def _choose(run: Run, guidance: Guidance) -> DispatcherChoice:
         row.id,
         guidance,
         notes=tuple(notes),
-        asks=options_for(fired.open_facts),
+        asks=fired.asks,
         refused=refused,
         sources=(row.source,),
     )
     return _complete(run, _swap_minded(run, choice), row)
-
-
-def dispatcher_facts(run: Run) -> Facts:
-    """What the table asks for. A run of unknown stage counts as tuned: it runs well enough to be recorded."""
-    return {
-        "package": True if run.active.dispatcher in FLEX else run.config.flex_package,
-        "stage": run.config.stage or "tuned",
-        "hardware": run.config.hardware_class,
-        "family": run.config.family,
-        "ep": _ep_size(run.config.ep),
-        "crosses": run.config.spans_domain is True,
-        "low_precision": is_low_precision(run),
-        "memory_tight": run.config.memory_tight,
-    }
-
-
-def _ep_size(ep: int | None) -> str | None:
-    if ep is None:
-        return None
-    return "small" if ep <= SMALL_EP.value else "large" if ep >= LARGE_EP.value else "medium"
 
 
 def _allowed(row: Row, refused: Sequence[Refusal]) -> tuple[str | None, tuple[str, ...]]:
@@ -139,7 +106,7 @@ def _swap_minded(run: Run, choice: DispatcherChoice) -> DispatcherChoice:
     before, asks = list(choice.before), list(choice.asks)
     if run.config.hardware_class == "nvl72" and not run.config.cpu_bound_to_numa:
         if run.config.cpu_bound_to_numa is None:
-            asks += options_for(["cpu_binding"])
+            asks.append("--cpu-bound-to-numa")
         else:
             before.append("HST-1")
     if pipeline_dominates(run):
@@ -166,8 +133,8 @@ def _complete(run: Run, choice: DispatcherChoice, row: Row) -> DispatcherChoice:
         )
     asks = list(choice.asks)
     if "hybridep" in backends:
-        missing = {"ep": run.config.ep, "nvlink_domain": run.config.nvlink_domain}
-        asks += options_for(name for name, value in missing.items() if value is None)
+        sizes = {"--ep": run.config.ep, "--nvlink-domain": run.config.nvlink_domain}
+        asks += [option for option, size in sizes.items() if size is None]
     if choice.rule == row.id:
         extras += _of_framework(row.settings, run)
     return replace(choice, extras=_once(extras), notes=_once(notes), asks=_once(asks))
@@ -184,3 +151,127 @@ def _of_framework(flags: Sequence[str], run: Run) -> Sequence[str]:
 
 def _once(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(texts))
+
+
+DEEPEP_SMS: Final = Limit(20, "SMs", "default of Megatron-Core 0.14 to 0.18, and the guide's place to start")
+DEEPEP_SMS_B200_DSV3: Final = Limit(24, "SMs", "Megatron-Bridge's snapshot of DeepSeek-V3 on B200")
+HYBRIDEP_SMS: Final = Limit(
+    16, "SMs", "default of Megatron-Core 0.16.0 to 0.17.0, low end of the guide's sweep"
+)
+HYBRIDEP_SMS_HARNESS: Final = Limit(
+    32, "SMs", "what Megatron-Bridge's performance harness sets; high end of the sweep"
+)
+GPUS_PER_NVL72_NODE: Final = Limit(4, "GPUs", "GB200 and GB300 NVL72: 18 nodes of four GPUs")
+
+SM_KNOBS: Final = {"deepep": "moe_deepep_num_sms", "hybridep": "moe_hybridep_num_sms"}
+SHARED_SM_KNOB: Final = "moe_flex_dispatcher_num_sms"
+"""Takes the place of both from Megatron-Core 0.19; the two old ones set differently raise there."""
+
+
+def backend_extras(run: Run, backend: str) -> tuple[str, ...]:
+    """Settings that go with a backend on this run; those that depend on what is unknown are left out."""
+    if backend == "deepep":
+        return (_sm_knob(run, backend, str(int(_deepep_sms(run).value))),)
+    if backend != "hybridep":
+        return ()
+    sweep = f"{HYBRIDEP_SMS.value:.0f}, then {HYBRIDEP_SMS_HARNESS.value:.0f}"
+    return (*_topology(run), _sm_knob(run, backend, sweep))
+
+
+def backend_variables(run: Run, backend: str) -> Mapping[str, str]:
+    """What a backend has to be told of the machine, as knobs."""
+    topology = run.config.hybrid_topology
+    if backend != "hybridep" or topology is None:
+        return {}
+    return {
+        "env.NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN": str(topology.ranks_per_domain),
+        "env.USE_MNNVL": str(int(topology.multi_node)),
+    }
+
+
+def backend_notes(run: Run, backend: str) -> tuple[str, ...]:
+    """What a backend asks of the rest of the configuration, and how far it can be trusted here."""
+    if backend not in SM_KNOBS:
+        return _alltoall_notes(run) if backend == "alltoall" else ()
+    tuning = f"this SM count of {backend} is only a start: try several"
+    return (*_flex_notes(run), tuning, *(_hybridep_notes(run) if backend == "hybridep" else ()))
+
+
+def _flex_notes(run: Run) -> tuple[str, ...]:
+    dtype = _spelled(run, "moe_router_dtype", "fp32")
+    return (
+        f"needs moe_token_dispatcher_type=flex, and fp32 router probabilities ({dtype})",
+        (
+            "Bridge's helper turns moe_shared_expert_overlap off; a fake process group cannot be combined "
+            "with flex"
+        ),
+    )
+
+
+def _deepep_sms(run: Run) -> Limit:
+    family = run.config.gpu_family
+    on_b200 = family is not None and family.name == "B200"
+    return DEEPEP_SMS_B200_DSV3 if on_b200 and run.config.family == "dsv3" else DEEPEP_SMS
+
+
+def sm_knob(run: Run, backend: str) -> str:
+    """The knob of a backend's SM count in the run's release."""
+    return SM_KNOBS[backend] if run.config.core_before("0.19.0") else SHARED_SM_KNOB
+
+
+def _sm_knob(run: Run, backend: str, value: str) -> str:
+    flag = _spelled(run, sm_knob(run, backend), value)
+    if run.config.version_text("core") is None:
+        return f"{flag} (before Megatron-Core 0.19: {_spelled(run, SM_KNOBS[backend])})"
+    return flag
+
+
+def _spelled(run: Run, knob: str, value: str = "") -> str:
+    """A knob, with its value, as the run's framework takes it."""
+    if run.settings.framework == "megatron_bridge":
+        return f"{knobs()[knob].bridge}={value}" if value else knobs()[knob].bridge
+    return f"{knobs()[knob].flag} {value}".strip()
+
+
+def _topology(run: Run) -> tuple[str, ...]:
+    topology = run.config.hybrid_topology
+    if topology is None:
+        return ()
+    variables = backend_variables(run, "hybridep")
+    told = tuple(f"{knob.removeprefix('env.')}={value}" for knob, value in variables.items())
+    nodes, rest = divmod(topology.ranks_per_domain, int(GPUS_PER_NVL72_NODE.value))
+    if topology.multi_node and nodes > 1 and not rest:  # one EP group inside one rack
+        return (*told, f"--segment {nodes}")
+    return told
+
+
+def _hybridep_notes(run: Run) -> tuple[str, ...]:
+    notes = ["HybridEP sends tokens in BF16; it cannot send FP8"] if is_low_precision(run) else []
+    if run.config.hardware_class in ("hopper", "blackwell_nvl8", "ampere"):
+        notes.append(
+            "HybridEP depends on the topology: without NVL72 it is faster in some runs only, so compare"
+        )
+        if run.config.spans_domain:
+            notes.append(
+                "the EP group spans NVLink domains of eight GPUs, so HybridEP uses its inter-node path"
+            )
+    return tuple(notes)
+
+
+def _alltoall_notes(run: Run) -> tuple[str, ...]:
+    if run.config.container is None or "26.08" not in run.config.container:
+        return ()
+    return (
+        "known issue of 26.08: alltoall of high EP can corrupt its payload on NCCL 2.30.5 with the SPCX "
+        "plug-in; use NCCL's internal IB transport, or hybridep",
+    )
+
+
+def refusals(run: Run, backends: Sequence[str]) -> tuple[Refusal, ...]:
+    """The backends of these that must not be chosen, each with every reason."""
+    return tuple(
+        Refusal(backend, rule.text, rule.source)
+        for backend in backends
+        for rule in limits(backend)
+        if past_limit(rule, run.config)
+    )

@@ -1,40 +1,39 @@
-"""Facts of a run as tables ask for them, and the option that tells each one that is unknown."""
+"""Facts of a run that tables ask for beside those of its configuration, and what they are told by."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
+from heuristics.config.facts import Fact
 from heuristics.config.logic import all_of
+from heuristics.guides.memory_use import segments_suffice
+from heuristics.guides.modules import exhausted, is_short, recomputed_now
+from heuristics.guides.parallel import LONG, VERY_LONG, guided_cp, sequence_length
 from heuristics.run.run import Run
-from heuristics.walls.price import WALL
+from heuristics.walls.wall import WALL
+from traces.limits import Limit
 from traces.names.kinds import COMM_KINDS
-
-OPTIONS: Final[Mapping[str, str]] = {
-    "hardware": "--gpu-model",
-    "nvlink_domain": "--nvlink-domain",
-    "ep": "--ep",
-    "family": "--family",
-    "routing": "--routing",
-    "low_precision": "--precision",
-    "memory_tight": "--memory-tight",
-    "package": "--flex-package",
-    "cpu_binding": "--cpu-bound-to-numa",
-    "packed": "--packed-sequences",
-    "sync_free": "--te-op-fuser",
-    "pp_deep": "--pp",
-    "core_version": "--core-version",
-}
-"""Fact -> the option that gives it. What is not here only a trace can tell."""
+from traces.settings.precision import BITS, bits_of
 
 EP_KINDS: Final = tuple(kind for kind in COMM_KINDS if kind.startswith("ep_"))
 EP_PERHAPS_KINDS: Final = (*EP_KINDS, "sendrecv_unresolved")
 PP_KINDS: Final = ("pp_p2p",)
 GRAPHED_KINDS: Final = ("launch", "python", "arrival")
 """Host overhead that replaying a graph takes away; not data loading, collection, or waits for the GPU."""
-
-
-def options_for(facts: Iterable[str]) -> tuple[str, ...]:
-    """Options by name for unknown facts, each once; facts no option tells are left out."""
-    return tuple(dict.fromkeys(OPTIONS[fact] for fact in facts if fact in OPTIONS))
+SMALL_EP: Final = Limit(
+    8,
+    "expert-parallel ranks",
+    "ours: no guide has numbers; a maintainer prefers all-to-all up to 8 (Megatron-LM issue 1456), one node",
+)
+LARGE_EP: Final = Limit(
+    32,
+    "expert-parallel ranks",
+    "ours: four nodes of eight; the EP of the guides' large DeepSeek-V3 runs and up",
+)
+PP_DEEP: Final = Limit(
+    4,
+    "pipeline stages",
+    "ours: no guide has a number; a stage keeps a graph per layer and microbatch, over 10 GB in all",
+)
 
 
 def is_low_precision(run: Run) -> bool | None:
@@ -76,3 +75,74 @@ def is_sync_free(run: Run) -> bool | None:
         None if run.active.dispatcher == "unknown" else run.active.dispatcher == "hybridep",
         run.config.te_op_fuser,
     )
+
+
+def _ep_size(run: Run) -> str | None:
+    ep = run.config.ep
+    if ep is None:
+        return None
+    return "small" if ep <= SMALL_EP.value else "large" if ep >= LARGE_EP.value else "medium"
+
+
+def _architecture(run: Run) -> str | None:
+    """hopper or blackwell by compute capability (9.0; 10.0 and 10.3), other, or None where unknown."""
+    capability = run.config.capability
+    if capability is None:
+        return None
+    if capability == (9, 0):
+        return "hopper"
+    return "blackwell" if capability[0] == 10 else "other"
+
+
+def _fp8_runs(run: Run) -> bool | None:
+    bits = bits_of(run.precision)
+    return None if bits is None else bits <= BITS["mxfp8"]
+
+
+def _pressure(run: Run) -> str:
+    """One of three words, as unknown pressure has rows of its own."""
+    return "high" if is_short(run) else "low" if run.config.memory_tight is False else "unknown"
+
+
+GUIDE_FACTS: Final[Mapping[str, Fact]] = {
+    # of the run; one of unknown stage counts as tuned: it runs well enough to be recorded
+    "stage_now": Fact(lambda run: run.config.stage or "tuned"),
+    "family": Fact(lambda run: run.config.family, option="--family"),
+    "experts_run": Fact(lambda run: run.active.moe),
+    "routing": Fact(lambda run: run.config.routing, option="--routing"),
+    "memory_tight": Fact(lambda run: run.config.memory_tight, option="--memory-tight"),
+    "no_memory_error": Fact(lambda run: not run.does_not_fit),
+    "layers_recomputed": Fact(lambda run: run.active.recompute_full),
+    # long sequences
+    "tokens": Fact(sequence_length),
+    "long_from": Fact(lambda run: int(LONG.value)),
+    "very_long_from": Fact(lambda run: int(VERY_LONG.value)),
+    "cp_start": Fact(lambda run: None if (length := sequence_length(run)) is None else guided_cp(length)),
+    # dispatcher
+    "package": Fact(
+        lambda run: run.active.dispatcher in ("deepep", "hybridep") or run.config.flex_package,
+        option="--flex-package",
+    ),
+    "ep_size": Fact(_ep_size, option="--ep"),
+    "crosses": Fact(lambda run: run.config.spans_domain is True),
+    "runs_low_precision": Fact(is_low_precision, option="--precision"),
+    # CUDA graphs; where they run, a quiet host is what they gave, and no reason to do without them
+    "graphs_run": Fact(
+        lambda run: run.config.graph_impl not in (None, "none") or bool(run.active.graph_frac)
+    ),
+    "host_visible": Fact(host_visible),
+    "sync_free": Fact(is_sync_free, option="--te-op-fuser"),
+    "pp_deep": Fact(
+        lambda run: None if run.config.pp is None else run.config.pp >= PP_DEEP.value, option="--pp"
+    ),
+    # precision
+    "architecture": Fact(_architecture, option="--gpu-model"),
+    "fp8_runs": Fact(_fp8_runs, option="--precision"),
+    # recompute
+    "pressure": Fact(_pressure),
+    "more_than_there_is": Fact(lambda run: run.does_not_fit and segments_suffice(run) is False),
+    "exhausted": Fact(exhausted),
+    "moe_recomputed": Fact(lambda run: "moe" in recomputed_now(run)),
+    "selective": Fact(lambda run: bool(recomputed_now(run))),
+}
+"""By name, as in `heuristics.config.facts`; each of a run."""

@@ -1,10 +1,9 @@
 """Where a guide places an MFU of the one model and platform that it speaks of."""
 
-from typing import Final, Literal
+from typing import Final
 
+from heuristics.result.configured import Band
 from traces.limits import Limit
-
-Band = Literal["below", "untuned", "between", "tuned", "above"]
 
 _GUIDE: Final = "NVIDIA's guide on dispatchers, evidence of DeepSeek-V3 on GB200 and GB300"
 LOW_TEENS: Final = Limit(0.10, "of the peak", f"{_GUIDE}: untuned in the low teens; ours: from 10 %")

@@ -4,9 +4,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from heuristics.guides.memory_use import segments_suffice
-from heuristics.guides.recompute_modules import INSIDE_MOE, MODULES, OF_EXPERTS, Module, label_of
-from heuristics.guides.table import Facts, Refusal, Row, fire, table
+from heuristics.guides.modules import (
+    INSIDE_MOE,
+    MODULES,
+    OF_EXPERTS,
+    Module,
+    is_short,
+    recomputed_now,
+)
+from heuristics.guides.table import Refusal, Row, fire, table
 from heuristics.run.run import Run
 
 Granularity = Literal["none", "selective", "full"]
@@ -32,7 +38,7 @@ class RecomputeChoice:
 def choose_recompute(run: Run) -> RecomputeChoice:
     """Look the run up. Labels whose need is unknown are taken only where nearly every MoE run meets it."""
     now = recomputed_now(run)
-    row = fire(table("recompute")[run.config.guidance], _facts(run, now), lambda row: row.id).rule
+    row = fire(table("recompute")[run.config.guidance], run, lambda row: row.id).row
     modules, then = _next(run, row, now)
     asks = ["--memory-tight"] if run.config.memory_tight is None else []
     asks += [module.option for module in MODULES.values() if module.option and module.legal(run) is None]
@@ -46,26 +52,6 @@ def choose_recompute(run: Run) -> RecomputeChoice:
     )
 
 
-def _facts(run: Run, now: frozenset[str]) -> Facts:
-    """What the table asks for; pressure is one of three words, as unknown pressure has rows of its own."""
-    return {
-        "pressure": "high" if _is_short(run) else "low" if run.config.memory_tight is False else "unknown",
-        "more_than_there_is": run.does_not_fit and segments_suffice(run) is False,
-        "full_recompute": run.active.recompute_full is True,
-        "exhausted": _exhausted(run, now),
-        "moe_recomputed": "moe" in now,
-        "selective": bool(now),
-        "moe": run.active.moe,
-    }
-
-
-def recomputed_now(run: Run) -> frozenset[str]:
-    """Labels that the trace shows recomputed; none where that is unknown or whole layers are."""
-    if run.active.recompute_full:
-        return frozenset()
-    return frozenset(label_of(name) for name in run.active.recompute_modules or ())
-
-
 def _next(run: Run, row: Row, now: frozenset[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Labels to recompute and labels to add after; under pressure, one more than are recomputed now.
 
@@ -73,31 +59,19 @@ def _next(run: Run, row: Row, now: frozenset[str]) -> tuple[tuple[str, ...], tup
     """
     start = [label for label in row.answer if _takes(run, MODULES[label])]
     then = [label for label in row.then if _takes(run, MODULES[label])]
-    if _is_short(run) or "moe" in now:
+    if is_short(run) or "moe" in now:
         start += [label for label in then if label in now and label != "moe"]
     then = [label for label in then if label not in start]
-    if then and (not start or (_is_short(run) and set(start) <= now)):
+    if then and (not start or (is_short(run) and set(start) <= now)):
         start.append(then.pop(0))
     if "moe" in start:
         start = [label for label in start if label not in INSIDE_MOE]
     return tuple(start), tuple(then)
 
 
-def _is_short(run: Run) -> bool:
-    """Whether what is recomputed now does not do: given so, or memory ran out."""
-    return bool(run.config.memory_tight) or run.does_not_fit
-
-
 def _takes(run: Run, module: Module) -> bool:
     legal = module.legal(run)
     return not module.avoid and (module.usual if legal is None else legal)
-
-
-def _exhausted(run: Run, now: frozenset[str]) -> bool:
-    """Whether every selective module is recomputed already or known to be impossible."""
-    covered = now | INSIDE_MOE if "moe" in now else now
-    to_take = (module for module in MODULES.values() if not module.avoid)
-    return all(module.label in covered or module.legal(run) is False for module in to_take)
 
 
 def _refusals(run: Run) -> Iterator[Refusal]:

@@ -1,80 +1,77 @@
 """A run's configuration and log, judged: is it legal, does it do what it asks for, what does it hold.
 
-Rules, contradictions, failures of the log, the workflow rule by rule, memory and throughput in numbers.
+Rules, contradictions, failures of the log, the workflow rule by rule, memory and throughput in numbers; with
+Megatron-Core asked, room in memory and experiments. Loads the rules of all releases, the workflow and the
+estimates, which a recording alone does not need.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, get_args
 
-from heuristics.findings.capture import perturbed
+from msgspec import UNSET
+from msgspec.structs import replace
+
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.defects import defects_of
-from heuristics.findings.finding import ConfigFinding
+from heuristics.findings.recorded import perturbed
+from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.guides.memory_use import estimated
-from heuristics.plan.planned import Rejection
-from heuristics.result.configured import Defect
-from heuristics.rules.check import Broken, Undecided, check_rules, undecided
-from heuristics.rules.failures.explain import explain_failures
-from heuristics.rules.failures.failure import Failure
+from heuristics.guides.mfu_bands import mfu_band
+from heuristics.plan.allowed import OWN, Ask, plan_asked
+from heuristics.plan.planned import Plan, Rejection
+from heuristics.plan.refusals import rooms_of
+from heuristics.result.configured import (
+    BrokenRule,
+    ConfigFinding,
+    Defect,
+    Experiments,
+    Rules,
+    SetAt,
+    Throughput,
+    WorkflowStep,
+)
+from heuristics.result.judged import Room
+from heuristics.rules.check import check_rules, undecided
+from heuristics.rules.failures import Failure, explain_failures
 from heuristics.rules.megatron.answer import Answer
+from heuristics.rules.rule import Level, Rule
+from heuristics.rules.rules import rules
 from heuristics.run.run import Run
-from heuristics.workflow.rule import Step
+from heuristics.workflow.experiments import plan_of_experiments
 from heuristics.workflow.walk import walk
-from traces.missing import Missing
+from traces.missing import Missing, OrMissing
 from traces.settings.configuration import Problem
 from traces.sizes.memory import MemoryEstimate, calibrated
-from traces.sizes.references import Nearest, Reference, nearest, nearest_references
-from traces.sizes.throughput import Throughput, throughput
+from traces.sizes.references import nearest, nearest_references
+from traces.sizes.throughput import throughput
 from traces.training_log.own_lines import logged_run
 from traces.training_log.peak import peak_memory
 from traces.training_log.steady import FIRST, SteadyStep, steady_step
 
-UNTUNABLE: Final[Mapping[str, tuple[str, ...]]] = {
-    "CFG-flex-type": ("COM-2", "COM-3", "COM-12", "MEM-5"),
-    "CFG-dispatcher-not-active": ("COM-2", "COM-3", "COM-12", "MEM-5"),
-    "CFG-dispatcher-gpu": ("COM-3", "COM-12"),
-    "CFG-graphs-not-replayed": ("HST-3", "HST-7", "HST-8"),
-    "CFG-ep-overlap-not-active": ("COM-1", "COM-9", "COM-15", "MEM-12"),
-    "CFG-dp-overlap-not-active": ("COM-4",),
-    "CFG-precision": ("CMP-3", "MEM-4", "CMP-7"),
-    "CFG-grouped-gemm": ("CMP-1",),
-    "CFG-permute-fusion": ("CMP-2",),
-    "CFG-offload-not-active": ("MEM-6",),
-    "CFG-expandable-segments": ("MEM-1",),
-}
-"""Finding -> fixes that would set, tune or replace what is configured and does not run: that comes first."""
 _NOT_RUNNING: Final = ("requested_not_active", "rejected", "overwritten", "inert")
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What is made of a configuration.
+    """What is made of a configuration: sections of its result.
 
-    `broken`, `undecided`: rules of the run's versions. `answers`: Megatron-Core's own on the configuration,
-    empty where it was not asked. `defects`: what these, the findings and the failures tell, each once.
-    `steady`: the step without the profiler. `memory` and `throughput`: Missing names the knobs or the step
-    time they need.
+    `legal`: nothing refuses it. `answers`: Megatron-Core's own on the configuration, empty where it was not
+    asked. `findings`: contradictions first, then what failures of the log mean; `defects`: what these and the
+    rules tell, each once. `steady`: the step without the profiler. `memory` and `throughput`: Missing names
+    the knobs or the step time they need.
     """
 
-    broken: tuple[Broken, ...]
-    undecided: tuple[Undecided, ...]
+    legal: bool
     answers: tuple[Answer, ...]
-    findings: tuple[ConfigFinding, ...]
-    failures: tuple[Failure, ...]
     problems: tuple[Problem, ...]
+    findings: tuple[ConfigFinding, ...]
     defects: tuple[Defect, ...]
-    steps: tuple[Step, ...]
+    rules: Rules
+    workflow: tuple[WorkflowStep, ...]
     steady: SteadyStep | None
     memory: MemoryEstimate | Missing
-    throughput: Throughput | Missing
-    references: tuple[Reference, ...]
-    nearest: Nearest | None
-
-    @property
-    def legal(self) -> bool:
-        """Whether nothing refuses the configuration."""
-        return not _refused(self.broken, self.answers, self.findings)
+    throughput: OrMissing[Throughput]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +85,11 @@ class Contradicted:
     def untunable(self) -> dict[str, Rejection]:
         """Fixes that wait until what was asked for runs."""
         return {
-            fix: Rejection(f"this comes first ({one.id}): {one.text}", one.evidence)
+            fix.id: Rejection(f"this comes first ({one.id}): {one.text}", one.evidence)
             for one in self.findings
             if one.state in _NOT_RUNNING
-            for fix in UNTUNABLE.get(one.id, ())
+            for fix in CATALOGUE.values()
+            if one.id in fix.waits_for
         }
 
 
@@ -111,34 +109,97 @@ def check(
 ) -> Checked:
     """Judge a configuration. `step_ns`: a measured step, for throughput where the log tells none."""
     steady = steady_step(run.log) if run.log else None
-    length_ns = steady.median_ns if steady else step_ns
-    logged = logged_run(run.log, steady) if run.log else None
-    settings = run.config.settings
-    broken = check_rules(run)
-    rates = (
-        _no_step(run)
-        if length_ns is None
-        else throughput(settings, length_ns, run.gpu, run.precision, logged)
-    )
-    rows = nearest_references(settings, run.gpu, run.precision)
-    defects = defects_of(run, broken, disagrees.findings, disagrees.failures, answers)
-    told = {id for one in defects for id in one.of}
+    broken, findings, failures = check_rules(run), disagrees.findings, disagrees.failures
+    refused = _refused(broken, answers, findings)
+    defects = defects_of(run, broken, findings, failures, answers)
+    told_by = {id: one.id for one in reversed(defects) for id in (one.id, *one.of)}
     return Checked(
-        broken=broken,
-        defects=defects,
-        undecided=tuple(one for one in undecided(run) if not told & {one.rule.id, *one.rule.same}),
+        legal=not refused,
         answers=answers,
-        findings=disagrees.findings,
-        failures=disagrees.failures,
         problems=problems,
-        steps=walk(run, refused=_refused(broken, answers, disagrees.findings)),
+        findings=(
+            *(replace(one, same_as=_other(told_by, one.id)) for one in findings),
+            *(_failure(one, told_by, broken) for one in failures),
+        ),
+        defects=tuple(
+            replace(one, set={knob: "null" if value is None else value for knob, value in one.set.items()})
+            for one in defects
+        ),
+        rules=Rules(
+            _broken(run, broken, told_by),
+            tuple(one for one in undecided(run) if not {*told_by} & {one.id, *rules()[one.id].same}),
+        ),
+        workflow=tuple(
+            replace(one, same_as=told_by.get(one.id, "")) if one.state == "violated" else one
+            for one in walk(run, refused)
+        ),
         steady=steady,
         memory=_memory(run),
-        throughput=rates,
+        throughput=_throughput(run, steady, step_ns),
+    )
+
+
+def _other(told_by: Mapping[str, str], id: str) -> str:
+    """The entry of the defects that tells it, where that is another's."""
+    entry = told_by.get(id, "")
+    return "" if entry == id else entry
+
+
+def _failure(one: Failure, told_by: Mapping[str, str], broken: tuple[Rule, ...]) -> ConfigFinding:
+    where, told = f"line {one.line} of the log" if one.line else "the configuration", told_by.get(one.id, "")
+    return ConfigFinding(
+        id=one.id,
+        state=one.state,
+        text=one.text,
+        evidence=f"{where}; to confirm: {one.confirm} ({one.source})",
+        fix=f"{one.fix_id}: {one.fix}" if one.fix_id else one.fix,
+        same_as=told if any(rule.id == told for rule in broken) else "",
+    )
+
+
+def _broken(run: Run, broken: tuple[Rule, ...], told_by: Mapping[str, str]) -> tuple[BrokenRule, ...]:
+    """Broken rules with where their knobs were set; knobs that nobody set are left out."""
+    by_knob = run.config.written.by_knob
+    return tuple(
+        BrokenRule(
+            id=rule.id,
+            level=level,
+            text=rule.text,
+            cure=rule.cure,
+            fix=rule.fix,
+            source=rule.source,
+            seen=tuple(SetAt(knob, by_knob[knob].said) for knob in rule.knobs if knob in by_knob),
+            same_as=_other(told_by, rule.id),
+        )
+        for level in get_args(Level)
+        for rule in broken
+        if rule.level == level
+    )
+
+
+def _throughput(run: Run, steady: SteadyStep | None, step_ns: int | None) -> OrMissing[Throughput]:
+    """Rates by the log's steady step, else by a measured one; published rows of the model beside them."""
+    length_ns = steady.median_ns if steady else step_ns
+    if length_ns is None:
+        return _no_step(run)
+    settings, config = run.config.settings, run.config
+    logged = logged_run(run.log, steady) if run.log else None
+    rates = throughput(settings, length_ns, run.gpu, run.precision, logged)
+    if isinstance(rates, Missing):
+        return rates
+    rows = nearest_references(settings, run.gpu, run.precision)
+    tokens, mfu = rates.tokens_per_s_per_gpu, rates.mfu_frac
+    unknown = Missing("", "the GPU, or its peak in this precision, is unknown", "--gpu-model, --precision")
+    return Throughput(
+        step_ns=length_ns,
+        tokens_per_s_per_gpu=tokens,
+        model_tflops_per_gpu=rates.model_tflops_per_gpu,
+        mfu_frac=unknown if mfu is None else mfu,
+        peak=rates.peak or unknown,
+        source="configuration and the log's steady step" if steady else "configuration and profiled step",
         references=rows,
-        nearest=nearest(rows[0], rates.tokens_per_s_per_gpu, settings, run.gpu, run.precision)
-        if rows and not isinstance(rates, Missing)
-        else None,
+        nearest=nearest(rows[0], tokens, settings, run.gpu, run.precision) if rows else None,
+        mfu_band=(None if mfu is None else mfu_band(mfu, config.family, config.gpu)) or UNSET,
     )
 
 
@@ -152,7 +213,7 @@ def _no_step(run: Run) -> Missing:
 
 
 def _refused(
-    broken: tuple[Broken, ...], answers: tuple[Answer, ...], findings: tuple[ConfigFinding, ...]
+    broken: tuple[Rule, ...], answers: tuple[Answer, ...], findings: tuple[ConfigFinding, ...]
 ) -> bool:
     """Whether a rule, Megatron-Core itself or a finding says that the framework stops at it."""
     return (
@@ -172,3 +233,41 @@ def _memory(run: Run) -> MemoryEstimate | Missing:
         return calibrated(found, peak.allocated_bytes)
     other = run.active.peak_bytes
     return found if other is None else calibrated(found, other, "the recorded or given peak")
+
+
+@dataclass(frozen=True, slots=True)
+class FromFiles:
+    """A plan that the configuration allows, and what else its files tell.
+
+    `answers`: of Megatron-Core by fix id; `rooms`: whether a fix's change fits the memory, by fix id.
+    """
+
+    plan: Plan
+    checked: Checked
+    experiments: Experiments
+    answers: Mapping[str, tuple[Answer, ...]] = field(default_factory=dict)
+    rooms: Mapping[str, Room] = field(default_factory=dict)
+
+
+def judge_files(
+    run: Run,
+    problems: tuple[Problem, ...],
+    make: Callable[[Mapping[str, Rejection]], Plan],
+    ask: Ask | None,
+    step_ns: int | None,
+    perturbation_frac: float | None,
+) -> FromFiles:
+    """Judge what files tell of a run.
+
+    `make` makes a plan without what is rejected; `ask` asks Megatron-Core itself. `step_ns`: a measured step.
+    """
+    disagrees = contradicted(run, problems, perturbation_frac)
+    waits = disagrees.untunable
+    asked = plan_asked(run, lambda rejected: make({**waits, **rejected}), ask)
+    return FromFiles(
+        plan=asked.plan,
+        checked=check(run, disagrees, problems, asked.answers.get(OWN, ()), step_ns),
+        experiments=plan_of_experiments(run, asked.plan),
+        answers=asked.answers,
+        rooms=rooms_of(run, asked.plan),
+    )

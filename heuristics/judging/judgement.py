@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from msgspec import UNSET, structs
 
 from heuristics.config.given import given_and_configured
 from heuristics.config.trust import files_by_trust
 from heuristics.config.versions import PACKAGES
-from heuristics.evidence.evidence import RunEvidence, observe
-from heuristics.evidence.late_rank import without_waits
+from heuristics.evidence.evidence import RunEvidence, observe, without_waits
 from heuristics.figures.startup import Startup
-from heuristics.fixes.elsewhere import fixes_of
-from heuristics.guides.choices import Choice, choose_all
-from heuristics.plan.gains import gains_of
+from heuristics.fixes.catalogue import fixes_of
+from heuristics.guides.choices import choose_all
+from heuristics.guides.memory_use import is_tight
+from heuristics.plan.gains import combined_of, gains_of
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Rejection
-from heuristics.plan.together import combined_of
-from heuristics.result.judged import Combined
+from heuristics.result.judged import Choice, Combined, MemoryRoom, Verdict, Wall
 from heuristics.run.given import Given, Guidance
 from heuristics.run.run import Run
-from heuristics.walls.bound import Bound, LargestBucket
-from heuristics.walls.verdict import Verdict
-from heuristics.walls.wall import WallJudgement
+from heuristics.walls.verdict import completed
 from traces.measure.measurements import RankMeasurements
-from traces.missing import Missing
+from traces.missing import Missing, known
 from traces.names.frameworks import Framework
 from traces.sections import run as sections
 from traces.settings.configuration import Problem
@@ -34,8 +33,10 @@ from traces.training_log.log import TrainingLog
 from traces.training_log.steady import perturbation_frac, steady_step
 
 if TYPE_CHECKING:
-    from heuristics.judging.with_files import FromFiles
-    from heuristics.plan.asked import Ask
+    from heuristics.judging.checked import FromFiles
+    from heuristics.plan.allowed import Ask
+
+_ROOM: Final[Mapping[bool | None, MemoryRoom]] = {True: "tight", False: "enough", None: "unknown"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +71,7 @@ class Judgement:
     run. `combined`: what first steps of the plan save together; `not_combined`: why that was not replayed.
     """
 
-    bound: Bound
-    largest: LargestBucket | None
-    walls: tuple[WallJudgement, ...]
+    walls: tuple[Wall, ...]
     verdict: Verdict
     plan: Plan
     choices: tuple[Choice, ...]
@@ -130,10 +129,14 @@ def judge_observed(
     plan = from_files.plan if from_files else _plan(run, evidence, {})
     combined = combined_of(plan.fixes, run, evidence.replayed)
     return Judgement(
-        bound=evidence.bound,
-        largest=evidence.largest,
-        walls=evidence.walls,
-        verdict=evidence.verdict,
+        walls=_with_room(evidence.walls, run),
+        verdict=completed(
+            evidence.verdict,
+            evidence.walls,
+            evidence.bound,
+            evidence.largest,
+            evidence.startup.ns if evidence.startup else 0,
+        ),
         plan=plan,
         choices=choose_all(run) if run.framework == "megatron" and run.observed.moe is not False else (),
         run=run,
@@ -151,20 +154,34 @@ def run_of(evidence: RunEvidence, given: Given, configured: Configured) -> Run:
     """Everything opinions may rest on, in one place: options, then files, then what was observed."""
     settings = configured.files
     walls = [without_waits(wall, evidence.late) for wall in evidence.walls]
+    costed = {wall.id: wall for wall in walls if known(wall.cost_ns) is not None}
     versions = {f"{package}_version": configured.versions.get(package) for package in PACKAGES}
     given = replace(given, **{name: getattr(given, name) or one for name, one in versions.items()})  # type: ignore[arg-type]
     return Run(
         observed=evidence.observed,
         given=given,
-        cost_by_kind_ns={wall.id: dict(wall.cost_by_kind_ns) for wall in walls if wall.cost_ns is not None},
+        cost_by_kind_ns={one: dict(known(wall.cost_by_kind_ns) or {}) for one, wall in costed.items()},
         window_ns=evidence.window_ns,
-        total_ns={wall.id: wall.cost_ns for wall in walls if wall.cost_ns is not None},
-        does_not_fit=any(wall.comes_first for wall in walls),
-        total_frac={wall.id: wall.cost_frac for wall in walls if wall.cost_frac is not None},
+        total_ns={one: known(wall.cost_ns) or 0 for one, wall in costed.items()},
+        does_not_fit=evidence.verdict.does_not_fit,
+        total_frac={wall.id: frac for wall in walls if (frac := known(wall.cost_frac)) is not None},
         settings=settings,
         log=configured.log,
         framework=_framework(evidence, given, configured),
         late=evidence.late,
+    )
+
+
+def _with_room(walls: Sequence[Wall], run: Run) -> tuple[Wall, ...]:
+    """Walls with whether the run has memory left; where nothing else bounds a cost it is the most itself."""
+    room = _ROOM[is_tight(run)]
+    return tuple(
+        structs.replace(
+            wall,
+            at_most_frac=wall.cost_frac if wall.at_most_frac is None else wall.at_most_frac,
+            room=room if wall.id == "memory" else UNSET,
+        )
+        for wall in walls
     )
 
 
@@ -178,7 +195,7 @@ def _framework(evidence: RunEvidence, given: Given, configured: Configured) -> F
 def _plan(run: Run, evidence: RunEvidence, rejected: Mapping[str, Rejection]) -> Plan:
     walls, verdict = evidence.walls, evidence.verdict
     found = [wall for wall in walls if wall.outcome == "finding"]
-    found.sort(key=lambda wall: (wall.id != verdict.wall, -(wall.cost_ns or 0)))
+    found.sort(key=lambda wall: (wall.id != verdict.wall, -(known(wall.cost_ns) or 0)))
     trains = run.observed.training is not False  # most fixes are Megatron's, and act on training
     fixes = fixes_of(run.framework)
     catalogue = {number: fix for number, fix in fixes.items() if trains or fix.any_program}
@@ -188,7 +205,7 @@ def _plan(run: Run, evidence: RunEvidence, rejected: Mapping[str, Rejection]) ->
 
 
 def _from_files(run: Run, evidence: RunEvidence, configured: Configured, ask: Ask | None) -> FromFiles:
-    from heuristics.judging.with_files import judge_files
+    from heuristics.judging.checked import judge_files
 
     return judge_files(
         run,

@@ -1,10 +1,23 @@
-"""What the changes found in a recording would give, over the ranks that could be replayed."""
+"""What fixes give: of their wall's cost at most, by a replay alone or together, less what ranks wait for."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Final
 
-from traces.replay.changes.change import Change
+from heuristics.fixes.change import NO_LINES, lines
+from heuristics.fixes.fix import Fix
+from heuristics.fixes.precondition import Precondition
+from heuristics.plan.planned import Planned
+from heuristics.result.judged import Combined
+from heuristics.run.repairs import REPAIRS, comes_first
+from heuristics.run.run import Run
+from heuristics.walls.bound import NO_WALL
+from traces.limits import Limit
+from traces.missing import Missing
+from traces.replay.changes.change import Change, Joint, Together
 from traces.replay.costs import Costs
+from traces.sections.tables import WallId
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +68,259 @@ def most_ns(costs: Costs, change: Change) -> int:
     """What the kinds that a change acts on cost a rank; all of the wall where its cost is not split."""
     told = ((costs.of(wall), kinds) for wall, kinds in change.acts_on.items())
     return sum(cost.of_kinds_ns(kinds) for cost, kinds in told if cost is not None)
+
+
+NOT_REPLAYED: Final = "only a ceiling is known: what the change does to a step cannot be replayed"
+NOT_FOUND: Final = (
+    "only a ceiling is known: nothing that the change would act on was found, or it costs little"
+)
+SENDRECV: Final = "sendrecv_unresolved"
+PERHAPS: Final = {
+    "ep_a2a": (SENDRECV, "the unresolved SendRecv is expert all-to-all"),
+    "pp_p2p": (SENDRECV, "the unresolved SendRecv is the pipeline's exchange"),
+    "dp_all_gather": ("other_comm", "the unresolved gathers and scatters are data parallelism's"),
+}
+"""What communication of no known purpose may be, by kind of cost: its own kind, and what must hold for it."""
+_CURES: Final = {
+    SENDRECV: "NVTX ranges of layers, or NCCL's own, identify it",
+    "other_comm": "--config FILE with the parallel sizes, or NVTX ranges of layers, identify them",
+}
+DIRECT: Final = Limit(
+    0.5,
+    "fraction of the wall's cost",
+    "ours: what acts on more than all else together is tried before what the general order names first",
+)
+
+
+def planned_of(run: Run, fix: Fix, gains: Mapping[str, Gain]) -> Planned:
+    """A fix with what it needs, its change left out: what is refused makes none.
+
+    One that does not act by the wall's own overhead has no ceiling from it.
+    """
+    conditions = (*_if_resolved(run, fix), *fix.preconditions(run))
+    ceiling = fix.acts_on(run)
+    if ceiling is None and fix.direct != ():
+        ceiling = ceiling_frac(run, fix.wall, with_perhaps(run, wins_of(fix)))
+    why = NO_WALL if ceiling is None else NOT_REPLAYED
+    planned = Planned(fix, NO_LINES, conditions, ceiling, low_because=why, replayed=fix.takes_away)
+    if is_repair(run, fix):
+        return as_repair(run, planned)
+    if ceiling is not None:
+        planned = _replayed(planned, ceiling, fix.changes(run), gains)
+    return less_waiting(run, planned, ceiling)
+
+
+def _replayed(
+    planned: Planned, ceiling_frac: float, changes: Sequence[str], gains: Mapping[str, Gain]
+) -> Planned:
+    """With the range that the replay of its changes gives.
+
+    Made together, several give at least what the best of them gives alone, and at most the sum.
+    """
+    found = [gains[change] for change in changes if change in gains]
+    if not changes:
+        return planned
+    if not found:
+        return replace(planned, low_because=NOT_FOUND)
+    planned = replace(planned, replayed=True)
+    high = sum(gain.high_frac for gain in found)
+    if not any(gain.across for gain in found):
+        high = min(ceiling_frac, high)
+    lows = [gain.low_frac for gain in found if gain.low_frac is not None]
+    if not lows:
+        return replace(planned, ceiling_frac=high, low_because=found[0].because or NOT_FOUND)
+    return replace(planned, ceiling_frac=high, low_frac=min(high, max(lows)), low_because="")
+
+
+def made(run: Run, planned: Planned) -> Planned:
+    """With its change, which is made only of a fix that nothing refused before."""
+    change = planned.fix.change(run)
+    return replace(planned, change=change, knobs=lines(change, run))
+
+
+def wins_of(fix: Fix) -> tuple[str, ...]:
+    """The kinds of its wall's cost that a fix can win; empty means all."""
+    return fix.kinds if fix.wins is None else fix.wins
+
+
+def is_direct(run: Run, fix: Fix) -> bool:
+    """Whether what the fix is made for dominates its wall."""
+    kinds = fix.kinds if fix.direct is None else fix.direct
+    if run.does_not_fit and fix.wall == "memory":
+        return "allocator" in kinds
+    share = share_of(run, fix.wall, kinds)
+    return bool(kinds) and share is not None and share > DIRECT.value
+
+
+def share_of(run: Run, wall: WallId, kinds: tuple[str, ...]) -> float | None:
+    """How much of a wall's cost some kinds make up."""
+    whole, part = run.cost_ns(wall, ()), run.cost_ns(wall, with_perhaps(run, kinds))
+    return None if not whole or part is None else part / whole
+
+
+def _perhaps(run: Run, kinds: tuple[str, ...]) -> tuple[str, str] | None:
+    """The kind of cost that may belong to some kinds, and what would have to hold; None where none may."""
+    found = next((PERHAPS[kind] for kind in kinds if kind in PERHAPS), None)
+    told = found is not None and found[0] != SENDRECV and not run.active.gathers_unresolved
+    return None if told else found
+
+
+def with_perhaps(run: Run, kinds: tuple[str, ...]) -> tuple[str, ...]:
+    """With some kinds goes the communication of no known purpose that may be theirs."""
+    perhaps = _perhaps(run, kinds)
+    return (*kinds, perhaps[0]) if perhaps else kinds
+
+
+def _if_resolved(run: Run, fix: Fix) -> tuple[Precondition, ...]:
+    """What a fix needs where part of what it acts on is communication that nothing resolved."""
+    perhaps = _perhaps(run, fix.kinds)
+    if perhaps is None or not run.cost_ns(fix.wall, perhaps[:1]):
+        return ()
+    return (Precondition(perhaps[1], "unknown", told_by=_CURES[perhaps[0]]),)
+
+
+def ceiling_frac(run: Run, wall: WallId, kinds: tuple[str, ...]) -> float | None:
+    """What some kinds of a wall cost, as part of the windows."""
+    ns, total_ns, frac = run.cost_ns(wall, kinds), run.cost_ns(wall, ()), run.total_frac.get(wall)
+    if ns is None or total_ns is None:
+        return None
+    if frac is None:
+        return min(1.0, ns / run.window_ns) if run.window_ns else None
+    return min(1.0, frac * ns / total_ns) if total_ns else 0.0
+
+
+def unmet(planned: Planned) -> list[Precondition]:
+    """What keeps it out, releases last: an upgrade does not help where more is missing."""
+    return sorted(
+        (one for one in planned.preconditions if one.stops), key=lambda one: one.release is not None
+    )
+
+
+_REPLAYED: Final = "replayed over all ranks without the cause; the change may remove only part of it"
+_WAITING: Final = (
+    "on the replayed rank, most of it is waiting for a late rank, which this change does not shorten"
+)
+
+
+def repairs(run: Run, wall: WallId, catalogue: Mapping[str, Fix]) -> tuple[Fix, ...]:
+    """Fixes of the catalogue that remove what makes ranks wait; the waiting is a cost of communication."""
+    if run.late is None or wall != "communication":
+        return ()
+    return tuple(catalogue[number] for number in REPAIRS[run.late.cause].fixes if number in catalogue)
+
+
+def is_repair(run: Run, fix: Fix) -> bool:
+    """Whether a fix removes what makes ranks wait."""
+    return run.late is not None and fix.id in REPAIRS[run.late.cause].fixes
+
+
+def before_others(run: Run) -> tuple[str, ...]:
+    """Ids of the repairs that lead the plan."""
+    late = run.late
+    return REPAIRS[late.cause].fixes if late is not None and comes_first(late.saved_frac) else ()
+
+
+def as_repair(run: Run, planned: Planned) -> Planned:
+    """A repair saves at most what the run without its cause does, whatever its wall costs one rank."""
+    if not is_repair(run, planned.fix) or run.late is None or run.late.saved_frac is None:
+        return planned
+    saved = run.late.saved_frac
+    return replace(planned, ceiling_frac=saved, low_frac=None, low_because=_REPLAYED, replayed=True)
+
+
+def less_waiting(run: Run, planned: Planned, ceiling_frac: float | None) -> Planned:
+    """Another fix of communication: the replay of single ranks counts waiting for a late one as saved.
+
+    `ceiling_frac`: what its kinds cost beside that waiting.
+    """
+    late, fix = run.late, planned.fix
+    if late is None or not late.waits_ns or fix.wall != "communication" or ceiling_frac is None:
+        return planned
+    high = planned.ceiling_frac if planned.ceiling_frac is None else min(planned.ceiling_frac, ceiling_frac)
+    if planned.low_frac is None or not run.window_ns:
+        return replace(planned, ceiling_frac=high)
+    waits_ns = sum(ns for kind, ns in late.waits_ns.items() if not fix.kinds or kind in fix.kinds)
+    low = planned.low_frac - waits_ns / run.window_ns
+    if low <= 0 or high is None:
+        return replace(planned, ceiling_frac=high, low_frac=None, low_because=_WAITING)
+    return replace(planned, ceiling_frac=high, low_frac=min(low, high))
+
+
+STEPS: Final = 3
+"""How many first steps of a plan are replayed as one."""
+PAIRED: Final = 5
+"""Of how many fixes each pair is replayed."""
+
+
+def combined_of(
+    fixes: Sequence[Planned], run: Run, ranks: Sequence[Replayed]
+) -> tuple[Combined, ...] | Missing:
+    """What sets of a plan's fixes save together, over the ranks that could be replayed.
+
+    A set is the first steps, then each pair, of the fixes whose own saving was replayed. Missing where a
+    recording is too large for it.
+    """
+    sets = list(_sets(fixes))
+    if not sets:
+        return ()
+    for rank in ranks:
+        if isinstance(rank.costs.together, Missing):
+            return Missing("combined", rank.costs.together.reason, rank.costs.together.cure)
+    for several in sets:
+        known = _known(several, run, ranks)
+        for rank in ranks:
+            _expect(rank, known)
+    return tuple(_combined(several, run, ranks) for several in sets)
+
+
+def _sets(fixes: Sequence[Planned]) -> Iterator[tuple[Planned, ...]]:
+    first = tuple(one for one in fixes[:STEPS] if one.low_frac is not None)
+    if len(first) > 2:
+        yield first
+    yield from combinations([one for one in fixes if one.low_frac is not None][:PAIRED], 2)
+
+
+def _combined(several: Sequence[Planned], run: Run, ranks: Sequence[Replayed]) -> Combined:
+    """The range of one set.
+
+    Its upper end is at most the sum of its fixes' own, but for what they hide of each other, and at least the
+    largest of them. Its lower end may be below that of its best fix, where another may cost time.
+    """
+    known = _known(several, run, ranks)
+    joints = [_joint(rank, known) for rank in ranks]
+    whole_ns = sum(rank.window_ns for rank in ranks)
+    low, high, beyond = (
+        sum(values) / whole_ns
+        for values in zip(*((one.low_ns, one.high_ns, one.beyond_ns) for one in joints), strict=True)
+    )
+    ceilings = [one.ceiling_frac or 0.0 for one in several]
+    high = max(min(high, sum(ceilings) + beyond), *ceilings)
+    return Combined(tuple(one.fix.id for one in several), (min(low, high), high))
+
+
+def _known(several: Sequence[Planned], run: Run, ranks: Sequence[Replayed]) -> dict[str, Change]:
+    """The changes that some fixes stand for, by kind, as found on any rank."""
+    kinds = {kind for one in several for kind in one.fix.changes(run)}
+    return {one.kind: one for rank in ranks for one in rank.changes if one.kind in kinds}
+
+
+def _found(rank: Replayed, known: Collection[str]) -> dict[str, Change]:
+    return {one.kind: one for one in rank.changes if one.kind in known}
+
+
+def _expect(rank: Replayed, known: Collection[str]) -> None:
+    """Let a rank learn what it will be asked."""
+    if isinstance(rank.costs.together, Together):
+        rank.costs.together.expect(_found(rank, known))
+
+
+def _joint(rank: Replayed, known: dict[str, Change]) -> Joint:
+    """What the known kinds of change save on one rank; what was not found there, at most what it acts on."""
+    found = _found(rank, known)
+    elsewhere_ns = sum(most_ns(rank.costs, one) for kind, one in known.items() if kind not in found)
+    together = rank.costs.together
+    if together is None or isinstance(together, Missing):
+        low_ns = sum(one.low_ns or 0 for one in found.values())
+        return Joint(low_ns, elsewhere_ns + sum(one.high_ns for one in found.values()), 0)
+    joint = together.joint(found)
+    return Joint(joint.low_ns, joint.high_ns + elsewhere_ns, joint.beyond_ns)

@@ -1,16 +1,141 @@
 """The whole of one comparison: differences are new less base, positive is slower; integers are in ns."""
 
+from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from heuristics.result.compared_run import ComparedRun, Place
 from heuristics.result.judged import Level
-from heuristics.result.side import Side
 from heuristics.result.tool import SchemaVersion, Tool
-from traces.missing import Missing, OrMissing
+from traces.missing import Missing, OrMissing, known
+from traces.ranks.cause import Cause
+from traces.sections.rank import StepSource
 from traces.sections.section import Count, Frac, Ns, Section
-from traces.sections.tables import WallId
+from traces.sections.tables import Timeline, WallId
+
+
+class SideSteps(Section, frozen=True):
+    """Lengths of the used steps; `dropped`: why the others are not."""
+
+    source: StepSource
+    count: Count
+    mean_ns: OrMissing[Ns]
+    median_ns: OrMissing[Ns]
+    min_ns: OrMissing[Ns]
+    max_ns: OrMissing[Ns]
+    dropped: tuple[str, ...]
+
+
+class SideLog(Section, frozen=True):
+    """Lengths of the steady iterations of a training log."""
+
+    name: str
+    count: Count
+    mean_ns: OrMissing[Ns]
+    median_ns: OrMissing[Ns]
+
+
+class BudgetRow(Section, frozen=True):
+    """A part of the mean step."""
+
+    row: str
+    mean_ns: int
+
+
+class Side(Section, frozen=True):
+    """A run and the rank of it that is compared.
+
+    `step_ns`: the mean of its used steps, or the window without steps; `budget_rows` add up to it.
+    `walls_told`: whether any wall could be judged. What its own result could not tell, it tells with its own
+    reason.
+    """
+
+    name: str
+    traces: tuple[str, ...]
+    gpu: OrMissing[str]
+    rank: OrMissing[Count]
+    device: int
+    process: OrMissing[Count]
+    tool_version: str
+    guidance: str | None
+    step_ns: Ns
+    steps: SideSteps
+    log: OrMissing[SideLog]
+    wall: OrMissing[WallId]
+    walls_told: bool
+    bound: OrMissing[WallId]
+    kind: OrMissing[str]
+    confidence: OrMissing[Level]
+    budget_rows: tuple[BudgetRow, ...]
+    timeline: Timeline
+
+
+class LateState(StrEnum):
+    """The late rank before and after."""
+
+    APPEARED = "appeared"
+    GONE = "gone"
+    SAME = "same"
+    """The same rank by the same cause."""
+    OTHER = "other"
+    """Another rank, or another cause."""
+    NONE = "none"
+    """No rank is late on either side."""
+    UNKNOWN = "unknown"
+    """On one side nobody can tell."""
+
+
+class Place(Section, frozen=True):
+    """Where a rank stands in its own result."""
+
+    index: Count
+    device: int
+    rank: OrMissing[Count]
+
+
+class ComparedGroup(Section, frozen=True):
+    """Ranks that do the same work on both sides, by the numbers of their groups, and their median step."""
+
+    base_group: Count
+    new_group: Count
+    base_count: Count
+    new_count: Count
+    step_delta_ns: OrMissing[int]
+
+
+class ComparedRank(Section, frozen=True):
+    """One rank of both sides, by its places in either `ranks[]`; times are of a mean step."""
+
+    base_index: Count
+    new_index: Count
+    rank: Count | None
+    by: str
+    step_delta_ns: OrMissing[int]
+    waited_delta_ns: int
+    caused_delta_ns: OrMissing[int]
+
+
+class ComparedLate(Section, frozen=True):
+    """Who is late on either side, null where nobody can tell or it is not one rank."""
+
+    state: LateState
+    base_cause: Cause | None
+    new_cause: Cause | None
+    base: Place | None
+    new: Place | None
+
+
+class ComparedRun(Section, frozen=True):
+    """Several ranks of both runs. `ranks`: matched ones, first those that others wait for more, or less."""
+
+    base_ranks: Count
+    new_ranks: Count
+    base_waiting_frac: OrMissing[Frac]
+    new_waiting_frac: OrMissing[Frac]
+    groups: tuple[ComparedGroup, ...]
+    ranks: tuple[ComparedRank, ...]
+    late: ComparedLate
+
 
 ComparisonVerdict = Literal["regression", "improvement", "no_change", "undecided", "not_comparable"]
 State = Literal["yes", "with_differences", "no"]
@@ -76,6 +201,12 @@ class ComparedSize(Section, frozen=True):
     high_frac: OrMissing[float]
     level_frac: OrMissing[Frac]
     method: OrMissing[str]
+
+    @property
+    def ends_ns(self) -> Ends | None:
+        """Both ends of the interval of `delta_ns`; None without one."""
+        low, high = known(self.low_ns), known(self.high_ns)
+        return None if low is None or high is None else (low, high)
 
 
 class ComparedRow(Section, frozen=True):

@@ -5,14 +5,37 @@ from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType
 
-from heuristics.findings.finding import FindingState
-from heuristics.guides.mfu_bands import Band
 from heuristics.result.judged import Checked
-from heuristics.rules.failures.failure import State as FailureState
 from traces.missing import OrMissing
 from traces.sections.section import Bytes, Count, Ns, Section
+from traces.sizes.peaks import Peak
 from traces.sizes.references import Nearest, Reference
 
+FindingState = Literal[
+    "requested_not_active",
+    "rejected",
+    "overwritten",
+    "inert",
+    "active_not_requested",
+    "default_left_off",
+    "misspelled",
+    "illegal",
+    "not_representative",
+    "logged_otherwise",
+    "counted_otherwise",
+    "unexplained",
+    "does_not_fit",
+    "may_not_fit",
+]
+"""Asked for and not running; refused or skipped by the framework; another setting wins; has no effect as it
+stands; runs unasked; left off by default where it would help; a name nobody reads; refused as a whole;
+recorded otherwise than it runs; the log says another value; the trace counts otherwise; an error that no row
+explains; the estimate of memory is more than the GPU has, by more than its error or by less."""
+FailureState = Literal["rejected", "failed", "hung", "skipped", "ineffective"]
+"""Rejected: refused before the first step. Skipped: asked for, and left off with a word or without one.
+Ineffective: on, or thought to be, without the effect."""
+Band = Literal["below", "untuned", "between", "tuned", "above"]
+"""Where a guide places an MFU."""
 DefectKind = Literal["rejected", "fails", "not_as_written", "found", "warned", "no_effect"]
 """Refused by the framework; what was asked for is not what runs; another contradiction or failure; allowed
 with a warning; a setting that does nothing. Heaviest first."""
@@ -183,15 +206,6 @@ class Experiments(Section, frozen=True):
     first: tuple[Experiment, ...]
     then: tuple[Experiment, ...]
     later: tuple[Experiment, ...]
-
-
-class Peak(Section, frozen=True):
-    """A published peak rate."""
-
-    gpu: str
-    precision: str
-    tflops: float
-    source: str
 
 
 class Throughput(Section, frozen=True):

@@ -95,7 +95,12 @@ class Wall(Section, frozen=True):
 
 
 class Knobs(Section, frozen=True):
-    """One change in its spellings."""
+    """One change in its spellings.
+
+    Flags of Megatron-LM, overrides of Megatron-Bridge, flags of Bridge's performance harness
+    (scripts/performance; for a run of theirs with overrides for what no flag sets), and environment or
+    launcher; code of PyTorch where the run is not Megatron's.
+    """
 
     megatron_lm: tuple[str, ...]
     megatron_bridge: tuple[str, ...]

@@ -1,7 +1,7 @@
 """The whole of one result: of a trace, of several, or of a configuration judged without one."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType
 
@@ -65,3 +65,20 @@ class Result(Section, frozen=True, kw_only=True):
     log: OrMissing[Log]
     given: Mapping[str, Any]
     forced_routing: bool = False
+
+
+class Merged(Section, frozen=True, kw_only=True):
+    """What `moe-diag merge` writes, version 1.x: keys may be added, none may change.
+
+    `traces`: of each rank the name of its recording. Where `run` names a place in `ranks[]`, it is a place in
+    this list and in `run.ranks`.
+    """
+
+    schema_version: SchemaVersion
+    kind: Literal["run"]
+    tool: Tool
+    redacted: Literal[True]
+    warnings: tuple[str, ...]
+    missing: tuple[Missing, ...]
+    traces: tuple[str, ...]
+    run: Run

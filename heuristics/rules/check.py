@@ -8,6 +8,7 @@ from typing import Final
 from heuristics.config.facts import version
 from heuristics.config.logic import negated
 from heuristics.config.versions import Version
+from heuristics.result.configured import UndecidedRule
 from heuristics.rules.rule import Level, Rule, has_rule, verdict
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
@@ -16,27 +17,6 @@ from traces.settings.settings import Value
 
 _VIRTUAL: Final = "virtual_pipeline_model_parallel_size"
 """Off where nothing sets it, though the table gives it no default: in Megatron-LM it follows from others."""
-
-
-@dataclass(frozen=True, slots=True)
-class Broken:
-    """A rule that a configuration breaks, in words for a report."""
-
-    rule: Rule
-    text: str
-    level: Level
-
-
-@dataclass(frozen=True, slots=True)
-class Undecided:
-    """A rule that could not be told. `asks`: unknown knobs and options that may tell.
-
-    `broken_by_default`: it refuses the run where these knobs stand at the defaults of the release.
-    """
-
-    rule: Rule
-    asks: tuple[str, ...]
-    broken_by_default: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +48,12 @@ def _rules_about(knobs: frozenset[str]) -> tuple[Rule, ...]:
     return tuple(rule for rule in rules().values() if rule.level != "guide" and knobs & {*rule.knobs})
 
 
-def check_rules(run: Run) -> tuple[Broken, ...]:
+def check_rules(run: Run) -> tuple[Rule, ...]:
     """What a run's configuration breaks for certain: errors, then warnings, then what is ignored."""
     config = run.validated
     broken = [rule for rule in _rules_of(config.core, config.bridge, config.framework) if rule.broken(config)]
     order: tuple[Level, ...] = ("error", "warning", "ignored")
-    return tuple(Broken(rule, rule.text, level) for level in order for rule in broken if rule.level == level)
+    return tuple(rule for level in order for rule in broken if rule.level == level)
 
 
 @cache
@@ -83,11 +63,11 @@ def _rules_of(core: Version | None, bridge: Version | None, framework: str | Non
     return tuple(rule for rule in rules().values() if has_rule(rule, *releases, framework))
 
 
-def undecided(run: Run) -> tuple[Undecided, ...]:
+def undecided(run: Run) -> tuple[UndecidedRule, ...]:
     """Rules that could not be told, of those that a setting that is on speaks of."""
     config = run.validated
     return tuple(
-        Undecided(rule, asks, _is_broken_by_default(run, rule, asks))
+        UndecidedRule(rule.id, rule.text, asks, _is_broken_by_default(run, rule, asks))
         for rule in rules().values()
         if rule.level != "guide"
         and any(config.on(knob) for knob in rule.knobs)

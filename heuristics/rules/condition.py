@@ -1,28 +1,50 @@
 """The language of conditions: `ep_overlap and torch < '2.6.0'`, parsed once, evaluated with three values.
 
-A name is a knob's id or a fact. None is unknown: it goes through `and`, `or`, `not` and comparisons, so that
-an unknown name never breaks a rule. A knob that is null is off, is `None` (`mtp_num_layers is None`), and in
-an order (`mtp_num_layers > 1`) neither above nor below any number.
+A name is a knob's id, a fact, `active.X` (a field of what runs as far as is known) or `config.X` (a question
+to the configuration). None is unknown: it goes through `and`, `or`, `not` and comparisons, so that an unknown
+name never breaks a rule; `known(a, b)` tells whether all are known, `where(a)` what set a knob. A knob that
+is null is off, is `None` (`mtp_num_layers is None`), and in an order (`mtp_num_layers > 1`) neither above nor
+below any number.
+
+Tables ask a configuration, or a run by facts of their own beside those of its configuration.
 """
 
 from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, Final
+from functools import cache, partial
+from operator import attrgetter
+from typing import Any, Final, Protocol
 
 from packaging.version import Version
 
 from heuristics.config.facts import FACTS, Fact
 from heuristics.config.view import Config
 from heuristics.rules.hatch import HATCH
+from heuristics.run.observed import Observed
 from traces.settings.knobs import knobs
 from traces.settings.view import OFF
+from traces.toml_tables import Readers
 
-Evaluated = Callable[[Config], object]
+
+class Asked(Protocol):
+    """What conditions are asked of: a configuration, or what has one."""
+
+    @property
+    def told(self) -> dict[str, object]:
+        """Facts that were asked for before, by name."""
+
+    @property
+    def held(self) -> dict[str, bool | None]:
+        """Conditions that were asked before, by text."""
+
+
+Evaluated = Callable[[Any], object]
+"""The value of a part of a condition for what is asked."""
 
 
 class _Null:
@@ -33,7 +55,7 @@ class _Null:
 
 
 NULL: Final = _Null()
-NAMES: Final[Mapping[str, Fact]] = {**FACTS, **HATCH}
+_FIELD: Final = re.compile(r"\{(.+?)\}")
 _ORDERS: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], object]]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
@@ -57,50 +79,57 @@ _ARITHMETIC: Final[Mapping[type[ast.operator], Callable[[Any, Any], object]]] = 
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Term:
-    """A part of a condition. `of`: its value. `name`: of a knob or fact. `parts`: what it is made of."""
+    """A part of a condition. `of`: its value. `name`: of a knob or `fact`. `parts`: what it is made of."""
 
     of: Evaluated
     parts: tuple[Term, ...] = ()
     name: str = ""
+    fact: Fact | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition, ready to be asked of a configuration.
+    """A condition, ready to be asked. No dataclass: a table's reader makes it of its text."""
 
-    `names`: knobs and facts in it, in its order. `words`: texts that it compares with.
-    """
+    def __init__(self, text: str, tree: ast.expr, term: Term) -> None:
+        self.text, self.term = text, term
+        self.named = tuple({one.name: one for one in _named(term)}.values())
+        """Knobs and facts in it, in its order."""
+        self.words = frozenset(node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+        """Texts that it compares with."""
 
-    text: str
-    term: Term
-    names: tuple[str, ...]
-    words: frozenset[object] = frozenset()
-
-    def holds(self, config: Config) -> bool | None:
+    def holds(self, of: Asked) -> bool | None:
         """Whether it holds; None where unknown."""
-        if self.text not in config.held:
-            config.held[self.text] = _truth(self.term.of(config))
-        return config.held[self.text]
+        if self.text not in of.held:
+            of.held[self.text] = _truth(self.term.of(of))
+        return of.held[self.text]
+
+    def unknown(self, of: Asked) -> tuple[Term, ...]:
+        """The unknown names on which it rests where it is unknown itself, in its order."""
+        return tuple({one.name: one for one in _unknown(self.term, of)}.values())
 
     def asks(self, config: Config) -> tuple[str, ...]:
         """Unknown knobs, then options, that would decide it."""
-        unknown = tuple(dict.fromkeys(_unknown(self.term, config)))
-        asked = [one for name in unknown for one in _tells(name, config)]
+        asked = [one for term in self.unknown(config) for one in _tells(term, config)]
         return tuple(dict.fromkeys(sorted(asked, key=lambda one: one.startswith("--"))))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of knobs and facts in it."""
+        return tuple(one.name for one in self.named)
 
     @property
     def knobs(self) -> tuple[str, ...]:
         """Knobs that it speaks of, those of its facts included."""
-        return _knobs(self.names)
+        return _knobs(self)
 
     def figures(self, config: Config) -> str:
         """What is known of its names, in words: `EP 1, PyTorch not known`; no text but known ones."""
-        return ", ".join(f"{_words(name)} {self._shown(name, config)}" for name in self.names)
+        return ", ".join(f"{_words(one)} {self._shown(one, config)}" for one in self.named)
 
-    def _shown(self, name: str, config: Config) -> str:
-        value = named(name).of(config)
+    def _shown(self, term: Term, config: Config) -> str:
+        name, value = term.name, term.of(config)
         if value is None or value is NULL or value == "":
             return "not known" if value is None else "not set"
         if isinstance(value, bool):
@@ -111,48 +140,153 @@ class Condition:
         return str(value) if not isinstance(value, str) or value in known else "another value"
 
 
-@cache
-def condition(text: str) -> Condition:
-    """A condition by its text. ValueError: a name that nobody knows, or a form that is none of ours."""
-    try:
-        tree = ast.parse(text, mode="eval").body
-        term = _compiled(tree)
-    except (ValueError, SyntaxError, KeyError) as error:
-        raise ValueError(f"{text}: {error}") from None
-    words = frozenset(node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
-    return Condition(text, term, tuple(dict.fromkeys(_names(term))), words)
+def _itself(config: Config) -> Config:
+    return config
 
 
-def named(name: str) -> Term:
-    """A name as a term: None where unknown, NULL where it is said to be null. ValueError: no such name."""
-    if name in NAMES:
-        return Term(_once(name, NAMES[name].of), name=name)
-    if name.startswith("env."):
-        return Term(lambda c: c.env(name.removeprefix("env.")), name=name)
+class Language:
+    """What conditions may name: knobs and facts of a configuration, and `facts` of what is asked.
+
+    With `facts` its conditions are asked of what has a configuration, at `config`; without of configurations.
+    """
+
+    def __init__(self, facts: Mapping[str, Fact] | None = None, config: str = "config") -> None:
+        self.facts: Mapping[str, Fact] = {**FACTS, **HATCH, **(facts or {})}
+        self._own = facts or {}
+        self._config: Callable[[Any], Config] = _itself if facts is None else attrgetter(config)
+        self._conditions: dict[str, Condition] = {}
+        self.readers: Readers = {Condition: self.condition, Version: Version}
+        """For tables whose rows have conditions and releases."""
+
+    def condition(self, text: str) -> Condition:
+        """A condition by its text. ValueError: a name that nobody knows, or a form that is none of ours."""
+        if text not in self._conditions:
+            try:
+                tree = ast.parse(text, mode="eval").body
+                self._conditions[text] = Condition(text, tree, self._compiled(tree))
+            except (ValueError, SyntaxError, KeyError) as error:
+                raise ValueError(f"{text}: {error}") from None
+        return self._conditions[text]
+
+    def named(self, name: str) -> Term:
+        """A name as a term: None where unknown, NULL where it is null. ValueError: no such name."""
+        fact = self.facts.get(name)
+        of = _question(name) if fact is None else partial(_once, name, fact.of)
+        config = self._config
+        if config is _itself or name in self._own:
+            return Term(of, name=name, fact=fact)
+        return Term(lambda asked: of(config(asked)), name=name, fact=fact)
+
+    def filled(self, text: str, of: Any, words: Mapping[str, str] | None = None) -> str:
+        """A text with the values of the parts of conditions that it has in braces.
+
+        `words`: texts by their names in braces.
+        """
+
+        def value(field: re.Match[str]) -> str:
+            if words and field[1] in words:
+                return self.filled(words[field[1]], of, words)
+            found = self.condition(field[1]).term.of(of)
+            return ", ".join(found) if isinstance(found, tuple) else "?" if found is None else str(found)
+
+        return _FIELD.sub(value, text)
+
+    def _compiled(self, node: ast.expr) -> Term:
+        match node:
+            case ast.Constant(value=value):
+                constant = NULL if value is None else value
+                return Term(lambda c: constant)
+            case ast.Tuple(elts=elements) | ast.Set(elts=elements):
+                values = tuple(self._compiled(one).of(None) for one in elements)
+                return Term(lambda c: frozenset(values) if isinstance(node, ast.Set) else values)
+            case ast.Name() | ast.Attribute():
+                return self.named(ast.unparse(node))
+            case ast.Call(func=ast.Name(id="known"), args=names, keywords=[]):
+                terms = tuple(map(self._compiled, names))
+                return Term(lambda c: all(term.of(c) is not None for term in terms), terms)
+            case ast.Call(func=ast.Name(id="where"), args=[knob], keywords=[]):
+                name = ast.unparse(knob)
+                return Term(lambda c: self._config(c).where(name))
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                term = self._compiled(operand)
+                return Term(lambda c: None if (found := _truth(term.of(c))) is None else not found, (term,))
+            case ast.BoolOp(op=op, values=values_):
+                terms = tuple(map(self._compiled, values_))
+                return Term(_joined(terms, isinstance(op, ast.Or)), terms)
+            case ast.Compare(left=left, ops=[op], comparators=[right]):
+                one = self._listed(left) if isinstance(right, ast.Set) else self._compiled(left)
+                is_list = isinstance(op, ast.In | ast.NotIn)
+                other = self._listed(right) if is_list else self._compiled(right)
+                return _compared(type(op), one, other, isinstance(right, ast.Set))
+            case ast.BinOp(left=left, op=ast.BitAnd(), right=right):
+                return _met(self._listed(left), self._listed(right))
+            case ast.BinOp(left=left, op=op, right=right):
+                return _computed(_ARITHMETIC[type(op)], self._compiled(left), self._compiled(right))
+        raise ValueError(f"{ast.unparse(node)} is no part of a condition")
+
+    def _listed(self, node: ast.expr) -> Term:
+        """A knob as its list of names; other terms as they are."""
+        term = self._compiled(node)
+        if term.name not in knobs() or term.fact is not None:
+            return term
+        return Term(lambda c: self._config(c).names(term.name), name=term.name)
+
+
+CONFIGURED: Final = Language()
+"""Conditions that tables ask of a configuration."""
+condition: Final = CONFIGURED.condition
+named: Final = CONFIGURED.named
+READERS: Final = CONFIGURED.readers
+
+
+def _question(name: str) -> Evaluated:
+    """A name that is no fact. ValueError: nor a field of what runs, a question to a configuration, a knob."""
+    home, _, own = name.partition(".")
+    if home == "env":
+        return lambda config: config.env(own)
+    if home in ("active", "config"):
+        if not hasattr(Observed if home == "active" else Config, own):
+            raise ValueError(f"{name} is no question")
+        asked = attrgetter(name if home == "active" else own)
+        return lambda config: None if (found := asked(config)) == "unknown" else found
     if name not in knobs():
         raise ValueError(f"{name} is neither a knob nor a fact")
-    return Term(lambda c: NULL if (found := c.value(name)) is None and c.known(name) else found, name=name)
+    return partial(_value, name)
+
+
+def _value(name: str, config: Config) -> object:
+    """What a knob is set to."""
+    found = config.value(name)
+    return NULL if found is None and config.known(name) else found
+
+
+def _once(name: str, of: Evaluated, asked: Asked) -> object:
+    """A fact that is computed once for what is asked."""
+    if name not in asked.told:
+        asked.told[name] = of(asked)
+    return asked.told[name]
+
+
+def _asked(name: str) -> Term:
+    home, _, own = name.partition(".")
+    if not hasattr(Observed if home == "active" else Config, own):
+        raise ValueError(f"{name} is no question")
+
+    def of(config: Config) -> object:
+        found = getattr(config.active if home == "active" else config, own)
+        return None if found == "unknown" else found
+
+    return Term(of, name=name)
 
 
 @cache
-def _knobs(names: tuple[str, ...]) -> tuple[str, ...]:
-    spoken = (NAMES[name].knobs if name in NAMES else (name,) for name in names)
+def _knobs(condition: Condition) -> tuple[str, ...]:
+    spoken = (one.fact.knobs if one.fact else (one.name,) for one in condition.named)
     return tuple(dict.fromkeys(knob for several in spoken for knob in several))
 
 
-def _once(name: str, of: Evaluated) -> Evaluated:
-    """A fact that is computed once for a configuration."""
-
-    def told(config: Config) -> object:
-        if name not in config.told:
-            config.told[name] = of(config)
-        return config.told[name]
-
-    return told
-
-
-def _words(name: str) -> str:
-    return (NAMES[name].words if name in NAMES else "") or name
+def _words(term: Term) -> str:
+    return (term.fact.words if term.fact else "") or term.name
 
 
 def _truth(value: object) -> bool | None:
@@ -161,69 +295,30 @@ def _truth(value: object) -> bool | None:
     return None if value is None else bool(value)
 
 
-def _unknown(term: Term, config: Config) -> list[str]:
-    if term.of(config) is not None:
+def _unknown(term: Term, of: Asked) -> list[Term]:
+    if term.of(of) is not None:
         return []
-    return [term.name] if term.name else [name for part in term.parts for name in _unknown(part, config)]
+    return [term] if term.name else [one for part in term.parts for one in _unknown(part, of)]
 
 
-def _tells(name: str, config: Config) -> tuple[str, ...]:
-    if name not in NAMES:
-        return () if config.known(name) else (name,)
-    fact = NAMES[name]
-    unknown = tuple(knob for knob in fact.knobs if not config.known(knob))
-    return (*unknown, fact.option) if fact.option else unknown
+def _tells(term: Term, config: Config) -> tuple[str, ...]:
+    if term.fact is None:
+        return () if config.known(term.name) else (term.name,)
+    unknown = tuple(knob for knob in term.fact.knobs if not config.known(knob))
+    return (*unknown, term.fact.option) if term.fact.option else unknown
 
 
-def _names(term: Term) -> list[str]:
-    return [term.name] if term.name else [name for part in term.parts for name in _names(part)]
-
-
-def _compiled(node: ast.expr) -> Term:
-    match node:
-        case ast.Constant(value=value):
-            constant = NULL if value is None else value
-            return Term(lambda c: constant)
-        case ast.Tuple(elts=elements) | ast.Set(elts=elements):
-            several = tuple(_compiled(one).of for one in elements)
-            return _constants(several, isinstance(node, ast.Set))
-        case ast.Name() | ast.Attribute():
-            return named(ast.unparse(node))
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            term = _compiled(operand)
-            return Term(lambda c: None if (found := _truth(term.of(c))) is None else not found, (term,))
-        case ast.BoolOp(op=op, values=values):
-            terms = tuple(_compiled(one) for one in values)
-            return Term(_joined(terms, isinstance(op, ast.Or)), terms)
-        case ast.Compare(left=left, ops=[op], comparators=[right]):
-            return _compared(type(op), left, right)
-        case ast.BinOp(left=left, op=ast.BitAnd(), right=right):
-            return _met(_listed(left), _listed(right))
-        case ast.BinOp(left=left, op=op, right=right):
-            return _computed(_ARITHMETIC[type(op)], _compiled(left), _compiled(right))
-    raise ValueError(f"{ast.unparse(node)} is no part of a condition")
-
-
-def _constants(several: tuple[Evaluated, ...], is_set: bool) -> Term:
-    blank = Config.__new__(Config)
-    values = tuple(one(blank) for one in several)
-    found = frozenset(values) if is_set else values
-    return Term(lambda c: found)
-
-
-def _listed(node: ast.expr) -> Term:
-    """A knob as its list of names; other terms as they are."""
-    term = _compiled(node)
-    return Term(lambda c: c.names(term.name), name=term.name) if term.name in knobs() else term
+def _named(term: Term) -> list[Term]:
+    return [term] if term.name else [one for part in term.parts for one in _named(part)]
 
 
 def _joined(terms: tuple[Term, ...], decides: bool) -> Evaluated:
     """`or` is decided by what is true, `and` by what is not."""
 
-    def of(config: Config) -> bool | None:
+    def of(asked: Any) -> bool | None:
         found: bool | None = not decides
         for term in terms:
-            one = _truth(term.of(config))
+            one = _truth(term.of(asked))
             if one is decides:
                 return decides
             if one is None:
@@ -233,18 +328,16 @@ def _joined(terms: tuple[Term, ...], decides: bool) -> Evaluated:
     return of
 
 
-def _compared(op: type[ast.cmpop], left: ast.expr, right: ast.expr) -> Term:
-    order, of_lists = _ORDERS.get(op), isinstance(right, ast.Set)
+def _compared(op: type[ast.cmpop], one: Term, other: Term, is_set: bool) -> Term:
+    order = _ORDERS.get(op)
     compare = order or _COMPARISONS[op]
-    one = _listed(left) if of_lists else _compiled(left)
-    other = _listed(right) if op in (ast.In, ast.NotIn) else _compiled(right)
 
-    def of(config: Config) -> object:
-        found, beside = one.of(config), other.of(config)
+    def of(asked: Any) -> object:
+        found, beside = one.of(asked), other.of(asked)
         if found is None or beside is None:
             return None
         if order:
-            return order(_as_set(found), beside) if of_lists else _ordered(order, found, beside)
+            return order(_as_set(found), beside) if is_set else _ordered(order, found, beside)
         return compare(found, Version(str(beside)) if isinstance(found, Version) else beside)
 
     return Term(of, (one, other))
@@ -261,8 +354,8 @@ def _ordered(compare: Callable[[Any, Any], object], one: object, other: object) 
 
 
 def _met(one: Term, other: Term) -> Term:
-    def of(config: Config) -> object:
-        found, beside = one.of(config), other.of(config)
+    def of(asked: Any) -> object:
+        found, beside = one.of(asked), other.of(asked)
         return None if found is None or beside is None else bool(_as_set(found) & _as_set(beside))
 
     return Term(of, (one, other))
@@ -271,8 +364,8 @@ def _met(one: Term, other: Term) -> Term:
 def _computed(compute: Callable[[Any, Any], object], one: Term, other: Term) -> Term:
     divides = compute in (operator.mod, operator.floordiv)
 
-    def of(config: Config) -> object:
-        found, beside = one.of(config), other.of(config)
+    def of(asked: Any) -> object:
+        found, beside = one.of(asked), other.of(asked)
         if not _is_whole(found) or not _is_whole(beside) or (divides and not beside):
             return None
         return compute(found, beside)

@@ -1,23 +1,36 @@
 """Published hangs, crashes and regressions, by `known_issues.toml`: beside the fixes that they concern."""
 
-import tomllib
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
-from importlib.resources import files
-from typing import Any, cast
+from collections.abc import Mapping
+from functools import cache
+from typing import Literal
+
+from msgspec import Struct
 
 from heuristics.config.versions import Package, numbers
 from heuristics.result.judged import KnownIssue
-from heuristics.rules.condition import condition, named
+from heuristics.rules.condition import READERS, Condition, named
 from heuristics.run.run import Run
 from traces.settings.settings import Value
+from traces.toml_tables import read_table
 
 
-@lru_cache(maxsize=1)
-def issues() -> tuple[Mapping[str, Any], ...]:
-    """The rows as they stand in the file."""
-    text = files("heuristics.rules").joinpath("known_issues.toml").read_text(encoding="utf-8")
-    return tuple(tomllib.loads(text)["issue"])
+class Issue(Struct, frozen=True, forbid_unknown_fields=True):
+    """A row of `known_issues.toml`, which says what its fields are."""
+
+    id: str
+    what: str
+    fixes: tuple[str, ...]
+    releases: dict[Package | Literal["container"], tuple[str, str]]
+    when: Condition
+    workaround: str
+    source: str
+    gpus: tuple[str, ...] = ()
+
+
+@cache
+def issues() -> tuple[Issue, ...]:
+    """Every row. Raises `WrongRow`."""
+    return read_table("heuristics.rules", "known_issues.toml", dict[str, tuple[Issue, ...]], READERS)["issue"]
 
 
 def known_issues(fix: str, sets: Mapping[str, Value], run: Run) -> tuple[KnownIssue, ...]:
@@ -25,44 +38,39 @@ def known_issues(fix: str, sets: Mapping[str, Value], run: Run) -> tuple[KnownIs
 
     `sets`: knobs that the fix sets; all others are the run's.
     """
-    return tuple(found for row in issues() if fix in row["fixes"] if (found := _met(row, sets, run)))
+    return tuple(found for issue in issues() if fix in issue.fixes if (found := _met(issue, sets, run)))
 
 
-def _met(row: Mapping[str, Any], sets: Mapping[str, Value], run: Run) -> KnownIssue | None:
-    gpus, when, config = row.get("gpus", ()), condition(row["when"]), run.changed(sets).config
+def _met(issue: Issue, sets: Mapping[str, Value], run: Run) -> KnownIssue | None:
+    config = run.changed(sets).config
     answers = {
-        "release": _released(row["releases"], run),
-        **({"gpu": None if run.gpu is None else run.gpu in gpus} if gpus else {}),
-        **{name: named(name).of(config) for name in when.names},
+        "release": _released(issue, run),
+        **({"gpu": None if run.gpu is None else run.gpu in issue.gpus} if issue.gpus else {}),
+        **{name: named(name).of(config) for name in issue.when.names},
     }
-    if when.holds(config) is False or False in (answers["release"], answers.get("gpu")):
+    if issue.when.holds(config) is False or False in (answers["release"], answers.get("gpu")):
         return None
     return KnownIssue(
-        id=row["id"],
-        what=row["what"],
-        releases=tuple(_words(*one) for one in row["releases"].items()),
-        gpus=tuple(gpus),
+        id=issue.id,
+        what=issue.what,
+        releases=tuple(_words(*one) for one in issue.releases.items()),
+        gpus=issue.gpus,
         only_if=tuple(name for name, answer in answers.items() if answer is None),
-        workaround=row["workaround"],
-        source=row["source"],
+        workaround=issue.workaround,
+        source=issue.source,
     )
 
 
-def _released(releases: Mapping[str, tuple[str, str]], run: Run) -> bool | None:
+def _released(issue: Issue, run: Run) -> bool | None:
     """Whether a package that is known is of an affected release; None where none of them is known."""
-    told = list(_answers(releases, run))
-    return None if not told else all(told)
-
-
-def _answers(releases: Mapping[str, tuple[str, str]], run: Run) -> Iterator[bool]:
-    for package, (since, until) in releases.items():
-        version = (
-            run.config.container
-            if package == "container"
-            else run.config.version_text(cast(Package, package))
-        )
+    config, told = run.config, list[bool]()
+    for package, (since, until) in issue.releases.items():
+        version = config.container if package == "container" else config.version_text(package)
         if version is not None:
-            yield numbers(since) <= numbers(version) and (not until or numbers(version) < numbers(until))
+            told.append(
+                numbers(since) <= numbers(version) and (not until or numbers(version) < numbers(until))
+            )
+    return all(told) if told else None
 
 
 def _words(package: str, ends: tuple[str, str]) -> str:

@@ -1,15 +1,20 @@
 """One thing a configuration must not have: a row of the tables, and its verdict by version."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from functools import cache
+from typing import Final, Literal
 
+from msgspec import Struct
+from msgspec.structs import force_setattr
 from packaging.version import Version
 
-from heuristics.config.facts import Fact, version
+from heuristics.config.facts import version
 from heuristics.config.view import Config
 from heuristics.rules.condition import Condition
+from heuristics.rules.examples import EXAMPLES
 from traces.settings.settings import Value
+from traces.toml_tables import read_table
+from traces.training_log.known_lines import KnownLine
 
 Level = Literal["error", "warning", "ignored"]
 """`ignored`: the framework changes the setting, or drops it, without an error."""
@@ -19,41 +24,66 @@ By = Literal["core", "megatron_lm", "megatron_bridge", "arguments", "dispatcher"
 two (`arguments`), Megatron-Core while it builds or runs a layer (`dispatcher`), Transformer Engine (`te`), or
 nobody but us before the run fails."""
 
+_PRINTED: Final = {
+    "Megatron-Core, ": ("Megatron-LM, megatron/core/{}, core_v{} to d98e8a64", "0.12.0"),
+    "Megatron-LM, training/": ("Megatron-LM, megatron/training/{}, core_v{} to d98e8a64", "0.12.0"),
+    "Megatron-Bridge, ": ("Megatron-Bridge, src/megatron/bridge/{}, v{} to 067f987d", "0.3.1"),
+}
+"""A place as rules name it -> the file by its path, and the oldest release that was read for its messages."""
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A row.
+
+@cache
+def sources() -> Mapping[str, str]:
+    """Where rules are written, by the names that rows give in braces; one for each `By` but `ours`."""
+    return read_table("heuristics.rules", "sources.toml", dict[str, str])
+
+
+class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A row of the tables.
 
     `feature`: the rule is about runs that have it; then `needs` must hold, or `forbids` must not. `text`:
     the sentence of every view. `level`: `guide` where only a published guide asks for it. `since`, `until`:
     the first release that has the rule and the first that has it no more, None without; of Megatron-Core
-    (and so Megatron-LM), of Megatron-Bridge where that refuses. `lines`: ids of `known_lines.toml`, which
-    has the framework's own message. `cure`: what would meet it in any run; `cures`: its ways, each with what
-    a run must have for it; `example`: values that do in this run, in words; `set`: knobs that do, where their
+    (and so Megatron-LM), of Megatron-Bridge where that refuses. `message`: texts of which one stands in the
+    exception that a log shows, as the framework has them; `printed`: the files and releases that print it,
+    where these are not those of `source` from `since` on; `lines`: ids of `known_lines.toml`, of messages
+    that other rules print as well. `cure`: what would meet it in any run; `cures`: its ways, each with what
+    a run must have for it; `example`: values that do in this run, by name; `set`: knobs that do, where their
     values do not depend on the run; `along`: who switches the feature on sets them with it. `fix`: the
     catalogue's id, `CFG-n` or `ENV-n`. `guide`: where a published guide asks for it. `same`: ids of findings
-    and of steps of the workflow that tell the same.
+    and of steps of the workflow that tell the same. `source`: names of `sources.toml` stand in braces;
+    without one it is that of `by`.
     """
 
     id: str
     text: str
     by: By
-    cure: str
-    source: str
+    cure: str = ""
+    source: str = ""
     feature: Condition | None = None
     needs: Condition | None = None
     forbids: Condition | None = None
     level: Level | Literal["guide"] = "error"
     since: Version | None = None
     until: Version | None = None
+    message: tuple[str, ...] = ()
+    printed: str = ""
     lines: tuple[str, ...] = ()
-    set: Mapping[str, Value] = field(default_factory=dict)
+    set: Mapping[str, Value] = {}
     along: bool = False
-    cures: Mapping[str, Condition] = field(default_factory=dict)
-    example: Fact | None = None
+    cures: Mapping[str, Condition] = {}
+    example: Literal["expert_ranks_that_fit", "hierarchy_that_fits"] | None = None
     fix: str = ""
     guide: str = ""
     same: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        try:
+            source = (self.source or f"{{{self.by}}}").format_map(sources())
+        except KeyError as error:
+            raise ValueError(f"source {error} is not in sources.toml") from None
+        force_setattr(self, "source", source)
+        force_setattr(self, "cure", self.cure or alternatives(self.cures))
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
@@ -74,8 +104,28 @@ class Rule:
         """What would meet it in this run: of several ways those that the run is known to have."""
         ways = [way for way, needed in self.cures.items() if needed.holds(config)]
         cure = alternatives(ways) or self.cure
-        example = self.example.of(config) if self.example else None
+        example = EXAMPLES[self.example].of(config) if self.example else None
         return f"{cure}: here {example}" if example else cure
+
+    @property
+    def all_lines(self) -> tuple[str, ...]:
+        """Ids of all lines that it prints."""
+        return (self.id, *self.lines) if self.message else self.lines
+
+    @property
+    def line(self) -> KnownLine:
+        """Its own message, as a line of a log."""
+        return KnownLine(
+            self.id, self.message, self.printed or "; ".join(map(self._printed, self.source.split("; ")))
+        )
+
+    def _printed(self, source: str) -> str:
+        """A place of `source` by its path, with the releases that were read and print the message."""
+        for place, (path, first) in _PRINTED.items():
+            if source.startswith(place):
+                of_this = place.startswith("Megatron-Bridge") == (self.by == "megatron_bridge")
+                return path.format(source.removeprefix(place), (of_this and self.since) or first)
+        return source
 
     def asked(self, config: Config) -> bool | None:
         """Whether the configuration has what the rule is about."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
-from heuristics.config.active import active, active_precision
+from heuristics.config.observing import active_precision
 from heuristics.config.options import OPTIONS
 from heuristics.config.trust import validated_settings
 from heuristics.config.view import Config
@@ -50,6 +50,16 @@ class Run:
     """Why ranks wait for each other, by several of them; None where nobody is late or nobody can tell."""
 
     @cached_property
+    def told(self) -> dict[str, object]:
+        """Facts that conditions asked for before, by name."""
+        return {}
+
+    @cached_property
+    def held(self) -> dict[str, bool | None]:
+        """Conditions that were asked before, by text."""
+        return {}
+
+    @cached_property
     def config(self) -> Config:
         """What the run is configured to do: the one reader of its settings."""
         return Config(self.given, self.observed, self.settings, self.log)
@@ -65,10 +75,10 @@ class Run:
         about = replace(self.given, **{name: None for name, one in OPTIONS.items() if one.knobs})  # type: ignore[arg-type]
         return Config(about, Observed(), self.settings, self.log)
 
-    @cached_property
+    @property
     def active(self) -> Observed:
         """What runs as far as is known: as observed, else as configured."""
-        return active(self.observed, self.config)
+        return self.config.active
 
     @property
     def gpu(self) -> str | None:
@@ -78,7 +88,7 @@ class Run:
     @cached_property
     def precision(self) -> str | None:
         """Precision of the matrix work as it runs."""
-        return active_precision(self.observed.precision, self.config, self.given.precision)
+        return active_precision(self.observed.precision, self.config.precision, self.given.precision)
 
     def changed(self, changes: Mapping[str, Value]) -> Run:
         """The run with a set of changes merged into its whole configuration, what was given as well.

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from heuristics.figures.figures import Figures
+from heuristics.result.judged import Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import communication, compute, host_overhead, memory
-from heuristics.walls.price import Price, Unpriced
-from heuristics.walls.wall import WallJudgement
+from heuristics.walls.wall import Price, Unpriced
 from traces.measure.measurements import RankMeasurements
 from traces.sections.tables import WallId
 
@@ -14,9 +14,7 @@ JUDGES = (memory, communication, host_overhead, compute)
 """In the order of the workflow."""
 
 
-def judge_walls(
-    ranks: Sequence[Figures], prices: Mapping[WallId, Price | Unpriced]
-) -> tuple[WallJudgement, ...]:
+def judge_walls(ranks: Sequence[Figures], prices: Mapping[WallId, Price | Unpriced]) -> tuple[Wall, ...]:
     """Every wall of a run, in the order of the workflow."""
     return tuple(one.judge(ranks, prices[wall]) for wall, one in zip(WALL_IDS, JUDGES, strict=True))
 

@@ -16,15 +16,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from heuristics.figures.figures import Figures
-from heuristics.walls.price import WALL, Price, Unpriced, at_most_frac, price
-from heuristics.walls.wall import Evidence, WallJudgement, judged, shown_frac
+from heuristics.result.judged import Evidence, Wall
+from heuristics.walls.wall import WALL, Price, Unpriced, at_most_frac, judged, price, shown_frac
 from traces.cures import cure
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing, known
 from traces.spelling import percent
 
 
-def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> WallJudgement:
+def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
     """Judge the communication of a run's ranks (at least one)."""
     return judged("communication", told, ranks, [*_context(ranks), *_longest(ranks)])
 

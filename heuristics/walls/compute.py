@@ -21,8 +21,8 @@ from dataclasses import replace
 from typing import Final
 
 from heuristics.figures.figures import Figures
-from heuristics.walls.price import WALL, Price, Unpriced, at_most_frac, price
-from heuristics.walls.wall import Evidence, WallJudgement, judged
+from heuristics.result.judged import Evidence, Wall
+from heuristics.walls.wall import WALL, Price, Unpriced, at_most_frac, judged, price, shown
 from traces.cures import cure
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
@@ -33,7 +33,7 @@ from traces.spelling import percent
 LAYOUT: Final = Limit(0.05, "fraction of the windows", "ours: half a wall; less is not worth another layout")
 
 
-def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> WallJudgement:
+def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
     """Judge the compute of a run's ranks (at least one)."""
     return judged("compute", told, ranks, [*_context(ranks), *_tensor_cores(ranks)])
 
@@ -106,14 +106,14 @@ def _tensor_cores(ranks: Sequence[Figures]) -> list[Evidence]:
     found = []
     if wide_ns:
         said = "GEMMs, convolutions and attention in FP32 or TF32, by their names"
-        found = [Evidence("wide_matrix_frac", wide_ns / matrix_ns, "fraction of matrix work", None, said)]
+        found = [shown("wide_matrix_frac", wide_ns / matrix_ns, "fraction of matrix work", said)]
     if not simt_ns:
         return found
     why, count = "FP32 GEMMs without tensor cores, by their names", sum(use.simt_count for use in uses)
     return [
         *found,
-        Evidence("simt_gemm_frac", simt_ns / gemm_ns, "fraction of GEMM work", None, why),
-        Evidence("simt_gemm_count", count, "count", None, why),
+        shown("simt_gemm_frac", simt_ns / gemm_ns, "fraction of GEMM work", why),
+        shown("simt_gemm_count", count, "count", why),
     ]
 
 
@@ -124,17 +124,17 @@ def _context(ranks: Sequence[Figures]) -> list[Evidence]:
     under = [rank.under_filled_ns for rank in ranks if rank.under_filled_ns is not None]
     if work_ns and under:
         why = "kernels with fewer blocks than SMs"
-        found.append(Evidence("under_filled_frac", sum(under) / work_ns, of_work, None, why))
+        found.append(shown("under_filled_frac", sum(under) / work_ns, of_work, why))
     filled = [rank.fill_frac for rank in ranks if rank.fill_frac is not None]
     if filled:
         why = "blocks against what the SMs hold, of the rank that fills least; persistent kernels apart"
-        found.append(Evidence("fill_frac", min(filled), "fraction of the SMs", None, why))
+        found.append(shown("fill_frac", min(filled), "fraction of the SMs", why))
     layout_ns = sum((rank.by_class_ns or {}).get("layout", 0) for rank in ranks)
     if layout_ns >= LAYOUT.value * sum(rank.judged_ns for rank in ranks) > 0:
         why = "tensors change between NCHW and NHWC; one layout throughout (channels last) avoids it"
         share = layout_ns / sum(rank.judged_ns for rank in ranks)
-        found.append(Evidence("layout_frac", share, "fraction of the windows", LAYOUT.value, why))
+        found.append(shown("layout_frac", share, "fraction of the windows", why, LAYOUT.value))
     if persistent_ns := sum(rank.persistent_ns or 0 for rank in ranks):
         why = "low occupancy by design, never a finding"
-        found.append(Evidence("persistent_frac", persistent_ns / work_ns, of_work, None, why))
+        found.append(shown("persistent_frac", persistent_ns / work_ns, of_work, why))
     return found

@@ -1,12 +1,13 @@
 """How sure a verdict is, and what keeps it from being surer."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec.structs import replace
+
 from heuristics.figures.startup import find_startup
-from heuristics.result.judged import Level, Reason
-from heuristics.walls.wall import WallJudgement
+from heuristics.result.judged import Level, Reason, Verdict, Wall
+from heuristics.walls.wall import only_in_first_step
 from traces.account.account import Account
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
@@ -35,32 +36,29 @@ PROFILER_SHARE: Final = Limit(0.25, "fraction of the host's cost", "ours: more m
 _LEVELS: Final[tuple[Level, ...]] = ("high", "medium", "low")
 
 
-@dataclass(frozen=True, slots=True)
-class Confidence:
-    """Each reason lowers the level by one."""
-
-    level: Level
-    reasons: tuple[Reason, ...] = ()
-
-    @property
-    def because(self) -> tuple[str, ...]:
-        """The reasons in words."""
-        return tuple(one.text for one in self.reasons)
+def level_of(reasons: Sequence[Reason]) -> Level:
+    """How sure so many reasons leave a verdict: each lowers the level by one."""
+    return _LEVELS[min(len(reasons), 2)]
 
 
-def lowered_by(reasons: tuple[Reason, ...]) -> Confidence:
-    """How sure so many reasons leave a verdict."""
-    return Confidence(_LEVELS[min(len(reasons), 2)], reasons)
+def with_confidence(verdict: Verdict, reasons: tuple[Reason, ...], level: Level | None = None) -> Verdict:
+    """The verdict with how sure it is; `level`: where something else than the reasons tells it."""
+    return replace(
+        verdict,
+        confidence=level or level_of(reasons),
+        confidence_because=tuple(one.text for one in reasons),
+        confidence_reasons=reasons,
+    )
 
 
-def confidence_in(
+def reasons_against(
     wall: WallId,
     measurements: Sequence[RankMeasurements],
-    walls: Sequence[WallJudgement],
+    walls: Sequence[Wall],
     together: Run | None = None,
-) -> Confidence:
-    """How sure the verdict `wall` is, over all ranks measured; `together`: what several show."""
-    reasons = (
+) -> tuple[Reason, ...]:
+    """Why the verdict `wall` is not surer, over all ranks measured; `together`: what several show."""
+    return (
         *_about_startup(measurements),
         *_about_steps(measurements),
         *_about_first_step(wall, walls),
@@ -70,7 +68,6 @@ def confidence_in(
         *_about_profiler(wall, measurements),
         *about_others(wall, walls),
     )
-    return lowered_by(reasons)
 
 
 def _about_startup(measurements: Sequence[RankMeasurements]) -> Iterator[Reason]:
@@ -93,8 +90,8 @@ def _about_steps(measurements: Sequence[RankMeasurements]) -> Iterator[Reason]:
         yield Reason("few_steps", f"only {fewest} step{'' if fewest == 1 else 's'}")
 
 
-def _about_first_step(wall: WallId, walls: Sequence[WallJudgement]) -> Iterator[Reason]:
-    if any(one.id == wall and one.only_in_first_step for one in walls):
+def _about_first_step(wall: WallId, walls: Sequence[Wall]) -> Iterator[Reason]:
+    if any(one.id == wall and only_in_first_step(one) for one in walls):
         text = "nearly all of its cost lies in the first of the used steps, so it may be warm-up"
         yield Reason("first_step", text)
 
@@ -168,12 +165,12 @@ def _about_profiler(wall: WallId, measurements: Sequence[RankMeasurements]) -> I
         yield Reason("profiler", text)
 
 
-def about_others(wall: WallId, walls: Sequence[WallJudgement]) -> Iterator[Reason]:
+def about_others(wall: WallId, walls: Sequence[Wall]) -> Iterator[Reason]:
     """Other walls that could not be priced: one of them may be larger."""
     blind = [
         spoken(one.id)
         for one in walls
-        if one.id != wall and one.outcome == "unmeasurable" and one.cost_ns is None
+        if one.id != wall and one.outcome == "unmeasurable" and known(one.cost_ns) is None
     ]
     if blind:
         yield Reason("unmeasured_walls", f"not measurable here: {', '.join(blind)}")

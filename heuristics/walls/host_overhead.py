@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from heuristics.figures.figures import Figures
-from heuristics.walls.price import Price, Unpriced, price
-from heuristics.walls.wall import Evidence, WallJudgement, judged, shown_frac
+from heuristics.result.judged import Evidence, Wall
+from heuristics.walls.wall import Price, Unpriced, judged, price, shown, shown_frac
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 
@@ -26,7 +26,7 @@ EXPOSED_INPUT: Final = Limit(
 )
 
 
-def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> WallJudgement:
+def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
     """Judge the host of a run's ranks (at least one)."""
     return judged("host_overhead", told, ranks, _context(ranks))
 
@@ -47,5 +47,5 @@ def _context(ranks: Sequence[Figures]) -> list[Evidence]:
     found += shown_frac("masked_frac", ranks, lambda rank: rank.masked_ns, why)
     if graphs := max(rank.observed.graph_frac or 0.0 for rank in ranks):
         why = "kernel work inside CUDA graphs, which the host launches at once"
-        found.append(Evidence("graph_share_frac", graphs, "fraction of kernel work", None, why))
+        found.append(shown("graph_share_frac", graphs, "fraction of kernel work", why))
     return found

@@ -18,9 +18,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from msgspec import structs
+
 from heuristics.figures.figures import Figures
-from heuristics.walls.price import WALL, Price, Unpriced, price
-from heuristics.walls.wall import Evidence, WallJudgement, judged, shown_frac, unmeasurable
+from heuristics.result.judged import Evidence, Wall
+from heuristics.walls.wall import WALL, Price, Unpriced, judged, price, shown, shown_frac, unmeasurable
 from traces.cures import cure
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
@@ -33,25 +35,32 @@ RETRIES: Final = Limit(
     "ours: a cache that is full gives back and asks again in most steps; one new shape does so once",
 )
 
+_RETRIED: Final = "allocator_retry_frac"
 
-def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> WallJudgement:
+
+def does_not_fit(walls: Sequence[Wall]) -> bool:
+    """Whether the allocator gives memory back and asks again in most steps."""
+    return any(
+        one.measure == _RETRIED and one.value >= RETRIES.value for wall in walls for one in wall.evidence
+    )
+
+
+def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
     """Judge the memory of a run's ranks (at least one)."""
     result = judged("memory", told, ranks, _context(ranks))
     retries = [(known(rank.memory.allocator_retry_frac) or 0.0, rank.place) for rank in ranks]
     worst, place = max(retries, key=lambda one: one[0])
     if worst:
-        retried = Evidence(
-            "allocator_retry_frac", worst, RETRIES.unit, RETRIES.value, RETRIES.because, rank=place
-        )
-        result = replace(result, evidence=(*result.evidence, retried))
+        retried = shown(_RETRIED, worst, RETRIES.unit, RETRIES.because, RETRIES.value, place)
+        result = structs.replace(result, evidence=(*result.evidence, retried))
         if worst >= RETRIES.value:
-            return replace(result, outcome="finding", comes_first=True)
+            return structs.replace(result, outcome="finding")
     if result.outcome == "finding" or (isinstance(told, Unpriced) and result.outcome == "unmeasurable"):
         return result
     return _bounded(result, told, ranks)
 
 
-def _bounded(result: WallJudgement, told: Price | Unpriced, ranks: Sequence[Figures]) -> WallJudgement:
+def _bounded(result: Wall, told: Price | Unpriced, ranks: Sequence[Figures]) -> Wall:
     """A price below the limit, with the most that recompute can add where it could not be seen."""
     gap, unseen_frac = _unpriced(ranks), _unseen_frac(ranks)
     proven = told if isinstance(told, Price) and told.at_least is None else None
@@ -62,10 +71,11 @@ def _bounded(result: WallJudgement, told: Price | Unpriced, ranks: Sequence[Figu
     if proven is not None and unseen_frac is not None:
         most = proven.frac + unseen_frac
         if most < WALL.value:
-            return replace(result, at_most_frac=most)
+            return structs.replace(result, at_most_frac=most)
     evidence = tuple(one for one in result.evidence if not one.measure.endswith("cost_frac"))
     least = told.frac if isinstance(told, Price) else None
-    return replace(unmeasurable("memory", gap, evidence, most), at_least_frac=least)
+    bounded = unmeasurable("memory", gap, evidence, most)
+    return bounded if least is None else structs.replace(bounded, at_least_frac=least)
 
 
 def measured(measurements: Sequence[RankMeasurements]) -> Price | Unpriced:
@@ -118,7 +128,7 @@ def _context(ranks: Sequence[Figures]) -> list[Evidence]:
     found += _traffic(memories)
     if used := [frac for one in memories if (frac := one.peak_frac)]:
         why = "context only: PyTorch keeps nearly all memory by design"
-        found.append(Evidence("peak_frac", max(used), "fraction of the capacity", None, why))
+        found.append(shown("peak_frac", max(used), "fraction of the capacity", why))
     return found
 
 
@@ -134,6 +144,6 @@ def _traffic(memories: Sequence[Memory]) -> Iterator[Evidence]:
         uses = [[known(getattr(one, key)) for key in keys] for one in memories]
         if told := [use for use in uses if all(use)]:
             copies, size_bytes, ns = (sum(values) for values in zip(*told, strict=True))
-            yield Evidence(keys[0], copies // len(told), "count", None, "on each GPU in its windows")
-            yield Evidence(keys[1], size_bytes // len(told), "bytes", None, "on each GPU in its windows")
-            yield Evidence(f"{kind}_gb_per_s", size_bytes / ns, "GB/s", None, "bytes over their wall time")
+            yield shown(keys[0], copies // len(told), "count", "on each GPU in its windows")
+            yield shown(keys[1], size_bytes // len(told), "bytes", "on each GPU in its windows")
+            yield shown(f"{kind}_gb_per_s", size_bytes / ns, "GB/s", "bytes over their wall time")

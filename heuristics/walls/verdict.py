@@ -1,21 +1,33 @@
-"""One verdict of four walls, or an honest none; what is tied with it, and how sure that is."""
+"""One verdict of four walls, or an honest none; what is tied with it, and what stands next without it.
+
+What comes next is replayed again in what is left of the run.
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import sqrt
 from statistics import fmean, stdev
-from typing import Final
+from typing import Final, TypeVar
 
-from heuristics.walls.confidence import Confidence, confidence_in
-from heuristics.walls.next_wall import NextWall, find_next
-from heuristics.walls.price import LITTLE
-from heuristics.walls.wall import WallJudgement
+from msgspec import structs
+
+from heuristics.figures.startup import initialising_ns, judged_ns, startup_ns, without_startup
+from heuristics.result.judged import Verdict, Wall
+from heuristics.run.run import WALL_IDS
+from heuristics.walls.bound import Bound, LargestBucket
+from heuristics.walls.confidence import reasons_against, with_confidence
+from heuristics.walls.memory import does_not_fit
+from heuristics.walls.wall import LITTLE, WALL, cost_of
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
+from traces.missing import Missing, OrMissing, known
+from traces.replay.costs import FIRST, Without
+from traces.replay.proofs import Cost
 from traces.sections.run import Run
 from traces.sections.tables import WallId
 from traces.spelling import percent, spoken
 
+WORTH_SAYING: Final = Limit(0.01, "fraction of what is left", "ours: under a point nobody asks what is next")
 NEAR: Final = Limit(0.03, "fraction of the windows", "ours: costs nearer than 3 points change places easily")
 STEPS: Final = Limit(3, "steps", "ours: of two the interval is six times their difference and holds all")
 STUDENT_95: Final = (
@@ -32,87 +44,144 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "dp": ("dp_reduce_scatter", "dp_all_gather"),
 }
 """Kinds of communication that one operation is made of, under the name the verdict gives them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """`wall` is None where no overhead costs enough, or none could be looked at; `because` says which.
-
-    `tied_with`: findings whose costs cannot be told from the verdict's. `runner_up`: the next in cost.
-    """
-
-    wall: WallId | None
-    kind: str | None
-    tied_with: tuple[WallId, ...]
-    runner_up: WallId | None
-    confidence: Confidence | None
-    because: tuple[str, ...]
-    following: NextWall | None = None
-    """What stands next without the wall; None where there is no wall."""
+NO_BUDGET: Final = Missing(
+    "", "the budget of a step is missing", "give symptoms (--symptoms), or analyze a trace"
+)
+Steps = Mapping[WallId, tuple[float, ...]]
+"""What a wall costs of each replayed step, as part of that step."""
+T = TypeVar("T")
 
 
 def find_verdict(
     measurements: Sequence[RankMeasurements],
-    walls: Sequence[WallJudgement],
+    walls: Sequence[Wall],
+    steps: Steps,
     together: Run | None = None,
 ) -> Verdict:
     """The verdict of walls that were measured, with how sure it is and what comes after it."""
-    verdict = verdict_of(walls)
-    if verdict.wall is None:
+    verdict = verdict_of(walls, steps)
+    wall: WallId | None = known(verdict.wall)
+    if wall is None:
         return verdict
-    confidence = confidence_in(verdict.wall, measurements, walls, together)
-    return replace(verdict, confidence=confidence, following=find_next(verdict.wall, measurements, walls))
+    sure = with_confidence(verdict, reasons_against(wall, measurements, walls, together))
+    return find_next(sure, wall, measurements, walls)
 
 
-def verdict_of(walls: Sequence[WallJudgement]) -> Verdict:
+def verdict_of(walls: Sequence[Wall], steps: Steps | None = None, out_of_memory: bool = False) -> Verdict:
     """The finding with the largest cost; memory before it where the run does not fit.
 
-    How sure that is, and what comes after it, is left open: both rest on what was recorded.
+    `steps`: costs step by step; `out_of_memory`: something else than the walls says that it does not fit. How
+    sure that is, what comes after it and where the time goes is left open: all rest on what was recorded.
     """
-    costed = sorted((wall for wall in walls if wall.cost_frac is not None), key=lambda w: -_frac(w))
+    first_of_all = "memory" if out_of_memory or does_not_fit(walls) else None
+    costed = sorted((wall for wall in walls if known(wall.cost_frac) is not None), key=lambda w: -_frac(w))
     told = [wall for wall in costed if wall.outcome != "unmeasurable"]
     found = [wall for wall in walls if wall.outcome == "finding"]
-    found.sort(key=lambda wall: (not wall.comes_first, -_frac(wall)))
+    found.sort(key=lambda wall: (wall.id != first_of_all, -_frac(wall)))
     if not found:
         return _none(walls, told)
     first = found[0]
-    tied = tuple(wall.id for wall in found[1:] if not first.comes_first and _near(first, wall))
-    others = [wall.id for wall in told if wall.id != first.id and wall.cost_ns]
-    return Verdict(first.id, _kind(first), tied, others[0] if others else None, None, _why(first, walls))
+    short = first.id == first_of_all
+    others = [wall.id for wall in told if wall.id != first.id and _ns(wall)]
+    return _verdict(
+        first.id,
+        _why(first, walls, short),
+        runner_up=others[0] if others else None,
+        kind=_kind(first),
+        tied=tuple(wall.id for wall in found[1:] if not short and _near(first, wall, steps or {})),
+        short=short,
+    )
 
 
-def _frac(wall: WallJudgement) -> float:
-    return wall.cost_frac or 0.0
+def _verdict(
+    wall: WallId | None,
+    because: tuple[str, ...],
+    runner_up: WallId | None,
+    kind: str | None = None,
+    tied: tuple[WallId, ...] = (),
+    short: bool = False,
+) -> Verdict:
+    return Verdict(
+        wall=wall,
+        kind=kind,
+        bound=None,
+        tied_with=tied,
+        runner_up=runner_up,
+        confidence=None,
+        confidence_because=(),
+        because=because,
+        next_wall=None,
+        next_wall_frac=None,
+        next_because="",
+        startup_ns=0,
+        largest_bucket=None,
+        largest_bucket_frac=None,
+        does_not_fit=short,
+    )
 
 
-def _none(walls: Sequence[WallJudgement], told: Sequence[WallJudgement]) -> Verdict:
+def completed(
+    verdict: Verdict, walls: Sequence[Wall], bound: Bound, largest: LargestBucket | None, startup_ns: int
+) -> Verdict:
+    """With where the time goes, and a gap for what a wall that could not be judged leaves open.
+
+    No wall is an answer where all were judged. Without a wall it has no kind.
+    """
+    cure = next((wall.cure for wall in walls if wall.cure), None)
+
+    def open_(value: OrMissing[T], reason: str) -> OrMissing[T]:
+        return Missing("", reason, cure) if value is None and cure else value
+
+    return structs.replace(
+        verdict,
+        wall=open_(verdict.wall, verdict.because[0]),
+        kind=open_(verdict.kind, "not split") if known(verdict.wall) else verdict.kind,
+        runner_up=open_(verdict.runner_up, "no other wall costs anything that could be measured"),
+        confidence=open_(verdict.confidence, verdict.because[0]),
+        because=(*verdict.because, bound.because),
+        bound=bound.bucket or Missing("", bound.because, bound.cure),
+        largest_bucket=largest.bucket if largest else NO_BUDGET,
+        largest_bucket_frac=largest.frac if largest else NO_BUDGET,
+        startup_ns=startup_ns,
+    )
+
+
+def _frac(wall: Wall) -> float:
+    return known(wall.cost_frac) or 0.0
+
+
+def _ns(wall: Wall) -> int:
+    return known(wall.cost_ns) or 0
+
+
+def _none(walls: Sequence[Wall], told: Sequence[Wall]) -> Verdict:
     blind = _blind(walls)
     if not told:
-        return Verdict(None, None, (), None, None, ("no wall could be measured", *blind))
+        return _verdict(None, ("no wall could be measured", *blind), None)
     said, nearest = "no measured overhead accounts for 10 % or more of the step time", told[0]
     if _frac(nearest) >= LITTLE.value:
         said += f"; the closest is {spoken(nearest.id)}, {_cost(nearest)}"
-    unjudged = [f"{spoken(wall.id)}{_most(wall)}" for wall in walls if wall.cost_frac is None]
+    unjudged = [f"{spoken(wall.id)}{_most(wall)}" for wall in walls if known(wall.cost_frac) is None]
     if unjudged:
         said += f"; not judged: {', '.join(unjudged)}"
-    return Verdict(None, None, (), nearest.id if nearest.cost_ns else None, None, (said, *blind))
+    return _verdict(None, (said, *blind), nearest.id if _ns(nearest) else None)
 
 
-def _why(first: WallJudgement, walls: Sequence[WallJudgement]) -> tuple[str, ...]:
+def _why(first: Wall, walls: Sequence[Wall], short: bool) -> tuple[str, ...]:
     said = []
-    if first.comes_first:
+    if short:
         said.append("memory is freed and allocated again in most steps: what does not fit cannot be tuned")
-    if first.cost_ns:
+    if _ns(first):
         said.append(f"without {spoken(first.id)} the windows would be at most {_cost(first)} shorter")
     said += [
         f"{spoken(wall.id)} at most {_cost(wall)}"
         for wall in sorted(walls, key=lambda one: -_frac(one))
-        if wall.id != first.id and wall.outcome == "finding" and wall.cost_ns
+        if wall.id != first.id and wall.outcome == "finding" and _ns(wall)
     ]
     return (*said, *_blind(walls))
 
 
-def _blind(walls: Sequence[WallJudgement]) -> tuple[str, ...]:
+def _blind(walls: Sequence[Wall]) -> tuple[str, ...]:
     return tuple(
         f"{spoken(wall.id)} could not be judged{_most(wall)}: {wall.missing[0]}"
         for wall in walls
@@ -120,28 +189,27 @@ def _blind(walls: Sequence[WallJudgement]) -> tuple[str, ...]:
     )
 
 
-def _most(wall: WallJudgement) -> str:
+def _most(wall: Wall) -> str:
     """The most that a wall without a cost can be, where anything bounds it."""
-    most = wall.at_most_frac
+    most = known(wall.at_most_frac)
     return "" if most is None or most >= 1.0 else f" (at most {percent(most)})"
 
 
-def _cost(wall: WallJudgement) -> str:
+def _cost(wall: Wall) -> str:
     return percent(_frac(wall))
 
 
-def _kind(wall: WallJudgement) -> str | None:
+def _kind(wall: Wall) -> str | None:
     """The kind, or family of kinds, whose absence alone wins most; of equals expert traffic, then data."""
-    together = {
-        family: sum(wall.cost_by_kind_ns.get(kind, 0) for kind in kinds) for family, kinds in FAMILIES.items()
-    }
+    by_kind_ns = known(wall.cost_by_kind_ns) or {}
+    together = {family: sum(by_kind_ns.get(kind, 0) for kind in kinds) for family, kinds in FAMILIES.items()}
     members = {kind for kinds in FAMILIES.values() for kind in kinds}
-    together |= {kind: ns for kind, ns in wall.cost_by_kind_ns.items() if kind not in members}
+    together |= {kind: ns for kind, ns in by_kind_ns.items() if kind not in members}
     largest = max(together, key=lambda kind: together[kind])
     return largest if together[largest] else None
 
 
-def _near(one: WallJudgement, other: WallJudgement) -> bool:
+def _near(one: Wall, other: Wall, steps: Steps) -> bool:
     """Whether two costs cannot be told apart.
 
     Under 3 points, or the 90 % interval of their difference, step by step, holds zero. The difference, for
@@ -149,9 +217,10 @@ def _near(one: WallJudgement, other: WallJudgement) -> bool:
     """
     if abs(_frac(one) - _frac(other)) < NEAR.value:
         return True
-    if len(one.step_cost_frac) != len(other.step_cost_frac) or len(one.step_cost_frac) < STEPS.value:
+    mine, its = steps.get(one.id, ()), steps.get(other.id, ())
+    if len(mine) != len(its) or len(mine) < STEPS.value:
         return False
-    differences = [a - b for a, b in zip(one.step_cost_frac, other.step_cost_frac, strict=True)]
+    differences = [a - b for a, b in zip(mine, its, strict=True)]
     low, high = interval(differences)
     return low <= 0 <= high
 
@@ -162,3 +231,79 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
     factor = STUDENT_95[freedom - 1] if freedom <= len(STUDENT_95) else NORMAL_95
     half = factor * stdev(values) / sqrt(len(values))
     return fmean(values) - half, fmean(values) + half
+
+
+def with_next(verdict: Verdict, wall: WallId | Missing | None, frac: float | None, because: str) -> Verdict:
+    """The verdict with what comes after it, and its ceiling as part of what is left.
+
+    Without a wall a gap says why something larger may hide, and None that nothing does; `because`: in words.
+    """
+    part = wall if isinstance(wall, Missing) else frac
+    return structs.replace(verdict, next_wall=wall, next_wall_frac=part, next_because=because)
+
+
+def find_next(
+    verdict: Verdict, first: WallId, measurements: Sequence[RankMeasurements], walls: Sequence[Wall]
+) -> Verdict:
+    """With the largest cost of the other walls in the run without the first, from a tenth of that run up."""
+    others = [wall for wall in walls if wall.id != first]
+    blind = [wall for wall in others if known(wall.cost_frac) is None]
+    missing = Missing("", blind[0].missing[0], blind[0].cure) if blind else None
+    name = spoken(first)
+    told = [rank for rank in measurements if cost_of(rank, first) is not None]
+    left = [(rank, _left(rank, first)) for rank in told]
+    replayed = [(rank, without) for rank, without in left if without is not None]
+    if len(replayed) < len(left):
+        reason = f"{name} costs less than in its replay, so what is left without it was not replayed"
+        gap = Missing("", reason, "none is needed")
+        return with_next(verdict, gap, None, f"what comes after {name} is not known")
+    seen = {wall.id: frac for wall in others if (frac := known(wall.cost_frac)) is not None}
+    fracs = {one: frac for one in seen if (frac := _frac_left(replayed, one)) is not None}
+    wall = max(fracs, key=lambda one: fracs[one], default=None)
+    if wall is None or fracs[wall] < WALL.value:
+        what = spoken(first) if first == "host_overhead" else f"{first} overhead"
+        said = f"no other bottleneck of at least 10 % would remain if the {what} were removed"
+        if blind:
+            said += f", but {', '.join(spoken(one.id) for one in blind)} could not be judged"
+        if wall is not None and fracs[wall] >= WORTH_SAYING.value:
+            said += f"; the largest cost is then {spoken(wall)}, {percent(fracs[wall])} of what is left"
+        return with_next(verdict, missing, None, said)
+    said = f"the next wall is {spoken(wall)}: at most {percent(fracs[wall])} of what is left without {name}"
+    if (today := seen[wall]) < WALL.value:
+        said += f", though {percent(today)} of the run as it is"
+    if blind:
+        said += f"; {', '.join(spoken(one.id) for one in blind)} could not be judged"
+    return with_next(verdict, wall, fracs[wall], said)
+
+
+def _left(rank: RankMeasurements, first: WallId) -> Without | None:
+    """The run of a rank without the first wall; where that costs little there, the run as it is.
+
+    Less the start-up that is left out, of which a run without host overhead holds the profiler's part alone.
+    None where it costs much, and what is left was not replayed.
+    """
+    costs, cost = rank.costs, cost_of(rank, first)
+    if isinstance(costs, Missing) or cost is None:
+        return None
+    if (without := costs.without.get(first)) is not None:
+        gone_ns = initialising_ns(rank) if first == "host_overhead" else 0
+        return replace(without, window_ns=without.window_ns - startup_ns(rank) + gone_ns)
+    if cost.ns >= FIRST.value * judged_ns(rank):
+        return None
+    others: dict[str, Cost] = {
+        one: other for one in WALL_IDS if one != first and (other := cost_of(rank, one)) is not None
+    }
+    return Without(judged_ns(rank), others)
+
+
+def _frac_left(left: Sequence[tuple[RankMeasurements, Without]], wall: WallId) -> float | None:
+    """The cost of a wall as part of what is left."""
+    told = [
+        (without, without_startup(rank, cost) if wall == "host_overhead" else cost)
+        for rank, without in left
+        if (cost := without.costs.get(wall)) is not None and cost_of(rank, wall) is not None
+    ]
+    if not told:
+        return None
+    window_ns = sum(without.window_ns for _, without in left if wall in without.costs)
+    return min(1.0, sum(cost.ns for _, cost in told) / window_ns) if window_ns else 0.0

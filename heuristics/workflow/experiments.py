@@ -1,15 +1,17 @@
 """A plan as experiments: the baseline first, then one variable at a time, and the whole winner last."""
 
+from collections.abc import Collection
 from typing import Final
 
 from msgspec.structs import replace
 
 from heuristics.config.features import GRAPH_MODULES
+from heuristics.fixes.fix import Variable
 from heuristics.plan.planned import Plan, Planned
 from heuristics.result.configured import Experiment, Experiments
 from heuristics.rules.check import check_rules
 from heuristics.run.run import WALL_IDS, Run
-from heuristics.workflow.layout import layout_of
+from heuristics.workflow.facts import layout_of
 from traces.limits import Limit
 from traces.sections.tables import WallId
 from traces.spelling import percent, spoken
@@ -19,16 +21,6 @@ STEPS: Final = Limit(
     "unprofiled steps",
     "Megatron-Bridge, docs/training/moe-optimization.md, Phase 5: the best one runs at least 50 steps",
 )
-VARIABLES: Final = {
-    "dispatcher": ("COM-2", "COM-3", "COM-12", "MEM-5"),
-    "CUDA graphs": ("HST-3", "HST-7", "HST-8"),
-    "parallel layout": ("MEM-8", "MEM-10", "MEM-15", "MEM-16", "MEM-17", "COM-6", "COM-7", "COM-10"),
-    "batch shape and parallel layout": ("HST-5", "CMP-4"),
-    "precision": ("CMP-3", "MEM-4"),
-    "recompute": ("MEM-2", "MEM-9"),
-    "routing mode": ("COM-11",),
-}
-"""What a fix changes of that which is held fixed otherwise -> its ids; the others change none of it."""
 _OF_EXPERTS: Final = ("routing mode", "dispatcher")
 """What only a run with experts can hold fixed."""
 MEASURE: Final = (
@@ -52,8 +44,8 @@ def plan_of_experiments(run: Run, plan: Plan) -> Experiments:
     return Experiments((_baseline(run, wall), *same[:1]), tuple(same[1:]), (*later, *last))
 
 
-def held_fixed(run: Run, variable: str = "") -> tuple[str, ...]:
-    """What must be the same on both sides, with its value where known; without the variable itself.
+def held_fixed(run: Run, varied: Collection[Variable] = ()) -> tuple[str, ...]:
+    """What must be the same on both sides, with its value where known; without what is varied.
 
     Source: Megatron-Bridge, skill perf-moe-dispatcher-selection, pitfalls 1 and 4.
     """
@@ -67,13 +59,13 @@ def held_fixed(run: Run, variable: str = "") -> tuple[str, ...]:
         "batch shape": "",
         "container and versions": "",
     }
-    without = {*variable.split(" and "), *(_OF_EXPERTS if run.active.moe is False else ())}
+    without = {*varied, *(_OF_EXPERTS if run.active.moe is False else ())}
     return tuple(f"{name} ({now})" if now else name for name, now in held.items() if name not in without)
 
 
 def _refused_knobs(run: Run) -> frozenset[str]:
     """Knobs of the rules that refuse the run as it is."""
-    errors = (one.rule for one in check_rules(run) if one.level == "error")
+    errors = (one for one in check_rules(run) if one.level == "error")
     return frozenset(knob for rule in errors for knob in rule.knobs)
 
 
@@ -128,15 +120,14 @@ def _experiments(run: Run, planned: Planned) -> tuple[Experiment, ...]:
 
 def _experiment(run: Run, planned: Planned) -> Experiment:
     fix = planned.fix
-    variable = next((name for name, ids in VARIABLES.items() if fix.id in ids), "")
     after = _after(run, fix.wall)
     if planned.shares_with:
         after += f"; {', '.join(planned.shares_with)} act on the same costs, so the gains do not add up"
     return Experiment(
         fix.title,
         fix.id,
-        variable or f"{fix.id} alone",
-        held_fixed(run, variable),
+        " and ".join(fix.varies) or f"{fix.id} alone",
+        held_fixed(run, fix.varies),
         (*MEASURE, fix.verify),
         int(STEPS.value),
         f"keep it if it pays; profile again: {after}",

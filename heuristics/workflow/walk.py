@@ -1,41 +1,165 @@
-"""The workflow walked: every rule on one run, in the order of the documents."""
+"""The workflow walked: every rule on one run, in the order of the documents, by table and by our rules."""
 
-from typing import Final
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Literal
 
+from msgspec import Struct
+
+from heuristics.config.facts import version
+from heuristics.config.view import Config
+from heuristics.result.configured import WorkflowStep
+from heuristics.rules.condition import Condition, Language
+from heuristics.rules.rule import Rule, has_rule, in_force
+from heuristics.rules.rules import rules
 from heuristics.run.run import Run
-from heuristics.workflow.fit_rules import FIT_RULES
-from heuristics.workflow.folding_rules import FOLDING_RULES
-from heuristics.workflow.prerequisites import prerequisites
-from heuristics.workflow.profile_rules import PROFILE_RULES
-from heuristics.workflow.rule import Judged, Step, WorkflowRule, not_applicable, unknown
-from heuristics.workflow.scale_rules import SCALE_RULES
+from heuristics.workflow.facts import FACTS
+from traces.toml_tables import read_table
 
-RULES: Final[tuple[WorkflowRule, ...]] = (
-    *FIT_RULES,
-    *SCALE_RULES,
-    *FOLDING_RULES,
-    *prerequisites(),
-    *PROFILE_RULES,
-)
+Phase = Literal["fit", "scale", "folding", "prerequisites", "profile"]
+RuleState = Literal["met", "violated", "unknown", "not_applicable"]
+_LANGUAGE: Final = Language(FACTS)
+_OF_EXPERTS: Final = ("moe_", "expert_", "num_moe_", "overlap_moe_", "delay_wgrad_")
+
+
+class Judged(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a rule says of a run; of a row of its table: what it says where `when` holds.
+
+    `because`: the reason, with its figures. `advice`: what to do, empty where nothing is. `fix`: the
+    catalogue's id of that change, empty where it has none. `tells`: where unknown, what to give to be told.
+    """
+
+    state: RuleState
+    because: str
+    advice: str = ""
+    fix: str = ""
+    tells: str = ""
+    when: Condition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowRule:
+    """One rule. `seed`: the number of the document it is from, then its section.
+
+    `guide_only`: a guide asks for it, so that a run which differs is as legal. `moe`: it is about experts.
+    """
+
+    id: str
+    phase: Phase
+    title: str
+    seed: str
+    judge: Callable[[Run], Judged]
+    guide_only: bool = True
+    moe: bool = False
+
+
+class _Row(Struct, frozen=True, forbid_unknown_fields=True):
+    """A rule as its table has it: of `says` the first that holds is what it says."""
+
+    id: str
+    phase: Phase
+    title: str
+    seed: str
+    says: tuple[Judged, ...]
+    moe: bool = False
+
+
+class _Table(Struct, forbid_unknown_fields=True):
+    words: dict[str, str]
+    rule: tuple[_Row, ...]
+
+
+_TABLE: Final = read_table("heuristics.workflow", "workflow.toml", _Table, _LANGUAGE.readers)
+
+
+def _by_row(row: _Row, run: Run) -> Judged:
+    says = next(one for one in row.says if one.when is None or one.when.holds(run))
+    because, advice, tells = (
+        _LANGUAGE.filled(text, run, _TABLE.words) for text in (says.because, says.advice, says.tells)
+    )
+    return Judged(says.state, because, advice, says.fix, tells)
+
+
+def _by_rule(rule: Rule, run: Run) -> Judged:
+    """A prerequisite of a feature that a guide lists."""
+    config = run.validated
+    releases = version(config.core), version(config.bridge)
+    if not in_force(rule, *releases) or has_rule(rule, *releases, config.framework) is False:
+        return Judged("not_applicable", "not a rule of these releases")
+    asked, holds = rule.asked(config), rule.holds(config)
+    if asked is False or (asked is None and holds is not True):
+        figures = rule.feature.figures(config) if rule.feature else ""
+        return _unknown(figures, rule, config) if asked is None else Judged("not_applicable", figures)
+    figures = ", ".join(one.figures(config) for one in (rule.needs, rule.forbids) if one)
+    if holds is None:
+        return _unknown(figures, rule, config)
+    return Judged("met", figures) if holds else Judged("violated", figures, rule.cure_of(config), rule.fix)
+
+
+def _unknown(figures: str, rule: Rule, config: Config) -> Judged:
+    return Judged("unknown", figures, tells=", ".join(rule.asks(config)) or "the configuration")
+
+
+def _rules() -> Mapping[Phase, list[WorkflowRule]]:
+    """By phase; prerequisites: those of our rules that a guide lists, before the table's own."""
+    of: dict[Phase, list[WorkflowRule]] = {}
+    for row in _TABLE.rule:
+        rule = WorkflowRule(row.id, row.phase, row.title, row.seed, partial(_by_row, row), moe=row.moe)
+        of.setdefault(row.phase, []).append(rule)
+    of["prerequisites"] = [
+        *(
+            WorkflowRule(
+                rule.id,
+                "prerequisites",
+                rule.text,
+                rule.guide,
+                partial(_by_rule, rule),
+                rule.level == "guide",
+                any(knob.startswith(_OF_EXPERTS) for knob in rule.knobs),
+            )
+            for rule in rules().values()
+            if rule.guide
+        ),
+        *of["prerequisites"],
+    ]
+    return of
+
+
+RULES: Final[tuple[WorkflowRule, ...]] = tuple(rule for several in _rules().values() for rule in several)
 """All rules: fit, scale, folding, prerequisites, profile."""
-
-
 FIT_BY_RUNNING: Final = frozenset({"fit-first", "profile-order"})
 """Rules that a run meets by having run. One that the framework refuses never did."""
 
 
-def walk(run: Run, refused: bool = False) -> tuple[Step, ...]:
+def walk(run: Run, refused: bool = False) -> tuple[WorkflowStep, ...]:
     """Every rule and what it says of a run as the framework understands it, in workflow order.
 
     `refused`: the framework rejects the configuration, so that what ran was another one.
     """
-    return tuple(Step(rule, _judged(rule, run, refused)) for rule in RULES)
+    return tuple(_step(rule, _judged(rule, run, refused)) for rule in RULES)
+
+
+def _step(rule: WorkflowRule, judged: Judged) -> WorkflowStep:
+    return WorkflowStep(
+        id=rule.id,
+        phase=rule.phase,
+        title=rule.title,
+        seed=rule.seed,
+        state=judged.state,
+        because=judged.because,
+        advice=judged.advice,
+        fix=judged.fix,
+        tells=judged.tells,
+        guide_only=rule.guide_only,
+    )
 
 
 def _judged(rule: WorkflowRule, run: Run, refused: bool) -> Judged:
     judged = rule.judge(run)
     if rule.moe and run.config.moe() is False and (rule.guide_only or judged.state != "violated"):
-        return not_applicable("the model has no experts")
+        return Judged("not_applicable", "the model has no experts")
     if refused and judged.state == "met" and rule.id in FIT_BY_RUNNING:
-        return unknown("the framework rejects this configuration: what ran was another one", "a legal one")
+        what = "the framework rejects this configuration: what ran was another one"
+        return Judged("unknown", what, tells="a legal one")
     return judged

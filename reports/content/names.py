@@ -3,8 +3,7 @@
 import re
 from typing import Final
 
-from heuristics.result.compared_run import Place
-from heuristics.result.side import Side
+from heuristics.result.compared import Place, Side
 from reports.measures import named
 from traces.missing import OrMissing, known
 from traces.sections.rank import Rank

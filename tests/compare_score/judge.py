@@ -11,7 +11,6 @@ from typing import Any, Final
 from heuristics.comparison.comparison import compare
 from heuristics.comparison.difference.interval import LEAST
 from reports.result.codec import encode
-from reports.result.fill.comparison import result_of_comparison
 from reports.result.read import of_one_run, typed
 from tests.compare_score.cases import Case, sides, views
 from tests.compare_score.mirror import held, mirrored
@@ -111,7 +110,7 @@ def _scored(case: Case) -> Result:
 
 def _compared(base: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     comparison = compare(of_one_run(typed(base)), of_one_run(typed(new)))
-    return encode(result_of_comparison("0", comparison))
+    return encode(comparison)
 
 
 def _adds_up(told: Mapping[str, Any], base: Mapping[str, Any], new: Mapping[str, Any]) -> bool:

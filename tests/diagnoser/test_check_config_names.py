@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from diagnoser.cli import run
-from heuristics.findings.spelling import misspelled
+from heuristics.findings.contradictions import misspelled
 from traces.settings.names import shown
 from traces.settings.read import configuration_of
 

@@ -10,7 +10,7 @@ import pytest
 
 from diagnoser.cli import run
 from diagnoser.merging import merge_summaries
-from heuristics.result.merged import Merged
+from heuristics.result.result import Merged
 from reports.result.codec import decode
 from reports.result.schema import schema
 from tests.bench.ranks import LATE_NS, large_run

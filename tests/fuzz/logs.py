@@ -12,10 +12,9 @@ import diagnoser
 from tests.fuzz.mutations import lines
 from tests.fuzz.same import assert_same
 from tests.fuzz.target import Target
-from tests.log_doubles import crash, iteration, out_of_memory, step_time
+from tests.log_doubles import crash, iteration, out_of_memory, read, step_time
 from tests.places import DATA
 from traces.training_log import lines as log_lines
-from traces.training_log.read import read_log
 
 _PART: Final = 24
 
@@ -51,12 +50,12 @@ def written(rng: Random, text: str) -> tuple[str, bytes]:
 
 def check(path: Path, deep: bool) -> None:
     """It is read; the whole way also piece by piece, and beside a configuration."""
-    found = read_log(path)
+    found = read(path)
     if deep:
         whole: Any = log_lines._CHUNK_BYTES
         try:
             log_lines._CHUNK_BYTES = 4_097  # type: ignore[misc]
-            assert_same(read_log(path), found)
+            assert_same(read(path), found)
         finally:
             log_lines._CHUNK_BYTES = whole  # type: ignore[misc]
         diagnoser.check_config(DATA / "settings" / "run.sh", log=path, ask_megatron=False).to_dict()

@@ -108,6 +108,10 @@ def test_a_plugin_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
         ),
         (('wall="communication"', 'wall="network"'), "ACME-1 is for 'network', which is no wall"),
         (("    del run\n    return Change", "    return 1 / 0, Change"), "it raised ZeroDivisionError"),
+        (
+            ("Change(launch", 'Change({"env.ACME_RAIL": "0"}, launch'),
+            "ACME-1 sets env.ACME_RAIL, which is no knob: give its line in `launch`",
+        ),
     ],
 )
 def test_a_fix_that_is_none_is_left_out(change: tuple[str, str], why: str, tmp_path: Path) -> None:
@@ -133,9 +137,9 @@ def test_a_fix_that_fails_for_a_run_is_refused_there(tmp_path: Path) -> None:
         ),
         (
             ("cure =", "cures_all ="),
-            "rule 'acme-no-deepep-on-west': Object contains unknown field `cures_all`",
+            "rules.toml, rule acme-no-deepep-on-west: Object contains unknown field `cures_all`",
         ),
-        (("moe_token_dispatcher_type ==", "no_such_knob =="), "rule 'acme-no-deepep-on-west': "),
+        (("moe_token_dispatcher_type ==", "no_such_knob =="), "rules.toml, rule acme-no-deepep-on-west, "),
     ],
 )
 def test_rules_that_are_none_are_left_out(change: tuple[str, str], why: str, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from heuristics.evidence.symptoms import Symptoms, observed_from
 from heuristics.judging.judgement import Configured, Judgement, run_of
 from heuristics.plan.allowed import changed
 from heuristics.plan.planned import Planned
-from heuristics.plan.upgrade import upgraded
+from heuristics.plan.variants import upgraded
 from heuristics.rules.check import check_rules
 from heuristics.run.given import Given
 from heuristics.run.run import Run
@@ -191,9 +191,9 @@ def _legal(said: dict[str, Value], given: Given, framework: Framework, core: str
         errors = [one for one in check_rules(run_of(blank, given, configured)) if one.level == "error"]
         if not errors:
             return said
-        resets = {_culprit((*one.rule.knobs, *one.rule.set), said, framework, core) for one in errors}
+        resets = {_culprit((*one.knobs, *one.set), said, framework, core) for one in errors}
         said = _without_sequence_parallel({**said, **{knob: RESET[knob] for knob in resets}})
-    raise AssertionError(f"still refused: {errors[0].rule.id}")
+    raise AssertionError(f"still refused: {errors[0].id}")
 
 
 def _culprit(

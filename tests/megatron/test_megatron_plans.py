@@ -19,7 +19,7 @@ import pytest
 from heuristics.judging.judgement import Judgement, judge_observed
 from heuristics.plan.allowed import changed
 from heuristics.plan.planned import Refused
-from heuristics.plan.upgrade import upgraded
+from heuristics.plan.variants import upgraded
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import Request, request_of
 from heuristics.rules.rules import rules

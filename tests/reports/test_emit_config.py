@@ -16,8 +16,8 @@ from msgspec.structs import replace
 import diagnoser
 from diagnoser.cli import run
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.fixes.change import Knobs
 from heuristics.plan.planned import Planned
+from heuristics.result.judged import Knobs
 from heuristics.result.result import Result
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
@@ -27,6 +27,7 @@ from reports.emit_values import yaml_value
 from reports.frameworks import FRAMEWORKS
 from reports.result.fill.plan import fix as fix_of
 from tests.check_doubles import ABOUT, CONTRADICTS, ILLEGAL, script, symptoms, written
+from tests.fix_doubles import spelled_as
 from tests.places import GOLDEN, Reviewed
 from tests.spelling_doubles import read_back
 from traces.settings.read import configuration_of
@@ -55,7 +56,7 @@ def planning(checked: Result, *knobs: Knobs) -> Result:
 
 def patches(checked: Result, framework: str) -> Iterator[tuple[Knobs, str]]:
     """Every fix of the catalogue for several runs, and one with all that is hard to write."""
-    hard = Knobs(
+    hard = spelled_as(
         megatron_lm=(f'--pipeline-model-parallel-layout "{LAYOUT}"', "(leave out --sequence-parallel)"),
         megatron_bridge=(
             f'model.pipeline_model_parallel_layout="{LAYOUT}"',
@@ -123,7 +124,7 @@ def test_any_layout_survives(layout: str) -> None:
 
 
 def test_a_placeholder_is_a_comment_and_not_a_value(checked: Result) -> None:
-    knobs = Knobs(
+    knobs = spelled_as(
         megatron_lm=("--expert-model-parallel-size N",),
         megatron_bridge=(
             "model.expert_model_parallel_size=N",
@@ -137,7 +138,7 @@ def test_a_placeholder_is_a_comment_and_not_a_value(checked: Result) -> None:
 
 
 def test_the_environment_is_exported_in_a_script_and_said_in_a_yaml(checked: Result) -> None:
-    knobs = Knobs(
+    knobs = spelled_as(
         megatron_bridge=("model.moe_grouped_gemm=true",),
         environment=("A=b c", "(leave out D)", "numactl --membind=N COMMAND", "(ask the cluster)"),
     )
@@ -148,7 +149,7 @@ def test_the_environment_is_exported_in_a_script_and_said_in_a_yaml(checked: Res
 
 
 def test_no_name_of_a_file_ends_a_comment(checked: Result) -> None:
-    result = replace(planning(checked, Knobs(megatron_lm=("--bf16",))), about="run\nrm -rf x.yaml")
+    result = replace(planning(checked, spelled_as(megatron_lm=("--bf16",))), about="run\nrm -rf x.yaml")
     for framework in FRAMEWORKS:
         assert "\nrm" not in emit_config(framework, result)
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from heuristics.result.brief import Brief, BriefComparison
 from heuristics.result.compared import Compared
-from heuristics.result.merged import Merged
-from heuristics.result.result import Result
+from heuristics.result.result import Merged, Result
 from reports.measures import GROUPS, elsewhere, meaning, measures
 from reports.result.schema import places, schema
 from tests.places import ROOT, Reviewed

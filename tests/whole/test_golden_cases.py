@@ -8,8 +8,8 @@ from typing import get_args
 import pytest
 
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.fixes.change import Knobs
 from heuristics.plan.planned import Planned
+from tests.fix_doubles import spelled_as
 from tests.golden_doubles import Case, broken, cases, judgement_of, symptoms_of, wrongs
 from tests.opinions_doubles import a_fix
 from traces.errors import InputError
@@ -70,7 +70,7 @@ def test_a_fix_that_a_case_names_is_in_the_catalogue() -> None:
 
 
 def planned(number: str, *lines: str) -> Planned:
-    return Planned(a_fix(number, "communication"), Knobs(megatron_bridge=lines), (), None)
+    return Planned(a_fix(number, "communication"), spelled_as(megatron_bridge=lines), (), None)
 
 
 PLAN = [planned("COM-2", "model.a=1", "model.b=2"), planned("COM-1", "model.c=3")]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import diagnoser
-from heuristics.comparison.comparison import Comparison
+from heuristics.result.compared import Compared
 from reports.content.blocks import Detail
 from reports.result.codec import Document
 from tests.check_doubles import log, script
@@ -49,7 +49,7 @@ RECORDED: dict[str, Made] = {
     "communication": lambda: simulated(MOE),
     "recompute": lambda: simulated(DENSE),
 }
-COMPARED: dict[str, Callable[[], Comparison]] = {
+COMPARED: dict[str, Callable[[], Compared]] = {
     make.__name__: make for make in (regression, undecided, not_comparable, unchanged, by_logs)
 }
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from heuristics.fixes.elsewhere import fixes_of
+from heuristics.fixes.catalogue import fixes_of
 from heuristics.judging.judgement import Judgement
 from heuristics.plan.plan import make_plan
-from heuristics.rules.check import Broken
+from heuristics.result.configured import BrokenRule
 from heuristics.run.run import WALL_IDS
 from tests.positive_controls import configured, functional_tests, judged, listed, recipes, rows
 from traces.settings.configuration import Problem
@@ -23,7 +23,7 @@ def test_functional_tests_are_read_whole_and_legal() -> None:
         seen.add(control.name)
         read = configured(control)
         unread |= {(control.name, _of(problem)) for problem in read.problems}
-        illegal |= {(control.name, one.rule.id) for one in _errors(judged(control, read))}
+        illegal |= {(control.name, one.id) for one in _errors(judged(control, read))}
         assert len(read.settings.by_knob) > 10, control.name
     assert len(seen) > 200
     assert unread == listed("test-unread", seen)
@@ -38,7 +38,7 @@ def test_recipes_are_read_whole_legal_and_kept_by_every_plan() -> None:
         read = configured(control)
         unread |= {(control.name, _of(problem)) for problem in read.problems}
         found = judged(control, read)
-        illegal |= {(control.name, one.rule.id) for one in _errors(found)}
+        illegal |= {(control.name, one.id) for one in _errors(found)}
         forbidden |= {(control.name, fix) for fix in _forbidden_though_set(found)}
     assert len(seen) > 400
     assert unread == listed("recipe-unread", seen)
@@ -56,9 +56,9 @@ def _of(problem: Problem) -> str:
     return problem.text.partition(" ")[0].rstrip(":")
 
 
-def _errors(found: Judgement) -> Iterator[Broken]:
+def _errors(found: Judgement) -> Iterator[BrokenRule]:
     assert found.from_files is not None
-    return (one for one in found.from_files.checked.broken if one.level == "error")
+    return (one for one in found.from_files.checked.rules.broken if one.level == "error")
 
 
 def _forbidden_though_set(found: Judgement) -> Iterator[str]:

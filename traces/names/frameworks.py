@@ -1,30 +1,29 @@
 """Names of a recording -> the framework whose run it is, by the rows of `frameworks.toml`."""
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Final, Literal
+
+from msgspec import Struct
+
+from traces.toml_tables import read_table
 
 Framework = Literal["megatron", "pytorch", "jax", "tensorflow", "none"]
 FRAMEWORKS: Final[tuple[Framework, ...]] = ("megatron", "pytorch", "jax", "tensorflow", "none")
 """`megatron`: Megatron-Core, or Transformer Engine, on whatever it stands; `none`: no name shows any."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Struct, frozen=True, forbid_unknown_fields=True):
     framework: Framework
-    what: str
+    what: Literal["kernels", "ranges", "threads", "groups"]
     pattern: re.Pattern[str]
+    source: str
 
 
 @cache
 def _rows() -> tuple[_Row, ...]:
-    text = files("traces.names").joinpath("frameworks.toml").read_text(encoding="utf-8")
-    rows = tomllib.loads(text)["rows"]
-    return tuple(_Row(row["framework"], row["what"], re.compile(row["pattern"])) for row in rows)
+    return read_table("traces.names", "frameworks.toml", dict[str, tuple[_Row, ...]])["rows"]
 
 
 def framework_by_names(names: Mapping[str, Iterable[str]]) -> Framework:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from importlib.resources import files
-from typing import TYPE_CHECKING, Final, TypedDict, cast
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from traces.toml_tables import read_table
 
 if TYPE_CHECKING:  # loads numpy, which a page of help needs not
     from traces.columns import Columns, Gpu
@@ -16,33 +18,25 @@ if TYPE_CHECKING:  # loads numpy, which a page of help needs not
 _LAPTOP: Final = "Laptop"
 
 
-@dataclass(frozen=True, slots=True)
-class Product:
+class Product(Struct, frozen=True, forbid_unknown_fields=True):
     """One product. `capability` (major, minor) and the rest are None where we have no source."""
 
     name: str
-    capability: tuple[int, int] | None
-    sm_count: int | None
-    memory_bytes: int | None
+    capability: tuple[int, int] | None = None
+    sm_count: int | None = None
+    memory_gib: int | None = None
 
-
-class _Row(TypedDict, total=False):
-    capability: str
-    sms: int
-    memory: int
+    @property
+    def memory_bytes(self) -> int | None:
+        """Of all its memory."""
+        return None if self.memory_gib is None else self.memory_gib << 30
 
 
 @cache
 def products() -> Mapping[str, Product]:
     """Every product of the table by its name."""
-    text = files("traces.names").joinpath("gpus.toml").read_text(encoding="utf-8")
-    rows = cast("dict[str, _Row]", tomllib.loads(text))
-    return {
-        name: Product(
-            name, _capability(row.get("capability")), row.get("sms"), row.get("memory", 0) << 30 or None
-        )
-        for name, row in rows.items()
-    }
+    read = read_table("traces.names", "gpus.toml", dict[str, tuple[Product, ...]])
+    return {product.name: product for product in read["gpus"]}
 
 
 def product_named(name: str) -> Product | None:
@@ -87,10 +81,3 @@ def _completed(gpu: Gpu, name: str | None) -> Gpu:
         sm_count=gpu.sm_count or (product.sm_count if exact else None),
         capability=gpu.capability or capability,
     )
-
-
-def _capability(text: str | None) -> tuple[int, int] | None:
-    if text is None:
-        return None
-    major, _, minor = text.partition(".")
-    return int(major), int(minor)

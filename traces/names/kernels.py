@@ -1,36 +1,30 @@
 """Kernel name -> class, subclass and phase, by the ordered rules of `kernel_rules.toml`."""
 
 import re
-import tomllib
-from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
-from typing import Final
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from traces.toml_tables import read_table
 
 
-@dataclass(frozen=True, slots=True)
-class KernelClass:
+class KernelClass(Struct, frozen=True, forbid_unknown_fields=True, rename={"class_": "class", "rule": "id"}):
     """What a kernel is by its name. `rule` is None where no rule names it (class `other`)."""
 
     class_: str
     subclass: str
-    phase: str
-    rule: str | None
+    phase: Literal["fwd", "bwd", "opt", "any"]
+    rule: str | None = None
+    pattern: re.Pattern[str] | None = None
 
 
-UNNAMED: Final = KernelClass("other", "unclassified", "any", None)
+UNNAMED: Final = KernelClass("other", "unclassified", "any")
 
 
 @cache
-def _rules() -> tuple[tuple[re.Pattern[str], KernelClass], ...]:
-    text = files("traces.names").joinpath("kernel_rules.toml").read_text(encoding="utf-8")
-    return tuple(
-        (
-            re.compile(rule["pattern"], re.IGNORECASE if rule.get("ignore_case") else 0),
-            KernelClass(rule["class"], rule["subclass"], rule["phase"], rule["id"]),
-        )
-        for rule in tomllib.loads(text)["rules"]
-    )
+def _rules() -> tuple[KernelClass, ...]:
+    return read_table("traces.names", "kernel_rules.toml", dict[str, tuple[KernelClass, ...]])["rules"]
 
 
 @cache
@@ -40,10 +34,8 @@ def classify_kernel(name: str) -> KernelClass:
     The rules are tried once per distinct name, whoever asks.
     """
     spelled = name.replace("(anonymous namespace)", "<unnamed>")
-    for pattern, kernel_class in _rules():
-        if pattern.search(spelled):
-            return kernel_class
-    return UNNAMED
+    found = (one for one in _rules() if one.pattern and one.pattern.search(spelled))
+    return next(found, UNNAMED)
 
 
 def is_polled_kernel(name: str) -> bool:
@@ -54,4 +46,4 @@ def is_polled_kernel(name: str) -> bool:
 
 def known_classes() -> frozenset[str]:
     """Every class a rule can give, and `other`."""
-    return frozenset(kernel_class.class_ for _, kernel_class in _rules()) | {UNNAMED.class_}
+    return frozenset(one.class_ for one in _rules()) | {UNNAMED.class_}

@@ -1,12 +1,13 @@
 """Questions to a recording and the options each needs: the readers of `questions.toml` and `options.toml`."""
 
-import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from importlib.resources import files
-from typing import Any, Final, cast
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from traces.toml_tables import read_table
 
 
 class Question(StrEnum):
@@ -34,8 +35,7 @@ class Section(StrEnum):
     EXPORT = "export"
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True, forbid_unknown_fields=True):
     """One question: how many steps it takes (0: no range of steps), of which ranks, what to type afterwards.
 
     `one`: whether rank 0 alone starts nsys.
@@ -48,18 +48,19 @@ class Asked:
     next: str
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(Struct, frozen=True, forbid_unknown_fields=True):
     """One option: as it is typed, its reason and its cost. `since`: the release that brought it, "" for all.
 
-    `older` is what to type before that release, "" for nothing.
+    `older` is what to type before that release, "" for nothing. `questions`: those that need it.
     """
 
     text: str
     why: str
     cost: str
+    source: str
     since: str = ""
     older: str = ""
+    questions: tuple[Question, ...] = tuple(Question)
 
 
 START: Final = 10
@@ -69,7 +70,7 @@ START: Final = 10
 @cache
 def asked(question: Question) -> Asked:
     """The row of a question."""
-    return Asked(**_table("questions.toml")[question])
+    return read_table("traces.recording", "questions.toml", dict[Question, Asked])[question]
 
 
 def options(whose: Section | TrainedWith, question: Question, variable: str) -> tuple[Option, ...]:
@@ -84,19 +85,16 @@ def options(whose: Section | TrainedWith, question: Question, variable: str) -> 
         "<end>": str(START + steps),
         "<steps>": str(steps),
     }
-    rows = cast("list[dict[str, Any]]", _table("options.toml")[whose])
-    return tuple(_option(row, values) for row in rows if question in row.get("questions", Question))
+    return tuple(_filled(one, values) for one in _options()[whose] if question in one.questions)
 
 
-def _option(row: Mapping[str, Any], values: Mapping[str, str]) -> Option:
-    fields = {name: row[name] for name in Option.__slots__ if name in row}
-    for name, text in fields.items():
-        for place, value in values.items():
-            text = text.replace(place, value)
-        fields[name] = text
-    return Option(**fields)
+def _filled(option: Option, values: dict[str, str]) -> Option:
+    text, why, cost = option.text, option.why, option.cost
+    for place, value in values.items():
+        text, why, cost = (one.replace(place, value) for one in (text, why, cost))
+    return replace(option, text=text, why=why, cost=cost)
 
 
 @cache
-def _table(name: str) -> dict[str, Any]:
-    return tomllib.loads(files("traces.recording").joinpath(name).read_text(encoding="utf-8"))
+def _options() -> dict[str, tuple[Option, ...]]:
+    return read_table("traces.recording", "options.toml", dict[str, tuple[Option, ...]])

@@ -3,13 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from types import MappingProxyType
-from typing import Final, TypedDict, cast
+from typing import Any, Final
+
+from msgspec import Struct
 
 from traces.settings.configuration import ProblemEffect
-from traces.settings.knobs import Knob, Release, by_dest, by_flag, by_path, data, knobs, release
+from traces.settings.knobs import Knob, Release, by_dest, by_flag, by_path, knobs, release
 from traces.settings.names import bridge_paths, harness_flags, lm_flags, nearest
 from traces.settings.values import NotAValue, Raw, value_of
+from traces.toml_tables import read_table
 
 AS_WRITTEN: Final = "said"
 """In a row's `sets`: the knob takes the value that was written."""
@@ -30,64 +32,74 @@ class Correction:
     effect: ProblemEffect = "unread"
 
 
-class _Spelling(TypedDict, total=False):
-    wrong: list[str]
+class _Spelling(Struct, frozen=True, forbid_unknown_fields=True):
+    wrong: tuple[str, ...]
     right: str
-    sets: dict[str, Raw]
-    since: str
-    gone: bool
-    text: str
+    source: str
+    sets: dict[str, Any] = {}
+    since: str | None = None
+    gone: bool = False
+    text: str = ""
+
+    @property
+    def is_older(self) -> bool:
+        """Whether it is a name from before a release, which takes it still."""
+        return self.since is not None and not self.gone
+
+    @property
+    def problem(self) -> str:
+        if not self.is_older:
+            return self.text
+        text = f"older name of {self.right} since Megatron-Core {self.since}"
+        return f"{text}; {self.text}" if self.text else text
 
 
-class _Alias(TypedDict, total=False):
+class _Alias(Struct, frozen=True, forbid_unknown_fields=True):
     name: str
-    when: str
-    sets: dict[str, Raw]
+    sets: dict[str, Any]
+    source: str
+    when: str = ""
 
 
-class _Words(TypedDict):
+class _Words(Struct, frozen=True, forbid_unknown_fields=True):
     knob: str
     words: dict[str, str]
+    source: str
+
+
+class _Table(Struct, frozen=True, forbid_unknown_fields=True):
+    spelling: tuple[_Spelling, ...]
+    alias: tuple[_Alias, ...]
+    word: tuple[_Words, ...]
+
+
+@cache
+def _table() -> _Table:
+    return read_table("traces.settings", "wrong_spellings.toml", _Table)
 
 
 @cache
 def spellings() -> Mapping[str, Correction]:
     """Wrong flags and paths, each with its correction."""
-    rows = cast("list[_Spelling]", data("wrong_spellings.toml")["spelling"])
-    return MappingProxyType(
-        {
-            name: Correction(
-                tuple(row.get("sets", {}).items()),
-                _text(row),
-                row["right"],
-                release(row.get("since")),
-                "older_name" if _is_older(row) else "stops" if name.startswith("--") else "unread",
-            )
-            for row in rows
-            for name in row["wrong"]
-        }
-    )
-
-
-def _is_older(row: _Spelling) -> bool:
-    """Whether it is a name from before a release, which takes it still."""
-    return "since" in row and not row.get("gone", False)
-
-
-def _text(row: _Spelling) -> str:
-    text = row.get("text", "")
-    if not _is_older(row):
-        return text
-    return f"older name of {row['right']} since Megatron-Core {row['since']}{'; ' if text else ''}{text}"
+    return {
+        name: Correction(
+            tuple(row.sets.items()),
+            row.problem,
+            row.right,
+            release(row.since),
+            "older_name" if row.is_older else "stops" if name.startswith("--") else "unread",
+        )
+        for row in _table().spelling
+        for name in row.wrong
+    }
 
 
 @cache
 def _aliases() -> Mapping[str, tuple[tuple[str, Correction], ...]]:
     found: dict[str, list[tuple[str, Correction]]] = {}
-    for row in cast("list[_Alias]", data("wrong_spellings.toml")["alias"]):
-        correction = Correction(tuple(row["sets"].items()))
-        found.setdefault(row["name"], []).append((row.get("when", ""), correction))
-    return MappingProxyType({name: tuple(rows) for name, rows in found.items()})
+    for row in _table().alias:
+        found.setdefault(row.name, []).append((row.when, Correction(tuple(row.sets.items()))))
+    return {name: tuple(rows) for name, rows in found.items()}
 
 
 def alias(name: str, said: str) -> Correction | None:
@@ -104,8 +116,7 @@ def is_alias(name: str) -> bool:
 
 @cache
 def _nicknames() -> Mapping[str, Mapping[str, str]]:
-    rows = cast("list[_Words]", data("wrong_spellings.toml")["word"])
-    return MappingProxyType({row["knob"]: MappingProxyType(row["words"]) for row in rows})
+    return {row.knob: row.words for row in _table().word}
 
 
 def corrected_words(knob: Knob, raw: Raw) -> tuple[Raw, str, str] | None:

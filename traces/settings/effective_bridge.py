@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Final, cast
+from typing import Final
 
-from traces.settings.knobs import MAIN, Release, data, knobs
+from msgspec import Struct
+
+from traces.settings.knobs import MAIN, Release, knobs
 from traces.settings.rules import Change, Facts, Rule
 from traces.settings.settings import Value
+from traces.toml_tables import read_table
 
 _OVERLAP: Final = "comm_overlap, by Megatron-Bridge, CommOverlapConfig.setup"
 OFF_UNLESS_SAID: Final = ("overlap_moe_expert_parallel_comm", "delay_wgrad_compute")
@@ -19,16 +22,18 @@ BUCKET_ELEMENTS: Final = 128 * 1024 * 1024
 """Megatron-Bridge, training/comm_overlap.py, where data-parallel ranks are more than one."""
 
 
+class _Recipes(Struct, frozen=True, forbid_unknown_fields=True):
+    default: dict[str, Value]
+    base: dict[str, dict[str, Value]]
+    recipe: dict[str, dict[str, Value]]
+
+
 @cache
 def recipe(name: str) -> dict[str, Value]:
     """Fields of a mixed-precision recipe; empty where there is none of that name."""
-    tables = cast("dict[str, dict[str, dict[str, Value]]]", data("precision_recipes.toml"))
-    own = tables["recipe"].get(name)
-    if own is None:
-        return {}
-    base = tables["base"]["fp16" if name.startswith("fp16") else "bf16"]
-    fields = {**cast("dict[str, Value]", tables["default"]), **base, **own}
-    return {field: None if value == "null" else value for field, value in fields.items()}
+    table = read_table("traces.settings", "precision_recipes.toml", _Recipes)
+    base = table.base["fp16" if name.startswith("fp16") else "bf16"]
+    return {**table.default, **base, **table.recipe[name]} if name in table.recipe else {}
 
 
 def of_precision(name: Value, own: Mapping[str, Value]) -> dict[str, Value]:

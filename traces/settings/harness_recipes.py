@@ -1,16 +1,18 @@
 """What the name of a preset of Megatron-Bridge's performance scripts stands for: a model, and how it runs."""
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from math import prod
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from traces.settings.configuration import Draft
-from traces.settings.knobs import MAIN, Release, data, knobs
+from traces.settings.knobs import MAIN, Release, knobs
 from traces.settings.settings import Setting, Value
 from traces.settings.values import Raw, value_of
+from traces.toml_tables import read_table
 
 RECIPE: Final = "launcher.recipe"
 PRECISIONS: Final = "launcher.precisions"
@@ -139,7 +141,7 @@ def _choices(words: Mapping[str, str]) -> Iterator[Mapping[str, Value]]:
     """The knobs of each choice, as the words of a preset make it."""
     for choice in _table().choices.values():
         word = next((word for word in words if word in choice), "")
-        own = words.get(word) or "null"
+        own = words.get(word) or None
         yield _values({knob: own if raw == "*" else raw for knob, raw in choice.get(word, {}).items()})
 
 
@@ -176,19 +178,19 @@ def _stages(draft: Draft, name: str) -> Mapping[str, Value]:
     return {} if layout is None else {"pipeline_model_parallel_layout": layout}
 
 
-class _Table(NamedTuple):
+class _Table(Struct, frozen=True, forbid_unknown_fields=True):
     """The table as it stands."""
 
-    presets: Mapping[str, list[list[str]]]
-    sizes: Mapping[str, str]
-    choices: Mapping[str, Mapping[str, Mapping[str, Raw]]]
-    also: list[tuple[str, str, str, dict[str, Raw]]]
-    stages: Mapping[str, Mapping[str, str]]
+    presets: dict[str, tuple[tuple[str, str, str, str, str, str], ...]]
+    sizes: dict[str, str]
+    choices: dict[str, dict[str, dict[str, Any]]]
+    also: tuple[tuple[str, str, str, dict[str, Any]], ...]
+    stages: dict[str, dict[str, str]]
 
 
 @cache
 def _table() -> _Table:
-    return _Table(**cast("dict[str, Any]", data("harness_recipes.toml")))
+    return read_table("traces.settings", "harness_recipes.toml", _Table)
 
 
 def _values(raw: Mapping[str, Raw]) -> dict[str, Value]:
@@ -203,9 +205,9 @@ def _count(draft: Draft, knob: str) -> int | None:
 @cache
 def _models() -> Mapping[str, Mapping[str, Value]]:
     """Knobs of each model by the name of its recipe."""
-    folder = files("traces.settings").joinpath("models")
+    names = (file.name for file in files("traces.settings").joinpath("models").iterdir())
     return {
-        file.name.removesuffix(".toml"): _values(tomllib.loads(file.read_text(encoding="utf-8")))
-        for file in folder.iterdir()
-        if file.name.endswith(".toml")
+        name.removesuffix(".toml"): _values(read_table("traces.settings", f"models/{name}", dict[str, Any]))
+        for name in names
+        if name.endswith(".toml")
     }

@@ -1,15 +1,16 @@
 """The table of knobs: under which name each framework and release takes each knob, and what it takes."""
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from types import MappingProxyType
-from typing import Final, Literal, TypedDict, cast
+from typing import Final, Literal
+
+from msgspec import UNSET, Struct, UnsetType
 
 from traces.settings.settings import Value
+from traces.toml_tables import read_table
 
 Kind = Literal["bool", "int", "float", "str", "list", "int|list", "float|list", "str|list", "given"]
 """What a knob takes; `int|list` takes a single number or a list with one entry a layer. `given`: anything;
@@ -95,29 +96,34 @@ def release(version: str | None) -> Release | None:
     return major, minor, micro
 
 
-class _Row(TypedDict, total=False):
-    kind: Kind
-    flag: str
-    off: str
-    dest: str
-    bridge: str
-    harness: str
-    since: str
+class _Older(Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
     until: str
-    flag_since: str
-    flag_until: str
-    choices: list[str]
-    free: bool
-    new_choices: dict[str, str]
-    gone_choices: dict[str, str]
-    harness_choices: list[str]
-    default: object
-    defaults: list[tuple[str, object]]
-    older: list[dict[str, str]]
-    source: str
 
 
-class _Group(TypedDict):
+class _Row(Struct, frozen=True, forbid_unknown_fields=True):
+    kind: Kind
+    flag: str = ""
+    off: str = ""
+    dest: str | None = None
+    bridge: str | None = None
+    harness: str = ""
+    since: str | None = None
+    until: str | None = None
+    flag_since: str | None = None
+    flag_until: str | None = None
+    choices: tuple[str, ...] = ()
+    free: bool = False
+    new_choices: dict[str, str] = {}
+    gone_choices: dict[str, str] = {}
+    harness_choices: tuple[str, ...] = ()
+    default: Value | UnsetType = UNSET
+    defaults: tuple[tuple[str, Value], ...] = ()
+    older: tuple[_Older, ...] = ()
+    source: str = ""
+
+
+class _Group(Struct, frozen=True, forbid_unknown_fields=True):
     prefix: str
     bridge: str
     core: bool
@@ -125,61 +131,49 @@ class _Group(TypedDict):
     knobs: dict[str, _Row]
 
 
-def data(name: str) -> dict[str, object]:
-    """A table beside this file."""
-    return tomllib.loads(files("traces.settings").joinpath(name).read_text(encoding="utf-8"))
-
-
 @cache
 def knobs() -> Mapping[str, Knob]:
     """Every knob by its id."""
-    groups = cast("list[_Group]", data("knobs.toml")["group"])
-    rows = [_knob(group, name, row) for group in groups for name, row in group["knobs"].items()]
+    groups = read_table("traces.settings", "knobs.toml", dict[str, tuple[_Group, ...]])["group"]
+    rows = [_knob(group, name, row) for group in groups for name, row in group.knobs.items()]
     return MappingProxyType({knob.id: knob for knob in rows})
 
 
 def _knob(group: _Group, name: str, row: _Row) -> Knob:
-    flag, off = row.get("flag", ""), row.get("off", "")
-    since, until = _told(row.get("since")) or FIRST, _told(row.get("until"))
-    dest = row.get("dest", (flag[2:].replace("-", "_") if flag else name) if flag or off else "")
-    moved = row.get("defaults", [("0.12", row["default"])] if "default" in row else [])
+    since, until = release(row.since) or FIRST, release(row.until)
+    dest, bridge = row.dest, row.bridge
+    moved = row.defaults if row.default is UNSET else (("0.12", row.default),)
+    if dest is None:
+        dest = (row.flag[2:].replace("-", "_") or name) if row.flag or row.off else ""
+    if bridge is None:
+        bridge = group.bridge + name if group.bridge else ""
     return Knob(
-        id=group["prefix"] + name,
-        kind=row["kind"],
-        flag=flag,
-        off_flag=off,
+        id=group.prefix + name,
+        kind=row.kind,
+        flag=row.flag,
+        off_flag=row.off,
         dest=dest.lstrip("!"),
         dest_is_opposite=dest.startswith("!"),
-        bridge=row.get("bridge", group["bridge"] + name if group["bridge"] else ""),
-        harness=row.get("harness", ""),
+        bridge=bridge,
+        harness=row.harness,
         since=since,
         until=until,
-        flag_since=_told(row.get("flag_since")) or since,
-        flag_until=_told(row.get("flag_until")) or until,
-        choices=tuple(row.get("choices", ())),
-        is_free=row.get("free", False),
-        new_choices=_dated(row.get("new_choices", {})),
-        gone_choices=_dated(row.get("gone_choices", {})),
-        harness_choices=tuple(row.get("harness_choices", ())),
-        defaults=tuple((_told(start) or FIRST, _value(value)) for start, value in moved),
-        core_field=name if group["core"] else "",
-        older=tuple(Older(one["name"], _told(one["until"]) or MAIN) for one in row.get("older", ())),
-        source=row.get("source", group["source"]),
+        flag_since=release(row.flag_since) or since,
+        flag_until=release(row.flag_until) or until,
+        choices=row.choices,
+        is_free=row.free,
+        new_choices=_dated(row.new_choices),
+        gone_choices=_dated(row.gone_choices),
+        harness_choices=row.harness_choices,
+        defaults=tuple((release(start) or FIRST, value) for start, value in moved),
+        core_field=name if group.core else "",
+        older=tuple(Older(one.name, release(one.until) or MAIN) for one in row.older),
+        source=row.source or group.source,
     )
 
 
 def _dated(words: Mapping[str, str]) -> tuple[tuple[str, Release], ...]:
-    return tuple((word, _told(release) or FIRST) for word, release in words.items())
-
-
-def _told(version: str | None) -> Release | None:
-    return release(version) if version else None
-
-
-def _value(raw: object) -> Value:
-    if raw == "null":
-        return None
-    return tuple(raw) if isinstance(raw, list) else cast("Value", raw)
+    return tuple((word, release(version) or FIRST) for word, version in words.items())
 
 
 def known_in(knob_id: str, core_version: str | None) -> bool | None:

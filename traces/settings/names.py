@@ -1,13 +1,16 @@
 """Names the frameworks know, the nearest of them to one they do not, and which names may be shown."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from difflib import get_close_matches
 from functools import cache
-from typing import Final, TypedDict, cast
+from typing import Final
+
+from msgspec import Struct
 
 from traces.limits import Limit
-from traces.settings.knobs import by_flag, by_harness, by_path, data
+from traces.settings.knobs import by_flag, by_harness, by_path
+from traces.toml_tables import read_table
 
 NEAR: Final = Limit(
     0.7,
@@ -23,48 +26,51 @@ LONGEST_NAME: Final = Limit(80, "characters", "ours: no knob's path is longer; w
 GROUP_WORDS: Final = frozenset({"cfg", "config", "env", "env_vars", "launcher"})
 
 
-class _Named(TypedDict):
-    source: str
-    flags: str
+class Names(frozenset[str]):
+    """Names, in a table as one text with a space between them."""
 
 
-class _Bridge(TypedDict):
+class _Flags(Struct, frozen=True, forbid_unknown_fields=True):
     source: str
-    open_groups: str
-    groups: dict[str, str]
+    flags: Names
+
+
+class _Bridge(Struct, frozen=True, forbid_unknown_fields=True):
+    source: str
+    open_groups: Names
+    groups: dict[str, Names]
+
+
+class _Known(Struct, frozen=True, forbid_unknown_fields=True):
+    """Flags of Megatron-LM and of Bridge's harness; fields by group of Bridge, and its open groups."""
+
+    megatron_lm: _Flags
+    harness: _Flags
+    bridge: _Bridge
 
 
 @cache
-def _names() -> tuple[frozenset[str], frozenset[str], Mapping[str, frozenset[str]], frozenset[str]]:
-    """Flags of Megatron-LM, of Bridge's harness, fields by group of Bridge, and its open groups."""
-    table = data("known_names.toml")
-    lm, harness = cast("_Named", table["megatron_lm"]), cast("_Named", table["harness"])
-    bridge = cast("_Bridge", table["bridge"])
-    groups = {group: frozenset(text.split()) for group, text in bridge["groups"].items()}
-    return (
-        frozenset(lm["flags"].split()),
-        frozenset(harness["flags"].split()),
-        groups,
-        frozenset(bridge["open_groups"].split()),
-    )
+def _known() -> _Known:
+    split = {Names: lambda text: Names(text.split())}
+    return read_table("traces.settings", "known_names.toml", _Known, split)
 
 
 @cache
 def lm_flags() -> frozenset[str]:
     """Every flag of Megatron-LM, those of knobs included."""
-    return _names()[0] | by_flag().keys()
+    return _known().megatron_lm.flags | by_flag().keys()
 
 
 @cache
 def harness_flags() -> frozenset[str]:
     """Every flag of Bridge's scripts/performance, those of knobs included."""
-    return _names()[1] | by_harness().keys()
+    return _known().harness.flags | by_harness().keys()
 
 
 @cache
 def bridge_paths() -> frozenset[str]:
     """Every path of a Bridge configuration that we can name."""
-    fields = {f"{group}.{name}" for group, names in _names()[2].items() for name in names}
+    fields = {f"{group}.{name}" for group, names in _known().bridge.groups.items() for name in names}
     return frozenset(fields | by_path().keys())
 
 
@@ -76,7 +82,7 @@ def bridge_groups() -> frozenset[str]:
 
 def open_groups() -> frozenset[str]:
     """Groups of Bridge whose fields depend on the class chosen; any name goes there."""
-    return _names()[3]
+    return _known().bridge.open_groups
 
 
 def nearest(name: str, known: Collection[str], near: Limit = NEAR) -> str:

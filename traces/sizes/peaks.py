@@ -1,8 +1,9 @@
 """Peak rates by GPU family and precision: dense, without structured sparsity; FP32 without tensor cores."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from traces.names.gpus import longest_within, products
 from traces.names.precision import WideFormat
@@ -18,12 +19,11 @@ _PUBLISHED: Final[Mapping[str, Precision]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Peak:
-    """One peak rate, and where it is published."""
+class Peak(Struct, frozen=True):
+    """A published peak rate."""
 
     gpu: str
-    precision: Precision
+    precision: str
     tflops: float
     source: str
 

@@ -1,17 +1,16 @@
 """Published throughputs of MoE models, by `references.toml`: reference shapes, never a target for another."""
 
-import tomllib
 from collections.abc import Mapping
-from functools import lru_cache
-from importlib.resources import files
-from typing import Any, Final, Literal
+from functools import cache
+from typing import Final, Literal
 
-from msgspec import Struct, convert
+from msgspec import Struct
 
 from traces.missing import Missing
 from traces.settings.settings import Settings
 from traces.sizes.knobs import Knobs
 from traces.sizes.model import ModelSize, model_size
+from traces.toml_tables import read_table
 
 Aspect = Literal[
     "gpu",
@@ -77,26 +76,37 @@ class Nearest(Struct, frozen=True):
     unknown_settings: tuple[Aspect, ...]
 
 
-@lru_cache(maxsize=1)
-def _table() -> Mapping[str, Any]:
-    return tomllib.loads(files("traces.sizes").joinpath("references.toml").read_text(encoding="utf-8"))
+_Row = tuple[str, int | None, str, str | None, str | None, str | None, float, float, float | None]
 
 
-@lru_cache(maxsize=1)
+class _Published(Struct, frozen=True, forbid_unknown_fields=True):
+    source: str
+    routing: Literal["balanced", "natural", "unknown"]
+    rows: tuple[_Row, ...]
+
+
+class _Table(Struct, frozen=True, forbid_unknown_fields=True):
+    models: dict[str, list[int]]
+    published: tuple[_Published, ...]
+
+
+@cache
+def _table() -> _Table:
+    return read_table("traces.sizes", "references.toml", _Table)
+
+
+@cache
 def references() -> tuple[Reference, ...]:
     """Every published row, the newest source first."""
-    found = []
-    for group in _table()["published"]:
-        for row in group["rows"]:
-            cells = (*(None if cell == "-" else cell for cell in row), group["source"], group["routing"])
-            found.append(convert(dict(zip(Reference.__struct_fields__, cells, strict=True)), Reference))
-    return tuple(found)
+    return tuple(
+        Reference(*row, group.source, group.routing) for group in _table().published for row in group.rows
+    )
 
 
 def published_name(model: ModelSize) -> str | None:
     """The published model that has these sizes; None where it is none of them."""
     shape = [len(model.is_moe), model.hidden_size, model.experts.count if model.experts else 0]
-    return next((name for name, known in _table()["models"].items() if known == shape), None)
+    return next((name for name, known in _table().models.items() if known == shape), None)
 
 
 def nearest_references(

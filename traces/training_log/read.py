@@ -8,7 +8,8 @@ from typing import Final
 from traces.limits import Limit
 from traces.progress import Progress, silent
 from traces.settings.settings import Setting, Settings
-from traces.training_log import blocks, iterations, known_lines, memory, own_lines, tracebacks, versions
+from traces.training_log import blocks, iterations, memory, own_lines, tracebacks, versions
+from traces.training_log.known_lines import KnownLines
 from traces.training_log.lines import LogLines
 from traces.training_log.log import LoggedMemory, Message, OutOfMemory, TheoreticalMemory, TrainingLog
 
@@ -16,24 +17,25 @@ MESSAGES_KEPT: Final = Limit(1_000, "lines of one kind", "ours: a cause prints t
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def read_log(path: Path, progress: Progress = silent) -> TrainingLog:
-    """Read a log of Megatron-LM or Megatron-Bridge, plain or gzip.
+def read_log(path: Path, known: KnownLines, progress: Progress = silent) -> TrainingLog:
+    """Read a log of Megatron-LM or Megatron-Bridge, plain or gzip; `known`: the lines to look for.
 
     No line raises: lines that are no text, or too long, are skipped and counted.
 
     Raises:
         LogNotFound: missing or not readable. NotALog: empty or binary. DamagedLog: its gzip is broken.
     """
-    lines, reading = LogLines(path, progress), Reading(path.name)
-    lines.give(_words(), reading)
+    lines, reading = LogLines(path, progress), Reading(path.name, known)
+    lines.give(_words(known), reading)
     return reading.log(lines)
 
 
 class Reading:
     """What was read so far."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, known: KnownLines) -> None:
         self.whole = False
+        self._known = known
         self._name = name
         self._iterations = iterations.IterationLines()
         self._tracebacks = tracebacks.Tracebacks()
@@ -95,9 +97,9 @@ class Reading:
             self._first_error = self._first_error or Message("out-of-memory", number)
             return
         self._sizes = own_lines.sizes_in(text, f"{self._name}:{number}") | self._sizes
-        known = known_lines.message(number, text)
+        known = self._known.message(number, text)
         if self._first_error is None:
-            self._first_error = known if known and known_lines.is_raised(known.id) else None
+            self._first_error = known if known and self._known.is_raised(known) else None
             self._first_error = self._first_error or own_lines.error_in(number, text)
         if known and self._count[known.id] < MESSAGES_KEPT.value:
             self._count[known.id] += 1
@@ -136,7 +138,7 @@ class Reading:
         return not (self._failed or self._count["ended"] or self._iterations.last_of_run)
 
 
-def _words() -> tuple[bytes, ...]:
+def _words(known: KnownLines) -> tuple[bytes, ...]:
     """What the readers look for; a word that holds another one of them adds nothing."""
     words = {
         *iterations.WORDS,
@@ -144,7 +146,7 @@ def _words() -> tuple[bytes, ...]:
         *tracebacks.WORDS,
         *versions.WORDS,
         *blocks.WORDS,
-        *known_lines.words(),
+        *known.words(),
         *own_lines.WORDS,
     }
     return tuple(word for word in sorted(words) if not any(one in word for one in words - {word}))

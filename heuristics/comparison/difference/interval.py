@@ -65,6 +65,11 @@ class Interval:
     level: float
     method: str
 
+    @property
+    def ends_ns(self) -> tuple[int, int]:
+        """Both ends, the lower first."""
+        return self.low_ns, self.high_ns
+
 
 def interval_of(base_ns: Sequence[int], new_ns: Sequence[int], level: float = 0.95) -> Interval | None:
     """The interval; None with fewer than `LEAST` values on a side. Swapped sides give the mirrored one.

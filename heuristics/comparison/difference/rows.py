@@ -1,78 +1,114 @@
-"""Where the difference of two steps lies: rows of the ledger that add up to it, to the integer."""
+"""Where the difference of two steps lies: rows of the ledger that add up to it, to the integer.
+
+A row is split into more activities, longer ones and less of them hidden; rows that do not stand out of the
+scatter of their steps are noise together.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from heuristics.comparison.difference.effects import NOT_TOLD, Effects, effects_of
-from heuristics.comparison.difference.matched import Matched, added, budget_rows, group_rows, mean_step_ns
-from heuristics.comparison.difference.noise import Scatter, scatter_of, split_noise
-from heuristics.result.compared import LayerDelta
-from traces.missing import known
+from msgspec import Struct
+from msgspec.structs import replace
+
+from heuristics.comparison.difference.interval import LEAST, Interval, interval_of
+from heuristics.comparison.difference.matched import (
+    Matched,
+    OneSide,
+    added,
+    budget_rows,
+    group_rows,
+    mean_step_ns,
+)
+from heuristics.result.compared import ComparedChange, ComparedRow, KernelDelta, LayerDelta
+from heuristics.result.result import Result
+from traces.limits import Limit
+from traces.missing import Missing, known
 from traces.sections.rank import Rank
-from traces.sections.tables import WallId
 
 NOISE: Final = "noise"
 """The row that holds what cannot be separated from scatter, and the rest of rounding."""
+SMALL_FRAC: Final = Limit(
+    0.005,
+    "of the step",
+    "ours: 95 % of the 1,052 rows of 40 unchanged simulated pairs with 2 or 5 steps a side differ by less",
+)
+"""Of rows without an interval, those below may be noise; a larger one is shown whatever its scatter."""
+FEW: Final = Missing(
+    "",
+    f"fewer than {LEAST.value} steps on a side",
+    f"record at least {LEAST.value} steps a side, or give --base-log and --new-log",
+)
+_ONE_FIGURE: Final = Missing(
+    "", "one side has this row only for all of its steps together", "moe-diag doctor TRACE"
+)
+_NO_WORK: Final = Missing(
+    "",
+    "one side does not have the work of this row, or the sides split idle time differently",
+    "record both sides with the same options: moe-diag doctor TRACE",
+)
+_UNKNOWN: Final = (_NO_WORK, _NO_WORK, _NO_WORK)
+
+Effects = tuple[int, int, int] | None
+"""By count, by duration and by overlap: integers that add up to a difference; None where they are unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowDelta:
-    """One row, per step: new less base, positive is slower. `delta_ns` = the three parts, exactly.
-
-    `row` is as the contract has it (`compute.gemm`, `exposed_comm.ep_dispatch`, `launch_starved.sync`), or
-    `noise`. `count_ns`: more or fewer activities; `duration_ns`: longer or shorter ones; `overlap_ns`: more
-    or less of them at the same time as other work. The three are None where a document has no work of rows,
-    or where the sides split idle time differently. `base_ns`, `new_ns`: means per step; `base_count`,
-    `new_count`: activities per step.
-    """
-
-    row: str
-    wall: WallId | None
-    delta_ns: int
-    count_ns: int | None
-    duration_ns: int | None
-    overlap_ns: int | None
-    base_ns: int
-    new_ns: int
-    base_count: float
-    new_count: float
-    low_ns: int | None = None
-    high_ns: int | None = None
-    """The 95 % interval of `delta_ns`, with at least 8 steps a side; None for `noise`."""
-    parts: tuple[str, ...] = ()
-    """Of `noise`: the rows in it that differ, the largest difference first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Attribution:
+class Attribution(Struct, frozen=True):
     """`rows`, the largest difference first, with `noise` last: they add up to `step_delta_ns` exactly.
 
     Rows that do not differ are in `noise` too, so that its `base_ns` and `new_ns` make the step whole.
     """
 
     step_delta_ns: int
-    rows: tuple[RowDelta, ...]
-    reasons: tuple[RowDelta, ...] = ()
+    rows: tuple[ComparedRow, ...]
+    reasons: tuple[ComparedRow, ...] = ()
     """Why no compute ran, in the same shape: they add up to the difference in time without compute. Empty
     where a side has no account."""
-    modules: tuple[RowDelta, ...] = ()
+    modules: tuple[ComparedRow, ...] = ()
     """Modules of MoE layers by pass, which may overlap and add up to nothing. Noise is left out. Empty where
     a side has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """A row and what its steps say of its difference. `interval` is None with too few of them."""
+
+    row: Matched
+    interval: Interval | None
+    is_noise: bool
+
+
+class Facts(Struct, frozen=True):
+    """All that is known of a difference before anybody has an opinion of its cause."""
+
+    base: Result
+    new: Result
+    base_rank: Rank
+    new_rank: Rank
+    attribution: Attribution
+    layers: tuple[LayerDelta, ...]
+    kernels: tuple[KernelDelta, ...]
+    changed: tuple[ComparedChange, ...]
 
 
 def attribute(base: Rank, new: Rank) -> Attribution:
     """The difference by row. Sides that do not differ have the row `noise` alone, with 0."""
     base_ns, new_ns = mean_step_ns(base), mean_step_ns(new)
-    step_ns = (base_ns + new_ns) / 2
+    step_ns, few = (base_ns + new_ns) / 2, step_count(base) < LEAST.value or step_count(new) < LEAST.value
     modules = (scatter_of(row, step_ns) for row in group_rows(base, new, "moe") if _has_modules(base, new))
+    absent = group_rows(base, new, "absent") if _has_account(base, new) else ()
     return Attribution(
         step_delta_ns=round(new_ns - base_ns),
-        rows=_adding_up(budget_rows(base, new), step_ns),
-        reasons=_adding_up(group_rows(base, new, "absent"), step_ns) if _has_account(base, new) else (),
-        modules=_in_order(_delta(one) for one in modules if not one.is_noise),
+        rows=_adding_up(budget_rows(base, new), step_ns, few),
+        reasons=_adding_up(absent, step_ns, few) if _has_account(base, new) else (),
+        modules=with_shares(_in_order(_delta(one, few) for one in modules if not one.is_noise)),
     )
+
+
+def step_count(rank: Rank) -> int:
+    """How many steps its figures are of; 0 where they are of one window."""
+    return len(rank.lengths_ns) if rank.steps.found else 0
 
 
 def _has_account(*sides: Rank) -> bool:
@@ -83,63 +119,153 @@ def _has_modules(*sides: Rank) -> bool:
     return all(any(row.group == "moe" for row in known(side.ledger) or ()) for side in sides)
 
 
-def _adding_up(rows: Sequence[Matched], step_ns: Fraction) -> tuple[RowDelta, ...]:
+def _adding_up(rows: Sequence[Matched], step_ns: Fraction, few: bool) -> tuple[ComparedRow, ...]:
     """Rows beyond noise, and `noise` with all else: together the rounded sum of all differences."""
     beyond, noise = split_noise(rows, step_ns)
-    named = _in_order(_delta(one) for one in beyond)
-    return (*named, _noise(added(rows), named, noise))
+    named = _in_order(_delta(one, few) for one in beyond)
+    return with_shares((*named, _noise(added(rows), named, noise, few)))
 
 
-def _in_order(rows: Iterable[RowDelta]) -> tuple[RowDelta, ...]:
+def with_shares(rows: Sequence[ComparedRow]) -> tuple[ComparedRow, ...]:
+    """Rows with the part that each is of all they move: of the difference itself it would be more than the
+    whole where rows go both ways."""
+    moved_ns = sum(abs(row.delta_ns) for row in rows)
+    return tuple(replace(row, share_frac=part_of(row.delta_ns, moved_ns)) for row in rows)
+
+
+def part_of(ns: int, whole_ns: int) -> float | None:
+    """Of nothing there is no part; never -0.0, which would not mirror."""
+    if not whole_ns:
+        return None
+    return ns / whole_ns if ns else 0.0
+
+
+def _in_order(rows: Iterable[ComparedRow]) -> tuple[ComparedRow, ...]:
     return tuple(sorted(rows, key=lambda row: (-abs(row.delta_ns), row.row)))
 
 
-def _delta(one: Scatter) -> RowDelta:
-    row, interval, parts = one.row, one.interval, effects_of(one.row)
-    return RowDelta(
+def _delta(one: Scatter, few: bool) -> ComparedRow:
+    row, interval = one.row, one.interval
+    count_ns, duration_ns, overlap_ns = effects_of(row) or _UNKNOWN
+    return ComparedRow(
         row=row.row,
         wall=row.wall,
         delta_ns=round(row.delta_ns),
-        count_ns=parts.count_ns,
-        duration_ns=parts.duration_ns,
-        overlap_ns=parts.overlap_ns,
+        count_ns=count_ns,
+        duration_ns=duration_ns,
+        overlap_ns=overlap_ns,
         base_ns=round(row.base.mean_ns),
         new_ns=round(row.new.mean_ns),
         base_count=float(row.base.count),
         new_count=float(row.new.count),
-        low_ns=interval.low_ns if interval else None,
-        high_ns=interval.high_ns if interval else None,
+        parts=(),
+        ci95_ns=interval.ends_ns if interval else FEW if few else _ONE_FIGURE,
+        share_frac=None,
     )
 
 
-def _noise(whole: Matched, named: Sequence[RowDelta], noise: Sequence[Matched]) -> RowDelta:
-    """What the named rows leave of the whole, on each side and of the difference."""
+def _noise(whole: Matched, named: Sequence[ComparedRow], noise: Sequence[Matched], few: bool) -> ComparedRow:
+    """What the named rows leave of the whole, on each side and of the difference; it has no interval."""
     delta_ns = round(whole.delta_ns) - sum(row.delta_ns for row in named)
-    parts = _parts(noise, delta_ns)
-    return RowDelta(
+    count_ns, duration_ns, overlap_ns = _effects_of_noise(noise, delta_ns) or _UNKNOWN
+    return ComparedRow(
         row=NOISE,
         wall=None,
         delta_ns=delta_ns,
-        count_ns=parts.count_ns,
-        duration_ns=parts.duration_ns,
-        overlap_ns=parts.overlap_ns,
+        count_ns=count_ns,
+        duration_ns=duration_ns,
+        overlap_ns=overlap_ns,
         base_ns=round(whole.base.mean_ns) - sum(row.base_ns for row in named),
         new_ns=round(whole.new.mean_ns) - sum(row.new_ns for row in named),
         base_count=float(sum(row.base.count for row in noise)),
         new_count=float(sum(row.new.count for row in noise)),
         parts=tuple(row.row for row in noise if row.delta_ns),
+        ci95_ns=FEW if few else None,
+        share_frac=None,
     )
 
 
-def _parts(rest: Sequence[Matched], delta_ns: int) -> Effects:
+def _effects_of_noise(rest: Sequence[Matched], delta_ns: int) -> Effects:
     """The parts of the rows that are noise; what rounding left over is overlap. Unknown where one is."""
-    count_ns = duration_ns = 0
-    for row in rest:
-        parts = effects_of(row)
-        if parts.count_ns is None or parts.duration_ns is None:
-            return NOT_TOLD
-        count_ns, duration_ns = count_ns + parts.count_ns, duration_ns + parts.duration_ns
-    return Effects(count_ns, duration_ns, delta_ns - count_ns - duration_ns)
+    effects = [effects_of(row) for row in rest]
+    told = [one for one in effects if one is not None]
+    if len(told) < len(effects):
+        return None
+    count_ns, duration_ns = sum(one[0] for one in told), sum(one[1] for one in told)
+    return count_ns, duration_ns, delta_ns - count_ns - duration_ns
+
+
+def effects_of(row: Matched) -> Effects:
+    """The parts of a row's rounded difference; unknown where a side has no work of it.
+
+    With n activities of mean duration d a step on each side, the work differs by (difference of n x mean of
+    both d) + (difference of d x mean of both n), exactly: taking the middle of both sides, neither is the
+    reference. What the difference of wall time has beyond that is overlap. A row of one side is all count.
+    """
+    base, new = row.base, row.new
+    if base.work_ns is None or new.work_ns is None:
+        return None
+    if not (base.count and new.count):
+        return round(row.delta_ns), 0, 0
+    base_each_ns, new_each_ns = base.work_ns / base.count, new.work_ns / new.count
+    count_ns = (new.count - base.count) * (base_each_ns + new_each_ns) / 2
+    duration_ns = (new_each_ns - base_each_ns) * (base.count + new.count) / 2
+    return whole_parts((count_ns, duration_ns, row.delta_ns - count_ns - duration_ns))
+
+
+def whole_parts(parts: tuple[Fraction, Fraction, Fraction]) -> tuple[int, int, int]:
+    """Three parts rounded so that they add up to their rounded sum; the largest takes what is over.
+
+    So a part that is nothing stays nothing, and negated parts give negated integers.
+    """
+    rounded = [round(part) for part in parts]
+    largest = max(range(3), key=lambda place: abs(parts[place]))
+    rounded[largest] += round(sum(parts)) - sum(rounded)
+    return rounded[0], rounded[1], rounded[2]
+
+
+def split_noise(
+    rows: Iterable[Matched], step_ns: Fraction
+) -> tuple[tuple[Scatter, ...], tuple[Matched, ...]]:
+    """Rows whose difference is real, and those that are noise, the largest difference first in both.
+
+    What is noise is noise in sum too: as long as its sum is beyond scatter, the row that has most of
+    it is real. So one cause that moves many rows a little, or one row now and then, is not lost among them.
+    """
+    scatters = sorted((scatter_of(row, step_ns) for row in rows), key=_size)
+    real = [one for one in scatters if not one.is_noise]
+    noise = [one for one in scatters if one.is_noise]
+    while noise and not scatter_of(whole := added([one.row for one in noise]), step_ns).is_noise:
+        largest = next(one for one in noise if one.row.delta_ns * whole.delta_ns > 0)
+        noise.remove(largest)
+        real.append(largest)
+    return tuple(sorted(real, key=_size)), tuple(one.row for one in noise)
+
+
+def _size(one: Scatter) -> tuple[Fraction, str]:
+    return -abs(one.row.delta_ns), one.row.row
+
+
+def scatter_of(row: Matched, step_ns: Fraction) -> Scatter:
+    """Noise is a difference of 0, and one whose 95 % interval holds 0.
+
+    With too few steps for an interval it is one below `SMALL_FRAC` of `step_ns`, the mean step of both
+    sides, that is no more than the ranges of both sides together. A row of one number a side, as without
+    steps, has no scatter: it is noise only where it does not differ.
+    """
+    if not row.delta_ns:
+        return Scatter(row, None, True)
+    interval = interval_of(row.base.per_step_ns, row.new.per_step_ns)
+    if interval is not None:
+        return Scatter(row, interval, interval.low_ns <= 0 <= interval.high_ns)
+    size_ns = abs(row.delta_ns)
+    is_small = size_ns < Fraction(str(SMALL_FRAC.value)) * step_ns
+    return Scatter(row, None, is_small and size_ns <= _range_ns(row.base) + _range_ns(row.new))
+
+
+def _range_ns(side: OneSide) -> int:
+    steps = side.per_step_ns
+    return max(steps) - min(steps) if steps else 0
 
 
 def layers(base: Rank, new: Rank) -> tuple[LayerDelta, ...]:

@@ -1,9 +1,11 @@
-"""Which way a setting went: more of it, less of it, or unknown."""
+"""Which way a setting went: more of it, less of it, across some releases, or unknown."""
 
+import re
+from collections.abc import Callable
 from typing import Final, Literal
 
-from heuristics.comparison.configured import Value
-from heuristics.comparison.difference.changed import Changed
+from heuristics.comparison.difference.changed import Value
+from heuristics.result.compared import ComparedChange
 
 Way = Literal[1, 0, -1]
 
@@ -13,7 +15,7 @@ _BITS: Final = {"fp4": 4, "fp8": 8, "16": 16, "32": 32}
 _FULLER: Final = {"selective": 1, "full": 2}
 
 
-def way(change: Changed) -> Way:
+def way(change: ComparedChange) -> Way:
     """1 where the new side has more of it, -1 where less, 0 where that is unknown.
 
     Off (None, False, 0, nothing in a list, `none`) is less than on; numbers and lists are compared; of two
@@ -55,3 +57,21 @@ def _compared(base: float, new: float) -> Way:
     if base == new:
         return 0
     return 1 if base < new else -1
+
+
+def crossed(since: str, at_least: str = "0", until: str = "9999") -> Callable[[ComparedChange], bool]:
+    """Whether a version went from below `since`, not below `at_least`, to `since` or above, below `until`."""
+
+    def went(change: ComparedChange) -> bool:
+        base, new = _numbers(change.base), _numbers(change.new)
+        if base is None or new is None:
+            return False
+        low, border, high = (_numbers(one) or () for one in (at_least, since, until))
+        return low <= base < border <= new < high
+
+    return went
+
+
+def _numbers(version: Value) -> tuple[int, ...] | None:
+    found = re.findall(r"\d+", version) if isinstance(version, str) else []
+    return tuple(int(one) for one in found[:4]) or None

@@ -7,16 +7,14 @@ from typing import Final
 
 from msgspec import structs
 
-from heuristics.comparison.difference.changed import Changed
-from heuristics.comparison.facts import Facts
+from heuristics.comparison.difference.rows import Facts
 from heuristics.comparison.suspects.causes import named
-from heuristics.comparison.suspects.evidence.dispatcher import FUSED, asked_for
+from heuristics.comparison.suspects.evidence.communication import FUSED, asked_for
 from heuristics.comparison.suspects.movers import Movable, movable
-from heuristics.comparison.suspects.rule import Found, find
-from heuristics.comparison.suspects.sentences import change_sentences, row_sentences
+from heuristics.comparison.suspects.rule import Found, change_sentences, find, row_sentences
 from heuristics.comparison.suspects.table import rules
 from heuristics.comparison.suspects.view import View
-from heuristics.result.compared import Suspect
+from heuristics.result.compared import ComparedChange, Suspect
 from heuristics.result.judged import Level
 from traces.limits import Limit
 
@@ -43,10 +41,11 @@ _CONTROL: Final = (
 """Megatron-Bridge, skill perf-moe-dispatcher-selection: alltoall is for debugging such regressions."""
 
 
-def can_explain(facts: Facts) -> tuple[tuple[str, ...], ...]:
-    """For each of `facts.changed`: the rows that it can move and that moved. Empty: it explains nothing."""
+def with_explained(facts: Facts) -> Facts:
+    """Each change with the rows that it can move and that moved; none: it explains nothing."""
     rows = tuple(View(facts).rows.values())
-    return tuple(movable(change, rows).rows for change in facts.changed)
+    changed = (structs.replace(one, can_explain=movable(one, rows).rows) for one in facts.changed)
+    return structs.replace(facts, changed=tuple(changed))
 
 
 def find_suspects(facts: Facts) -> tuple[Suspect, ...]:
@@ -132,7 +131,7 @@ def _by_changes(view: View, found: tuple[Found, ...]) -> list[Found]:
     return result
 
 
-def _of_change(view: View, change: Changed, able: Movable) -> Found:
+def _of_change(view: View, change: ComparedChange, able: Movable) -> Found:
     rows = [view.rows[name] for name in able.rows]
     changes = change_sentences(view, (change,))
     suspect = Suspect(

@@ -6,13 +6,12 @@ from functools import cache
 from itertools import product
 from typing import Final
 
-from heuristics.comparison.difference.changed import Changed
-from heuristics.comparison.difference.rows import RowDelta
 from heuristics.comparison.suspects.direction import is_off, way
 from heuristics.comparison.suspects.table import Mover, movers
 from heuristics.comparison.suspects.view import matches
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Fix
+from heuristics.result.compared import ComparedChange, ComparedRow
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
@@ -45,7 +44,7 @@ class Movable:
     sources: tuple[str, ...]
 
 
-def movable(change: Changed, rows: Sequence[RowDelta]) -> Movable:
+def movable(change: ComparedChange, rows: Sequence[ComparedRow]) -> Movable:
     """Which of the rows that moved a change can explain."""
     able = [one for one in (*movers(), *fix_movers()) if matches(change.what, one.what)]
     explained = tuple(row.row for row in rows if any(_moves(one, change, row) for one in able))
@@ -54,7 +53,7 @@ def movable(change: Changed, rows: Sequence[RowDelta]) -> Movable:
     return Movable(explained, any(one.is_broad for one in used), sources)
 
 
-def _moves(mover: Mover, change: Changed, row: RowDelta) -> bool:
+def _moves(mover: Mover, change: ComparedChange, row: ComparedRow) -> bool:
     """Whether a change can move a row the way it moved; where its direction is unknown, either way."""
     if matches(row.row, mover.either):
         return True

@@ -1,16 +1,62 @@
-"""What a rule is, and how one is held against a difference."""
+"""What a rule is, how one is held against a difference, and how its evidence is worded.
 
-from collections.abc import Callable
+Sentences give figures per step, always from base to new.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from heuristics.comparison.difference.changed import Changed
-from heuristics.comparison.difference.rows import RowDelta
+from heuristics.comparison.difference.changed import Value
 from heuristics.comparison.suspects.direction import way
-from heuristics.comparison.suspects.sentences import change_sentences, row_sentences
 from heuristics.comparison.suspects.view import View
-from heuristics.result.compared import Suspect
+from heuristics.result.compared import ComparedChange, ComparedRow, Suspect
 from heuristics.result.judged import Level
+from traces.limits import Limit
+from traces.spelling import in_ms, percent, signed_ms
+
+SHOWN_ROWS: Final = Limit(3, "rows", "ours: what else moved stands in the table of rows")
+SHOWN_CHANGES: Final = Limit(4, "changes", "ours: all of them stand in the list of changes")
+
+
+def row_sentences(view: View, rows: Sequence[ComparedRow]) -> tuple[str, ...]:
+    """The largest rows with their times, and how many more there are."""
+    most = int(SHOWN_ROWS.value)
+    largest = sorted(rows, key=lambda row: (-abs(row.delta_ns), row.row))
+    found = [_row(view, row) for row in largest[:most]]
+    if left := largest[most:]:
+        moved_ns = view.sign * sum(row.delta_ns for row in left)
+        more = "1 more row moves" if len(left) == 1 else f"{len(left)} more rows together move"
+        found.append(f"{more} {signed_ms(moved_ns)} a step")
+    return tuple(found)
+
+
+def _row(view: View, row: ComparedRow) -> str:
+    part = percent(abs(row.delta_ns) / view.moved_ns)
+    found = view.arrow(f"{row.row} a step", in_ms(row.base_ns), in_ms(row.new_ns))
+    return f"{found} ({signed_ms(view.sign * row.delta_ns)}, {part} of all that moved)"
+
+
+def change_sentences(view: View, changes: Sequence[ComparedChange]) -> tuple[str, ...]:
+    """What changed."""
+    return tuple(_change(view, one) for one in changes[: int(SHOWN_CHANGES.value)])
+
+
+def _change(view: View, change: ComparedChange) -> str:
+    if change.withheld:
+        return f"{change.what} differs; its value is withheld"
+    before = _value(change.base) if change.said_base else "not set"
+    after = _value(change.new) if change.said_new else "not set"
+    return f"{view.arrow(change.what, before, after)} ({change.source})"
+
+
+def _value(value: Value) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(_value(one) for one in value)}]"
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
 
 Signs = tuple[str, ...] | None
 """Sentences of what the trace shows of a cause; empty: it shows nothing of it; None: it rules it out."""
@@ -23,12 +69,12 @@ def shows_nothing(view: View) -> Signs:
     return ()
 
 
-def any_way(change: Changed) -> bool:
+def any_way(change: ComparedChange) -> bool:
     """Whatever way it changed."""
     return True
 
 
-def way_of(wanted: Literal["more", "less"]) -> Callable[[Changed], bool]:
+def way_of(wanted: Literal["more", "less"]) -> Callable[[ComparedChange], bool]:
     """Whether a setting went one way; also where that is not known."""
     return lambda change: way(change) in (0, 1 if wanted == "more" else -1)
 
@@ -53,7 +99,7 @@ class Rule:
     either: tuple[str, ...] = ()
     observed: Callable[[View], Signs] = shows_nothing
     changed: tuple[str, ...] = ()
-    went: Callable[[Changed], bool] = any_way
+    went: Callable[[ComparedChange], bool] = any_way
     needs: Literal["observed", "changed", "any"] = "any"
     at_most: Level = "high"
     at_least: Level = "low"
@@ -97,7 +143,7 @@ def find(rule: Rule, view: View) -> Found | None:
     return Found(suspect, gross_ns, tuple(change.what for change in changed), rule.needs == "changed")
 
 
-def moved_its_way(rule: Rule, view: View) -> tuple[RowDelta, ...]:
+def moved_its_way(rule: Rule, view: View) -> tuple[ComparedRow, ...]:
     """Rows of a rule that moved as it would move them, in the order of the rows."""
     longer = {row.row for row in view.matching(*rule.slower) if row.delta_ns > 0}
     shorter = {row.row for row in view.matching(*rule.faster) if row.delta_ns < 0}

@@ -7,9 +7,9 @@ from itertools import groupby
 from typing import Any
 
 from heuristics.comparison.suspects.causes import Row, expanded, families, named, table
+from heuristics.comparison.suspects.direction import crossed
 from heuristics.comparison.suspects.evidence import EVIDENCE
 from heuristics.comparison.suspects.rule import Rule, any_way, way_of
-from heuristics.comparison.suspects.versions import crossed
 from traces.names.kinds import compute_classes
 
 

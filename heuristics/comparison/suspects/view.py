@@ -7,19 +7,20 @@ written for one direction only, and swapped sides give the same suspects, mirror
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
-from msgspec import structs
+from msgspec import Struct
+from msgspec.structs import replace
 
-from heuristics.comparison.configured import Value, given_of, settings_of
-from heuristics.comparison.difference.changed import Changed
-from heuristics.comparison.difference.rows import NOISE, RowDelta
-from heuristics.comparison.facts import Facts
-from heuristics.result.compared import Change, KernelDelta
-from traces.missing import known
+from heuristics.comparison.difference.changed import Value, given_of, settings_of
+from heuristics.comparison.difference.rows import NOISE, Facts
+from heuristics.result.compared import Change, ComparedChange, ComparedRow, KernelDelta
+from traces.limits import Limit
+from traces.missing import Missing, known
+from traces.names.kinds import compute_classes
 from traces.sections.rank import Rank
 
 Sign = Literal[1, -1]
@@ -33,6 +34,16 @@ _TURNED: Final[dict[Change, Change]] = {
     "gone": "new",
     "grid": "grid",
 }
+_SIGNED: Final = frozenset(
+    {
+        *("delta_ns", "count_ns", "duration_ns", "overlap_ns", "share_frac"),
+        *("step_delta_ns", "module_delta_ns"),
+    }
+)
+"""Fields that are new less base."""
+_OF_BOTH: Final = frozenset({"attribution", "rows", "reasons", "modules", "layers", "kernels", "changed"})
+"""Fields that hold what differs; all others hold what is of one side, or of neither."""
+T = TypeVar("T", bound=Struct)
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
@@ -58,7 +69,7 @@ class View:
         return self.facts.new_rank
 
     @cached_property
-    def rows(self) -> dict[str, RowDelta]:
+    def rows(self) -> dict[str, ComparedRow]:
         """Rows that moved, by name, the largest first; noise is none."""
         rows = self.facts.attribution.rows
         return {row.row: row for row in rows if row.delta_ns and row.row != NOISE}
@@ -72,7 +83,7 @@ class View:
         """The same difference from the other side."""
         return View(turned(self.facts), 1 if self.sign == -1 else -1)
 
-    def matching(self, *patterns: str) -> tuple[RowDelta, ...]:
+    def matching(self, *patterns: str) -> tuple[ComparedRow, ...]:
         """Rows that moved, by pattern of their names."""
         return tuple(row for name, row in self.rows.items() if matches(name, patterns))
 
@@ -90,7 +101,7 @@ class View:
         """Kernels of one key that differ; none where a document lists none."""
         return tuple(kernel for kernel in self.facts.kernels if kernel.key == key)
 
-    def changes(self, *patterns: str) -> tuple[Changed, ...]:
+    def changes(self, *patterns: str) -> tuple[ComparedChange, ...]:
         """What changed, by pattern of its name."""
         return tuple(change for change in self.facts.changed if matches(change.what, patterns))
 
@@ -104,51 +115,27 @@ class View:
         return f"{label}: {base} -> {new}"
 
 
-def turned(facts: Facts) -> Facts:
-    """The same difference seen from the other side."""
-    attribution = facts.attribution
-    return replace(
-        facts,
-        **_swapped(facts, ("base", "new", "base_rank", "new_rank")),
-        attribution=replace(
-            attribution,
-            step_delta_ns=-attribution.step_delta_ns,
-            rows=tuple(_turned_row(row) for row in attribution.rows),
-        ),
-        kernels=tuple(_turned_kernel(one) for one in facts.kernels),
-        changed=tuple(
-            replace(one, **_swapped(one, ("base", "new", "said_base", "said_new"))) for one in facts.changed
-        ),
-    )
+def turned(one: T) -> T:
+    """The same difference seen from the other side: base is new, and what has a sign has the other."""
+    return replace(one, **{name: _turned(name, getattr(one, _other(name))) for name in one.__struct_fields__})
 
 
-def _swapped(one: object, names: Sequence[str]) -> dict[str, Any]:
-    """Fields in pairs, each with the value of its other."""
-    pairs = zip(names[::2], names[1::2], strict=True)
-    return {name: getattr(one, other) for pair in pairs for name, other in (pair, pair[::-1])}
+def _other(name: str) -> str:
+    return name.replace("base", "new") if "base" in name else name.replace("new", "base")
 
 
-def _turned_row(row: RowDelta) -> RowDelta:
-    parts = ("delta_ns", "count_ns", "duration_ns", "overlap_ns")
-    less: dict[str, Any] = {name: _less(getattr(row, name)) for name in parts}
-    return replace(
-        row,
-        **_swapped(row, ("base_ns", "new_ns", "base_count", "new_count")),
-        **less,
-        low_ns=_less(row.high_ns),
-        high_ns=_less(row.low_ns),
-    )
-
-
-def _turned_kernel(kernel: KernelDelta) -> KernelDelta:
-    pairs = ("base_grid", "new_grid", "base_count", "new_count", "base_each_ns", "new_each_ns")
-    return structs.replace(
-        kernel, change=_TURNED[kernel.change], delta_ns=-kernel.delta_ns, **_swapped(kernel, pairs)
-    )
-
-
-def _less(ns: int | None) -> int | None:
-    return None if ns is None else -ns
+def _turned(name: str, value: Any) -> Any:
+    if isinstance(value, Missing) or value is None:
+        return value
+    if name in _SIGNED:
+        return -value
+    if name == "ci95_ns":
+        return tuple(-end for end in reversed(value))
+    if name == "change":
+        return _TURNED[value]
+    if name in _OF_BOTH:
+        return tuple(map(turned, value)) if isinstance(value, tuple) else turned(value)
+    return value
 
 
 def _counts(rank: Rank) -> dict[str, float]:
@@ -162,3 +149,45 @@ def _known(view: View, is_before: bool, names: Iterable[str]) -> Any:
     sources = settings_of(result).values, given_of(result)
     values = (source.get(name) for name in names for source in sources)
     return next((value for value in values if value is not None), None)
+
+
+SAME_COUNT: Final = Limit(
+    0.02,
+    "fraction",
+    "ours: classes of two GPUs of one real run differ by up to 1.8 %; one of 32 layers is 3 %",
+)
+MAIN: Final = Limit(0.5, "fraction", "ours: of parts that add up, one of at least a half is the main one")
+
+CLASSES: Final = tuple(f"compute.{class_}" for class_ in compute_classes())
+
+Part = Literal["count", "duration", "overlap"]
+
+
+def same_count(before: float, after: float) -> bool:
+    """Whether two numbers of activities are the same but for what routing moves."""
+    return abs(after - before) <= SAME_COUNT.value * max(before, after)
+
+
+def kernel_counts(view: View, names: Sequence[str] = CLASSES) -> tuple[float, float]:
+    """Compute kernels a step of some classes, before and after."""
+    pairs = [view.counts[name] for name in names if name in view.counts]
+    return sum(one[0] for one in pairs), sum(one[1] for one in pairs)
+
+
+def main_part(rows: Sequence[ComparedRow]) -> Part | None:
+    """Which of count, duration and overlap makes most of rows that grew; None where none does, or unknown."""
+    delta_ns = sum(row.delta_ns for row in rows)
+    if delta_ns <= 0 or any(known(row.count_ns) is None for row in rows):
+        return None
+    parts: dict[Part, int] = {
+        "count": sum(known(row.count_ns) or 0 for row in rows),
+        "duration": sum(known(row.duration_ns) or 0 for row in rows),
+        "overlap": sum(known(row.overlap_ns) or 0 for row in rows),
+    }
+    part = max(parts, key=lambda one: parts[one])
+    return part if parts[part] >= MAIN.value * delta_ns else None
+
+
+def grew(view: View, *patterns: str) -> tuple[ComparedRow, ...]:
+    """Rows that got longer."""
+    return tuple(row for row in view.matching(*patterns) if row.delta_ns > 0)

@@ -7,20 +7,18 @@ import msgspec
 from heuristics.evidence.symptoms.fields import Fields
 from heuristics.result.judged import Verdict, Wall
 from heuristics.run.run import WALL_IDS
-from heuristics.walls.wall import Evidence, WallJudgement, unmeasurable
+from heuristics.walls.wall import unmeasurable
 from traces.errors import InputError
-from traces.missing import Missing, known
+from traces.missing import Missing
 
 T = TypeVar("T")
 _GAP = Missing("", "the earlier result does not name it", "run analyze again")
 
 
-def read_walls(document: Fields) -> tuple[WallJudgement, ...]:
+def read_walls(document: Fields) -> tuple[Wall, ...]:
     """All four walls in the order of the workflow, those not named unmeasurable; none where none is named."""
     listed = _section(document, "walls", tuple[Wall, ...])
-    verdict = read_verdict(document)
-    does_not_fit = verdict is not None and verdict.does_not_fit
-    found = {wall.id: _wall(wall, does_not_fit) for wall in listed or ()}
+    found = {wall.id: _open(wall) for wall in listed or ()}
     return tuple(found.get(wall) or unmeasurable(wall, _GAP) for wall in WALL_IDS) if found else ()
 
 
@@ -37,17 +35,18 @@ def _section(document: Fields, key: str, kind: type[T]) -> T | None:
         raise InputError(f"{document.source}: {key} is to be as a result has it: {error}") from None
 
 
-def _wall(wall: Wall, does_not_fit: bool) -> WallJudgement:
-    return WallJudgement(
+def _open(wall: Wall) -> Wall:
+    """The wall with its gaps as it words them; room in memory is the new run's."""
+    gap = Missing("", "; ".join(wall.missing), wall.cure)
+    none: Missing | dict[str, int] = gap if wall.outcome == "unmeasurable" else {}
+    return Wall(
         wall.id,
         wall.outcome,
-        known(wall.cost_ns),
-        known(wall.cost_frac),
-        known(wall.cost_by_kind_ns) or {},
-        (),
-        tuple(msgspec.convert(one, Evidence, from_attributes=True) for one in wall.evidence),
-        comes_first=does_not_fit and wall.id == "memory",
-        missing=wall.missing,
-        cure=wall.cure,
-        at_most_frac=known(wall.at_most_frac),
+        gap if wall.cost_ns is None else wall.cost_ns,
+        gap if wall.cost_frac is None else wall.cost_frac,
+        none if wall.cost_by_kind_ns is None else wall.cost_by_kind_ns,
+        gap if wall.at_most_frac is None else wall.at_most_frac,
+        wall.evidence,
+        wall.missing,
+        wall.cure,
     )

@@ -14,18 +14,16 @@ from heuristics.evidence.symptoms.prices import prices_of
 from heuristics.evidence.symptoms.rank import NOTHING
 from heuristics.evidence.symptoms.symptoms import Capture, Symptoms
 from heuristics.figures.figures import Figures, compute_again_ns
-from heuristics.findings.capture import PERTURBED
-from heuristics.result.judged import Level, Reason
+from heuristics.findings.recorded import PERTURBED
+from heuristics.result.judged import Level, Reason, Verdict, Wall
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import judge_walls
-from heuristics.walls.bound import Bound, find_bound, largest_bucket
-from heuristics.walls.confidence import Confidence, about_others, lowered_by
-from heuristics.walls.next_wall import NextWall
-from heuristics.walls.unproven import unproven_by_figures
-from heuristics.walls.verdict import Verdict, verdict_of
-from heuristics.walls.wall import WallJudgement, unmeasurable
+from heuristics.walls.bound import Bound, find_bound, largest_bucket, unproven_by_figures
+from heuristics.walls.confidence import about_others, with_confidence
+from heuristics.walls.verdict import verdict_of, with_next
+from heuristics.walls.wall import unmeasurable
 from traces.missing import Missing, known
 from traces.sections.tables import WallId
 from traces.settings.settings import Settings
@@ -91,9 +89,10 @@ def _unusable(capture: Capture) -> Missing | None:
     return None
 
 
-def _window_ns(walls: Sequence[WallJudgement]) -> int:
+def _window_ns(walls: Sequence[Wall]) -> int:
     """The windows in which a wall's cost is so much time: an earlier result's own, else those we give."""
-    told = [round(wall.cost_ns / wall.cost_frac) for wall in walls if wall.cost_ns and wall.cost_frac]
+    costs = ((known(wall.cost_ns), known(wall.cost_frac)) for wall in walls)
+    told = [round(ns / frac) for ns, frac in costs if ns and frac]
     return max(told, default=WINDOW_NS)
 
 
@@ -106,23 +105,23 @@ def _bound(symptoms: Symptoms, gap: Missing | None) -> Bound:
     return find_bound(symptoms.ranks)
 
 
-def _verdict(symptoms: Symptoms, walls: Sequence[WallJudgement], gap: Missing | None) -> Verdict:
-    verdict, earlier = verdict_of(walls), symptoms.verdict
+def _verdict(symptoms: Symptoms, walls: Sequence[Wall], gap: Missing | None) -> Verdict:
+    earlier = symptoms.verdict
+    short = bool(symptoms.walls) and earlier is not None and earlier.does_not_fit
+    verdict = verdict_of(walls, out_of_memory=short)
+    wall: WallId | None = known(verdict.wall)
     if gap is not None:
-        return replace(verdict, because=(f"no wall is known: {gap.reason}", gap.cure))
+        return structs.replace(verdict, because=(f"no wall is known: {gap.reason}", gap.cure))
     seen = tuple(_about_ranks(symptoms.capture))
-    if verdict.wall is None:
-        return replace(verdict, because=(*verdict.because, *(one.text for one in seen)))
-    following = _next(symptoms, verdict.wall)
+    if wall is None:
+        return structs.replace(verdict, because=(*verdict.because, *(one.text for one in seen)))
+    verdict = _next(verdict, symptoms, wall)
     level: Level | None = known(earlier.confidence) if earlier else None
     if earlier is not None and level is not None:
-        confidence = Confidence(
-            level, tuple(Reason("earlier_result", text) for text in earlier.confidence_because)
-        )
-        return replace(verdict, because=earlier.because, confidence=confidence, following=following)
+        earlier_ones = tuple(Reason("earlier_result", text) for text in earlier.confidence_because)
+        return with_confidence(structs.replace(verdict, because=earlier.because), earlier_ones, level)
     given = Reason("symptoms", "figures were given, not measured in a trace here")
-    confidence = lowered_by((given, *seen, *about_others(verdict.wall, walls)))
-    return replace(verdict, confidence=confidence, following=following)
+    return with_confidence(verdict, (given, *seen, *about_others(wall, walls)))
 
 
 def _about_ranks(capture: Capture) -> Iterator[Reason]:
@@ -132,13 +131,13 @@ def _about_ranks(capture: Capture) -> Iterator[Reason]:
         yield Reason("unseen_ranks", f"{seen} of {world} ranks were seen: {blind}")
 
 
-def _next(symptoms: Symptoms, wall: WallId) -> NextWall:
+def _next(verdict: Verdict, symptoms: Symptoms, wall: WallId) -> Verdict:
     """An earlier result's, else unknown: what is left without a wall has to be replayed."""
     earlier = symptoms.verdict
     if earlier is not None and earlier.next_because:
         after: WallId | None = known(earlier.next_wall)
-        gap = None if after else Missing("verdict.next_wall", earlier.next_because, _RECORD)
-        return NextWall(after, known(earlier.next_wall_frac), earlier.next_because, gap)
+        gap = Missing("", earlier.next_because, _RECORD)
+        return with_next(verdict, after or gap, known(earlier.next_wall_frac), earlier.next_because)
     reason = "figures that were given cannot be replayed"
     said = f"what comes after {spoken(wall)} is not known: {reason}"
-    return NextWall(None, None, said, Missing("verdict.next_wall", reason, _RECORD))
+    return with_next(verdict, Missing("", reason, _RECORD), None, said)

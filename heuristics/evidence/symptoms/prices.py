@@ -7,7 +7,7 @@ from typing import Final
 from heuristics.evidence.symptoms.rank import to_give
 from heuristics.evidence.symptoms.symptoms import Late, Symptoms
 from heuristics.figures.figures import Figures, Parts, frac_of
-from heuristics.walls.price import WALL, Price, Unpriced
+from heuristics.walls.wall import WALL, Price, Unpriced
 from traces.cures import cure
 from traces.limits import Limit
 from traces.missing import Missing, known

@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field
 
 from heuristics.figures.figures import Figures
-from heuristics.result.judged import Verdict
-from heuristics.walls.wall import WallJudgement
+from heuristics.result.judged import Verdict, Wall
 from traces.training_log.log import Stage
 
 
@@ -44,6 +43,6 @@ class Symptoms:
     late: Late | None = None
     out_of_memory: Stage | None = None
     only_sums: bool = False
-    walls: tuple[WallJudgement, ...] = ()
+    walls: tuple[Wall, ...] = ()
     verdict: Verdict | None = None
     unread: tuple[str, ...] = ()

@@ -5,8 +5,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from heuristics.result.compared import Compared, ComparedPair, KernelDelta, LayerDelta
-from heuristics.result.side import Side
+from heuristics.result.compared import Compared, ComparedPair, KernelDelta, LayerDelta, Side
 from reports.content.blocks import (
     Block,
     Code,

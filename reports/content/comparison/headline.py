@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from heuristics.result.compared import Compared, ComparedSize, ComparisonVerdict, Gate
-from heuristics.result.side import Side
+from heuristics.result.compared import Compared, ComparedSize, ComparisonVerdict, Gate, Side
 from reports.content.blocks import Code, Headline, Tone, Words, words
 from reports.content.names import gpu_of, who
 from reports.content.wording import sentence

@@ -5,8 +5,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from heuristics.result.compared import Compared
-from heuristics.result.compared_run import ComparedRank, ComparedRun, LateState, Place
+from heuristics.result.compared import Compared, ComparedRank, ComparedRun, LateState, Place
 from reports.content.blocks import Column, Quantity, Row, Sentence, Table, Tone, words
 from reports.content.comparison.headline import both
 from reports.content.names import name_of, who

@@ -6,12 +6,11 @@ from functools import partial
 from typing import Final
 
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.rules.failures.corrections import Corrected, corrections
-from heuristics.rules.failures.row import Row, failures
+from heuristics.rules.failures import Corrected, Row, corrections, failures
 from heuristics.rules.rule import Rule
 from heuristics.rules.rules import rules
-from heuristics.workflow.rule import WorkflowRule
 from heuristics.workflow.walk import RULES as WORKFLOW
+from heuristics.workflow.walk import WorkflowRule
 from reports.content.blocks import Block, Code, Sentence, words
 from reports.content.check_workflow import PHASES
 from reports.content.explain.topic import Topic, listed, sentence

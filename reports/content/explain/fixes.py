@@ -1,22 +1,17 @@
 """A fix in words: what it changes, its spellings, what it needs, what it gave elsewhere, how to verify."""
 
-import pkgutil
 from collections.abc import Iterator
 from functools import partial
-from importlib import import_module
-from types import ModuleType
 from typing import Final
 
-import heuristics.fixes
-from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.fixes.elsewhere import fixes_of
+from heuristics.fixes.catalogue import CATALOGUE, fixes_of
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
 from heuristics.rules.known_issues import known_issues
 from heuristics.run.run import Run
 from reports.content.blocks import Block, Code, Sentence, Term, words
 from reports.content.explain.guides import table_of
-from reports.content.explain.limits import limit_items, limits_in
+from reports.content.explain.limits import limit_items
 from reports.content.explain.topic import Topic, listed, paragraphs
 from reports.content.known_issues import issue_sentence
 from reports.content.names import name_of
@@ -48,9 +43,9 @@ def fix_topics() -> Iterator[Topic]:
 
 def _fix(fix: Fix) -> Iterator[Block]:
     """Its knobs and needs are those for a run of which nothing is known."""
-    run, module = Run(), module_of(fix.id) if fix.id in CATALOGUE else None
-    if module is not None:
-        yield from paragraphs(module)
+    run = Run()
+    if fix.doc:
+        yield from paragraphs(f"{fix.id}: {fix.doc}")
     kinds = words(", of its cost ", joined([(Term(kind),) for kind in fix.kinds])) if fix.kinds else ()
     yield Sentence(words(f"Acts on the wall {name_of(fix.wall)}", kinds, "."))
     yield from _knobs(fix, run)
@@ -66,18 +61,10 @@ def _fix(fix: Fix) -> Iterator[Block]:
     yield from listed("Not in one plan with", map(_titled, fix.excludes))
     yield from listed("The same change as", map(_titled, (fix.same_as,) if fix.same_as else ()))
     yield from listed("Verify in the next recording", [fix.verify])
-    if module is not None:
-        yield from limit_items(limits_in(module.__name__), "Numbers in it")
-    yield from listed("Sources", fix.sources)
-
-
-def module_of(number: str) -> ModuleType:
-    """The file of a fix: `heuristics/fixes/com_2_dispatcher.py` for COM-2."""
-    start = number.lower().replace("-", "_") + "_"
-    (name,) = (
-        one.name for one in pkgutil.iter_modules(heuristics.fixes.__path__) if one.name.startswith(start)
+    yield from limit_items(
+        (f"heuristics.fixes.{one.replace('.', ':')}" for one in fix.limits), "Numbers in it"
     )
-    return import_module(f"heuristics.fixes.{name}")
+    yield from listed("Sources", fix.sources)
 
 
 def _knobs(fix: Fix, run: Run) -> Iterator[Block]:

@@ -5,9 +5,10 @@ from functools import partial
 from typing import Final
 
 from heuristics.guides import dispatcher
-from heuristics.guides.cuda_graphs import PP_DEEP, TABLE
-from heuristics.guides.recompute_modules import MODULES, Module
-from heuristics.guides.table import Row, When, table
+from heuristics.guides.cuda_graphs import TABLE
+from heuristics.guides.facts import LARGE_EP, PP_DEEP, SMALL_EP
+from heuristics.guides.modules import MODULES, Module
+from heuristics.guides.table import Row, facts_of, table
 from heuristics.run.given import Guidance
 from reports.content.blocks import Block, Code, Items, Sentence, Words, words
 from reports.content.explain.topic import Topic, listed, sentence
@@ -30,24 +31,25 @@ _OF_FIXES: Final[Mapping[str, str]] = {
 _FACTS: Final[Mapping[str, str]] = {
     "package": "package of DeepEP or HybridEP",
     "stage": "stage",
+    "stage_now": "stage",
     "hardware": "GPU",
     "architecture": "GPU",
     "family": "model",
-    "ep": "EP",
+    "ep_size": "EP",
     "crosses": "EP leaves the NVLink domain",
-    "low_precision": "FP8 or FP4",
+    "runs_low_precision": "FP8 or FP4",
     "memory_tight": "memory tight",
     "fp8_runs": "runs in FP8 already",
     "pressure": "memory pressure",
     "more_than_there_is": "the run needs more memory than there is",
-    "full_recompute": "whole layers recomputed",
+    "layers_recomputed": "whole layers recomputed",
     "exhausted": "all modules recomputed",
     "moe_recomputed": "whole MoE layer recomputed",
     "selective": "modules recomputed",
-    "fits": "the run fits",
+    "no_memory_error": "the run fits",
     "graphs_run": "CUDA graphs run already",
     "host_visible": "launch overhead visible",
-    "moe": "experts",
+    "experts_run": "experts",
     "routing": "routing",
     "sync_free": "no sync of expert sizes",
     "packed": "packed sequences",
@@ -63,9 +65,9 @@ _VALUES: Final[Mapping[object, str]] = {
     "blackwell": "Blackwell",
     "ampere": "A100",
     "bring_up": "bring-up",
-    "small": f"up to {dispatcher.SMALL_EP.value:.0f}",
-    "medium": f"{dispatcher.SMALL_EP.value + 1:.0f} to {dispatcher.LARGE_EP.value - 1:.0f}",
-    "large": f"{dispatcher.LARGE_EP.value:.0f} or more",
+    "small": f"up to {SMALL_EP.value:.0f}",
+    "medium": f"{SMALL_EP.value + 1:.0f} to {LARGE_EP.value - 1:.0f}",
+    "large": f"{LARGE_EP.value:.0f} or more",
     "dsv3": "DeepSeek-V3",
     "qwen3_235b": "Qwen3 235B",
     "qwen3_30b": "Qwen3 30B",
@@ -115,7 +117,7 @@ def _lines(name: str) -> Iterator[Words]:
 
 def _rows(name: str) -> Mapping[Guidance, tuple[tuple[str, str, str, str], ...]]:
     return {
-        edition: tuple((row.id, _when(row.when), _answer(row), row.reason) for row in rows)
+        edition: tuple((row.id, _when(row), _answer(row), row.reason) for row in rows)
         for edition, rows in table(name).items()
     }
 
@@ -124,13 +126,13 @@ def _avoided(module: Module) -> str:
     return f"; not recommended: {module.avoid}" if module.avoid else ""
 
 
-def _when(when: When) -> str:
+def _when(row: Row) -> str:
     """The conditions of a row in words."""
-    if not when:
+    if row.when is None:
         return "otherwise"
     known = (
         f"{_FACTS[name]}: {' or '.join(_VALUES.get(value, str(value)) for value in values)}"
-        for name, values in when.items()
+        for name, values in facts_of(row.when)
     )
     return f"where {'; '.join(known)}"
 
@@ -146,7 +148,7 @@ def _answer(row: Row) -> str:
 
 def _row(row: Row) -> Iterator[Block]:
     yield from sentence(ended(row.reason))
-    yield from sentence(ended(f"{_answer(row)}, {_when(row.when)}"), "Chooses")
+    yield from sentence(ended(f"{_answer(row)}, {_when(row)}"), "Chooses")
     yield from sentence(" ".join(row.then), "Then, one at a time")
     yield from sentence(" ".join(row.never), "Never")
     yield from listed("With it", row.settings)

@@ -1,9 +1,7 @@
 """One thing that can be explained, and the ways to write its blocks."""
 
-import inspect
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from types import ModuleType
 
 from reports.content.blocks import Block, Items, Sentence, Words, words
 
@@ -31,9 +29,9 @@ def sentence(text: str, label: str = "") -> Iterator[Sentence]:
         yield Sentence(words(text), label)
 
 
-def paragraphs(module: ModuleType) -> Iterator[Sentence]:
-    """A module's own words, paragraph by paragraph; references stand on a line of their own."""
-    for paragraph in inspect.cleandoc(module.__doc__ or "").split("\n\n"):
+def paragraphs(text: str) -> Iterator[Sentence]:
+    """A text paragraph by paragraph; references stand on a line of their own."""
+    for paragraph in text.split("\n\n"):
         before, found, after = " ".join(paragraph.split()).partition("References: ")
         yield from sentence(before.strip())
         yield from sentence(after.strip(), found.strip(": "))

@@ -1,13 +1,12 @@
 """A wall in words: its definition from its judge, the limits it is held against, the fixes in their order."""
 
+import inspect
 from collections.abc import Iterator, Mapping
 from functools import partial
 from types import ModuleType
 from typing import Final
 
-from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.plan.levers import LEVERS
-from heuristics.plan.plan import WALL_ORDER
+from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import JUDGES
 from reports.content.blocks import Block, Code, words
@@ -17,7 +16,7 @@ from reports.content.names import name_of
 from traces.sections.tables import WallId
 
 _JUDGE: Final[Mapping[WallId, ModuleType]] = dict(zip(WALL_IDS, JUDGES, strict=True))
-_EVERY_WALL: Final = ("heuristics.walls.price", "heuristics.walls.verdict")
+_EVERY_WALL: Final = ("heuristics.walls.wall", "heuristics.walls.verdict")
 """Where the limits live that every wall is held against."""
 _MEASURED: Final[Mapping[WallId, tuple[str, ...]]] = {
     "memory": (
@@ -27,7 +26,7 @@ _MEASURED: Final[Mapping[WallId, tuple[str, ...]]] = {
         "traces.measure.host_copies:FILLS",
         "traces.measure.recompute:TWICE",
     ),
-    "communication": ("heuristics.fixes.preconditions:WAITING",),
+    "communication": ("heuristics.fixes.needs:WAITING",),
     "host_overhead": ("traces.account.waits:TOKEN_COUNT", "traces.account.device:LATENCY"),
     "compute": ("traces.measure.sm_launches:SMALL_KERNEL", "traces.measure.sm_launches:PERSISTENT_GRID"),
 }
@@ -42,11 +41,11 @@ def wall_topics() -> Iterator[Topic]:
 
 def _wall(wall: WallId) -> Iterator[Block]:
     judge = _JUDGE[wall]
-    yield from paragraphs(judge)
+    yield from paragraphs(inspect.getdoc(judge) or "")
     homes = (*_EVERY_WALL, judge.__name__)
     yield from limit_items([place for home in homes for place in limits_in(home)] + [*_MEASURED[wall]])
     order = (words(Code(number), f" {CATALOGUE[number].title}") for number in WALL_ORDER[wall])
     yield from listed("Fixes, in the order to try; what its evidence favours comes first", order)
-    if any(number in LEVERS for number in WALL_ORDER[wall]):
-        yield from sentence(f"Where there is no wall, {', '.join(LEVERS)} may still help: levers.")
+    if levers := [number for number in WALL_ORDER[wall] if CATALOGUE[number].lever]:
+        yield from sentence(f"Where there is no wall, {', '.join(levers)} may still help: levers.")
     yield from limit_items(limits_in("heuristics.plan.plan"), "What the order rests on")

@@ -1,4 +1,4 @@
-"""`fixes`, `levers`, `refused` and `choices`: what to try, what not, and what the guides choose."""
+"""`fixes`, `levers` and `refused`: what to try, and what not."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -42,19 +42,19 @@ def fix(
     return copied(
         planned.fix,
         typed.Fix,
-        knobs=copied(planned.knobs, typed.Knobs),
+        knobs=planned.knobs,
         preconditions=tuple(copied(one, typed.Precondition) for one in planned.preconditions),
         checked=checked,
         after=planned.after,
         room=room,
         gain_frac=_gain(planned),
         gain_replayed=planned.replayed,
-        per_token=run is not None and planned.fix.per_token(run),
+        per_token=run is not None and planned.fix.counts_tokens(run),
         gain_source="; ".join(gains) or _MEASURE,
         shares_with=planned.shares_with,
         known_issues=known_issues(planned.fix.id, planned.change.in_run(run), run) if run else (),
         first_because=why_first(run, planned.fix.wall, planned.fix.id) if run else "",
-        arms=tuple(typed.Arm(name, copied(knobs, typed.Knobs)) for name, knobs in arms.items()),
+        arms=tuple(typed.Arm(name, knobs) for name, knobs in arms.items()),
     )
 
 
@@ -103,8 +103,3 @@ def refused_fix(one: Refused) -> typed.Refused:
         source=one.source or "; ".join(one.fix.sources),
         kind=one.kind,
     )
-
-
-def choices(judgement: Judgement) -> tuple[typed.Choice, ...]:
-    """What the guides choose."""
-    return tuple(copied(one, typed.Choice) for one in judgement.choices)

@@ -5,8 +5,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from heuristics.findings.unknown_kernels import is_finding
-from heuristics.walls.ledger_walls import wall_of
+from heuristics.findings.recorded import is_finding
+from heuristics.walls.wall import wall_of
 from reports.result.fill.parts import because, copied, each
 from traces.account.account import Account
 from traces.cures import cures

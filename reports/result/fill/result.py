@@ -1,30 +1,35 @@
 """The whole result of a run: of traces, or of a configuration judged without one."""
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
-from msgspec.structs import force_setattr
+from msgspec.structs import replace
 
 from heuristics.judging.judgement import Judgement
 from heuristics.plugins import problems
 from heuristics.result.result import Result
 from heuristics.result.tool import SCHEMA_VERSION, Tool
-from reports.result.fill import configured
-from reports.result.fill.judged import verdict, walls
+from reports.result.fill.configured import NOT_GIVEN, configuration, memory_estimate
 from reports.result.fill.log import log
-from reports.result.fill.plan import choices, fixes, refused
+from reports.result.fill.plan import fixes, refused
 from reports.result.fill.rank import notes, rank
 from reports.result.fill.shown import given
 from reports.result.fill.trace import ReadTrace, trace
 from traces.cures import cures
 from traces.measure.measurements import RankMeasurements
-from traces.missing import Missing
+from traces.missing import Missing, known
 from traces.names.frameworks import Framework
 from traces.sections.run import Run
 from traces.spelling import in_ms, percent
 
+_NOT_GIVEN: Final = Missing("", "no symptoms were given", "give symptoms (--symptoms), or analyze a trace")
+_COSTS: Final = ("cost_ns", "cost_frac", "cost_by_kind_ns", "at_most_frac")
+_OPEN: Final = ("wall", "kind", "bound", "runner_up", "confidence", "next_wall", "next_wall_frac")
+S = TypeVar("S", bound=Struct)
+_PLAIN: Final = frozenset({int, float, str, bool})
+"""Types of what holds no gap: columns of a timeline are long."""
 _FLAG: Final = re.compile(r" \(Megatron-LM: [^)]*\)")
 
 
@@ -47,7 +52,8 @@ def result_of_run(
     `missing`: what the recordings hide, beside the gaps of single values; `redact`: texts of the
     configuration are withheld where they could be a path or a name.
     """
-    seen, plan = judged is not False, judgement.plan
+    seen, plan, files = judged is not False, judgement.plan, judgement.from_files
+    checked = files.checked if files else None
     left = [note for place, one in enumerate(ranks) for note in notes(place, one)]
     if judgement.not_combined is not None:
         left.append(judgement.not_combined)
@@ -65,27 +71,34 @@ def result_of_run(
             ranks=tuple(rank(one, judgement.run.observed.ep_overlap) for one in ranks),
             run=run,
             framework=judgement.run.framework,
-            verdict=verdict(judgement, seen),
-            walls=walls(judgement, seen),
+            verdict=_said(judgement.verdict, _OPEN, seen),
+            walls=tuple(_said(one, _COSTS, seen) for one in judgement.walls),
             fixes=fixes(judgement, plan.fixes),
             levers=fixes(judgement, plan.levers),
             combined=judgement.combined,
             refused=refused(judgement),
-            choices=choices(judgement),
-            configuration=configured.configuration(judgement, redact),
-            config_findings=configured.findings(judgement),
-            defects=configured.defects(judgement),
-            rules=configured.rules(judgement),
-            workflow=configured.workflow(judgement),
-            experiments=configured.experiments(judgement),
-            memory_estimate=configured.memory_estimate(judgement),
-            throughput=configured.throughput(judgement),
+            choices=judgement.choices,
+            configuration=configuration(judgement, redact),
+            config_findings=checked.findings if checked else (),
+            defects=checked.defects if checked else (),
+            rules=checked.rules if checked else NOT_GIVEN,
+            workflow=checked.workflow if checked else (),
+            experiments=files.experiments if files else NOT_GIVEN,
+            memory_estimate=memory_estimate(judgement),
+            throughput=checked.throughput if checked else NOT_GIVEN,
             log=log(judgement),
             given=given(judgement.known, redact),
             forced_routing=judgement.forced_routing,
         ),
         judgement.run.framework,
     )
+
+
+def _said(section: S, names: Iterable[str], judged: bool) -> S:
+    """A section of what was judged; where nothing was said of a run, that is why these fields are unknown."""
+    if judged:
+        return section
+    return replace(section, **{name: _NOT_GIVEN for name in names if known(getattr(section, name)) is None})
 
 
 def _startup(traces: Sequence[ReadTrace], judgement: Judgement) -> list[str]:
@@ -105,29 +118,22 @@ def _startup(traces: Sequence[ReadTrace], judgement: Judgement) -> list[str]:
 def _plain(result: Result, framework: Framework) -> Result:
     """With gaps that name no place but their own, and no flag of Megatron's where the run is not its."""
 
-    def told(one: Missing, path: str) -> Missing:
-        cure = one.cure if framework == "megatron" else _FLAG.sub("", one.cure)
-        return Missing(path, one.reason, cure)
+    def cure(one: Missing) -> str:
+        return one.cure if framework == "megatron" else _FLAG.sub("", one.cure)
 
-    def walk(value: Any) -> Any:
+    def told(value: Any) -> Any:
         if isinstance(value, Missing):
-            return told(value, "")
+            return Missing("", value.reason, cure(value))
         if isinstance(value, Struct):
-            for name in value.__struct_fields__:
-                before = getattr(value, name)
-                if (after := walk(before)) is not before:
-                    force_setattr(value, name, after)
-        elif isinstance(value, Mapping):
-            for one in value.values():
-                walk(one)
-        elif isinstance(value, tuple) and any(
-            issubclass(one, Struct | Missing) for one in {*map(type, value)}
-        ):
-            return tuple(walk(one) for one in value)
+            fields = {name: getattr(value, name) for name in value.__struct_fields__}
+            changed = {name: new for name, old in fields.items() if (new := told(old)) is not old}
+            return replace(value, **changed) if changed else value
+        if isinstance(value, Mapping):
+            return value if {*map(type, value.values())} <= _PLAIN else {k: told(v) for k, v in value.items()}
+        if isinstance(value, tuple) and not {*map(type, value)} <= _PLAIN:
+            return tuple(map(told, value))
         return value
 
-    notes = tuple(told(one, one.path) for one in result.missing)
-    force_setattr(result, "missing", ())
-    walk(result)
-    force_setattr(result, "missing", notes)
-    return result
+    notes = tuple(Missing(one.path, one.reason, cure(one)) for one in result.missing)
+    whole: Result = told(result)
+    return replace(whole, missing=notes)

@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from heuristics.result.compared import Compared
-from heuristics.result.side import Side
+from heuristics.result.compared import Compared, Side
 from reports.content.blocks import Block, Detail, Table
 from reports.content.comparison import page
 from reports.content.hues import hue_of

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from heuristics.result.compared import Compared, ComparedRow
-from heuristics.result.side import Side
+from heuristics.result.compared import Compared, ComparedRow, Side
 from reports.content.blocks import Detail
 from reports.content.comparison.headline import headline, unit
 from reports.content.names import gpu_of, name_of, who

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from diagnoser import analyze
 from heuristics.comparison.comparable import judge_comparable
-from heuristics.comparison.configured import Value
 from heuristics.comparison.configured_alike import RULES
+from heuristics.comparison.difference.changed import Value
 from heuristics.result.compared import Comparable, Difference
 from heuristics.result.result import Result
 from heuristics.result.tool import Tool

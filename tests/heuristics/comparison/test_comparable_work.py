@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from heuristics.comparison.comparable import judge_comparable
-from heuristics.comparison.configured import Value
-from heuristics.comparison.same_work import shared_work_frac
-from heuristics.comparison.work_amount import same_unit
+from heuristics.comparison.difference.changed import Value
+from heuristics.comparison.same_work import same_unit, shared_work_frac
 from heuristics.result.compared import Comparable
 from heuristics.result.result import Result
 from tests.comparison_doubles import configuration, kernel, rank, result, trace

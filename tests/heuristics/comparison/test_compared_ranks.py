@@ -7,13 +7,11 @@ from typing import Any
 import pytest
 
 from heuristics.comparison.comparison import compare
-from heuristics.comparison.like_ranks import like_groups
-from heuristics.comparison.pairs import pair_ranks
-from heuristics.result.compared_run import ComparedRun, LateState
+from heuristics.comparison.ranks import compare_runs, like_groups, pair_ranks
+from heuristics.result.compared import ComparedRun, LateState
 from heuristics.result.result import Result
 from reports.content.blocks import Sentence
 from reports.content.comparison.ranks import ranks as lines
-from reports.result.fill.comparison import result_of_comparison
 from reports.write.plain import plain
 from tests.comparison_doubles import rank, result, row
 from tests.result_doubles import double
@@ -67,7 +65,7 @@ def devices(base: Result, new: Result) -> list[tuple[int, int, str]]:
 
 def runs(base: Result, new: Result) -> ComparedRun:
     found = compare(base, new).run
-    assert found is not None
+    assert isinstance(found, ComparedRun)
     return found
 
 
@@ -137,7 +135,7 @@ def test_the_late_rank_appears_goes_stays_or_is_unknown(
 
 
 def said_of(base: Result, new: Result) -> list[str]:
-    compared = result_of_comparison("0.2", compare(base, new))
+    compared = compare(base, new)
     found: list[Sentence] = list(lines(compared))
     return [plain(one.said) for one in found]
 
@@ -151,8 +149,8 @@ def test_one_line_has_the_numbers_the_groups_and_the_rank_that_changed_most() ->
 
 
 def test_where_a_side_is_one_rank_alone_nothing_is_compared_of_ranks() -> None:
-    assert compare(result(), result()).run is None
-    assert compare(result(), run(2)).run is None
+    for new in (result(), run(2)):
+        assert compare_runs(result(), new, pair_ranks(result(), new, None, None)) is None
 
 
 def waiting(wait_ms: int, comm_ms: int, found: dict[str, Any]) -> Result:

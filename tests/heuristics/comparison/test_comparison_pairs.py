@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from heuristics.comparison.comparison import compare
-from heuristics.comparison.pairs import pair_ranks
+from heuristics.comparison.ranks import pair_ranks
 from tests.comparison_doubles import rank, result
 from traces.sections.rank import Rank
 
@@ -27,8 +27,8 @@ def test_a_process_with_two_gpus_has_one_number_twice_and_each_gpu_its_own_pair(
 def test_no_change_of_the_first_rank_is_none_of_the_run_where_another_changed() -> None:
     base = replace(result(), ranks=(of(0, 0, 10, 10), of(1, 1, 10, 10)))
     new = replace(base, ranks=(of(0, 0, 10, 10), of(1, 1, 13, 13)))
-    judged = compare(base, new).judged
-    assert (compare(base, base).judged.verdict, judged.verdict) == ("no_change", "undecided")
+    judged = compare(base, new)
+    assert (compare(base, base).verdict, judged.verdict) == ("no_change", "undecided")
     assert "pair 2 of 2 ranks (GPU 1) differs by +3.00 ms, +30 %" in judged.because[0]
     gate = compare(base, new, gate_frac=0.03).gate
     assert gate is not None

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from heuristics.comparison.difference.interval import Interval
-from heuristics.comparison.size import Judged, Size, judge_gate, judge_size, measure_size
-from heuristics.result.compared import Comparable, Difference, Gate
+from heuristics.comparison.size import Judged, judge_gate, judge_size, measure_size
+from heuristics.result.compared import Comparable, ComparedSize, Difference, Gate
 from heuristics.result.configured import Log
 from tests.comparison_doubles import log, rank, row
 from traces.sections.rank import Rank
@@ -23,15 +22,17 @@ def steps(*lengths_ms: float) -> Rank:
     return rank(lengths_ns=tuple(round(one * MS) for one in lengths_ms))
 
 
-def sized(low_ms: float, high_ms: float, count: int = 10) -> Size:
+def sized(low_ms: float, high_ms: float, count: int = 10) -> ComparedSize:
     """Base 100 ms; new in the middle of the interval."""
     delta_ns = round((low_ms + high_ms) / 2 * MS)
     new_ns = 100 * MS + delta_ns
-    ends = Interval(round(low_ms * MS), round(high_ms * MS), 0.95, "bootstrap of single values")
-    return Size("trace", count, count, 100 * MS, new_ns, 100 * MS, new_ns, delta_ns, ends)
+    ends, parts = (round(low_ms * MS), round(high_ms * MS)), (low_ms / 100, high_ms / 100)
+    means = (100 * MS, new_ns)
+    how = (0.95, "bootstrap of single values")
+    return ComparedSize("trace", count, count, *means, *means, delta_ns, delta_ns / 1e8, *ends, *parts, *how)
 
 
-def judged_steps(base: Rank, new: Rank, comparable: Comparable = YES) -> tuple[Size, Judged]:
+def judged_steps(base: Rank, new: Rank, comparable: Comparable = YES) -> tuple[ComparedSize, Judged]:
     size = measure_size(base, new, None, None)
     return size, judge_size(size, comparable, base, new)
 
@@ -49,7 +50,7 @@ def test_without_logs_the_size_is_the_difference_of_means_over_used_steps() -> N
     assert (size.source, size.base_count, size.new_count) == ("trace", 3, 2)
     assert (size.base_mean_ns, size.new_mean_ns, size.delta_ns) == (102 * MS, 110 * MS, 8 * MS)
     assert (size.base_median_ns, size.new_median_ns) == (101 * MS, 110 * MS)
-    assert size.interval is None
+    assert size.ends_ns is None
 
 
 def test_logs_of_both_sides_give_the_size_whatever_the_steps_say() -> None:
@@ -57,15 +58,18 @@ def test_logs_of_both_sides_give_the_size_whatever_the_steps_say() -> None:
     size = measure_size(steps(100, 100), steps(150, 150), base_log, new_log)
     assert (size.source, size.base_count, size.new_count) == ("log", 8, 8)
     assert (size.base_mean_ns, size.new_mean_ns, size.delta_ns) == (91, 100, 9)
-    assert size.interval is not None
+    assert size.ends_ns is not None
 
 
 @pytest.mark.parametrize(("new_log", "logged"), [(None, 0), (log(*(100,) * 7), 7)])
 def test_a_log_of_one_side_alone_gives_no_size(new_log: Log | None, logged: int) -> None:
     size = measure_size(steps(10, 10), steps(10, 10), log(*(100,) * 300), new_log)
-    assert (size.source, size.base_logged, size.new_logged) == ("trace", 300, logged)
+    assert size.source == "trace"
     held = f"the logs hold 300 iterations after their start in base, {logged} in new"
-    assert f"{held}, where 8 a side are needed" in judge_size(size, YES, steps(1), steps(2)).because
+    assert (
+        f"{held}, where 8 a side are needed"
+        in judge_size(size, YES, steps(1), steps(2), (300, logged)).because
+    )
 
 
 def test_a_window_is_no_step() -> None:

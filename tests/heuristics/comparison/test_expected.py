@@ -15,14 +15,13 @@ from msgspec.structs import replace
 
 from diagnoser.expect import predictions
 from heuristics.comparison.comparison import compare
-from heuristics.comparison.configured import Value
-from heuristics.comparison.taken import Prediction
-from heuristics.result.compared import Compared, Expected
+from heuristics.comparison.difference.changed import Value
+from heuristics.comparison.expected import Prediction
+from heuristics.result.compared import Expected
 from heuristics.result.judged import Combined, Fix, Knobs
 from heuristics.result.result import Result
 from reports.content.blocks import Detail, View
 from reports.content.comparison import page
-from reports.result.fill.comparison import result_of_comparison
 from reports.write.text import write_text
 from tests.comparison_doubles import configuration, rank, result, row
 from tests.result_doubles import double
@@ -209,7 +208,7 @@ def test_a_prediction_that_cannot_be_read_names_what_to_type(texts: tuple[str, .
 
 
 def text_of(before: Result, after: Result) -> str:
-    compared: Compared = result_of_comparison("0.2", compare(before, after))
+    compared = compare(before, after)
     return " ".join(write_text(page(compared, Detail.FIRST), View()).split())
 
 

@@ -10,11 +10,11 @@ from hypothesis import settings as trials
 from hypothesis import strategies as st
 
 from heuristics.config.facts import FACTS
-from heuristics.guides.dispatcher import dispatcher_facts
+from heuristics.guides.facts import is_low_precision
 from heuristics.rules.megatron.request import Request, request_of
 from heuristics.run.given import Given
 from heuristics.run.run import Run
-from heuristics.workflow.layout import layout_of
+from heuristics.workflow.facts import layout_of
 from tests.megatron.random_runs import random_run, seeds
 from traces.missing import Missing
 from traces.settings.precision import bits_of
@@ -47,7 +47,7 @@ def test_precision_is_one(seed: int, kept: float) -> None:
     low = (bits_of(precision) or 32) <= 8
     assert run.config.low_precision() is run.validated.low_precision() is low
     assert FACTS["low_precision"].of(run.validated) is low
-    assert dispatcher_facts(run)["low_precision"] is low
+    assert is_low_precision(run) is low
 
 
 @trials(max_examples=150)

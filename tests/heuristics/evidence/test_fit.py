@@ -9,6 +9,7 @@ import pytest
 from heuristics.evidence.fit import with_fit
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
 from heuristics.run.given import Given
+from traces.missing import known
 from traces.training_log.log import LoggedMemory, OutOfMemory, TrainingLog
 
 
@@ -22,8 +23,8 @@ OUT = TrainingLog("run.log", 9, out_of_memory=(OutOfMemory(7, "optimizer_state")
 def test_a_log_that_ran_out_of_memory_puts_memory_first() -> None:
     seen = with_fit(observed_from(read(exposed_comm_by_kind_frac={"tp": 0.4})), Given(), OUT)
     assert (seen.verdict.wall, seen.verdict.runner_up) == ("memory", "communication")
-    assert seen.walls[0].comes_first
-    assert seen.walls[0].cost_frac is None
+    assert seen.verdict.does_not_fit
+    assert known(seen.walls[0].cost_frac) is None
     assert seen.verdict.because[0] == "the log reports that memory ran out in optimizer state"
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from heuristics.evidence.evidence import observe
-from heuristics.evidence.late_rank import expert_waiting_frac, late_rank
+from heuristics.evidence.evidence import expert_waiting_frac, late_rank, observe
 from tests.opinions_doubles import budget, rank
 from tests.ranks_doubles import Work, together
 from traces.missing import Missing

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import diagnoser
-from heuristics.evidence.too_few import KERNELS
+from heuristics.evidence.evidence import KERNELS
 from tests.page_doubles import first_screen
 from tests.simulate.recording import Recording
 

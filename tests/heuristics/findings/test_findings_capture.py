@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heuristics.findings.capture import perturbed
+from heuristics.findings.recorded import perturbed
 
 
 def test_a_step_a_tenth_longer_still_stands_for_the_run() -> None:

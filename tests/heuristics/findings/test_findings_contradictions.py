@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heuristics.findings.contradictions import DETECTORS, find_contradictions
-from heuristics.findings.finding import ConfigFinding, FindingState
+from heuristics.result.configured import ConfigFinding, FindingState
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run

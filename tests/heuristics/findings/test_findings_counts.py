@@ -10,8 +10,8 @@ import pytest
 import diagnoser
 from diagnoser.demo.recordings import unpack
 from heuristics.findings.contradictions import find_contradictions
-from heuristics.findings.counts import Configured, configured, difference
-from heuristics.findings.finding import ConfigFinding
+from heuristics.findings.recorded import Configured, configured, difference
+from heuristics.result.configured import ConfigFinding
 from heuristics.run.run import Run
 from tests.heuristics.findings.test_findings_simulated import observed
 from tests.page_doubles import first_screen, flat

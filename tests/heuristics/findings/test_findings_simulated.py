@@ -21,6 +21,7 @@ from tests.simulate.run import run as simulate
 from tests.workflow_doubles import Config, log_of
 from traces.formats.open import read_trace
 from traces.measure.measurements import measure_rank
+from traces.missing import known
 from traces.settings.settings import Framework, Value, settings
 from traces.steps.selection import Selection
 from traces.timeline import build
@@ -62,12 +63,13 @@ def run_of(
 ) -> Run:
     """What a trace shows, raw, beside a configuration."""
     found = observed(knobs)
+    costed = [wall for wall in found.walls if known(wall.cost_ns) is not None]
     return Run(
         found.observed,
         replace(Given(), **given),  # type: ignore[arg-type]
-        {wall.id: dict(wall.cost_by_kind_ns) for wall in found.walls if wall.cost_ns is not None},
+        {wall.id: dict(known(wall.cost_by_kind_ns) or {}) for wall in costed},
         found.window_ns,
-        {wall.id: wall.cost_ns for wall in found.walls if wall.cost_ns is not None},
+        {wall.id: known(wall.cost_ns) or 0 for wall in costed},
         settings=settings(config, "config.yaml:4", framework),
     )
 

@@ -11,7 +11,7 @@ import pytest
 
 from diagnoser.cli import run
 from heuristics.findings.finding import case_of
-from heuristics.findings.logged import DETECTORS
+from heuristics.findings.recorded import LOGGED
 from heuristics.guides.mfu_bands import mfu_band
 from heuristics.run.given import Given
 from heuristics.run.run import Run
@@ -45,7 +45,7 @@ def found(log: TrainingLog, file: dict[str, Value], given: Given | None = None) 
     """Text by id of what the log contradicts."""
     said = (log.settings or Settings()).under(settings(file, "run.yaml:1"))
     case = case_of(Run(settings=said, log=log, given=given or Given()), ())
-    return {one.id: one.text for detect in DETECTORS if (one := detect(case))}
+    return {one.id: one.text for detect in LOGGED if (one := detect(case))}
 
 
 def test_w5_the_line_of_the_ranks_is_read(tmp_path: Path) -> None:

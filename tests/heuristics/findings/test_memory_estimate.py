@@ -8,12 +8,12 @@ import pytest
 
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.defects import defects_of
-from heuristics.findings.finding import ConfigFinding
 from heuristics.guides.memory_use import fits
+from heuristics.result.configured import ConfigFinding
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
-from heuristics.workflow.fit_rules import judge_fits
 from tests.sizes_doubles import estimated, published, tiny
+from tests.workflow_doubles import BY_ID
 from traces.settings.settings import Settings
 from traces.training_log.log import LoggedMemory, TrainingLog
 
@@ -44,7 +44,7 @@ def test_an_estimate_beyond_its_own_error_does_not_fit() -> None:
     assert found is not None
     assert found.state == "does_not_fit"
     assert fits(run) is False
-    assert judge_fits(run).state == "violated"
+    assert BY_ID["fit-first"].judge(run).state == "violated"
 
 
 def test_an_estimate_within_its_own_error_is_a_warning() -> None:

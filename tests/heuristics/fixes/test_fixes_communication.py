@@ -6,16 +6,8 @@ import pytest
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 
-from heuristics.fixes import (
-    com_1_ep_overlap,
-    com_2_dispatcher,
-    com_3_dispatcher_sms,
-    com_4_dp_overlap,
-    com_5_tp_overlap,
-    com_6_pp_layout,
-    com_10_parallel_folding,
-    com_11_routing_balance,
-)
+from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.fixes.dispatcher import backend_to_set
 from heuristics.fixes.fix import Fix
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
@@ -24,14 +16,14 @@ from tests.fix_doubles import configured
 from traces.names.kinds import COMM_KINDS
 from traces.settings.settings import Value
 
-COM_1 = com_1_ep_overlap.FIX
-COM_2 = com_2_dispatcher.FIX
-COM_3 = com_3_dispatcher_sms.FIX
-COM_4 = com_4_dp_overlap.FIX
-COM_5 = com_5_tp_overlap.FIX
-COM_6 = com_6_pp_layout.FIX
-COM_10 = com_10_parallel_folding.FIX
-COM_11 = com_11_routing_balance.FIX
+COM_1 = CATALOGUE["COM-1"]
+COM_2 = CATALOGUE["COM-2"]
+COM_3 = CATALOGUE["COM-3"]
+COM_4 = CATALOGUE["COM-4"]
+COM_5 = CATALOGUE["COM-5"]
+COM_6 = CATALOGUE["COM-6"]
+COM_10 = CATALOGUE["COM-10"]
+COM_11 = CATALOGUE["COM-11"]
 FIXES = (COM_1, COM_2, COM_3, COM_4, COM_5, COM_6, COM_10, COM_11)
 
 
@@ -120,7 +112,7 @@ def test_hybridep_comes_with_the_ranks_of_its_nvlink_domain() -> None:
 
 def test_without_a_winner_the_first_candidate_that_does_not_run_is_set() -> None:
     run = Run(Observed(dispatcher="deepep"), Given(gpu="B200", ep=64, tp=1, flex_package=True))
-    assert com_2_dispatcher.backend_to_set(run) == "hybridep"
+    assert backend_to_set(run) == "hybridep"
 
 
 def test_a_run_that_should_stay_with_alltoall_gets_it_spelled_back() -> None:
@@ -340,12 +332,6 @@ def test_an_unknown_core_counts_as_the_newest() -> None:
     assert not Run(given=Given(core_version="0.19.0")).config.core_before("0.19.0")
 
 
-def test_the_file_of_a_fix_is_named_after_its_id() -> None:
-    for fix in FIXES:
-        prefix = fix.id.lower().replace("-", "_") + "_"
-        assert fix.change.__module__.split(".")[-1].startswith(prefix)
-
-
 def test_an_unknown_gpu_is_asked_for_where_the_guide_keeps_alltoall() -> None:
     run = Run(Observed(dispatcher="alltoall"))
     assert state(COM_2, "is not in use yet", run) == "unmet"
@@ -398,7 +384,7 @@ def test_whatever_is_known_the_knobs_are_spelled_and_the_unknown_has_a_cure(run:
 
 @drawn(RUNS)
 def test_a_dispatcher_that_runs_is_never_recommended(run: Run) -> None:
-    backend = com_2_dispatcher.backend_to_set(run)
+    backend = backend_to_set(run)
     running = state(COM_2, "is not in use yet", run)
     assert (running == "unmet") == (backend == run.observed.dispatcher)
 
@@ -413,7 +399,7 @@ def test_a_layout_that_equals_the_split_as_it_is_is_no_change() -> None:
         "account_for_embedding_in_pipeline_split": True,
         "account_for_loss_in_pipeline_split": True,
     }
-    fix = com_6_pp_layout.FIX
+    fix = CATALOGUE["COM-6"]
     made = [
         any("is not set yet" in one.text for one in fix.preconditions(configured(sizes, more)))
         for more in (counted, {}, counted | {"num_layers": 96})

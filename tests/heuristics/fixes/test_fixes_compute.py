@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from heuristics.fixes import (
-    cmp_1_grouped_gemm,
-    cmp_2_fusions,
-    cmp_3_low_precision,
-    cmp_4_larger_shapes,
-    hst_4_fewer_kernels,
-    mem_4_low_precision,
-)
-from heuristics.fixes.elsewhere import fixes_of
+from heuristics.fixes.catalogue import CATALOGUE, fixes_of
 from heuristics.fixes.fix import Fix
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.fix_doubles import given, need, shows, states
 from traces.names.kinds import compute_classes
 
-CMP_1 = cmp_1_grouped_gemm.FIX
-CMP_2 = cmp_2_fusions.FIX
-CMP_3 = cmp_3_low_precision.FIX
-CMP_4 = cmp_4_larger_shapes.FIX
+CMP_1 = CATALOGUE["CMP-1"]
+CMP_2 = CATALOGUE["CMP-2"]
+CMP_3 = CATALOGUE["CMP-3"]
+CMP_4 = CATALOGUE["CMP-4"]
 CARDS = (CMP_1, CMP_2, CMP_3, CMP_4)
 
 
@@ -72,8 +64,8 @@ def test_fusions_need_a_model_that_routes() -> None:
 
 def test_fusions_are_the_host_walls_change_and_made_once() -> None:
     run = shows(moe=True, permute_fused=False)
-    assert CMP_2.knobs(run) == hst_4_fewer_kernels.FIX.knobs(run)
-    assert CMP_2.preconditions(run)[1:] == hst_4_fewer_kernels.FIX.preconditions(run)
+    assert CMP_2.knobs(run) == CATALOGUE["HST-4"].knobs(run)
+    assert CMP_2.preconditions(run)[1:] == CATALOGUE["HST-4"].preconditions(run)
     assert "HST-4" in CMP_2.excludes
 
 
@@ -85,10 +77,10 @@ def test_what_is_fused_already_is_not_fused_again() -> None:
 
 def test_low_precision_is_one_change_for_memory_and_compute() -> None:
     run = given(gpu="GB200", precision="bf16", stage="tuned", te_version="2.14")
-    assert CMP_3.knobs(run) == mem_4_low_precision.FIX.knobs(run)
-    assert CMP_3.preconditions(run) == mem_4_low_precision.FIX.preconditions(run)
+    assert CMP_3.knobs(run) == CATALOGUE["MEM-4"].knobs(run)
+    assert CMP_3.preconditions(run) == CATALOGUE["MEM-4"].preconditions(run)
     assert "MEM-4" in CMP_3.excludes
-    assert "CMP-3" in mem_4_low_precision.FIX.excludes
+    assert "CMP-3" in CATALOGUE["MEM-4"].excludes
 
 
 def test_low_precision_is_a_lever_of_a_bf16_run_on_hopper() -> None:

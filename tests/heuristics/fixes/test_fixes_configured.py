@@ -8,7 +8,7 @@ import pytest
 
 from heuristics.config.sizes import batch_divides, deeper_pp, even_layout, virtual_stages, wider_ep
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.fixes.preconditions import already
+from heuristics.fixes.precondition import already
 from heuristics.guides.cuda_graphs import choose_graphs
 from heuristics.guides.dispatcher import choose_dispatcher
 from heuristics.guides.recompute import choose_recompute

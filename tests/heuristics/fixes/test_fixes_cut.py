@@ -6,27 +6,22 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.fixes import (
-    mem_6_activation_offload,
-    mem_15_less_parallelism,
-    mem_16_context_parallelism,
-    mem_17_stage_memory,
-)
-from heuristics.guides.stage_memory import stage_memory
+from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.guides.memory_use import stage_memory
 from heuristics.plan.plan import make_plan
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
-from heuristics.workflow.rule import RuleState
+from heuristics.workflow.walk import RuleState
 from tests.fix_doubles import complete, given, need, states
 from tests.opinions_doubles import paying
 from tests.sizes_doubles import published
 from tests.workflow_doubles import BY_ID, log_of, run_with
 from traces.settings.settings import Value
 
-MEM_6 = mem_6_activation_offload.FIX
-MEM_15 = mem_15_less_parallelism.FIX
-MEM_16 = mem_16_context_parallelism.FIX
-MEM_17 = mem_17_stage_memory.FIX
+MEM_6 = CATALOGUE["MEM-6"]
+MEM_15 = CATALOGUE["MEM-15"]
+MEM_16 = CATALOGUE["MEM-16"]
+MEM_17 = CATALOGUE["MEM-17"]
 HALF_USED = Observed(memory_bytes=80, peak_bytes=40)
 FULL = Observed(memory_bytes=80, peak_bytes=79)
 

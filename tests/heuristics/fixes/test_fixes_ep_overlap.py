@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from heuristics.fixes.com_1_ep_overlap import FIX as COM_1
+from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.precondition import Precondition
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
+
+COM_1 = CATALOGUE["COM-1"]
 
 VIRTUAL = "virtual_pipeline_model_parallel_size, pipeline_model_parallel_layout"
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from heuristics.fixes import mem_4_low_precision
+from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.fix_doubles import configured, given, states
 
-MEM_4 = mem_4_low_precision.FIX
+MEM_4 = CATALOGUE["MEM-4"]
 
 
 @pytest.mark.parametrize(("te", "state"), [("2.5.0", "unmet"), ("2.6.0", "met"), (None, "unknown")])

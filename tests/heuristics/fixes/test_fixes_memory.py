@@ -7,31 +7,21 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.fixes import (
-    com_2_dispatcher,
-    mem_1_expandable_segments,
-    mem_2_selective_recompute,
-    mem_4_low_precision,
-    mem_5_flex_dispatcher,
-    mem_6_activation_offload,
-    mem_7_optimizer_offload,
-    mem_8_parallelism,
-    mem_9_full_recompute,
-)
+from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Fix
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.fix_doubles import given, need, shows, states
 
-MEM_1 = mem_1_expandable_segments.FIX
-MEM_2 = mem_2_selective_recompute.FIX
-MEM_4 = mem_4_low_precision.FIX
-MEM_5 = mem_5_flex_dispatcher.FIX
-MEM_6 = mem_6_activation_offload.FIX
-MEM_7 = mem_7_optimizer_offload.FIX
-MEM_8 = mem_8_parallelism.FIX
-MEM_9 = mem_9_full_recompute.FIX
+MEM_1 = CATALOGUE["MEM-1"]
+MEM_2 = CATALOGUE["MEM-2"]
+MEM_4 = CATALOGUE["MEM-4"]
+MEM_5 = CATALOGUE["MEM-5"]
+MEM_6 = CATALOGUE["MEM-6"]
+MEM_7 = CATALOGUE["MEM-7"]
+MEM_8 = CATALOGUE["MEM-8"]
+MEM_9 = CATALOGUE["MEM-9"]
 CARDS = (MEM_1, MEM_2, MEM_4, MEM_5, MEM_6, MEM_7, MEM_8, MEM_9)
 
 FULL = Observed(
@@ -180,7 +170,7 @@ def test_a_flex_dispatcher_needs_its_package() -> None:
 
 
 def test_the_dispatcher_is_changed_once() -> None:
-    assert com_2_dispatcher.FIX.id in MEM_5.excludes
+    assert CATALOGUE["COM-2"].id in MEM_5.excludes
 
 
 @pytest.mark.parametrize(

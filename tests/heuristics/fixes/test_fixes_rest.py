@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.guides.connections import connections
+from heuristics.guides.parallel import connections
 from heuristics.plan.plan import make_plan
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed

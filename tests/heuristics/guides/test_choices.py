@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from heuristics.guides.choices import Choice, choose_all
+from heuristics.guides.choices import choose_all
+from heuristics.result.judged import Choice
 from heuristics.run.given import Given, Guidance
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run

@@ -7,9 +7,13 @@ from dataclasses import replace
 import pytest
 
 from heuristics.guides.cuda_graphs import choose_graphs
-from heuristics.guides.dispatcher import DispatcherChoice, choose_dispatcher
-from heuristics.guides.dispatcher_extras import backend_extras, backend_notes
-from heuristics.guides.dispatcher_limits import refusals
+from heuristics.guides.dispatcher import (
+    DispatcherChoice,
+    backend_extras,
+    backend_notes,
+    choose_dispatcher,
+    refusals,
+)
 from heuristics.run.given import Given, Guidance
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run

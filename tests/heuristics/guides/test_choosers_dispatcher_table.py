@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from heuristics.config.hardware import FAMILIES
 from heuristics.guides.dispatcher import choose_dispatcher
-from heuristics.guides.table import Fact, fire, table
+from heuristics.guides.table import fire, table
 from heuristics.run.given import Given, Guidance
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
-from tests.run_doubles import BOTH, run_of
+from tests.run_doubles import BOTH, run_of, run_that
 
 
 def test_a_missing_package_is_a_limit_of_the_environment() -> None:
@@ -47,11 +47,10 @@ def test_every_row_of_the_table_can_fire(edition: Guidance) -> None:
     rules = table("dispatcher")[edition]
     ids = [rule.id for rule in rules]
     assert len(ids) == len(set(ids))
-    unmet: dict[str, Fact] = {"package": True, "stage": "tuned", "hardware": None, "family": "other"}
-    unmet |= {"ep": None, "crosses": True, "low_precision": False, "memory_tight": False}
+    unmet = {"package": True, "stage_now": "tuned", "hardware": None, "family": "other"}
+    unmet |= {"ep_size": None, "crosses": True, "runs_low_precision": False, "memory_tight": False}
     for rule in rules:
-        facts = unmet | {name: allowed[0] for name, allowed in rule.when.items()}
-        assert fire(rules, facts, lambda one: one.id).rule is rule
+        assert fire(rules, run_that(rule, unmet), lambda one: one.id).row is rule
 
 
 maybe = st.none() | st.booleans()

@@ -9,14 +9,20 @@ import pytest
 from hypothesis import given as examples
 from hypothesis import strategies as st
 
-from heuristics.guides.cuda_graphs import GraphChoice, choose_graphs, graph_count
-from heuristics.guides.graph_choice import Impl, graph_knobs, graph_settings
-from heuristics.guides.table import Fact, Row, fire, table
+from heuristics.guides.cuda_graphs import (
+    GraphChoice,
+    Impl,
+    choose_graphs,
+    graph_count,
+    graph_knobs,
+    graph_settings,
+)
+from heuristics.guides.table import Row, fire, table
 from heuristics.rules.check import asked_by
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
-from tests.run_doubles import BOTH, run_by
+from tests.run_doubles import BOTH, run_by, run_that
 from traces.settings.settings import Framework, Value, settings
 
 ROUTER = ("moe_router", "moe_preprocess")
@@ -290,19 +296,18 @@ def test_bridge_takes_the_same_as_overrides() -> None:
 
 @pytest.mark.parametrize("rules", table("cuda_graphs").values(), ids=table("cuda_graphs"))
 def test_every_row_of_the_table_can_fire(rules: tuple[Row, ...]) -> None:
-    unmet: dict[str, Fact] = {
-        "fits": True,
+    unmet: dict[str, object] = {
+        "no_memory_error": True,
         "graphs_run": True,
         "host_visible": True,
-        "full_recompute": False,
-        "moe": None,
+        "layers_recomputed": False,
+        "experts_run": None,
         "sync_free": False,
     }
-    unmet |= {"routing": "dropless", "packed": False, "family": "other", "stage": "tuned"}
+    unmet |= {"routing": "dropless", "packed": False, "family": "other", "stage_now": "tuned"}
     unmet |= {"memory_tight": False, "pp_deep": False}
     for rule in rules:
-        facts = unmet | {name: allowed[0] for name, allowed in rule.when.items()}
-        assert fire(rules, facts, lambda one: one.id).rule is rule
+        assert fire(rules, run_that(rule, unmet), lambda one: one.id).row is rule
         assert rule.how in get_args(Impl)
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
+from heuristics.guides.modules import MODULES, label_of
 from heuristics.guides.precision import ROUTER, choose_precision
 from heuristics.guides.recompute import choose_recompute
-from heuristics.guides.recompute_modules import MODULES, label_of
 from heuristics.run.given import Given, Stage
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from heuristics.guides.choices import Choice, choose_all
+from heuristics.guides.choices import choose_all
+from heuristics.result.judged import Choice
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run

@@ -7,16 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.fixes import (
-    com_2_dispatcher,
-    com_3_dispatcher_sms,
-    com_6_pp_layout,
-    hst_1_cpu_binding,
-)
+from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
 from heuristics.guides.cuda_graphs import choose_graphs
-from heuristics.guides.dispatcher import choose_dispatcher
-from heuristics.guides.dispatcher_extras import backend_extras, backend_notes
-from heuristics.plan.plan import WALL_ORDER
+from heuristics.guides.dispatcher import backend_extras, backend_notes, choose_dispatcher
 from heuristics.run.observed import Observed
 from tests.run_doubles import run_by, run_of
 
@@ -149,7 +142,7 @@ def test_seed_000_deepep_is_an_intermediate_step_before_hybridep() -> None:
 @pytest.mark.parametrize("backend", ["deepep", "hybridep"])
 def test_seed_000_a_backend_is_selected_by_type_and_backend_together(backend: str) -> None:
     run = run_of(gpu="H100" if backend == "deepep" else "GB200", ep=64, core_version="0.18.0")
-    knobs = com_2_dispatcher.FIX.knobs(run)
+    knobs = CATALOGUE["COM-2"].knobs(run)
     assert knobs.megatron_lm[:2] == (
         "--moe-token-dispatcher-type flex",
         f"--moe-flex-dispatcher-backend {backend}",
@@ -195,13 +188,13 @@ def test_seed_000_fp8_raises_the_weight_of_communication_and_host() -> None:
 def test_seed_000_cpu_affinity_can_matter_as_much_as_the_dispatcher(gpu: str) -> None:
     run = run_of(Observed(dispatcher="alltoall"), gpu=gpu, ep=64, cpu_bound_to_numa=False)
     assert choose_dispatcher(run).before == ("HST-1",)
-    assert hst_1_cpu_binding.FIX.id == "HST-1"
+    assert CATALOGUE["HST-1"].id == "HST-1"
 
 
 def test_seed_000_a_poor_pipeline_layout_can_erase_what_a_dispatcher_gains() -> None:
     run = run_of(Observed(dispatcher="alltoall"), {"ep_a2a": 20, "pp_p2p": 30}, gpu="H100", ep=64)
     assert choose_dispatcher(run).before == ("COM-6",)
-    assert com_6_pp_layout.FIX.id == "COM-6"
+    assert CATALOGUE["COM-6"].id == "COM-6"
 
 
 # ---- seed 000: pitfalls ----
@@ -217,7 +210,7 @@ def test_seed_000_pitfall_2_hybridep_is_no_winner_off_its_hardware() -> None:
 @pytest.mark.parametrize("backend", ["deepep", "hybridep"])
 def test_seed_000_pitfall_3_sm_counts_are_starts_to_tune(backend: str) -> None:
     assert f"this SM count of {backend} is only a start: try several" in backend_notes(run_of(), backend)
-    assert com_3_dispatcher_sms.FIX.id in WALL_ORDER["communication"]
+    assert CATALOGUE["COM-3"].id in WALL_ORDER["communication"]
 
 
 def test_seed_000_pitfall_5_memory_head_room_justifies_hybridep_by_itself() -> None:

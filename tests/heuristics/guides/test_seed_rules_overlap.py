@@ -7,10 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from heuristics.findings.contradictions import find_contradictions
-from heuristics.fixes import (
-    com_1_ep_overlap,
-)
-from heuristics.guides.dispatcher_limits import refusals
+from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.guides.dispatcher import refusals
 from heuristics.rules.check import check_rules
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
@@ -26,7 +24,7 @@ READY = run_by(
 
 
 def test_seed_001_a_run_that_meets_every_prerequisite_may_overlap() -> None:
-    assert unmet(com_1_ep_overlap.FIX, READY) == []
+    assert unmet(CATALOGUE["COM-1"], READY) == []
 
 
 @pytest.mark.parametrize(
@@ -56,36 +54,36 @@ def test_seed_001_a_run_that_meets_every_prerequisite_may_overlap() -> None:
     ],
 )
 def test_seeds_001_and_004_a_prerequisite_of_ep_overlap(run: Run, part: str) -> None:
-    (text,) = unmet(com_1_ep_overlap.FIX, run)
+    (text,) = unmet(CATALOGUE["COM-1"], run)
     assert part in text
 
 
 @pytest.mark.parametrize("dispatcher", ["alltoall", "deepep", "hybridep"])
 def test_seed_001_overlap_goes_with_alltoall_and_with_both_flex_backends(dispatcher: str) -> None:
-    assert unmet(com_1_ep_overlap.FIX, shown_too(READY, dispatcher=dispatcher)) == []
+    assert unmet(CATALOGUE["COM-1"], shown_too(READY, dispatcher=dispatcher)) == []
 
 
 def test_seed_001_one_stage_needs_no_virtual_ones() -> None:
-    assert unmet(com_1_ep_overlap.FIX, given_too(READY, pp=1, vpp=None)) == []
+    assert unmet(CATALOGUE["COM-1"], given_too(READY, pp=1, vpp=None)) == []
 
 
 def test_seed_001_mtp_of_at_most_one_layer_is_asked_for() -> None:
-    needs = [one for one in com_1_ep_overlap.FIX.preconditions(READY) if "MTP" in one.text]
+    needs = [one for one in CATALOGUE["COM-1"].preconditions(READY) if "MTP" in one.text]
     assert {one.state for one in needs} == {"unknown"}
 
 
 def test_seeds_001_and_004_shared_expert_overlap_goes_off_with_it() -> None:
-    knobs = com_1_ep_overlap.FIX.knobs(READY)
+    knobs = CATALOGUE["COM-1"].knobs(READY)
     assert "comm_overlap.overlap_moe_expert_parallel_comm=true" in knobs.megatron_bridge
     assert "model.moe_shared_expert_overlap=false" in knobs.megatron_bridge
 
 
 def test_seed_001_plain_overlap_is_tried_without_delayed_weight_gradients() -> None:
-    assert "comm_overlap.delay_wgrad_compute=false" in com_1_ep_overlap.FIX.knobs(READY).megatron_bridge
+    assert "comm_overlap.delay_wgrad_compute=false" in CATALOGUE["COM-1"].knobs(READY).megatron_bridge
 
 
 def test_seed_001_the_measured_gain_is_quoted_with_its_shape() -> None:
-    gains = [gain.text for gain in com_1_ep_overlap.FIX.gains]
+    gains = [gain.text for gain in CATALOGUE["COM-1"].gains]
     assert any("41.25 s to 31.31 s" in text and "EP16, alltoall" in text for text in gains)
 
 

@@ -8,33 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.fixes import (
-    cmp_1_grouped_gemm,
-    cmp_2_fusions,
-    cmp_3_low_precision,
-    com_1_ep_overlap,
-    com_2_dispatcher,
-    com_3_dispatcher_sms,
-    com_4_dp_overlap,
-    com_5_tp_overlap,
-    com_6_pp_layout,
-    com_10_parallel_folding,
-    hst_1_cpu_binding,
-    hst_2_manual_gc,
-    hst_3_partial_graphs,
-    hst_5_more_work_per_launch,
-    mem_2_selective_recompute,
-    mem_4_low_precision,
-    mem_6_activation_offload,
-    mem_8_parallelism,
-)
+from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
 from heuristics.fixes.fix import Fix
 from heuristics.guides.cuda_graphs import choose_graphs
 from heuristics.guides.dispatcher import choose_dispatcher
+from heuristics.guides.modules import MODULES
 from heuristics.guides.precision import ROUTER, choose_precision
 from heuristics.guides.recompute import choose_recompute
-from heuristics.guides.recompute_modules import MODULES
-from heuristics.plan.plan import WALL_ORDER
 from heuristics.run.observed import Observed
 from heuristics.run.run import WALL_IDS
 from tests.run_doubles import given_too, run_by, run_of, shown_too, unmet
@@ -50,37 +30,37 @@ from traces.settings.settings import settings
         pytest.param(
             "memory",
             (
-                mem_2_selective_recompute.FIX,
-                mem_4_low_precision.FIX,
-                mem_6_activation_offload.FIX,
-                mem_8_parallelism.FIX,
+                CATALOGUE["MEM-2"],
+                CATALOGUE["MEM-4"],
+                CATALOGUE["MEM-6"],
+                CATALOGUE["MEM-8"],
             ),
             id="seeds 002 and 003: memory",
         ),
         pytest.param(
             "communication",
             (
-                com_2_dispatcher.FIX,
-                com_1_ep_overlap.FIX,
-                com_4_dp_overlap.FIX,
-                com_5_tp_overlap.FIX,
-                com_6_pp_layout.FIX,
+                CATALOGUE["COM-2"],
+                CATALOGUE["COM-1"],
+                CATALOGUE["COM-4"],
+                CATALOGUE["COM-5"],
+                CATALOGUE["COM-6"],
             ),
             id="seeds 002 and 003: communication",
         ),
         pytest.param(
             "host_overhead",
             (
-                hst_3_partial_graphs.FIX,
-                hst_2_manual_gc.FIX,
-                hst_5_more_work_per_launch.FIX,
-                hst_1_cpu_binding.FIX,
+                CATALOGUE["HST-3"],
+                CATALOGUE["HST-2"],
+                CATALOGUE["HST-5"],
+                CATALOGUE["HST-1"],
             ),
             id="seeds 002 and 003: host overhead",
         ),
         pytest.param(
             "compute",
-            (cmp_1_grouped_gemm.FIX, cmp_2_fusions.FIX, cmp_3_low_precision.FIX),
+            (CATALOGUE["CMP-1"], CATALOGUE["CMP-2"], CATALOGUE["CMP-3"]),
             id="seeds 002 and 003: compute",
         ),
     ],
@@ -96,12 +76,12 @@ def test_seeds_002_and_003_primary_fixes_of_a_bottleneck_in_their_order(
 
 def test_seeds_002_and_003_compute_ends_with_the_dispatchers_own_kernels() -> None:
     assert any("COM-3" in order for order in WALL_ORDER.values())
-    knobs = com_3_dispatcher_sms.FIX.knobs(run_of(Observed(dispatcher="deepep"), gpu="H100", ep=64))
+    knobs = CATALOGUE["COM-3"].knobs(run_of(Observed(dispatcher="deepep"), gpu="H100", ep=64))
     assert any("num-sms" in flag for flag in knobs.megatron_lm)
 
 
 def test_seed_002_manual_garbage_collection_has_its_flag() -> None:
-    assert "--manual-gc" in hst_2_manual_gc.FIX.knobs(run_of()).megatron_lm
+    assert "--manual-gc" in CATALOGUE["HST-2"].knobs(run_of()).megatron_lm
 
 
 # ---- seeds 002 and 003: memory first ----
@@ -128,7 +108,7 @@ def test_seeds_002_and_003_the_modules_to_recompute_first_are_known(label: str) 
 
 
 def test_seeds_002_and_003_experts_take_ep_before_tp_in_a_layout_of_their_own() -> None:
-    knobs = com_10_parallel_folding.FIX.knobs(run_of(gpu="H100", ep=16, tp=2))
+    knobs = CATALOGUE["COM-10"].knobs(run_of(gpu="H100", ep=16, tp=2))
     assert knobs.megatron_lm == ("--expert-model-parallel-size 8", "--expert-tensor-parallel-size 1")
 
 
@@ -136,10 +116,10 @@ def test_seeds_002_and_003_experts_take_ep_before_tp_in_a_layout_of_their_own() 
     ("fix", "flag"),
     [
         pytest.param(
-            com_1_ep_overlap.FIX, "--overlap-moe-expert-parallel-comm", id="seeds 002 and 003: EP overlap"
+            CATALOGUE["COM-1"], "--overlap-moe-expert-parallel-comm", id="seeds 002 and 003: EP overlap"
         ),
-        pytest.param(com_4_dp_overlap.FIX, "--overlap-grad-reduce", id="seeds 002 and 003: DP overlap"),
-        pytest.param(com_5_tp_overlap.FIX, "--tp-comm-overlap", id="seeds 002 and 003: TP overlap"),
+        pytest.param(CATALOGUE["COM-4"], "--overlap-grad-reduce", id="seeds 002 and 003: DP overlap"),
+        pytest.param(CATALOGUE["COM-5"], "--tp-comm-overlap", id="seeds 002 and 003: TP overlap"),
     ],
 )
 def test_seeds_002_and_003_visible_communication_is_overlapped_too(fix: Fix, flag: str) -> None:
@@ -179,7 +159,7 @@ def test_seed_003_recipe_to_start_with(what: Mapping[str, object], recipe: str) 
 
 def test_seed_003_the_router_stays_in_fp32() -> None:
     assert ROUTER == "fp32"
-    knobs = cmp_3_low_precision.FIX.knobs(run_of(Observed(moe=True), gpu="H100"))
+    knobs = CATALOGUE["CMP-3"].knobs(run_of(Observed(moe=True), gpu="H100"))
     assert "--moe-router-dtype fp32" in knobs.megatron_lm
 
 
@@ -212,7 +192,7 @@ def test_seed_003_pitfall_1_what_does_not_fit_comes_first_and_compute_last() -> 
 
 
 def test_seed_003_pitfall_3_precisions_are_not_compared_by_mfu() -> None:
-    fix = cmp_3_low_precision.FIX
+    fix = CATALOGUE["CMP-3"]
     assert any("MFU can look lower" in effect for effect in fix.side_effects)
     assert "not by MFU" in fix.verify
 
@@ -222,12 +202,12 @@ def test_seed_003_pitfall_4_graphs_of_parts_go_with_selective_recompute_only() -
     assert choose_graphs(full).impl == "none"
     selective = shown_too(full, recompute_full=False, recompute_modules=("moe_act",))
     assert choose_graphs(selective).impl == "transformer_engine"
-    assert "no full recompute" in unmet(hst_3_partial_graphs.FIX, full)
+    assert "no full recompute" in unmet(CATALOGUE["HST-3"], full)
 
 
 def test_seed_003_pitfall_5_experts_get_their_own_layout_where_they_span_the_domain() -> None:
     run = run_of(Observed(dispatcher="deepep"), gpu="H100", ep=64, etp=1, memory_tight=False)
-    assert unmet(com_10_parallel_folding.FIX, run) == []
-    assert unmet(com_10_parallel_folding.FIX, given_too(run, ep=8)) == [
+    assert unmet(CATALOGUE["COM-10"], run) == []
+    assert unmet(CATALOGUE["COM-10"], given_too(run, ep=8)) == [
         "EP x ETP is more than one NVLink domain holds"
     ]

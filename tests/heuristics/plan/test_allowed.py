@@ -93,7 +93,7 @@ def test_a_change_that_stands_on_an_earlier_step_names_it() -> None:
 
 def test_a_step_that_comes_later_does_not_help() -> None:
     found = Permits(run_of()).judge(DELAY, {})
-    assert [one.rule.id for one in found.broken] == ["delayed-wgrad-overlap"]
+    assert [one.id for one in found.broken] == ["delayed-wgrad-overlap"]
 
 
 def test_a_change_may_stand_on_several_steps_at_once() -> None:
@@ -104,7 +104,7 @@ def test_a_change_may_stand_on_several_steps_at_once() -> None:
 def test_steps_that_only_together_break_a_rule_are_not_in_one_plan() -> None:
     found = Permits(run_of()).judge(FULL, {"COM-2": GC, "COM-1": OVERLAP})
     assert found.beside == "COM-1"
-    assert found.broken[0].rule.id == "ep-overlap-full-recompute"
+    assert found.broken[0].id == "ep-overlap-full-recompute"
 
 
 def test_the_later_of_two_such_steps_says_which_comes_first_and_why() -> None:
@@ -135,7 +135,7 @@ def test_without_a_configuration_nothing_is_refused() -> None:
 def test_a_release_before_the_rule_does_not_refuse_and_an_unknown_one_counts_as_the_newest() -> None:
     both: dict[str, Value] = {"recompute_granularity": "selective", "recompute_modules": ("moe",)}
     broken = {
-        core: [one.rule.id for one in Permits(run_of(core=core, knobs=both)).judge(OVERLAP, {}).broken]
+        core: [one.id for one in Permits(run_of(core=core, knobs=both)).judge(OVERLAP, {}).broken]
         for core in ("0.16.1", "0.17.0", None)
     }
     assert broken == {
@@ -179,7 +179,7 @@ def test_a_named_recipe_of_bridge_is_seen_by_the_rules_as_what_it_sets() -> None
     run = run_of(framework="megatron_bridge", knobs=said)
     delayed: dict[str, Value] = {"mixed_precision": "bf16_with_fp8_delayed_scaling_mixed"}
     current: dict[str, Value] = {"mixed_precision": "bf16_with_fp8_current_scaling_mixed"}
-    assert [one.rule.id for one in Permits(run).judge(delayed, {}).broken] == ["recompute-fp8-delayed"]
+    assert [one.id for one in Permits(run).judge(delayed, {}).broken] == ["recompute-fp8-delayed"]
     assert Permits(run).judge(current, {}).broken == ()
 
 
@@ -202,7 +202,7 @@ def test_fp4_takes_the_place_of_fp8_and_not_a_place_beside_it() -> None:
     knobs, change = CATALOGUE["CMP-3"].knobs(run), CATALOGUE["CMP-3"].change(run)
     assert "--fp4-format e2m1" in knobs.megatron_lm
     assert {"(leave out --fp8-format)", "(leave out --fp8-param-gather)"} <= set(knobs.megatron_lm)
-    assert "fp8-and-fp4" not in {one.rule.id for one in Permits(run).judge(change.in_run(run), {}).broken}
+    assert "fp8-and-fp4" not in {one.id for one in Permits(run).judge(change.in_run(run), {}).broken}
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_the_first_setting_of_bridges_overlap_section_keeps_what_the_model_has_o
     for name in ("COM-5", "COM-9"):
         assert kept in CATALOGUE[name].knobs(run).megatron_bridge
     alone: dict[str, Value] = {"comm_overlap.delay_wgrad_compute": True}
-    assert [one.rule.id for one in Permits(run).judge(alone, {}).broken] == ["delayed-wgrad-overlap"]
+    assert [one.id for one in Permits(run).judge(alone, {}).broken] == ["delayed-wgrad-overlap"]
     section: dict[str, Value] = {**said, "comm_overlap.overlap_moe_expert_parallel_comm": True}
     has_one = run_of(framework="megatron_bridge", knobs=section)
     assert kept not in CATALOGUE["COM-9"].knobs(has_one).megatron_bridge

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pytest
 
 from heuristics.fixes.change import Change
-from heuristics.plan.asked import OWN, Ask, Asked, plan_asked
+from heuristics.plan.allowed import OWN, Ask, Asked, plan_asked
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Rejection
 from heuristics.rules.megatron.answer import Answer, Kind

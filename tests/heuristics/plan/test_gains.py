@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import pytest
 
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.fixes.hst_3_partial_graphs import changes as graphed
-from heuristics.fixes.mem_2_selective_recompute import changes as recomputed
-from heuristics.plan.gains import Gain, Replayed, gains_of
-from heuristics.plan.plan import NOT_FOUND, NOT_REPLAYED, make_plan
+from heuristics.fixes.graphs import scopes as graphed
+from heuristics.fixes.memory import recompute_changes as recomputed
+from heuristics.plan.gains import NOT_FOUND, NOT_REPLAYED, Gain, Replayed, gains_of
+from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Planned
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from heuristics.fixes.change import Knobs
-from heuristics.plan.gains import Replayed
+from heuristics.fixes.change import NO_LINES
+from heuristics.plan.gains import Replayed, combined_of
 from heuristics.plan.planned import Planned
-from heuristics.plan.together import combined_of
 from heuristics.result.judged import Combined
 from heuristics.run.run import Run
 from tests.opinions_doubles import a_fix, cost, costs
@@ -30,7 +29,7 @@ class Told(Together):
 
 def planned(number: str, kind: str, low: float | None, high: float) -> Planned:
     fix = a_fix(number, "host_overhead", changes=lambda run: (kind,))
-    return Planned(fix, Knobs(), (), high, low)
+    return Planned(fix, NO_LINES, (), high, low)
 
 
 def rank(together: Together | Missing | None, *changes: Change) -> Replayed:

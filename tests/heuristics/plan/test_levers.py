@@ -7,11 +7,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
-from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.fixes.elsewhere import fixes_of
+from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER, fixes_of
 from heuristics.fixes.precondition import Precondition
 from heuristics.judging.judgement import judge
-from heuristics.plan.levers import KNOWN_OFF, LEVERS
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Refused
 from heuristics.run.observed import Observed
@@ -30,7 +28,8 @@ from tests.opinions_doubles import (
 )
 from traces.missing import Missing
 
-SEEN = [number for number in LEVERS if number not in KNOWN_OFF]
+LEVERS = [number for number in WALL_ORDER["compute"] if CATALOGUE[number].lever]
+SEEN = [number for number in LEVERS if CATALOGUE[number].lever != "known_off"]
 """Levers of a run of which no file tells what it does without."""
 BLIND = Missing("replay", "clock offset: 3 ms", "record again")
 
@@ -40,11 +39,11 @@ def is_unmet(one: Precondition) -> bool:
 
 
 def test_without_a_wall_there_are_levers_where_they_are_asked_for_and_no_fixes() -> None:
-    levers = catalogue_of(*(a_fix(lever, "compute") for lever in LEVERS))
+    levers = catalogue_of(*(a_fix(one, "compute", lever="lever") for one in LEVERS))
     run = paying("compute", {"gemm": 10})
     plan = make_plan(run, [], levers, levers=COMPUTE)
     assert (plan.fixes, plan.refused) == ((), ())
-    assert [one.fix.id for one in plan.levers] == list(LEVERS)
+    assert [one.fix.id for one in plan.levers] == LEVERS
     assert make_plan(run, [], levers) == Plan((), (), ())
     assert make_plan(run, ["compute"], levers, levers=COMPUTE).levers == ()
 
@@ -68,7 +67,9 @@ def test_memory_whose_room_is_unknown_was_priced_and_keeps_no_lever_back() -> No
 
 def test_a_lever_with_an_unmet_precondition_is_no_lever() -> None:
     needs = Precondition("a wider format", "unmet")
-    levers = catalogue_of(a_fix("CMP-3", "compute", needs), a_fix("CMP-4", "compute"))
+    levers = catalogue_of(
+        a_fix("CMP-3", "compute", needs, lever="lever"), a_fix("CMP-4", "compute", lever="lever")
+    )
     plan = make_plan(paying("compute", {"gemm": 10}), [], levers, levers=COMPUTE)
     assert [one.fix.id for one in plan.levers] == ["CMP-4"]
 
@@ -76,7 +77,7 @@ def test_a_lever_with_an_unmet_precondition_is_no_lever() -> None:
 def test_a_lever_that_does_not_fit_into_memory_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     large = Refused(CATALOGUE["CMP-4"], "needs", "needs memory first", "what frees memory")
     monkeypatch.setattr(
-        "heuristics.plan.plan.without_room", lambda run, fix, change: large if fix.id == "CMP-4" else None
+        "heuristics.plan.refusals.without_room", lambda run, fix, change: large if fix.id == "CMP-4" else None
     )
     plan = make_plan(paying("compute", {"gemm": 0}), [], CATALOGUE, levers=COMPUTE)
     assert ([one.fix.id for one in plan.levers], plan.refused) == (["CMP-3"], (large,))
@@ -109,7 +110,7 @@ def test_levers_can_be_pulled(run: Run) -> None:
     assert not any(
         need.state == "unknown"
         for one in plan.levers
-        if one.fix.id in KNOWN_OFF
+        if one.fix.lever == "known_off"
         for need in one.preconditions
     )
     assert {one.ceiling_frac for one in plan.levers} <= {None}

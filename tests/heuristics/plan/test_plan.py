@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given, settings
 
 import diagnoser
-from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
 from heuristics.fixes.fix import Gain
 from heuristics.fixes.precondition import Precondition
 from heuristics.judging.judgement import judge
-from heuristics.plan.levers import LEVERS
-from heuristics.plan.plan import ASIDE, WALL_ORDER, make_plan
+from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan
-from heuristics.plan.upgrade import IDS, upgraded
+from heuristics.plan.variants import IDS, upgraded
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import WALL_IDS, Run
@@ -86,7 +85,7 @@ def test_every_fix_is_in_the_order_of_its_own_wall_exactly_once() -> None:
         assert set(order) - guests == {fix.id for fix in CATALOGUE.values() if fix.wall == about}
         assert guests <= set(order)
     assert set(WALL_ORDER) == set(WALL_IDS)
-    assert {CATALOGUE[lever].wall for lever in LEVERS} == {"compute"}
+    assert {fix.wall for fix in CATALOGUE.values() if fix.lever} == {"compute"}
 
 
 def test_every_fix_that_is_named_is_in_the_catalogue() -> None:
@@ -342,7 +341,7 @@ def test_every_fix_of_the_walls_is_planned_or_refused_with_a_reason_once(
     plan = make_plan(run, found, CATALOGUE)
     asked = set(chain.from_iterable(WALL_ORDER[about] for about in found))
     guests = waited_for(plan) - asked
-    assert guests <= {*ASIDE}
+    assert all(CATALOGUE[number].aside for number in guests)
     upgrades = {IDS[one.package] for one in plan.releases}
     assert sorted([*ids(plan), *refused_ids(plan)]) == sorted(asked | guests | upgrades)
     assert all(len(one.because) > 10 for one in plan.refused)
@@ -433,7 +432,7 @@ def test_what_another_walls_fix_would_allow_is_not_in_the_plan() -> None:
 
 
 BOUND = Precondition("ranks are bound to NUMA nodes", "unmet", "HST-1")
-BINDING = a_fix("HST-1", "host_overhead")
+BINDING = a_fix("HST-1", "host_overhead", aside=True)
 
 
 def test_what_is_put_before_another_walls_fix_is_planned_only_where_that_fix_is() -> None:
@@ -446,7 +445,7 @@ def test_what_is_put_before_another_walls_fix_is_planned_only_where_that_fix_is(
 
 
 def test_what_its_own_wall_refused_and_another_walls_fix_waits_for_is_planned_and_not_refused() -> None:
-    binding = replace(BINDING, kinds=("launch",))
+    binding = a_fix("HST-1", "host_overhead", aside=True, kinds=("launch",))
     waits = a_fix("COM-2", "communication", BOUND)
     run = paying("host_overhead", {"launch": 4, "gc": 96})
     plan = make_plan(run, ["host_overhead", "communication"], catalogue_of(binding, waits))

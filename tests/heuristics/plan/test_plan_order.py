@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from heuristics.fixes.change import Knobs
+from heuristics.fixes.change import NO_LINES
 from heuristics.fixes.precondition import Precondition
-from heuristics.plan.order import in_paying_order
-from heuristics.plan.planned import Planned
+from heuristics.plan.planned import Planned, in_paying_order
 from tests.opinions_doubles import a_fix
 from traces.sections.tables import WallId
 
@@ -14,7 +13,7 @@ def planned(
     number: str, low: float | None, high: float | None, *waits_for: str, wall: WallId = "host_overhead"
 ) -> Planned:
     needs = tuple(Precondition(f"{one} is done", "unmet", one) for one in waits_for)
-    return Planned(a_fix(number, wall, *needs), Knobs(), needs, high, low)
+    return Planned(a_fix(number, wall, *needs), NO_LINES, needs, high, low)
 
 
 def order(*fixes: Planned, first: tuple[str, ...] = ()) -> list[str]:

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from heuristics.evidence.symptoms import observed_from, read_symptoms
-from heuristics.fixes.com_6_pp_layout import FIX as COM_6
+from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.judging.judgement import Configured, Judgement, judge_observed
 from heuristics.run.given import Given
 from tests.fix_doubles import configured
 from traces.settings.read import read_configuration
+
+COM_6 = CATALOGUE["COM-6"]
 
 LINE = "python scripts/performance/run_script.py -m deepseek -mr deepseek_v3 -g gb200 -c fp8_mx -ng 256"
 SYMPTOMS = """{"budget_frac": {"compute": 0.58, "exposed_comm": 0.34, "idle": 0.08},

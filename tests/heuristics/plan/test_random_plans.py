@@ -18,7 +18,7 @@ from hypothesis import settings as trials
 
 from heuristics.judging.judgement import Judgement, judge_observed
 from heuristics.plan.planned import Planned
-from heuristics.plan.upgrade import upgraded
+from heuristics.plan.variants import upgraded
 from heuristics.rules.check import check_rules
 from heuristics.run.run import Run
 from tests.megatron.random_runs import RandomRun, planned_runs, random_run, runs, seeds
@@ -45,7 +45,7 @@ def change(planned: Planned, framework: Framework, run: Run) -> Mapping[str, Val
 
 
 def errors(run: Run) -> set[str]:
-    return {one.rule.id for one in check_rules(run) if one.level == "error"}
+    return {one.id for one in check_rules(run) if one.level == "error"}
 
 
 def broken(judgement: Judgement) -> Iterator[str]:

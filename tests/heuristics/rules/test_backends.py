@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heuristics.guides.dispatcher import choose_dispatcher
-from heuristics.guides.dispatcher_limits import refusals
+from heuristics.guides.dispatcher import choose_dispatcher, refusals
 from heuristics.rules.backends import limits
 from heuristics.run.given import Given
 from heuristics.run.run import Run

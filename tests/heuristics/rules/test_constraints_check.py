@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from packaging.version import Version
 
 from heuristics.rules.check import asked_by, check_rules, undecided
@@ -24,7 +25,7 @@ BASE = cast(dict[str, object], megatron_cases()[0]["knobs"])
 
 
 def ids(run: Run) -> list[str]:
-    return [one.rule.id for one in check_rules(run)]
+    return [one.id for one in check_rules(run)]
 
 
 def test_errors_come_before_warnings_and_warnings_before_what_is_ignored() -> None:
@@ -104,15 +105,13 @@ def test_an_unset_knob_is_a_change_as_well() -> None:
 def test_a_rule_that_lacks_an_input_is_judged_by_defaults_that_are_off(
     knobs: dict[str, object], refused: bool
 ) -> None:
-    found = {one.rule.id: one for one in undecided(run_with({"mb": True, **knobs}))}[
-        "ep-overlap-virtual-stages"
-    ]
+    found = {one.id: one for one in undecided(run_with({"mb": True, **knobs}))}["ep-overlap-virtual-stages"]
     assert found.broken_by_default is refused
 
 
 def test_undecided_names_the_knobs_and_options_that_would_tell() -> None:
     run = run_with({OVERLAP: True, "core": "0.16.1", "expert_model_parallel_size": 8})
-    asks = {one.rule.id: one.asks for one in undecided(run)}
+    asks = {one.id: one.asks for one in undecided(run)}
     assert "moe_token_dispatcher_type" in asks["ep-overlap-dispatcher"]
     assert "--torch-version" in asks["ep-overlap-torch"]
     assert "ep-overlap-expert-parallel" not in asks
@@ -121,7 +120,7 @@ def test_undecided_names_the_knobs_and_options_that_would_tell() -> None:
 
 def test_a_rule_of_a_framework_asks_for_the_configuration_where_that_is_unknown() -> None:
     knobs = {"tp_comm_overlap": True, "sequence_parallel": False}
-    found = {one.rule.id: one for one in undecided(run_with(knobs))}["tp-overlap-sequence-parallel-lm"]
+    found = {one.id: one for one in undecided(run_with(knobs))}["tp-overlap-sequence-parallel-lm"]
     assert found.asks == ("--config",)
     assert "tp-overlap-sequence-parallel-lm" in ids(run_with({**knobs, "lm": True}))
     assert ids(run_with({**knobs, "mb": True})) == []
@@ -191,7 +190,9 @@ def test_knowing_less_never_breaks_another_rule(unknown: dict[str, None]) -> Non
     knobs = {**BASE, OVERLAP: True, "recompute_granularity": "selective", "recompute_modules": ["moe"]}
     run = whole_run({**knobs, "pipeline_model_parallel_size": 4, "sequence_parallel": True}, core="0.17.0")
     less = {knob: one for knob, one in run.settings.by_knob.items() if knob not in unknown}
-    poorer = replace(run, settings=replace(run.settings, by_knob=less), given=Given(core_version="0.17.0"))
+    poorer = dataclasses.replace(
+        run, settings=dataclasses.replace(run.settings, by_knob=less), given=Given(core_version="0.17.0")
+    )
     assert set(ids(poorer)) <= set(ids(run))
 
 
@@ -208,9 +209,9 @@ def test_what_a_framework_mends_itself_breaks_no_rule() -> None:
     of_lm = Run(settings=settings(knobs, "run.sh", "megatron_lm"))
     of_bridge = Run(settings=settings(knobs, "config.yaml", "megatron_bridge"))
     before = Run(given=Given(core_version="0.16.1"), settings=of_bridge.settings)  # Megatron-Bridge 0.3.1
-    assert [one.rule.id for one in check_rules(of_lm) if one.level == "error"] == []
-    assert [one.rule.id for one in check_rules(of_bridge) if one.level == "error"] == []
-    assert [one.rule.id for one in check_rules(before) if one.level == "error"] == ["sequence-parallel-tp"]
+    assert [one.id for one in check_rules(of_lm) if one.level == "error"] == []
+    assert [one.id for one in check_rules(of_bridge) if one.level == "error"] == []
+    assert [one.id for one in check_rules(before) if one.level == "error"] == ["sequence-parallel-tp"]
 
 
 def test_what_megatron_bridge_fills_in_breaks_no_rule() -> None:
@@ -221,14 +222,14 @@ def test_what_megatron_bridge_fills_in_breaks_no_rule() -> None:
         "pipeline_model_parallel_size": 1,
     }
     of_core = Run(settings=settings(stages, "config.yaml"))
-    assert [one.rule.id for one in check_rules(of_core)] == ["pipeline-dtype"]
+    assert [one.id for one in check_rules(of_core)] == ["pipeline-dtype"]
     for knobs in (stages, experts):
         run = Run(settings=settings(knobs, "config.yaml", "megatron_bridge"))
-        assert [one.rule.id for one in check_rules(run) if one.level == "error"] == []
+        assert [one.id for one in check_rules(run) if one.level == "error"] == []
     before = Run(
         given=Given(core_version="0.18.2"), settings=settings(experts, "config.yaml", "megatron_bridge")
     )
-    assert [one.rule.id for one in check_rules(before) if one.level == "error"] == ["world-expert-mesh"]
+    assert [one.id for one in check_rules(before) if one.level == "error"] == ["world-expert-mesh"]
 
 
 def test_mxfp8_parameters_are_gathered_by_fsdp_without_the_shared_buffer() -> None:
@@ -239,7 +240,7 @@ def test_mxfp8_parameters_are_gathered_by_fsdp_without_the_shared_buffer() -> No
     }
     for fsdp in (True, False):
         run = Run(settings=settings({**gather, "ddp.use_megatron_fsdp": fsdp}, "c.yaml", "megatron_bridge"))
-        found = [one.rule.id for one in check_rules(run) if one.rule.id == "mxfp8-param-gather-bridge"]
+        found = [one.id for one in check_rules(run) if one.id == "mxfp8-param-gather-bridge"]
         assert found == ([] if fsdp else ["mxfp8-param-gather-bridge"])
 
 
@@ -247,7 +248,7 @@ def test_one_pipeline_stage_asks_for_no_layout() -> None:
     known = {"num_layers": 48, "tensor_model_parallel_size": 1}
     asked = [
         {
-            one.rule.id
+            one.id
             for one in undecided(
                 Run(settings=settings({**known, "pipeline_model_parallel_size": pp}, "file"))
             )

@@ -151,9 +151,9 @@ def refusal(megatron: None) -> Iterator[Callable[[Mapping[str, object]], str | N
 def of_core(knobs: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
     run = whole_run(knobs, core=VERSION, te=TE, torch="2.13.0")
     return {
-        one.rule.id: messages(one.rule) or ("",)
+        one.id: messages(one) or ("",)
         for one in check_rules(run)
-        if one.level == "error" and one.rule.by == "core"
+        if one.level == "error" and one.by == "core"
     }
 
 

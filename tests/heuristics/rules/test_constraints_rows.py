@@ -7,15 +7,18 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 import pytest
+from packaging.version import Version
 
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.rules.check import check_rules, undecided
-from heuristics.rules.failures.corrections import corrections
-from heuristics.rules.rule import verdict
-from heuristics.rules.rules import SUBJECTS, WrongRow, rows, rules
+from heuristics.rules.condition import READERS
+from heuristics.rules.failures import corrections
+from heuristics.rules.rule import Rule, verdict
+from heuristics.rules.rules import SUBJECTS, known_lines, rows, rules
 from tests.constraint_doubles import read, run_with
 from traces.settings.knobs import knobs
-from traces.training_log.known_lines import known_lines
+from traces.toml_tables import WrongRow, read_rows
+from traces.training_log.known_lines import KnownLine
 
 ROWS: Final = cast(Mapping[str, Mapping[str, dict[str, object]]], read("constraint_rows.toml"))
 
@@ -71,7 +74,7 @@ def test_the_fix_of_a_rule_is_one_that_explain_knows() -> None:
 
 
 def test_a_line_that_a_rule_prints_is_a_known_one() -> None:
-    assert {line for rule in rules().values() for line in rule.lines} <= set(known_lines())
+    assert {line for rule in rules().values() for line in rule.all_lines} <= set(known_lines().by_id)
 
 
 def test_a_knob_that_meets_a_rule_is_a_knob() -> None:
@@ -85,7 +88,7 @@ def test_no_rule_is_written_twice() -> None:
 
 def test_breaking_any_row_is_told_as_the_rule_has_it() -> None:
     for rule in (one for one in rules().values() if one.level != "guide"):
-        found = {one.rule.id: one for one in check_rules(run_with(ROWS[rule.id]["breaks"]))}
+        found = {one.id: one for one in check_rules(run_with(ROWS[rule.id]["breaks"]))}
         assert (found[rule.id].text, found[rule.id].level) == (rule.text, rule.level)
 
 
@@ -95,22 +98,28 @@ ROW = {"id": "a-rule", "text": "A needs B", "by": "core", "cure": "B", "needs": 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"by": "ours"}, "source 'ours' is not in sources.toml"),
-        ({"source": "{nowhere}"}, "source 'nowhere' is not in sources.toml"),
-        ({"need": "tp == 1"}, "Object contains unknown field `need`"),
-        ({"by": "nobody"}, "Invalid enum value 'nobody' - at `$.by`"),
-        ({"needs": "tpp == 1"}, "tpp == 1: tpp is neither a knob nor a fact"),
-        ({"example": "none"}, "example 'none' is none of heuristics/rules/examples.py"),
+        ({"by": "ours"}, "rule a-rule: source 'ours' is not in sources.toml"),
+        ({"source": "{nowhere}"}, "rule a-rule: source 'nowhere' is not in sources.toml"),
+        ({"need": "tp == 1"}, "rule a-rule: Object contains unknown field `need`"),
+        ({"by": "nobody"}, "rule a-rule, by: Invalid enum value 'nobody'"),
+        ({"needs": "tpp == 1"}, "rule a-rule, needs: tpp == 1: tpp is neither a knob nor a fact"),
+        ({"since": "soon"}, "rule a-rule, since: Invalid version: 'soon'"),
+        ({"cures": {"C": "tpp == 1"}}, "rule a-rule, cures, C: tpp == 1: tpp is neither a knob nor a fact"),
+        ({"example": "none"}, "rule a-rule, example: Invalid enum value 'none'"),
     ],
 )
-def test_a_wrong_row_is_named_with_its_file(
-    change: dict[str, object], said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written = {"layout": [{**ROW, **change}]}
-    monkeypatch.setattr("heuristics.rules.rules._written", lambda subject: written.get(subject, []))
-    rules.cache_clear()
-    try:
-        with pytest.raises(WrongRow, match=re.escape(f"heuristics/rules/layout.toml, a-rule: {said}")):
-            rules()
-    finally:
-        rules.cache_clear()
+def test_a_wrong_row_is_named_with_its_file(change: dict[str, object], said: str) -> None:
+    written = {"rule": [{**ROW, **change}]}
+    with pytest.raises(WrongRow, match=re.escape(f"layout.toml, {said}")):
+        read_rows(written, dict[str, tuple[Rule, ...]], "layout.toml", READERS)
+
+
+def test_a_message_is_printed_where_its_rule_is_written_from_its_first_release_on() -> None:
+    rule = Rule(id="a-rule", text="A needs B", by="core", since=Version("0.14.0"), message=("B is needed",))
+    file = "Megatron-LM, megatron/core/transformer/transformer_config.py"
+    assert rule.line == KnownLine("a-rule", ("B is needed",), f"{file}, core_v0.14.0 to d98e8a64")
+
+
+def test_a_message_is_printed_where_its_row_says_so() -> None:
+    rule = Rule(id="a-rule", text="A needs B", by="core", message=("B is needed",), printed="b.py, main")
+    assert rule.line.source == "b.py, main"

@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 import heuristics.findings
-from heuristics.findings.contradictions import find_contradictions
+from heuristics.findings.contradictions import TABLE, find_contradictions, misspelled
 from heuristics.findings.defects import defects_of
-from heuristics.findings.spelling import misspelled
 from heuristics.result.configured import Defect
-from heuristics.rules.check import Broken, check_rules
-from heuristics.rules.failures.explain import explain_failures
+from heuristics.rules.check import check_rules
+from heuristics.rules.failures import explain_failures
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.rules import rules
 from heuristics.run.given import Given
@@ -28,13 +27,13 @@ from traces.training_log.log import Message, TrainingLog
 OVERLAP = {"overlap_moe_expert_parallel_comm": True}
 FLEX_TYPE = {"moe_token_dispatcher_type": "alltoall", "moe_flex_dispatcher_backend": "hybridep"}
 FULL = {"recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1}
-LOG = TrainingLog("test", 9, messages=(Message("overlap-shared-experts", 7),))
+LOG = TrainingLog("test", 9, messages=(Message("ep-overlap-shared-experts", 7),))
 DETECTORS = Path(heuristics.findings.__path__[0])
 
 
 def finding_ids() -> set[str]:
-    """Every id of a finding that stands in the detectors' code; one that is put together ends in a dash."""
-    return {
+    """Every id of a finding, of the table or the detectors' code; one that is put together ends in a dash."""
+    return {row.id for rows in TABLE.values() for row in rows} | {
         node.value
         for path in DETECTORS.glob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
@@ -188,9 +187,7 @@ def test_an_optimizer_that_offloads_nothing_is_one_entry_with_one_value() -> Non
 
 def test_what_nobody_refuses_before_it_runs_is_not_called_rejected() -> None:
     kinds = {
-        one.by: defects_of(Run(), (Broken(one, one.text, "error"),), (), ())[0].kind
-        for one in rules().values()
-        if one.level == "error"
+        one.by: defects_of(Run(), (one,), (), ())[0].kind for one in rules().values() if one.level == "error"
     }
     assert kinds.pop("ours") == "fails"
     assert {*kinds.values()} == {"rejected"}

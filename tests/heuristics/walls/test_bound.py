@@ -8,7 +8,6 @@ from heuristics.figures.figures import figures_of
 from heuristics.judging.judgement import judge
 from heuristics.walls import bound
 from heuristics.walls.bound import Bound, LargestBucket
-from reports.result.fill.judged import verdict
 from tests.opinions_doubles import NOBODY, account, budget, rank, with_memory
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
@@ -66,7 +65,7 @@ def test_the_bound_is_open_where_more_belongs_to_no_wall_than_to_any() -> None:
     assert (half.bucket, half.cure) == ("compute", "")
     assert less.bucket is None
     assert less.cure
-    assert verdict(judge([rank(budget=budget(499))])).bound == Missing("", less.because, less.cure)
+    assert judge([rank(budget=budget(499))]).verdict.bound == Missing("", less.because, less.cure)
 
 
 def test_what_is_computed_again_is_memorys() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from heuristics.walls.next_wall import NextWall, find_next
+from heuristics.result.judged import Verdict
+from heuristics.walls.verdict import find_next, verdict_of
 from tests.opinions_doubles import costs, rank, walls_of
 from traces.measure.measurements import RankMeasurements
+from traces.missing import Missing
 from traces.replay.costs import Without
 from traces.replay.proofs import Cost
 
@@ -15,30 +17,30 @@ def left(window_ns: int, **other_ns: int) -> Without:
     return Without(window_ns, each)
 
 
-def after_communication(*ranks: RankMeasurements) -> NextWall:
-    return find_next("communication", ranks, walls_of(ranks))
+def after_communication(*ranks: RankMeasurements) -> Verdict:
+    return find_next(verdict_of(()), "communication", ranks, walls_of(ranks))
 
 
 def test_the_next_wall_is_the_largest_cost_of_what_is_left() -> None:
     without = {"communication": left(600, host_overhead=120, memory=60, compute=0)}
     found = after_communication(rank(costs(400, 200, 60, without=without)))
-    assert (found.wall, found.frac) == ("host_overhead", 0.2)
-    assert found.because == (
+    assert (found.next_wall, found.next_wall_frac) == ("host_overhead", 0.2)
+    assert found.next_because == (
         "the next wall is host overhead: at most 20 % of what is left without communication"
     )
 
 
 def test_a_wall_that_only_showed_up_behind_the_first_is_named() -> None:
     without = {"communication": left(500, host_overhead=0, memory=100, compute=0)}
-    assert after_communication(rank(costs(500, 0, 20, without=without))).wall == "memory"
+    assert after_communication(rank(costs(500, 0, 20, without=without))).next_wall == "memory"
 
 
 def test_a_wall_that_goes_with_the_first_is_not_next() -> None:
     without = {"communication": left(500, host_overhead=0, memory=0, compute=0)}
     found = after_communication(rank(costs(500, 300, without=without)))
-    assert (found.wall, found.frac) == (None, None)
+    assert (found.next_wall, found.next_wall_frac) == (None, None)
     assert (
-        found.because
+        found.next_because
         == "no other bottleneck of at least 10 % would remain if the communication overhead were removed"
     )
 
@@ -46,9 +48,7 @@ def test_a_wall_that_goes_with_the_first_is_not_next() -> None:
 def test_where_a_wall_could_not_be_looked_at_none_is_only_perhaps() -> None:
     without = {"communication": left(500, host_overhead=0, memory=0)}
     found = after_communication(rank(costs(500, compute=None, without=without)))
-    assert found.wall is None
-    assert found.missing is not None
-    assert found.missing.path == "verdict.next_wall"
+    assert isinstance(found.next_wall, Missing)
 
 
 def test_ranks_are_added_and_one_that_loses_little_counts_as_it_is() -> None:
@@ -58,4 +58,4 @@ def test_ranks_are_added_and_one_that_loses_little_counts_as_it_is() -> None:
     )
     second = rank(costs(50, 40))
     found = after_communication(first, second)
-    assert (found.wall, found.frac) == ("host_overhead", 0.1)
+    assert (found.next_wall, found.next_wall_frac) == ("host_overhead", 0.1)

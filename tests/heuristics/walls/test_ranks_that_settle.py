@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.walls.confidence import confidence_in
+from heuristics.walls.confidence import reasons_against
 from tests.opinions_doubles import budget, rank, walls
 from tests.ranks_doubles import Work, together
 from traces.ranks.run import analyse_run
@@ -31,8 +31,8 @@ def run_of(group: Group | None = None, *, world_size: int | None = 4, steps: int
 
 def reasons(found: Run) -> list[str]:
     speaks = rank(budget=budget(900, 100))
-    sure = confidence_in("communication", [speaks] * 4, walls(communication=20.0), found)
-    return [one.text for one in sure.reasons]
+    sure = reasons_against("communication", [speaks] * 4, walls(communication=20.0), found)
+    return [one.text for one in sure]
 
 
 def test_whole_groups_leave_no_reason_even_where_nobody_knows_how_many_ranks_there_are() -> None:

@@ -7,19 +7,18 @@ from dataclasses import replace
 from math import isclose
 from pathlib import Path
 from statistics import stdev
+from typing import NamedTuple
 
 import pytest
 from msgspec import UNSET
 
 import diagnoser
+from heuristics.fixes.catalogue import WALL_ORDER
 from heuristics.judging.judgement import judge
-from heuristics.plan.plan import WALL_ORDER
+from heuristics.result.judged import Reason, Verdict, Wall
 from heuristics.run.run import WALL_IDS
-from heuristics.walls.confidence import Confidence, confidence_in
-from heuristics.walls.verdict import Verdict, find_verdict, interval
-from heuristics.walls.wall import WallJudgement
-from reports.result.fill.judged import verdict
-from reports.result.fill.judged import walls as wall_sections
+from heuristics.walls.confidence import level_of, reasons_against
+from heuristics.walls.verdict import Steps, find_verdict, interval
 from tests.opinions_doubles import (
     KERNEL,
     SURE,
@@ -35,7 +34,7 @@ from tests.opinions_doubles import (
 from tests.page_doubles import first_screen, flat
 from tests.simulate.recording import Recording
 from traces.measure.measurements import RankMeasurements
-from traces.missing import Missing
+from traces.missing import Missing, known
 from traces.sections.tables import WallId
 
 Export = Callable[..., Path]
@@ -43,12 +42,17 @@ BLIND = Missing("replay", "clock offset: 3 ms", "record again")
 DOUBT = Missing("replay", "what the host waits for is not understood", "record more")
 
 
-def verdict_of(*judgements: WallJudgement) -> Verdict:
-    return find_verdict([rank()], judgements)
+def verdict_of(*found: Wall, **steps: tuple[float, ...]) -> Verdict:
+    told: Steps = {wall: steps[wall] for wall in WALL_IDS if wall in steps}
+    return find_verdict([rank()], found, told)
+
+
+def because(*found: Reason) -> tuple[str, ...]:
+    return tuple(one.text for one in found)
 
 
 def kind_of(**kinds: int) -> str | None:
-    return verdict_of(wall("communication", 50, kinds=kinds)).kind
+    return known(verdict_of(wall("communication", 50, kinds=kinds)).kind)
 
 
 def test_a_recording_of_start_up_says_so_before_all_else_and_is_less_sure(export: Export) -> None:
@@ -69,8 +73,8 @@ def test_a_recording_of_start_up_says_so_before_all_else_and_is_less_sure(export
 
 def test_start_up_lowers_the_confidence() -> None:
     held = rank(costs(communication=400), account=account({"profiler": 300}))
-    found = confidence_in("communication", [held], walls(communication=40))
-    assert found.because == ("profiler and start-up take 30 % of the window: not a steady state",)
+    found = reasons_against("communication", [held], walls(communication=40))
+    assert because(*found) == ("profiler and start-up take 30 % of the window: not a steady state",)
 
 
 def test_the_largest_finding_is_the_verdict_and_the_next_cost_runs_up() -> None:
@@ -113,7 +117,7 @@ def test_none_measurable_is_no_verdict_and_says_so() -> None:
 
 
 def test_what_does_not_fit_comes_before_what_costs_more_and_ties_with_nothing() -> None:
-    short = wall("memory", 1, "finding", comes_first=True)
+    short = wall("memory", 1, "finding", retried=True)
     found = verdict_of(short, wall("communication", 60))
     assert (found.wall, found.tied_with, found.runner_up) == ("memory", (), "communication")
     assert "what does not fit cannot be tuned" in found.because[0]
@@ -124,7 +128,7 @@ def test_what_does_not_fit_comes_before_what_costs_more_and_ties_with_nothing() 
 
 
 def test_what_does_not_fit_needs_no_cost_to_come_first() -> None:
-    found = verdict_of(wall("memory", None, "finding", comes_first=True), wall("communication", 60))
+    found = verdict_of(wall("memory", None, "finding", retried=True), wall("communication", 60))
     assert (found.wall, found.kind, found.tied_with, found.runner_up) == ("memory", None, (), "communication")
     assert "what does not fit cannot be tuned" in found.because[0]
     assert found.because[1:] == ("communication at most 60 %",)
@@ -153,26 +157,28 @@ def test_only_findings_are_tied() -> None:
 def test_findings_whose_difference_over_steps_may_be_none_are_tied() -> None:
     """Differences 0.2, 0.1, 0.0: mean 0.1, half-width 2.92 * 0.1 / sqrt(3) = 0.17."""
     one, other = (0.5, 0.4, 0.3), (0.3, 0.3, 0.3)
-    found = verdict_of(wall("communication", 40, steps=one), wall("compute", 30, steps=other))
+    found = verdict_of(wall("communication", 40), wall("compute", 30), communication=one, compute=other)
     assert found.tied_with == ("compute",)
 
 
 def test_steps_that_are_long_for_both_do_not_tie_them() -> None:
     """Differences 0.1 each, however far the steps are apart."""
     one, other = (0.3, 0.4, 0.5), (0.2, 0.3, 0.4)
-    found = verdict_of(wall("communication", 40, steps=one), wall("compute", 30, steps=other))
+    found = verdict_of(wall("communication", 40), wall("compute", 30), communication=one, compute=other)
     assert found.tied_with == ()
 
 
 def test_findings_whose_intervals_stay_apart_are_not_tied() -> None:
     """The same means; half-widths 2.92 * 0.01 / sqrt(3) = 0.017 each."""
     one, other = (0.39, 0.40, 0.41), (0.29, 0.30, 0.31)
-    found = verdict_of(wall("communication", 40, steps=one), wall("compute", 30, steps=other))
+    found = verdict_of(wall("communication", 40), wall("compute", 30), communication=one, compute=other)
     assert found.tied_with == ()
 
 
 def test_one_step_has_no_interval() -> None:
-    found = verdict_of(wall("communication", 40, steps=(0.4,)), wall("compute", 30, steps=(0.2, 0.4)))
+    found = verdict_of(
+        wall("communication", 40), wall("compute", 30), communication=(0.4,), compute=(0.2, 0.4)
+    )
     assert found.tied_with == ()
 
 
@@ -209,12 +215,26 @@ def test_of_equal_kinds_expert_traffic_is_named_first() -> None:
     assert kind_of(tp=50, ep_dispatch=25, ep_combine=25) == "ep_a2a"
 
 
-def sure(about: WallId = "communication", *ranks: RankMeasurements, **percent: float | None) -> Confidence:
-    return confidence_in(about, ranks or [rank(), rank()], walls(**percent))
+class Sure(NamedTuple):
+    """Why a verdict is not surer."""
+
+    reasons: tuple[Reason, ...]
+
+    @property
+    def because(self) -> tuple[str, ...]:
+        return because(*self.reasons)
+
+    @property
+    def level(self) -> str:
+        return level_of(self.reasons)
+
+
+def sure(about: WallId = "communication", *ranks: RankMeasurements, **percent: float | None) -> Sure:
+    return Sure(reasons_against(about, ranks or [rank(), rank()], walls(**percent)))
 
 
 def test_nothing_against_it_is_high() -> None:
-    assert sure() == Confidence("high")
+    assert (sure().level, sure().because) == ("high", ())
 
 
 def steps_reason(count: int) -> tuple[str, ...]:
@@ -321,12 +341,12 @@ def test_walls_beside_the_verdict_are_planned_for_after_it() -> None:
 def test_an_unmeasurable_wall_has_no_cost_in_the_document_and_an_entry_in_missing() -> None:
     found = judge([rank(costs(compute=None, memory=50), bytes_known=False)])
     for place, outcome in ((0, "clear"), (1, "clear"), (2, "clear"), (3, "unmeasurable")):
-        section = wall_sections(found)[place]
+        section = found.walls[place]
         assert section.outcome == outcome
         for cost in (section.cost_ns, section.cost_frac, section.cost_by_kind_ns):
             assert cost is not None
             assert isinstance(cost, Missing) == (outcome == "unmeasurable")
-    assert wall_sections(found)[0].evidence[0].value == 0.05
+    assert found.walls[0].evidence[0].value == 0.05
 
 
 @pytest.mark.parametrize(
@@ -337,25 +357,25 @@ def test_room_stands_beside_what_memory_costs(peak: int | None, retried: float, 
     held = with_memory(
         rank(costs(memory=50)), peak_bytes=peak, capacity_bytes=100, allocator_retry_frac=retried
     )
-    memory, *others = wall_sections(judge([held]))
+    memory, *others = judge([held]).walls
     assert (memory.id, memory.room) == ("memory", room)
     assert {one.room for one in others} == {UNSET}
 
 
 def test_no_wall_is_a_gap_only_where_one_could_not_be_judged() -> None:
-    clear, blind = (verdict(judge([rank(priced)])) for priced in (costs(), BLIND))
+    clear, blind = (judge([rank(priced)]).verdict for priced in (costs(), BLIND))
     assert (clear.wall, clear.kind, clear.confidence, clear.next_wall) == (None, None, None, None)
     assert isinstance(blind.wall, Missing)
     assert isinstance(blind.confidence, Missing)
     assert blind.kind is None
-    assert isinstance(verdict(judge([rank(costs(communication=300))])).confidence, str)
+    assert isinstance(judge([rank(costs(communication=300))]).verdict.confidence, str)
 
 
 def test_a_finding_without_a_cost_has_an_entry_too() -> None:
     short = with_memory(rank(costs(memory=50, at_least=DOUBT)), allocator_retry_frac=1.0)
     found = judge([short])
     assert found.walls[0].outcome == "finding"
-    assert wall_sections(found)[0].cost_ns is not None
+    assert found.walls[0].cost_ns is not None
 
 
 def test_the_document_of_a_recording_holds_its_verdict(export: Export) -> None:

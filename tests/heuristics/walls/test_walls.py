@@ -11,12 +11,14 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from msgspec import structs
+from msgspec import UNSET, structs
 
 import heuristics
+from heuristics.result.judged import Wall
 from heuristics.run.run import WALL_IDS
-from heuristics.walls import JUDGES
-from heuristics.walls.wall import WallJudgement
+from heuristics.walls import JUDGES, communication
+from heuristics.walls.memory import does_not_fit
+from heuristics.walls.wall import Price
 from tests.opinions_doubles import (
     JUDGE,
     KERNEL,
@@ -39,7 +41,7 @@ from tests.opinions_doubles import (
 )
 from tests.simulate.recording import Recording
 from traces.limits import Limit
-from traces.missing import Missing
+from traces.missing import Missing, known
 from traces.sections.rank import TensorCores
 from traces.sections.tables import WallId
 
@@ -74,15 +76,14 @@ def test_only_its_own_handicap_counts(wall: WallId) -> None:
 @pytest.mark.parametrize("wall", WALL_IDS)
 def test_without_an_account_a_wall_is_unmeasurable_with_its_reason(wall: WallId) -> None:
     found = JUDGE[wall]([rank(Missing("replay", "clock offset: 3 ms", "record again"))])
-    assert (found.outcome, found.cost_ns, found.cost_frac) == ("unmeasurable", None, None)
+    assert (found.outcome, known(found.cost_ns), known(found.cost_frac)) == ("unmeasurable", None, None)
     assert (found.missing, found.cure) == (("clock offset: 3 ms",), "record again")
-    assert found.step_cost_frac == ()
 
 
 @pytest.mark.parametrize("wall", WALL_IDS)
 def test_a_refused_replay_prices_nothing(wall: WallId) -> None:
     found = JUDGE[wall]([costing(wall, 900, refused=Missing("replay", "misses by 40%", "record events"))])
-    assert (found.outcome, found.cost_ns) == ("unmeasurable", None)
+    assert (found.outcome, known(found.cost_ns)) == ("unmeasurable", None)
     assert (found.missing, found.cure) == (("misses by 40%",), "record events")
 
 
@@ -90,7 +91,7 @@ def test_a_refused_replay_prices_nothing(wall: WallId) -> None:
 def test_a_cost_that_may_be_more_is_a_finding_or_unmeasurable_and_never_clear(wall: WallId) -> None:
     large, small = (JUDGE[wall]([costing(wall, ns, at_least=DOUBT)]) for ns in (100, 99))
     assert (large.outcome, large.cost_ns) == ("finding", 100)
-    assert (small.outcome, small.cost_ns, small.missing) == ("unmeasurable", None, (DOUBT.reason,))
+    assert (small.outcome, known(small.cost_ns), small.missing) == ("unmeasurable", None, (DOUBT.reason,))
 
 
 def test_without_launch_shapes_only_compute_is_unmeasurable() -> None:
@@ -110,7 +111,7 @@ def test_without_the_number_of_sms_compute_is_unmeasurable() -> None:
 def test_where_kernels_cannot_be_told_apart_only_communication_is_unmeasurable() -> None:
     walls = walls_of([rank(costs(communication=500), unseen=NOBODY)])
     assert [wall.outcome for wall in walls] == ["clear", "unmeasurable", "clear", "clear"]
-    assert walls[1].cost_ns is None
+    assert known(walls[1].cost_ns) is None
     assert walls[1].evidence == ()
     assert "--cuda-graph-trace=node" in walls[1].cure
 
@@ -127,8 +128,9 @@ def test_ranks_add_up_over_their_windows_and_the_worst_is_named() -> None:
 
 
 def test_the_cost_of_each_step_is_part_of_that_step() -> None:
-    found = judge_communication([rank(costs(communication=cost(100, steps=(0, 25, 25, 50))))])
-    assert found.step_cost_frac == (0.0, 0.1, 0.1, 0.2)
+    told = communication.measured([rank(costs(communication=cost(100, steps=(0, 25, 25, 50))))])
+    assert isinstance(told, Price)
+    assert told.step_frac == (0.0, 0.1, 0.1, 0.2)
 
 
 def test_kinds_of_several_ranks_add_up() -> None:
@@ -171,7 +173,7 @@ def test_the_price_of_memory_decides_whether_or_not_its_use_was_recorded(bytes_k
 
 def test_memory_above_the_limit_is_a_finding_whether_or_not_its_use_was_recorded() -> None:
     found = judge_memory([rank(costs(memory=100), bytes_known=False)])
-    assert (found.outcome, found.missing, found.comes_first) == ("finding", (), False)
+    assert (found.outcome, found.missing, does_not_fit((found,))) == ("finding", (), False)
 
 
 @pytest.mark.parametrize(
@@ -181,14 +183,14 @@ def test_retries_in_half_of_the_steps_are_a_finding_whatever_they_cost(
     retries: float | None, outcome: str
 ) -> None:
     found = judge_memory([with_memory(rank(costs(memory=1)), allocator_retry_frac=retries)])
-    assert (found.outcome, found.comes_first) == (outcome, outcome == "finding")
+    assert (found.outcome, does_not_fit((found,))) == (outcome, outcome == "finding")
     assert ("allocator_retry_frac" in seen(found)) == bool(retries)
 
 
 def test_one_rank_that_does_not_fit_is_enough() -> None:
     short = with_memory(rank(), allocator_retry_frac=1.0)
     found = judge_memory([rank(), short])
-    assert (found.outcome, found.comes_first) == ("finding", True)
+    assert (found.outcome, does_not_fit((found,))) == ("finding", True)
     assert evidence(found, "allocator_retry_frac").limit == 0.5
 
 
@@ -198,7 +200,7 @@ def test_memory_is_not_clear_where_recompute_could_not_be_told() -> None:
     untold = with_memory(rank(recompute=unbounded), recompute_ns=why, recompute_modules=why)
     for ranks in ([untold], [rank(), untold]):
         found = judge_memory(ranks)
-        assert (found.outcome, found.cost_ns) == ("unmeasurable", None)
+        assert (found.outcome, known(found.cost_ns)) == ("unmeasurable", None)
         assert "cost_frac" not in seen(found)
         assert found.missing[0].endswith("unknown: no thread is named")
         assert found.cure == "record with nsys"
@@ -215,7 +217,7 @@ def test_recompute_that_could_not_be_seen_is_bounded(at_most_ns: int, outcome: s
     untold = with_memory(rank(costs(memory=20), recompute=recompute), recompute_ns=why, recompute_modules=why)
     found = judge_memory([untold])
     assert found.outcome == outcome
-    assert found.at_least_frac == (0.02 if outcome == "unmeasurable" else None)
+    assert found.at_least_frac == (0.02 if outcome == "unmeasurable" else UNSET)
 
 
 def test_what_memory_pays_for_is_said_where_anything_is_paid() -> None:
@@ -269,7 +271,11 @@ def test_start_up_above_a_twentieth_is_left_out_of_the_windows_and_of_the_hosts_
     one = rank(costs(communication=88, host_overhead=host), account=held)
     assert judge_communication([one]).cost_frac == 0.11
     found = judge_host([one])
-    assert (found.cost_ns, found.cost_frac, dict(found.cost_by_kind_ns)) == (80, 0.1, {"python": 80})
+    assert (found.cost_ns, found.cost_frac, dict(known(found.cost_by_kind_ns) or {})) == (
+        80,
+        0.1,
+        {"python": 80},
+    )
 
 
 def test_start_up_of_a_twentieth_is_no_fault_of_the_recording() -> None:
@@ -302,7 +308,7 @@ def limits_at_home() -> Mapping[str, Limit]:
 def test_every_limit_has_a_unit_and_a_reason_of_its_own() -> None:
     limits = limits_at_home()
     assert {
-        "heuristics.walls.price.WALL",
+        "heuristics.walls.wall.WALL",
         "heuristics.walls.verdict.NEAR",
         "heuristics.plan.plan.DIRECT",
     } <= set(limits)
@@ -312,9 +318,9 @@ def test_every_limit_has_a_unit_and_a_reason_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("limit", "value"),
     [
-        ("walls.price.WALL", 0.1),
-        ("walls.price.STEADY", 0.05),
-        ("walls.price.ENOUGH_STEPS", 3),
+        ("walls.wall.WALL", 0.1),
+        ("walls.wall.STEADY", 0.05),
+        ("walls.wall.ENOUGH_STEPS", 3),
         ("walls.memory.RETRIES", 0.5),
         ("walls.verdict.NEAR", 0.03),
         ("walls.confidence.UNDECIDED", 0.1),
@@ -336,7 +342,7 @@ def launch_ahead(recording: Recording, step: int, *works: tuple[str, int, int]) 
         now = end
 
 
-def judged(export: Export, recording: Recording) -> dict[WallId, WallJudgement]:
+def judged(export: Export, recording: Recording) -> dict[WallId, Wall]:
     return {wall.id: wall for wall in walls_of([measured(export(recording))])}
 
 
@@ -349,7 +355,7 @@ def test_communication_that_nothing_hides_costs_what_it_takes(export: Export) ->
     walls = judged(export, recording)
     found = walls["communication"]
     assert (found.outcome, found.cost_ns, found.cost_frac) == ("finding", 160 * US, 0.4)
-    assert (found.cost_by_kind_ns, found.step_cost_frac) == ({"all_reduce": 160 * US}, (0.4,) * 4)
+    assert found.cost_by_kind_ns == {"all_reduce": 160 * US}
     assert [walls["host_overhead"].cost_ns, walls["compute"].cost_ns] == [0, 0]
     assert walls["memory"].outcome == "clear"  # nothing runs backward, and each kernel has a class
 
@@ -371,7 +377,6 @@ def test_a_host_that_launches_late_costs_the_time_it_is_late(export: Export) -> 
     walls = judged(export, recording)
     found = walls["host_overhead"]
     assert (found.outcome, found.cost_ns, found.cost_frac) == ("finding", 120 * US, 120 / 360)
-    assert found.step_cost_frac == (0.0, 0.4, 0.4, 0.4)
     assert [walls["communication"].cost_ns, walls["compute"].cost_ns] == [0, 0]
     assert walls["memory"].outcome == "clear"  # nothing runs backward, and each kernel has a class
 
@@ -397,7 +402,7 @@ def test_giving_memory_back_in_every_step_costs_the_wait_for_it(export: Export) 
     found = walls["memory"]
     assert (found.outcome, found.cost_ns, found.cost_frac) == ("finding", 160 * US, 0.4)
     assert found.cost_by_kind_ns == {"allocator": 160 * US}
-    assert (found.comes_first, evidence(found, "allocator_retry_frac").value) == (True, 1.0)
+    assert (does_not_fit((found,)), evidence(found, "allocator_retry_frac").value) == (True, 1.0)
     assert [walls["communication"].cost_ns, walls["host_overhead"].cost_ns] == [0, 0]
 
 
@@ -419,7 +424,7 @@ def test_without_the_gpu_table_small_grids_are_unmeasurable(export: Export) -> N
     for step in range(4):
         launch_ahead(recording, step, (KERNEL, 80, 33), (KERNEL, 20, 132))
     found = judged(export, recording)["compute"]
-    assert (found.outcome, found.cost_ns) == ("unmeasurable", None)
+    assert (found.outcome, known(found.cost_ns)) == ("unmeasurable", None)
     assert "GPU table" in found.cure
 
 

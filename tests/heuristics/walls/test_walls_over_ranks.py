@@ -6,6 +6,8 @@ import pytest
 from msgspec import structs
 
 from heuristics.run.run import WALL_IDS
+from heuristics.walls.memory import does_not_fit
+from heuristics.walls.wall import only_in_first_step
 from tests.opinions_doubles import (
     JUDGE,
     NOBODY,
@@ -24,7 +26,7 @@ from tests.opinions_doubles import (
     with_memory,
 )
 from traces.measure.measurements import RankMeasurements
-from traces.missing import Missing
+from traces.missing import Missing, known
 from traces.sections.rank import A2a, Span
 from traces.sections.tables import WallId
 
@@ -39,7 +41,7 @@ def test_a_rank_without_costs_leaves_a_finding_and_keeps_the_rest_from_being_cle
     found, open_ = (JUDGE[wall]([blind, costing(wall, ns)]) for ns in (100, 99))
     assert (found.outcome, found.cost_ns, found.cost_frac) == ("finding", 100, 0.1)
     assert found.evidence[0].rank == 1
-    assert (open_.outcome, open_.cost_ns, open_.cost_frac) == ("unmeasurable", None, None)
+    assert (open_.outcome, known(open_.cost_ns), known(open_.cost_frac)) == ("unmeasurable", None, None)
     assert (open_.missing, open_.cure) == ((BLIND.reason,), BLIND.cure)
 
 
@@ -62,7 +64,7 @@ def test_a_cost_that_the_steps_after_the_first_hardly_pay_may_be_warm_up(wall: W
     """Of 600 ns after the first step 30 are a twentieth, and 27 are not."""
     stays, warm_up = (JUDGE[wall]([in_steps(wall, *each)]) for each in ((90, 10, 10, 10), (93, 9, 9, 9)))
     for found, frac, may_be in ((stays, 0.05, False), (warm_up, 0.045, True)):
-        assert (found.outcome, found.cost_frac, found.only_in_first_step) == ("finding", 0.12, may_be)
+        assert (found.outcome, found.cost_frac, only_in_first_step(found)) == ("finding", 0.12, may_be)
         steady = evidence(found, "steady_cost_frac")
         assert (steady.value, steady.limit, steady.rank) == (frac, 0.05, None)
 
@@ -86,12 +88,12 @@ def test_under_three_steps_none_is_the_usual_one(each_ns: tuple[int, ...]) -> No
 
 def test_of_three_steps_the_first_may_be_warm_up() -> None:
     one = rank(costs(communication=cost(300, steps=(300, 0, 0))), steps=steps_of(400, 300, 300))
-    assert judge_communication([one]).only_in_first_step
+    assert only_in_first_step(judge_communication([one]))
 
 
 def test_a_cache_that_is_full_in_steady_steps_is_no_warm_up() -> None:
     found = judge_memory([with_memory(in_steps("memory", 300, 0, 0, 0), allocator_retry_frac=1.0)])
-    assert (found.outcome, found.comes_first) == ("finding", True)
+    assert (found.outcome, does_not_fit((found,))) == ("finding", True)
 
 
 def test_what_stands_beside_a_cost_is_over_all_ranks_and_names_none() -> None:

@@ -17,7 +17,9 @@ from tests.run_doubles import run_of
 from tests.workflow_doubles import run_with
 
 FIXES = catalogue_of(
-    a_fix("COM-2", "communication"), a_fix("COM-1", "communication"), a_fix("HST-2", "host_overhead")
+    a_fix("COM-2", "communication", varies=("dispatcher",)),
+    a_fix("COM-1", "communication"),
+    a_fix("HST-2", "host_overhead"),
 )
 
 
@@ -125,7 +127,10 @@ def test_a_run_that_does_not_fit_has_no_baseline_of_its_own() -> None:
 
 
 def test_without_a_wall_there_is_a_baseline_and_the_levers() -> None:
-    catalogue = catalogue_of(a_fix("CMP-3", "compute"), a_fix("CMP-4", "compute"))
+    catalogue = catalogue_of(
+        a_fix("CMP-3", "compute", lever="lever", varies=("precision",)),
+        a_fix("CMP-4", "compute", lever="lever"),
+    )
     plan = make_plan(Run(), [], catalogue, levers=COMPUTE)
     made = plan_of_experiments(Run(), plan)
     assert ids(made) == [[""], [], ["CMP-3", "CMP-4", ""]]

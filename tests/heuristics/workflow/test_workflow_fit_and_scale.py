@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from heuristics.workflow.layout import layout_of
-from heuristics.workflow.rule import RuleState
-from heuristics.workflow.sanity_line import sanity_line
+from heuristics.workflow.facts import layout_of, sanity_line
+from heuristics.workflow.walk import RuleState
 from tests.workflow_doubles import BY_ID, GIB, Config, Row, log_of, rows, run_with
 
 H100 = {"gpu": "H100"}

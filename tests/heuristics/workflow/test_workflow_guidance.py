@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import pytest
 
 from heuristics.guides.choices import choose_all
+from heuristics.result.configured import WorkflowStep
 from heuristics.run.run import Run
-from heuristics.workflow.rule import Step
 from heuristics.workflow.walk import walk
 from tests.fix_doubles import configured
 from traces.settings.settings import Value
@@ -51,8 +51,8 @@ PLAIN: Mapping[str, Value] = {
 FLEX: Mapping[str, Value] = {"moe_token_dispatcher_type": "flex", "moe_flex_dispatcher_backend": "hybridep"}
 
 
-def _step(run: Run, id_: str) -> Step:
-    return next(one for one in walk(run) if one.rule.id == id_)
+def _step(run: Run, id_: str) -> WorkflowStep:
+    return next(one for one in walk(run) if one.id == id_)
 
 
 @pytest.mark.parametrize(
@@ -69,10 +69,10 @@ def _step(run: Run, id_: str) -> Step:
 def test_no_step_and_no_choice_speaks_of_experts_to_a_dense_model(graphs: Mapping[str, Value]) -> None:
     run = configured({**DENSE, **graphs})
     said = [
-        (one.rule.id, text)
+        (one.id, text)
         for one in walk(run)
-        if one.judged.state != "not_applicable"
-        for text in (one.rule.title, one.judged.because, one.judged.advice, one.judged.tells)
+        if one.state != "not_applicable"
+        for text in (one.title, one.because, one.advice, one.tells)
     ]
     said += [
         (one.about, text)
@@ -85,7 +85,7 @@ def test_no_step_and_no_choice_speaks_of_experts_to_a_dense_model(graphs: Mappin
 
 def test_a_dense_model_that_asks_for_what_experts_need_is_still_refused() -> None:
     run = configured({**DENSE, "overlap_moe_expert_parallel_comm": True})
-    assert _step(run, "ep-overlap-experts").judged.state == "violated"
+    assert _step(run, "ep-overlap-experts").state == "violated"
 
 
 @pytest.mark.parametrize(
@@ -100,11 +100,11 @@ def test_a_dense_model_that_asks_for_what_experts_need_is_still_refused() -> Non
 def test_experts_leave_an_nvlink_domain_by_a_dispatcher_for_it_or_under_the_overlap(
     way: Mapping[str, Value], state: str, rule: str
 ) -> None:
-    assert _step(configured({**WIDE, **way}), rule).judged.state == state
+    assert _step(configured({**WIDE, **way}), rule).state == state
 
 
 def test_what_a_framework_refuses_is_no_guidance_and_what_a_guide_asks_for_is() -> None:
-    by_id = {one.rule.id: one.rule.guide_only for one in walk(configured(WIDE))}
+    by_id = {one.id: one.guide_only for one in walk(configured(WIDE))}
     assert by_id["scale-fast-domain"]
     assert by_id["scale-vpp"]
     assert by_id["precision-router"]

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from heuristics.evidence.symptoms import Symptoms, observed_from
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
-from heuristics.workflow.rule import Phase, WorkflowRule
-from heuristics.workflow.walk import FIT_BY_RUNNING, RULES, walk
+from heuristics.workflow.walk import FIT_BY_RUNNING, RULES, Phase, WorkflowRule, walk
 from tests.heuristics.workflow.test_workflow_fit_and_scale import FIT, FOLDING, SCALE
 from tests.heuristics.workflow.test_workflow_prerequisites import ROWS as LISTS
 from tests.opinions_doubles import runs
@@ -79,13 +78,13 @@ def test_a_violation_has_advice_and_an_unknown_says_what_tells(row: Row) -> None
 
 def test_the_walk_says_every_rule_once_in_order() -> None:
     steps = walk(run_with(log=log_of(oom=1)))
-    assert [step.rule.id for step in steps] == [rule.id for rule in RULES]
-    assert (steps[0].rule.id, steps[0].judged.state) == ("fit-first", "violated")
+    assert [step.id for step in steps] == [rule.id for rule in RULES]
+    assert (steps[0].id, steps[0].state) == ("fit-first", "violated")
 
 
 @given(runs())
 def test_any_run_can_be_walked(run: Run) -> None:
-    assert {step.judged.state for step in walk(run)} <= {"met", "violated", "unknown", "not_applicable"}
+    assert {step.state for step in walk(run)} <= {"met", "violated", "unknown", "not_applicable"}
 
 
 ODD = st.one_of(
@@ -110,7 +109,7 @@ def test_no_size_stops_the_walk(sizes: dict[str, int]) -> None:
 
 @given(st.dictionaries(st.sampled_from(READ), st.just("hunter2"), min_size=1))
 def test_no_unknown_value_of_a_knob_is_repeated(knobs: dict[str, str]) -> None:
-    assert not any("hunter2" in f"{step.judged}" for step in walk(run_with(knobs)))
+    assert not any("hunter2" in f"{step}" for step in walk(run_with(knobs)))
 
 
 @pytest.mark.parametrize(
@@ -120,7 +119,7 @@ def test_no_unknown_value_of_a_knob_is_repeated(knobs: dict[str, str]) -> None:
 def test_w1_a_run_fits_by_evidence_alone_and_never_where_it_is_refused(
     rule: str, steps: int, refused: bool, state: str
 ) -> None:
-    found = {step.rule.id: step.judged.state for step in walk(run_with(log=log_of(steps=steps)), refused)}
+    found = {step.id: step.state for step in walk(run_with(log=log_of(steps=steps)), refused)}
     assert found[rule] == state
 
 

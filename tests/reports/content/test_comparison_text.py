@@ -6,14 +6,11 @@ import csv
 import io
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from msgspec import structs
+from msgspec.structs import replace
 
-from heuristics.comparison.comparison import Comparison
-from heuristics.comparison.difference.rows import Attribution
 from heuristics.result.compared import Comparable, Compared
 from reports.content.blocks import Detail, Fold, Table, View
 from reports.content.comparison import page
@@ -26,12 +23,14 @@ from tests.comparison_document_doubles import (
     GRAPHS,
     MS,
     OTHER_NSYS,
+    attribution,
     by_logs,
     document_of,
     facts,
     moved,
     not_comparable,
     regression,
+    sized,
     unchanged,
     undecided,
 )
@@ -45,7 +44,7 @@ ALL = (regression, undecided, not_comparable, unchanged, by_logs)
 KEYWORDS = ("verdict", "state", "source", "change", "kind", "wall", "by", "confidence", "row", "bound")
 LINES = 40
 
-Make = Callable[[], Comparison]
+Make = Callable[[], Compared]
 
 
 def typed(document: Document) -> Compared:
@@ -71,14 +70,13 @@ def joined(text: str) -> str:
     return " ".join(text.split())
 
 
-def many_rows() -> Comparison:
+def many_rows() -> Compared:
     """Twenty rows of 1 ms each beyond noise, 20 suspects, 20 changes and 20 limits."""
     told = facts()
     rows = tuple(moved(f"compute.class_{place}", 1, 2) for place in range(20))
-    still = moved("noise", 20, 4, low_ns=None, high_ns=None)
+    still = moved("noise", 20, 4, ci95_ns=None)
     return regression(
-        facts=replace(told, attribution=Attribution(4 * MS, (*rows, still)), changed=told.changed * 4),
-        explained=(("compute.class_0",),) * 20,
+        facts=replace(told, attribution=attribution(4 * MS, (*rows, still)), changed=told.changed * 4),
         suspects=(GRAPHS,) * 20,
         comparable=Comparable("with_differences", (OTHER_NSYS,) * 20),
     )
@@ -131,10 +129,8 @@ def test_the_verdict_is_said_first_with_its_figures(make: Make, said: str) -> No
 
 
 def test_an_improvement_is_said_as_one() -> None:
-    comparison = regression()
-    size = replace(comparison.size, new_mean_ns=36 * MS, delta_ns=-4 * MS, interval=None)
-    judged = replace(comparison.judged, verdict="improvement")
-    text = joined(text_of(lambda: replace(comparison, size=size, judged=judged)))
+    size = sized("trace", 20, 40, 36, None, "")
+    text = joined(text_of(lambda: replace(regression(), size=size, verdict="improvement")))
     assert "FASTER -4.00 ms per step = -10 % (no interval, 20 steps a side)." in text
 
 
@@ -184,13 +180,13 @@ def test_rows_beyond_the_first_few_are_one_row_unless_all_are_asked_for() -> Non
 
 
 def test_a_cause_that_works_against_the_difference_is_not_said_to_explain_it() -> None:
-    text = joined(text_of(lambda: regression(suspects=(structs.replace(GRAPHS, explains_ns=-MS),))))
+    text = joined(text_of(lambda: regression(suspects=(replace(GRAPHS, explains_ns=-MS),))))
     assert "Works the other way: -1.00 ms/step, by launch calls." in text
     assert "Explains" not in text
 
 
 def test_no_cause_explains_more_than_the_whole() -> None:
-    text = joined(text_of(lambda: regression(suspects=(structs.replace(GRAPHS, explains_ns=35 * MS),))))
+    text = joined(text_of(lambda: regression(suspects=(replace(GRAPHS, explains_ns=35 * MS),))))
     assert "Its parts changed by +35.0 ms/step, all others by -31.0, by launch calls." in text
     assert "Explains" not in text
 
@@ -203,21 +199,19 @@ def test_causes_of_what_is_undecided_are_said_to_hang_on_it() -> None:
 
 
 def test_a_cause_of_low_confidence_is_a_possible_one() -> None:
-    text = joined(text_of(lambda: regression(suspects=(structs.replace(GRAPHS, confidence="low"),))))
+    text = joined(text_of(lambda: regression(suspects=(replace(GRAPHS, confidence="low"),))))
     assert "POSSIBLE CAUSE CUDA graphs stopped replaying." in text
 
 
 def test_a_short_page_has_the_evidence_that_is_no_row_and_a_long_one_all() -> None:
-    suspect = structs.replace(GRAPHS, because=("row 1 ms", "graphs: on -> off"), seen=("graphs: on -> off",))
+    suspect = replace(GRAPHS, because=("row 1 ms", "graphs: on -> off"), seen=("graphs: on -> off",))
     short, full = (joined(text_of(lambda: regression(suspects=(suspect,)), detail)) for detail in Detail)
     assert ("graphs: on -> off" in short, "row 1 ms" in short) == (True, False)
     assert ("graphs: on -> off" in full, "row 1 ms" in full) == (True, True)
 
 
 def test_a_question_keeps_its_mark() -> None:
-    text = joined(
-        text_of(lambda: regression(suspects=(structs.replace(GRAPHS, next="which rank is late?"),)))
-    )
+    text = joined(text_of(lambda: regression(suspects=(replace(GRAPHS, next="which rank is late?"),))))
     assert "To be sure: which rank is late? " in text
 
 

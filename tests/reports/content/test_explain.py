@@ -14,14 +14,12 @@ import pytest
 import diagnoser
 import heuristics.walls
 from diagnoser.cli import run
-from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.plan.plan import WALL_ORDER
+from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
 from heuristics.result.judged import ReasonId
 from heuristics.result.result import Result
 from heuristics.run.run import WALL_IDS, Run
 from heuristics.walls import JUDGES
 from heuristics.walls.verdict import FAMILIES
-from reports.content.explain.fixes import module_of
 from reports.content.explain.limits import limit_at, limits_in
 from reports.content.explain.page import explain_page
 from reports.measures import GROUPS, glossary, measures, named
@@ -152,7 +150,7 @@ def test_a_wall_gives_its_definition_its_limits_and_its_fixes_in_order(wall: Wal
     text = words(explain(wall))
     judge = next(one for one in JUDGES if one.__name__.endswith(wall))
     assert words((judge.__doc__ or "").split("References:")[0]) in text
-    for place in [*limits_in("heuristics.walls.price"), *limits_in(judge.__name__)]:
+    for place in [*limits_in("heuristics.walls.wall"), *limits_in(judge.__name__)]:
         assert words(limit_at(place).because) in text
     order = [text.index(f"- {number} ") for number in WALL_ORDER[wall]]
     assert order == sorted(order)
@@ -161,8 +159,7 @@ def test_a_wall_gives_its_definition_its_limits_and_its_fixes_in_order(wall: Wal
 @pytest.mark.parametrize("number", list(CATALOGUE))
 def test_a_fix_gives_all_that_the_catalogue_knows(number: str) -> None:
     text, fix = words(explain(number)), CATALOGUE[number]
-    assert module_of(number).FIX is fix
-    assert words(module_of(number).__doc__ or "") in text
+    assert words(f"{number}: {fix.doc}") in text
     told = [fix.title, fix.versions, fix.verify, *fix.side_effects, *fix.sources, *fix.excludes]
     told += [part for gain in fix.gains for part in (gain.text, gain.source)]
     told += [need.text for need in fix.preconditions(Run())]
@@ -225,7 +222,7 @@ def test_an_imported_limit_keeps_its_home() -> None:
         "heuristics.walls.verdict:NEAR",
         "heuristics.walls.verdict:STEPS",
     ]
-    assert "heuristics.walls.price:WALL" in limits_in("heuristics.walls.price")
+    assert "heuristics.walls.wall:WALL" in limits_in("heuristics.walls.wall")
 
 
 @pytest.mark.parametrize("title", ["read of token counts", "Read of Token-Counts", "garbage collection"])
@@ -250,8 +247,8 @@ def test_a_measure_is_found_by_its_name(title: str) -> None:
         ("moe_grouped_gemm", "setting"),
         ("--moe-grouped-gemm", "setting"),
         ("model.moe_grouped_gemm=true", "setting"),
-        ("heuristics.walls.price.WALL", "limit"),
-        ("heuristics.walls.price:WALL", "limit"),
+        ("heuristics.walls.wall.WALL", "limit"),
+        ("heuristics.walls.wall:WALL", "limit"),
         ("requested_not_active", "word"),
     ],
 )
@@ -267,9 +264,7 @@ def test_every_finding_of_the_detectors_is_in_the_glossary() -> None:
     assert finding_ids() == set(glossary()["finding"])
 
 
-@pytest.mark.parametrize(
-    "place", ["heuristics.walls.price.NOTHING", "os.path.SEP", "heuristics.none.NOWHERE"]
-)
+@pytest.mark.parametrize("place", ["heuristics.walls.wall.NOTHING", "os.path.SEP", "heuristics.none.NOWHERE"])
 def test_what_is_no_limit_of_ours_is_not_loaded_or_shown(place: str) -> None:
     with pytest.raises(UsageError):
         explain(place)

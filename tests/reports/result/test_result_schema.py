@@ -14,8 +14,7 @@ from msgspec import Struct
 import diagnoser
 from heuristics.result.brief import Brief, BriefComparison
 from heuristics.result.compared import Compared
-from heuristics.result.merged import Merged
-from heuristics.result.result import Result
+from heuristics.result.result import Merged, Result
 from reports.result.codec import decode
 from reports.result.schema import places, schema, schema_text
 from tests.compare_doubles import run_of

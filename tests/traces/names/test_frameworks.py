@@ -10,8 +10,7 @@ import pytest
 from msgspec import structs
 
 import diagnoser
-from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.fixes.elsewhere import fixes_of
+from heuristics.fixes.catalogue import CATALOGUE, fixes_of
 from heuristics.judging.judgement import Configured, judge
 from heuristics.run.given import Given
 from heuristics.run.run import Run

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from traces.settings.harness_recipes import holds
-from traces.settings.knobs import data, knobs
+from traces.settings.knobs import knobs
 from traces.settings.read import configuration_of
 from traces.settings.settings import Settings, Value
+from traces.toml_tables import read_table
 
 QWEN = "python run_script.py -m qwen -mr qwen3_235b_a22b -g gb300 -c bf16 -ng 256"
 ALL = ("attn", "moe_router", "moe_preprocess")
@@ -114,7 +115,7 @@ def test_the_scripts_fall_back_from_deepep_by_gpu_and_release(
 
 
 def test_each_preset_stands_once_in_words_that_the_table_knows() -> None:
-    tables: Any = data("harness_recipes.toml")
+    tables = read_table("traces.settings", "harness_recipes.toml", dict[str, Any])
     words = {*tables["sizes"], *(word for choice in tables["choices"].values() for word in choice)}
     seen: set[tuple[str, ...]] = set()
     for recipe, rows in tables["presets"].items():

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.log_doubles import crash, frame, iteration, log_of, out_of_memory, step_time
+from tests.log_doubles import crash, frame, iteration, log_of, out_of_memory, read, step_time
 from traces.errors import InputError
 from traces.training_log.lines import LONGEST_LINE
 from traces.training_log.log import Stage
 from traces.training_log.peak import most_unallocated, peak_memory
-from traces.training_log.read import read_log
 
 GIB = 1 << 30
 MIB = 1 << 20
@@ -262,7 +261,7 @@ def test_lines_that_are_no_text_or_too_long_are_skipped_with_their_numbers(tmp_p
     long = b"Error: " + b"x" * int(LONGEST_LINE.value)
     good = iteration(7, 5.0).encode()
     path.write_bytes(b"\n".join([b"first", b"\xff\xfe Error: ", long, good, b"\xff"]))
-    log = read_log(path)
+    log = read(path)
     assert (log.skipped, log.skipped_count, log.line_count) == ((2, 3, 5), 3, 5)
     assert [(one.index, one.line) for one in log.iterations] == [(7, 4)]
 
@@ -270,7 +269,7 @@ def test_lines_that_are_no_text_or_too_long_are_skipped_with_their_numbers(tmp_p
 def test_a_line_far_longer_than_a_chunk_does_not_shift_the_next(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_bytes(b"a\n" + b"x" * 3_000_000 + b"\n" + iteration(7, 5.0).encode())
-    log = read_log(path)
+    log = read(path)
     assert (log.skipped, log.iterations[0].line) == ((2,), 3)
 
 
@@ -278,7 +277,7 @@ def test_line_numbers_hold_over_many_chunks(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     block = b"filler\n" * 99
     path.write_bytes(b"".join(block + iteration(i, 5.0).encode() + b"\n" for i in range(1, 3001)))
-    log = read_log(path)
+    log = read(path)
     assert [one.line for one in log.iterations] == [100 * i for i in range(1, 3001)]
     assert log.line_count == 300_000
 
@@ -287,7 +286,7 @@ def test_a_gzip_log_reads_as_the_plain_one(tmp_path: Path) -> None:
     text = (iteration(1, 5.0) + "\n" + iteration(2, 6.0) + "\n").encode()
     (tmp_path / "run.log.gz").write_bytes(gzip.compress(text))
     (tmp_path / "run.log").write_bytes(text)
-    assert read_log(tmp_path / "run.log.gz").iterations == read_log(tmp_path / "run.log").iterations
+    assert read(tmp_path / "run.log.gz").iterations == read(tmp_path / "run.log").iterations
 
 
 def test_what_is_no_log_is_an_input_error_that_names_it(tmp_path: Path) -> None:
@@ -296,7 +295,7 @@ def test_what_is_no_log_is_an_input_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "cut.log.gz").write_bytes(gzip.compress(b"hello\n" * 1000)[:40])
     for name in ("empty.log", "binary.log", "cut.log.gz", "missing.log", "."):
         with pytest.raises(InputError, match="--log"):
-            read_log(tmp_path / name)
+            read(tmp_path / name)
 
 
 @given(
@@ -308,7 +307,7 @@ def test_random_bytes_never_raise_but_for_a_log_that_is_none(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "random.log"
     path.write_bytes(b"text\n" + noise.replace(b"\0", b"") + word + noise.replace(b"\0", b"\n"))
-    assert read_log(path).line_count >= 2
+    assert read(path).line_count >= 2
 
 
 LINE_PARTS = st.lists(
@@ -338,7 +337,7 @@ def test_pieces_of_known_lines_in_any_order_never_raise(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "pieces.log"
     path.write_text("x" + "".join(parts), encoding="utf-8")
-    assert read_log(path).skipped == ()
+    assert read(path).skipped == ()
 
 
 def test_nothing_secret_of_a_log_is_in_what_we_show_of_it(tmp_path: Path) -> None:

@@ -3,15 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from heuristics.comparison.suspects.evidence import (
-    communication,
-    compute,
-    dispatcher,
-    host,
-    late_rank,
-    memory,
-    setup,
-)
+from heuristics.comparison.suspects.evidence import communication, compute, host
 from heuristics.comparison.suspects.rule import Signs
 
 EVIDENCE: Final[Mapping[str, Callable[..., Signs]]] = {
@@ -24,9 +16,9 @@ EVIDENCE: Final[Mapping[str, Callable[..., Signs]]] = {
         compute.more_small_kernels,
         compute.more_work,
         compute.slower_alike,
-        dispatcher.deepep_before,
-        dispatcher.dispatcher_exchanged,
-        dispatcher.dispatcher_skipped,
+        communication.deepep_before,
+        communication.dispatcher_exchanged,
+        communication.dispatcher_skipped,
         host.gpu_done_sooner,
         host.host_later,
         host.longer_gaps,
@@ -34,15 +26,15 @@ EVIDENCE: Final[Mapping[str, Callable[..., Signs]]] = {
         host.overlap_costs_host,
         host.own_row,
         host.profiler_more,
-        late_rank.late_rank_came,
-        memory.allocates_more,
-        memory.copies_more,
-        memory.offloads_more,
-        memory.recomputes_more,
-        setup.fewer_bits,
-        setup.on_gpu,
-        setup.replays_less,
-        setup.tp_above_one,
+        communication.late_rank_came,
+        compute.allocates_more,
+        compute.copies_more,
+        compute.offloads_more,
+        compute.recomputes_more,
+        host.fewer_bits,
+        host.on_gpu,
+        host.replays_less,
+        host.tp_above_one,
     )
 }
 """Each takes what it is asked of, if anything, and last the view."""

@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from heuristics.comparison.difference.changed import Changed, changed
+from heuristics.comparison.difference.changed import changed, difference
+from heuristics.result.compared import ComparedChange
 from heuristics.result.configured import Configuration
 from heuristics.result.result import Result
 from tests.comparison_doubles import configuration, kernel, log, rank, result, trace
 from traces.sections.rank import Rank
 
 
-def between(base: Result, new: Result) -> tuple[Changed, ...]:
+def between(base: Result, new: Result) -> tuple[ComparedChange, ...]:
     return changed(base, new, base.ranks[0], new.ranks[0])
 
 
-def of_knobs(base: Configuration | None, new: Configuration | None) -> tuple[Changed, ...]:
+def of_knobs(base: Configuration | None, new: Configuration | None) -> tuple[ComparedChange, ...]:
     return between(result(configuration=base), result(configuration=new))
 
 
-def of_ranks(base: Rank, new: Rank) -> tuple[Changed, ...]:
+def of_ranks(base: Rank, new: Rank) -> tuple[ComparedChange, ...]:
     return between(result(base), result(new))
 
 
-def mirrored(one: Changed) -> Changed:
+def mirrored(one: ComparedChange) -> ComparedChange:
     return replace(one, base=one.new, new=one.base, said_base=one.said_new, said_new=one.said_base)
 
 
@@ -42,24 +43,24 @@ def test_a_knob_is_listed_with_both_its_values() -> None:
         configuration({"moe_token_dispatcher_type": "alltoall", "bf16": True}),
         configuration({"moe_token_dispatcher_type": "flex", "bf16": True}),
     )
-    assert found == (Changed("moe_token_dispatcher_type", "alltoall", "flex", "configuration"),)
+    assert found == (difference("moe_token_dispatcher_type", "alltoall", "flex", "configuration"),)
 
 
 def test_a_knob_that_only_one_side_says_is_not_off_on_the_other() -> None:
     found = of_knobs(
         configuration({"bf16": True}), configuration({"bf16": True, "delay_wgrad_compute": True})
     )
-    assert found == (Changed("delay_wgrad_compute", None, True, "configuration", said_base=False),)
+    assert found == (difference("delay_wgrad_compute", None, True, "configuration", said_base=False),)
 
 
 def test_null_that_is_said_is_another_thing_than_nothing_said() -> None:
     found = of_knobs(configuration({"fp8": None}), configuration({"fp8": "hybrid"}))
-    assert found == (Changed("fp8", None, "hybrid", "configuration"),)
+    assert found == (difference("fp8", None, "hybrid", "configuration"),)
 
 
 def test_a_side_without_configuration_is_one_change() -> None:
     found = of_knobs(None, configuration({"bf16": True, "tp_comm_overlap": True}))
-    assert found == (Changed("configuration", None, "megatron_lm", "configuration", said_base=False),)
+    assert found == (difference("configuration", None, "megatron_lm", "configuration", said_base=False),)
 
 
 def test_two_withheld_texts_cannot_be_told_apart() -> None:
@@ -70,7 +71,7 @@ def test_two_withheld_texts_cannot_be_told_apart() -> None:
 def test_a_withheld_text_differs_from_a_known_word_without_being_shown() -> None:
     hidden = configuration(withheld=frozenset({"attention_backend"}))
     assert of_knobs(configuration({"attention_backend": "flash"}), hidden) == (
-        Changed("attention_backend", "flash", None, "configuration", withheld=True),
+        difference("attention_backend", "flash", None, "configuration", withheld=True),
     )
 
 
@@ -93,13 +94,13 @@ def test_versions_come_from_the_configuration_then_the_log_then_what_was_given()
     )
     new = result(configuration=configuration({}, te="2.10"), log=log(10, versions={"nccl": "2.30.1"}))
     assert between(base, new) == (
-        Changed("version.nccl", "2.29.3", "2.30.1", "log"),
-        Changed("version.te", "2.9", "2.10", "configuration"),
+        difference("version.nccl", "2.29.3", "2.30.1", "log"),
+        difference("version.te", "2.9", "2.10", "configuration"),
     )
     (mixed,) = between(result(log=log(10, versions={"te": "2.9"})), result(given={"te_version": "2.10"}))
-    assert mixed == Changed("version.te", "2.9", "2.10", "given")
+    assert mixed == difference("version.te", "2.9", "2.10", "given")
     given_only = between(result(given={"container": "26.04"}), result(given={"container": "26.06"}))
-    assert given_only == (Changed("version.container", "26.04", "26.06", "given"),)
+    assert given_only == (difference("version.container", "26.04", "26.06", "given"),)
 
 
 def test_a_version_that_one_side_does_not_tell_did_not_change() -> None:
@@ -114,7 +115,7 @@ def test_a_given_size_is_listed_once_though_its_knob_says_it_too() -> None:
 
 def test_a_given_thing_that_no_knob_says_is_listed() -> None:
     found = between(result(given={"nvlink_domain": 8, "ep": 8}), result(given={"nvlink_domain": 72}))
-    assert found == (Changed("nvlink_domain", 8, 72, "given"),)
+    assert found == (difference("nvlink_domain", 8, 72, "given"),)
 
 
 def test_another_gpu_and_another_recorder() -> None:
@@ -124,16 +125,16 @@ def test_another_gpu_and_another_recorder() -> None:
         traces=(trace(exporter_version="2025.1.1.110", schema="3.17.1", missing_tables=("NVTX_EVENTS",)),),
     )
     assert between(base, new) == (
-        Changed("gpu", "NVIDIA H100 80GB HBM3", "NVIDIA H200", "trace"),
-        Changed("recorder.missing_tables", (), ("NVTX_EVENTS",), "trace"),
-        Changed("recorder.schema", "3.25.0", "3.17.1", "trace"),
-        Changed("recorder.version", "2026.2.1.210", "2025.1.1.110", "trace"),
+        difference("gpu", "NVIDIA H100 80GB HBM3", "NVIDIA H200", "trace"),
+        difference("recorder.missing_tables", (), ("NVTX_EVENTS",), "trace"),
+        difference("recorder.schema", "3.25.0", "3.17.1", "trace"),
+        difference("recorder.version", "2026.2.1.210", "2025.1.1.110", "trace"),
     )
 
 
 def test_another_kind_of_recorder_is_one_change() -> None:
     kineto = result(traces=(trace(kind="kineto", exporter_version=None, schema="1"),))
-    assert between(result(), kineto) == (Changed("recorder", "nsys-sqlite", "kineto", "trace"),)
+    assert between(result(), kineto) == (difference("recorder", "nsys-sqlite", "kineto", "trace"),)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +148,7 @@ def test_another_kind_of_recorder_is_one_change() -> None:
 def test_what_the_traces_show(what: str, base: dict[str, Any], new: dict[str, Any]) -> None:
     (key,) = base
     found = of_ranks(rank(detected=base), rank(detected=new))
-    assert found == (Changed(what, base[key], new[key], "trace"),)
+    assert found == (difference(what, base[key], new[key], "trace"),)
 
 
 def test_precision_is_what_matrix_work_is_known_to_run_in() -> None:
@@ -156,7 +157,7 @@ def test_precision_is_what_matrix_work_is_known_to_run_in() -> None:
         rank(detected={"precision": None, "precision_shares_frac": part}),
         rank(detected={"precision": None, "precision_shares_frac": mixed}),
     )
-    assert found == (Changed("detected.precision", "bf16", "bf16+mxfp8", "trace"),)
+    assert found == (difference("detected.precision", "bf16", "bf16+mxfp8", "trace"),)
     whole = rank(detected={"precision": "bf16", "precision_shares_frac": {"bf16": 1.0}})
     assert of_ranks(rank(detected={"precision": None, "precision_shares_frac": part}), whole) == ()
 
@@ -173,7 +174,7 @@ def test_modules_that_run_again_are_named() -> None:
         rank(detected={"recompute": {"norm": once, "router": once}}),
         rank(detected={"recompute": {"norm": again, "router": once}}),
     )
-    assert found == (Changed("detected.recompute", (), ("norm",), "trace"),)
+    assert found == (difference("detected.recompute", (), ("norm",), "trace"),)
     untold = rank(detected={"recompute": {"norm": {"recomputed_count": None}}})
     assert of_ranks(untold, rank(detected={"recompute": {"norm": again}})) == ()
 
@@ -183,8 +184,8 @@ def test_the_kernels_of_the_exchange_are_named_without_their_arguments() -> None
     near = kernel("void deep_ep::intranode::dispatch<8, 768>(int4*)", 10, key=key, grid=(20, 1, 1))
     far = kernel("void deep_ep::internode::dispatch<8, 768>(int4*)", 10, key=key, grid=(24, 1, 1))
     assert of_ranks(rank(kernels=(near,)), rank(kernels=(far,))) == (
-        Changed("comm_blocks.ep_dispatch", 20, 24, "trace"),
-        Changed(
+        difference("comm_blocks.ep_dispatch", 20, 24, "trace"),
+        difference(
             "dispatcher.kernels",
             ("deep_ep::intranode::dispatch",),
             ("deep_ep::internode::dispatch",),
@@ -195,15 +196,15 @@ def test_the_kernels_of_the_exchange_are_named_without_their_arguments() -> None
 
 def test_allocator_calls_count_by_step() -> None:
     found = of_ranks(rank(memory={"allocator_calls": 0}), rank(memory={"allocator_calls": 8}))
-    assert found == (Changed("memory.allocator_calls_per_step", 0.0, 4.0, "trace"),)
+    assert found == (difference("memory.allocator_calls_per_step", 0.0, 4.0, "trace"),)
     assert of_ranks(rank(memory={"allocator_calls": 0}), rank(memory={"allocator_calls": 2})) == ()
 
 
 def test_steps_that_were_found_or_left_out_otherwise() -> None:
     found = of_ranks(rank(), rank(source="period", dropped=("partial",)))
     assert found == (
-        Changed("steps.dropped", (), ("partial",), "trace"),
-        Changed("steps.source", "nvtx", "period", "trace"),
+        difference("steps.dropped", (), ("partial",), "trace"),
+        difference("steps.source", "nvtx", "period", "trace"),
     )
 
 

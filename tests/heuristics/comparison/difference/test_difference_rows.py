@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heuristics.comparison.difference.effects import whole_parts
-from heuristics.comparison.difference.rows import Attribution, RowDelta, attribute, layers
-from heuristics.result.compared import LayerDelta
+from heuristics.comparison.difference.rows import Attribution, attribute, layers, whole_parts
+from heuristics.result.compared import ComparedRow, LayerDelta
 from tests import comparison_doubles as doubles
 from tests.difference_by_definition import Ledger, Parts, parts_by_row, step_delta
+from traces.missing import known
 from traces.sections.rank import LayerRow, Rank
 from traces.sections.tables import Group, LedgerRow
 
@@ -38,31 +38,31 @@ def of(ledger: Ledger) -> Rank:
     )
 
 
-def parts(one: RowDelta) -> tuple[int, int | None, int | None, int | None]:
-    return one.delta_ns, one.count_ns, one.duration_ns, one.overlap_ns
+def parts(one: ComparedRow) -> tuple[int, int | None, int | None, int | None]:
+    return one.delta_ns, known(one.count_ns), known(one.duration_ns), known(one.overlap_ns)
 
 
-def deltas(rows: tuple[RowDelta, ...]) -> dict[str, int]:
+def deltas(rows: tuple[ComparedRow, ...]) -> dict[str, int]:
     return {one.row: one.delta_ns for one in rows}
 
 
-def mirrored(rows: tuple[RowDelta, ...]) -> list[tuple[object, ...]]:
+def mirrored(rows: tuple[ComparedRow, ...]) -> list[tuple[object, ...]]:
     """The rows as the other side would have them."""
     return [
         (
             one.row, one.wall, -one.delta_ns, *(None if part is None else -part for part in parts(one)[1:]),
             one.new_ns, one.base_ns, one.new_count, one.base_count,
-            None if one.high_ns is None else -one.high_ns, None if one.low_ns is None else -one.low_ns,
+            tuple(-end for end in reversed(one.ci95_ns)) if isinstance(one.ci95_ns, tuple) else one.ci95_ns,
             one.parts,
         )
         for one in rows
     ]  # fmt: skip
 
 
-def plain(rows: tuple[RowDelta, ...]) -> list[tuple[object, ...]]:
+def plain(rows: tuple[ComparedRow, ...]) -> list[tuple[object, ...]]:
     return [
         (one.row, one.wall, *parts(one), one.base_ns, one.new_ns, one.base_count, one.new_count,
-         one.low_ns, one.high_ns, one.parts)
+         one.ci95_ns, one.parts)
         for one in rows
     ]  # fmt: skip
 
@@ -147,7 +147,7 @@ def test_without_a_ledger_buckets_add_up_too() -> None:
     found = attribute(told, untold)
     assert deltas(found.rows) == {"busy": -100, "exposed_copy": 40, "idle": -30, "noise": 0}
     assert found.step_delta_ns == -90
-    assert {one.count_ns for one in found.rows[:-1]} == {None}
+    assert {known(one.count_ns) for one in found.rows[:-1]} == {None}
     assert (found.reasons, found.modules) == ((), ())
 
 
@@ -169,9 +169,8 @@ def test_with_eight_steps_noise_is_what_its_interval_cannot_tell_from_nothing() 
     assert (gemm.row, gemm.delta_ns, noise.delta_ns, noise.parts) == (
         "compute.gemm", 10, 2, ("launch_starved.gc",),
     )  # fmt: skip
-    assert gemm.low_ns is not None
-    assert gemm.high_ns is not None
-    assert 0 < gemm.low_ns <= 10 <= gemm.high_ns
+    assert isinstance(gemm.ci95_ns, tuple)
+    assert 0 < gemm.ci95_ns[0] <= 10 <= gemm.ci95_ns[1]
 
 
 def test_what_is_noise_row_by_row_but_not_in_sum_is_told() -> None:
@@ -300,7 +299,7 @@ def test_rows_add_up_and_agree_with_the_definition(base: Ledger, new: Ledger) ->
     assert abs(noise.delta_ns - rest) <= Fraction(1, 2)
 
 
-def check_near(one: RowDelta, exact: Parts) -> None:
+def check_near(one: ComparedRow, exact: Parts) -> None:
     """Each part is its fraction but for rounding, and nothing where that is nothing."""
     for value, true in zip(parts(one)[1:], (exact.count, exact.duration, exact.overlap), strict=True):
         assert value is not None

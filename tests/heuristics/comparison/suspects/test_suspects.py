@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from heuristics.comparison.facts import Facts
-from heuristics.comparison.suspects import can_explain, find_suspects
+from heuristics.comparison.difference.rows import Facts
 from heuristics.comparison.suspects.direction import way
+from heuristics.comparison.suspects.find import find_suspects, with_explained
 from heuristics.comparison.suspects.movers import fix_movers
 from heuristics.comparison.suspects.table import movers, rules
 from heuristics.comparison.suspects.view import turned
@@ -364,7 +364,8 @@ def test_a_change_explains_the_rows_it_can_move_and_only_those_that_moved() -> N
         change("some_name_of_ones_own", 1, 2),
     )
     rows = (moved("launch_starved.gc", 1, 9), moved("exposed_comm.tp", 2, 1))
-    assert can_explain(facts(*rows, changed=said)) == (("launch_starved.gc",), (), ())
+    explained = with_explained(facts(*rows, changed=said)).changed
+    assert [one.can_explain for one in explained] == [("launch_starved.gc",), (), ()]
 
 
 def test_a_change_that_no_rule_speaks_for_is_a_suspect_of_its_own() -> None:
@@ -459,6 +460,7 @@ def test_swapped_sides_have_the_same_suspects_mirrored(
         (one.id, one.rows, one.confidence) for one in back
     ]
     assert [one.explains_ns for one in there] == [-one.explains_ns for one in back]
-    assert can_explain(found) == can_explain(turned(found))
+    explained = [one.can_explain for one in with_explained(found).changed]
+    assert explained == [one.can_explain for one in with_explained(turned(found)).changed]
     deltas = {row.row: row.delta_ns for row in found.attribution.rows}
     assert all(one.explains_ns == sum(deltas[name] for name in one.rows) for one in there)

@@ -11,7 +11,8 @@ import pytest
 from msgspec import structs
 
 import diagnoser
-from heuristics.comparison.comparison import Comparison, compare
+from heuristics.comparison.comparison import compare
+from heuristics.result.compared import Compared
 from heuristics.result.result import Result
 from tests.anchors import GRAPHED, GRAPHED_BOUND, UNGRAPHED
 from tests.comparison_doubles import read_back
@@ -39,7 +40,7 @@ def told(knobs: Knobs, nccl: str = "2.30.1") -> Result:
         return read_back(diagnoser.analyze(path, about=about, log=log, ask_megatron=False))
 
 
-def first(found: Comparison) -> tuple[str, str]:
+def first(found: Compared) -> tuple[str, str]:
     return found.suspects[0].id, found.suspects[0].confidence
 
 
@@ -56,17 +57,17 @@ OTHERS = {
 def test_graphs_lost_on_gb200_are_named_first() -> None:
     """Megatron-LM, docs/discussions/deepseek-v3-gb200-optimization: 663.27 with graphs, 610.71 without."""
     found = compare(told(GRAPHED_RUN), told(UNGRAPHED_RUN))
-    assert found.facts.attribution.step_delta_ns > 0
+    assert found.step_delta_ns > 0
     assert first(found) == ("graphs_stopped", "medium")
-    assert found.suspects[0].explains_ns > 0.9 * found.facts.attribution.step_delta_ns
+    assert found.suspects[0].explains_ns > 0.9 * found.step_delta_ns
 
 
 def test_nccl_that_restores_affinity_without_a_binding_is_named_first() -> None:
     """Megatron-Bridge v0.5.1 release notes; by how much, as binding won on GB200: 691.49 to 762.12."""
     found = compare(told(BOUND_RUN, "2.29.3"), told(GRAPHED_RUN))
     assert first(found) == ("nccl_host_cpu", "high")
-    assert found.suspects[0].explains_ns > 0.9 * found.facts.attribution.step_delta_ns > 0
-    changes = {one.what: rows for one, rows in zip(found.facts.changed, found.explained, strict=True)}
+    assert found.suspects[0].explains_ns > 0.9 * found.step_delta_ns > 0
+    changes = {one.what: one.can_explain for one in found.changed}
     assert set(changes["version.nccl"]) >= set(found.suspects[0].rows)
 
 

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from heuristics.evidence.evidence import RunEvidence
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
 from heuristics.evidence.symptoms.rank import FIGURES
+from heuristics.result.judged import Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.walls.bound import LargestBucket
-from heuristics.walls.wall import WallJudgement
 from traces.account.host import CAUSES
+from traces.missing import known
 from traces.names.kinds import COMM_KINDS
 from traces.sections.tables import WallId
 from traces.settings.settings import settings
@@ -24,7 +25,7 @@ def observed(**said: object) -> RunEvidence:
     return observed_from(read_symptoms(json.dumps(said), "symptoms.json"))
 
 
-def wall(number: WallId, **said: object) -> WallJudgement:
+def wall(number: WallId, **said: object) -> Wall:
     return next(one for one in observed(**said).walls if one.id == number)
 
 
@@ -148,7 +149,7 @@ def test_the_configuration_says_what_is_recomputed_where_the_symptoms_do_not() -
 def test_a_configuration_without_recompute_settles_its_price() -> None:
     said = {"budget_frac": {"compute": 0.9, "exposed_comm": 0.1}, "absent_frac": {"launch_starved": {}}}
     symptoms = read_symptoms(json.dumps(said), "symptoms.json")
-    assert observed_from(symptoms).walls[0].cost_frac is None
+    assert known(observed_from(symptoms).walls[0].cost_frac) is None
     off = settings({"recompute_granularity": None}, "config.yaml")
     assert observed_from(symptoms, off).walls[0].cost_frac == 0.0
 
@@ -159,7 +160,7 @@ def test_memory_given_back_and_taken_again_comes_before_a_larger_wall() -> None:
         exposed_comm_by_kind_frac={"ep_dispatch": 0.4},
     )
     assert seen.verdict.wall == "memory"
-    assert seen.walls[0].comes_first
+    assert seen.verdict.does_not_fit
 
 
 def test_a_small_price_is_clear_whether_or_not_room_is_said() -> None:
@@ -196,7 +197,7 @@ def test_the_configuration_says_that_permutation_is_unfused_where_the_symptoms_d
     said = read_symptoms('{"compute_by_class_frac": {"permute": 0.2}}', "symptoms.json")
     costs = [
         next(
-            one.cost_frac
+            known(one.cost_frac)
             for one in observed_from(said, settings(knobs, "run.yaml")).walls
             if one.id == "compute"
         )
@@ -231,8 +232,7 @@ def test_a_slightly_longer_step_under_the_profiler_is_usable() -> None:
 
 def test_few_ranks_make_the_verdict_less_sure_and_say_so() -> None:
     few = observed(run={"ranks_seen": 1, "world_size": 16}, exposed_comm_by_kind_frac={"tp": 0.4})
-    assert few.verdict.confidence is not None
-    assert few.verdict.confidence.because[1].startswith("1 of 16 ranks")
+    assert few.verdict.confidence_because[1].startswith("1 of 16 ranks")
 
 
 def test_ranks_count_alike() -> None:
@@ -346,7 +346,7 @@ def test_a_wall_is_a_finding_exactly_from_its_limit_up(
     seen = observed(**said)
     assert [one.id for one in seen.walls] == list(WALL_IDS)
     for one in seen.walls:
-        assert (one.outcome == "finding") == (one.cost_frac is not None and one.cost_frac >= 0.10)
+        assert (one.outcome == "finding") == ((known(one.cost_frac) or 0) >= 0.10)
         assert one.outcome != "unmeasurable" or one.missing
     found = [one for one in seen.walls if one.outcome == "finding"]
     assert (seen.verdict.wall is None) == (not found)

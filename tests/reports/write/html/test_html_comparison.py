@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from msgspec import structs
 
-from heuristics.comparison.comparison import Comparison, compare
+from heuristics.comparison.comparison import compare
 from heuristics.result.compared import Compared
 from reports.content.blocks import View
 from reports.write.html.comparison import write_comparison_html
@@ -94,7 +94,7 @@ def test_two_timelines_as_long_as_they_may_be_fit_in_one_megabyte() -> None:
         for side in (told.base, told.new)
     )
 
-    def make() -> Comparison:
+    def make() -> Compared:
         return regression(facts=facts(base=base, new=new))
 
     assert 400_000 < len(written(compared(make)).encode()) <= 1_000_000

@@ -6,7 +6,6 @@ import copy
 import json
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -374,9 +373,7 @@ def test_no_string_of_a_comparison_harms_a_reader_or_a_terminal() -> None:
 
 
 def test_the_comparison_of_the_same_is_the_same_bytes() -> None:
-    assert write_comparison_perfetto(compared()) == write_comparison_perfetto(
-        compared(lambda: replace(regression()))
-    )
+    assert write_comparison_perfetto(compared()) == write_comparison_perfetto(compared(regression))
 
 
 REAL = (

@@ -1,0 +1,278 @@
+"""What ran and what the log has, by the names that the table of findings asks for."""
+
+from collections.abc import Mapping
+from operator import attrgetter
+from typing import Final
+
+from heuristics.config.facts import Fact, version
+from heuristics.config.features import FLEX
+from heuristics.config.given import WHOLE
+from heuristics.findings.finding import Case
+from heuristics.guides.facts import ep_share
+from heuristics.guides.modules import label_of
+from heuristics.guides.parallel import connections
+from heuristics.rules.backends import limits, past_limit
+from heuristics.rules.condition import Language
+from heuristics.rules.rule import has_rule
+from heuristics.rules.rules import rules
+from heuristics.walls.wall import WALL
+from heuristics.workflow.facts import OFFLOADS
+from traces.limits import Limit
+from traces.spelling import percent
+
+GC_SEEN: Final = Limit(
+    0.01, "fraction of the windows", "ours: what manual collection between steps costs stays under it"
+)
+STEADY_CALLS: Final = Limit(
+    1, "allocator calls a step", "ours: a library's own allocation now and then is no retry of PyTorch's"
+)
+DEFAULT_BACKEND: Final = "deepep"
+"""Of `moe_flex_dispatcher_backend` in Megatron-Core 0.16 to main (transformer_config.py)."""
+CAPTURES: Final = ("graph-captured", "graph-built", "graph-capture-begins")
+"""Lines of a log that say graphs were captured."""
+_TYPE: Final = "moe_token_dispatcher_type"
+_BACKEND: Final = "moe_flex_dispatcher_backend"
+_OVERLAP: Final = "overlap_moe_expert_parallel_comm"
+_ALLOCATOR: Final = ("env.PYTORCH_CUDA_ALLOC_CONF", "env.PYTORCH_ALLOC_CONF")
+
+
+def _at(case: Case, knob: str) -> str:
+    return f"{knob.removeprefix('env.')} in {case.run.asked.where(knob)}"
+
+
+def _first_at(case: Case, *knobs: str, on: bool = False) -> str | None:
+    """Where the first knob that is known, or on, was configured."""
+    asked = case.run.asked
+    found = (knob for knob in knobs if (asked.on(knob) if on else asked.known(knob)))
+    return next((_at(case, knob) for knob in found), None)
+
+
+def _backend(case: Case) -> str | None:
+    """A backend of flex, whether or not flex itself is asked for."""
+    backend = case.run.config.word(_BACKEND)
+    return backend if backend in FLEX else None
+
+
+def _chosen_backend(case: Case) -> str | None:
+    """A backend that somebody chose: not the default as every whole configuration repeats it."""
+    backend, written = _backend(case), case.run.asked.written
+    if backend != DEFAULT_BACKEND:
+        return backend
+    knobs = [one for one in written.by_knob.values() if one.said != "default"]
+    return None if written.said(_BACKEND) == "default" or len(knobs) >= WHOLE.value else backend
+
+
+def _type_is_open(case: Case) -> bool:
+    """A recipe of Megatron-Bridge that we do not see may set it."""
+    return case.run.asked.framework == "megatron_bridge" and not case.run.asked.known(_TYPE)
+
+
+def _type_now(case: Case) -> str:
+    is_open = _type_is_open(case)
+    return "alltoall unless the recipe sets flex" if is_open else case.run.asked.word(_TYPE) or ""
+
+
+def _ran_beside(case: Case) -> str:
+    seen = case.run.observed.dispatcher
+    return "" if seen in ("unknown", "none") else f"; the trace shows {seen}"
+
+
+def _flex_of_nothing(case: Case) -> bool:
+    """Flex with a backend of null: nothing is left that could dispatch."""
+    said = case.run.asked.written
+    is_null = _BACKEND in said and said.value(_BACKEND) is None and not said.value("moe_enable_deepep")
+    return said.value(_TYPE) == "flex" and is_null
+
+
+def _skipped(case: Case) -> tuple[str, str] | None:
+    """A backend that Megatron-Bridge skips, replaces or refuses on its GPU, and what says so."""
+    for line in ("flex-skipped", "deepep-gpu", "hybridep-gpu"):
+        if line in case.lines:
+            backend = case.backend_of(line) or _backend(case) or "the backend"
+            return backend, f"{case.line_of(line)} reports it"
+    run, backend = case.run, case.run.asked.dispatcher or ""
+    of_bridge = run.settings.framework == "megatron_bridge" or run.asked.version_text("bridge") is not None
+    if not of_bridge or run.observed.dispatcher == backend:
+        return None
+    past = (rule for rule in limits(backend) if rule.by == "megatron_bridge" and past_limit(rule, run.config))
+    rule, family = next(past, None), run.config.gpu_family
+    on = f"the GPU is a {family.name}: " if family else ""
+    return None if rule is None else (backend, f"{on}{rule.text}")
+
+
+def _not_installed(case: Case) -> str | None:
+    return next((one for one in FLEX if f"{one}-missing" in case.lines), None)
+
+
+def _other_dispatcher(case: Case) -> bool:
+    """The trace shows another dispatcher than the one asked for."""
+    asked, seen = case.run.asked.dispatcher, case.run.observed.dispatcher
+    return asked not in (None, "flex", seen) and seen not in ("unknown", "none")
+
+
+def _dispatcher_kernels(case: Case) -> str:
+    seen = case.run.observed.dispatcher
+    return "NCCL SendRecv" if seen == "alltoall" else f"the kernels of {seen}"
+
+
+def _padding_at(case: Case) -> str:
+    padding = _first_at(case, "moe_router_padding_for_quantization", on=True)
+    return padding or case.line_of("graphs-preprocess-padding")
+
+
+def _tp_overlap_asked(case: Case) -> bool:
+    said = case.run.asked.written.value("comm_overlap.tp_comm_overlap")
+    return said is True or (said is None and case.run.asked.on("tp_comm_overlap") is True)
+
+
+def _tp_overlap_off(case: Case) -> str:
+    without = "TP is 1" if case.run.config.tp == 1 else "sequence parallelism is off"
+    return case.line_of("tp-overlap-off") if "tp-overlap-off" in case.lines else without
+
+
+def _overlap_left_off(case: Case) -> bool:
+    """Off, or named nowhere in Megatron-Bridge's configuration; not where the model's field asks for it."""
+    if case.run.asked.written.value(_OVERLAP) is True:
+        return False
+    asked = case.run.asked.ep_overlap
+    return asked is False or (asked is None and case.run.asked.written.framework == "megatron_bridge")
+
+
+def _overlap_off_at(case: Case) -> str:
+    said = case.run.asked.written
+    found = (knob for knob in (f"comm_overlap.{_OVERLAP}", _OVERLAP) if knob in said)
+    return next((f"{knob} in {said.said(knob)}" for knob in found), "nothing in the configuration names it")
+
+
+def _captured(case: Case) -> str:
+    return next((one for one in CAPTURES if one in case.lines), "")
+
+
+def _captured_at(case: Case) -> str:
+    nothing = "graph-nothing-captured"
+    line = _captured(case) or (nothing if nothing in case.lines else "")
+    return f"; {case.line_of(line)}" if line else ""
+
+
+def _segments_grow(case: Case) -> bool | None:
+    """Whether PyTorch's allocator is to grow its segments; None where its environment is not known."""
+    asked = case.run.asked
+    texts = [str(asked.value(knob)).lower().replace(" ", "") for knob in _ALLOCATOR if asked.known(knob)]
+    return any("expandable_segments:true" in text for text in texts) if texts else None
+
+
+def _each_expert_alone(case: Case) -> bool:
+    """Each expert runs its own GEMM: as many a layer as a rank has experts."""
+    shown, asked = case.run.observed, case.run.asked
+    per_layer = shown.expert_gemms_per_layer
+    ep, experts = asked.positive("expert_model_parallel_size"), asked.positive("num_moe_experts")
+    local = experts // ep if experts and ep else None
+    if shown.grouped_gemm is not None or per_layer is None or local is None:
+        return shown.grouped_gemm is False
+    return per_layer >= local > 1
+
+
+def _gemms_a_layer(case: Case) -> str:
+    per_layer = case.run.observed.expert_gemms_per_layer
+    return "" if per_layer is None else f", {per_layer:.0f} GEMMs a layer"
+
+
+def _may_recompute_moe(case: Case) -> bool:
+    """Whether a setting asks for it, or leaves it to a default.
+
+    Only this label: its router and its exchanges are told apart from everything else, while norms or
+    activations that run again may belong to a wider module.
+    """
+    granularity = case.run.asked.word("recompute_granularity")
+    asked = case.run.asked.names("recompute_modules")
+    of_modules = granularity == "selective" and (asked is None or "moe" in map(label_of, asked))
+    return granularity == "full" or of_modules
+
+
+def _allocator_calls(case: Case) -> str | None:
+    calls = case.run.observed.allocator_calls_per_step
+    return None if calls is None or calls < STEADY_CALLS.value else f"{calls:.0f}"
+
+
+def _collection(case: Case) -> str | None:
+    """What collection costs, where it strikes though it is manual."""
+    absent = case.run.observed.absent_frac
+    share = None if absent is None else absent.get("gc", 0.0)
+    return None if share is None or share < GC_SEEN.value else percent(share)
+
+
+def _collected(case: Case) -> str:
+    interval = case.run.asked.count("train.manual_gc_interval")
+    return f"every {interval} steps" if interval else "at an unknown interval"
+
+
+_RAN: Final[Mapping[str, str]] = {
+    "ran_dispatcher": "dispatcher",
+    "ran_ep_overlap": "ep_overlap",
+    "ran_in_graphs": "graph_frac",
+    "ran_precision": "precision",
+    "ran_grouped_gemm": "grouped_gemm",
+    "ran_permute_fused": "permute_fused",
+    "ran_recompute": "recompute_modules",
+    "ran_offload": "offload",
+}
+"""Fact -> the field of `Observed` that it is."""
+_FACTS: Final[Mapping[str, Fact]] = {
+    **{name: Fact(attrgetter(f"run.observed.{field}")) for name, field in _RAN.items()},
+    "lines": Fact(lambda case: case.lines),
+    "dispatcher": Fact(lambda case: case.run.asked.dispatcher),
+    "chosen_backend": Fact(_chosen_backend),
+    "type_is_open": Fact(_type_is_open),
+    "type_now": Fact(_type_now),
+    "type_at": Fact(lambda case: "" if _type_is_open(case) else f", {_at(case, _TYPE)}"),
+    "ran_beside": Fact(_ran_beside),
+    "flex_of_nothing": Fact(_flex_of_nothing),
+    "skipped": Fact(lambda case: (_skipped(case) or (None, None))[0]),
+    "skipped_by": Fact(lambda case: (_skipped(case) or (None, None))[1]),
+    "not_installed": Fact(_not_installed),
+    "not_installed_at": Fact(lambda case: case.line_of(f"{_not_installed(case)}-missing")),
+    "other_dispatcher": Fact(_other_dispatcher),
+    "dispatcher_kernels": Fact(_dispatcher_kernels),
+    "padding_at": Fact(_padding_at),
+    "tp_overlap_asked": Fact(_tp_overlap_asked),
+    "tp_overlap_idle": Fact(
+        lambda case: case.run.config.tp == 1 or case.run.config.on("sequence_parallel") is False
+    ),
+    "tp_overlap_off": Fact(_tp_overlap_off),
+    "exchanges_show": Fact(lambda case: (ep_share(case.run) or 0.0) >= WALL.value),
+    "exchanges": Fact(lambda case: percent(ep_share(case.run) or 0.0)),
+    "overlap_left_off": Fact(_overlap_left_off),
+    "overlap_off_at": Fact(_overlap_off_at),
+    "one_queue": Fact(lambda case: str(case.run.asked.value("env.CUDA_DEVICE_MAX_CONNECTIONS")) == "1"),
+    "sharded": Fact(
+        lambda case: bool(case.run.asked.on("ddp.use_megatron_fsdp") or case.run.asked.on("use_torch_fsdp2"))
+    ),
+    "before_blackwell": Fact(lambda case: case.run.config.before_blackwell()),
+    "queues": Fact(lambda case: connections(case.run, ep_overlap=True)),
+    "captured_then": Fact(lambda case: f"{'captured and ' if _captured(case) else ''}not replayed"),
+    "captured_at": Fact(_captured_at),
+    "in_graphs": Fact(lambda case: percent(case.run.observed.graph_frac or 0.0)),
+    "segments_grow": Fact(_segments_grow),
+    "register_asserted": Fact(
+        lambda case: (
+            has_rule(rules()["graphs-graph-register"], version(case.run.asked.core), None, None) is not False
+        )
+    ),
+    "segments_at": Fact(lambda case: _first_at(case, *_ALLOCATOR)),
+    "precision_at": Fact(lambda case: _first_at(case, "mixed_precision", "fp8", "fp4")),
+    "each_expert_alone": Fact(_each_expert_alone),
+    "gemms_a_layer": Fact(_gemms_a_layer),
+    "may_recompute_moe": Fact(_may_recompute_moe),
+    "nothing_recomputed": Fact(
+        lambda case: (case.run.observed.recompute_modules, case.run.observed.recompute_full) == ((), False)
+    ),
+    "offload_at": Fact(
+        lambda case: _first_at(case, "fine_grained_activation_offloading", "cpu_offloading", on=True)
+    ),
+    "offload_possible": Fact(lambda case: any(case.run.asked.on(knob) is not False for knob in OFFLOADS)),
+    "allocator_calls": Fact(_allocator_calls),
+    "collection": Fact(_collection),
+    "collected": Fact(_collected),
+}
+CASES: Final = Language(_FACTS, "run.asked")
+"""Conditions and texts of findings: of a case, whose configuration is what files alone ask for."""

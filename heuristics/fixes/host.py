@@ -1,0 +1,144 @@
+"""The host: where its processes run, when Python collects, what it launches and what it loads."""
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from heuristics.config.logic import all_of
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix
+from heuristics.fixes.precondition import Precondition, already, holds, is_not, te_at_least
+from heuristics.run.run import Run
+from heuristics.walls.host_overhead import EXPOSED_INPUT
+from traces.cures import cure
+from traces.limits import Limit
+
+GRACE: Final = Limit(2, "GPUs a NUMA node", "Megatron-Bridge, docs/performance-guide.md: Grace-based systems")
+X86: Final = Limit(4, "GPUs a NUMA node", "Megatron-Bridge, docs/performance-guide.md: x86-based systems")
+INTERVAL: Final = Limit(
+    10,
+    "steps",
+    "Megatron-Bridge, docs/training/moe-optimization.md; its harness and Megatron-LM's table have 100",
+)
+ROUTER_KERNELS: Final = Limit(
+    31,
+    "kernels",
+    "Megatron-LM at 1d9edcf8, DeepSeek-V3 GB200 guide: what the router fusion leaves of 72",
+)
+WORKERS: Final = Limit(
+    8, "workers", "ours: four times the default of Megatron-LM, on a node that has the cores"
+)
+
+
+# ---- CPUs ----
+
+
+def bound(run: Run) -> Change:
+    """numactl before each rank's command; x86's number of GPUs a node where the GPU is unknown."""
+    share = int((GRACE if run.config.hardware_class == "nvl72" else X86).value)
+    node = f"$((SLURM_LOCALID/{share}))"
+    command = f"numactl --cpunodebind={node} --membind={node} COMMAND"
+    return Change({"launcher.numa_binding": True}, launch=(command,))
+
+
+def bindable(run: Run) -> tuple[Precondition, ...]:
+    """Ranks that are not bound yet, on a machine whose NUMA nodes are known."""
+    known = run.config.hardware_class not in (None, "other") or None
+    several = run.observed.several_gpus if run.config.world is None else run.config.world > 1
+    unbound, told = "ranks are not bound to NUMA nodes yet", "--cpu-bound-to-numa"
+    return (
+        holds("the run has more than one GPU", several, told_by="--world-size"),
+        is_not(unbound, run.config.cpu_bound_to_numa, told_by=told),
+        holds("the number of GPUs on a NUMA node follows from the GPU", known, told_by="--gpu-model"),
+    )
+
+
+# ---- Python's collector ----
+
+
+def collects_by_itself(run: Run) -> tuple[Precondition, ...]:
+    """A collector that is not set yet, or runs within steps although it is."""
+    return already(run, "train.manual_gc", active=False if _collects(run) else None)
+
+
+def within_steps(run: Run) -> tuple[Precondition, ...]:
+    """A range or samples of a recording show it; by figures alone long pauses only make it likely."""
+    unseen = None if run.active.recorder is None else False
+    text = "the collector stops the host within steps"
+    return (holds(text, _collects(run) or unseen, told_by="NVTX ranges around collections"),)
+
+
+def _collects(run: Run) -> bool:
+    return bool(run.seen_ns("host_overhead", ("gc",)))
+
+
+def likely_kinds(fix: Fix, run: Run) -> Fix:
+    """By figures alone, collections that have none of their own are somewhere in Python's time."""
+    named = {*(run.cost_by_kind_ns.get("host_overhead") or ())} & {*fix.kinds}
+    if run.active.recorder is not None or named:
+        return fix
+    return replace(fix, kinds=(*fix.kinds, "python"), direct=fix.kinds)
+
+
+# ---- small kernels ----
+
+
+def fused(run: Run) -> Change:
+    """What is not fused already; without MoE only the loss. The norm's fusion is for MXFP8."""
+    names = _unfused(run) if run.active.moe is not False else []
+    norm = ("NVTE_NORM_FWD_USE_CUDNN", "NVTE_NORM_BWD_USE_CUDNN") if run.precision == "mxfp8" else ()
+    return Change(
+        {
+            **dict.fromkeys(names, True),
+            "cross_entropy_loss_fusion": True,
+            "cross_entropy_fusion_impl": "native",
+            **{f"env.{name}": "1" for name in norm},
+        },
+        by_release=True,
+    )
+
+
+def _unfused(run: Run) -> list[str]:
+    has_router = not run.config.core_before("0.14.0")
+    names = ["moe_router_fusion"] if has_router and not _router_fused(run) else []
+    if run.active.permute_fused is not True:
+        names.append("moe_permute_fusion")
+    if run.active.dispatcher == "hybridep" and not run.config.core_before("0.17.1"):
+        names.append("moe_permute_fusion_into_hybridep")
+    return names
+
+
+def _router_fused(run: Run) -> bool | None:
+    kernels = run.active.router_kernels_per_layer
+    return run.config.on("moe_router_fusion") if kernels is None else kernels <= ROUTER_KERNELS.value
+
+
+def unfused(run: Run) -> tuple[Precondition, ...]:
+    """Something left to fuse, and a Transformer Engine that has the fused kernels; without MoE, neither."""
+    if run.active.moe is False:
+        return ()
+    router, permute = _router_fused(run), run.active.permute_fused
+    told = cure("graphs", run.active.recorder)
+    left = is_not("router or permutation run unfused", all_of(router, permute), told_by=told)
+    return (left,) if router and permute else (left, te_at_least(run, "2.1.0" if router else "2.7.0"))
+
+
+# ---- input ----
+
+
+def pinned(run: Run) -> tuple[str, ...]:
+    """How input copies keep neither host nor GPU: by pinned memory, or where it is pinned, a batch ahead."""
+    pageable, exposed = run.observed.pageable_input, run.observed.exposed_input_frac or 0.0
+    if pageable or (pageable is None and exposed >= EXPOSED_INPUT.value):
+        pin = "DataLoader(..., pin_memory=True), batch.to(device, non_blocking=True)"
+        return (f"input is copied from pageable memory: {pin}" if pageable else pin,)
+    if exposed >= EXPOSED_INPUT.value:
+        return ("copy the next batch on a stream of its own while this one is computed",)
+    return ()
+
+
+def waits_for_data(run: Run) -> tuple[Precondition, ...]:
+    """Batches that come too late."""
+    waits = run.seen_ns("host_overhead", ("data",))
+    fact = bool(waits) if waits is not None else None
+    return (holds("the GPU waits for the next batch", fact, told_by="a trace"),)

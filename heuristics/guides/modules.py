@@ -1,0 +1,206 @@
+"""Modules that Megatron-Core can recompute, with what makes each legal, and those that graphs capture."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from heuristics.config.families import MLA, NO_SHARED, QWEN, by_family
+from heuristics.config.logic import all_of
+from heuristics.config.versions import numbers
+from heuristics.run.run import Run
+
+
+def replays(run: Run) -> bool | None:
+    """Whether CUDA graphs replay, of whatever implementation."""
+    if run.config.graph_impl is not None:
+        return run.config.graph_impl != "none"
+    return None if run.active.graph_frac is None else run.active.graph_frac > 0
+
+
+def captured_alone(run: Run, module: str) -> bool | None:
+    """Whether Transformer Engine's graphs capture a module by itself; None where the modules are unknown."""
+    if replays(run) is False or run.config.graph_impl not in (None, "transformer_engine"):
+        return False
+    modules = run.config.graph_modules
+    return None if modules is None else module in modules
+
+
+NICKNAMES: Final = {"up_proj": "mla_up_proj", "norm": "layernorm", "swiglu": "moe_act", "moe_layer": "moe"}
+"""Names that trackers and guides use, and the label they mean. `moe_layer` is in the message that replaces
+--moe-layer-recompute, but is no label (Megatron-LM, megatron/core/transformer/transformer_config.py)."""
+
+INSIDE_MOE: Final = frozenset({"moe_act", "shared_experts"})
+"""Labels that recompute of the whole MoE layer covers."""
+OF_EXPERTS: Final = INSIDE_MOE | {"moe"}
+"""Labels that only a model with experts has."""
+
+_GDN: Final = ("qwen3_next",)
+_GDN_NAMES: Final = ("gdn", "gdn2", "gated_delta_net")
+
+
+def label_of(name: str) -> str:
+    """Megatron-Core's label of a module; a name that is no nickname stays as it is."""
+    return NICKNAMES.get(name, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A label of `recompute_modules`.
+
+    `needs`: what makes it legal, in words; `legal`: whether a run meets that, None where unknown.
+    `discards`: its output is dropped too, so it saves without its neighbours. `usual`: taken where unknown.
+    `avoid`: why it is not recommended although legal. `option`: what to give so that it is told.
+    """
+
+    label: str
+    needs: str
+    legal: Callable[[Run], bool | None]
+    discards: bool
+    source: str
+    usual: bool = False
+    avoid: str = ""
+    option: str = ""
+
+
+def _scaling_allows(run: Run) -> bool | None:
+    """Recompute that drops its output, in FP8: not with delayed scaling, from Transformer Engine 2.6."""
+    precision, te = run.precision, run.config.version_text("te")
+    if precision == "fp8_delayed":
+        return False
+    if precision in (None, "mixed"):
+        return None
+    if not precision.startswith(("fp8", "mxfp8")):
+        return True
+    if te is not None and numbers(te) < numbers("2.6.0"):
+        return False
+    return None if precision in ("fp8", "fp8_per_tensor") or te is None else True
+
+
+def _up_projection(run: Run) -> bool | None:
+    configured = run.config.on("multi_latent_attention")
+    return by_family(run.config.family, MLA, QWEN) if configured is None else configured
+
+
+def has_dense_layers(run: Run) -> bool | None:
+    """Whether some layers have no experts."""
+    return True if run.active.moe is False else run.config.dense_layers
+
+
+def has_shared_experts(run: Run) -> bool | None:
+    """Whether every token also goes to shared experts."""
+    return False if run.active.moe is False else run.config.shared_experts
+
+
+def _shared_experts(run: Run) -> bool | None:
+    if run.config.core_before("0.14.0") or run.config.on("moe_shared_expert_overlap"):
+        return False
+    return has_shared_experts(run)
+
+
+def _gated_delta_net(run: Run) -> bool | None:
+    variant = run.config.first("experimental_attention_variant")
+    of_family = by_family(run.config.family, _GDN, (*MLA, *NO_SHARED))
+    known = of_family if variant is None else variant in _GDN_NAMES
+    return False if run.config.core_before("0.19.0") else known
+
+
+def _whole_moe(run: Run) -> bool | None:
+    overlap = False if run.config.core_before("0.17.0") else run.active.ep_overlap
+    router = captured_alone(run, "moe_router")
+    return all_of(
+        run.active.moe, None if overlap is None else not overlap, None if router is None else not router
+    )
+
+
+_CONFIG: Final = "Megatron-LM, megatron/core/transformer/transformer_config.py at d98e8a64"
+_SKILL: Final = "Megatron-Bridge skill perf-activation-recompute at 067f987d"
+_FOREIGN: Final = "only models of that kind have it, and it is unknown whether this is one"
+
+MODULES: Final = {
+    module.label: module
+    for module in (
+        Module(
+            "moe_act",
+            "grouped GEMMs (moe_grouped_gemm), no FP8 delayed scaling, Transformer Engine >= 2.6 under FP8",
+            lambda run: all_of(run.active.moe, run.active.grouped_gemm, _scaling_allows(run)),
+            True,
+            _CONFIG,
+            usual=True,
+        ),
+        Module(
+            "layernorm",
+            "no FP8 delayed scaling, Transformer Engine >= 2.6 under FP8",
+            _scaling_allows,
+            True,
+            _CONFIG,
+            usual=True,
+        ),
+        Module(
+            "mla_up_proj",
+            "multi-latent attention",
+            _up_projection,
+            True,
+            _CONFIG,
+            option="--family",
+        ),
+        Module("mlp", "dense layers", has_dense_layers, False, _SKILL, option="--family"),
+        Module(
+            "shared_experts",
+            "shared experts, not overlapped with the dispatch, and Megatron-Core >= 0.14",
+            _shared_experts,
+            False,
+            _CONFIG,
+            option="--family",
+        ),
+        Module(
+            "gdn_norm_out",
+            "gated delta net attention and Megatron-Core >= 0.19",
+            _gated_delta_net,
+            True,
+            _CONFIG,
+        ),
+        Module(
+            "moe",
+            "an MoE layer, no expert all-to-all overlap (Megatron-Core >= 0.17), no CUDA graph of the router",
+            _whole_moe,
+            False,
+            _CONFIG,
+        ),
+        Module(
+            "core_attn",
+            "nothing",
+            lambda run: True,
+            False,
+            _SKILL,
+            avoid=(
+                "fused and flash attention keep next to nothing to save; context parallelism communicates "
+                "again"
+            ),
+        ),
+        Module("gdp_in_proj", "gated delta product", lambda run: None, True, _CONFIG, avoid=_FOREIGN),
+        Module("gdp_qkv", "gated delta product", lambda run: None, True, _CONFIG, avoid=_FOREIGN),
+        Module("mhc", "hyper-connections", lambda run: None, True, _CONFIG, avoid=_FOREIGN),
+    )
+}
+"""Labels in the order to try. Which release has which: shared_experts since Megatron-Core 0.14,
+gdn_norm_out since 0.19, the gdp ones and mhc after it; the others since 0.12."""
+
+
+def recomputed_now(run: Run) -> frozenset[str]:
+    """Labels that the trace shows recomputed; none where that is unknown or whole layers are."""
+    if run.active.recompute_full:
+        return frozenset()
+    return frozenset(label_of(name) for name in run.active.recompute_modules or ())
+
+
+def is_short(run: Run) -> bool:
+    """Whether what is recomputed now does not do: given so, or memory ran out."""
+    return bool(run.config.memory_tight) or run.does_not_fit
+
+
+def exhausted(run: Run) -> bool:
+    """Whether every selective module is recomputed already or known to be impossible."""
+    now = recomputed_now(run)
+    covered = now | INSIDE_MOE if "moe" in now else now
+    to_take = (module for module in MODULES.values() if not module.avoid)
+    return all(module.label in covered or module.legal(run) is False for module in to_take)

@@ -1,0 +1,91 @@
+"""What parallelism asks of a run: CP by the sequence length, and how many hardware queues its parts want."""
+
+from math import log2
+from typing import Final
+
+from heuristics.run.run import Run
+from traces.limits import Limit
+
+LONG: Final = Limit(
+    8_192,
+    "tokens",
+    "Megatron-Bridge, docs/training/moe-optimization.md: attention memory dominates from about 8K on",
+)
+VERY_LONG: Final = Limit(
+    65_536,
+    "tokens",
+    "arXiv 2603.07685: at 64K attention is about 70 % of the FLOPs, so its memory dominates on any model",
+)
+TOKENS_A_RANK: Final = Limit(
+    4_096,
+    "tokens",
+    "Megatron-Bridge, skill perf-moe-long-context: CP is about the length by 4096, to a power of two",
+)
+OFF: Final = Limit(2, "times", "ours: the guide rounds to a power of two, so half or twice is as good")
+
+
+def sequence_length(run: Run) -> int | None:
+    """Tokens of a sequence."""
+    return run.config.positive("seq_length")
+
+
+def guided_cp(length: int) -> int:
+    """The CP to start with: 1 for short sequences."""
+    return 1 if length < LONG.value else 2 ** round(log2(length / TOKENS_A_RANK.value))
+
+
+def is_far(cp: int, length: int) -> bool:
+    """Whether a CP is further from the start than the guide's rounding; any above 1 for short sequences."""
+    start = guided_cp(length)
+    return cp > 1 if length < LONG.value else not start / OFF.value <= cp <= start * OFF.value
+
+
+def wider_cp(run: Run) -> int | None:
+    """The CP that the length asks for, or the largest below it that divides ranks and tokens; None without.
+
+    Each rank takes two pieces of a sequence, so tokens divide by twice the CP. Experts keep their ranks.
+    """
+    length, cp = sequence_length(run), run.config.cp
+    if length is None or cp is None:
+        return None
+    sizes = [cp * 2**power for power in range(1, int(log2(max(1, guided_cp(length) // cp))) + 1)]
+    return next((size for size in reversed(sizes) if _divides(run, length, cp, size)), None)
+
+
+def _divides(run: Run, length: int, cp: int, size: int) -> bool:
+    ranks = run.config.dp
+    return length % (2 * size) == 0 and (ranks is None or ranks % (size // cp) == 0)
+
+
+ONE: Final = Limit(
+    1,
+    "hardware queues",
+    "Megatron-LM, megatron/training/arguments.py: asserted before Blackwell with TP or CP above 1, unless "
+    "expert all-to-all is overlapped or FSDP runs",
+)
+SOME: Final = Limit(
+    8, "hardware queues", "Megatron-Bridge, scripts/performance/utils/overrides.py: what is left"
+)
+MANY: Final = Limit(
+    32,
+    "hardware queues",
+    "Megatron-Bridge, scripts/performance/utils/overrides.py: with a flex dispatcher, and on Blackwell",
+)
+
+
+def connections(run: Run, fsdp: bool = False, ep_overlap: bool | None = None) -> int:
+    """Queues for the run as it is, or as it would be with Megatron-FSDP or the overlap."""
+    capability = run.config.capability
+    if capability is not None and capability >= (10, 0):
+        return int(MANY.value)
+    overlapped = run.active.ep_overlap if ep_overlap is None else ep_overlap
+    sharded = fsdp or run.config.on("ddp.use_megatron_fsdp", "use_torch_fsdp2")
+    if cut_by_sequence_or_tensor(run) and not overlapped and not sharded:
+        return int(ONE.value)
+    return int((MANY if run.active.dispatcher in ("deepep", "hybridep") else SOME).value)
+
+
+def cut_by_sequence_or_tensor(run: Run) -> bool:
+    """Whether TP or CP is known to be above 1."""
+    context = run.active.cp_active if run.config.cp is None else run.config.cp > 1
+    return run.config.tensor_parallel is True or context is True

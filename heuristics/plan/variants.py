@@ -1,0 +1,152 @@
+"""Plans of a changed run: after an upgrade, where a release alone stands before the first fix, and of levers.
+
+Levers are fixes whose gain nothing proves, planned as those of a wall are, and called what they are.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from heuristics.config.versions import PACKAGE_NAMES, Package, bridge_of_core, numbers
+from heuristics.fixes.change import NO_LINES, Change
+from heuristics.fixes.fix import Fix
+from heuristics.fixes.precondition import Precondition, Release
+from heuristics.plan.planned import Plan, Planned
+from heuristics.run.run import Run
+from traces.missing import Missing
+from traces.sections.tables import WallId
+
+
+def levers_of(
+    run: Run,
+    why: Mapping[WallId, Missing],
+    catalogue: Mapping[str, Fix],
+    plan: Callable[[Run, Sequence[WallId], Mapping[str, Fix]], Plan],
+) -> Plan:
+    """A plan as for the walls `why`, but by no cost: none bounds what a lever gives.
+
+    `why`: for each wall why no gain is proven, and what would confirm one.
+    """
+    unpriced = replace(
+        run,
+        cost_by_kind_ns={wall: costs for wall, costs in run.cost_by_kind_ns.items() if wall not in why},
+        total_ns={wall: ns for wall, ns in run.total_ns.items() if wall not in why},
+        total_frac={wall: frac for wall, frac in run.total_frac.items() if wall not in why},
+        late=None,
+    )
+    fixes = {number: fix for number, fix in catalogue.items() if _may_help(run, fix)}
+    found = plan(unpriced, tuple(why), fixes)
+    gaps = ((one, why[one.fix.wall]) for one in found.fixes)
+    levers = (replace(one, low_because=gap.reason, low_cure=gap.cure) for one, gap in gaps)
+    return Plan((), found.refused, tuple(levers))
+
+
+def _may_help(run: Run, fix: Fix) -> bool:
+    """Of compute what a row says; of another wall, which is not decided, every fix."""
+    if fix.wall != "compute":
+        return True
+    needs = fix.preconditions(run) if fix.lever == "known_off" else ()
+    return fix.lever != "" and all(need.state != "unknown" for need in needs)
+
+
+IDS: Final[Mapping[Package, str]] = {"torch": "ENV-1", "core": "ENV-2", "te": "ENV-3"}
+"""Package -> id of its upgrade, as the rules of releases name it."""
+ALONE: Final = "an upgrade by itself saves nothing that is known: it allows the fix that follows"
+
+
+def unlocked(
+    run: Run, wall: WallId, wanted: Sequence[Planned], plan: Plan, make: Callable[[Run], Plan]
+) -> Plan:
+    """The plan after an upgrade, where releases alone refuse the wall's first fix; else the plan as it is.
+
+    `wanted`: the wall's fixes in their order. What follows the upgrade is judged on the upgraded run; what
+    both runs allow in the same words comes before it.
+    """
+    planned = {one.fix.id for one in plan.fixes}
+    refused = {one.fix.id for one in plan.refused if one.kind == "needs"}
+    for one in wanted:
+        if one.fix.id in planned:
+            return plan
+        needed = _releases(one.preconditions) if one.fix.id in refused else ()
+        upgrade = upgraded(run, needed)
+        later = make(upgrade) if needed and _broken(upgrade) <= _broken(run) else plan
+        if one.fix.id in {other.fix.id for other in later.fixes}:
+            steps = tuple(_step(run, release, wall) for release in needed)
+            return _joined(plan, steps, later, needed, one.fix.id)
+    return plan
+
+
+def _broken(run: Run) -> set[str]:
+    """Rules that the configuration breaks: a newer release may refuse what the run does now."""
+    if not run.settings.by_knob:
+        return set()
+    from heuristics.rules.check import check_rules
+
+    return {one.id for one in check_rules(run) if one.level == "error"}
+
+
+def _joined(
+    now: Plan, upgrades: tuple[Planned, ...], later: Plan, releases: tuple[Release, ...], fix: str
+) -> Plan:
+    """A plan with its upgrades, of which a fix stands on all; before them what the run allows as it is."""
+    kept = {one.fix.id: one.knobs for one in later.fixes}
+    before: dict[str, Planned] = {}
+    for one in now.fixes:
+        if kept.get(one.fix.id) == one.knobs and {*one.after} <= {*before}:
+            before[one.fix.id] = one
+    ids = tuple(one.fix.id for one in upgrades)
+    rest = [one for one in later.fixes if one.fix.id not in before]
+    after = (replace(one, after=(*ids, *one.after)) if one.fix.id == fix else one for one in rest)
+    first = (replace(one, shares_with=_of(later, one.fix.id).shares_with) for one in before.values())
+    return replace(later, fixes=(*first, *upgrades, *after), releases=releases)
+
+
+def _of(plan: Plan, fix: str) -> Planned:
+    return next(one for one in plan.fixes if one.fix.id == fix)
+
+
+def _releases(needs: Iterable[Precondition]) -> tuple[Release, ...]:
+    """The releases that would meet what stops a fix; none where anything else stops it as well."""
+    newest: dict[Package, Release] = {}
+    for one in needs:
+        if not one.stops:
+            continue
+        if one.release is None or one.release.package not in IDS:
+            return ()
+        package = one.release.package
+        known = newest.get(package)
+        if known is None or numbers(one.release.version) > numbers(known.version):
+            newest[package] = one.release
+    return tuple(newest.values())
+
+
+def upgraded(run: Run, releases: Iterable[Release]) -> Run:
+    """The run as it would be with them; a Megatron-Bridge goes with its Megatron-Core."""
+    given = run.given
+    for one in releases:
+        given = replace(given, **{f"{one.package}_version": one.version})  # type: ignore[arg-type]
+        if one.package == "core" and run.config.version_text("bridge") is not None:
+            given = replace(given, bridge_version=bridge_of_core(one.version) or given.bridge_version)
+    return replace(run, given=given)
+
+
+def _step(run: Run, release: Release, wall: WallId) -> Planned:
+    what = f"{PACKAGE_NAMES[release.package]} {release.version} or later"
+    bridge = bridge_of_core(release.version) if release.package == "core" else None
+    with_it = run.config.version_text("bridge") is not None and bridge
+    fix = Fix(
+        id=IDS[release.package],
+        wall=wall,
+        title=f"Upgrade to {what}" + (f", with Megatron-Bridge {bridge}" if with_it else ""),
+        change=_no_knob,
+        versions=what,
+        verify="the training log reports the release; the step time before the fix is measured anew",
+        sources=("the rules of releases that the fix after it names",),
+        side_effects=("kernels and defaults change too: measure the upgrade alone, then the fix",),
+        direct=(),
+    )
+    return Planned(fix, NO_LINES, (), None, low_because=ALONE)
+
+
+def _no_knob(run: Run) -> Change:
+    return Change()

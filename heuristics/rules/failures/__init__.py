@@ -1,1 +1,0 @@
-"""What went wrong in a run, by its log and its configuration: one row of a table for each cause."""

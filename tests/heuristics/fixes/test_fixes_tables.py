@@ -1,0 +1,89 @@
+"""The tables of fixes: what a row may say, and what is said where one is wrong."""
+
+import pytest
+
+from heuristics.fixes import catalogue
+from heuristics.fixes.catalogue import CATALOGUE, WrongFix
+from heuristics.fixes.change import Change, without_row
+from heuristics.run.run import Run
+from reports.content.explain.limits import limit_at
+from reports.measures import glossary
+from tests.fix_doubles import complete
+from traces.names.kinds import compute_classes
+from traces.settings.settings import Value
+
+ROW = {
+    "id": "MEM-99",
+    "title": "Keep less",
+    "versions": "every release",
+    "verify": "less is kept",
+    "sources": ["a guide"],
+    "change": {"set": {"moe_paged_stash": True}},
+}
+FIXES = pytest.mark.parametrize("number", list(CATALOGUE))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"titel": "Keep less"}, "titel"),
+        ({"wins": "recompute"}, r"\$\.wins"),
+        ({"lever": "perhaps"}, "perhaps"),
+        ({"change": {"set": {"moe_paged_stahs": True}}}, "moe_paged_stahs: no line sets it"),
+        ({"change": {"sets": {}}}, "sets"),
+        ({"change": "memory.nothing_such"}, "nothing_such"),
+        ({"change": "nowhere.nothing"}, "nowhere"),
+        ({"advice": ["nothing_such"]}, "nothing_such"),
+        ({"advice": [{"text": "it holds", "holds": "active.nothing"}]}, "active.nothing is no question"),
+        ({"advice": [{"text": "it holds", "hold": "active.moe"}]}, "hold"),
+        ({"like": "MEM-98"}, "MEM-98"),
+    ],
+)
+def test_what_is_wrong_with_a_row_is_said_with_its_file_and_its_fix(
+    wrong: dict[str, object], named: str
+) -> None:
+    with pytest.raises(WrongFix, match=rf"heuristics/fixes/memory.toml, MEM-99: .*{named}"):
+        catalogue._fix("memory", {**ROW, **wrong}, {})
+
+
+def test_a_row_without_an_id_is_said_too() -> None:
+    with pytest.raises(WrongFix, match=r"a row without an id: .*id"):
+        catalogue._fix("memory", {name: value for name, value in ROW.items() if name != "id"}, {})
+
+
+@FIXES
+def test_every_knob_that_a_fix_sets_has_a_row(number: str) -> None:
+    on_gb200: dict[str, Value] = {
+        "moe_token_dispatcher_type": "flex",
+        "moe_flex_dispatcher_backend": "hybridep",
+    }
+    for run in (Run(), complete(), complete(on_gb200, gpu="GB200"), complete(gpu="B200", stage="tuned")):
+        changes = (CATALOGUE[number].change(run), *CATALOGUE[number].arms(run).values())
+        assert [without_row(change) for change in changes if without_row(change)] == []
+
+
+def test_a_knob_without_a_row_would_be_found() -> None:
+    assert without_row(Change({"bf16": True}, megatron_lm={"bf61": True})) == ("bf61",)
+
+
+@FIXES
+def test_the_numbers_of_a_fix_are_limits(number: str) -> None:
+    for name in CATALOGUE[number].limits:
+        assert limit_at(f"heuristics.fixes.{name.replace('.', ':')}").because
+
+
+@FIXES
+def test_a_fix_waits_for_findings_that_there_are(number: str) -> None:
+    assert {*CATALOGUE[number].waits_for} <= {*glossary()["finding"]}
+
+
+def test_a_larger_fp32_gemm_wins_by_any_compute() -> None:
+    assert CATALOGUE["CMP-4"].wins == compute_classes()
+
+
+def test_numbers_in_lines_of_code_are_the_limits() -> None:
+    lines = {number: fix.pytorch.code for number, fix in CATALOGUE.items() if fix.pytorch}
+    interval = CATALOGUE["HST-2"].change(Run()).set["train.manual_gc_interval"]
+    workers = CATALOGUE["HST-10"].change(Run()).set["dataset.num_workers"]
+    assert f"every {interval} steps" in lines["HST-2"][1]
+    assert f"num_workers={workers}" in lines["HST-10"][0]

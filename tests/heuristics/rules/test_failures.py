@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.rules.failures import (
+    SIGNS,
+    Failure,
+    Row,
+    corrections,
+    explain_failures,
+    failures,
+    rules_by_line,
+)
+from heuristics.rules.rules import known_lines, rules
+from heuristics.run.run import Run
+from tests.log_doubles import EXCERPTS, crash, iteration, log_of, out_of_memory
+from traces.settings.knobs import knobs
+from traces.settings.settings import Value, settings
+from traces.training_log.log import TrainingLog
+
+KNOWN = [
+    (row.partition("\t")[0], row.partition("\t")[2])
+    for row in (EXCERPTS / "known_lines.txt").read_text(encoding="utf-8").splitlines()
+    if "\t" in row
+]
+FACTS = {
+    "graph-capture-begins",
+    "graph-captured",
+    "graph-built",
+    "ended",
+    "training-begins",
+    "checkpoint",
+    "profiler-begins",
+    "profiler-ends",
+    "tp-overlap-on",
+    "tp-overlap-default",
+    "ddp-config",
+}
+NEED_SETTINGS = {"kernel-sums", "illegal-access", "collective-timeout"}
+BY_LINE = [(id, line) for id, line in KNOWN if id not in FACTS | NEED_SETTINGS]
+HEAD = ("Fixed order, fixed shapes", "> training on 16 ranks")
+
+
+RULES = {line: [rule.id for rule in several] for line, several in rules_by_line().items()}
+
+
+def explained(log: TrainingLog, **values: Value) -> dict[str, Failure]:
+    given: Mapping[str, Value] = {name.replace("__", "."): value for name, value in values.items()}
+    run = Run(settings=settings(given, "config.yaml"), log=log)
+    return {failure.id: failure for failure in explain_failures(run)}
+
+
+def test_a_line_of_the_frameworks_is_explained(tmp_path: Path) -> None:
+    for id, line in BY_LINE:
+        failures = explained(log_of(tmp_path, *HEAD, line))
+        (failure,) = failures.values()
+        assert failure.id in RULES.get(id, [id]), line
+        assert failure.line == 3, line
+        assert all((failure.text, failure.confirm, failure.fix, failure.source)), line
+
+
+def test_every_known_line_is_known_by_its_own_id(tmp_path: Path) -> None:
+    for id, line in KNOWN:
+        assert [message.id for message in log_of(tmp_path, line).messages] == [id]
+
+
+def test_the_source_that_a_traceback_shows_is_no_failure(tmp_path: Path) -> None:
+    for id, line in BY_LINE:
+        if "Error: " in line:
+            words = line.partition("Error: ")[2]
+            shown = "[rank0]: Traceback (most recent call last):", f"[rank0]:     ), '{words}'"
+            assert id not in explained(log_of(tmp_path, *shown)), line
+
+
+def test_other_words_are_no_failure(tmp_path: Path) -> None:
+    for id, line in BY_LINE:
+        for text in known_lines().by_id[id].texts:
+            line = line.replace(text, " ".join(reversed(text.split())))
+        assert id not in explained(log_of(tmp_path, line)), line
+
+
+def test_every_text_of_every_known_line_has_an_excerpt() -> None:
+    lines: dict[str, list[str]] = {}
+    for id, line in KNOWN:
+        lines.setdefault(id, []).append(line)
+    missing = [
+        (known.id, text)
+        for known in known_lines().by_id.values()
+        for text in known.texts
+        if not any(text in line for line in lines.get(known.id, []))
+    ]
+    assert missing == []
+
+
+OVERLAP = {"overlap_moe_expert_parallel_comm": True}
+STEP = iteration(4, 100.0)
+TIMEOUT = next(line for id, line in KNOWN if id == "collective-timeout")
+ILLEGAL = next(line for id, line in KNOWN if id == "illegal-access")
+SUMS = next(line for id, line in KNOWN if id == "kernel-sums")
+TORCH_25, TORCH_26 = "> PyTorch version ................ 2.5.1", "> PyTorch version ................ 2.6.0"
+CAPTURED = "Time spent in CUDA Graphs capture on rank 0: 3.5s"
+REPORT = "[Rank 0] (after 2 iterations) memory (MB) | allocated: 1.0 | max allocated: 75.0 | reserved: 1.0 | "
+ALLTOALL: dict[str, Value] = {"moe_token_dispatcher_type": "alltoall"}
+GRAPHS: dict[str, Value] = {"cuda_graph_impl": "transformer_engine"}
+FORWARD = crash("train_step", "forward_step", last=out_of_memory())
+
+Case = tuple[str, tuple[str, ...], dict[str, Value]]
+SEEN: list[Case] = [
+    ("hang-overlap-torch", (TORCH_25, STEP), {**OVERLAP}),
+    (
+        "hang-overlap-torch",
+        (TORCH_25, STEP, TIMEOUT),
+        {"comm_overlap__overlap_moe_expert_parallel_comm": True},
+    ),
+    ("hang-collective", (TORCH_26, STEP, TIMEOUT), {**OVERLAP}),
+    ("memory-fragmented", crash("forward_step", last=out_of_memory("1.00 GiB", "70.00 GiB", "1.00 GiB")), {}),
+    ("memory-fragmented", (REPORT + "max reserved: 100.0",), {}),
+    ("memory-activations", FORWARD, {}),
+    ("memory-activations", crash("backward_step", last=out_of_memory()), {}),
+    ("memory-optimizer", crash("step_with_ready_grads", "_init_group", last=out_of_memory()), {}),
+    ("memory-optimizer", crash("step_with_ready_grads", last=out_of_memory()), {}),
+    ("memory-parameters", crash("setup_model_and_optimizer", last=out_of_memory()), {}),
+    ("memory-unknown-stage", (out_of_memory("1.20 GiB"),), {}),
+    ("memory-too-much", (out_of_memory("8.00 GiB", "79.00 GiB", "1.00 GiB"),), {}),
+    ("memory-graphs", crash("create_cudagraphs", last=out_of_memory()), {}),
+    ("memory-graphs", (CAPTURED, *FORWARD), {}),
+    (
+        "memory-graphs",
+        (out_of_memory(pools=" with 3.00 GiB allocated in private pools (e.g., CUDA Graphs),"),),
+        {},
+    ),
+    ("memory-overlap", FORWARD, {**OVERLAP}),
+    ("graph-illegal-access", (CAPTURED, ILLEGAL), {}),
+    (
+        "graph-illegal-access",
+        (ILLEGAL,),
+        {**GRAPHS, "env__PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"},
+    ),
+    ("kernel-sums", (SUMS,), {**OVERLAP}),
+]
+NOT_SEEN: list[Case] = [
+    ("hang-overlap-torch", (TORCH_26, STEP), {**OVERLAP}),
+    ("hang-overlap-torch", (TORCH_25, STEP), {"overlap_moe_expert_parallel_comm": False}),
+    ("hang-overlap-torch", (STEP, TIMEOUT), {**OVERLAP}),
+    ("hang-collective", (TORCH_25, STEP, TIMEOUT), {**OVERLAP}),
+    ("memory-fragmented", crash("forward_step", last=out_of_memory("1.01 GiB", "70.00 GiB", "1.00 GiB")), {}),
+    ("memory-fragmented", (REPORT + "max reserved: 90.0",), {}),
+    ("memory-activations", crash("forward_step", last=out_of_memory("1.00 GiB")), {}),
+    ("memory-activations", crash("step_with_ready_grads", last=out_of_memory()), {}),
+    ("memory-optimizer", FORWARD, {}),
+    ("memory-parameters", FORWARD, {}),
+    ("memory-unknown-stage", FORWARD, {}),
+    ("memory-unknown-stage", (out_of_memory("8.00 GiB", "79.00 GiB", "1.00 GiB"),), {}),
+    ("memory-too-much", FORWARD, {}),
+    ("memory-graphs", FORWARD, {**GRAPHS}),
+    ("memory-overlap", FORWARD, {**OVERLAP, "ep_overlap_early_attn_memory_release": True}),
+    ("memory-overlap", FORWARD, {}),
+    ("graph-illegal-access", (ILLEGAL,), {}),
+    ("graph-illegal-access", (CAPTURED, ILLEGAL), {"env__NCCL_GRAPH_REGISTER": "0"}),
+    ("graph-illegal-access", (CAPTURED, ILLEGAL), {"env__PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:64"}),
+    ("kernel-sums", (SUMS,), {}),
+]
+
+
+@pytest.mark.parametrize(("id", "lines", "values"), SEEN)
+def test_a_symptom_is_explained_with_the_settings(
+    tmp_path: Path, id: str, lines: tuple[str, ...], values: dict[str, Value]
+) -> None:
+    assert id in explained(log_of(tmp_path, *HEAD, *lines), **values)
+
+
+@pytest.mark.parametrize(("id", "lines", "values"), NOT_SEEN)
+def test_a_near_miss_is_not_explained(
+    tmp_path: Path, id: str, lines: tuple[str, ...], values: dict[str, Value]
+) -> None:
+    assert id not in explained(log_of(tmp_path, *HEAD, *lines), **values)
+
+
+def test_every_row_has_an_excerpt_and_those_with_settings_a_near_miss() -> None:
+    ids = {*failures()}
+    assert ids == {id for id, _ in BY_LINE if id not in RULES} | {case[0] for case in SEEN}
+    assert {case[0] for case in SEEN} == {case[0] for case in NOT_SEEN}
+
+
+def test_only_facts_of_the_run_are_left_unexplained() -> None:
+    assert set(known_lines().by_id) == FACTS | NEED_SETTINGS | {id for id, _ in BY_LINE}
+
+
+@pytest.mark.parametrize("row", failures().values(), ids=lambda row: row.id)
+def test_a_row_names_what_exists(row: Row) -> None:
+    assert row.fix in {*CATALOGUE, *corrections()}
+    assert set(row.set) <= set(knobs())
+    assert set(row.lines) <= set(known_lines().by_id)
+    assert set(row.signs) <= set(SIGNS)
+    assert set(row.unless) <= set(failures())
+    assert not row.rule or row.rule in rules()
+
+
+def test_no_failure_is_written_twice_or_as_a_rule() -> None:
+    text = files("heuristics.rules").joinpath("failures.toml").read_text(encoding="utf-8")
+    assert text.count("\nid = ") == len(failures())
+    assert not set(failures()) & set(rules())
+
+
+def test_failures_come_in_the_order_of_their_lines(tmp_path: Path) -> None:
+    lines = [dict(KNOWN)[id] for id in ("router-dtype-cast", "graphs-graph-register")]
+    values: dict[str, Value] = {**ALLTOALL, "moe_flex_dispatcher_backend": "ncclep"}
+    run = Run(settings=settings(values, "config.yaml"), log=log_of(tmp_path, *lines))
+    found = explain_failures(run)
+    assert [(one.id, one.line) for one in found] == [
+        ("flex-router-dtype", 1),
+        ("graphs-graph-register", 2),
+    ]
+
+
+def test_a_quiet_log_shows_no_failure(tmp_path: Path) -> None:
+    lines = (*HEAD, *(iteration(at, 100.0) for at in range(1, 101)))
+    assert explain_failures(Run(log=log_of(tmp_path, *lines))) == ()
+
+
+def test_nothing_of_a_log_or_a_configuration_is_in_a_failure(tmp_path: Path) -> None:
+    lines = [f"hunter2 {line} hunter2" for _, line in KNOWN]
+    values: dict[str, Value] = {
+        **ALLTOALL,
+        "moe_flex_dispatcher_backend": "hybridep",
+        "env__SECRET": "hunter2",
+    }
+    run = Run(settings=settings(values, "hunter2.yaml"), log=log_of(tmp_path, *lines))
+    found = explain_failures(run)
+    assert len(found) > 60
+    assert "hunter2" not in repr(found)

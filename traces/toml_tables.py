@@ -1,0 +1,95 @@
+"""Our own tables: TOML files beside the code, read as a whole into the types of their rows."""
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from importlib.resources import files
+from typing import Any, Final, TypeVar, get_origin
+
+from msgspec import ValidationError, convert
+
+Readers = Mapping[Any, Callable[[Any], object]]
+"""Type of a field that TOML has not -> what makes it of what is written; ValueError: it is none."""
+
+_Read = TypeVar("_Read")
+_PLACE: Final = re.compile(r" - at (?:`key` in )?`\$(.*)`$")
+_STEP: Final = re.compile(r"\.([\w-]+)|\[(\.{3}|\d+)\]")
+
+
+class WrongRow(ValueError):
+    """A table that cannot be read; the message names the file, the row by its id or key, and the field."""
+
+
+def read_table(package: str, name: str, kind: type[_Read], readers: Readers | None = None) -> _Read:
+    """A table of a package as `kind`: a struct that forbids unknown fields, or a dict or tuple of such.
+
+    "null" is None, as TOML has none. Fields of type `re.Pattern` are compiled; `readers` makes those of other
+    types. Raises `WrongRow`.
+    """
+    text = files(package).joinpath(name).read_text(encoding="utf-8")
+    return read_rows(tomllib.loads(text), kind, f"{package.replace('.', '/')}/{name}", readers)
+
+
+def read_rows(
+    written: dict[str, Any], kind: type[_Read], table: str, readers: Readers | None = None
+) -> _Read:
+    """The same of what is parsed already; `table`: as errors name it."""
+    document = _with_nulls(written)
+    make: Readers = {re.Pattern: _pattern, **(readers or {})}
+
+    def made(of: type, value: Any) -> Any:
+        return make[get_origin(of) or of](value)
+
+    def read() -> _Read:
+        return convert(document, kind, dec_hook=made)
+
+    try:
+        return read()
+    except ValidationError as error:
+        place = _PLACE.search(str(error))
+        reason = str(error)[: place.start()] if place else str(error)
+        where = ", ".join((table, *(_names(document, place[1], read) if place else ())))
+        raise WrongRow(f"{where}: {reason}") from None
+
+
+def _with_nulls(written: Any) -> Any:
+    if isinstance(written, dict):
+        return {name: _with_nulls(value) for name, value in written.items()}
+    if isinstance(written, list):
+        return [*map(_with_nulls, written)]
+    return None if written == "null" else written
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{text}: {error}") from None
+
+
+def _names(written: Any, path: str, read: Callable[[], object]) -> list[str]:
+    """The steps to what is wrong: fields and keys by name, rows by their id, else counted from 1."""
+    at, names = written, list[str]()
+    for field, place in _STEP.findall(path):
+        if place.isdecimal():
+            at = at[int(place)]
+            row = at["id"] if isinstance(at, dict) and "id" in at else int(place) + 1
+            names[-1] += f" {row}"
+        else:
+            name = field or _first_wrong(at, read)
+            at = at.get(name)
+            names.append(name)
+    return names
+
+
+def _first_wrong(at: dict[str, Any], read: Callable[[], object]) -> str:
+    """The key that msgspec does not name: the first with which the table reads no more."""
+    entries = dict(at)
+    at.clear()
+    for name, value in entries.items():
+        at[name] = value
+        try:
+            read()
+        except ValidationError:
+            return name
+    raise AssertionError("the table read when it was read again")
