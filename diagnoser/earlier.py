@@ -24,7 +24,7 @@ from reports.result.fill.shown import given as given_of_run
 from traces.errors import UsageError
 from traces.missing import known
 from traces.progress import Progress, silent
-from traces.training_log.steady import perturbation_frac, steady_step
+from traces.training_log.iterations import perturbation_frac, steady_step
 
 if TYPE_CHECKING:
     from heuristics.judging.judgement import Configured

@@ -1,7 +1,7 @@
 """Packages of others that add rules and fixes: found by their entry points, and what was left out of them.
 
 Group `moe_diag.fixes`: a `Fix` or several (`heuristics/fixes/added.py`). Group `moe_diag.rules`: a package
-whose TOML files are tables of rules, written as those in `heuristics/rules` (`heuristics/rules/added.py`).
+whose TOML files are tables of rules, written as those in `heuristics/rules` (`heuristics/rules/rules.py`).
 Both are loaded where a run is judged, and where `explain` is asked. What cannot be used is left out whole and
 named in `problems`, which every result has as warnings.
 """

@@ -10,7 +10,7 @@ from tests.simulate.recording import Recording
 from traces.formats.open import read_trace
 from traces.measure.a2a import measure_a2a
 from traces.missing import Missing
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import CONFIDENCES, EVIDENCE, OPERATIONS, PHASES, Resolution
 from traces.sections.rank import A2a

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final, cast
 
-from heuristics.rules.rule import Rule
-from heuristics.rules.rules import known_lines
+from heuristics.rules.rules import Rule, known_lines
 from heuristics.run.given import Given, Stage
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run

@@ -11,7 +11,7 @@ from heuristics.findings.recorded import UNKNOWN
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.result.result import Result
 from heuristics.walls.memory import RETRIES
-from heuristics.walls.wall import LITTLE, WALL
+from heuristics.walls.price import LITTLE, WALL
 from reports.content.analysis.headline import headline
 from reports.content.names import capital, name_of
 from reports.result.codec import Document, decode

@@ -27,7 +27,7 @@ from heuristics.run.given import Given, Guidance, Routing, Stage
 from heuristics.run.observed import Observed
 from heuristics.run.run import WALL_IDS, Run
 from heuristics.walls import JUDGES, judge_walls, replayed_prices
-from heuristics.walls.wall import shown
+from heuristics.walls.price import shown
 from tests.simulate.export import write_export
 from tests.simulate.recording import Recording
 from traces.account.account import Account
@@ -36,7 +36,7 @@ from traces.measure.bounds import Bounds
 from traces.measure.budget import Budget
 from traces.measure.measurements import RankMeasurements, measure_rank
 from traces.missing import Missing
-from traces.names.kinds import COMM_KINDS, compute_classes
+from traces.names.kernels import COMM_KINDS, compute_classes
 from traces.replay.costs import Costs, Without
 from traces.replay.proofs import Cost, Proofs
 from traces.sections.tables import WallId

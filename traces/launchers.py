@@ -9,7 +9,7 @@ import numpy as np
 
 from traces.columns import NULL, BoolArray, IntArray, distinct
 from traces.limits import Limit
-from traces.names.kinds import compute_classes
+from traces.names.kernels import compute_classes
 from traces.timeline import Activities, Bucket, Source
 
 DECODES: Final = Limit(

@@ -29,10 +29,11 @@ from traces.columns import (
 from traces.groups import group_of
 from traces.host_clock import ClockFix, clock_fixes, on_gpu_clock
 from traces.launches import AMBIGUOUS, joined_rows, launches_a_graph, of_call
-from traces.names.kernels import UNNAMED, classify_kernel
-from traces.names.kinds import (
+from traces.names.kernels import (
     COMM_KINDS,
     GRAPH_REPLAY,
+    UNNAMED,
+    classify_kernel,
     comm_kind,
     compute_class,
     compute_classes,

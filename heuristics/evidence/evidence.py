@@ -18,8 +18,8 @@ from heuristics.run.repairs import LateRank
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import judge_walls, replayed_prices
 from heuristics.walls.bound import Bound, LargestBucket, find_bound, largest_bucket, unproven
+from heuristics.walls.price import Price, Unpriced
 from heuristics.walls.verdict import find_verdict
-from heuristics.walls.wall import Price, Unpriced
 from traces.cures import cure
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements

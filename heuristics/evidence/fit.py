@@ -16,8 +16,8 @@ from heuristics.result.judged import Evidence, Verdict, Wall
 from heuristics.run.given import Given
 from heuristics.walls.bound import TIGHT
 from heuristics.walls.confidence import with_confidence
+from heuristics.walls.price import shown
 from heuristics.walls.verdict import verdict_of
-from heuristics.walls.wall import shown
 from traces.missing import Missing, known
 from traces.sections.tables import WallId
 from traces.spelling import spoken

@@ -11,7 +11,7 @@ from heuristics.run.observed import Observed
 from traces.account.account import Account
 from traces.measure.measurements import RankMeasurements
 from traces.missing import known
-from traces.names.kinds import COMM_KINDS, compute_classes
+from traces.names.kernels import COMM_KINDS, compute_classes
 from traces.sections.rank import DataLoading, Memory, Span, TensorCores
 
 RECOMPUTE_LABELS: Final = {

@@ -16,8 +16,7 @@ from heuristics.result.configured import (
 from heuristics.rules.check import check_rules
 from heuristics.rules.failures import Failure
 from heuristics.rules.megatron.answer import Answer
-from heuristics.rules.rule import Rule
-from heuristics.rules.rules import known_lines, rules
+from heuristics.rules.rules import Rule, known_lines, rules
 from heuristics.run.run import Run
 
 KINDS: Final[tuple[DefectKind, ...]] = (

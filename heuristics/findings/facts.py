@@ -11,11 +11,10 @@ from heuristics.findings.finding import Case
 from heuristics.guides.facts import ep_share
 from heuristics.guides.modules import label_of
 from heuristics.guides.parallel import connections
-from heuristics.rules.backends import limits, past_limit
+from heuristics.rules.check import limits, past_limit
 from heuristics.rules.condition import Language
-from heuristics.rules.rule import has_rule
-from heuristics.rules.rules import rules
-from heuristics.walls.wall import WALL
+from heuristics.rules.rules import has_rule, rules
+from heuristics.walls.price import WALL
 from heuristics.workflow.facts import OFFLOADS
 from traces.limits import Limit
 from traces.spelling import percent

@@ -12,7 +12,7 @@ from heuristics.fixes.overlap import NORM_MARGIN
 from heuristics.guides.parallel import connections
 from heuristics.result.configured import ConfigFinding
 from heuristics.run.run import Run
-from heuristics.walls.wall import WALL
+from heuristics.walls.price import WALL
 from traces.spelling import percent
 
 OVERWRITTEN: Final = {

@@ -25,8 +25,8 @@ from traces.sizes.layout import layout_of, moe_layers_of_stages
 from traces.sizes.model import layers_of
 from traces.sizes.peaks import peak_precision
 from traces.spelling import chosen, percent
+from traces.training_log.iterations import steady_step
 from traces.training_log.own_lines import BATCH, logged_run
-from traces.training_log.steady import steady_step
 
 Why = Literal["cut", "steps", "other_run"]
 

@@ -8,8 +8,7 @@ from heuristics.config.facts import version
 from heuristics.config.versions import PACKAGES
 from heuristics.fixes.change import Change
 from heuristics.fixes.precondition import Precondition, Release, at_least, holds
-from heuristics.rules.rule import Rule, has_rule
-from heuristics.rules.rules import rules
+from heuristics.rules.rules import Rule, has_rule, rules
 from heuristics.run.run import Run
 from traces.settings.knobs import FIRST, knobs, release
 from traces.settings.settings import Value

@@ -18,7 +18,7 @@ from heuristics.guides.dispatcher import (
     choose_dispatcher,
     sm_knob,
 )
-from heuristics.rules.backends import limits, past_limit
+from heuristics.rules.check import limits, past_limit
 from heuristics.run.run import Run
 from traces.cures import cure
 from traces.limits import Limit

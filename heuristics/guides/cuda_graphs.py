@@ -12,7 +12,7 @@ from heuristics.config.versions import numbers
 from heuristics.guides.facts import host_visible
 from heuristics.guides.table import OTHER, Refusal, Row, fire, table
 from heuristics.rules.check import Asked, asked_by
-from heuristics.rules.rule import Rule
+from heuristics.rules.rules import Rule
 from heuristics.run.given import Guidance
 from heuristics.run.run import Run
 from traces.limits import Limit

@@ -15,10 +15,10 @@ from typing import Final
 
 from heuristics.guides.facts import ep_share, is_low_precision, pipeline_dominates
 from heuristics.guides.table import OTHER, Refusal, Row, fire, table
-from heuristics.rules.backends import limits, past_limit
+from heuristics.rules.check import limits, past_limit
 from heuristics.run.given import Guidance
 from heuristics.run.run import Run
-from heuristics.walls.wall import WALL
+from heuristics.walls.price import WALL
 from traces.limits import Limit
 from traces.settings.knobs import knobs
 from traces.settings.printed import change_of

@@ -9,9 +9,9 @@ from heuristics.guides.memory_use import segments_suffice
 from heuristics.guides.modules import exhausted, is_short, recomputed_now
 from heuristics.guides.parallel import LONG, VERY_LONG, guided_cp, sequence_length
 from heuristics.run.run import Run
-from heuristics.walls.wall import WALL
+from heuristics.walls.price import WALL
 from traces.limits import Limit
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.settings.precision import BITS, bits_of
 
 EP_KINDS: Final = tuple(kind for kind in COMM_KINDS if kind.startswith("ep_"))

@@ -16,7 +16,7 @@ from traces.missing import Missing
 from traces.names.gpus import product_named
 from traces.settings.settings import Value
 from traces.sizes.memory import ERROR, MemoryEstimate, by_stage, estimate
-from traces.training_log.peak import pieces_suffice
+from traces.training_log.memory import pieces_suffice
 
 HEAD_ROOM: Final = Limit(
     0.05,

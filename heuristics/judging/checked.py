@@ -35,8 +35,7 @@ from heuristics.result.judged import Room
 from heuristics.rules.check import check_rules, undecided
 from heuristics.rules.failures import Failure, explain_failures
 from heuristics.rules.megatron.answer import Answer
-from heuristics.rules.rule import Level, Rule
-from heuristics.rules.rules import rules
+from heuristics.rules.rules import Level, Rule, rules
 from heuristics.run.run import Run
 from heuristics.workflow.experiments import plan_of_experiments
 from heuristics.workflow.walk import walk
@@ -45,9 +44,9 @@ from traces.settings.configuration import Problem
 from traces.sizes.memory import MemoryEstimate, calibrated
 from traces.sizes.references import nearest, nearest_references
 from traces.sizes.throughput import throughput
+from traces.training_log.iterations import FIRST, SteadyStep, steady_step
+from traces.training_log.memory import peak_memory
 from traces.training_log.own_lines import logged_run
-from traces.training_log.peak import peak_memory
-from traces.training_log.steady import FIRST, SteadyStep, steady_step
 
 _NOT_RUNNING: Final = ("requested_not_active", "rejected", "overwritten", "inert")
 

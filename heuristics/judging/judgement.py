@@ -29,8 +29,8 @@ from traces.names.frameworks import Framework
 from traces.sections import run as sections
 from traces.settings.configuration import Problem
 from traces.settings.settings import Settings
+from traces.training_log.iterations import perturbation_frac, steady_step
 from traces.training_log.log import TrainingLog
-from traces.training_log.steady import perturbation_frac, steady_step
 
 if TYPE_CHECKING:
     from heuristics.judging.checked import FromFiles

@@ -17,7 +17,7 @@ from heuristics.plan.variants import IDS
 from heuristics.rules.check import check_rules
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import NotAsked, Request, request_of
-from heuristics.rules.rule import Rule
+from heuristics.rules.rules import Rule
 from heuristics.run.run import Run
 from traces.limits import Limit
 from traces.settings.settings import Value

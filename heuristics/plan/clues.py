@@ -12,7 +12,7 @@ from heuristics.guides.facts import EP_KINDS, GUIDE_FACTS
 from heuristics.plan.gains import before_others
 from heuristics.rules.condition import Condition, Language
 from heuristics.run.run import Run
-from heuristics.walls.wall import WALL
+from heuristics.walls.price import WALL
 from traces.limits import Limit
 from traces.ranks.cause import Cause
 from traces.sections.tables import WallId

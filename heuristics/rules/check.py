@@ -8,9 +8,9 @@ from typing import Final
 from heuristics.config.facts import version
 from heuristics.config.logic import negated
 from heuristics.config.versions import Version
+from heuristics.config.view import Config
 from heuristics.result.configured import UndecidedRule
-from heuristics.rules.rule import Level, Rule, has_rule, verdict
-from heuristics.rules.rules import rules
+from heuristics.rules.rules import Level, Rule, has_rule, in_force, rows, rules, verdict
 from heuristics.run.run import Run
 from traces.settings.knobs import knobs, release
 from traces.settings.settings import Value
@@ -89,3 +89,24 @@ def _is_broken_by_default(run: Run, rule: Rule, asks: tuple[str, ...]) -> bool:
     defaults |= {_VIRTUAL: (None,)} if _VIRTUAL in asks else {}
     off = {knob: default[0] for knob, default in defaults.items() if default in ((None,), (False,))}
     return rule.broken(run.changed(off).validated) is True
+
+
+@cache
+def limits(backend: str) -> tuple[Rule, ...]:
+    """Rules that forbid a backend: errors of the flex table whose feature names it."""
+    return tuple(
+        rule
+        for row in rows("flex")
+        if (rule := rules()[row.id]).level == "error"
+        and rule.feature
+        and "flex_backend" in rule.feature.names
+        and backend in rule.feature.words
+    )
+
+
+def past_limit(rule: Rule, config: Config) -> bool | None:
+    """Whether a run would be past a limit with that backend, whatever its framework; None where unknown."""
+    forced, holds = in_force(rule, version(config.core), version(config.bridge)), rule.holds(config)
+    if forced is False or holds:
+        return False
+    return None if holds is None or forced is None else True

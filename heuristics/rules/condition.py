@@ -24,7 +24,7 @@ from packaging.version import Version
 
 from heuristics.config.facts import FACTS, Fact
 from heuristics.config.view import Config
-from heuristics.rules.hatch import HATCH
+from heuristics.rules.facts import HATCH
 from heuristics.run.observed import Observed
 from traces.settings.knobs import knobs
 from traces.settings.view import OFF

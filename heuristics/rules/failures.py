@@ -12,14 +12,13 @@ from msgspec.structs import force_setattr
 from heuristics.config.view import Config
 from heuristics.result.configured import FailureState
 from heuristics.rules.condition import READERS, Condition
-from heuristics.rules.rule import Rule, verdict
-from heuristics.rules.rules import known_lines, rules
+from heuristics.rules.rules import Rule, known_lines, rules, verdict
 from heuristics.run.run import Run
 from traces.limits import Limit
 from traces.settings.settings import Value
 from traces.toml_tables import read_table
 from traces.training_log.log import Stage, TrainingLog
-from traces.training_log.peak import most_unallocated, pieces_suffice
+from traces.training_log.memory import most_unallocated, pieces_suffice
 
 Sign = Callable[[TrainingLog, Config], tuple[int | None] | None]
 """Where it is: a line, or None where no line stands for it. None as a whole: it is not there."""

@@ -6,7 +6,7 @@ from heuristics.figures.figures import Figures
 from heuristics.result.judged import Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import communication, compute, host_overhead, memory
-from heuristics.walls.wall import Price, Unpriced
+from heuristics.walls.price import Price, Unpriced
 from traces.measure.measurements import RankMeasurements
 from traces.sections.tables import WallId
 

@@ -20,7 +20,7 @@ from typing import Final, get_args
 from heuristics.figures.figures import Figures, frac_of
 from heuristics.result.judged import Bucket, Wall
 from heuristics.run.run import WALL_IDS
-from heuristics.walls.wall import WALL
+from heuristics.walls.price import WALL
 from traces.cures import cure
 from traces.limits import Limit
 from traces.missing import Missing, known

@@ -22,7 +22,7 @@ from typing import Final
 
 from heuristics.figures.figures import Figures
 from heuristics.result.judged import Evidence, Wall
-from heuristics.walls.wall import WALL, Price, Unpriced, at_most_frac, judged, price, shown
+from heuristics.walls.price import WALL, Price, Unpriced, at_most_frac, judged, price, shown
 from traces.cures import cure
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from heuristics.figures.startup import find_startup
 from heuristics.result.judged import Level, Reason, Verdict, Wall
-from heuristics.walls.wall import only_in_first_step
+from heuristics.walls.price import only_in_first_step
 from traces.account.account import Account
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements

@@ -15,7 +15,7 @@ from typing import Final
 
 from heuristics.figures.figures import Figures
 from heuristics.result.judged import Evidence, Wall
-from heuristics.walls.wall import Price, Unpriced, judged, price, shown, shown_frac
+from heuristics.walls.price import Price, Unpriced, judged, price, shown, shown_frac
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 

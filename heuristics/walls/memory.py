@@ -22,7 +22,7 @@ from msgspec import structs
 
 from heuristics.figures.figures import Figures
 from heuristics.result.judged import Evidence, Wall
-from heuristics.walls.wall import WALL, Price, Unpriced, judged, price, shown, shown_frac, unmeasurable
+from heuristics.walls.price import WALL, Price, Unpriced, judged, price, shown, shown_frac, unmeasurable
 from traces.cures import cure
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements

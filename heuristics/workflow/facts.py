@@ -20,7 +20,7 @@ from heuristics.guides.memory_use import (
 from heuristics.guides.modules import MODULES, label_of
 from heuristics.guides.parallel import is_far, sequence_length
 from heuristics.run.run import Run
-from heuristics.walls.wall import WALL
+from heuristics.walls.price import WALL
 from traces.spelling import chosen, gigabytes, percent
 
 GIB: Final = 1 << 30

@@ -11,8 +11,7 @@ from heuristics.config.facts import version
 from heuristics.config.view import Config
 from heuristics.result.configured import WorkflowStep
 from heuristics.rules.condition import Condition, Language
-from heuristics.rules.rule import Rule, has_rule, in_force
-from heuristics.rules.rules import rules
+from heuristics.rules.rules import Rule, has_rule, in_force, rules
 from heuristics.run.run import Run
 from heuristics.workflow.facts import FACTS
 from traces.toml_tables import read_table

@@ -23,7 +23,7 @@ from tests.simulate.ranks.described import Cause
 from tests.simulate.ranks.drawn import draw_run
 from tests.simulate.ranks.recorded import Capture, write_ranks
 from traces.columns import BoolArray, IntArray
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.ranks.codec import SUFFIX, encode
 from traces.ranks.summary import UNKNOWN, Group, RankSummary
 

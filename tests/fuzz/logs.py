@@ -14,7 +14,7 @@ from tests.fuzz.same import assert_same
 from tests.fuzz.target import Target
 from tests.log_doubles import crash, iteration, out_of_memory, read, step_time
 from tests.places import DATA
-from traces.training_log import lines as log_lines
+from traces.training_log import read as log_lines
 
 _PART: Final = 24
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from heuristics.evidence.symptoms import Symptoms, read_symptoms
 from traces.account.host import CAUSES
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.settings.settings import Settings
 from traces.training_log.log import Stage
 

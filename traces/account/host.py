@@ -18,7 +18,7 @@ from traces.account.pieces import BEGINNING, Pieces, Tiling, cut, joined, tile
 from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, Columns, HostSpans, IntArray, distinct
 from traces.launchers import equal_replays
 from traces.limits import Limit
-from traces.names.host_ranges import HOST_RANGES, cause_of_range
+from traces.names.ranges import HOST_RANGES, cause_of_range
 from traces.timeline import Bucket, RankTimeline, Source
 from traces.training import judge_training, roles_of
 

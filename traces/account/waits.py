@@ -20,8 +20,7 @@ from traces.account.inferred import synchronised_streams, wait_calls_ns
 from traces.account.pieces import Pieces, last_to_end
 from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, Calls, IntArray, distinct
 from traces.limits import Limit
-from traces.names.kernels import is_polled_kernel
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS, is_polled_kernel
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline, Source
 
 SPIN: Final = Limit(

@@ -13,7 +13,7 @@ from traces.formats.kineto_json import Event
 from traces.formats.kineto_parts import KinetoFile
 from traces.formats.kineto_rows import Table, whole
 from traces.limits import Limit
-from traces.names.gpu_limits import WARP_THREADS
+from traces.names.gpus import WARP_THREADS
 
 SAME_COUNT: Final = Limit(
     0.004, "fraction of the SMs", "ours, half of an SM of 148: six decimals of one warp are off by 0.01 %"

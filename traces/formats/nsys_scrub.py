@@ -18,7 +18,7 @@ from traces.formats import nsys_schema as schema
 from traces.formats.nsys_sqlite import read_export
 from traces.formats.sqlite_tables import SqliteTables
 from traces.formats.tables import EVERY_ROW, RowFilter, TableColumns, Tables
-from traces.names.public_names import public_call, public_range
+from traces.names.ranges import public_call, public_range
 
 _Public = Callable[[str], str | None]
 """A text -> what of it may stay, None where nothing may."""

@@ -9,7 +9,7 @@ from traces.columns import BoolArray
 from traces.cures import cure
 from traces.intervals import Spans, covered_ns, intersect, subtract, union
 from traces.missing import Missing, gap
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.resolve.layers import Places, places_of
 from traces.resolve.resolution import CONTROL_KIND, OPERATIONS, PAYLOAD_KINDS, PHASES, UNTOLD, Resolution
 from traces.sections.rank import A2a, Dispatcher, Span

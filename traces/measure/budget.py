@@ -17,7 +17,7 @@ import numpy as np
 
 from traces.intervals import Spans, covered_ns, first_come, intersect, subtract, union
 from traces.missing import Missing, OrMissing
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.sections.rank import Totals
 from traces.timeline import KEYS, Activities, Bucket, Source
 

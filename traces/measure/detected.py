@@ -15,8 +15,7 @@ from traces.measure.a2a import dispatcher_of
 from traces.measure.recompute import Recompute
 from traces.missing import Missing, gap
 from traces.names.frameworks import Framework, framework_by_names
-from traces.names.kernels import classify_kernel
-from traces.names.precision import FP8, gemm_format, multiplies, quantize_format
+from traces.names.kernels import FP8, classify_kernel, gemm_format, multiplies, quantize_format
 from traces.resolve.resolution import Resolution
 from traces.sections.rank import Detected
 from traces.spelling import percent

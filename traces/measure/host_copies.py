@@ -11,7 +11,7 @@ from traces.cures import cure
 from traces.intervals import Spans, covered_ns, intersect, subtract, union
 from traces.limits import Limit
 from traces.missing import Missing, gap
-from traces.names.kinds import GRAPH_REPLAY, compute_classes
+from traces.names.kernels import GRAPH_REPLAY, compute_classes
 from traces.steps.found import Steps
 from traces.timeline import Activities, Bucket, RankTimeline, Source
 

@@ -13,8 +13,7 @@ from traces.intervals import Spans, covered_ns, intersect, union
 from traces.limits import Limit
 from traces.measure.recompute_extent import Launched, Stretches, pair_units, recompute_at_most_ns, stretches
 from traces.missing import Missing, gap, known
-from traces.names.kernels import classify_kernel
-from traces.names.passes import MODULES, pass_of
+from traces.names.kernels import MODULES, classify_kernel, pass_of
 from traces.resolve.neighbours import Role, launch_order, role
 from traces.sections.rank import Passes
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline, Source

@@ -14,8 +14,7 @@ import numpy as np
 from traces.columns import NULL, BoolArray, IntArray, distinct
 from traces.intervals import Spans, intersect, union
 from traces.limits import Limit
-from traces.names.kernels import classify_kernel
-from traces.names.kinds import COMM_KINDS, compute_classes
+from traces.names.kernels import COMM_KINDS, classify_kernel, compute_classes
 from traces.resolve.neighbours import launch_order
 from traces.timeline import Activities, Bucket, RankTimeline, Source
 from traces.training import Roles

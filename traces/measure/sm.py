@@ -18,7 +18,7 @@ from traces.launches import grid_numbers
 from traces.limits import Limit
 from traces.measure.sm_launches import NONE_SEEN, measure_launches
 from traces.missing import Missing, OrMissing, gap
-from traces.names.gpu_limits import capability_at_least
+from traces.names.gpus import capability_at_least
 from traces.sections.rank import LaunchUse, Measured, Sm, Stretch
 from traces.timeline import Activities, Bucket, RankTimeline, Source
 

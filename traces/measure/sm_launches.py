@@ -21,8 +21,8 @@ from traces.cures import cure
 from traces.intervals import Spans, covered_ns
 from traces.limits import Limit
 from traces.missing import Missing, gap
-from traces.names.gpu_limits import REGISTER_UNIT, SUB_PARTITIONS, WARP_THREADS, SmCapacity, sm_capacity
-from traces.names.persistent import may_be_persistent
+from traces.names.gpus import REGISTER_UNIT, SUB_PARTITIONS, WARP_THREADS, SmCapacity, sm_capacity
+from traces.names.kernels import may_be_persistent
 from traces.sections.rank import LaunchUse
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline
 

@@ -19,7 +19,7 @@ from traces.limits import Limit
 from traces.measure.kernel_table import PREFIX, shortened
 from traces.measure.ledger import Borders, Cut, cut_at
 from traces.missing import Missing, gap
-from traces.names.public_names import public_call, public_range
+from traces.names.ranges import public_call, public_range
 from traces.sections.tables import HostLane, Lane, ReasonLane, Timeline
 from traces.steps.found import Step, Steps
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline

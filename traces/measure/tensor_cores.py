@@ -10,9 +10,8 @@ from traces.columns import Gpu, IntArray, distinct
 from traces.cures import cure
 from traces.intervals import Spans, covered_ns
 from traces.missing import gap
-from traces.names.gpu_limits import capability_at_least
-from traces.names.kernels import classify_kernel
-from traces.names.precision import WideFormat, is_matrix_work, is_simt_gemm, wide_format
+from traces.names.gpus import capability_at_least
+from traces.names.kernels import WideFormat, classify_kernel, is_matrix_work, is_simt_gemm, wide_format
 from traces.replay.edits import NOWHERE, Wide
 from traces.sections.rank import TensorCores
 from traces.sizes.peaks import fp32_to_tf32_frac, most_to_16_bits_frac, to_16_bits_frac

@@ -1,4 +1,8 @@
-"""Kernel name -> class, subclass and phase, by the ordered rules of `kernel_rules.toml`."""
+"""What a kernel is by its name: its class, by the ordered rules of `kernel_rules.toml`, and what follows.
+
+Its kind of communication, the pass of a module that it is the one kernel of, whether it is written to stay on
+the SM, and the formats that it multiplies or quantises in.
+"""
 
 import re
 from functools import cache
@@ -47,3 +51,249 @@ def is_polled_kernel(name: str) -> bool:
 def known_classes() -> frozenset[str]:
     """Every class a rule can give, and `other`."""
     return frozenset(one.class_ for one in _rules()) | {UNNAMED.class_}
+
+
+COMM_KINDS: Final = (
+    "ep_dispatch",
+    "ep_combine",
+    "ep_a2a",  # expert all-to-all, direction unknown
+    "ep_control",  # notify, sync, layout: mostly waiting
+    "dp_reduce_scatter",
+    "dp_all_gather",
+    "all_reduce",
+    "tp",
+    "pp_p2p",
+    "cp",
+    "sendrecv_unresolved",
+    "other_comm",
+)
+"""Kinds of communication. Where two are exposed at once, the earlier here gets the instant."""
+
+_KIND_BY_SUBCLASS: Final = {
+    "ep_dispatch": "ep_dispatch",
+    "ep_combine": "ep_combine",
+    "ep_a2a": "ep_a2a",
+    "ep_notify": "ep_control",
+    "ep_sync": "ep_control",
+    "ep_layout": "ep_control",
+    "sendrecv": "sendrecv_unresolved",
+    "all_reduce": "all_reduce",
+    "tp_userbuffers": "tp",
+    "cp_a2a": "cp",
+    "pp_p2p": "pp_p2p",
+}
+
+GRAPH_REPLAY: Final = "graph_replay"
+"""Class of a graph replay recorded as one row: busy, its kernels unseen."""
+
+
+def is_communication(kernel: KernelClass) -> bool:
+    """Whether a kernel moves or waits for data of other GPUs."""
+    return kernel.class_ == "comm"
+
+
+def comm_kind(kernel: KernelClass) -> str:
+    """Kind of a communication kernel by its name alone.
+
+    `dp_*` never comes from a name, nor `tp` or `cp` for an NCCL kernel: those need evidence from the trace.
+    """
+    return kind_of(kernel.subclass)
+
+
+def kind_of(subclass: str) -> str:
+    """Kind of a subclass of communication."""
+    return _KIND_BY_SUBCLASS.get(subclass, "other_comm")
+
+
+def compute_class(kernel: KernelClass) -> str:
+    """Key of a compute kernel in `compute_by_class_ns`: its class, with `grouped_gemm` apart from `gemm`."""
+    if kernel.class_ == "gemm" and kernel.subclass == "grouped":
+        return "grouped_gemm"
+    return kernel.class_
+
+
+@cache
+def compute_classes() -> tuple[str, ...]:
+    """Every key `compute_by_class_ns` can have, sorted."""
+    return tuple(sorted((known_classes() - {"comm"}) | {"grouped_gemm", GRAPH_REPLAY}))
+
+
+MODULES: Final = ("attention", "router", "norm", "activation", "dispatch")
+"""Modules whose forward and backward kernels have different names."""
+
+_HELPERS: Final = re.compile(
+    r"dot_do_o|convert_dq|reduce_head|dkvaccum|[pP]reprocess|[pP]ostprocess|prepare_varlen|splitkv_combine"
+    r"|FlashAttnFwdCombine|get_mla_metadata|mqa_logits"  # attention, before and after
+    r"|finalize|GammaBeta|RowwiseMoments|PartGrad|dwdb"  # norm: moments and gradients of the weights
+)
+"""Kernels beside the one of a pass, which some shapes need and others do not."""
+
+_TOPK: Final = re.compile(r"topk\w*_(forward|backward)")
+_BOOL: Final = r"(?:\(bool\))?(true|false|[01])"
+_HYBRID: Final = re.compile(rf"hybrid_ep(?:::\w+)*::dispatch_kernel<(?:.*[, ])?{_BOOL}>(?:\(|$)")
+_CACHED: Final = re.compile(
+    rf"internode\w*::dispatch<(?:\(bool\))?(?:true|false|[01]), ?(?:\(int\))?\d+, ?{_BOOL}\b"
+)
+
+
+def pass_of(name: str, kernel: KernelClass) -> tuple[str, str] | None:
+    """Module and phase ("fwd" or "bwd") of which a kernel is the one per pass, None where it is not one.
+
+    A dispatch with fresh routing is forward, one with the routing kept from forward is the backward of
+    combine: DeepEP's notify_dispatch and its cached form (between nodes: the third argument of dispatch),
+    HybridEP's dispatch by its last argument.
+    """
+    if kernel.class_ == "comm":
+        return _dispatch(name, kernel)
+    if kernel.class_ == "router":
+        found = _TOPK.search(name)
+        return ("router", "fwd" if found[1] == "forward" else "bwd") if found else None
+    if kernel.class_ in MODULES and kernel.subclass in ("fwd", "bwd") and not _HELPERS.search(name):
+        return kernel.class_, kernel.subclass
+    return None
+
+
+def _dispatch(name: str, kernel: KernelClass) -> tuple[str, str] | None:
+    if kernel.subclass == "ep_notify" and kernel.phase in ("fwd", "bwd"):
+        return "dispatch", kernel.phase
+    if hybrid := _HYBRID.search(name):
+        return "dispatch", "fwd" if hybrid[1] in ("true", "1") else "bwd"
+    cached = _CACHED.search(name)
+    return ("dispatch", "bwd") if cached and cached[1] in ("true", "1") else None
+
+
+_WRITTEN_SO: Final = re.compile(
+    r"nvjet"  # cuBLAS from Hopper on
+    r"|cutlass3x_sm|deep_gemm::sm\d+_\w*gemm"  # CUTLASS GEMMs with TMA, and DeepGEMM's
+    r"|cutlass::device_kernel<(?!flash::\S*(?:process|Combine))"  # CUTLASS 3: GEMMs and FlashAttention 3
+)
+
+
+def may_be_persistent(name: str) -> bool:
+    """Whether a kernel's name is of a family that launches one block per SM.
+
+    Whether it did, its grid tells. Grouped GEMMs, known by their class, are another such family.
+    """
+    return _WRITTEN_SO.search(name) is not None
+
+
+FP8: Final = "fp8"
+"""FP8 whose scaling the name does not give: no suffix, as cuBLAS writes it for one scale per tensor."""
+
+_MULTIPLIES: Final = ("dense", "grouped", "dense_or_grouped", "dense_or_grouped_wgrad", "gemv")
+_NVJET: Final = r"nvjet(?:_sm\d+)?_{}[a-z]*_"
+_XMMA: Final = r"xmma_gemm_[a-z0-9]+_{}[a-z0-9]*_"
+_OF_GEMM: Final = (
+    ("nvfp4", _NVJET.format("oo") + r"|Avec16UE4M3|nv_?fp4|nv_float4|float_e2m1"),
+    ("mxfp8", r"Avec32UE8M0|mx_?fp8|mx_float8|float_ue8m0"),
+    (
+        "fp8_blockwise",
+        r"[AB](?:vec|blk)128|fp8_d?ptp128c|deep_gemm::sm\d+_fp8_\w*gemm|fp8\w*block_?(?:wise|scaled)",
+    ),
+    ("fp8_rowwise", r"nvjet\w*_ovscale|fp8_?row_?wise"),
+    (
+        FP8,
+        _NVJET.format("[qr]{2}")
+        + "|"
+        + _XMMA.format("(?:e4m3|e5m2)")
+        + r"|xmma_gemm_e[45]m[23]|float_e[45]m[23]",
+    ),
+    ("bf16", _NVJET.format("t") + "|" + _XMMA.format("bf16") + r"|bf16|[bB][fF]loat16"),
+    (
+        "fp16",
+        _NVJET.format("h")
+        + "|"
+        + _XMMA.format("f16")
+        + r"|_h(?:884|1688|16816)?gemm|fp16|_f16_|f16gemm|_gemm_f16|half",
+    ),
+    ("tf32", r"tf32|tensorop_s1688gemm"),
+    ("fp32", _XMMA.format("f32") + r"|(?:^|[ _])sgemm|magma_sgemm|<(?:\(?int\)?, ?)*float\b"),
+)
+"""First match wins. Sources: cuBLAS's nvjet letters (t bf16, h fp16, q and r FP8, o FP4: inputs come first)
+and scale suffixes; CUTLASS's names (s1688gemm on fp32 data multiplies in TF32; sgemm does not use tensor
+cores); xmma's second group (what is multiplied, then what it is summed in); DeepGEMM's 128-blocks."""
+
+_SIMT: Final = re.compile(r"ffma|" + _XMMA.format("f32") + r"|simt_sgemm|(?:^|[ _])sgemm|magma_sgemm")
+_TENSOR: Final = re.compile(r"tensorop|s1688|tf32")
+
+WideFormat = Literal["tf32", "3xtf32", "fp32"]
+"""Formats of matrix work that 16 bits would beat: 3xtf32 is FP32 by three products in TF32."""
+
+_NARROW: Final = re.compile(
+    r"bf16|bfloat16|f16|half|_h(?:884|1688|16816)?(?:gemm|cudnn)|884|hmma|imma|fp8|e[45]m[23]|i8816|int8|_i8"
+    r"|nvjet_(?:sm\d+_)?[thqro]|Cijk_[A-Za-z]+_[A-Za-z]+_(?:H|BB|BS|B_|F8|B8|I8)",
+    re.IGNORECASE,
+)
+_CONVOLVES: Final = r"convolve|conv2d|[wd]grad|winograd|fft2d|implicit_gemm"
+_OF_WIDE: Final[tuple[tuple[WideFormat, str], ...]] = (
+    ("3xtf32", r"fmha_cutlass[FB]_f32_\w*sm8\d"),
+    ("tf32", r"s1688|_xf32"),
+    ("fp32", r"ffma|gemmSN|sgemm|gcgemm|scudnn|simt_s|_fp32|_f32_|_f32f32_|Cijk_[A-Za-z]+_[A-Za-z]+_S_?B_"),
+    ("fp32", rf"^(?:void )?[\w:]*(?:{_CONVOLVES})\w*<(?:\(?int\)?\d*, ?)?float\b"),
+)
+"""First match wins, where the name holds no TF32 nor 16 bits or fewer. PyTorch's memory-efficient attention
+multiplies FP32 as three products in TF32 from capability 8.0 (mem_eff_attention/gemm_kernel_utils.h:
+OpMultiplyAddFastF32). Transforms of Winograd and FFT count: half precision convolves without them."""
+_AROUND: Final = re.compile(
+    r"[oO]ffsetsKernel|[rR]educe|depthwise|im2col|col2im|fill|add_?bias", re.IGNORECASE
+)
+"""Kernels beside the product of a convolution or an attention; depthwise ones are bound by memory."""
+
+_OF_QUANTIZE: Final = (
+    ("nvfp4", r"nvfp4|[hH]adamard|rht_gemm"),
+    ("mxfp8", r"mxfp8|quantize_mx"),
+    ("fp8_blockwise", r"block_?(?:wise|scal)|per_(?:token|channel)_cast"),
+    ("fp8_rowwise", r"row_?wise"),
+    ("fp8_per_tensor", r"cast_transpose|cast_fp8|amax_kernel|delayed_scaling|per_tensor"),
+)
+"""Scaling that a quantising kernel gives away (TransformerEngine's and DeepGEMM's names)."""
+
+
+def multiplies(kernel: KernelClass) -> bool:
+    """Whether a kernel multiplies matrices: a GEMM that is neither set-up, reduction nor convolution."""
+    return kernel.class_ == "gemm" and kernel.subclass in _MULTIPLIES
+
+
+def gemm_format(name: str) -> str | None:
+    """Format of a GEMM, a name of `traces.settings.precision.BITS`; None where its own does not say."""
+    return _first(_OF_GEMM, name)
+
+
+def is_simt_gemm(name: str, kernel: KernelClass) -> bool:
+    """Whether a kernel multiplies FP32 matrices without tensor cores, by its name.
+
+    Products of a matrix and a vector are none: memory bounds them, whatever multiplies.
+    """
+    multiplied = multiplies(kernel) and kernel.subclass != "gemv"
+    return multiplied and _SIMT.search(name) is not None and _TENSOR.search(name) is None
+
+
+def is_matrix_work(name: str, kernel: KernelClass) -> bool:
+    """Whether a kernel multiplies matrices large enough for tensor cores: GEMM, convolution or attention."""
+    if kernel.class_ == "gemm":
+        return multiplies(kernel) and kernel.subclass != "gemv"
+    whole = kernel.class_ == "convolution" or (kernel.class_ == "attention" and kernel.subclass != "aux")
+    return whole and _AROUND.search(name) is None
+
+
+def wide_format(name: str, kernel: KernelClass) -> WideFormat | None:
+    """The format of matrix work in FP32 or TF32; None for any other, or where the name does not say."""
+    if not is_matrix_work(name, kernel):
+        return None
+    bare = name.partition("(")[0]
+    if is_simt_gemm(name, kernel):
+        return "fp32"
+    if "tf32" in bare:
+        return "tf32"
+    if _NARROW.search(bare):
+        return None
+    return next((found for found, pattern in _OF_WIDE if re.search(pattern, bare)), None)
+
+
+def quantize_format(name: str) -> str | None:
+    """Format that a quantising kernel writes, by our names; None where its own does not say."""
+    return _first(_OF_QUANTIZE, name)
+
+
+def _first(rules: tuple[tuple[str, str], ...], name: str) -> str | None:
+    return next((found for found, pattern in rules if re.search(pattern, name)), None)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from traces.columns import BoolArray, IntArray
 from traces.missing import Missing, gap, known
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.charge import step_of
 from traces.ranks.figures import NO_STEPS, or_no_steps

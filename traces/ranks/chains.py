@@ -17,7 +17,7 @@ import numpy as np
 from traces.columns import BoolArray, FloatArray, IntArray
 from traces.groups import group_of
 from traces.limits import Limit
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.clocks import Aligned
 from traces.ranks.match import Matched

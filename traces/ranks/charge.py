@@ -13,7 +13,7 @@ import numpy as np
 
 from traces.columns import BoolArray, FloatArray, IntArray
 from traces.limits import Limit
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.cause import Cause
 from traces.ranks.clocks import Aligned
@@ -212,7 +212,7 @@ class Votes:
     """Votes, shape (v,): the `place` that was last, the waiting for it, and why it was late.
 
     `reason` indexes `REASONS`, `UNKNOWN` where nothing that it did explains half of its lateness. `kind`
-    indexes `traces.names.kinds.COMM_KINDS`.
+    indexes `traces.names.kernels.COMM_KINDS`.
     """
 
     place: IntArray

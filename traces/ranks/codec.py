@@ -15,7 +15,7 @@ import numpy as np
 from traces.columns import IntArray, distinct
 from traces.errors import DamagedTrace, NotATrace
 from traces.limits import Limit
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.ranks.summary import (
     UNKNOWN,
     Dropped,

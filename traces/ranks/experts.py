@@ -8,7 +8,7 @@ import numpy as np
 
 from traces.columns import BoolArray, FloatArray, IntArray, distinct
 from traces.missing import Missing, gap
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.cause import HotRank
 from traces.ranks.late import HOT, UNEVEN, Routing

@@ -13,7 +13,7 @@ import numpy as np
 
 from traces.columns import BoolArray, FloatArray, IntArray, distinct
 from traces.limits import Limit
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.cause import Cause
 from traces.ranks.match import Matched

@@ -13,7 +13,7 @@ import numpy as np
 
 from traces.columns import BoolArray, IntArray, distinct
 from traces.missing import Missing, gap
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.match import Matched
 from traces.ranks.summary import UNKNOWN, Operation, RankSummary, Recorded, in_steps, of_messages

@@ -18,7 +18,7 @@ import numpy as np
 from traces.columns import BoolArray, IntArray, distinct
 from traces.limits import Limit
 from traces.missing import Missing, gap
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.communicators import groups_of
 from traces.ranks.match import Matched

@@ -16,7 +16,7 @@ from traces.intervals import Spans, covered_ns
 from traces.limits import Limit
 from traces.measure.moe_ledger import MoeLedger
 from traces.missing import Missing
-from traces.names.host_ranges import cause_of_range
+from traces.names.ranges import cause_of_range
 from traces.ranks import parts
 from traces.ranks.collectives import Spent, collectives_of, spent_by
 from traces.ranks.identity import fingerprint_of_columns, fingerprint_of_text

@@ -136,7 +136,7 @@ class Instances:
     """Collectives that the rank took part in, in order of start, arrays of shape (m,).
 
     `group` indexes the summary's groups; `sequence` is the recorded number within the group, else the order.
-    `kind` indexes `traces.names.kinds.COMM_KINDS`. `size_bytes` is what the rank said it gives. `step` is
+    `kind` indexes `traces.names.kernels.COMM_KINDS`. `size_bytes` is what the rank said it gives. `step` is
     that of the used steps in which it started. Of its time no compute ran in `exposed_ns`. The last four say
     what the rank did since its previous collective of the same group ended: time of compute, of it in grouped
     GEMMs, of a GPU that the host left idle, and of the idle time before a step's first launch; `UNKNOWN`
@@ -207,8 +207,8 @@ class Messages:
 class Peers:
     """Bytes sent to and received from each peer in the used steps, arrays of shape (q,).
 
-    `kind` indexes `traces.names.kinds.COMM_KINDS`; `communicator` is its hash, `peer` a place in it and `own`
-    that of the rank, `UNKNOWN` where it is not recorded.
+    `kind` indexes `traces.names.kernels.COMM_KINDS`; `communicator` is its hash, `peer` a place in it and
+    `own` that of the rank, `UNKNOWN` where it is not recorded.
     """
 
     kind: IntArray

@@ -16,7 +16,7 @@ from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, HostSpans, IntArr
 from traces.intervals import Spans, covered_ns, union
 from traces.limits import Limit
 from traces.loops import loop
-from traces.names.host_ranges import HOST_RANGES, cause_of_range
+from traces.names.ranges import HOST_RANGES, cause_of_range
 from traces.replay.waits import Wait, Waits, host_waits
 from traces.timeline import Activities, Bucket, RankTimeline
 

@@ -8,8 +8,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import NULL, BoolArray, IntArray, distinct
-from traces.names.kernels import UNNAMED, KernelClass, classify_kernel
-from traces.names.kinds import COMM_KINDS, kind_of
+from traces.names.kernels import COMM_KINDS, UNNAMED, KernelClass, classify_kernel, kind_of
 from traces.resolve.resolution import OPERATIONS, PHASES, UNTOLD
 from traces.timeline import Activities, Bucket, RankTimeline, Source
 

@@ -8,7 +8,7 @@ import numpy as np
 from traces.columns import BoolArray, IntArray, distinct
 from traces.cures import cure
 from traces.limits import Limit
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.resolve.communication import Communication, communication_of
 from traces.resolve.layers import phases_of
 from traces.resolve.nccl_calls import ALL_TO_ALL, POINT_TO_POINT, UNKNOWN

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import PURPOSES, BoolArray, IntArray
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.timeline import RankTimeline
 
 OPERATIONS: Final = (

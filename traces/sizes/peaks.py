@@ -6,7 +6,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from traces.names.gpus import longest_within, products
-from traces.names.precision import WideFormat
+from traces.names.kernels import WideFormat
 from traces.settings.precision import low_bytes
 
 Precision = Literal["bf16", "fp8", "nvfp4", "tf32", "fp32"]

@@ -12,7 +12,7 @@ from traces.account.inferred import signature
 from traces.columns import BoolArray, IntArray
 from traces.groups import group_of
 from traces.limits import Limit
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.names.ranges import is_optimizer_name
 from traces.steps.borders import HostOrder, found_between
 from traces.steps.found import Found, Step, drop, median_ns

@@ -1,18 +1,25 @@
-"""Iteration lines of the trainers.
+"""Iteration lines of the trainers, and the steady step: how long a step takes without the profiler.
 
 Megatron-LM (megatron/training/training.py, core_v0.12.0 to d98e8a64) and Megatron-Bridge
 (training/utils/train_utils.py, v0.2 to 067f987d) print `iteration 10/ 100 | consumed samples: ... | elapsed
 time per iteration (ms): 31310.0 | throughput per GPU (TFLOP/s/GPU): 199.1 | ...` on the last rank.
 Megatron-Bridge also prints `Step Time : 31.31s GPU utilization: 199.1MODEL_TFLOP/s/GPU` on the first.
+
+Left out of the steady step are the first iterations of each start, warm-up and capture of CUDA graphs,
+iterations that the profiler recorded, and those far above the rest, such as one that waited for a checkpoint.
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import deque
-from dataclasses import replace
-from typing import Final
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import mean, median
+from typing import Final, Literal
 
 from traces.limits import Limit
-from traces.training_log.log import Iteration
+from traces.settings.settings import Settings
+from traces.training_log.log import Iteration, TrainingLog
 
 WORDS: Final = (b"elapsed time per iteration", b"Step Time :")
 KEPT: Final = Limit(100_000, "iterations", "ours: a long run's newest, and bounded")
@@ -89,3 +96,141 @@ def _same(step_time: Iteration, iteration: Iteration) -> bool:
 
 def _positive(found: re.Match[str] | None) -> float | None:
     return (float(found[1]) or None) if found else None
+
+
+FIRST: Final = Limit(
+    3,
+    "iterations",
+    "ours: a first step builds and compiles, its neighbours fill caches; Megatron-Core warms graphs up for 3 "
+    "(cuda_graph_warmup_steps, core_v0.16.1 to d98e8a64)",
+)
+FAR_ABOVE: Final = Limit(
+    1.5, "times the median", "ours: no jitter of a steady step, but a checkpoint, a restart or a fault"
+)
+
+Reason = Literal["first", "graph_warm_up", "graph_capture", "profiled", "checkpoint", "far_above"]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """An iteration that is no steady one, and why."""
+
+    iteration: Iteration
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class SteadyStep:
+    """The length of a steady step, in ns, over the iterations used. `spread_ns`: longest less shortest."""
+
+    used: tuple[Iteration, ...]
+    left_out: tuple[LeftOut, ...]
+    median_ns: int
+    mean_ns: int
+    spread_ns: int
+
+    @property
+    def with_far_above(self) -> tuple[Iteration, ...]:
+        """The used ones and those far above them, in order: a mean that leaves out pauses is no mean."""
+        far = [one.iteration for one in self.left_out if one.reason == "far_above"]
+        return tuple(sorted((*self.used, *far), key=lambda one: one.line))
+
+    @property
+    def count(self) -> int:
+        """How many logged iterations it rests on."""
+        return len(self.used)
+
+
+def steady_step(log: TrainingLog) -> SteadyStep | None:
+    """The steady step; None where the log holds no steady iteration."""
+    reasons = tuple(_reasons(log))
+    kept = [iteration for iteration, reason in zip(log.iterations, reasons, strict=True) if reason is None]
+    if not kept:
+        return None
+    longest_ns = median(iteration.length_ns for iteration in kept) * FAR_ABOVE.value
+    checkpoints = _lines(log, "checkpoint")
+    used: list[Iteration] = []
+    left_out: list[LeftOut] = []
+    before = 0
+    for iteration, reason in zip(log.iterations, reasons, strict=True):
+        if reason is None and iteration.length_ns > longest_ns:
+            reason = "checkpoint" if _between(checkpoints, before, iteration.line) else "far_above"
+        if reason is None:
+            used.append(iteration)
+        else:
+            left_out.append(LeftOut(iteration, reason))
+        before = iteration.line
+    lengths_ns = [iteration.length_ns for iteration in used]
+    return SteadyStep(
+        used=tuple(used),
+        left_out=tuple(left_out),
+        median_ns=round(median(lengths_ns)),
+        mean_ns=round(mean(lengths_ns)),
+        spread_ns=max(lengths_ns) - min(lengths_ns),
+    )
+
+
+def perturbation_frac(profiled_step_ns: int, steady: SteadyStep) -> float:
+    """How much longer a profiled step is than a steady one, as part of the steady one."""
+    return profiled_step_ns / steady.median_ns - 1.0
+
+
+def _reasons(log: TrainingLog) -> Iterator[Reason | None]:
+    """Why each iteration is left out before lengths are compared."""
+    settings = log.settings or Settings()
+    warm_up = _graph_warm_up(settings)
+    profiled = _profiled_iterations(settings)
+    captures = _lines(log, "graph-capture-begins", "graph-captured", "graph-built")
+    begun, ended = _lines(log, "profiler-begins"), _lines(log, "profiler-ends")
+    start, before, before_line = 0, 0, 0
+    for place, iteration in enumerate(log.iterations):
+        restarted = place == 0 or iteration.index <= before
+        if restarted:
+            start = before = iteration.index - _covered(log.iterations[place : place + 3])
+        line = iteration.line
+        recorded = bisect_left(begun, line) > bisect_left(ended, before_line)
+        if _between(captures, before_line, line):
+            yield "graph_capture"
+        elif restarted or before < start + FIRST.value:
+            yield "first"
+        elif before < start + warm_up:
+            yield "graph_warm_up"
+        elif recorded or (profiled and before < profiled[1] and iteration.index > profiled[0]):
+            yield "profiled"
+        else:
+            yield None
+        before, before_line = iteration.index, line
+
+
+def _covered(first_lines: Sequence[Iteration]) -> int:
+    """How many iterations the first line of a start stands for: all of an interval, or one.
+
+    Megatron-LM from core_v0.18 on logs the very first iteration apart, whatever the interval.
+    """
+    indexes = [iteration.index for iteration in first_lines]
+    interval = indexes[-1] - indexes[-2] if len(indexes) > 1 else 1
+    return interval if interval > 0 and indexes[0] % interval == 0 else 1
+
+
+def _graph_warm_up(settings: Settings) -> int:
+    """Iterations before graphs replay, the capture included; 0 where graphs are not known to be on."""
+    if settings.value("cuda_graph_impl") in (None, "none"):
+        return 0
+    steps = settings.value("cuda_graph_warmup_steps")
+    return (steps if isinstance(steps, int) else int(FIRST.value)) + 1
+
+
+def _profiled_iterations(settings: Settings) -> tuple[int, int] | None:
+    """(last before, last) of the iterations a profiler is set to record; None where none is known to be."""
+    profilers = ("profiling.use_nsys_profiler", "profiling.use_pytorch_profiler")
+    start, end = settings.value("profiling.profile_step_start"), settings.value("profiling.profile_step_end")
+    on = any(settings.value(knob) is True for knob in profilers)
+    return (start, end) if on and isinstance(start, int) and isinstance(end, int) else None
+
+
+def _lines(log: TrainingLog, *ids: str) -> list[int]:
+    return [message.line for message in log.messages if message.id in ids]
+
+
+def _between(lines: list[int], after: int, before: int) -> bool:
+    return bisect_right(lines, after) < bisect_left(lines, before)

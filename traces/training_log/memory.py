@@ -1,20 +1,85 @@
-"""Memory that trainers report, and PyTorch's out-of-memory errors.
+"""Memory that trainers report, PyTorch's out-of-memory errors, and the stage of training each happened in.
 
 Megatron-LM's MB are 1024 x 1024 bytes (report_memory in megatron/training/utils.py of core_v0.12.0 and
 megatron/training/utils/common_utils.py at d98e8a64), Megatron-Bridge's gigabytes are 1e9 bytes
 (report_memory in training/utils/train_utils.py, v0.2 to 067f987d); both call 1024 x 1024 bytes MB in
 theoretical footprints. PyTorch's sizes are binary (c10/cuda/CUDACachingAllocator.cpp).
+
+A traceback's frames are names of functions: of Megatron-LM (megatron/training/training.py, core/optimizer,
+core/pipeline_parallel, core/transformer/cuda_graphs.py; core_v0.12.0 to d98e8a64), of Megatron-Bridge
+(training/setup.py, train.py), of PyTorch and of Transformer Engine. Recompute runs a forward inside a
+backward and optimizers make their state inside a step, so the rarer stage of those passed through counts.
 """
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from traces.limits import Limit
-from traces.training_log.log import LoggedMemory, OutOfMemory, Stage, TheoreticalMemory
-from traces.training_log.tracebacks import rank_of
+from traces.training_log.log import LoggedMemory, OutOfMemory, Stage, TheoreticalMemory, TrainingLog
 
-WORDS: Final = (b"memory",)
+RANKS_KEPT: Final = Limit(20_000, "ranks", "ours: above the largest runs, and bounded")
+_FRAME: Final = re.compile(r'File "([^"]*)", line [0-9]+, in (\w+)')
+_RANK: Final = re.compile(r"^[^\"]{0,120}?\brank ?([0-9]{1,7})\b|^ *([0-9]{1,7}): ", re.IGNORECASE)
+_STAGES: Final[Mapping[Stage, re.Pattern[str]]] = {
+    "graph_capture": re.compile(
+        r" (?:_?create_cudagraphs|create_(?:fwd|bwd)_graph|_?make_graphed_callables|capture_begin"
+        r"|capture_end|cuda_graph_capture|_start_capturing|_get_cuda_graph_input_data)$|cuda/graphs\.py "
+    ),
+    "optimizer_state": re.compile(
+        r" (?:_init_group|_?initialize_state|init_state_fn|_init_optimizer_states_with_dummy_values)$"
+    ),
+    "optimizer": re.compile(r" (?:step_with_ready_grads|prepare_grads)$|optim\w*/.* step$"),
+    "backward": re.compile(
+        r" (?:backward_step\w*|custom_backward|run_backward|_engine_run_backward|finalize_model_grads)$"
+        r"|(?:autograd/__init__|torch/_tensor|pipeline_parallel/utils)\.py _?backward$"
+    ),
+    "forward": re.compile(r" (?:forward_step\w*|forward)$"),
+    "setup": re.compile(
+        r" (?:setup_model_and_optimizer|_build_distributed_model|get_model|get_megatron_optimizer"
+        r"|initialize_megatron|load_checkpoint|build_model|setup)$"
+    ),
+}
+"""Searched for in `path name`; a later stage counts only where no earlier one does."""
+
+
+def rank_of(text: str) -> int | None:
+    """The rank that a line's prefix names: `[rank3]:` of torchrun, `3: ` of srun; None where it has none."""
+    found = _RANK.match(text)
+    return None if found is None else int(found[1] or found[2])
+
+
+class Tracebacks:
+    """The stages passed through by each rank's latest traceback."""
+
+    def __init__(self) -> None:
+        self._passed: dict[int | None, set[Stage]] = {}
+
+    def begin(self, text: str) -> None:
+        """A traceback begins."""
+        self._passed.pop(rank_of(text), None)
+
+    def frame(self, text: str) -> None:
+        """A line that may be a frame."""
+        found = _FRAME.search(text)
+        if found is None:
+            return
+        place = f"{found[1]} {found[2]}"
+        for stage, names in _STAGES.items():
+            if names.search(place):
+                rank = rank_of(text)
+                if rank in self._passed or len(self._passed) < RANKS_KEPT.value:
+                    self._passed.setdefault(rank, set()).add(stage)
+                return
+
+    def end(self, text: str) -> Stage:
+        """An error ends the traceback of its rank: the stage it happened in."""
+        passed = self._passed.pop(rank_of(text), set())
+        return next((stage for stage in _STAGES if stage in passed), "unknown")
+
+
+WORDS: Final = (b"memory", b"Traceback (most recent", b'File "')
 KEPT: Final = Limit(10_000, "reports", "ours: every rank of a large run, and bounded")
 _NUMBER: Final = r"[0-9]{1,12}(?:\.[0-9]{1,30})?(?:e-[0-9]{1,2})?"
 _REPORT: Final = re.compile(r"\[Rank ([0-9]{1,7})\].* memory \((MB|GB)\) \|")
@@ -128,3 +193,89 @@ def _size(found: re.Match[str] | None, group: int) -> int | None:
         return None
     value, unit = found[group].split()
     return round(float(value) * _SIZE_BYTES[unit])
+
+
+@dataclass(frozen=True, slots=True)
+class PeakMemory:
+    """The largest that any rank reports, in bytes; a figure that none reports is None.
+
+    `rank`: of the largest allocation. `ranks_count`: ranks that report, often one of each data-parallel
+    group only.
+    """
+
+    allocated_bytes: int | None
+    reserved_bytes: int | None
+    rank: int | None
+    ranks_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unallocated:
+    """Memory that PyTorch held without using it: what fragments do not fit, or what a peak left behind."""
+
+    line: int
+    rank: int | None
+    reserved_bytes: int
+    allocated_bytes: int
+
+    @property
+    def unallocated_bytes(self) -> int:
+        """Reserved and not allocated."""
+        return self.reserved_bytes - self.allocated_bytes
+
+    @property
+    def unallocated_frac(self) -> float:
+        """As part of what is reserved."""
+        return self.unallocated_bytes / self.reserved_bytes
+
+
+def peak_memory(log: TrainingLog) -> PeakMemory | None:
+    """The peak over all ranks that report; None where none does."""
+    if not log.memory:
+        return None
+    allocated = [
+        (one.peak_allocated_bytes, one.rank) for one in log.memory if one.peak_allocated_bytes is not None
+    ]
+    reserved = [one.peak_reserved_bytes for one in log.memory if one.peak_reserved_bytes is not None]
+    largest = max(allocated, key=lambda one: one[0], default=(None, None))
+    return PeakMemory(
+        allocated_bytes=largest[0],
+        reserved_bytes=max(reserved, default=None),
+        rank=largest[1],
+        ranks_count=len({one.rank for one in log.memory}),
+    )
+
+
+def most_unallocated(log: TrainingLog) -> Unallocated | None:
+    """The report or error with the largest part of its reserved memory not allocated; None without one."""
+    found = [
+        Unallocated(one.line, one.rank, one.peak_reserved_bytes, one.peak_allocated_bytes)
+        for one in log.memory
+        if one.peak_reserved_bytes and one.peak_allocated_bytes is not None
+    ]
+    found += [
+        Unallocated(one.line, one.rank, one.reserved_bytes, one.allocated_bytes)
+        for one in log.out_of_memory
+        if one.reserved_bytes and one.allocated_bytes is not None
+    ]
+    return max(found, key=lambda one: one.unallocated_frac, default=None)
+
+
+def pieces_suffice(log: TrainingLog) -> bool | None:
+    """Whether what is reserved and not allocated, and free, could hold what each error asked for.
+
+    None where no error has the numbers.
+    """
+    errors = log.out_of_memory
+    held = [one.requested_bytes <= room for one in errors if one.requested_bytes and (room := _room(one))]
+    return all(held) if held else None
+
+
+def _room(one: OutOfMemory) -> int | None:
+    """All that PyTorch could allocate at that moment; what lies outside PyTorch is not its own."""
+    allocated, reserved, free = one.allocated_bytes, one.reserved_bytes, one.free_bytes
+    if allocated is None:
+        return None
+    if reserved is not None and free is not None:
+        return reserved - allocated + free
+    return None if one.capacity_bytes is None else one.capacity_bytes - allocated

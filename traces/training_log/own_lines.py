@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from traces.settings.settings import Setting, Settings
+from traces.training_log.iterations import SteadyStep
 from traces.training_log.log import Message, TrainingLog
-from traces.training_log.steady import SteadyStep
 
 _OF_SIZES: Final = ("using world size: ", " model parallel with size ", ") is not divisible by")
 WORDS: Final = (*(word.encode() for word in _OF_SIZES), b"Error: ", b"Exception: ")

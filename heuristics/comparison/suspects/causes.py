@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from traces.names.kinds import compute_classes
+from traces.names.kernels import compute_classes
 
 Row = Mapping[str, Any]
 

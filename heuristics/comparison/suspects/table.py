@@ -10,7 +10,7 @@ from heuristics.comparison.suspects.causes import Row, expanded, families, named
 from heuristics.comparison.suspects.direction import crossed
 from heuristics.comparison.suspects.evidence import EVIDENCE
 from heuristics.comparison.suspects.rule import Rule, any_way, way_of
-from traces.names.kinds import compute_classes
+from traces.names.kernels import compute_classes
 
 
 @dataclass(frozen=True, slots=True)

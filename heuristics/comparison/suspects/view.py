@@ -20,7 +20,7 @@ from heuristics.comparison.difference.rows import NOISE, Facts
 from heuristics.result.compared import Change, ComparedChange, ComparedRow, KernelDelta
 from traces.limits import Limit
 from traces.missing import Missing, known
-from traces.names.kinds import compute_classes
+from traces.names.kernels import compute_classes
 from traces.sections.rank import Rank
 
 Sign = Literal[1, -1]

@@ -7,7 +7,7 @@ import msgspec
 from heuristics.evidence.symptoms.fields import Fields
 from heuristics.result.judged import Verdict, Wall
 from heuristics.run.run import WALL_IDS
-from heuristics.walls.wall import unmeasurable
+from heuristics.walls.price import unmeasurable
 from traces.errors import InputError
 from traces.missing import Missing
 

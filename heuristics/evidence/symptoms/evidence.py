@@ -22,8 +22,9 @@ from heuristics.run.run import WALL_IDS
 from heuristics.walls import judge_walls
 from heuristics.walls.bound import Bound, find_bound, largest_bucket, unproven_by_figures
 from heuristics.walls.confidence import about_others, with_confidence
-from heuristics.walls.verdict import verdict_of, with_next
-from heuristics.walls.wall import unmeasurable
+from heuristics.walls.next_wall import with_next
+from heuristics.walls.price import unmeasurable
+from heuristics.walls.verdict import verdict_of
 from traces.missing import Missing, known
 from traces.sections.tables import WallId
 from traces.settings.settings import Settings

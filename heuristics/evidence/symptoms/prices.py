@@ -7,11 +7,11 @@ from typing import Final
 from heuristics.evidence.symptoms.rank import to_give
 from heuristics.evidence.symptoms.symptoms import Late, Symptoms
 from heuristics.figures.figures import Figures, Parts, frac_of
-from heuristics.walls.wall import WALL, Price, Unpriced
+from heuristics.walls.price import WALL, Price, Unpriced
 from traces.cures import cure
 from traces.limits import Limit
 from traces.missing import Missing, known
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.sections.tables import WallId
 from traces.spelling import percent
 

@@ -16,7 +16,7 @@ from traces.account.host import CAUSES
 from traces.limits import Limit
 from traces.missing import gap
 from traces.names.frameworks import FRAMEWORKS
-from traces.names.kinds import COMM_KINDS, compute_classes
+from traces.names.kernels import COMM_KINDS, compute_classes
 from traces.sections.rank import A2a, Absent, Detected, Dispatcher, Memory, Rank, Sm
 from traces.sections.tables import WallId
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from heuristics.result.judged import Wall
 from heuristics.result.result import Result
-from heuristics.walls.wall import WALL
+from heuristics.walls.price import WALL
 from reports.content.analysis.headline import by_family, main_kind
 from reports.content.analysis.scale import Scale, per_step_ns, scale_of
 from reports.content.analysis.unproven import open_walls

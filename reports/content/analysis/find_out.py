@@ -7,7 +7,7 @@ from typing import Final
 from heuristics.plan.gains import DIRECT
 from heuristics.result.judged import Bucket, Wall
 from heuristics.result.result import Result
-from heuristics.walls.wall import WALL
+from heuristics.walls.price import WALL
 from reports.content.analysis.unproven import open_walls, unused
 from reports.content.blocks import Step, words
 from reports.content.names import is_cure, name_of

@@ -7,8 +7,8 @@ from msgspec import UNSET
 
 from heuristics.result.judged import Bucket, Verdict, Wall
 from heuristics.result.result import Result
+from heuristics.walls.price import LITTLE
 from heuristics.walls.verdict import FAMILIES
-from heuristics.walls.wall import LITTLE
 from reports.content.analysis.loading import data_line
 from reports.content.analysis.scale import gpus_of, scale_of, telling_rank, unit_of
 from reports.content.analysis.unproven import (

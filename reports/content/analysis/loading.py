@@ -7,7 +7,7 @@ from msgspec import UNSET
 from heuristics.result.judged import Wall
 from heuristics.result.result import Result
 from heuristics.walls.host_overhead import EXPOSED_INPUT
-from heuristics.walls.wall import LITTLE
+from heuristics.walls.price import LITTLE
 from reports.content.analysis.scale import scale_of, telling_rank
 from traces.limits import Limit
 from traces.missing import known

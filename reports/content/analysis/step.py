@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from heuristics.walls.wall import WALL
+from heuristics.walls.price import WALL
 from reports.content.analysis.figures import Time, times_of, times_table
 from reports.content.analysis.scale import scale_of, unit_of
 from reports.content.blocks import Block, Hue, Items, Part, Sentence, Table, Term, Words, words

@@ -5,7 +5,7 @@ from typing import Final
 
 from heuristics.result.judged import Bucket, Wall
 from heuristics.result.result import Result
-from heuristics.walls.wall import WALL
+from heuristics.walls.price import WALL
 from reports.content.names import name_of
 from traces.missing import Missing, known
 from traces.sections.tables import WallId

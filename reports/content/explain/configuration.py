@@ -7,8 +7,7 @@ from typing import Final
 
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.rules.failures import Corrected, Row, corrections, failures
-from heuristics.rules.rule import Rule
-from heuristics.rules.rules import rules
+from heuristics.rules.rules import Rule, rules
 from heuristics.workflow.walk import RULES as WORKFLOW
 from heuristics.workflow.walk import WorkflowRule
 from reports.content.blocks import Block, Code, Sentence, words

@@ -16,7 +16,8 @@ from reports.content.names import name_of
 from traces.sections.tables import WallId
 
 _JUDGE: Final[Mapping[WallId, ModuleType]] = dict(zip(WALL_IDS, JUDGES, strict=True))
-_EVERY_WALL: Final = ("heuristics.walls.wall", "heuristics.walls.verdict")
+_ORDER: Final = ["heuristics.plan.gains:DIRECT", "heuristics.plan.refusals:TOUCHED"]
+_EVERY_WALL: Final = ("heuristics.walls.price", "heuristics.walls.verdict")
 """Where the limits live that every wall is held against."""
 _MEASURED: Final[Mapping[WallId, tuple[str, ...]]] = {
     "memory": (
@@ -48,4 +49,4 @@ def _wall(wall: WallId) -> Iterator[Block]:
     yield from listed("Fixes, in the order to try; what its evidence favours comes first", order)
     if levers := [number for number in WALL_ORDER[wall] if CATALOGUE[number].lever]:
         yield from sentence(f"Where there is no wall, {', '.join(levers)} may still help: levers.")
-    yield from limit_items(limits_in("heuristics.plan.plan"), "What the order rests on")
+    yield from limit_items(_ORDER, "What the order rests on")

@@ -8,8 +8,8 @@ from reports.result.fill.configured import GIVE_LOG, NOT_GIVEN
 from reports.result.fill.parts import because, each
 from traces.limits import Limit
 from traces.missing import OrMissing, gap
+from traces.training_log.memory import peak_memory
 from traces.training_log.own_lines import overlaps_on
-from traces.training_log.peak import peak_memory
 
 STEADY_SHOWN: Final = Limit(
     2000, "iterations", "ours: the last ones, as two runs are compared by hundreds, and a file one can open"

@@ -6,7 +6,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from heuristics.findings.recorded import is_finding
-from heuristics.walls.wall import wall_of
+from heuristics.walls.price import wall_of
 from reports.result.fill.parts import because, copied, each
 from traces.account.account import Account
 from traces.cures import cures

@@ -21,9 +21,9 @@ from tests.sizes_doubles import published
 from traces.missing import Missing
 from traces.settings.settings import Settings, Value, settings
 from traces.sizes.throughput import throughput
+from traces.training_log.iterations import steady_step
 from traces.training_log.log import TrainingLog
 from traces.training_log.own_lines import logged_run, overlaps_on
-from traces.training_log.steady import steady_step
 
 BATCH, RANKS = "train.global_batch_size", "world_size"
 STEADY = tuple(iteration(index, 8000.0) for index in range(1, 9))

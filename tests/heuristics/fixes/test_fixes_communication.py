@@ -13,7 +13,7 @@ from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.fix_doubles import configured
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.settings.settings import Value
 
 COM_1 = CATALOGUE["COM-1"]

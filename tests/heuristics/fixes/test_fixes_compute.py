@@ -9,7 +9,7 @@ from heuristics.fixes.fix import Fix
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.fix_doubles import given, need, shows, states
-from traces.names.kinds import compute_classes
+from traces.names.kernels import compute_classes
 
 CMP_1 = CATALOGUE["CMP-1"]
 CMP_2 = CATALOGUE["CMP-2"]

@@ -9,7 +9,7 @@ from heuristics.run.run import Run
 from reports.content.explain.limits import limit_at
 from reports.measures import glossary
 from tests.fix_doubles import complete
-from traces.names.kinds import compute_classes
+from traces.names.kernels import compute_classes
 from traces.settings.settings import Value
 
 ROW = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heuristics.guides.dispatcher import choose_dispatcher, refusals
-from heuristics.rules.backends import limits
+from heuristics.rules.check import limits
 from heuristics.run.given import Given
 from heuristics.run.run import Run
 

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from packaging.version import Version
 
 from heuristics.rules.check import asked_by, check_rules, undecided
-from heuristics.rules.rule import in_force, verdict
-from heuristics.rules.rules import rules
+from heuristics.rules.rules import in_force, rules, verdict
 from heuristics.run.given import Given
 from heuristics.run.run import Run
 from tests.constraint_doubles import DEFAULTS, megatron_cases, run_with, whole_run

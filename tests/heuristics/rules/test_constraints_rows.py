@@ -13,8 +13,7 @@ from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.rules.check import check_rules, undecided
 from heuristics.rules.condition import READERS
 from heuristics.rules.failures import corrections
-from heuristics.rules.rule import Rule, verdict
-from heuristics.rules.rules import SUBJECTS, known_lines, rows, rules
+from heuristics.rules.rules import SUBJECTS, Rule, known_lines, rows, rules, verdict
 from tests.constraint_doubles import read, run_with
 from traces.settings.knobs import knobs
 from traces.toml_tables import WrongRow, read_rows

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from heuristics.result.judged import Verdict
-from heuristics.walls.verdict import find_next, verdict_of
+from heuristics.walls.next_wall import find_next
+from heuristics.walls.verdict import verdict_of
 from tests.opinions_doubles import costs, rank, walls_of
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing

@@ -18,7 +18,7 @@ from heuristics.result.judged import Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import JUDGES, communication
 from heuristics.walls.memory import does_not_fit
-from heuristics.walls.wall import Price
+from heuristics.walls.price import Price
 from tests.opinions_doubles import (
     JUDGE,
     KERNEL,
@@ -308,7 +308,7 @@ def limits_at_home() -> Mapping[str, Limit]:
 def test_every_limit_has_a_unit_and_a_reason_of_its_own() -> None:
     limits = limits_at_home()
     assert {
-        "heuristics.walls.wall.WALL",
+        "heuristics.walls.price.WALL",
         "heuristics.walls.verdict.NEAR",
         "heuristics.plan.plan.DIRECT",
     } <= set(limits)
@@ -318,9 +318,9 @@ def test_every_limit_has_a_unit_and_a_reason_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("limit", "value"),
     [
-        ("walls.wall.WALL", 0.1),
-        ("walls.wall.STEADY", 0.05),
-        ("walls.wall.ENOUGH_STEPS", 3),
+        ("walls.price.WALL", 0.1),
+        ("walls.price.STEADY", 0.05),
+        ("walls.price.ENOUGH_STEPS", 3),
         ("walls.memory.RETRIES", 0.5),
         ("walls.verdict.NEAR", 0.03),
         ("walls.confidence.UNDECIDED", 0.1),

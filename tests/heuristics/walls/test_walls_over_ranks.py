@@ -7,7 +7,7 @@ from msgspec import structs
 
 from heuristics.run.run import WALL_IDS
 from heuristics.walls.memory import does_not_fit
-from heuristics.walls.wall import only_in_first_step
+from heuristics.walls.price import only_in_first_step
 from tests.opinions_doubles import (
     JUDGE,
     NOBODY,

@@ -37,7 +37,7 @@ from traces.errors import UsageError
 from traces.measure.moe.modules import MODULES
 from traces.measure.sm_launches import LIMITERS
 from traces.missing import known
-from traces.names.kinds import COMM_KINDS, compute_classes
+from traces.names.kernels import COMM_KINDS, compute_classes
 from traces.sections.tables import WallId
 
 Export = Callable[..., Path]
@@ -84,7 +84,7 @@ def evidence_names() -> Iterator[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
                 continue
-            if node.func.id in ("Evidence", "shown_frac") and isinstance(node.args[0], ast.Constant):
+            if node.func.id in ("Evidence", "shown", "shown_frac") and isinstance(node.args[0], ast.Constant):
                 yield str(node.args[0].value)
 
 
@@ -150,7 +150,7 @@ def test_a_wall_gives_its_definition_its_limits_and_its_fixes_in_order(wall: Wal
     text = words(explain(wall))
     judge = next(one for one in JUDGES if one.__name__.endswith(wall))
     assert words((judge.__doc__ or "").split("References:")[0]) in text
-    for place in [*limits_in("heuristics.walls.wall"), *limits_in(judge.__name__)]:
+    for place in [*limits_in("heuristics.walls.price"), *limits_in(judge.__name__)]:
         assert words(limit_at(place).because) in text
     order = [text.index(f"- {number} ") for number in WALL_ORDER[wall]]
     assert order == sorted(order)
@@ -222,7 +222,7 @@ def test_an_imported_limit_keeps_its_home() -> None:
         "heuristics.walls.verdict:NEAR",
         "heuristics.walls.verdict:STEPS",
     ]
-    assert "heuristics.walls.wall:WALL" in limits_in("heuristics.walls.wall")
+    assert "heuristics.walls.price:WALL" in limits_in("heuristics.walls.price")
 
 
 @pytest.mark.parametrize("title", ["read of token counts", "Read of Token-Counts", "garbage collection"])
@@ -247,8 +247,8 @@ def test_a_measure_is_found_by_its_name(title: str) -> None:
         ("moe_grouped_gemm", "setting"),
         ("--moe-grouped-gemm", "setting"),
         ("model.moe_grouped_gemm=true", "setting"),
-        ("heuristics.walls.wall.WALL", "limit"),
-        ("heuristics.walls.wall:WALL", "limit"),
+        ("heuristics.walls.price.WALL", "limit"),
+        ("heuristics.walls.price:WALL", "limit"),
         ("requested_not_active", "word"),
     ],
 )
@@ -264,7 +264,9 @@ def test_every_finding_of_the_detectors_is_in_the_glossary() -> None:
     assert finding_ids() == set(glossary()["finding"])
 
 
-@pytest.mark.parametrize("place", ["heuristics.walls.wall.NOTHING", "os.path.SEP", "heuristics.none.NOWHERE"])
+@pytest.mark.parametrize(
+    "place", ["heuristics.walls.price.NOTHING", "os.path.SEP", "heuristics.none.NOWHERE"]
+)
 def test_what_is_no_limit_of_ours_is_not_loaded_or_shown(place: str) -> None:
     with pytest.raises(UsageError):
         explain(place)

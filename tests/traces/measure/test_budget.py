@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from traces.columns import COPY_KINDS, NULL, Calls
 from traces.intervals import Spans, spans, union
 from traces.measure.budget import Budget, measure_budget, measure_totals
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.sections.rank import Totals
 from traces.timeline import KEYS, Activities, Bucket, Source
 

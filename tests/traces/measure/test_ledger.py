@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heuristics.walls.wall import wall_of
+from heuristics.walls.price import wall_of
 from reports.result.fill.rank import rank as section
 from tests.communication_doubles import GEMM, NORM, SENDRECV, rank_of
 from tests.moe_truth import Found, measured

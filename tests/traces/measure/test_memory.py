@@ -16,8 +16,7 @@ from traces.measure.detected import detect_precision
 from traces.measure.memory import measure_memory
 from traces.measure.recompute import Recompute, measure_recompute
 from traces.missing import Missing, known
-from traces.names.kernels import classify_kernel
-from traces.names.precision import gemm_format, is_simt_gemm
+from traces.names.kernels import classify_kernel, gemm_format, is_simt_gemm
 from traces.sections.rank import Memory, Passes
 from traces.steps.choose import choose_steps
 from traces.steps.found import Step, Steps, from_steps, one_window

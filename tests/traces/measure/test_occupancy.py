@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from traces.columns import Gpu, IntArray, SmLimits
 from traces.measure.sm_launches import LIMITERS, theoretical_occupancy
-from traces.names.gpu_limits import SmCapacity, capability_at_least, sm_capacity
+from traces.names.gpus import SmCapacity, capability_at_least, sm_capacity
 
 
 def gpu(capability: str = "9.0", sm_count: int | None = 100, limits: SmLimits | None = None) -> Gpu:

@@ -7,8 +7,14 @@ import csv
 import pytest
 
 from tests.places import DATA
-from traces.names.kernels import classify_kernel
-from traces.names.kinds import COMM_KINDS, comm_kind, compute_class, compute_classes, is_communication
+from traces.names.kernels import (
+    COMM_KINDS,
+    classify_kernel,
+    comm_kind,
+    compute_class,
+    compute_classes,
+    is_communication,
+)
 from traces.names.ranges import family, is_step_name
 
 CORPUS = DATA / "kernel_names.csv"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from traces.names.kernels import classify_kernel
-from traces.names.precision import WideFormat, wide_format
+from traces.names.kernels import WideFormat, classify_kernel, wide_format
 from traces.sizes.peaks import most_to_16_bits_frac, to_16_bits_frac
 
 

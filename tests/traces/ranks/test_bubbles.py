@@ -10,7 +10,7 @@ import pytest
 
 from tests.ranks_doubles import US, Part, array, summary_of
 from traces.missing import Missing, known
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.ranks.pipelines import PHASES, bubble_frac
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import Group, GroupSource, Messages, Operation, RankSummary

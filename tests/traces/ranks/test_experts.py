@@ -9,7 +9,7 @@ import pytest
 
 from tests.ranks_doubles import US, Work, array, together
 from traces.missing import Missing
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.ranks.cause import HotRank
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import ExpertWork, Operation, RankSummary

@@ -17,7 +17,7 @@ from tests.simulate.ranks.described import Cause
 from tests.simulate.ranks.drawn import draw_run
 from tests.simulate.ranks.recorded import Capture, Nccl, write_ranks
 from traces.missing import Missing, known
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import UNKNOWN, Group, GroupSource, Messages, Operation, Peers, RankSummary
 from traces.sections.run import CollectiveSpeed, Run, Traffic

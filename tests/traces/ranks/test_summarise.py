@@ -12,7 +12,7 @@ from tests.payload_doubles import init, with_payloads
 from tests.simulate.export import write_export
 from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.ranks.summarise import summarise
 from traces.ranks.summary import UNKNOWN, GroupSource, Operation, RankSummary
 from traces.resolve.kinds import resolve_kinds

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tests.log_doubles import crash, frame, iteration, log_of, out_of_memory, read, step_time
 from traces.errors import InputError
-from traces.training_log.lines import LONGEST_LINE
 from traces.training_log.log import Stage
-from traces.training_log.peak import most_unallocated, peak_memory
+from traces.training_log.memory import most_unallocated, peak_memory
+from traces.training_log.read import LONGEST_LINE
 
 GIB = 1 << 30
 MIB = 1 << 20

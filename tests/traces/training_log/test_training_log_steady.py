@@ -6,8 +6,8 @@ import pytest
 
 from tests.log_doubles import iteration, log_of
 from traces.settings.settings import Value, settings
+from traces.training_log.iterations import perturbation_frac, steady_step
 from traces.training_log.log import Iteration, Message, TrainingLog
-from traces.training_log.steady import perturbation_frac, steady_step
 
 MS = 1_000_000
 RECORDED: dict[str, Value] = {"profiling.profile_step_start": 4, "profiling.profile_step_end": 6}

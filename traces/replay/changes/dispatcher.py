@@ -14,7 +14,7 @@ from traces.account.calls import NONE, CallKind, is_kind
 from traces.columns import BoolArray, IntArray
 from traces.intervals import covered_ns, union
 from traces.limits import Limit
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.replay.changes.change import Draft, Recorded
 from traces.replay.graph import Timing
 from traces.replay.waits import Waits

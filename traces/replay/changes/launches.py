@@ -12,8 +12,7 @@ import numpy as np
 
 from traces.account.calls import NONE, CallKind
 from traces.columns import IntArray, distinct
-from traces.names.kernels import KernelClass
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS, KernelClass
 from traces.replay.changes.change import Draft, Recorded
 from traces.replay.graph import Timing
 from traces.replay.without import without_waits

@@ -16,7 +16,7 @@ from heuristics.run.run import WALL_IDS
 from heuristics.walls.bound import LargestBucket
 from traces.account.host import CAUSES
 from traces.missing import known
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.sections.tables import WallId
 from traces.settings.settings import settings
 

@@ -48,7 +48,7 @@ from tests.document_doubles import HOSTILE, exposed, graph_only
 from tests.moe_pattern import moe_recording
 from tests.simulate.export import write_export
 from tests.simulate.recording import Recording
-from traces.names.kinds import COMM_KINDS, compute_classes
+from traces.names.kernels import COMM_KINDS, compute_classes
 from traces.spelling import milliseconds, percent
 
 Document = dict[str, Any]

@@ -12,7 +12,7 @@ import pytest
 from reports.content.blocks import Hue, Tone
 from reports.write.html.looks import Look, look
 from reports.write.palette import HAIR, HUES, INK, SHEET, SOFT, TONES
-from traces.names.kinds import COMM_KINDS, compute_classes
+from traces.names.kernels import COMM_KINDS, compute_classes
 
 FAR = 12
 """In CIELAB, where 2.3 is just noticeable."""

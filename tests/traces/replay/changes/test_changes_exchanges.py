@@ -10,7 +10,7 @@ import pytest
 
 from tests.replay_doubles import GEMM, SENDRECV, SYNC, US, Said, rank_of
 from tests.traces.replay.changes.test_changes import ATTENTION, changes, surely
-from traces.names.kinds import COMM_KINDS
+from traces.names.kernels import COMM_KINDS
 from traces.timeline import RankTimeline
 
 DISPATCH = "void deep_ep::intranode::dispatch<(int)8, (int)768, (int)8192>(int4 *, float *)"

@@ -15,7 +15,7 @@ from traces.cures import cure
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing, OrMissing, known
-from traces.names.kinds import COMM_KINDS, GRAPH_REPLAY
+from traces.names.kernels import COMM_KINDS, GRAPH_REPLAY
 from traces.replay.proofs import Cost
 from traces.sections.tables import WallId
 from traces.spelling import percent
