@@ -22,16 +22,21 @@ from typing import Annotated, Any, Final, NoReturn
 import typer
 
 from diagnoser import __version__
-from diagnoser.bounds import out_of_memory
+from diagnoser.options.command import out_of_memory
 from diagnoser.output import say
 from traces.errors import InputError, MoeDiagError, NothingToDiagnose, UsageError
 
-COMMANDS: Final = (
-    *("analyze", "check-config", "compare", "merge", "report", "capture"),
-    *("doctor", "explain", "workload", "demo", "history"),
-)
-"""In the order of the help. Each is a function of that name in a module of its own in `diagnoser.commands`,
-which returns the exit code, none for 0; `history` has commands of its own.
+COMMANDS: Final = {
+    **dict.fromkeys(("analyze", "check-config", "compare"), "runs"),
+    **dict.fromkeys(("merge", "report"), "results"),
+    **dict.fromkeys(("capture", "doctor"), "recordings"),
+    "explain": "results",
+    "workload": "recordings",
+    "demo": "runs",
+    "history": "",
+}
+"""In the order of the help. Each is a function of that name in this module of `diagnoser.commands`, which
+returns the exit code, none for 0; `history` has commands of its own.
 """
 
 _EXIT_CODES: Final = {UsageError: 2, InputError: 3, NothingToDiagnose: 4}
@@ -94,7 +99,7 @@ def _app(*names: str) -> typer.Typer:
             app.add_typer(history_app, name=name, help="Results kept over time: add, list, trend, baseline.")
             continue
         own = name.replace("-", "_")
-        app.command(name)(getattr(import_module(f"diagnoser.commands.{own}"), own))
+        app.command(name)(getattr(import_module(f"diagnoser.commands.{COMMANDS[name]}"), own))
     return app
 
 

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from diagnoser.pipeline import diagnose
+from diagnoser import analyze
 from tests.simulate.knobs import Knobs
 from tests.simulate.ranks.clocks import draw_clocks
 from tests.simulate.ranks.described import Cause, RanksRun
@@ -68,5 +68,5 @@ class Killer:
 
 def document(paths: Sequence[Path], scheduler: str | None = None, progress: Progress = silent) -> bytes:
     """The document that the traces give, as it is written."""
-    found = diagnose(paths, jobs=1, scheduler=scheduler, progress=progress).to_dict()
+    found = analyze(paths, scheduler=scheduler, progress=progress).to_dict()
     return json.dumps(found, indent=1).encode()

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from diagnoser.configuration import read_configured
+from diagnoser.running.configuration import read_configured
 from heuristics.evidence.symptoms import Symptoms, observed_from
 from heuristics.judging.judgement import Configured, Judgement, judge_observed
 from heuristics.run.given import Given

@@ -1,1 +1,71 @@
-"""What `demo` shows: recordings of simulated runs with a known wall."""
+"""Recordings of simulated runs with a known wall, which come with the program.
+
+Each is an export of nsys in SQLite, compressed. What made them is no part of the program: a test makes them
+again and compares.
+"""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final
+
+from traces.errors import OutputNotWritable, UsageError
+from traces.files.aside import write_whole
+
+RECORDINGS: Final[Mapping[str, str]] = {
+    "communication": "NCCL all-to-all across nodes, nothing beside it",
+    "host_overhead": "Python launches slower than the GPU works",
+    "memory": "expert layers run twice and activations travel to the host",
+    "compute": "expert GEMMs with fewer blocks than the GPU has SMs",
+    "healthy": "a tuned MoE run: exchanges hidden, host ahead",
+    "dense": "a tuned run without experts",
+    "overlapped": "much communication, nearly all of it hidden",
+    "gc_pauses": "Python collects garbage in the middle of steps",
+    "token_sync": "the host waits for token counts in every layer and starts again cold",
+    "recompute_full": "every layer's forward runs twice",
+    "offload": "activations travel to the host and back",
+    "allocator": "the caching allocator gives memory back and takes it again in every step",
+    "deepep": "DeepEP's exchange, waiting for peers",
+    "hybridep": "HybridEP's exchange, waiting for peers",
+    "two_walls": "communication and recompute, about equally dear",
+    "graphs": "CUDA graphs of attention and router keep a slow host ahead: a base to compare with",
+    "graphs_lost": "the same run after its graphs stopped replaying: compare graphs with it",
+    "pipeline": "a late stage of a pipeline with few microbatches",
+}
+"""What each run has, by its name."""
+
+
+def listed() -> str:
+    """All recordings, one a line."""
+    return "\n".join(f"{name:<16}{about}" for name, about in RECORDINGS.items())
+
+
+def compressed(name: str) -> Path:
+    """The file that holds a recording."""
+    return Path(__file__).with_name("recordings") / f"{name}.sqlite.xz"
+
+
+def unpack(path: Path, name: str) -> None:
+    """Put a recording at `path`.
+
+    Raises `UsageError` for a recording that is not there and for an existing file, `OutputNotWritable` where
+    the file cannot be written.
+    """
+    import lzma
+
+    if name not in RECORDINGS:
+        near = get_close_matches(name, RECORDINGS, n=1, cutoff=0.5) or ["communication"]
+        raise UsageError(f"no scenario {name!r}. The nearest is {near[0]}; moe-diag demo list shows all.")
+    if not path.parent.is_dir():
+        raise OutputNotWritable(f"{path.parent} is no folder. Create it, or give another place with --keep.")
+    content = lzma.decompress(compressed(name).read_bytes())
+    try:
+        if path.exists():
+            raise FileExistsError
+        write_whole(path, content, replace=False)
+    except FileExistsError:
+        raise UsageError(f"{path} exists. Give another place with --keep.") from None
+    except OSError as error:
+        raise OutputNotWritable(
+            f"{path} cannot be written ({error.strerror}). Give another place with --keep."
+        ) from None

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diagnoser.bounds import with_bounds
-from diagnoser.options import CacheDir, Force, NsysPath
+from diagnoser.options import CacheDir, Force, KeepOrigin, NsysPath, StoreFile, Tag
+from diagnoser.options.command import command
 from traces.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,17 +32,6 @@ class TrendForm(StrEnum):
     SVG = "svg"
 
 
-StoreFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--store",
-        metavar="FILE",
-        help="The history [default: $MOE_DIAG_HISTORY, else ~/.local/share/moe-diag/history.sqlite].",
-    ),
-]
-Tag = Annotated[str, typer.Option(metavar="TEXT", show_default=False, help="A note, such as a commit.")]
-
-
 @history_app.callback()
 def _history() -> None:
     """Keep results over time, see where a number shifted, and name results to compare with.
@@ -59,16 +48,14 @@ def _history() -> None:
 
 
 @history_app.command()
-@with_bounds
+@command(bounded=True)
 def add(
     result: Annotated[
         Path,
         typer.Argument(metavar="RESULT.json|TRACE", readable=False, show_default=False, help="What to keep."),
     ],
     tag: Tag = "",
-    keep_origin: Annotated[
-        bool, typer.Option("--keep-origin", help="Keep this machine's name and the file's path as well.")
-    ] = False,
+    keep_origin: KeepOrigin = False,
     store: StoreFile = None,
     nsys: NsysPath = None,
     cache_dir: CacheDir = None,
@@ -81,12 +68,11 @@ def add(
     moe-diag analyze run.nsys-rep --config run.yaml --log train.log -f json -o result.json
     moe-diag history add result.json --tag nightly-0412
     """
-    from diagnoser.history.adding import add_file
-    from diagnoser.history.baseline import row_of
-    from traces.formats.open import ReadOptions
+    from diagnoser.history.kept import add_file, row_of
+    from diagnoser.options.requests import Analysis
 
     history = _store(store)
-    added = add_file(history, result, ReadOptions(nsys=nsys, cache_dir=cache_dir), tag, keep_origin)
+    added = add_file(history, result, Analysis(result, nsys=nsys, cache_dir=cache_dir), tag, keep_origin)
     _write(_kept_words(row_of(history, added.id), added.is_new, added.size_bytes))
 
 
@@ -145,7 +131,7 @@ def trend(
     moe-diag history trend budget_frac.exposed_comm -o communication.png
     moe-diag history trend ledger.exposed_comm.ep_dispatch --like 4
     """
-    from diagnoser.history.trend import metric_names, trend_of
+    from diagnoser.history.kept import metric_names, trend_of
     from diagnoser.output import plan_targets, write
     from reports.content.trend import metrics_page, trend_page
 
@@ -173,6 +159,7 @@ def trend(
 
 
 @history_app.command()
+@command()
 def baseline(
     name: Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="Of the baseline.")],
     result: Annotated[
@@ -196,24 +183,22 @@ def baseline(
     moe-diag history baseline main                          which result it is
     moe-diag compare --baseline main new.nsys-rep
     """
-    from diagnoser.history.adding import add_file
-    from diagnoser.history.baseline import baseline_row, check_name, set_baseline
-    from traces.formats.open import ReadOptions
+    from diagnoser.history.kept import add_file, baseline_row, check_name, set_baseline
+    from diagnoser.options.requests import Analysis
 
     history = _store(store)
     if not result:
         row = baseline_row(history, name)
     else:
         check_name(name)
-        options = ReadOptions(nsys=nsys, cache_dir=cache_dir)
-        number = int(result) if result.isdecimal() else add_file(history, Path(result), options, tag).id
+        asked = Analysis(result, nsys=nsys, cache_dir=cache_dir)
+        number = int(result) if result.isdecimal() else add_file(history, Path(result), asked, tag).id
         row = set_baseline(history, name, number)
     _write(f"Baseline {name} is {_row_words(row)}\n")
 
 
 def _store(given: Path | None) -> Store:
-    from diagnoser.history.place import history_file
-    from diagnoser.history.store import Store
+    from diagnoser.history.store import Store, history_file
 
     return Store(history_file(given))
 

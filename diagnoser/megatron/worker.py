@@ -1,7 +1,7 @@
 """The program that asks megatron-core: requests on stdin as JSON, one answer a line on stdout.
 
 It needs no GPU, opens no connection and writes no file. The first line says which version answers, or that
-none does. Run it by `diagnoser.megatron.check`.
+none does. Run it by `diagnoser.megatron`.
 """
 
 import json
@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Final, TextIO
 
-from diagnoser.megatron.layer import build_layer
-from diagnoser.megatron.library import NEWEST_TE, Library
+from diagnoser.megatron.library import NEWEST_TE, Library, build_layer
 from heuristics.rules.megatron.answer import (
     FLEX_PACKAGES,
     TRANSFORMER_ENGINE,

@@ -134,8 +134,8 @@ def observe(measurements: Sequence[RankMeasurements], together: Run | None = Non
     walls = judge_walls(ranks, prices)
     steps = {wall: one.step_frac for wall, one in prices.items() if isinstance(one, Price)}
     replayed = tuple(
-        Replayed(rank.costs, rank.costs.changes, judged_ns(rank))
-        for rank in measurements
+        Replayed(rank.costs, rank.costs.changes, judged_ns(rank), place)
+        for place, rank in enumerate(measurements)
         if not isinstance(rank.costs, Missing) and rank.costs.refused is None
     )
     bound = _bound(ranks, walls)

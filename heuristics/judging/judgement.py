@@ -16,7 +16,7 @@ from heuristics.figures.startup import Startup
 from heuristics.fixes.catalogue import fixes_of
 from heuristics.guides.choices import choose_all
 from heuristics.guides.memory_use import is_tight
-from heuristics.plan.gains import combined_of, gains_of
+from heuristics.plan.gains import Replay, combined_of, gains_of, replay_here
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Rejection
 from heuristics.result.judged import Choice, Combined, MemoryRoom, Verdict, Wall
@@ -102,10 +102,11 @@ def judge(
     configured: Configured | None = None,
     ask: Ask | None = None,
     together: sections.Run | None = None,
+    replay: Replay = replay_here,
 ) -> Judgement:
     """Judge a run by the measurements of all its ranks (at least one) and what was said of it.
 
-    `together`: what several ranks show together.
+    `together`: what several ranks show together; `replay`: what changes save that are made as one, by ranks.
     """
     given, configured = given or Given(), configured or Configured()
     evidence = _beside_log(observe(measurements, together), configured.log)
@@ -113,7 +114,7 @@ def judge(
         from heuristics.evidence.fit import with_fit
 
         evidence = with_fit(evidence, given, configured.log)
-    return judge_observed(evidence, given, configured, ask)
+    return judge_observed(evidence, given, configured, ask, replay)
 
 
 def judge_observed(
@@ -121,13 +122,14 @@ def judge_observed(
     given: Given | None = None,
     configured: Configured | None = None,
     ask: Ask | None = None,
+    replay: Replay = replay_here,
 ) -> Judgement:
     """Judge a run by what was observed of it, in a trace or without one. `ask`: asks Megatron-Core itself."""
     configured = configured or Configured()
     run = run_of(evidence, given or Given(), configured)
     from_files = _from_files(run, evidence, configured, ask) if configured.has_files else None
     plan = from_files.plan if from_files else _plan(run, evidence, {})
-    combined = combined_of(plan.fixes, run, evidence.replayed)
+    combined = combined_of(plan.fixes, run, evidence.replayed, replay)
     return Judgement(
         walls=_with_room(evidence.walls, run),
         verdict=completed(

@@ -1,6 +1,6 @@
 """What fixes give: of their wall's cost at most, by a replay alone or together, less what ranks wait for."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final
@@ -22,11 +22,12 @@ from traces.sections.tables import WallId
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """One rank: its costs, the changes found in it, and the length of its windows in ns."""
+    """One rank: its costs, the changes found in it, the length of its windows in ns, its place in the run."""
 
     costs: Costs
     changes: Sequence[Change]
     window_ns: int
+    place: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,9 +252,18 @@ STEPS: Final = 3
 PAIRED: Final = 5
 """Of how many fixes each pair is replayed."""
 
+Kinds = tuple[str, ...]
+Replay = Callable[[Sequence[tuple[Replayed, Sequence[Kinds]]]], Sequence[Sequence[Joint]]]
+"""Of each rank the kinds of change that are to be made as one -> what each of these saves."""
+
+
+def replay_here(asked: Sequence[tuple[Replayed, Sequence[Kinds]]]) -> list[list[Joint]]:
+    """Replay by the graphs that the ranks hold themselves."""
+    return [[_graph(rank).joint(kinds) for kinds in several] for rank, several in asked]
+
 
 def combined_of(
-    fixes: Sequence[Planned], run: Run, ranks: Sequence[Replayed]
+    fixes: Sequence[Planned], run: Run, ranks: Sequence[Replayed], replay: Replay = replay_here
 ) -> tuple[Combined, ...] | Missing:
     """What sets of a plan's fixes save together, over the ranks that could be replayed.
 
@@ -266,11 +276,24 @@ def combined_of(
     for rank in ranks:
         if isinstance(rank.costs.together, Missing):
             return Missing("combined", rank.costs.together.reason, rank.costs.together.cure)
-    for several in sets:
-        known = _known(several, run, ranks)
-        for rank in ranks:
-            _expect(rank, known)
-    return tuple(_combined(several, run, ranks) for several in sets)
+    changes = [_changes(several, run, ranks) for several in sets]
+    asked = [
+        (rank, list(dict.fromkeys(_found(rank, several) for several in changes if rank.costs.together)))
+        for rank in ranks
+    ]
+    joints = [
+        dict(zip(kinds, answers, strict=True))
+        for (_, kinds), answers in zip(asked, replay(asked), strict=True)
+    ]
+    return tuple(
+        _combined(several, ranks, [_joint(*one, known) for one in zip(ranks, joints, strict=True)])
+        for several, known in zip(sets, changes, strict=True)
+    )
+
+
+def _graph(rank: Replayed) -> Together:
+    assert isinstance(rank.costs.together, Together)
+    return rank.costs.together
 
 
 def _sets(fixes: Sequence[Planned]) -> Iterator[tuple[Planned, ...]]:
@@ -280,14 +303,12 @@ def _sets(fixes: Sequence[Planned]) -> Iterator[tuple[Planned, ...]]:
     yield from combinations([one for one in fixes if one.low_frac is not None][:PAIRED], 2)
 
 
-def _combined(several: Sequence[Planned], run: Run, ranks: Sequence[Replayed]) -> Combined:
-    """The range of one set.
+def _combined(several: Sequence[Planned], ranks: Sequence[Replayed], joints: Sequence[Joint]) -> Combined:
+    """The range of one set, of which each rank saves its joint.
 
     Its upper end is at most the sum of its fixes' own, but for what they hide of each other, and at least the
     largest of them. Its lower end may be below that of its best fix, where another may cost time.
     """
-    known = _known(several, run, ranks)
-    joints = [_joint(rank, known) for rank in ranks]
     whole_ns = sum(rank.window_ns for rank in ranks)
     low, high, beyond = (
         sum(values) / whole_ns
@@ -298,29 +319,22 @@ def _combined(several: Sequence[Planned], run: Run, ranks: Sequence[Replayed]) -
     return Combined(tuple(one.fix.id for one in several), (min(low, high), high))
 
 
-def _known(several: Sequence[Planned], run: Run, ranks: Sequence[Replayed]) -> dict[str, Change]:
+def _changes(several: Sequence[Planned], run: Run, ranks: Sequence[Replayed]) -> dict[str, Change]:
     """The changes that some fixes stand for, by kind, as found on any rank."""
     kinds = {kind for one in several for kind in one.fix.changes(run)}
     return {one.kind: one for rank in ranks for one in rank.changes if one.kind in kinds}
 
 
-def _found(rank: Replayed, known: Collection[str]) -> dict[str, Change]:
-    return {one.kind: one for one in rank.changes if one.kind in known}
+def _found(rank: Replayed, known: Collection[str]) -> Kinds:
+    return tuple(one.kind for one in rank.changes if one.kind in known)
 
 
-def _expect(rank: Replayed, known: Collection[str]) -> None:
-    """Let a rank learn what it will be asked."""
-    if isinstance(rank.costs.together, Together):
-        rank.costs.together.expect(_found(rank, known))
-
-
-def _joint(rank: Replayed, known: dict[str, Change]) -> Joint:
+def _joint(rank: Replayed, joints: Mapping[Kinds, Joint], known: Mapping[str, Change]) -> Joint:
     """What the known kinds of change save on one rank; what was not found there, at most what it acts on."""
     found = _found(rank, known)
     elsewhere_ns = sum(most_ns(rank.costs, one) for kind, one in known.items() if kind not in found)
-    together = rank.costs.together
-    if together is None or isinstance(together, Missing):
-        low_ns = sum(one.low_ns or 0 for one in found.values())
-        return Joint(low_ns, elsewhere_ns + sum(one.high_ns for one in found.values()), 0)
-    joint = together.joint(found)
+    if rank.costs.together is None:
+        own = [one for one in rank.changes if one.kind in found]
+        return Joint(sum(one.low_ns or 0 for one in own), elsewhere_ns + sum(one.high_ns for one in own), 0)
+    joint = joints[found]
     return Joint(joint.low_ns, joint.high_ns + elsewhere_ns, joint.beyond_ns)

@@ -14,13 +14,13 @@ import pytest
 from msgspec.structs import replace
 
 import diagnoser
-from diagnoser.check import check_config
 from diagnoser.cli import run
+from diagnoser.options.requests import Check
+from diagnoser.running.configuration import check_config
 from heuristics.result.judged import Choice
 from heuristics.result.result import Result
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import Request
-from heuristics.run.given import Given
 from reports.content.blocks import Block, Detail, Fold, Items, Part, View
 from reports.content.check import page
 from reports.content.check_defects import Weight, defects, first_errors
@@ -75,7 +75,7 @@ def test_what_megatron_core_itself_rejects_is_illegal(tmp_path: Path) -> None:
         return [(Answer("config", "rejected", "not so", "0.16.1"),) for _ in requests]
 
     path = script(tmp_path)
-    found = check_config(path, given=Given(core_version="0.16.1"), ask=ask)
+    found = check_config(Check(path, about={"core_version": "0.16.1"}), ask)
     assert not found.to_dict()["configuration"]["legal"]
     said = words(plain(page(found.result, Detail.FIRST)))
     assert "NOT LEGAL 1 error for Megatron-Core 0.16.1" in said
@@ -85,13 +85,13 @@ def test_what_megatron_core_itself_rejects_is_illegal(tmp_path: Path) -> None:
 
 def test_the_count_of_errors_and_what_is_listed_to_fix_first_agree(tmp_path: Path) -> None:
     both = ILLEGAL.replace("comm_overlap:", "  moe_flex_dispatcher_backend: deepep\ncomm_overlap:", 1)
-    found = check_config(written(tmp_path, "run.yaml", both)).result
+    found = check_config(Check(written(tmp_path, "run.yaml", both))).result
     heavy = [one.weight for one in defects(found) if one.weight <= Weight.NOT_AS_WRITTEN]
     assert heavy == [Weight.REJECTED, Weight.REJECTED, Weight.NOT_AS_WRITTEN]
     said = words(plain(page(found, Detail.FIRST)))
     assert "2 errors for" in said
     assert "Fix first has 1 more entry, which Megatron does not reject." in said
-    only = check_config(written(tmp_path, "run.yaml", ILLEGAL)).result
+    only = check_config(Check(written(tmp_path, "run.yaml", ILLEGAL))).result
     assert "does not reject" not in words(plain(page(only, Detail.FIRST)))
 
 

@@ -330,7 +330,7 @@ def test_a_bug_of_ours_says_so(
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("a secret from the trace")
 
-    monkeypatch.setattr("diagnoser.pipeline.diagnose", broken)
+    monkeypatch.setattr("diagnoser.running.pipeline.diagnose", broken)
     assert run(["analyze", str(simple(tmp_path / "run.sqlite"))]) == 70
     err = capsys.readouterr().err
     assert "RuntimeError" in err

@@ -14,14 +14,15 @@ from typing import Any
 
 import pytest
 
-from diagnoser import cluster as ours
-from diagnoser import measured
+import diagnoser
 from diagnoser.cli import run
-from diagnoser.cluster import Cluster
-from diagnoser.measured import MeasuredTrace, TraceTask, measure_all, measure_trace
-from diagnoser.pipeline import diagnose
+from diagnoser.running import cluster as ours
+from diagnoser.running import measured
+from diagnoser.running.cluster import Cluster
+from diagnoser.running.measured import MeasuredTrace, TraceTask, measure_all, measure_trace
+from diagnoser.running.processes import Workers
 from tests.cluster_doubles import Killer, document, local_cluster, processes_of, small_traces
-from tests.diagnoser.test_processes import joint_of
+from tests.diagnoser.test_processes import joints_of
 from tests.places import ROOT
 from traces.errors import ClusterUnavailable, InputError, NotShared
 from traces.formats.open import ReadOptions
@@ -70,12 +71,13 @@ def test_a_worker_killed_before_it_is_asked_what_changes_save_gives_the_same_ans
     cluster: Any, traces: list[Path]
 ) -> None:
     several = tasks(traces[:3])
-    here = [joint_of(measure_trace(one)) for one in several.values()]
-    with Cluster(cluster.scheduler_address, silent) as elsewhere:
-        found = measure_all(elsewhere, several)
+    with Workers(1, silent) as engine:
+        here = joints_of(engine, measure_all(engine, several))
+    with Cluster(cluster.scheduler_address, silent) as engine:
+        found = measure_all(engine, several)
         for process in processes_of(cluster):
             os.kill(process, signal.SIGKILL)
-        assert [joint_of(one) for one in found] == here
+        assert joints_of(engine, found) == here
     assert any(one.high_ns for one in here)
 
 
@@ -92,7 +94,7 @@ def test_a_trace_that_ends_every_worker_is_named_and_the_others_go_on(
     poison = traces[3].with_name("poison.sqlite")
     poison.write_bytes(traces[3].read_bytes())
     with local_cluster(allowed_failures=0) as fragile:
-        found = diagnose([*traces[:3], poison], scheduler=fragile.scheduler_address)
+        found = diagnoser.analyze([*traces[:3], poison], scheduler=fragile.scheduler_address)
     assert (
         "poison.sqlite was skipped: the process that read it was ended from outside" in found.result.warnings
     )
@@ -131,17 +133,12 @@ def test_a_trace_that_is_nowhere_gives_the_serial_document(
 def test_workers_of_another_version_are_named(
     cluster: Any, traces: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ours, "versions", lambda: {**versions_here(), "moe-diag": "9.9"})
+    there = {**ours.versions(), "moe-diag": "9.9"}
+    monkeypatch.setattr(ours, "versions", lambda: there)
     with pytest.raises(
         ClusterUnavailable, match=r"a worker of the cluster has moe-diag .*, and here is 9\.9"
     ):
         document(traces, cluster.scheduler_address)
-
-
-def versions_here() -> dict[str, str]:
-    from diagnoser.on_worker import versions
-
-    return versions()
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,10 @@ import pytest
 
 import diagnoser
 from diagnoser.cli import run
-from diagnoser.diagnosis import Diagnosis
-from diagnoser.gate import gate_frac
-from diagnoser.pipeline import diagnose
+from diagnoser.options.given import gate_frac
+from diagnoser.options.requests import Analysis, Comparison
+from diagnoser.running.diagnosis import Diagnosis
+from diagnoser.running.pipeline import diagnose
 from tests.check_doubles import script, written
 from tests.compare_doubles import as_json, result_of_run, run_of
 from tests.log_doubles import iteration
@@ -127,11 +128,11 @@ def test_one_file_is_read_once_and_its_gpus_are_compared(
 ) -> None:
     path, read = run_of(tmp_path / "run.sqlite", gpus=2, steps=1), []
 
-    def counted(paths: list[Path], **how: Any) -> Diagnosis:
-        read.append(paths)
-        return diagnose(paths, **how)
+    def counted(asked: Analysis) -> Diagnosis:
+        read.append(asked.paths)
+        return diagnose(asked)
 
-    monkeypatch.setattr("diagnoser.side.diagnose", counted)
+    monkeypatch.setattr("diagnoser.running.comparison.diagnose", counted)
     words = ["--base-gpu", "0", "--new-gpu", "1"]
     document = compared(capsys, path, tmp_path / "." / "run.sqlite", *words)
     assert len(read) == 1
@@ -259,12 +260,10 @@ def test_an_existing_output_is_refused_before_anything_is_read(
 
 
 def test_what_is_done_names_its_side(pair: list[str]) -> None:
-    from diagnoser.comparison import compare_sides
-    from diagnoser.side import Side
+    from diagnoser.running.comparison import compare_sides
 
     said: list[str] = []
-    sides = Side("base", Path(pair[0])), Side("new", Path(pair[1]))
-    compare_sides(*sides, progress=lambda doing, *_: said.append(doing))
+    compare_sides(Comparison(*pair), progress=lambda doing, *_: said.append(doing))
     assert [one for one in said if not one.startswith(("base: ", "new: "))] == ["comparing"]
     assert "base: measuring base.sqlite" in said
     assert "new: measuring new.sqlite" in said
@@ -280,7 +279,7 @@ def test_a_baseline_of_the_history_is_the_base(
         asked.append((name, store))
         return document
 
-    monkeypatch.setattr("diagnoser.history.baseline.baseline_document", baseline_document)
+    monkeypatch.setattr("diagnoser.history.kept.baseline_document", baseline_document)
     new = run_of(tmp_path / "after.sqlite")
     found = compared(capsys, new, "--baseline", "main")
     assert asked == [("main", None)]

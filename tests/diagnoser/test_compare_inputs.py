@@ -13,7 +13,8 @@ from msgspec import structs
 
 import diagnoser
 from diagnoser.cli import run
-from diagnoser.side import Reading, Side, read_sides
+from diagnoser.options.requests import Comparison, Source
+from diagnoser.running.comparison import read_sides
 from heuristics.result.result import Result
 from reports.result.codec import encode
 from reports.result.read import typed
@@ -217,8 +218,8 @@ def test_steps_that_a_trace_lacks_name_the_side(tmp_path: Path, capsys: pytest.C
     assert "Recorded are 0 to 2" in err
 
 
-def results(base: Side, new: Side | None = None, **about: object) -> tuple[Result, Result]:
-    return read_sides(base, new or Side("new", base.source), Reading(about=about))
+def results(base: Source, new: Source | None = None, **given: Any) -> tuple[Result, Result]:
+    return read_sides(Comparison(base, base if new is None else new, **given))
 
 
 @pytest.mark.parametrize("name", ["run.json", "run.json.gz"])
@@ -228,7 +229,7 @@ def test_a_result_of_a_later_1_x_is_read_in_any_order_of_its_keys(
     later = {"a_new_key": {"deep": [1]}, **earlier, "schema_version": "1.7"}
     turned = dict(sorted(later.items(), reverse=True))
     for document in (later, turned):
-        assert results(Side("base", as_json(tmp_path / name, document)))[0] == typed(earlier)
+        assert results(as_json(tmp_path / name, document))[0] == typed(earlier)
 
 
 def test_a_trace_of_the_pytorch_profiler_is_no_earlier_result(tmp_path: Path) -> None:
@@ -239,7 +240,7 @@ def test_a_trace_of_the_pytorch_profiler_is_no_earlier_result(tmp_path: Path) ->
             kineto_doubles.on_gpu("kernel", kineto_doubles.GEMM, 100, 50, 1),
         ],
     )
-    result, _ = results(Side("base", path))
+    result, _ = results(path)
     assert result.traces[0].kind.startswith("kineto")
     assert result.ranks[0].budget_ns.compute == 50_000
 
@@ -247,20 +248,18 @@ def test_a_trace_of_the_pytorch_profiler_is_no_earlier_result(tmp_path: Path) ->
 def test_a_document_and_a_diagnosis_serve_as_their_file_does(tmp_path: Path, earlier: Json) -> None:
     diagnosis = diagnoser.analyze(run_of(tmp_path / "earlier.sqlite"), ask_megatron=False)
     path = as_json(tmp_path / "earlier.json", earlier)
-    read = [results(Side("base", source))[0] for source in (earlier, diagnosis, path)]
+    read = [results(source)[0] for source in (earlier, diagnosis, path)]
     assert read == [typed(earlier)] * 3
 
 
 def test_errors_stay_of_their_class(tmp_path: Path, earlier: Json) -> None:
-    good = Side("base", earlier)
     with pytest.raises(InputError, match=r"^new: its schema_version is no number"):
-        read_sides(good, Side("new", {**earlier, "schema_version": None}), Reading())
+        results(earlier, {**earlier, "schema_version": None})
     with pytest.raises(NothingToDiagnose, match=r"^new: this result has no trace in it"):
-        read_sides(good, Side("new", {**earlier, "ranks": []}), Reading())
+        results(earlier, {**earlier, "ranks": []})
     held = structs.replace(typed(earlier), configuration=configuration())
-    told = Side("base", encode(held), config=script(tmp_path))
     with pytest.raises(UsageError, match=r"^base: this earlier result already holds a configuration"):
-        read_sides(told, Side("new", earlier), Reading())
+        results(encode(held), earlier, base_config=script(tmp_path))
 
 
 def facts(document: Json) -> Json:
@@ -282,7 +281,7 @@ def test_files_laid_into_a_result_give_what_analyze_makes_of_them(
     whole = diagnoser.analyze(trace, config=config, log=logged, about=GIVEN, ask_megatron=False).to_dict()
     plain = diagnoser.analyze(trace, about=GIVEN, ask_megatron=False).to_dict()
     earlier = as_json(tmp_path / "run.json", plain)
-    laid, _ = results(Side("base", earlier, config=config, log=logged))
+    laid, _ = results(earlier, base_config=config, base_log=logged)
     assert facts(encode(laid)) == facts(json.loads(json.dumps(whole)))
 
 
@@ -291,7 +290,7 @@ def test_a_log_replaces_the_one_a_result_holds_and_leaves_its_configuration(tmp_
     write_export(trace, exposed(comm=DISPATCH))
     eight, settings = log(tmp_path, 8.0), script(tmp_path)
     held = diagnoser.analyze(trace, config=settings, log=eight, about=GIVEN, ask_megatron=False).to_dict()
-    result, _ = results(Side("base", held, log=log(tmp_path, 5.0)))
+    result, _ = results(held, base_log=log(tmp_path, 5.0))
     laid = encode(result)
     assert laid["log"]["steady_step_ns"] == 5_000_000
     assert laid["traces"][0]["capture"]["perturbation_frac"] == pytest.approx(1.0)  # 10 ms against 5
@@ -301,8 +300,6 @@ def test_a_log_replaces_the_one_a_result_holds_and_leaves_its_configuration(tmp_
 
 def test_what_is_said_of_the_run_is_said_of_both_sides(tmp_path: Path, earlier: Json) -> None:
     before = {**earlier, "given": {"ep": 8, "tp": 2}}
-    base, new = results(
-        Side("base", before), Side("new", run_of(tmp_path / "run.sqlite")), ep=16, precision="bf16"
-    )
+    base, new = results(before, run_of(tmp_path / "run.sqlite"), about={"ep": 16, "precision": "bf16"})
     assert base.given == {"ep": 16, "tp": 2, "precision": "bf16"}
     assert new.given == {"ep": 16, "precision": "bf16"}

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from diagnoser.completion import explain_words, patches
+from diagnoser.options import explain_words, patches
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.run.run import WALL_IDS
 from reports.content.explain.page import explain_page
@@ -75,8 +75,8 @@ def test_the_script_for_bash_is_one_that_bash_takes() -> None:
 
 
 def test_completing_loads_nothing_heavy() -> None:
-    heavy = "[one for one in ('numpy', 'pandas', 'rich', 'heuristics') if one in sys.modules]"
-    asked = "import sys, diagnoser.completion as c; c.explain_words(''); c.patches('')"
+    heavy = "[one for one in ('numpy', 'pandas', 'rich', 'heuristics.fixes') if one in sys.modules]"
+    asked = "import sys, diagnoser.options as c; c.explain_words(''); c.patches('')"
     done = subprocess.run(
         [sys.executable, "-c", f"{asked}; print({heavy})"],
         capture_output=True,

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from diagnoser.cli import run
-from diagnoser.ticket import plan_ticket, write_ticket
+from diagnoser.output.ticket import plan_ticket, write_ticket
 from reports.result.read import typed
 from tests.compare_doubles import result_of_run, run_of
 from tests.nsys_doubles import EXPORTS_WELL, desk
@@ -172,8 +172,8 @@ def test_a_ticket_whose_run_was_killed_is_put_back_unless_it_was_whole(
         os.link(made, path)
 
     with monkeypatch.context() as dead:  # one that is killed neither puts back nor clears
-        dead.setattr("diagnoser.ticket.move_to_new", killed)
-        dead.setattr("diagnoser.ticket._put_back", lambda *_: None)
+        dead.setattr("diagnoser.output.ticket.move_to_new", killed)
+        dead.setattr("diagnoser.output.ticket._put_back", lambda *_: None)
         dead.setattr("traces.files.aside.shutil.rmtree", lambda *_, **__: None)
         if step <= len(older):
             with pytest.raises(KeyboardInterrupt):

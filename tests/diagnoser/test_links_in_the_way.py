@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from diagnoser.cli import run
-from diagnoser.demo.recordings import unpack
+from diagnoser.demo import unpack
 
 WRITES = {
     "a file": ["-o", "out/r.txt"],

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from diagnoser import measured
 from diagnoser.cli import run
+from diagnoser.running import measured
 from tests.nsys_doubles import desk, write_report
 from tests.places import ROOT
 
@@ -77,7 +77,7 @@ def test_memory_that_runs_out_anywhere_else_is_named_too(
     def fills_memory(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("diagnoser.saved.saved_result", fills_memory)
+    monkeypatch.setattr("diagnoser.commands.results.saved_result", fills_memory)
     for options in ([], ["--max-memory", "64G"]):
         assert run(["report", "result.json", *options]) == 3
         assert "needs more memory than" in capsys.readouterr().err

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from diagnoser.cli import run
-from diagnoser.merging import merge_summaries
+from diagnoser.running.merging import merge_summaries
 from heuristics.result.result import Merged
 from reports.result.codec import decode
 from reports.result.schema import schema

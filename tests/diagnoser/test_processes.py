@@ -9,23 +9,24 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import diagnoser
-from diagnoser import measured, processes
 from diagnoser.cli import run
-from diagnoser.demo.recordings import unpack
-from diagnoser.measured import MeasuredTrace, TraceTask, measure_trace
-from diagnoser.pipeline import diagnose
-from diagnoser.processes import Workers
+from diagnoser.demo import unpack
+from diagnoser.running import measured, processes
+from diagnoser.running.measured import MeasuredTrace, TraceTask, joints, measure_all, measure_trace
+from diagnoser.running.processes import Engine, Workers
 from tests.places import ROOT
 from traces.errors import EmptySelection, InputError, NotATrace, ProcessEnded
 from traces.formats.open import ReadOptions
 from traces.limits import Limit
 from traces.progress import report, silent
-from traces.replay.changes.change import Joint, Together
+from traces.replay.changes.change import Joint
 from traces.replay.costs import Costs
 from traces.steps.selection import Selection
 
@@ -109,7 +110,7 @@ def test_a_trace_that_cannot_be_used_is_skipped_with_its_own_words(
 ) -> None:
     broken = tmp_path / "broken.sqlite"
     broken.write_text("no trace", encoding="utf-8")
-    found = diagnose([demos[0], broken], jobs=jobs)
+    found = diagnoser.analyze([demos[0], broken], jobs=jobs)
     assert found.result.warnings[0] == "broken.sqlite was skipped: it is no trace"
     assert found.skipped[0].startswith(f"{broken} is no trace we know.")
 
@@ -117,7 +118,7 @@ def test_a_trace_that_cannot_be_used_is_skipped_with_its_own_words(
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_selection_that_matches_nothing_names_what_there_is(demos: list[Path], jobs: int) -> None:
     with pytest.raises(EmptySelection, match="--gpu 7 matches nothing: kernels ran on GPU 0"):
-        diagnose(demos, selection=Selection(gpu=7), jobs=jobs)
+        diagnoser.analyze(demos, gpu=7, jobs=jobs)
     with pytest.raises(EmptySelection, match="90:91"):
         diagnoser.analyze(demos, steps="90:91", jobs=jobs)
 
@@ -160,8 +161,8 @@ def test_a_trace_whose_process_is_killed_is_left_out_and_named(
     demos: list[Path], monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     monkeypatch.setattr(measured, "measure_trace", unless_it_is_the_second)
-    found = diagnose(demos, jobs=2)
-    without = diagnose([demos[0], demos[2]], jobs=1)
+    found = diagnoser.analyze(demos, jobs=2)
+    without = diagnoser.analyze([demos[0], demos[2]])
     assert (
         found.result.warnings[0]
         == f"{demos[1].name} was skipped: the process that read it was ended from outside"
@@ -178,25 +179,27 @@ def unless_it_is_the_second(task: TraceTask) -> MeasuredTrace | InputError:
 
 def test_what_was_kept_by_a_process_that_is_gone_is_made_again(demos: list[Path], way: str) -> None:
     tasks = {path.name: TraceTask(path, Selection(), ReadOptions(), None, False) for path in demos}
-    here: list[Joint] = []
-    there: list[Joint] = []
-    for jobs, joints in ((1, here), (2, there)):
+    told = []
+    for jobs in (1, 2):
         with Workers(jobs, silent) as workers:
-            found = workers.map(measure_trace, tasks)
+            found = measure_all(workers, tasks)
             for child in multiprocessing.active_children():
                 child.kill()
                 child.join()
-            joints += [joint_of(one) for one in found]
-    assert here == there
-    assert any(one.high_ns for one in here)
+            told.append(joints_of(workers, found))
+    assert told[0] == told[1]
+    assert any(one.high_ns for one in told[0])
 
 
-def joint_of(trace: MeasuredTrace | InputError) -> Joint:
-    assert isinstance(trace, MeasuredTrace)
-    costs = trace.ranks[0].costs
-    assert isinstance(costs, Costs)
-    assert isinstance(costs.together, Together)
-    return costs.together.joint([one.kind for one in costs.changes])
+def joints_of(engine: Engine, traces: Sequence[MeasuredTrace | InputError]) -> list[Joint]:
+    """What all changes of the first rank of each trace save together."""
+    questions = {}
+    for place, trace in enumerate(traces):
+        assert isinstance(trace, MeasuredTrace)
+        costs = trace.ranks[0].costs
+        assert isinstance(costs, Costs)
+        questions[place] = partial(joints, {0: (0, [tuple(one.kind for one in costs.changes)])})
+    return [answer[0][0] for answer in engine.ask(questions)]
 
 
 def test_an_interrupt_ends_every_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,7 +218,7 @@ def reported_then_never(number: int) -> int:
 
 _PARENT = """
 import os, signal
-from diagnoser.processes import Workers
+from diagnoser.running.processes import Workers
 from tests.diagnoser.test_processes import doubled
 from traces.progress import silent
 

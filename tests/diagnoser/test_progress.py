@@ -12,8 +12,8 @@ import pytest
 from rich.console import Console
 
 import diagnoser
-from diagnoser.demo.recordings import unpack
-from diagnoser.progress import _Display, progress_display
+from diagnoser.demo import unpack
+from diagnoser.output.progress import _Display, progress_display
 from tests.terminal_doubles import Tty
 from traces.formats.open import ReadOptions, read_trace
 from traces.formats.readers import Reader
@@ -32,7 +32,7 @@ def recording(tmp_path: Path) -> Path:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now_s = [100.0]
-    monkeypatch.setattr("diagnoser.progress.time.monotonic", lambda: now_s[0])
+    monkeypatch.setattr("diagnoser.output.progress.time.monotonic", lambda: now_s[0])
     return now_s
 
 

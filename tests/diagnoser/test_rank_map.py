@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from diagnoser.cli import run as cli
-from diagnoser.rank_map import Row, contradictions, identified, read_rank_map
+from diagnoser.running.rank_map import Row, contradictions, identified, read_rank_map
 from tests.sets_doubles import RUN, analyzed, problems
 from tests.simulate.ranks.clocks import draw_clocks
 from tests.simulate.ranks.happened import RanksDone, simulate

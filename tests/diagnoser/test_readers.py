@@ -10,7 +10,7 @@ import pytest
 
 import diagnoser
 from diagnoser.cli import run
-from diagnoser.demo.recordings import compressed
+from diagnoser.demo import compressed
 from traces.errors import UsageError
 
 

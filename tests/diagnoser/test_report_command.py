@@ -58,7 +58,7 @@ def marked(monkeypatch: pytest.MonkeyPatch) -> None:
     def named(form: str) -> Callable[[Whole, Asked], bytes]:
         return lambda result, asked: f"{kind_of(result).value} {form} {asked.detail.value}\n".encode()
 
-    monkeypatch.setattr("diagnoser.results.WRITERS", {form: named(form) for form in WRITERS})
+    monkeypatch.setattr("diagnoser.output.results.WRITERS", {form: named(form) for form in WRITERS})
 
 
 @pytest.mark.parametrize("kind", ["analysis", "comparison", "configuration"])

@@ -29,7 +29,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def here(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder as the current one, no habits of whoever runs the tests, and no bar however slow it is."""
-    monkeypatch.setattr("diagnoser.progress._PATIENCE_S", float("inf"))
+    monkeypatch.setattr("diagnoser.output.progress._PATIENCE_S", float("inf"))
     monkeypatch.chdir(place)
     monkeypatch.setenv("MOE_DIAG_HISTORY", str(place / HISTORY))
     monkeypatch.setenv("COLUMNS", "80")

@@ -14,7 +14,7 @@ import pytest
 
 import diagnoser
 from diagnoser.cli import run
-from diagnoser.ticket import plan_ticket, write_ticket
+from diagnoser.output.ticket import plan_ticket, write_ticket
 from reports.content.blocks import Detail
 from reports.result.json_text import render_json
 from reports.result.read import typed
@@ -212,7 +212,7 @@ def test_whatever_stops_it_the_place_is_as_it_was(
     if what == "write":
         monkeypatch.setattr(Path, "write_bytes", failing(Path.write_bytes))
     else:
-        monkeypatch.setattr("diagnoser.ticket.move_to_new", failing(_moved))
+        monkeypatch.setattr("diagnoser.output.ticket.move_to_new", failing(_moved))
         if there == "nothing":
             monkeypatch.setattr(Path, "rename", failing(Path.rename))
             count = step - 1

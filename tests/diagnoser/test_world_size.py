@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from diagnoser.cli import run as cli
-from diagnoser.merging import merge_summaries
+from diagnoser.running.merging import merge_summaries
 from tests.sets_doubles import RUN, analyzed, late, problems, written
 from tests.simulate.ranks.happened import RanksDone, simulate
 from tests.simulate.ranks.recorded import Capture

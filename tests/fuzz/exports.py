@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from diagnoser.demo.recordings import compressed
+from diagnoser.demo import compressed
 from tests.document_doubles import DISPATCH, exposed
 from tests.simulate.export import schema_versions, write_export
 from traces.formats import sqlite_tables

@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import diagnoser
-from diagnoser.commands.report import _DAMAGE
-from diagnoser.saved import saved_result
+from diagnoser.commands.results import _DAMAGE
+from diagnoser.output.results import saved_result
 from reports.content.blocks import Detail
 from reports.result.codec import Document
 from reports.write.formats import WRITERS, Asked
@@ -72,7 +72,7 @@ def check(path: Path, deep: bool) -> None:
     if deep:
         for form in ("text", "markdown", "json"):
             with suppress(*_DAMAGE):
-                WRITERS[form](saved.result, Asked(Detail.FULL))
+                WRITERS[form](saved, Asked(Detail.FULL))
         for sides in ((path, seeds()[0]), (seeds()[0], path)):
             with suppress(MoeDiagError):
                 diagnoser.compare(*sides).to_dict()

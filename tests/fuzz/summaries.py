@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from diagnoser.merging import merge_summaries
+from diagnoser.running.merging import merge_summaries
 from tests.fuzz.mutations import flipped, tree
 from tests.fuzz.target import Target
 from tests.ranks_doubles import Work, together

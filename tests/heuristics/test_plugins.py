@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from diagnoser.demo.recordings import unpack
+from diagnoser.demo import unpack
 from tests.places import ROOT
 
 Json = dict[str, Any]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from diagnoser.megatron.check import check_with_megatron
+from diagnoser.megatron import check_with_megatron
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import Request
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from diagnoser.megatron import check
+from diagnoser import megatron as check
 from heuristics.rules.megatron.request import Request
 from tests.places import ROOT
 from traces.limits import Limit
@@ -93,7 +93,7 @@ def test_one_that_hangs_costs_its_limit_and_leaves_the_rest_unchecked(
 
 def test_the_diagnosis_itself_imports_neither_pytorch_nor_megatron_core() -> None:
     program = (
-        "import sys; from diagnoser.cli import run; import diagnoser.megatron.check; code = run(['demo']);"
+        "import sys; from diagnoser.cli import run; import diagnoser.megatron; code = run(['demo']);"
         "assert code == 0; sys.stderr.write(str({'torch', 'megatron'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)

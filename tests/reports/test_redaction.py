@@ -16,7 +16,7 @@ from hypothesis import strategies as some
 
 import diagnoser
 from diagnoser.cli import run
-from diagnoser.command_line import command_line
+from diagnoser.options.requests import command_line
 from reports.redaction import redaction_words
 from tests.check_doubles import SCRIPT, log, written
 from tests.compare_doubles import as_json, run_of
@@ -253,12 +253,12 @@ def test_the_demo_is_made_again_by_the_demo(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_a_baseline_stays_a_baseline(tmp_path: Path) -> None:
-    from diagnoser.comparison import compare_sides
-    from diagnoser.side import Side
+    from diagnoser.options.requests import Comparison
+    from diagnoser.running.comparison import compare_sides
 
     document = diagnoser.analyze(run_of(tmp_path / "run.sqlite"), ask_megatron=False).to_dict()
-    sides = Side("base", document, baseline="main"), Side("new", tmp_path / "run.sqlite")
-    assert compare_sides(*sides).to_dict()["command"] == "moe-diag compare run.sqlite --baseline main"
+    asked = Comparison(document, tmp_path / "run.sqlite")
+    assert compare_sides(asked, "main").to_dict()["command"] == "moe-diag compare run.sqlite --baseline main"
 
 
 @given(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from diagnoser.measured import MeasuredTrace, TraceTask, measure_trace
+from diagnoser.running.measured import MeasuredTrace, TraceTask, measure_trace
 from tests.ranks_doubles import US, summaries_in
 from tests.simulate.ranks.clocks import draw_clocks
 from tests.simulate.ranks.described import Cause, Hot, RanksRun

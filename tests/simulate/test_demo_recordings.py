@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from diagnoser.demo.recordings import RECORDINGS, compressed, unpack
+from diagnoser.demo import RECORDINGS, compressed, unpack
 from tests.simulate.recorded import View, record
 from tests.simulate.run import run
 from tests.simulate.scenarios import SCENARIOS

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from diagnoser.demo.recordings import RECORDINGS, unpack
+from diagnoser.demo import RECORDINGS, unpack
 from tests.places import ROOT
 
 MAY_IMPORT = {
@@ -175,7 +175,7 @@ def test_long_files_are_files_or_folders() -> None:
 
 def test_only_the_door_prints_or_exits() -> None:
     for path in MODULES:
-        if path.name in {"__main__.py", "cli.py", "output.py"}:
+        if path.name in {"__main__.py", "cli.py"} or path == ROOT / "diagnoser" / "output" / "__init__.py":
             continue
         calls = [node.func for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)]
         names = {func.id for func in calls if isinstance(func, ast.Name)}

@@ -53,16 +53,14 @@ LOADERS: Final = frozenset(
 )
 
 MAY: Final[Mapping[str, frozenset[str]]] = {
-    # between processes that this run started itself, over pipes that nobody else has
-    "diagnoser/elsewhere.py": frozenset({"pickle.Unpickler"}),
     # to and from the workers of the scheduler that the user names, who is trusted with it
-    "diagnoser/cluster.py": frozenset({"pickle.loads"}),
+    "diagnoser/running/cluster.py": frozenset({"pickle.loads"}),
 }
 """File -> what it may call all the same."""
 STARTS: Final = frozenset(
     {
         "traces/formats/nsys_tool.py",  # the user's nsys
-        "diagnoser/megatron/check.py",  # our own program, which asks megatron-core
+        "diagnoser/megatron/__init__.py",  # our own program, which asks megatron-core
         "traces/workload/profile.py",  # our own workload, under the user's nsys
     }
 )

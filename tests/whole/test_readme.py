@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from diagnoser.cli import COMMANDS, run
-from diagnoser.demo.recordings import RECORDINGS
+from diagnoser.demo import RECORDINGS
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.rules.rules import rules
 from tests.check_doubles import BRIDGE, written

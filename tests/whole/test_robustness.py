@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 import diagnoser
-from diagnoser.measured import MOST_RANKS
+from diagnoser.running.measured import MOST_RANKS
 from reports.result.codec import Document
 from tests.document_doubles import DISPATCH, GEMM, MS, US, exposed
 from tests.fuzz.exports import cut_down

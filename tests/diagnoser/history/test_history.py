@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 
 from diagnoser.history import store as layouts
-from diagnoser.history.baseline import baseline_document
 from diagnoser.history.commands import history_app
-from diagnoser.history.place import NotAHistory, history_file
-from diagnoser.history.store import Store
+from diagnoser.history.kept import baseline_document
+from diagnoser.history.store import NotAHistory, Store, history_file
 from tests.history_doubles import H100, document, without_steps
 from tests.places import ROOT
 from tests.simulate.export import write_export

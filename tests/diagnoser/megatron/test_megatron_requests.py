@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diagnoser.megatron import check
+from diagnoser import megatron as check
 from heuristics.rules.megatron.answer import (
     LONGEST,
     accepted,
@@ -362,7 +362,7 @@ def test_importing_the_check_imports_neither_pytorch_nor_megatron_core(tmp_path:
         (tmp_path / package / "__init__.py").write_text("", encoding="utf-8")
     program = (
         f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(ROOT)!r}];"
-        "import diagnoser, diagnoser.cli, diagnoser.pipeline, diagnoser.megatron.check, heuristics;"
+        "import diagnoser, diagnoser.cli, diagnoser.running.pipeline, diagnoser.megatron, heuristics;"
         "import diagnoser.megatron.worker;"
         "sys.stdout.write(str({'torch', 'megatron'} & set(sys.modules)))"
     )

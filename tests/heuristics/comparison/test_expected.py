@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from diagnoser.expect import predictions
+from diagnoser.options.given import predictions
 from heuristics.comparison.comparison import compare
 from heuristics.comparison.difference.changed import Value
 from heuristics.comparison.expected import Prediction

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import diagnoser
-from diagnoser.demo.recordings import unpack
+from diagnoser.demo import unpack
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.recorded import Configured, configured, difference
 from heuristics.result.configured import ConfigFinding

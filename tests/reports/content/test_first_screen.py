@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import diagnoser
-from diagnoser.demo.recordings import RECORDINGS, unpack
+from diagnoser.demo import RECORDINGS, unpack
 from tests.page_doubles import first_screen, flat
 from traces.errors import NothingToDiagnose
 from traces.spelling import percent

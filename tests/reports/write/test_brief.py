@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import diagnoser
 from diagnoser.cli import run
-from diagnoser.demo.recordings import RECORDINGS, unpack
+from diagnoser.demo import RECORDINGS, unpack
 from heuristics.result.brief import Brief, BriefComparison
 from heuristics.result.compared import Compared
 from heuristics.result.result import Result

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from diagnoser.demo.recordings import compressed
+from diagnoser.demo import compressed
 from tests.two_readers import both
 from traces.formats import sqlite_tables
 from traces.formats.tables import RowFilter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from diagnoser.about import given_from
+from diagnoser.options.given import given_from
 from heuristics.config.hardware import FAMILIES
 from traces.errors import UsageError
 from traces.names.gpus import product_named, products

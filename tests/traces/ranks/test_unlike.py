@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import diagnoser
-from diagnoser.measured import MeasuredTrace, TraceTask, measure_trace
+from diagnoser.running.measured import MeasuredTrace, TraceTask, measure_trace
 from tests.simulate.export import write_export
 from tests.simulate.recording import Recording
 from traces.errors import UnlikeRuns

@@ -154,8 +154,8 @@ class Together:
         self._savings, self._drafts = savings, drafts
         self._alone_ns: dict[str, int] = {}
 
-    def expect(self, kinds: Collection[str]) -> None:
-        """Learn that `joint` of these kinds will be asked: what is far away asks once for all."""
+    def __getstate__(self) -> None:
+        """What travels to another process holds nothing: the graph is too large, and is asked where it is."""
 
     def joint(self, kinds: Collection[str]) -> Joint:
         """What the changes of some kinds save; kinds that were not found save nothing."""

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diagnoser import analyze
-from diagnoser.demo.recordings import unpack
+from diagnoser.demo import unpack
 from heuristics.evidence.observed import observed_by
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
 from heuristics.evidence.symptoms.rank import RANK_KEYS

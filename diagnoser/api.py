@@ -1,0 +1,64 @@
+"""The functions of the public API, each of one request, called with its fields."""
+
+from diagnoser.options.requests import Analysis, Check, Comparison, keywords
+from diagnoser.running.diagnosis import ComparisonResult, Diagnosis
+
+
+@keywords(Analysis)
+def analyze(asked: Analysis) -> Diagnosis:
+    """Diagnose one trace, or several of one run.
+
+    `paths` are `.nsys-rep`, `.qdrep`, SQLite exports, or `.json[.gz]` of the PyTorch profiler, folders of
+    them, or patterns; `ranks` is a CSV file of rank numbers (docs/ranks.md). `steps`, `nvtx`, `start`, `end`,
+    `rank`, `gpu`, `nsys`, `cache_dir` and `reader` are as the options of the command. `jobs` traces are read
+    at once (None: by cores), each in a process: a script then runs under `if __name__ == "__main__":`. With
+    `scheduler`, the address of one of dask, its workers read them. `config` is the run's configuration: a
+    YAML or overrides of Megatron-Bridge, a command or script of Megatron-LM; `log` the text that the run
+    printed; `about` what neither tells: {"gpu": "H100", "ep": 16, "core_version": "0.16.1"}, by the fields of
+    `run.Given` of heuristics. With `ask_megatron`, an installed megatron-core is asked about each change.
+
+    The document names traces by their base names and withholds texts of the configuration that could be a
+    path or a name; without `redact` it holds both. `progress` is called with what is done and its fraction.
+
+    Raises `UsageError` for a selection or a map that cannot be, `InputError` for a file that cannot be used,
+    `NothingToDiagnose` without GPU work; all are `MoeDiagError`. Beside others that can be used, a trace that
+    cannot becomes a warning of the document.
+    """
+    from diagnoser.running.pipeline import diagnose
+
+    return diagnose(asked)
+
+
+@keywords(Check)
+def check_config(asked: Check) -> Diagnosis:
+    """Judge a configuration without a trace: is it legal, what does the workflow say, what to try.
+
+    `path` is as `config` of `analyze`. `symptoms` is a JSON file of measurements by the document's names, or
+    an earlier result: with it the walls are judged and a plan is made. The others are as for `analyze`.
+
+    The document has the contract's keys, without traces and ranks; `configuration.legal` is the answer.
+    Raises `InputError` for a file that cannot be used.
+    """
+    from diagnoser.running.configuration import check_config as check
+
+    return check(asked)
+
+
+@keywords(Comparison)
+def compare(asked: Comparison) -> ComparisonResult:
+    """Compare two runs: is it really slower, by how much, where, and what changed that can explain it.
+
+    `base` and `new` are each a trace, a folder or pattern of those of one run, or an earlier result by its
+    path, a document (`to_dict()`), or a diagnosis. `jobs` is as for `analyze`. `base_gpu`, `new_gpu`: the
+    CUDA device that is compared, the first rank's by default; with them one file may stand on both sides.
+    Logs give the size of the difference without the profiler. `steps` and `nvtx` choose in both traces and
+    are refused for earlier results; `about`, as for `analyze`, is said of both runs. `gate` is a limit such
+    as "3%"; what it says is the `gate` of what comes back. `expect`: what fixes of the new side should gain
+    of a step, such as "com-3=6ms". `redact` is as for `analyze`; with it a result made without it is refused.
+
+    Raises what `analyze` does, and `InputError` for a document that is no result of ours or of a newer
+    schema, `NothingToDiagnose` for one without a rank. Messages begin with "base: " or "new: ".
+    """
+    from diagnoser.running.comparison import compare_sides
+
+    return compare_sides(asked)

@@ -1,0 +1,103 @@
+"""What was found earlier: in any format (`report`), of many ranks (`merge`), its words (`explain`)."""
+
+from functools import partial
+from typing import Final
+
+from diagnoser.options import Force, MergeForm, MergeForms, OutputPlace, Redact, ResultFile, Summaries, Word
+from diagnoser.options.command import command
+from diagnoser.output import Target, plan_targets, say_skipped, screen, write
+from diagnoser.output.results import Output, plan_results, saved_result, write_results
+from reports.write.formats import kind_of
+from traces.errors import NotAResult
+
+_DAMAGE: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError)
+"""What a renderer runs into where a file keeps the contract's shape, but not its sense."""
+_EXTENSIONS: Final = {"text": "txt", "json": "json"}
+
+
+@command(lacks=("emit_config",), bounded=True)
+def report(result: ResultFile, wanted: partial[Output], redact: Redact = True) -> int:
+    """Write an earlier result in any other format.
+
+    Needs no trace and measures nothing: what the JSON says is what is shown. The same result gives the same
+    bytes.
+
+    \b
+    moe-diag analyze run.nsys-rep -o run.json         the one to keep
+    moe-diag report run.json                          the text
+    moe-diag report run.json -o run.html              one page, opens anywhere
+    moe-diag report run.json -f markdown --flavor jira
+    moe-diag report run.json -f png -f pdf -o .       pictures, beside it
+    moe-diag report run.json -o run.perfetto.json     for ui.perfetto.dev
+    moe-diag report run.json --ticket perf-1234       all a ticket needs
+
+    A configuration that was judged without a trace has text, markdown, html and json. What was made with
+    --no-redact holds paths, and is rendered with --no-redact only.
+
+    Exit code 0: rendered; 2: usage; 3: the file is no result of ours, or of a newer moe-diag.
+    """
+    want, saved = wanted(), saved_result(result, redact)
+    plan = plan_results(kind_of(saved), want, [result])
+    try:
+        write_results(saved, plan, want)
+    except _DAMAGE as error:
+        lacks = f"it does not hold what this format shows ({type(error).__name__})"
+        raise NotAResult(f"{result}: {lacks}. Make the result again") from error
+    return 0
+
+
+@command(bounded=True)
+def merge(
+    summaries: Summaries,
+    form: MergeForms = None,
+    output: OutputPlace = "-",
+    force_overwrite: Force = False,
+) -> None:
+    """Put kept summaries of ranks together: who makes whom wait.
+
+    Reads no trace: analyze --summary has kept of each rank what a run needs, at most 64 kB. Ranks may have
+    been measured one after the other, on several machines, in any order. What does not belong to the run is
+    named and left out, and so is a file that is damaged or no summary.
+
+    \b
+    moe-diag analyze rank0.nsys-rep --summary kept    on one machine
+    moe-diag analyze rank1.nsys-rep --summary kept    on another
+    moe-diag merge kept                               all of them
+    moe-diag merge kept -o run.json                   as a JSON document
+
+    Exit code 0: at least one summary was read; 2: usage; 3: none could be read.
+    """
+    from diagnoser.running.merging import merge_summaries
+
+    named = MergeForm.JSON if output.endswith(".json") else MergeForm.TEXT
+    forms = form or [named]
+    targets = plan_targets(forms, output, summaries, _EXTENSIONS, force_overwrite, "_run")
+    run = merge_summaries(summaries)
+    for target in targets:
+        if target.form == MergeForm.JSON:
+            from reports.result.json_text import render_json
+
+            text = render_json(run.to_dict())
+        else:
+            from reports.content.merged import page
+            from reports.write.text import write_text
+
+            text = write_text(page(run.result), screen())
+        write(target, text, force_overwrite)
+    say_skipped(run.skipped)
+
+
+def explain(word: Word = "") -> None:
+    """What a word of a report means: wall, fix, measure, rule.
+
+    \b
+    moe-diag explain COM-2                       a fix: its settings, needs, side effects
+    moe-diag explain "read of token counts"      a measure by its name, or by its key: token_count_sync
+    moe-diag explain CFG-flex-type               a finding, or what a correction such as CFG-18 does
+    moe-diag explain ep-overlap-full-recompute   a rule of a release or of the workflow
+    moe-diag explain moe_grouped_gemm            a setting; -- --moe-grouped-gemm by its flag
+    """
+    from reports.content.explain.page import explain_page
+    from reports.write.text import write_text
+
+    write(Target("text", None), write_text(explain_page(word), screen()), force=False)

@@ -1,0 +1,212 @@
+"""A run (`analyze`), a simulated one (`demo`), two (`compare`), a configuration alone (`check-config`)."""
+
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import diagnoser
+from diagnoser.options import (
+    Baseline,
+    BaseRun,
+    ConfigArgument,
+    Keep,
+    NewRun,
+    SummaryFolder,
+    Traces,
+    scenarios,
+)
+from diagnoser.options.command import command
+from diagnoser.options.requests import Analysis, Check, Comparison, Source
+from diagnoser.output import Target, say, say_skipped, write
+from diagnoser.output.progress import progress_display
+from diagnoser.output.results import CheckOutput, Output, plan_results, write_results
+from diagnoser.running.inputs import result_base, traces_named
+from reports.write.formats import Kind
+from traces.errors import UsageError
+from traces.missing import known
+
+if TYPE_CHECKING:
+    from heuristics.result.compared import Gate
+
+
+@command(bounded=True)
+def analyze(
+    traces: Traces, asked: partial[Analysis], wanted: partial[Output], summary: SummaryFolder = None
+) -> int:
+    """Diagnose a trace: which wall holds it back, what to try.
+
+    Reads an Nsight Systems report (through your own nsys), an SQLite export of one, or the PyTorch
+    profiler's JSON. Several files are ranks of one run. Never changes the input, never writes beside it
+    unless asked. No network but to the scheduler that you name.
+
+    \b
+    moe-diag analyze run.nsys-rep                     the report, on stdout
+    moe-diag analyze run.sqlite -o run.html           as a page
+    moe-diag analyze ranks/                           every recording in a folder
+    moe-diag analyze 'ranks/*.sqlite' --ranks map.csv
+    moe-diag analyze run.sqlite --start 1.5s --end 2.5s
+    moe-diag analyze run.sqlite -f markdown --flavor jira
+    moe-diag analyze run.sqlite --nvtx 'train_step_\\d+' --steps 2:5
+    moe-diag analyze run.sqlite --gpu-model H100 --ep 16 --core-version 0.16.1 --full
+    moe-diag analyze run.sqlite --config run.yaml --log train.log
+    moe-diag analyze run.sqlite --config train.sh --emit-config megatron-lm -o patch.sh
+    moe-diag analyze run.sqlite --ticket perf-1234    all a perf ticket needs
+
+    With --config, fixes that the configuration forbids are left out, and contradictions are listed.
+    Results name no path, host, user or text of the configuration, unless --no-redact is given.
+    """
+    want = wanted()
+    files = traces_named(traces)
+    beside = [asked.keywords[name] for name in ("config", "log", "ranks")]
+    plan = plan_results(Kind.ANALYSIS, want, [result_base(traces), *files], beside)
+    if summary:
+        from diagnoser.running.merging import check_folder
+
+        check_folder(summary, files, want.force_overwrite)
+    with progress_display() as progress:
+        diagnosis = diagnoser.analyze(traces, **asked.keywords, progress=progress)
+    if summary:
+        from diagnoser.running.merging import keep_summaries
+
+        keep_summaries(summary, diagnosis.summaries, want.force_overwrite)
+    write_results(diagnosis.result, plan, want)
+    say_skipped(diagnosis.skipped)
+    return 0
+
+
+@command(lacks=("ticket", "emit_config"))
+def demo(
+    wanted: partial[Output],
+    scenario: Annotated[
+        str,
+        typer.Argument(
+            metavar="[SCENARIO]",
+            show_default=False,
+            autocompletion=scenarios,
+            help="The simulated run; list: names.",
+        ),
+    ] = "communication",
+    keep: Keep = None,
+) -> int:
+    """Diagnose a simulated run with a known wall.
+
+    \b
+    moe-diag demo                  expert all-to-all across nodes, nothing beside it
+    moe-diag demo host_overhead    a host that launches too slowly
+    moe-diag demo list             all scenarios
+    moe-diag demo -o demo.html     the page that analyze -o report.html makes
+    """
+    from diagnoser.demo import listed, unpack
+    from diagnoser.options.requests import command_line
+    from diagnoser.running.pipeline import diagnose
+
+    if scenario == "list":
+        write(Target("text", None), f"{listed()}\n", force=False)
+        return 0
+    want = wanted()
+    plan = plan_results(Kind.ANALYSIS, want, [keep or Path(f"{scenario}.sqlite")])
+    with tempfile.TemporaryDirectory(prefix="moe-diag-") as folder:
+        path = keep or Path(folder) / f"{scenario}.sqlite"
+        unpack(path, scenario)
+        diagnosis = diagnose(Analysis(path), command_line("demo", [Path(scenario)], {}))
+    write_results(diagnosis.result, plan, want)
+    return 0
+
+
+@command(lacks=("flavor", "ticket", "brief"))
+def check_config(config: ConfigArgument, asked: partial[Check], wanted: partial[CheckOutput]) -> int:
+    """Is a configuration legal, and what would make it faster.
+
+    Needs no trace, and runs nothing of the file. Exit code 0: legal; 1: illegal; 2: usage; 3: not readable.
+    With --symptoms the walls are judged too, and a plan is made.
+
+    \b
+    moe-diag check-config run.yaml --core-version 0.16.1 --gpu-model H100
+    moe-diag check-config train.sh --log train.log --full
+    moe-diag check-config run.yaml --symptoms symptoms.json
+    moe-diag check-config run.yaml --symptoms symptoms.json --emit-config bridge -o patch.yaml
+    moe-diag check-config run.yaml -o checked.md
+
+    Symptoms are measurements by the document's names: {"budget_frac": {"compute": 0.70,
+    "exposed_comm": 0.26, "idle": 0.04}}; an earlier result (analyze -f json) serves as well.
+    """
+    want = wanted()
+    beside = [asked.keywords[name] for name in ("log", "symptoms")]
+    plan = plan_results(Kind.CONFIGURATION, want, [config], beside)
+    with progress_display() as progress:
+        diagnosis = diagnoser.check_config(config, **asked.keywords, progress=progress)
+    write_results(diagnosis.result, plan, want)
+    configuration = known(diagnosis.result.configuration)
+    return 0 if configuration is None or configuration.legal else 1
+
+
+@command(lacks=("emit_config",), bounded=True)
+def compare(
+    base: BaseRun,
+    comparison: partial[Comparison],
+    wanted: partial[Output],
+    new: NewRun = None,
+    baseline: Baseline = None,
+) -> int:
+    """Is a run really slower than another, by how much, and why.
+
+    Every difference is new less base, per step; rows add up to it. Without logs, 8 steps a side are needed.
+
+    \b
+    moe-diag compare before.nsys-rep after.nsys-rep
+    moe-diag compare before.json after.nsys-rep              an earlier result: analyze -f json -o before.json
+    moe-diag compare before.sqlite after.sqlite --base-log before.log --new-log after.log
+    moe-diag compare before.sqlite after.sqlite --base-config before.yaml --new-config after.yaml
+    moe-diag compare before/ after/                          all ranks of both runs
+    moe-diag compare before.json after.sqlite --gate 3% -o why.html
+    moe-diag compare --baseline main after.sqlite --expect com-3=6ms --ticket perf-1234
+
+    The gate trips where new is slower by more than its limit, by the lower end of the 95 % interval. The
+    results are written first. --steps, --nvtx and all about the run are for both sides. A fix that only the
+    new run has is judged by what the plan of the base predicts for a step, or --expect.
+
+    Exit code 0: compared, and the gate passed; 1: it tripped or is undecided; 2: usage; 3: a side, or what is
+    given of it, is not readable; 4: a side has nothing to compare.
+    """
+    from diagnoser.running.comparison import check_comparison, compare_sides, sides_of
+
+    before, after = _base_and_new(base, new, baseline)
+    asked = comparison(before, after)
+    check_comparison(asked)
+    want, sides = wanted(), sides_of(asked)
+    plan = plan_results(Kind.COMPARISON, want, [result_base([after]), *sides[1].files()], sides[0].files())
+    with progress_display() as progress:
+        result = compare_sides(asked, baseline, progress)
+    write_results(result.result, plan, want)
+    return _exit_code(result.gate, asked.gate)
+
+
+def _exit_code(judged: "Gate | None", typed: str | None) -> int:
+    if judged is None or judged.state == "passed":
+        return 0
+    say(f"gate {typed} {judged.state}: {judged.because}")
+    return 1
+
+
+def _base_and_new(first: Path, second: Path | None, baseline: str | None) -> tuple[Source, Path]:
+    """What is compared with what. Raises `UsageError` where one of the two is missing or given twice."""
+    if baseline is None:
+        if second is None:
+            raise UsageError(
+                f"{first} has nothing to be compared with. Type moe-diag compare BASE NEW, or "
+                f"moe-diag compare --baseline NAME {first}"
+            )
+        return first, second
+    if second is not None:
+        raise UsageError(
+            f"the base is given twice: as {first} and as --baseline {baseline}. "
+            f"Type moe-diag compare {first} {second}, or moe-diag compare --baseline {baseline} {second}"
+        )
+    from diagnoser.history.kept import baseline_document
+    from diagnoser.running.comparison import named
+
+    with named("base"):
+        return baseline_document(baseline, None), first

@@ -1,0 +1,339 @@
+"""Options, each written once: what the API takes, its flag, its help, which lists them in this order.
+
+A request (`diagnoser.options.requests`) has one as a field, a command as a parameter. What a shell completes
+is asked at each Tab: nothing heavy is loaded.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from heuristics.config.options import OPTIONS
+from reports.frameworks import FRAMEWORKS
+from traces.formats.readers import Reader
+from traces.recording.options import Question, TrainedWith
+
+Place = str | PathLike[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """What a command line makes of an option where that is not what the API takes."""
+
+    kind: Any
+    default: Any = None
+
+
+FILE: Final = Typed(Path | None)
+
+
+class Form(StrEnum):
+    """Formats of a result."""
+
+    TEXT = "text"
+    MARKDOWN = "markdown"
+    HTML = "html"
+    JSON = "json"
+    CSV = "csv"
+    PNG = "png"
+    SVG = "svg"
+    PDF = "pdf"
+    PERFETTO = "perfetto"
+
+
+class CheckForm(StrEnum):
+    """Formats of a judged configuration."""
+
+    TEXT = "text"
+    MARKDOWN = "markdown"
+    HTML = "html"
+    JSON = "json"
+
+
+class MergeForm(StrEnum):
+    """Formats of a run put together from summaries."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class Flavor(StrEnum):
+    """Who reads the markdown."""
+
+    GITHUB = "github"
+    JIRA = "jira"
+
+
+_HEURISTICS: Final = Path(__file__).resolve().parents[2] / "heuristics"
+_FIX: Final = re.compile(r'^id = "([A-Z]+-\d+)"', re.MULTILINE)
+_WALLS: Final = ("memory", "communication", "host_overhead", "compute")
+"""As `heuristics.run.run` has them, which loads numpy; a test holds them together."""
+
+
+def explain_words(incomplete: str) -> list[str]:
+    """Walls, fixes, findings, measures and other words of a result."""
+    from reports.measures import glossary, measures
+
+    tables = ((_HEURISTICS / "fixes" / f"{wall}.toml").read_text(encoding="utf-8") for wall in _WALLS)
+    fixes = [number for table in tables for number in _FIX.findall(table)]
+    words = glossary()
+    return _beginning(incomplete, (*_WALLS, *fixes, *words["finding"], *measures(), *words["word"]))
+
+
+def scenarios(incomplete: str) -> list[str]:
+    """The runs that `demo` diagnoses."""
+    from diagnoser.demo import RECORDINGS
+
+    return _beginning(incomplete, ("list", *RECORDINGS))
+
+
+def patches(incomplete: str) -> list[str]:
+    """What `--emit-config` writes."""
+    return _beginning(incomplete, FRAMEWORKS)
+
+
+def _beginning(incomplete: str, words: Iterable[str]) -> list[str]:
+    """Words that begin so, each once."""
+    return [one for one in dict.fromkeys(words) if one.startswith(incomplete)]
+
+
+def _option(takes: str | None, help: str, *flags: str, **more: Any) -> Any:
+    return typer.Option(*flags, metavar=takes, help=help, show_default=False, **more)
+
+
+def _argument(takes: str, help: str, **more: Any) -> Any:
+    return typer.Argument(metavar=takes, readable=False, show_default=False, help=help, **more)
+
+
+def _format(forms: type[StrEnum]) -> Any:
+    help = "Format; repeat for several [default: as -o ends, or text]."
+    return _option("|".join(forms), help, "--format", "-f")
+
+
+Traces = Annotated[
+    list[Path],
+    _argument(
+        "TRACE",
+        ".nsys-rep, .qdrep, SQLite export of one, or PyTorch profiler .json[.gz]; several of one run, "
+        "a folder of them, or a pattern: 'ranks/*.sqlite'.",
+    ),
+]
+OneTrace = Annotated[Path, _argument("TRACE", "The recording to look at.")]
+Summaries = Annotated[
+    list[Path], _argument("SUMMARY", "What analyze --summary wrote: files, or folders of them.")
+]
+Word = Annotated[
+    str,
+    _argument(
+        "[WORD]",
+        "A wall, a fix, a measure, or any id that a result prints; none: list.",
+        autocompletion=explain_words,
+    ),
+]
+ConfigArgument = Annotated[
+    Path,
+    _argument(
+        "FILE", "Megatron-Bridge YAML or overrides, Megatron-LM command or script, or a log's arguments."
+    ),
+]
+ResultFile = Annotated[
+    Path,
+    _argument("RESULT.json", "What analyze, compare or check-config wrote with -f json; .json.gz too."),
+]
+BaseRun = Annotated[
+    Path,
+    _argument(
+        "BASE",
+        "The run before: a trace, a folder or pattern of them, or the JSON that analyze made. Left out "
+        "with --baseline.",
+    ),
+]
+NewRun = Annotated[Path | None, _argument("NEW", "The run after, likewise.")]
+
+GateLimit = Annotated[
+    str | None,
+    _option(
+        "PCT", "Exit with 1 where new is slower by more than this, such as 3%, or where that is undecided."
+    ),
+]
+Expectations = Annotated[
+    Sequence[str],
+    _option(
+        "FIX=GAIN",
+        "What a fix of the new run should gain of a step: com-3=6ms, or com-3=5%; may be repeated. "
+        "Without it, what the plan of the base expects.",
+    ),
+    Typed(list[str], ()),
+]
+_LOG_HELP = "What the {} run printed: its steps without the profiler give the size."
+_CONFIG_HELP = "Configuration of the {} run, as analyze takes it: what changed in it can explain."
+_GPU_HELP = "CUDA device of the {} run that is compared [default: the first]."
+BaseLog = Annotated[Place | None, _option("FILE", _LOG_HELP.format("base")), FILE]
+NewLog = Annotated[Place | None, _option("FILE", _LOG_HELP.format("new")), FILE]
+BaseConfig = Annotated[Place | None, _option("FILE", _CONFIG_HELP.format("base")), FILE]
+NewConfig = Annotated[Place | None, _option("FILE", _CONFIG_HELP.format("new")), FILE]
+BaseGpu = Annotated[int | None, _option("N", _GPU_HELP.format("base"))]
+NewGpu = Annotated[int | None, _option("N", _GPU_HELP.format("new"))]
+Baseline = Annotated[str | None, _option("NAME", "The base is this baseline of the history; give NEW alone.")]
+StepRange = Annotated[
+    str | None, _option("A:B", "Use recorded steps A to B only, counted from 0, B excluded.")
+]
+NvtxPattern = Annotated[
+    str | None, _option("REGEX", "Take each NVTX range matching REGEX on the launching thread as a step.")
+]
+StartTime = Annotated[
+    str | None, _option("TIME", "Cut the window here: 1.5s, 1500ms, ... on the trace's clock.")
+]
+EndTime = Annotated[str | None, _option("TIME", "Cut the window here.")]
+RankNumber = Annotated[int | None, _option("N", "Only this rank, where the trace records ranks.")]
+DeviceNumber = Annotated[int | None, _option("N", "Only this CUDA device.")]
+RankMap = Annotated[
+    Place | None,
+    _option(
+        "MAP.csv",
+        "Rank numbers of recordings that have none: columns file, rank and, where needed, process, "
+        "device, host, world_size.",
+    ),
+    FILE,
+]
+ConfigFile = Annotated[
+    Place | None,
+    _option(
+        "FILE",
+        "The run's configuration: Megatron-Bridge YAML or overrides, Megatron-LM command or script. "
+        "Fixes are then checked against it.",
+    ),
+    FILE,
+]
+SymptomsFile = Annotated[
+    Place | None, _option("S.json", "Measurements by the document's names, or an earlier result."), FILE
+]
+LogFile = Annotated[
+    Place | None,
+    _option("FILE", "What the run printed: step time without the profiler, versions, memory, failures."),
+    FILE,
+]
+EmitConfig = Annotated[
+    str | None,
+    _option(
+        "bridge|megatron-lm",
+        "The first step of the plan as a patch to paste, instead of the report.",
+        autocompletion=patches,
+    ),
+]
+AskMegatron = Annotated[
+    bool,
+    _option(
+        None,
+        "Ask the installed megatron-core whether it takes each change (about 5 s); on by default.",
+        "--megatron/--no-megatron",
+    ),
+]
+Forms = Annotated[list[Form] | None, _format(Form)]
+CheckForms = Annotated[list[CheckForm] | None, _format(CheckForm)]
+MergeForms = Annotated[list[MergeForm] | None, _format(MergeForm)]
+MarkdownFlavor = Annotated[Flavor | None, _option("github|jira", "Whose markup -f markdown is [github].")]
+OutputPlace = Annotated[
+    str,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="PATH",
+        help="File, folder, '-' (stdout), or '.': <base>_moe-diag.<ext> beside the input.",
+    ),
+]
+TicketFolder = Annotated[
+    Path | None,
+    _option(
+        "DIR",
+        "Write what a ticket needs into DIR: the report as .md, .html and .json, its picture as .png, "
+        "and a manifest; all or nothing.",
+    ),
+]
+SummaryFolder = Annotated[
+    Path | None,
+    _option("FOLDER", "Also keep a summary of each rank in FOLDER, at most 64 kB, for moe-diag merge."),
+]
+Force = Annotated[bool, _option(None, "Replace existing output files.", "--force-overwrite")]
+Full = Annotated[
+    bool, _option(None, "Everything: evidence, all fixes and refusals, kernels, layers, gaps.", "--full")
+]
+Brief = Annotated[
+    bool,
+    _option(
+        None,
+        "With -f json: a short result for programs, below 4 kB: verdict, costs, first steps, faults.",
+        "--brief",
+    ),
+]
+Keys = Annotated[bool, _option(None, "Show the JSON key beside each name.", "--keys")]
+Redact = Annotated[
+    bool,
+    _option(
+        None,
+        "--no-redact shows paths as given and texts of the configuration; withheld by default.",
+        "--redact/--no-redact",
+    ),
+]
+Tag = Annotated[str, _option("TEXT", "A note, such as a commit.")]
+KeepOrigin = Annotated[
+    bool, _option(None, "Keep this machine's name and the file's path as well.", "--keep-origin")
+]
+StoreFile = Annotated[
+    Path | None,
+    _option("FILE", "The history [default: $MOE_DIAG_HISTORY, else ~/.local/share/moe-diag/history.sqlite]."),
+]
+NsysPath = Annotated[
+    str | None, _option("PATH", "The nsys that exports reports (else $NSYS, PATH, usual folders).")
+]
+CacheDir = Annotated[
+    Place | None, _option("DIR", "Where exports are kept [default: ~/.cache/moe-diag]."), FILE
+]
+ReaderName = Annotated[
+    str,
+    _option(
+        "|".join(Reader),
+        "What reads an SQLite file: its pages, or sqlite3 [default: pages of large files, faster].",
+    ),
+    Typed(Reader, Reader.AUTO),
+]
+Jobs = Annotated[
+    int | None,
+    _option(
+        "N", "How many traces are read at once, each in a process of its own [default: the cores].", min=1
+    ),
+    Typed(int | None),
+]
+SchedulerAddress = Annotated[
+    str | None,
+    _option("ADDRESS", "Have the traces read by the workers of this dask scheduler: tcp://HOST:8786."),
+]
+AskedFor = Annotated[
+    Question,
+    typer.Option("--for", metavar="|".join(Question), help="What the recording is to answer."),
+]
+Framework = Annotated[
+    TrainedWith,
+    typer.Option(metavar="|".join(TrainedWith), help="Whose flags mark the steps."),
+]
+Slurm = Annotated[bool, _option(None, "A line for srun; otherwise for torchrun.", "--slurm")]
+Keep = Annotated[Path | None, _option("PATH", "Keep the simulated export here, to analyze it yourself.")]
+About = Annotated[Mapping[str, object] | None, OPTIONS]
+"""An option for each of these, after all others."""
+MaxMemory = Annotated[
+    str | None,
+    _option(
+        "SIZE",
+        "End where a process takes more memory than this, such as 8G or 512M; the workers of a "
+        "scheduler have bounds of their own.",
+    ),
+]
+TimeLimit = Annotated[
+    str | None, _option("TIME", "End where it takes longer than this: 90 (seconds), 5m, 2h.")
+]

@@ -1,0 +1,125 @@
+"""What a user says in words of his own: of a run what its trace cannot tell, a gate, what fixes should gain.
+
+`3%` of `--gate`; `com-3=6ms` or `com-3=5%` of `--expect`.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+from heuristics.config.options import OPTIONS, option_of
+from traces.errors import UsageError
+
+if TYPE_CHECKING:
+    from heuristics.comparison.expected import Prediction
+
+_PERCENT: Final = re.compile(r"\s*([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*%\s*", re.ASCII)
+_NUMBER: Final = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?", re.ASCII)
+_EXPECTED: Final = re.compile(
+    r"\s*(?P<fix>[A-Za-z]+-[0-9]+)\s*=\s*(?P<number>[0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(?P<unit>us|ms|s|%)\s*",
+    re.ASCII,
+)
+_NS: Final = {"us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+
+
+def _variables(given: object) -> tuple[str, ...]:
+    """Variables as `NAME=VALUE`. Raises `UsageError` for what is none, or is read by nothing here."""
+    from traces.settings.knobs import knobs
+    from traces.settings.names import nearest
+
+    listed = [f"{name}={value}" for name, value in given.items()] if isinstance(given, Mapping) else given
+    known = [knob.removeprefix("env.") for knob in knobs() if knob.startswith("env.")]
+    for variable in listed if isinstance(listed, list | tuple) else (listed,):
+        name, equals, _ = str(variable).partition("=")
+        if not equals:
+            raise UsageError(f"--env {name!r} has no value. Give NAME=VALUE.")
+        if name not in known:
+            near = nearest(name, known)
+            cure = f"Give {near}." if near else f"There are {', '.join(known)}."
+            raise UsageError(f"--env {name!r}: no variable that any rule here reads. {cure}")
+    return tuple(map(str, listed)) if isinstance(listed, list | tuple) else (str(listed),)
+
+
+def _gpu(name: str) -> str:
+    """A GPU of our table. Raises `UsageError` for any other, with the nearest there is."""
+    from traces.names.gpus import product_named, products
+    from traces.settings.names import nearest
+
+    if product := product_named(name):
+        return product.name
+    near = nearest(name.upper(), products())
+    cure = f"Did you mean {near}? There are" if near else "There are"
+    raise UsageError(f"{option_of('gpu')} {name!r} is no GPU that we know. {cure} {', '.join(products())}.")
+
+
+def given_from(about: Mapping[str, object]) -> Any:
+    """A `Given`. Raises `UsageError` for a field or a value that cannot be."""
+    from heuristics.run.given import Given, Guidance, Routing, Stage
+
+    values = dict(about)
+    for field in values:
+        if field not in OPTIONS:
+            raise UsageError(f"nothing is known of {field!r}. There are {', '.join(OPTIONS)}.")
+    for field, choices in (("stage", Stage), ("routing", Routing), ("guidance", Guidance)):
+        if field in values and values[field] not in get_args(choices):
+            raise UsageError(
+                f"{option_of(field)} {values[field]!r} is not known. Give {' or '.join(get_args(choices))}."
+            )
+    for field in ("core_version", "bridge_version", "torch_version", "te_version"):
+        if isinstance(version := values.get(field), str) and not re.search(r"\d+\.\d+", version):
+            raise UsageError(f"{option_of(field)} {version!r} is no version. Give one such as 0.16.1.")
+    if isinstance(name := values.get("gpu"), str):
+        values["gpu"] = _gpu(name)
+    if isinstance(modules := values.get("graph_modules"), str):
+        values["graph_modules"] = tuple(part for part in modules.replace(",", " ").split() if part)
+    if (variables := values.get("env")) is not None:
+        values["env"] = _variables(variables)
+    for field in ("nvlink_domain", "world_size", "gpus_per_node", "ep", "etp", "tp", "cp", "pp", "vpp"):
+        if isinstance(size := values.get(field), int) and size < 1:
+            raise UsageError(f"{option_of(field)} {size} is no size. Give 1 or more.")
+    return Given(**values)  # type: ignore[arg-type]
+
+
+def gate_frac(text: str) -> float:
+    """A typed `3%` -> 0.03. The sign is part of it: 3 and 0.03 could be meant either way.
+
+    Raises `UsageError` for anything else, with what to type.
+    """
+    if match := _PERCENT.fullmatch(text):
+        return float(Decimal(match[1]) / 100)
+    if _NUMBER.fullmatch(text):
+        as_part = f"{100 * Decimal(text):f}".rstrip("0").rstrip(".")
+        meant = f"{text}%" if Decimal(text) >= 1 else f"{as_part}% or --gate {text}%"
+        raise UsageError(f"--gate {text} is given without its sign. Type --gate {meant}")
+    raise UsageError(f"--gate {text!r} is no percentage. Type one such as --gate 3%")
+
+
+def predictions(texts: Iterable[str]) -> "tuple[Prediction, ...]":
+    """Predictions of a step's gain, one a fix. Raises `UsageError` with what to type."""
+    from heuristics.comparison.expected import Prediction
+    from heuristics.fixes.catalogue import CATALOGUE
+
+    found: dict[str, Prediction] = {}
+    for text in texts:
+        match = _EXPECTED.fullmatch(text)
+        if match is None:
+            raise UsageError(
+                f"--expect {text!r} is no fix with its gain. Type one such as --expect com-3=6ms"
+            )
+        fix, number = match["fix"].upper(), Decimal(match["number"])
+        if fix not in CATALOGUE:
+            near = get_close_matches(fix, CATALOGUE, n=1, cutoff=0.0)[0]
+            raise UsageError(
+                f"--expect {text}: there is no fix {fix}. The nearest is {near}: moe-diag explain {near}"
+            )
+        if fix in found:
+            raise UsageError(f"--expect names {fix} twice. Give one gain a fix")
+        is_part = match["unit"] == "%"
+        found[fix] = Prediction(
+            fix,
+            None if is_part else round(number * _NS[match["unit"]]),
+            float(number / 100) if is_part else None,
+        )
+    return tuple(found.values())

@@ -1,0 +1,224 @@
+"""Where results go: stdout, or files that appear whole or not at all. Notes go to stderr."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import sys
+import unicodedata
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from reports.content.blocks import View
+from traces.errors import OutputNotWritable, UsageError
+from traces.files.aside import sweep, write_whole
+
+_TRACES: Final = (".nsys-rep", ".qdrep", ".sqlite", ".sqlite3", ".db")
+_RESULTS: Final = (".json", ".json.gz")
+_ENDINGS: Final = ("_moe-diag", "_compared", "_report")
+"""What the names of our own results end with, so that a report of one is not named twice."""
+_FOR_PEOPLE: Final = frozenset({"text", "markdown", "jira"})
+_COLOURED: Final = "text"
+"""The one format that is written with colours."""
+_COLOUR: Final = re.compile(r"(\x1b\[[0-9;]*m)")
+"""What switches a colour and moves no cursor."""
+_NARROW, _WIDE = 40, 200
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One format and where it goes; `path` is None for stdout."""
+
+    form: str
+    path: Path | None
+
+
+def plan_targets(
+    forms: Sequence[str],
+    output: str,
+    traces: Sequence[Path],
+    extensions: Mapping[str, str],
+    force: bool,
+    ending: str = "_moe-diag",
+    binary: Collection[str] = (),
+) -> list[Target]:
+    """Where each format goes, checked before any work.
+
+    `output` is `-` (stdout), `.` (`<base><ending>.<ext>` beside the trace), a folder that exists, or a file.
+    Raises `UsageError` for an existing file without `force`, for a trace itself even with it, for several
+    formats into one place, and for formats of `binary`, which are no text, on stdout.
+    """
+    trace, forms = traces[0], list(dict.fromkeys(forms))
+    if output == "-" and (shown := [form for form in forms if form in binary]):
+        name = f"{base_name(trace)}{ending}.{extensions[shown[0]]}"
+        kind = "are no texts" if len(shown) > 1 else "is no text"
+        place = f"-o {shlex.quote(name)}" if len(forms) == 1 else "-o FOLDER/"
+        raise UsageError(
+            f"{' and '.join(shown)} {kind} for a terminal. Type the same line with {place}, "
+            "or with -o . to put it beside the input."
+        )
+    if output == "-":
+        targets = [Target(form, None) for form in forms]
+    elif output == "." or Path(output).is_dir() or output.endswith(os.sep):
+        folder = trace.parent if output == "." else Path(output)
+        targets = [Target(form, folder / f"{base_name(trace)}{ending}.{extensions[form]}") for form in forms]
+    else:
+        targets = [Target(form, Path(output)) for form in forms]
+    if len(targets) > 1 and len({target.path for target in targets}) == 1:
+        raise UsageError(f"several formats cannot all go to {output!r}. Give -o . or -o FOLDER/.")
+    for target in targets:
+        _check(target.path, traces, force)
+    for folder in {target.path.parent for target in targets if target.path}:
+        sweep(folder)
+    return targets
+
+
+def base_name(trace: Path) -> str:
+    """The name of a trace or a result, without the extension of its format and what ours end with."""
+    name = trace.name
+    for extension in _TRACES:
+        if name.endswith(extension) and name != extension:
+            return name[: -len(extension)]
+    for extension in _RESULTS:
+        if name.endswith(extension) and name != extension:
+            name = name[: -len(extension)]
+            ours = next((ending for ending in _ENDINGS if name.endswith(ending) and name != ending), "")
+            return name.removesuffix(ours)
+    return name
+
+
+def screen() -> View:
+    """How much room standard output has: a terminal's width and colours, else 80 plain columns.
+
+    `NO_COLOR` and `TERM=dumb` are kept to.
+    """
+    if not sys.stdout.isatty():
+        return View()
+    width = max(_NARROW, min(shutil.get_terminal_size().columns, _WIDE))
+    return View(width, colour="NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb")
+
+
+def say(message: str) -> None:
+    """One line to the user, beside the results."""
+    line = "moe-diag: " + " ".join(message.split())
+    with suppress(OSError):  # nobody listens, or the terminal went away
+        print(_harmless(line) if sys.stderr.isatty() else line, file=sys.stderr, flush=True)
+
+
+def say_skipped(reasons: Sequence[str]) -> None:
+    """Why inputs were left out, a line each."""
+    for reason in reasons:
+        say(f"skipped: {reason}")
+
+
+def write(target: Target, content: str | bytes, force: bool) -> None:
+    """Put text, or a figure's bytes, where the target says.
+
+    Raises `OutputNotWritable`; no file is left half written. Bytes need a path: a terminal shows none.
+    """
+    data = as_bytes(content)
+    where = target.path if target.path is not None else "standard output"
+    try:
+        if target.path is None:
+            _print(data.decode(), target.form)
+        elif _is_special(target.path):
+            target.path.write_bytes(data)  # a device or a pipe: never replaced by a file
+        else:
+            write_whole(target.path, data, force)
+    except FileExistsError:
+        raise _exists(Path(where)) from None
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise OutputNotWritable(
+            f"{where} cannot be written ({reason}). Give another place with -o."
+        ) from None
+
+
+def as_bytes(content: str | bytes) -> bytes:
+    """A text as UTF-8; half a character of a foreign name becomes an escape, as JSON writes it."""
+    return content.encode(errors="backslashreplace") if isinstance(content, str) else content
+
+
+def _is_special(path: Path) -> bool:
+    """Whether a device or a pipe was named itself, such as /dev/stdout; what a link leads to was not."""
+    is_named = not path.is_symlink() or path.is_relative_to("/dev")
+    return is_named and path.exists() and not path.is_file()
+
+
+def _print(text: str, form: str) -> None:
+    """To a terminal only what moves no cursor; where a program reads, its own encoding stays whole."""
+    try:
+        if sys.stdout.isatty():
+            sys.stdout.write(_encodable(_coloured(text) if form == _COLOURED else _harmless(text)))
+        elif form in _FOR_PEOPLE:
+            sys.stdout.write(_encodable(text))
+        else:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(text.encode())
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has seen enough
+        _forget_stdout()
+    except OSError:
+        _forget_stdout()
+        raise
+
+
+def _encodable(text: str) -> str:
+    encoding = sys.stdout.encoding or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _coloured(text: str) -> str:
+    """The colours of the text writer as they are, all between them harmless.
+
+    The writer takes control characters out of foreign names, so that every colour left is its own.
+    """
+    pieces = _COLOUR.split(text)
+    return "".join(piece if place % 2 else _harmless(piece) for place, piece in enumerate(pieces))
+
+
+def _harmless(text: str) -> str:
+    """Control characters and turned reading as escapes, as JSON writes them too."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cf") else json.dumps(char)[1:-1]
+        for char in text
+    )
+
+
+def _forget_stdout() -> None:
+    """Give the interpreter's own flush at exit a place to go."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _check(path: Path | None, traces: Sequence[Path], force: bool) -> None:
+    if path is None:
+        return
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder. Give -o {path}/ to put the result in it.")
+    if any(trace.exists() and path.exists() and path.samefile(trace) for trace in traces):
+        raise UsageError(f"{path} is the input itself, which is never changed. Give another place with -o.")
+    if path.is_file() and not force:
+        raise _exists(path)
+    if not path.parent.is_dir():
+        raise OutputNotWritable(f"{path.parent} is no folder. Create it, or give another place with -o.")
+
+
+def check_place(folder: Path, option: str) -> None:
+    """Raise an error for a place that is no folder and can be none. `option`: what the user named it with."""
+    if (folder.exists() or folder.is_symlink()) and not folder.is_dir():
+        raise UsageError(f"{folder} is no folder. Give another place with {option}.")
+    if not folder.is_dir() and not folder.resolve().parent.is_dir():
+        raise OutputNotWritable(
+            f"{folder.parent} is no folder. Create it, or give another place with {option}."
+        )
+
+
+def _exists(path: Path) -> UsageError:
+    return UsageError(f"{path} exists. Give --force-overwrite to replace it, or another place with -o.")

@@ -1,0 +1,171 @@
+"""What is asked of the results of a command: formats, their place, a ticket. Planned before any work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from diagnoser.options import (
+    Brief,
+    CheckForms,
+    EmitConfig,
+    Force,
+    Forms,
+    Full,
+    Keys,
+    MarkdownFlavor,
+    OutputPlace,
+    TicketFolder,
+)
+from diagnoser.output import Target, base_name, plan_targets, screen, write
+from reports.content.blocks import Detail, View
+from reports.frameworks import FRAMEWORKS
+from reports.result.read import read_document, typed
+from reports.write.formats import BINARY, EXTENSIONS, FORMS, WRITERS, Asked, Kind, Whole
+from traces.errors import NotAResult, UsageError
+
+if TYPE_CHECKING:
+    from diagnoser.output.ticket import Ticket
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """In which formats a result is written, where, how much of it is shown, and a ticket's folder.
+
+    Raises `UsageError` for a flavor of what is no markdown, for what is to be brief and is no JSON, and for a
+    patch beside a format, or for no framework that there is.
+    """
+
+    form: Forms = None
+    flavor: MarkdownFlavor = None
+    output: OutputPlace = "-"
+    ticket: TicketFolder = None
+    force_overwrite: Force = False
+    full: Full = False
+    brief: Brief = False
+    keys: Keys = False
+    emit_config: EmitConfig = None
+
+    def __post_init__(self) -> None:
+        if self.emit_config is not None:
+            if self.emit_config not in FRAMEWORKS:
+                known = " or ".join(FRAMEWORKS)
+                raise UsageError(f"--emit-config {self.emit_config!r} is not known. Give {known}.")
+            if self.form:
+                raise UsageError(
+                    "--emit-config prints a patch instead of a report. Leave out -f, or run twice."
+                )
+        if self.flavor and not {"markdown", "jira"} & {*self.forms} and self.ticket is None:
+            raise UsageError(
+                f"--flavor is of markdown. Type the same line with -f markdown --flavor {self.flavor}"
+            )
+        if self.brief and "json" not in self.forms:
+            raise UsageError("--brief is of json. Type the same line with -f json --brief")
+
+    @property
+    def page(self) -> str:
+        """How a page is marked up: `markdown`, or `jira`."""
+        return "jira" if self.flavor == "jira" else "markdown"
+
+    @property
+    def detail(self) -> Detail:
+        """How much is shown."""
+        return Detail.FULL if self.full else Detail.FIRST
+
+    @property
+    def forms(self) -> list[str]:
+        """Names of formats: as asked for, else as the file's name ends, else text; none for a ticket."""
+        asked = [self.emit_config] if self.emit_config else [str(one) for one in self.form or self._named()]
+        return [self.page if one == "markdown" else one for one in asked]
+
+    def _named(self) -> list[str]:
+        place = self.output
+        if place in ("-", "."):
+            return [] if self.ticket and place == "-" else ["text"]
+        fits = [
+            form
+            for form, extension in EXTENSIONS.items()
+            if place.endswith(f".{extension}") and form not in FRAMEWORKS
+        ]
+        return [max(fits, key=lambda form: len(EXTENSIONS[form]))] if fits else ["text"]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOutput(Output):
+    """The output of a judged configuration, which has fewer formats."""
+
+    form: CheckForms = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where every result goes; nothing is in the way."""
+
+    kind: Kind
+    targets: Sequence[Target]
+    ticket: Ticket | None
+
+
+def plan_results(
+    kind: Kind, output: Output, runs: Sequence[Path], beside: Sequence[Path | None] = ()
+) -> Plan:
+    """Where everything goes. `runs`: what the results are of, the one that names them first.
+
+    `beside`: other inputs, which are never replaced either. Raises `UsageError` for a format that these
+    results do not have, and what `plan_targets` and `plan_ticket` raise.
+    """
+    for form in output.forms:
+        if form not in FORMS[kind]:
+            there = ", ".join(sorted({*FORMS[kind]} - {"jira", *FRAMEWORKS}))
+            raise UsageError(f"a judged configuration has no {form}. Give one of {there}.")
+    inputs = [*runs, *(path for path in beside if path)]
+    ending = "_compared" if kind is Kind.COMPARISON else "_moe-diag"
+    targets = plan_targets(
+        output.forms, output.output, inputs, EXTENSIONS, output.force_overwrite, ending, BINARY
+    )
+    if output.ticket is None:
+        return Plan(kind, targets, None)
+    if kind is Kind.CONFIGURATION:
+        raise UsageError("a ticket is of a trace or of two. Give what moe-diag analyze or compare made.")
+    from diagnoser.output.ticket import plan_ticket
+
+    base = base_name(runs[0]) + (ending if kind is Kind.COMPARISON else "")
+    return Plan(kind, targets, plan_ticket(output.ticket, base, output.page, output.force_overwrite))
+
+
+def write_results(result: Whole, plan: Plan, output: Output) -> None:
+    """Render and write everything. A ticket says where it is, where nothing else goes to stdout."""
+    if plan.ticket:
+        from diagnoser.output.ticket import ticket_words, write_ticket
+
+        write_ticket(plan.ticket, result, lambda form: WRITERS[form](result, Asked()))
+    for target in plan.targets:
+        view = replace(screen() if target.path is None else View(), keys=output.keys)
+        write(
+            target,
+            WRITERS[target.form](result, Asked(output.detail, view, output.brief)),
+            output.force_overwrite,
+        )
+    if plan.ticket and all(target.path for target in plan.targets):
+        write(Target("text", None), ticket_words(plan.ticket), force=False)
+
+
+def saved_result(path: Path, redact: bool = True) -> Whole:
+    """An earlier result.
+
+    Raises `TraceNotFound` for what cannot be read, `NotAResult` for what is no result of ours or of a newer
+    schema, `UsageError` for one that is not redacted where `redact` asks for it.
+    """
+    document = read_document(path)
+    try:
+        result = typed(document)
+    except NotAResult as error:
+        raise NotAResult(f"{path}: {error}") from None
+    if redact and not result.redacted:
+        raise UsageError(
+            f"{path} was made with --no-redact and holds paths. Give --no-redact to show them, or make the "
+            "result again without it."
+        )
+    return result

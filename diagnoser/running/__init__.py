@@ -1,0 +1,1 @@
+"""What a command does: files and what is asked of them -> the typed result."""

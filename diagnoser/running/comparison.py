@@ -1,0 +1,309 @@
+"""The post-mortem on one screen: read both sides, compare, write down.
+
+A side is a trace, or an earlier result into which a configuration, a log and words about the run are laid as
+`analyze` would have.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from statistics import median
+from typing import Any, Final, Literal, get_args
+
+from msgspec import structs
+
+from diagnoser.options.given import gate_frac, given_from, predictions
+from diagnoser.options.requests import Analysis, Comparison, made_again, path_of, reading_of
+from diagnoser.running.configuration import read_configured
+from diagnoser.running.diagnosis import ComparisonResult, Diagnosis
+from diagnoser.running.inputs import real, traces_named
+from diagnoser.running.pipeline import diagnose
+from diagnoser.running.processes import Workers
+from diagnoser.version import VERSION
+from heuristics.comparison.comparison import compare
+from heuristics.comparison.expected import Prediction
+from heuristics.config.options import OPTIONS
+from heuristics.evidence.symptoms import observed_from, symptoms_of
+from heuristics.judging.judgement import Configured, judge_observed
+from heuristics.result.result import Result
+from heuristics.run.given import Guidance
+from reports.result.codec import encode
+from reports.result.fill.result import result_of_run
+from reports.result.fill.shown import given as given_of_run
+from reports.result.read import is_result, of_one_run, read_result, typed
+from traces.errors import MoeDiagError, NotAResult, NotATrace, NothingToDiagnose, ProcessEnded, UsageError
+from traces.missing import known
+from traces.progress import Progress, listener, silent
+from traces.steps.selection import parse_selection
+from traces.training_log.iterations import perturbation_frac, steady_step
+
+SideName = Literal["base", "new"]
+
+_FROM_FILES: Final = (
+    *("configuration", "config_findings", "defects", "rules", "workflow", "experiments"),
+    *("memory_estimate", "throughput", "log", "given"),
+)
+"""Fields of a result that a configuration and a log make."""
+
+
+@contextmanager
+def named(side: SideName) -> Iterator[None]:
+    """Whatever goes wrong within names the side, and stays of its class."""
+    try:
+        yield
+    except MoeDiagError as error:
+        error.args = (f"{side}: {error}",)
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What is given of one side. `gpu`: the CUDA device that is compared, None for the first."""
+
+    name: SideName
+    source: Path | Mapping[str, Any] | Diagnosis
+    gpu: int | None
+    config: Path | None
+    log: Path | None
+
+    def files(self) -> list[Path]:
+        """Every file that is given of it. Raises what `traces_named` says."""
+        with named(self.name):
+            sources = traces_named([self.source]) if isinstance(self.source, Path) else []
+        return [*sources, *(path for path in (self.config, self.log) if path)]
+
+    def file(self, result: Result) -> Path:
+        """The file that is compared; for a result given as such, the trace it is of."""
+        return self.source if isinstance(self.source, Path) else Path(result.traces[0].name)
+
+
+def sides_of(asked: Comparison) -> tuple[Side, Side]:
+    """The run before, and the run after."""
+    base, new = (Path(one) if isinstance(one, str | PathLike) else one for one in (asked.base, asked.new))
+    return (
+        Side("base", base, asked.base_gpu, path_of(asked.base_config), path_of(asked.base_log)),
+        Side("new", new, asked.new_gpu, path_of(asked.new_config), path_of(asked.new_log)),
+    )
+
+
+def check_comparison(asked: Comparison) -> tuple[float | None, tuple[Prediction, ...]]:
+    """The limit of the gate, and what is expected. Raises `UsageError`: what is wrong here is of no side."""
+    parse_selection(asked.steps, asked.nvtx)
+    reading_of(asked)
+    return None if asked.gate is None else gate_frac(asked.gate), predictions(asked.expect)
+
+
+def compare_sides(
+    asked: Comparison, baseline: str | None = None, progress: Progress = silent
+) -> ComparisonResult:
+    """Compare two runs; see `diagnoser.compare` for what it raises. `baseline`: how base is named."""
+    limit_frac, expected = check_comparison(asked)
+    sides, results = sides_of(asked), read_sides(asked, progress)
+    progress("comparing", None)
+    files = [side.file(result) for side, result in zip(sides, results, strict=True)]
+    found = compare(*results, (asked.base_gpu, asked.new_gpu), limit_frac, expected)
+    result = structs.replace(
+        found,
+        tool=structs.replace(found.tool, version=VERSION),
+        warnings=tuple(
+            f"{side.name}: {warning}"
+            for side, result in zip(sides, results, strict=True)
+            for warning in result.warnings
+        ),
+        redacted=asked.redact,
+        command=made_again("compare", files[1:] if baseline else files, asked, {"--baseline": baseline}),
+    )
+    return ComparisonResult(result)
+
+
+def read_sides(asked: Comparison, progress: Progress = silent) -> tuple[Result, Result]:
+    """The results of both sides, each with at least one rank. One file for both is read once.
+
+    Raises what `diagnoser.compare` says; each message begins with the name of its side.
+    """
+    given_from(asked.about or {})  # said of both: what is wrong in it is of no side
+    base, new = sides_of(asked)
+    is_one = isinstance(base.source, Path) and _files(base) == _files(new)
+    sides = [base] if is_one else [base, new]
+    jobs = asked.jobs if all(map(_takes_long, sides)) else 1
+    with Workers(jobs, progress) as workers:
+        found = workers.map(_read, {side.name: (side, asked) for side in sides})
+    results = []
+    for one in found:
+        if isinstance(one, ProcessEnded):
+            raise one
+        results.append(one)
+    return results[0], results[-1]
+
+
+def _takes_long(side: Side) -> bool:
+    """Whether its source is one trace, or may be: an earlier result is read at once, several traces share."""
+    return isinstance(side.source, Path) and side.source.is_file() and not is_result(side.source)
+
+
+def _files(side: Side) -> tuple[str | None, ...]:
+    given = (side.source if isinstance(side.source, Path) else None, side.config, side.log)
+    return tuple(None if one is None else real(one) for one in given)
+
+
+def _read(task: tuple[Side, Comparison]) -> Result:
+    (side, asked), tell = task, listener()
+
+    def shown(doing: str, fraction: float | None = None, rows: int | None = None) -> None:
+        tell(f"{side.name}: {doing}", fraction, rows)
+
+    with named(side.name):
+        result = _result(side, asked, shown)
+        if not result.ranks:
+            what = side.source if isinstance(side.source, Path) else "this result"
+            raise NothingToDiagnose(
+                f"{what} has no trace in it. Give a trace, or what moe-diag analyze made of one."
+            )
+        return result
+
+
+def _result(side: Side, asked: Comparison, progress: Progress) -> Result:
+    if not isinstance(side.source, Path):
+        return _from_earlier(_given(side.source), side, asked, progress)
+    if side.source.is_file() and is_result(side.source):
+        return _from_earlier(_saved(side.source), side, asked, progress)
+    try:
+        return _diagnosed(side.source, side, asked, progress)
+    except NotATrace:
+        if not (side.source.is_file() and side.source.name.endswith((".json", ".json.gz"))):
+            raise
+    return _from_earlier(_saved(side.source), side, asked, progress)  # its keys were sorted
+
+
+def _given(source: Mapping[str, Any] | Diagnosis) -> Result:
+    return source.result if isinstance(source, Diagnosis) else of_one_run(typed(source))
+
+
+def _saved(path: Path) -> Result:
+    try:
+        return read_result(path)
+    except NotAResult as error:
+        raise NotAResult(f"{str(error).rstrip('.')}, or give a trace") from None
+
+
+def _diagnosed(path: Path, side: Side, asked: Comparison, progress: Progress) -> Result:
+    own = Analysis(
+        [path],
+        steps=asked.steps,
+        nvtx=asked.nvtx,
+        nsys=asked.nsys,
+        cache_dir=asked.cache_dir,
+        reader=asked.reader,
+        jobs=1 if path.is_file() else asked.jobs,
+        config=side.config,
+        log=side.log,
+        about=asked.about,
+        ask_megatron=False,
+        redact=asked.redact,
+        progress=progress,
+    )
+    return diagnose(own).result
+
+
+def _from_earlier(result: Result, side: Side, asked: Comparison, progress: Progress) -> Result:
+    """An earlier result, with what is given beside it.
+
+    Raises `UsageError` where a trace would be needed, and for a result that is not redacted as it should be.
+    """
+    if asked.redact and not result.redacted:
+        raise UsageError(
+            "this earlier result was made with --no-redact and holds paths. Give --no-redact to show them, "
+            "or make it again without it."
+        )
+    if asked.steps is not None or asked.nvtx is not None:
+        raise UsageError(
+            "steps can be chosen in a trace only, and this is an earlier result. Give its trace, or leave "
+            "--steps and --nvtx out."
+        )
+    if side.config or side.log:
+        return with_files(result, side.config, side.log, asked.about or {}, progress, asked.redact)
+    return with_about(result, asked.about, asked.redact) if asked.about else result
+
+
+def with_about(result: Result, about: Mapping[str, object], redact: bool = True) -> Result:
+    """The result with what is said of the run; `about` and `redact` as `analyze` takes them."""
+    said = {key: value for key, value in given_of_run(given_from(about), redact).items() if key in about}
+    return structs.replace(result, given={**result.given, **said})
+
+
+def with_files(
+    result: Result,
+    config: Path | None,
+    log: Path | None,
+    about: Mapping[str, object],
+    progress: Progress = silent,
+    redact: bool = True,
+) -> Result:
+    """The result with the sections that a configuration and a log make, and the room that these tell of.
+
+    Its verdict stays as it was. In a result that holds a configuration the log's section alone is replaced.
+    Raises `UsageError` for a second configuration, and what `read_configured` raises.
+    """
+    configured_before = known(result.configuration) is not None
+    if config is not None and configured_before:
+        raise UsageError(
+            "this earlier result already holds a configuration or a log. Leave the configuration out, or "
+            "analyze the trace again: moe-diag analyze TRACE --config FILE -f json"
+        )
+    given = given_from({**_about(result), **about})
+    configured = read_configured(config, log, given, progress)
+    slower_frac = _perturbation_frac(result, configured)
+    observed = observed_from(symptoms_of(encode(result)), configured.settings)
+    observed = replace(observed, step_ns=_step_ns(result), perturbation_frac=slower_frac)
+    made = result_of_run(VERSION, judge_observed(observed, given, configured), redact=redact)
+    sections = ("log",) if configured_before else _FROM_FILES
+    rooms = {wall.id: wall.room for wall in made.walls}
+    laid = structs.replace(
+        result,
+        walls=tuple(structs.replace(wall, room=rooms.get(wall.id, wall.room)) for wall in result.walls),
+        missing=(
+            *(gap for gap in result.missing if _section(gap.path) not in sections),
+            *(gap for gap in made.missing if _section(gap.path) in sections),
+        ),
+        **{name: getattr(made, name) for name in sections},
+    )
+    return laid if slower_frac is None else _perturbed(laid, slower_frac)
+
+
+def _section(path: str) -> str:
+    return path.split(".")[0].split("[")[0]
+
+
+def _about(result: Result) -> dict[str, object]:
+    """What was said of the run when the result was made, where this version knows it."""
+    said: dict[str, Any] = {**result.given, "guidance": result.tool.guidance}
+    plain = {
+        key: ",".join(map(str, one)) if isinstance(one, list | tuple) and key != "env" else one
+        for key, one in said.items()
+    }
+    told = {key: one for key, one in plain.items() if key in OPTIONS and isinstance(one, OPTIONS[key].kind)}
+    if told.get("guidance") not in get_args(Guidance):
+        told.pop("guidance", None)
+    return told
+
+
+def _step_ns(result: Result) -> int | None:
+    lengths = [one for rank in result.ranks if rank.steps.found for one in rank.lengths_ns]
+    return round(median(lengths)) if lengths else None
+
+
+def _perturbation_frac(result: Result, configured: Configured) -> float | None:
+    """How much longer the profiled step is than the log's; None where either is not known."""
+    steady = steady_step(configured.log) if configured.log else None
+    step_ns = _step_ns(result)
+    return None if steady is None or step_ns is None else perturbation_frac(step_ns, steady)
+
+
+def _perturbed(result: Result, slower_frac: float) -> Result:
+    traces = tuple(
+        structs.replace(one, capture=structs.replace(one.capture, perturbation_frac=slower_frac))
+        for one in result.traces
+    )
+    return structs.replace(result, traces=traces)

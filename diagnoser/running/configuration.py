@@ -1,0 +1,116 @@
+"""A run's configuration and its log, which say what a trace cannot: read, and judged without a trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from diagnoser.options.given import given_from
+from diagnoser.options.requests import Check, path_of
+from diagnoser.running.diagnosis import Diagnosis
+from diagnoser.version import VERSION
+from traces.errors import InputError
+from traces.files.plain_file import no_file, read_text
+from traces.progress import Progress, silent
+
+if TYPE_CHECKING:
+    from heuristics.judging.judgement import Configured
+    from heuristics.plan.allowed import Ask
+    from heuristics.run.given import Given
+    from traces.training_log.log import TrainingLog
+
+
+def read_configured(
+    config: Path | None, log: Path | None, given: Given, progress: Progress = silent
+) -> Configured:
+    """Read both; a path that is None was not given.
+
+    Raises `InputError` for a file that is missing, too large, binary, or of no kind that we know.
+    """
+    from heuristics.judging.judgement import Configured
+
+    for path in (config, log):
+        _check(path)
+    logged = _read_log(log, progress) if log else None
+    if config is None:
+        return Configured(log=logged)
+
+    from heuristics.run.run import Run
+    from traces.settings.read import read_configuration
+
+    core = Run(given=given).config.core_text or (logged.versions.get("core") if logged else None)
+    read = read_configuration(config, core)
+    return Configured(read.settings, logged, read.problems, read.versions)
+
+
+def _check(path: Path | None) -> None:
+    """Say plainly what a path names that no reader can open."""
+    if path is None:
+        return
+    if what := no_file(path):
+        cure = "Name the file in it." if path.is_dir() else "Save what it gives to a file, and name that."
+        raise InputError(f"{path} is {what}. {cure}")
+    if not path.exists():
+        raise InputError(f"{path} does not exist. Check the path.")
+
+
+def _read_log(path: Path, progress: Progress) -> TrainingLog:
+    """The log. Raises `InputError` for a text of which no line is one that a training run prints."""
+    from heuristics.rules.rules import known_lines
+    from traces.training_log.read import read_log
+
+    log = read_log(path, known_lines(), progress)
+    said = (log.iterations, log.versions, log.settings, log.memory, log.out_of_memory, log.messages)
+    if not any((*said, log.theoretical, log.unknown_error)):
+        raise InputError(
+            f"{path.name} holds no line that we know of a training run. Give the text that the run "
+            "printed, or leave the log out."
+        )
+    return log
+
+
+def asker(wanted: bool) -> Ask | None:
+    """Asks megatron-core, where that is wanted."""
+    if not wanted:
+        return None
+    from diagnoser.megatron import check_with_megatron
+
+    return check_with_megatron
+
+
+def check_config(asked: Check, ask: Ask | None = None) -> Diagnosis:
+    """Judge a configuration, alone or with symptoms that are said of the run.
+
+    `ask`: asks Megatron-Core itself, None: as is asked for. Raises `InputError` for files that are not what
+    they should be.
+    """
+    from diagnoser.options.requests import made_again
+    from heuristics.evidence.fit import with_fit
+    from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
+    from heuristics.judging.judgement import judge_observed
+    from reports.result.fill.result import result_of_run
+
+    given, config, symptoms = given_from(asked.about or {}), Path(asked.path), path_of(asked.symptoms)
+    configured = read_configured(config, path_of(asked.log), given, asked.progress)
+    said = Symptoms() if symptoms is None else read_symptoms(_text(symptoms), symptoms.name)
+    asked.progress("checking the configuration", None)
+    observed = with_fit(observed_from(said, configured.settings), given, configured.log)
+    judgement = judge_observed(observed, given, configured, ask or asker(asked.ask_megatron))
+    judged = symptoms is not None or any(wall.outcome != "unmeasurable" for wall in judgement.walls)
+    result = result_of_run(
+        VERSION,
+        judgement,
+        about=config.name,
+        judged=judged,
+        warnings=said.unread,
+        redact=asked.redact,
+        command=made_again("check-config", [config], asked),
+    )
+    return Diagnosis(result)
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_text(path)
+    except (OSError, ValueError):
+        raise InputError(f"{path}: cannot be read as text. Give a JSON file of symptoms.") from None

@@ -1,0 +1,348 @@
+"""One trace -> what a diagnosis needs of it: read, built, measured, and its columns given back.
+
+With what a user is told about what is not there: in the trace, in the selection, in the window.
+"""
+
+import ctypes
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from diagnoser.options.command import out_of_memory
+from diagnoser.running.processes import Engine
+from diagnoser.running.rank_map import Row, check_rows, contradictions, identified, row_of
+from heuristics.plan.gains import Kinds, Replay, Replayed
+from reports.result.read import is_result
+from traces import errors
+from traces.columns import Columns, TraceInfo
+from traces.cures import cure
+from traces.errors import EmptySelection, InputError, NotATrace, NotShared, TraceNotFound
+from traces.formats.nsys_schema import CALLS
+from traces.formats.open import ReadOptions, read_trace
+from traces.limits import Limit
+from traces.measure.capture import measure_messages
+from traces.measure.measurements import RankMeasurements, measure_rank
+from traces.missing import Missing
+from traces.names.gpus import with_products
+from traces.progress import report
+from traces.ranks.codec import SUFFIX, is_summary
+from traces.recording.line import recording
+from traces.replay.changes.change import Joint, Together
+from traces.sections.trace import Messages
+from traces.spelling import duration
+from traces.steps.selection import Selection
+from traces.timeline import RankTimeline, build
+
+_NO_WORK: Final = "neither kernels nor graph rows"
+_TRIM_THRESHOLD: Final = -1
+_MMAP_THRESHOLD: Final = -3
+"""Names of what glibc can be told, from its malloc.h."""
+_KEPT_BYTES: Final = 128 << 20
+_LARGE_BYTES: Final = 16 << 20
+MOST_RANKS: Final = Limit(
+    512,
+    "processes on GPUs in one recording",
+    "ours: a machine has at most 72 GPUs, and each of these takes some 10 ms however little it does "
+    "(measured 2026-11-23)",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TraceTask:
+    """A trace, and how it is measured. `gpu`: the product the user names, for what the trace lacks.
+
+    `rows`: what a map of ranks says of it; `folder`: where relative paths start, for a process elsewhere.
+    """
+
+    path: Path
+    selection: Selection
+    options: ReadOptions
+    gpu: str | None
+    only_data_parallel: bool
+    rows: tuple[Row, ...] = ()
+    folder: Path | None = None
+
+    @property
+    def file(self) -> Path:
+        """The trace, for the process that reads it."""
+        return self.folder / self.path if self.folder else self.path
+
+    @property
+    def reading(self) -> ReadOptions:
+        """How it is read, likewise."""
+        cache = self.options.cache_dir
+        return replace(self.options, cache_dir=self.folder / cache) if self.folder and cache else self.options
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredTrace:
+    """A trace that was read. Nothing in it holds columns, so that it is small and travels between processes.
+
+    `ranks`: those that were chosen and that the selection matches; `missed`: why others are left out, by
+    process and device. `devices` and `recorded_ranks` are of all that the trace has: without GPU work, none.
+    """
+
+    path: Path
+    info: TraceInfo
+    warnings: tuple[str, ...]
+    graph_launches: int
+    opaque_graph_launches: int
+    devices: tuple[int, ...]
+    recorded_ranks: tuple[int, ...]
+    messages: tuple[Messages, ...] | None
+    ranks: tuple[RankMeasurements, ...]
+    missed: tuple[tuple[int | None, int, EmptySelection], ...]
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether the selection names any of its ranks."""
+        return bool(self.ranks or self.missed)
+
+
+def measure_all(engine: Engine, tasks: Mapping[str, TraceTask]) -> list[MeasuredTrace | InputError]:
+    """Measure several traces; the error of one that cannot be used, or that no process could read."""
+    found = engine.map(measure_trace, tasks)
+    return [_named(task, one) for task, one in zip(tasks.values(), found, strict=True)]
+
+
+def _named(task: TraceTask, found: MeasuredTrace | InputError) -> MeasuredTrace | InputError:
+    if task.folder and isinstance(found, TraceNotFound) and os.access(task.path, os.R_OK):
+        return NotShared(
+            f"{task.path} is here, but a worker of the cluster cannot read it. "
+            "Put it where all workers see it, under the same path."
+        )
+    return found
+
+
+def homes_of(
+    read: Sequence[MeasuredTrace | InputError], order: Sequence[int] | None
+) -> list[tuple[int, int]]:
+    """The trace of each rank that was measured, and the place in it; `order`: of which ranks, None: all."""
+    all_ = [
+        (place, number)
+        for place, trace in enumerate(read)
+        if isinstance(trace, MeasuredTrace)
+        for number in range(len(trace.ranks))
+    ]
+    return all_ if order is None else [all_[one] for one in order]
+
+
+def replay_at(engine: Engine, homes: Sequence[tuple[int, int]]) -> Replay:
+    """What replays where the graphs of the ranks stayed, asking each trace once."""
+
+    def replay(asked: Sequence[tuple[Replayed, Sequence[Kinds]]]) -> list[Sequence[Joint]]:
+        questions: dict[int, dict[int, tuple[int, Sequence[Kinds]]]] = {}
+        for at, (rank, kinds) in enumerate(asked):
+            if kinds:
+                trace, number = homes[rank.place]
+                questions.setdefault(trace, {})[at] = (number, kinds)
+        answers = engine.ask({trace: partial(joints, several) for trace, several in questions.items()})
+        found = {at: told for one in answers for at, told in one.items()}
+        return [found.get(at, ()) for at in range(len(asked))]
+
+    return replay
+
+
+def joints(asked: Mapping[int, tuple[int, Sequence[Kinds]]], trace: MeasuredTrace) -> dict[int, list[Joint]]:
+    """What kinds of change save that are made as one, each by the place of its rank in the trace."""
+    found = {}
+    for at, (number, several) in asked.items():
+        costs = trace.ranks[number].costs
+        assert not isinstance(costs, Missing)
+        assert isinstance(costs.together, Together)
+        found[at] = [costs.together.joint(kinds) for kinds in several]
+    return found
+
+
+def keep_freed_memory() -> None:
+    """Give memory back to the system in large pieces only; nothing happens without glibc.
+
+    Measuring frees thousands of arrays of some megabytes, and each page given back is asked for again: of a
+    million kernels 165,000 page faults, 0.3 of 5.9 s of CPU time, become 75,000 at the same peak of memory
+    (measured 2026-11-23).
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):  # another C library
+        return
+    mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
+    mallopt(_MMAP_THRESHOLD, _LARGE_BYTES)
+
+
+def measure_trace(task: TraceTask) -> MeasuredTrace | InputError:
+    """Measure the chosen ranks of a trace; the error of one that cannot be used."""
+    keep_freed_memory()
+    try:
+        return _measured_trace(task)
+    except MemoryError:
+        pass  # with the error goes what it held
+    return out_of_memory(str(task.path))
+
+
+def _measured_trace(task: TraceTask) -> MeasuredTrace | InputError:
+    try:
+        _check_no_result(task.file)
+        timeline = build(_read(task))
+    except InputError as error:
+        return error
+    if (count := sum(_is_chosen(rank, task) for rank in timeline.ranks)) > MOST_RANKS.value:
+        return NotATrace(
+            f"{task.file} has work of {count:,} pairs of a process and a GPU; no machine has over "
+            f"{MOST_RANKS.value:,.0f}. Choose some with --gpu, or record again."
+        )
+    unknown = check_rows(task.rows, timeline.ranks)
+    ranks, missed, warnings = _measured(timeline.ranks, task)
+    return MeasuredTrace(
+        task.path,
+        timeline.columns.info,
+        (*timeline.warnings, *unknown, *warnings),
+        timeline.graph_launches,
+        timeline.opaque_graph_launches,
+        tuple(rank.device for rank in timeline.ranks),
+        tuple(number for rank in timeline.ranks if (number := _number(rank, task)) is not None),
+        measure_messages(timeline.columns) if ranks else None,
+        ranks,
+        missed,
+    )
+
+
+def _read(task: TraceTask) -> Columns:
+    columns = with_products(read_trace(task.file, task.reading, report), task.gpu)
+    report(f"measuring {task.path.name}")
+    return columns
+
+
+def _check_no_result(path: Path) -> None:
+    """An earlier result is rendered, and a kept summary merged, not diagnosed."""
+    if path.name.endswith(SUFFIX) and path.is_file():
+        with path.open("rb") as file:
+            if is_summary(file.read(64)):
+                raise NotATrace(f"{path} is a summary of a rank, no trace. Type moe-diag merge {path}")
+    if path.name.endswith((".json", ".json.gz")) and path.is_file() and is_result(path):
+        raise NotATrace(f"{path} is an earlier result, no trace. Type moe-diag report {path}")
+
+
+def _measured(
+    ranks: Sequence[RankTimeline], task: TraceTask
+) -> tuple[tuple[RankMeasurements, ...], tuple[tuple[int | None, int, EmptySelection], ...], tuple[str, ...]]:
+    done, missed, warnings = [], [], list[str]()
+    for rank in ranks:
+        if not _is_chosen(rank, task):
+            continue
+        try:
+            one = measure_rank(rank, task.selection, only_data_parallel=task.only_data_parallel)
+        except EmptySelection as error:
+            missed.append((rank.process, rank.device, EmptySelection(str(error))))  # holds no frame
+            continue
+        row, recorded = row_of(task.rows, rank), one.summary.identity
+        warnings += contradictions(recorded, row)
+        identity = identified(recorded, row)
+        done.append(replace(one, rank=identity.rank, summary=replace(one.summary, identity=identity)))
+    return tuple(done), tuple(missed), tuple(warnings)
+
+
+def _is_chosen(rank: RankTimeline, task: TraceTask) -> bool:
+    wanted = task.selection
+    gpu_fits = wanted.gpu is None or rank.device == wanted.gpu
+    return gpu_fits and (wanted.rank is None or _number(rank, task) == wanted.rank)
+
+
+def _number(rank: RankTimeline, task: TraceTask) -> int | None:
+    """Its number as recorded, else by the map."""
+    recorded = None if rank.process is None else rank.columns.rank_of.get(rank.process)
+    row = row_of(task.rows, rank)
+    return recorded if recorded is not None or row is None else row.rank
+
+
+def _dropped(kind: str) -> str:
+    """What shows the work of graph launches that left none."""
+    told = cure("graphs", kind)
+    return told if kind == "kineto" else f"{told}, or export with nsys 2024.3 or newer"
+
+
+def what_to_record(trace: MeasuredTrace) -> str:
+    """Why a trace without GPU work cannot be diagnosed, and what to record instead."""
+    path, kind = trace.path, trace.info.kind
+    if trace.graph_launches:
+        return (
+            f"{path} has {trace.graph_launches} CUDA graph launches, but {_NO_WORK}: "
+            f"this export dropped them. To diagnose it, {_dropped(kind)}."
+        )
+    if kind == "kineto":
+        return (
+            f"{path} has no kernels: nothing to diagnose. Record the GPU: "
+            "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
+        )
+    nothing = "no CUDA data, " if CALLS in trace.info.missing_tables else ""
+    return f"{path} has {nothing}{_NO_WORK}: nothing to diagnose. Record the GPU: {recording().nsys}"
+
+
+_SKIPPED: Final = {
+    errors.NotShared: "no worker of the cluster can read it",
+    errors.TraceNotFound: "it cannot be read",
+    errors.NotATrace: "it is no trace",
+    errors.DamagedTrace: "it is damaged",
+    errors.NsysUnavailable: "it needs an nsys that is not here",
+    errors.ExportFailed: "nsys could not export it",
+    errors.OutputNotWritable: "its export could not be kept",
+    errors.OutOfMemory: "it needs more memory than is available",
+    errors.UnpacksTooFar: "it unpacks to far more than any recording",
+    errors.ProcessEnded: "the process that read it was ended from outside",
+    errors.NothingToDiagnose: f"it has {_NO_WORK}",
+}
+"""What a document says of a trace that failed: never the error's own words, which may hold paths.
+
+A kind stands before the kind that it is one of.
+"""
+
+
+def why_skipped(error: Exception) -> str:
+    """Why a trace was left out of a run, without a path."""
+    return next((why for kind, why in _SKIPPED.items() if isinstance(error, kind)), "it could not be used")
+
+
+def no_such_rank(traces: Sequence[MeasuredTrace], selection: Selection) -> str:
+    """Why --rank or --gpu matches nothing, and what there is."""
+    gpus = ", ".join(map(str, sorted({device for trace in traces for device in trace.devices})))
+    recorded = sorted({number for trace in traces for number in trace.recorded_ranks})
+    numbers = ", ".join(map(str, recorded))
+    named = f"recorded ranks are {numbers}" if recorded else "no rank is recorded in the trace"
+    asked = {"--rank": selection.rank, "--gpu": selection.gpu}
+    given = " ".join(f"{option} {value}" for option, value in asked.items() if value is not None)
+    return f"{given} matches nothing: kernels ran on GPU {gpus}, and {named}. Choose one of these."
+
+
+def recording_gaps(index: int, trace: MeasuredTrace) -> list[Missing]:
+    """What the recording of trace `index` hides from the budget of its ranks."""
+    gaps = []
+    if trace.opaque_graph_launches:
+        gaps.append(
+            Missing(
+                f"traces[{index}].graph_launches",
+                f"{trace.opaque_graph_launches} of {trace.graph_launches} CUDA graph launches show "
+                "neither kernels nor a replay, so idle time may be work",
+                _dropped(trace.info.kind),
+            )
+        )
+    if any(rank.kernel_count and rank.replay_count for rank in trace.ranks):
+        gaps.append(
+            Missing(
+                f"traces[{index}].graph_replays",
+                "some graph replays were recorded whole: communication in them counts as compute",
+                cure("graphs", trace.info.kind),
+            )
+        )
+    return gaps
+
+
+def window_warnings(ranks: Sequence[RankMeasurements]) -> list[str]:
+    """A window that reaches beyond the recording counts idle time that nobody recorded."""
+    outside_ns = max(rank.outside_activity_ns for rank in ranks)
+    if not outside_ns:
+        return []
+    return [
+        f"the window given reaches {duration(outside_ns)} beyond the recorded GPU work, which counts as idle"
+    ]

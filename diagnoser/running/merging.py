@@ -1,0 +1,137 @@
+"""Summaries of ranks: kept in a folder, and put together as a run: who makes whom wait, without any trace."""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from diagnoser.output import Target, base_name, check_place, write
+from diagnoser.running.inputs import files_named
+from diagnoser.running.measured import keep_freed_memory
+from diagnoser.version import VERSION
+from heuristics.result.result import Merged
+from heuristics.result.tool import SCHEMA_VERSION, Tool
+from heuristics.run.repairs import repaired
+from reports.result.codec import Document, encode
+from traces.errors import DamagedTrace, InputError, NotATrace, TraceNotFound, UsageError
+from traces.files.aside import sweep
+from traces.files.plain_file import no_file
+from traces.ranks.codec import MOST, SUFFIX, decode
+from traces.ranks.codec import encode as summary_bytes
+from traces.ranks.run import judge, run_of
+from traces.ranks.summary import RankSummary
+
+_SKIPPED: Final[Mapping[type[InputError], str]] = {
+    TraceNotFound: "it cannot be read",
+    NotATrace: "it is no summary that this moe-diag reads",
+    DamagedTrace: "it is damaged",
+}
+"""What a document says of a file that failed: never the error's own words, which hold paths."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergedRun:
+    """A run that was put together; `skipped`: why files were left out, one line each."""
+
+    result: Merged
+    skipped: tuple[str, ...] = ()
+
+    def to_dict(self) -> Document:
+        """The JSON document as plain values; a copy of its own."""
+        return encode(self.result)
+
+
+def merge_summaries(paths: Sequence[Path]) -> MergedRun:
+    """The run of all summaries in files and folders; their order does not matter.
+
+    A file that cannot be used is named, and the others go on. Raises the first such `InputError` where none
+    can be used, `UsageError` where nothing is named or a file is named twice.
+    """
+    if not paths:
+        raise UsageError("no summary given. Name files or a folder: moe-diag merge FOLDER")
+    keep_freed_memory()
+    read: list[RankSummary] = []
+    failed: list[InputError] = []
+    warnings: list[str] = []
+    for path in files_named(paths, _inside, _none_inside):
+        try:
+            read.append(_read(path))
+        except InputError as error:
+            failed.append(error)
+            warnings.append(f"{path.name} was skipped: {_SKIPPED[type(error)]}")
+    if not read:
+        raise failed[0]
+    names, judged = [summary.identity.trace for summary in read], judge(read)
+    merged = Merged(
+        schema_version=SCHEMA_VERSION,
+        kind="run",
+        tool=Tool("moe-diag", VERSION, None),
+        redacted=True,
+        warnings=tuple(warnings),
+        missing=(),
+        traces=tuple(names[index] for index in judged.together.indices),
+        run=repaired(run_of(judged, names)),
+    )
+    return MergedRun(merged, tuple(map(str, failed)))
+
+
+def _inside(folder: Path) -> list[Path]:
+    """The files of a folder that are named as summaries, in order of name."""
+    names = sorted(entry.name for entry in os.scandir(folder) if entry.name.endswith(SUFFIX))
+    return [folder / name for name in names]
+
+
+def _none_inside(folder: Path) -> str:
+    return f"{folder} has no summaries (*{SUFFIX}). Make them: moe-diag analyze TRACES --summary {folder}"
+
+
+def _read(path: Path) -> RankSummary:
+    """Raises `InputError` for what cannot be read or is no summary. No more is read than one can have."""
+    if what := no_file(path):
+        raise TraceNotFound(f"{path} is {what}. Name a summary, or a folder of them.")
+    try:
+        with path.open("rb", buffering=0) as file:
+            blob = file.read(int(MOST.value) + 1)
+    except OSError as error:
+        reason = error.strerror or "no such file"
+        raise TraceNotFound(f"{path} cannot be read ({reason}). Check the path.") from None
+    return decode(blob, str(path))
+
+
+def check_folder(folder: Path | None, traces: Sequence[Path], force: bool) -> None:
+    """Before any work: the folder can be, and nothing of these traces is in it.
+
+    Raises `UsageError` for a summary that is there already, unless `force`, `OutputNotWritable` for a place
+    that can be no folder.
+    """
+    if folder is None:
+        return
+    check_place(folder, "--summary")
+    sweep(folder)
+    bases = {base_name(trace) for trace in traces}
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        name = path.name.removesuffix(SUFFIX)
+        if not force and (name in bases or re.sub(r"_\d+$", "", name) in bases):
+            raise UsageError(
+                f"{path} exists. Give --force-overwrite to replace it, or another place with --summary."
+            )
+
+
+def keep_summaries(folder: Path | None, found: Sequence[tuple[Path, RankSummary]], force: bool) -> None:
+    """Write the summary of each rank with the trace that it came from; each file is whole or not there.
+
+    A file is named as its trace; where several ranks would have one name, a number follows.
+    """
+    if folder is None:
+        return
+    folder.mkdir(exist_ok=True)
+    several = Counter(base_name(trace) for trace, _ in found)
+    seen: Counter[str] = Counter()
+    for trace, summary in found:
+        base = base_name(trace)
+        name = f"{base}_{seen[base]}" if several[base] > 1 else base
+        seen[base] += 1
+        write(Target("summary", folder / f"{name}{SUFFIX}"), summary_bytes(summary), force)

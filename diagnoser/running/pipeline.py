@@ -1,0 +1,176 @@
+"""The whole flow on one screen: read, build, measure, judge, write down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
+
+from diagnoser.options.given import given_from
+from diagnoser.options.requests import Analysis, made_again, path_of, path_words, paths_of, reading_of
+from diagnoser.running.cluster import workers_of
+from diagnoser.running.configuration import asker, read_configured
+from diagnoser.running.diagnosis import Diagnosis
+from diagnoser.running.inputs import traces_named
+from diagnoser.running.measured import (
+    MeasuredTrace,
+    TraceTask,
+    homes_of,
+    measure_all,
+    no_such_rank,
+    recording_gaps,
+    replay_at,
+    what_to_record,
+    why_skipped,
+    window_warnings,
+)
+from diagnoser.running.rank_map import configured_world, mapped_world, other_world, read_rank_map
+from diagnoser.version import VERSION
+from heuristics.config.given import only_data_parallel
+from heuristics.judging.judgement import judge
+from reports.result.fill.result import result_of_run
+from reports.result.fill.trace import ReadTrace
+from reports.result.left_out import left_out
+from traces.errors import EmptySelection, InputError, NothingToDiagnose
+from traces.formats.known_texts import trace_name
+from traces.formats.open import read_and_examine
+from traces.measure.capture import measure_capture
+from traces.measure.measurements import RankMeasurements
+from traces.ranks.identity import with_world_size
+from traces.steps.selection import Selection, parse_selection
+from traces.timeline import build
+
+if TYPE_CHECKING:
+    from reports.content.blocks import Page
+    from traces.sections.run import Run
+
+
+def diagnose(asked: Analysis, command: str | None = None) -> Diagnosis:
+    """Diagnose traces of one run; see `diagnoser.analyze` for what it raises.
+
+    `command`: the line that makes the result again, None for that of `analyze`.
+    """
+    named, progress = paths_of(asked.paths), asked.progress
+    given, config = given_from(asked.about or {}), path_of(asked.config)
+    configured = read_configured(config, path_of(asked.log), given, progress)
+    chosen = parse_selection(asked.steps, asked.nvtx, asked.start, asked.end, asked.rank, asked.gpu)
+    paths = traces_named(named)
+    rows = read_rank_map(path_of(asked.ranks), paths)
+    alone = only_data_parallel(given, configured.files)
+    folder = None if asked.scheduler is None else Path.cwd()
+    how = reading_of(asked)
+    tasks = {
+        str(path): TraceTask(path, chosen, how, given.gpu, alone, rows.get(path, ()), folder)
+        for path in paths
+    }
+    with workers_of(asked.jobs, asked.scheduler, progress) as workers:
+        read = measure_all(workers, tasks)
+        measured, skipped, warnings = _chosen(paths, read, chosen)
+        world = configured_world(given, configured)
+        size = mapped_world(rows) or world
+        found = [
+            replace(rank, summary=with_world_size(rank.summary, size))
+            for trace in measured
+            for rank in trace.ranks
+        ]
+        ranks, together, order = _together(found)
+        homes = homes_of(read, order)
+        ask = asker(asked.ask_megatron and configured.has_files)
+        judged = judge(ranks, given, configured, ask, together, replay_at(workers, homes))
+        warnings += other_world(world, together) if together else []
+    sources = [trace.path for trace in measured for _ in trace.ranks]
+    missing = [gap for index, trace in enumerate(measured) for gap in recording_gaps(index, trace)]
+    result = result_of_run(
+        VERSION,
+        judged,
+        traces=[
+            ReadTrace(
+                trace.info,
+                _launched_frac(trace.ranks),
+                trace.messages,
+                None if asked.redact else path_words(trace.path, redact=False),
+            )
+            for trace in measured
+        ],
+        ranks=ranks,
+        run=together or UNSET,
+        warnings=[*warnings, *window_warnings(ranks), *left_out(together)],
+        missing=missing,
+        redact=asked.redact,
+        command=command or made_again("analyze", named, asked),
+    )
+    return Diagnosis(result, skipped, tuple(zip(sources, (rank.summary for rank in found), strict=True)))
+
+
+def _together(
+    found: Sequence[RankMeasurements],
+) -> tuple[Sequence[RankMeasurements], Run | None, Sequence[int] | None]:
+    """The ranks used, what they show together, and their places among those found.
+
+    None of one rank, which needs none of that code.
+    """
+    if len(found) < 2:
+        return found, None, None
+    from heuristics.run.repairs import repaired
+    from traces.ranks.problems import refuse_unlike
+    from traces.ranks.run import judge, run_of
+
+    refuse_unlike(found)
+    tables = judge([rank.summary for rank in found])
+    run, order = repaired(run_of(tables, [rank.trace for rank in found])), tables.together.indices
+    ranks = [replace(found[index], rank=one.rank) for index, one in zip(order, run.ranks, strict=True)]
+    return ranks, run, order
+
+
+def _chosen(
+    paths: Sequence[Path],
+    found: Sequence[MeasuredTrace | InputError],
+    selection: Selection,
+) -> tuple[list[MeasuredTrace], tuple[str, ...], list[str]]:
+    """The traces with chosen ranks, why others were skipped, and warnings.
+
+    Raises the first error where no trace can be used. A rank the selection misses becomes a warning, unless
+    it misses all.
+    """
+    warnings: list[str] = []
+    read: list[MeasuredTrace] = []
+    failed: list[InputError | NothingToDiagnose] = []
+    for path, one in zip(paths, found, strict=True):
+        if isinstance(one, MeasuredTrace) and one.devices:
+            read.append(one)
+            warnings += [f"{trace_name(path)}: {warning}" for warning in one.warnings]
+        else:
+            failed.append(NothingToDiagnose(what_to_record(one)) if isinstance(one, MeasuredTrace) else one)
+            warnings.append(f"{trace_name(path)} was skipped: {why_skipped(failed[-1])}")
+    if not read:
+        raise failed[0]
+    if not any(trace.is_chosen for trace in read):
+        raise EmptySelection(no_such_rank(read, selection))
+    missed = [one for trace in read for one in trace.missed]
+    for process, device, error in missed:
+        warnings.append(f"process {process}, GPU {device} is left out: {error}")
+    measured = [trace for trace in read if trace.ranks]
+    if not measured:
+        raise missed[0][2]
+    return measured, tuple(map(str, failed)), warnings
+
+
+def _launched_frac(ranks: Sequence[RankMeasurements]) -> float | None:
+    kernels = sum(rank.kernel_count for rank in ranks)
+    return sum(rank.launched_count for rank in ranks) / kernels if kernels else None
+
+
+def examined(trace: Path, asked: Analysis) -> Page:
+    """What is in a recording, how it went wrong, and what it is good enough for. Raises `InputError`."""
+    from reports.content.doctor import page
+
+    columns, traps = read_and_examine(trace, reading_of(asked), asked.progress)
+    capture = measure_capture(columns, build(columns))
+    try:
+        found = diagnose(asked).result
+    except (InputError, NothingToDiagnose):
+        found = None
+    return page(columns.info, capture, traps, found)

@@ -1,0 +1,229 @@
+"""`--ranks map.csv`, and how many ranks are said of a run: what is recorded counts more."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from diagnoser.running.inputs import real
+from traces.errors import InputError, UsageError
+from traces.files.plain_file import read_text
+from traces.limits import Limit
+from traces.missing import known
+from traces.ranks.identity import WorldSize, fingerprint_of_text
+from traces.ranks.summary import Identity
+from traces.timeline import RankTimeline
+
+if TYPE_CHECKING:
+    from heuristics.judging.judgement import Configured
+    from heuristics.run.given import Given
+    from traces.sections.run import Run
+
+_MUST: Final = ("file", "rank")
+_MAY: Final = ("process", "device", "host", "world_size")
+_WORLD: Final = "world_size"
+_LARGEST: Final = Limit(1 << 24, "ranks", "ours: more than any run has; a process id may be larger")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the map: a rank of a recording. `place` names the line; None is what the line leaves open."""
+
+    place: str
+    file: str
+    rank: int
+    process: int | None = None
+    device: int | None = None
+    host: str | None = None
+    world_size: int | None = None
+
+
+def read_rank_map(path: Path | None, traces: Sequence[Path]) -> dict[Path, tuple[Row, ...]]:
+    """The rows of each trace; none without a map.
+
+    Raises `InputError` for a map that cannot be read, `UsageError`, with its line, for what is wrong in it.
+    """
+    if path is None:
+        return {}
+    found: dict[Path, list[Row]] = {}
+    ranks: dict[int, str] = {}
+    known = _Traces.of(traces)
+    for row in _rows(path):
+        if (first := ranks.setdefault(row.rank, row.place)) is not row.place:
+            raise UsageError(f"{row.place}: rank {row.rank} is in {first} already. Give each rank once.")
+        found.setdefault(known.of_row(row, path), []).append(row)
+    sizes = {row.world_size: row.place for rows in found.values() for row in rows if row.world_size}
+    if len(sizes) > 1:
+        (one, _), (other, place), *_ = sizes.items()
+        raise UsageError(f"{place}: world_size {other}, and {one} before. Give the size of one run.")
+    for size in sizes:
+        for row in (row for rows in found.values() for row in rows if row.rank >= size):
+            raise UsageError(f"{row.place}: rank {row.rank} of {size} ranks. Ranks count from 0.")
+    return {trace: tuple(rows) for trace, rows in found.items()}
+
+
+def _rows(path: Path) -> list[Row]:
+    try:
+        lines = read_text(path).splitlines()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError(f"{path} cannot be read ({reason}). Check the path of --ranks.") from None
+    reader = csv.DictReader(lines)
+    try:
+        names = [name.strip().lower() for name in reader.fieldnames or ()]
+        reader.fieldnames = names
+        _check_names(path, names)
+        return [_row(f"{path.name}:{reader.line_num}", line) for line in reader if any(line.values())]
+    except csv.Error as error:
+        raise UsageError(f"{path.name}:{reader.line_num}: no CSV ({error}).") from None
+
+
+def _check_names(path: Path, names: Sequence[str]) -> None:
+    known = f"It has file,rank and may have {','.join(_MAY)}."
+    if lacking := [name for name in _MUST if name not in names]:
+        raise UsageError(f"{path.name}:1: no column {lacking[0]}. {known}")
+    if unknown := [name for name in names if name not in (*_MUST, *_MAY)]:
+        raise UsageError(f"{path.name}:1: the column {unknown[0]!r} is not known. {known}")
+
+
+def _row(place: str, line: Mapping[str | None, str | None]) -> Row:
+    if None in line:
+        raise UsageError(f"{place}: more cells than columns. Quote a cell that holds a comma.")
+    cells = {name: (text or "").strip() for name, text in line.items() if name is not None}
+    rank = _number(place, cells, "rank", 0)
+    if rank is None or not cells["file"]:
+        lacking = "file" if rank is not None else "rank"
+        raise UsageError(f"{place}: no {lacking}. Give both file and rank.")
+    return Row(
+        place,
+        cells["file"],
+        rank,
+        _number(place, cells, "process", 0),
+        _number(place, cells, "device", 0),
+        cells.get("host") or None,
+        _number(place, cells, "world_size", 1),
+    )
+
+
+def _number(place: str, cells: Mapping[str, str], name: str, least: int) -> int | None:
+    if not (text := cells.get(name, "")):
+        return None
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
+    most = _LARGEST.value if name in ("rank", "world_size") else 1 << 31
+    if not least <= number <= most:
+        raise UsageError(f"{place}: {name} {text!r} is no number of a {name.replace('_', ' ')}.")
+    return number
+
+
+@dataclass(frozen=True, slots=True)
+class _Traces:
+    """The traces by whole path, and by name."""
+
+    by_path: Mapping[str, Path]
+    by_name: Mapping[str, Sequence[Path]]
+
+    @classmethod
+    def of(cls, traces: Sequence[Path]) -> _Traces:
+        by_name: dict[str, list[Path]] = {}
+        for trace in traces:
+            by_name.setdefault(trace.name, []).append(trace)
+        return cls({real(trace): trace for trace in traces}, by_name)
+
+    def of_row(self, row: Row, map_path: Path) -> Path:
+        """The trace that a row names: by its path, from here or from the map, or by its name alone."""
+        for place in map(real, (Path(row.file), map_path.parent / row.file)):
+            if (trace := self.by_path.get(place)) is not None:
+                return trace
+        fits = self.by_name.get(row.file, ())
+        if not fits:
+            raise UsageError(f"{row.place}: {row.file} is none of the recordings that are given.")
+        if len(fits) > 1:
+            raise UsageError(
+                f"{row.place}: {len(fits)} recordings are named {row.file}. Give the path of one."
+            )
+        return fits[0]
+
+
+def mapped_world(rows: Mapping[Path, Sequence[Row]]) -> WorldSize | None:
+    """The world size that some row has, for all ranks of the run."""
+    told = (row for several in rows.values() for row in several)
+    return next((WorldSize(row.world_size, row.place) for row in told if row.world_size is not None), None)
+
+
+def check_rows(rows: Sequence[Row], ranks: Sequence[RankTimeline]) -> list[str]:
+    """Warnings of rows that are of no rank of their recording: it may have no kernels.
+
+    Raises `UsageError` for a row that several ranks fit, or whose rank another row has.
+    """
+    taken: dict[int, Row] = {}
+    warnings = []
+    for row in rows:
+        fits = [place for place, rank in enumerate(ranks) if _is_of(row, rank)]
+        if not fits:
+            warnings.append(f"no rank with kernels is the one of {row.place}")
+            continue
+        if len(fits) > 1:
+            raise UsageError(
+                f"{row.place}: {len(fits)} ranks of {row.file} fit. Add a column process or device."
+            )
+        if (first := taken.setdefault(fits[0], row)) is not row:
+            raise UsageError(f"{row.place}: {first.place} gives this rank a number already.")
+    return warnings
+
+
+def row_of(rows: Sequence[Row], rank: RankTimeline) -> Row | None:
+    """What a map says of a rank."""
+    return next((row for row in rows if _is_of(row, rank)), None)
+
+
+def _is_of(row: Row, rank: RankTimeline) -> bool:
+    return row.process in (None, rank.process) and row.device in (None, rank.device)
+
+
+def identified(identity: Identity, row: Row | None) -> Identity:
+    """Who a rank is, by its recording and then by the map. A host has a clock of its own."""
+    if row is None:
+        return identity
+    return replace(
+        identity,
+        rank=row.rank if identity.rank is None else identity.rank,
+        clock=identity.clock if row.host is None else fingerprint_of_text(f"{identity.clock} {row.host}"),
+    )
+
+
+def contradictions(identity: Identity, row: Row | None) -> list[str]:
+    """What a recording says otherwise than the map; the map's number is then not used."""
+    if row is None:
+        return []
+    pairs = (("rank", identity.rank, row.rank), ("world size", identity.world_size, row.world_size))
+    return [
+        f"{what} {recorded} is recorded; {row.place} has {given}, which is not used"
+        for what, recorded, given in pairs
+        if None not in (recorded, given) and recorded != given
+    ]
+
+
+def configured_world(given: Given | None, configured: Configured | None) -> WorldSize | None:
+    """The world size by option, configuration or log, in this order of trust, and where it is from."""
+    from heuristics.judging.judgement import Configured
+    from heuristics.run.given import Given
+    from heuristics.run.run import Run
+
+    files = configured or Configured()
+    config = Run(given=given or Given(), settings=files.files, log=files.log).config
+    size = config.positive(_WORLD)
+    return None if size is None else WorldSize(size, config.written.said(_WORLD) or "the configuration")
+
+
+def other_world(given: WorldSize | None, found: Run) -> list[str]:
+    """What to warn of where a run has another number of ranks than is said of it."""
+    size = known(found.world_size)
+    if given is None or given.ranks == size:
+        return []
+    if size is not None:
+        had = f"{size} ranks by {found.world_size_from or 'its recordings'}"
+        return [f"the run has {had}; {given.said} has {given.ranks}, which is not used"]
+    return [f"{given.said} has {given.ranks} ranks, fewer than were recorded; it is not used"]
