@@ -5,13 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
-from traces.settings.assign import take
-from traces.settings.bridge import is_override, take_override
+from traces.settings.bridge import is_override, take, take_override
 from traces.settings.command import flags_of, take_flag
-from traces.settings.configuration import Draft
 from traces.settings.harness import take_harness
 from traces.settings.knobs import knobs
-from traces.settings.settings import Value
+from traces.settings.settings import Draft, Value
 from traces.settings.shell import Word
 from traces.settings.spelling import is_open
 

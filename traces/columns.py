@@ -5,7 +5,7 @@ Rows keep the order of the source, which is not sorted.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,8 +50,33 @@ def process_of(gid: int) -> int:
     return (gid >> 24) & 0xFFFFFF
 
 
+class Rows:
+    """A table: a dataclass whose fields are columns of one length."""
+
+    __slots__ = ()
+    __match_args__: ClassVar[tuple[str, ...]]  # the names of all fields, by `dataclass`
+
+    def __len__(self) -> int:
+        return len(getattr(self, self.__match_args__[0]))
+
+    def take(self, which: BoolArray | IntArray) -> Self:
+        """Some of the rows, by mask or place, where every field is a column."""
+        return type(self)(*(getattr(self, name)[which] for name in self.__match_args__))
+
+    @classmethod
+    def joined(cls, *tables: Self) -> Self:
+        """The rows of several tables, one after the other."""
+        several = ([getattr(one, name) for one in tables] for name in cls.__match_args__)
+        return cls(*map(np.concatenate, several)) if tables else cls.none()
+
+    @classmethod
+    def none(cls) -> Self:
+        """No row."""
+        return cls(*(np.empty(0, dtype=np.int64) for _ in cls.__match_args__))
+
+
 @dataclass(frozen=True, slots=True)
-class GpuRows:
+class GpuRows(Rows):
     """Work that ran on a GPU: one row per interval, all arrays of shape (n,).
 
     `process_gid` is nsys's global process id with the thread bits cleared (NULL where the export has none).
@@ -63,16 +88,6 @@ class GpuRows:
     stream_id: IntArray
     correlation_id: IntArray
     process_gid: IntArray
-
-    def __len__(self) -> int:
-        return len(self.start_ns)
-
-
-def end_to_end(*tables: GpuRows) -> GpuRows:
-    """The rows of several tables, one after the other."""
-    return GpuRows(
-        *(np.concatenate([getattr(table, field) for table in tables]) for field in GpuRows.__slots__)
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +119,7 @@ class Kernels:
     shape: IntArray
     shapes: LaunchShapes
 
-    def __len__(self) -> int:
+    def __len__(self) -> int:  # rows may be left out
         return len(self.name)
 
 
@@ -136,7 +151,7 @@ COPY_KINDS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
+class Calls(Rows):
     """CUDA runtime and driver calls on the host, shape (n,). `name` indexes `Columns.call_names`."""
 
     start_ns: IntArray
@@ -145,12 +160,9 @@ class Calls:
     correlation_id: IntArray
     name: IntArray
 
-    def __len__(self) -> int:
-        return len(self.start_ns)
-
 
 @dataclass(frozen=True, slots=True)
-class Ranges:
+class Ranges(Rows):
     """Closed NVTX ranges, shape (n,). `text` indexes `Columns.range_texts` (-1: no text)."""
 
     start_ns: IntArray
@@ -158,12 +170,9 @@ class Ranges:
     thread_gid: IntArray
     text: IntArray
 
-    def __len__(self) -> int:
-        return len(self.start_ns)
-
 
 @dataclass(frozen=True, slots=True)
-class EventRecords:
+class EventRecords(Rows):
     """Events recorded on streams, shape (n,), one row per record; joined to their call by correlation id.
 
     `event_id` is a handle and used again; `event_sync_id` is unique per record, NULL before schema 3.24.
@@ -176,12 +185,9 @@ class EventRecords:
     event_sync_id: IntArray
     correlation_id: IntArray
 
-    def __len__(self) -> int:
-        return len(self.event_id)
-
 
 @dataclass(frozen=True, slots=True)
-class Syncs:
+class Syncs(Rows):
     """Synchronisations: a stream's wait for an event, or the host's for event, stream or all; shape (n,).
 
     What a row is, its call's name tells (by correlation id): the recorded type differs between versions.
@@ -197,12 +203,9 @@ class Syncs:
     event_sync_id: IntArray
     correlation_id: IntArray
 
-    def __len__(self) -> int:
-        return len(self.start_ns)
-
 
 @dataclass(frozen=True, slots=True)
-class HostSpans:
+class HostSpans(Rows):
     """What host threads did besides CUDA calls (OS runtime calls, the profiler's own work), shape (n,).
 
     `name` indexes `names` (-1: none).
@@ -213,9 +216,6 @@ class HostSpans:
     thread_gid: IntArray
     name: IntArray
     names: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.start_ns)
 
 
 PURPOSES: Final = ("ep", "pp", "cp", "dp", "tp")
@@ -245,7 +245,7 @@ class Collectives:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryUse:
+class MemoryUse(Rows):
     """GPU memory in use after each change of it, shape (n,), by process and device in order of time.
 
     `used_bytes` is what the process then had on the device. Where `is_sum`, it adds up what was taken and
@@ -261,9 +261,6 @@ class MemoryUse:
     is_unmatched: BoolArray
     correlation_id: IntArray
     is_sum: bool
-
-    def __len__(self) -> int:
-        return len(self.time_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,6 +390,6 @@ class Columns:
 
 def without_gpu_rows(columns: Columns) -> Columns:
     """The columns without times and places of kernels and copies, which take most of their memory."""
-    none = GpuRows(*(np.empty(0, dtype=np.int64) for _ in GpuRows.__slots__))
+    none = GpuRows.none()
     kernels, copies = replace(columns.kernels, rows=none), replace(columns.copies, rows=none)
     return replace(columns, kernels=kernels, copies=copies)

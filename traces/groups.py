@@ -1,10 +1,11 @@
-"""Numbers for rows that are alike, and places among equal ones."""
+"""Numbers for rows that are alike, places among equal ones, and masks of rows."""
 
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import numpy as np
 
-from traces.columns import PLACE, IntArray
+from traces.columns import PLACE, BoolArray, IntArray
 
 
 def group_of(*columns: IntArray) -> IntArray:
@@ -47,9 +48,7 @@ def _dense(column: IntArray, below: int | None = None) -> tuple[IntArray, int]:
         numbers = np.cumsum(seen, dtype=PLACE) - 1
         return numbers[column], int(numbers[-1]) + 1
     order = np.argsort(column)  # not stable, and several times as fast
-    new = np.zeros(len(order), dtype=np.bool_)
-    new[1:] = column[order[1:]] != column[order[:-1]]
-    places, numbers = np.empty(len(order), dtype=PLACE), np.cumsum(new, dtype=PLACE)
+    places, numbers = np.empty(len(order), dtype=PLACE), np.cumsum(begins(column[order]), dtype=PLACE) - 1
     places[order] = numbers
     return places, int(numbers[-1]) + 1 if len(numbers) else 1
 
@@ -86,6 +85,32 @@ def sorted_within(group: IntArray, values: IntArray) -> IntArray:
 def place_in_run(values: IntArray) -> IntArray:
     """Of each value its place, from 0, in its run of equal ones, shape (n,)."""
     places = np.arange(len(values))
-    begins = np.zeros(len(values), dtype=np.bool_)
-    begins[1:] = values[1:] != values[:-1]
-    return places - np.maximum.accumulate(np.where(begins, places, 0))
+    return places - np.maximum.accumulate(np.where(begins(values), places, 0))
+
+
+def begins(*keys: IntArray) -> BoolArray:
+    """Of each row whether it differs from the row before it in some key, shape (n,); the first does."""
+    new = np.ones(len(keys[0]), dtype=np.bool_)
+    new[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
+    return new
+
+
+def before_of(key: IntArray) -> IntArray:
+    """Of each row the last one before it with the same key, shape (n,); -1 for the first."""
+    order = np.argsort(key, kind="stable")
+    before = np.full(len(key), -1, dtype=PLACE)
+    same = np.flatnonzero(~begins(key[order]))
+    before[order[same]] = order[same - 1]
+    return before
+
+
+def mask_of(places: IntArray, count: int) -> BoolArray:
+    """Some places as a mask of shape (count,)."""
+    mask = np.zeros(count, dtype=np.bool_)
+    mask[places] = True
+    return mask
+
+
+def passing(test: Callable[[str], object], texts: Iterable[str]) -> BoolArray:
+    """Which texts pass a test; one more at the end, which does not, for rows without a text (-1)."""
+    return np.array([*(bool(test(text)) for text in texts), False], dtype=np.bool_)

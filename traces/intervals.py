@@ -85,8 +85,7 @@ def covered_ns(start_ns: IntArray, end_ns: IntArray, by: Spans) -> IntArray:
     """Of each interval [start, end), shape (n,), how many nanoseconds lie in `by`."""
     if len(by) == 1:  # most often one window
         only = by.start_ns[0], by.end_ns[0]
-        result: IntArray = np.clip(end_ns, *only) - np.clip(start_ns, *only)
-        return result
+        return np.clip(end_ns, *only) - np.clip(start_ns, *only)
     return _held_before(by, end_ns) - _held_before(by, start_ns)
 
 
@@ -112,5 +111,4 @@ def _held_before(held: Spans, time_ns: IntArray) -> IntArray:
     lengths = np.concatenate(([0], np.cumsum(held.end_ns - held.start_ns)))
     index = np.searchsorted(held.start_ns, time_ns, side="right")
     running_over = np.where(index > 0, held.end_ns[index - 1] - time_ns, 0)
-    result: IntArray = lengths[index] - np.maximum(running_over, 0)
-    return result
+    return lengths[index] - np.maximum(running_over, 0)

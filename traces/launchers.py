@@ -25,8 +25,7 @@ def helper_work(rows: Activities) -> BoolArray:
     helpers = helper_threads(rows)
     if not len(helpers):
         return np.zeros(len(rows), dtype=np.bool_)
-    result: BoolArray = np.isin(rows.launch_thread, helpers) | (_decodes(rows) & (rows.launch_thread == NULL))
-    return result
+    return np.isin(rows.launch_thread, helpers) | (_decodes(rows) & (rows.launch_thread == NULL))
 
 
 def helper_threads(rows: Activities) -> IntArray:
@@ -48,8 +47,7 @@ def helper_threads(rows: Activities) -> IntArray:
 
 
 def _decodes(rows: Activities) -> BoolArray:
-    result: BoolArray = (rows.bucket == Bucket.COMPUTE) & (rows.key == compute_classes().index("decode"))
-    return result
+    return (rows.bucket == Bucket.COMPUTE) & (rows.key == compute_classes().index("decode"))
 
 
 EQUAL: Final = Limit(

@@ -44,8 +44,7 @@ class Loop(Generic[P, R]):
 
     def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:
         """Run the text as it is: how one loop calls another."""
-        result: R = self._text(*arguments, **named)
-        return result
+        return self._text(*arguments, **named)
 
     def over(self, rounds: int) -> Callable[P, R]:
         """The loop for about so many rounds in all."""

@@ -22,7 +22,6 @@ from traces.columns import (
     GpuRows,
     IntArray,
     distinct,
-    end_to_end,
     process_of,
     without_gpu_rows,
 )
@@ -294,7 +293,7 @@ class _Work:
 
 def _all_work(columns: Columns) -> tuple[_Work, list[str]]:
     """All work, and what was wrong with single rows."""
-    rows = end_to_end(columns.kernels.rows, columns.copies.rows, columns.replays)
+    rows = GpuRows.joined(columns.kernels.rows, columns.copies.rows, columns.replays)
     gid = _known_process(rows.process_gid, columns)
     timed, end_ns, warnings = _checked_times(rows)
     device, placed = _known_device(rows.device_id)

@@ -143,7 +143,7 @@ def check_config(config: ConfigArgument, asked: partial[Check], wanted: partial[
     return 0 if configuration is None or configuration.legal else 1
 
 
-@command(lacks=("emit_config",), bounded=True)
+@command(lacks=("brief", "emit_config"), bounded=True)
 def compare(
     base: BaseRun,
     comparison: partial[Comparison],

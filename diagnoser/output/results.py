@@ -120,6 +120,8 @@ def plan_results(
         if form not in FORMS[kind]:
             there = ", ".join(sorted({*FORMS[kind]} - {"jira", *FRAMEWORKS}))
             raise UsageError(f"a judged configuration has no {form}. Give one of {there}.")
+    if output.brief and kind is Kind.COMPARISON:
+        raise UsageError("--brief is of one run, not of two. Type the same line without it")
     inputs = [*runs, *(path for path in beside if path)]
     ending = "_compared" if kind is Kind.COMPARISON else "_moe-diag"
     targets = plan_targets(

@@ -3,7 +3,7 @@
 from typing import Final
 
 from heuristics.config.options import OPTIONS
-from traces.settings.view import KnobView
+from traces.settings.settings import KnobView
 
 _FAMILIES: Final = {
     (61, 7168, 256, 8): "dsv3",

@@ -5,8 +5,7 @@ from typing import Final
 
 from heuristics.config.logic import all_of, any_of, negated
 from heuristics.run.given import Routing
-from traces.settings.settings import Settings
-from traces.settings.view import KnobView
+from traces.settings.settings import KnobView, Settings
 
 FLEX: Final = ("deepep", "hybridep", "ncclep")
 """Backends of the flex dispatcher."""

@@ -24,7 +24,7 @@ from heuristics.run.given import Given, Guidance, Routing, Stage
 from heuristics.run.observed import Observed
 from traces.settings.precision import bits_of, configured_precision
 from traces.settings.settings import Settings
-from traces.settings.stages import stage_count
+from traces.settings.values import stage_count
 from traces.training_log.log import TrainingLog
 
 _VIRTUAL: Final = "virtual_pipeline_model_parallel_size"

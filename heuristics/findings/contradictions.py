@@ -13,7 +13,7 @@ from heuristics.findings.finding import Case, Detector, Recognised, case_of
 from heuristics.result.configured import ConfigFinding, FindingState
 from heuristics.rules.condition import Condition
 from heuristics.run.run import Run
-from traces.settings.configuration import Problem
+from traces.settings.settings import Problem
 from traces.toml_tables import read_table
 
 

@@ -9,7 +9,6 @@ from heuristics.config.features import FLEX
 from heuristics.config.given import WHOLE
 from heuristics.findings.finding import Case
 from heuristics.guides.facts import ep_share
-from heuristics.guides.modules import label_of
 from heuristics.guides.parallel import connections
 from heuristics.rules.check import limits, past_limit
 from heuristics.rules.condition import Language
@@ -184,7 +183,7 @@ def _may_recompute_moe(case: Case) -> bool:
     """
     granularity = case.run.asked.word("recompute_granularity")
     asked = case.run.asked.names("recompute_modules")
-    of_modules = granularity == "selective" and (asked is None or "moe" in map(label_of, asked))
+    of_modules = granularity == "selective" and (asked is None or "moe" in asked)
     return granularity == "full" or of_modules
 
 

@@ -19,8 +19,7 @@ from traces.missing import Missing
 from traces.sections.rank import UnknownKernel
 from traces.settings.effective import effective
 from traces.settings.precision import configured_precision
-from traces.settings.settings import Settings
-from traces.settings.view import KnobView
+from traces.settings.settings import KnobView, Settings
 from traces.sizes.layout import layout_of, moe_layers_of_stages
 from traces.sizes.model import layers_of
 from traces.sizes.peaks import peak_precision

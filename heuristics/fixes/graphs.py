@@ -17,6 +17,7 @@ from traces.cures import cure
 from traces.limits import Limit
 from traces.replay.changes.graphs import SCOPES
 from traces.settings.settings import Value
+from traces.spelling import chosen
 
 GRAPHED: Final = Limit(
     0.2,
@@ -102,7 +103,7 @@ def partial_needs(run: Run) -> tuple[Precondition, ...]:
             "HST-7" if whole else ", ".join(choice.asks),
         ),
         holds(
-            f"graphs hold at most {GRAPHED.value:.0%} of the kernel work so far",
+            f"graphs hold at most {chosen(GRAPHED.value)} of the kernel work so far",
             None if graphed is None else graphed <= GRAPHED.value,
             "for what is outside: HST-6, HST-7",
             cure("graphs", run.active.recorder),

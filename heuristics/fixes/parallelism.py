@@ -31,7 +31,7 @@ from heuristics.run.run import Run
 from traces.limits import Limit
 from traces.settings.settings import Value
 from traces.settings.spelling import LAYOUT
-from traces.settings.stages import fullest_rank
+from traces.settings.values import fullest_rank
 from traces.spelling import chosen, gigabytes
 
 SHORT: Final = Limit(

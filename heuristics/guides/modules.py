@@ -25,10 +25,6 @@ def captured_alone(run: Run, module: str) -> bool | None:
     return None if modules is None else module in modules
 
 
-NICKNAMES: Final = {"up_proj": "mla_up_proj", "norm": "layernorm", "swiglu": "moe_act", "moe_layer": "moe"}
-"""Names that trackers and guides use, and the label they mean. `moe_layer` is in the message that replaces
---moe-layer-recompute, but is no label (Megatron-LM, megatron/core/transformer/transformer_config.py)."""
-
 INSIDE_MOE: Final = frozenset({"moe_act", "shared_experts"})
 """Labels that recompute of the whole MoE layer covers."""
 OF_EXPERTS: Final = INSIDE_MOE | {"moe"}
@@ -36,11 +32,6 @@ OF_EXPERTS: Final = INSIDE_MOE | {"moe"}
 
 _GDN: Final = ("qwen3_next",)
 _GDN_NAMES: Final = ("gdn", "gdn2", "gated_delta_net")
-
-
-def label_of(name: str) -> str:
-    """Megatron-Core's label of a module; a name that is no nickname stays as it is."""
-    return NICKNAMES.get(name, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +181,7 @@ def recomputed_now(run: Run) -> frozenset[str]:
     """Labels that the trace shows recomputed; none where that is unknown or whole layers are."""
     if run.active.recompute_full:
         return frozenset()
-    return frozenset(label_of(name) for name in run.active.recompute_modules or ())
+    return frozenset(run.active.recompute_modules or ())
 
 
 def is_short(run: Run) -> bool:

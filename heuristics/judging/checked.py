@@ -40,7 +40,7 @@ from heuristics.run.run import Run
 from heuristics.workflow.experiments import plan_of_experiments
 from heuristics.workflow.walk import walk
 from traces.missing import Missing, OrMissing
-from traces.settings.configuration import Problem
+from traces.settings.settings import Problem
 from traces.sizes.memory import MemoryEstimate, calibrated
 from traces.sizes.references import nearest, nearest_references
 from traces.sizes.throughput import throughput

@@ -27,8 +27,7 @@ from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing, known
 from traces.names.frameworks import Framework
 from traces.sections import run as sections
-from traces.settings.configuration import Problem
-from traces.settings.settings import Settings
+from traces.settings.settings import Problem, Settings
 from traces.training_log.iterations import perturbation_frac, steady_step
 from traces.training_log.log import TrainingLog
 

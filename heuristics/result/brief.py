@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from heuristics.result.compared import ComparisonVerdict, Ends
 from heuristics.result.judged import Level, Outcome
 from heuristics.result.tool import SchemaVersion, Tool
 from traces.sections.section import Frac, Ns, Section
@@ -75,44 +74,4 @@ class Brief(Section, frozen=True, kw_only=True):
     verdict: BriefVerdict
     walls: tuple[BriefWall, ...]
     fixes: Annotated[tuple[BriefFix, ...], Meta(max_length=3)]
-    faults: Annotated[tuple[Fault, ...], Meta(max_length=4)]
-
-
-class BriefRow(Section, frozen=True):
-    """One row of the ledger: new less base, per step."""
-
-    row: str
-    wall: WallId | None
-    delta_ns: int
-
-
-class BriefSuspect(Section, frozen=True):
-    """One cause, and what to do to be sure."""
-
-    id: str
-    title: str
-    confidence: Level
-    explains_ns: int
-    next: str
-
-
-class BriefComparison(Section, frozen=True, kw_only=True):
-    """A short result of a comparison, version 1.x: keys may be added, none may change. Below 4 kB.
-
-    `gate`: its state, null without one; `attribution`: the rows that moved most, `suspects`: the likeliest,
-    three of each at most.
-    """
-
-    schema_version: SchemaVersion
-    kind: Literal["brief_comparison"]
-    tool: Tool
-    redacted: bool
-    verdict: ComparisonVerdict
-    because: str
-    gate: Literal["passed", "tripped", "undecided"] | None
-    step_delta_ns: int
-    step_delta_frac: float | None
-    step_delta_ci95_ns: Ends | None
-    attribution: Annotated[tuple[BriefRow, ...], Meta(max_length=3)]
-    suspects: Annotated[tuple[BriefSuspect, ...], Meta(max_length=3)]
     faults: Annotated[tuple[Fault, ...], Meta(max_length=4)]

@@ -27,7 +27,7 @@ from heuristics.config.view import Config
 from heuristics.rules.facts import HATCH
 from heuristics.run.observed import Observed
 from traces.settings.knobs import knobs
-from traces.settings.view import OFF
+from traces.settings.settings import OFF
 from traces.toml_tables import Readers
 
 

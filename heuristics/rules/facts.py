@@ -7,7 +7,7 @@ from typing import Final
 from heuristics.config.facts import Fact
 from heuristics.config.logic import all_of, any_of
 from heuristics.config.view import Config
-from traces.settings.stages import unrolled
+from traces.settings.values import unrolled
 
 _VPP: Final = "virtual_pipeline_model_parallel_size"
 _LAYOUT: Final = "pipeline_model_parallel_layout"

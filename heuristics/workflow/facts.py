@@ -17,7 +17,7 @@ from heuristics.guides.memory_use import (
     too_large,
     used_frac,
 )
-from heuristics.guides.modules import MODULES, label_of
+from heuristics.guides.modules import MODULES
 from heuristics.guides.parallel import is_far, sequence_length
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
@@ -130,7 +130,7 @@ def _half(run: Run) -> str | None:
 
 def _labels(run: Run) -> tuple[str, ...]:
     names = run.config.recompute_modules() or ()
-    return tuple(label if (label := label_of(name)) in MODULES else "an unknown label" for name in names)
+    return tuple(name if name in MODULES else "an unknown label" for name in names)
 
 
 def _on_cpu(run: Run) -> str | None:

@@ -33,24 +33,30 @@ _INPUTS: Final = 4
 
 
 def workflow_lines(result: Result, shown: int) -> Iterator[Block]:
-    """Counts by state, then the rules not followed that no defect tells, at most `shown` of them."""
-    open_ = [one for state in OPEN for one in result.workflow if _state(one) == state and not one.same_as]
+    """Counts by state, then the rules not followed, at most `shown` of them."""
+    rules = _rules(result)
+    open_ = [one for state in OPEN for one in rules if _state(one) == state]
     named = open_[:shown]
-    yield from _counts(result, again=not open_)
+    yield from _counts(result)
     if named:
         more = len(open_) - len(named)
         rest = (words(f"{more} more of these: --full"),) if more else ()
         yield Items((*map(step_words, named), *rest))
 
 
-def _counts(result: Result, again: bool) -> Iterator[Sentence]:
-    """How many rules are in which state. `again`: each not followed is a defect that is listed already."""
-    count = Counter(map(_state, result.workflow))
+def _rules(result: Result) -> tuple[WorkflowStep, ...]:
+    """Rules that are no defect as well: those stand above."""
+    return tuple(one for one in result.workflow if not one.same_as)
+
+
+def _counts(result: Result) -> Iterator[Sentence]:
+    """How many rules are in which state."""
+    rules = _rules(result)
+    count = Counter(map(_state, rules))
     counts = ", ".join(f"{count[state]} {name}" for state, name in STATES.items() if count[state])
-    above = sum(one.state == "violated" and bool(one.same_as) for one in result.workflow)
-    beside = f" {'All not followed' if again else f'{above} of them'} stand above." if above else ""
-    if result.workflow:
-        yield Sentence(words(f"{counted(len(result.workflow), 'rule')}: {counts}.{beside}"), "Workflow")
+    if rules:
+        noun = "rule" if len(rules) == len(result.workflow) else "more rule"
+        yield Sentence(words(f"{counted(len(rules), noun)}: {counts}."), "Workflow")
 
 
 def _state(one: WorkflowStep) -> State:
@@ -67,16 +73,9 @@ def step_words(one: WorkflowStep) -> Words:
     return words(Code(one.id), f": {one.title}: {ended(one.because)}{cure}", fix, missing)
 
 
-def _named(one: WorkflowStep) -> Words:
-    """A rule in a whole list; one that is a defect as well stands there."""
-    if not one.same_as:
-        return step_words(one)
-    return words(Code(one.id), f": {one.title}: see ", Code(one.same_as), ".")
-
-
-def _missing_inputs(result: Result) -> Words:
+def _missing_inputs(rules: Sequence[WorkflowStep]) -> Words:
     """How many rules could not be checked, and which inputs would settle most of them."""
-    wanted = Counter(one.tells.rstrip(".") for one in result.workflow if one.state == "unknown")
+    wanted = Counter(one.tells.rstrip(".") for one in rules if one.state == "unknown")
     if not wanted:
         return ()
     most = wanted.most_common(_INPUTS)
@@ -87,20 +86,21 @@ def _missing_inputs(result: Result) -> Words:
 
 def workflow_rules(result: Result) -> Iterator[Block]:
     """Every rule with its reason, those that are followed or open folded by state; then undecided rules."""
-    yield from _counts(result, again=False)
-    if inputs := _missing_inputs(result):
+    listed = _rules(result)
+    yield from _counts(result)
+    if inputs := _missing_inputs(listed):
         yield Sentence(inputs)
     for state, name in STATES.items():
-        rules = tuple(_named(one) for one in result.workflow if _state(one) == state)
+        rules = tuple(step_words(one) for one in listed if _state(one) == state)
         if rules:
             title = f"{counted(len(rules), 'rule')} {name}"
             yield Items(rules, title) if state in OPEN else Fold(title, (Items(rules),), f"workflow-{state}")
     if undecided := _undecided(result):
-        listed = tuple(
+        open_ = tuple(
             words(Code(one.id), f": {ended(one.text)} Missing input: ", _codes(one.asks), ".")
             for one in undecided
         )
-        yield Fold("Rules of these releases that could not be checked", (Items(listed),), "undecided")
+        yield Fold("Rules of these releases that could not be checked", (Items(open_),), "undecided")
 
 
 def refused_by_default(result: Result) -> tuple[Words, ...]:

@@ -78,7 +78,7 @@ def typed(document: Mapping[str, Any]) -> Result | Compared:
         raise NotAResult(
             "it is a run put together by moe-diag merge, no diagnosis. Give its summaries to merge"
         )
-    if document.get("kind") in ("brief", "brief_comparison"):
+    if document.get("kind") == "brief":
         raise NotAResult(f"it is a short result of --brief. Keep the whole one: {_MAKE}")
     known = {**document, "schema_version": SCHEMA_VERSION}
     if document.get("kind") == "comparison" or isinstance(document.get("verdict"), str):

@@ -3,18 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from heuristics.result.brief import (
-    Brief,
-    BriefArm,
-    BriefComparison,
-    BriefFix,
-    BriefRow,
-    BriefSuspect,
-    BriefVerdict,
-    BriefWall,
-    Fault,
-)
-from heuristics.result.compared import Compared
+from heuristics.result.brief import Brief, BriefArm, BriefFix, BriefVerdict, BriefWall, Fault
 from heuristics.result.judged import Wall
 from heuristics.result.result import Result
 from heuristics.result.tool import SCHEMA_VERSION
@@ -38,17 +27,16 @@ _NAMES: Final = 2
 _AROUND: Final = len(render_json({"": ""}).encode())
 
 
-def write_brief(result: Result | Compared) -> str:
+def write_brief(result: Result) -> str:
     """The short document as JSON. Of what may be many, the last go where it would be too long."""
     for most in range(FAULTS, -1, -1):
-        document = _compared(result, most) if isinstance(result, Compared) else _analysed(result, most)
-        text = render_json(lowered(document))
+        text = render_json(lowered(_brief(result, most)))
         if len(text.encode()) < SIZE.value:
             break
     return text
 
 
-def _analysed(result: Result, most: int) -> Brief:
+def _brief(result: Result, most: int) -> Brief:
     verdict = result.verdict
     why = (*verdict.confidence_because, *verdict.because)
     return Brief(
@@ -63,30 +51,6 @@ def _analysed(result: Result, most: int) -> Brief:
         walls=tuple(_wall(one) for one in result.walls),
         fixes=tuple([_fix(one) for one in plan(result, None).steps if one.id][:STEPS]),
         faults=tuple(_faults(result))[:most],
-    )
-
-
-def _compared(result: Compared, most: int) -> BriefComparison:
-    likeliest = result.suspects[:STEPS]
-    return BriefComparison(
-        schema_version=SCHEMA_VERSION,
-        kind="brief_comparison",
-        tool=result.tool,
-        redacted=result.redacted,
-        verdict=result.verdict,
-        because=_cut(" ".join(result.because[:1])),
-        gate=result.gate.state if result.gate else None,
-        step_delta_ns=result.step_delta_ns,
-        step_delta_frac=known(result.step_delta_frac),
-        step_delta_ci95_ns=known(result.step_delta_ci95_ns),
-        attribution=tuple(
-            BriefRow(_cut(one.row, NAME), one.wall, one.delta_ns) for one in result.attribution[:STEPS]
-        ),
-        suspects=tuple(
-            BriefSuspect(_cut(one.id, NAME), _cut(one.title), one.confidence, one.explains_ns, _cut(one.next))
-            for one in likeliest
-        ),
-        faults=tuple(_warned(result.warnings))[:most],
     )
 
 

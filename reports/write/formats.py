@@ -96,16 +96,16 @@ def _html(result: Whole, asked: Asked) -> str:
 
 def _csv(result: Whole, asked: Asked) -> str:
     if isinstance(result, Compared):
-        from reports.write.csv_comparison import write_comparison_csv
+        from reports.write.csv_tables import write_comparison_csv
 
         return write_comparison_csv(result)
-    from reports.write.csv_analysis import write_csv
+    from reports.write.csv_tables import write_csv
 
     return write_csv(result, asked.detail)
 
 
 def _json(result: Whole, asked: Asked) -> str:
-    if asked.brief:
+    if asked.brief and not isinstance(result, Compared):
         from reports.write.brief import write_brief
 
         return write_brief(result)

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from reports.content.blocks import Page, Span, View
-from reports.write.markup import COMMAND_WIDTH, TEXT_WIDTH, Item, Markup, Writer
-from reports.write.room import within
+from reports.write.markup import COMMAND_WIDTH, TEXT_WIDTH, Item, Markup, Writer, within
 from traces.limits import Limit
 from traces.spelling import printable
 

@@ -24,8 +24,7 @@ from reports.content.blocks import (
     Table,
     View,
 )
-from reports.write.ink import STYLES, continued, plain, printed, text_of, wrapped
-from reports.write.text_tables import bar_lines, table_lines
+from reports.write.terminal import STYLES, bar_lines, continued, plain, printed, table_lines, text_of, wrapped
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -28,10 +28,9 @@ from heuristics.run.run import Run
 from tests.constraint_doubles import DEFAULTS
 from tests.megatron.random_knobs import LISTS, MODELS, POOL, RESET, SIZES, VERSIONS
 from tests.megatron.random_symptoms import random_symptoms
-from traces.settings.configuration import Draft
 from traces.settings.derive import add_defaults, add_derived
 from traces.settings.knobs import knobs, release
-from traces.settings.settings import Framework, Settings, Value
+from traces.settings.settings import Draft, Framework, Settings, Value
 
 FILE: Final = "drawn"
 MOST_RESETS: Final = 200

@@ -7,13 +7,13 @@ from random import Random
 from typing import Final
 
 from heuristics.evidence.symptoms import Symptoms, read_symptoms
-from traces.account.host import CAUSES
+from traces.account.absent import CAUSES
 from traces.names.kernels import COMM_KINDS
 from traces.settings.settings import Settings
 from traces.training_log.log import Stage
 
 GB: Final = 10**9
-LATE: Final = ("slow_device", "slow_host", "slow_link", "routing_imbalance", "none")
+LATE: Final = ("slow_device", "slow_host", "slow_link", "routing_imbalance")
 STAGES: Final[tuple[Stage, ...]] = ("setup", "forward", "backward", "optimizer")
 _BUCKETS: Final = ("compute", "exposed_comm", "exposed_copy", "idle")
 _OVERLAP: Final = "overlap_moe_expert_parallel_comm"
@@ -68,7 +68,7 @@ def _rank(draw: Random, number: int, settings: Settings) -> dict[str, object]:
         },
         "sm": {
             "fill_frac": draw.choice((None, 0.3, 0.95)),
-            "under_filled_frac": draw.choice((None, 0.0, 0.5)),
+            "under_filled_frac": draw.choice((None, 0.0, 0.5 * budget["compute"])),
         },
         "memory": {
             "recompute_frac": draw.choice((0.0, 0.02, 0.2, 0.4)) * budget["compute"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator
 
-from heuristics.result.brief import Brief, BriefComparison
+from heuristics.result.brief import Brief
 from heuristics.result.compared import Compared
 from heuristics.result.result import Merged, Result
 from reports.measures import GROUPS, elsewhere, meaning, measures
@@ -32,7 +32,7 @@ def fields() -> dict[str, list[str]]:
     for place in places(Result):
         if not place.startswith("missing[]"):
             found.setdefault(key_of(place), []).append(place)
-    for place in {place: None for kind in (Brief, BriefComparison) for place in places(kind)}:
+    for place in places(Brief):
         if key_of(place) in SHORT:
             found.setdefault(key_of(place), []).append(place)
     return found
@@ -73,7 +73,7 @@ def test_no_key_has_two_rows() -> None:
 def test_a_key_that_means_something_else_in_a_section_says_so_there() -> None:
     sections = {
         f"{section}.{key}": one["description"]
-        for kind in (Brief, BriefComparison, Compared, Merged, Result)
+        for kind in (Brief, Compared, Merged, Result)
         for section, shape in schema(kind)["$defs"].items()
         for key, one in shape.get("properties", {}).items()
         if "description" in one
@@ -85,7 +85,7 @@ def test_a_key_that_means_something_else_in_a_section_says_so_there() -> None:
 
 def test_every_key_of_a_short_result_is_one_of_the_whole() -> None:
     whole = {key_of(place) for kind in (Result, Compared) for place in places(kind)}
-    short = {key_of(place) for kind in (Brief, BriefComparison) for place in places(kind)}
+    short = {key_of(place) for place in places(Brief)}
     assert short - whole == SHORT
 
 

@@ -19,7 +19,7 @@ from traces.spelling import (
     signed_ms,
 )
 
-HOMES = {"traces/spelling.py", "reports/write/html/looks.py"}
+HOMES = {"traces/spelling.py", "reports/write/html/timeline.py"}
 """Of what people read, and of lengths in a style sheet."""
 UNITS = {1e3, 1e6, 1e9, 1e12}
 

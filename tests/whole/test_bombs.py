@@ -220,4 +220,4 @@ def test_a_map_of_ranks_is_never_read_without_an_end(
 ) -> None:
     monkeypatch.setattr("traces.files.plain_file.MOST_TEXT", Limit(1000, "bytes", "for a test"))
     (place / "map.csv").write_text("file,rank\n" * 1000, encoding="utf-8")
-    assert "over 0 MB" in refusal("analyze run.sqlite --ranks map.csv", capsys)
+    assert "over 0.001 MB" in refusal("analyze run.sqlite --ranks map.csv", capsys)

@@ -202,7 +202,7 @@ def test_the_wheel_holds_exactly_our_four_packages(tmp_path: Path) -> None:
         "traces/settings/knobs.toml",
         "traces/settings/known_names.toml",
         "traces/settings/precision_recipes.toml",
-        "traces/settings/wrong_spellings.toml",
+        "traces/settings/older_names.toml",
         "traces/training_log/known_lines.toml",
         *(f"diagnoser/demo/recordings/{name}.sqlite.xz" for name in RECORDINGS),
     }

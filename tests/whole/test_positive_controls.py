@@ -10,8 +10,8 @@ from heuristics.plan.plan import make_plan
 from heuristics.result.configured import BrokenRule
 from heuristics.run.run import WALL_IDS
 from tests.positive_controls import configured, functional_tests, judged, listed, recipes, rows
-from traces.settings.configuration import Problem
 from traces.settings.effective import effective
+from traces.settings.settings import Problem
 
 FORBIDDEN = ("forbidden", "rejected")
 

@@ -5,29 +5,45 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.device import DevicePieces
-from traces.account.host import CAUSES, HostPieces
 from traces.account.pieces import Pieces
-from traces.columns import CODE, PLACE, IntArray
+from traces.columns import BoolArray, IntArray
 from traces.timeline import KEYS, Activities, Bucket
 
-_OTHERS: Final = (
+CAUSES: Final = (
+    "launch",
+    "sync",
+    "token_count_sync",
+    "allocator",
+    "lazy_init",
+    "profiler",
+    "gc",
+    "data",
+    "checkpoint",
+    "evaluation",
+    "logging",
+    "cpu_optimizer",
+    "os_wait",
+    "python",
+)
+"""Causes of a late launch. `token_count_sync`: the per-layer read of token counts in dropless routing.
+
+`cpu_optimizer`: the CPU steps an optimizer between its gradients' copies and those of its weights.
+"""
+REASONS: Final = (
+    *(f"launch_starved.{cause}" for cause in CAUSES),
+    *(f"blocking.{kind}" for bucket in (Bucket.COMM, Bucket.COPY) for kind in KEYS[bucket]),
     "launch_latency.arrival",
     "launch_latency.kernel_gap",
     "graph_opaque",
     "dependency_stalled",
     "trailing",
 )
-REASONS: Final = (
-    *(f"launch_starved.{cause}" for cause in CAUSES),
-    *(f"blocking.{kind}" for bucket in (Bucket.COMM, Bucket.COPY) for kind in KEYS[bucket]),
-    *_OTHERS,
-)
-"""Every reason that time without compute can have, in the words of the document."""
-
-_CODE: Final = {name: code for code, name in enumerate(REASONS)}
-_BLOCKING: Final = {Bucket.COMM: len(CAUSES), Bucket.COPY: len(CAUSES) + len(KEYS[Bucket.COMM])}
-_NOTHING: Final = -1
+"""Every reason that time without compute can have, in the words of the document; causes come first."""
+REASON: Final = {name: code for code, name in enumerate(REASONS)}
+DECIDED: Final = ("recorded", "inferred", "none")
+"""By what a reason was decided."""
+RECORDED, INFERRED, UNDECIDED = range(3)
+_COMM, _COPY = len(CAUSES), len(CAUSES) + len(KEYS[Bucket.COMM])
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,51 +61,26 @@ class AbsentPieces:
     kernel: IntArray
 
 
-class Notes:
-    """The account, taken down piece by piece."""
+@dataclass(frozen=True, slots=True)
+class Judged(Pieces):
+    """Pieces with what is told of them in `AbsentPieces`; `decided` indexes `DECIDED`."""
 
-    def __init__(self, rows: Activities) -> None:
-        self._rows = rows
-        self._noted: list[list[IntArray]] = [[] for _ in AbsentPieces.__slots__]
-
-    def pieces(self) -> AbsentPieces:
-        """What was taken down, once: it is given away column by column, for twice the whole is much."""
-        return AbsentPieces(*(_whole(column) for column in self._noted))
-
-    def trailing(self, pieces: Pieces) -> None:
-        """No kernel ended these."""
-        self._note(pieces, np.full(len(pieces), _CODE["trailing"]))
-
-    def opaque(self, pieces: Pieces) -> None:
-        """These lie between two nodes of one graph."""
-        self._note(pieces, np.full(len(pieces), _CODE["graph_opaque"]))
-
-    def host(self, left: HostPieces) -> None:
-        """The host was not there yet."""
-        self._note(left.pieces, left.cause)
-
-    def work(self, pieces: Pieces, work: IntArray) -> None:
-        """Work that was waited for ran."""
-        bucket = self._rows.bucket[work]
-        base = np.where(bucket == Bucket.COMM, _BLOCKING[Bucket.COMM], _BLOCKING[Bucket.COPY])
-        self._note(pieces, base + self._rows.key[work], work)
-
-    def device(self, part: DevicePieces) -> None:
-        """After launch and producers: latency, or nobody can say."""
-        left = part.work < 0
-        latency = np.where(part.arrival, _CODE["launch_latency.arrival"], _CODE["launch_latency.kernel_gap"])
-        reason = np.where(part.arrival | part.gap, latency, _CODE["dependency_stalled"])
-        self._note(part.pieces.take(left), reason[left])
-
-    def _note(self, pieces: Pieces, reason: IntArray, work: IntArray | None = None) -> None:
-        awaited = np.full(len(pieces), _NOTHING, dtype=PLACE) if work is None else work.astype(PLACE)
-        row: tuple[IntArray, ...] = (pieces.start_ns, pieces.end_ns, reason.astype(CODE), awaited)
-        for column, part in zip(self._noted, (*row, pieces.kernel.astype(PLACE)), strict=True):
-            column.append(part)
+    reason: IntArray
+    work: IntArray
+    decided: IntArray
 
 
-def _whole(parts: list[IntArray]) -> IntArray:
-    """The parts as one, which are gone then."""
-    result = np.concatenate(parts)
-    parts.clear()
-    return result
+def judged(
+    pieces: Pieces, reason: IntArray | int, decided: IntArray | int = UNDECIDED, work: IntArray | int = -1
+) -> Judged:
+    """Pieces of some reasons, or all of one."""
+    told = (np.broadcast_to(one, len(pieces)) for one in (reason, work, decided))
+    return Judged(pieces.start_ns, pieces.end_ns, pieces.gap, pieces.kernel, *told)
+
+
+def waited_for(
+    rows: Activities, pieces: Pieces, work: IntArray, inferred: BoolArray | bool = False
+) -> Judged:
+    """Pieces in which awaited work without compute ran."""
+    base = np.where(rows.bucket[work] == Bucket.COMM, _COMM, _COPY)
+    return judged(pieces, base + rows.key[work], np.where(inferred, INFERRED, RECORDED), work)

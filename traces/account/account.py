@@ -1,83 +1,78 @@
 """The account: every nanosecond without compute has one reason. They add up to window - compute exactly."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 
-from traces.account.absent import AbsentPieces, Notes
+from traces.account.absent import (
+    CAUSES,
+    DECIDED,
+    REASON,
+    REASONS,
+    RECORDED,
+    AbsentPieces,
+    Judged,
+    judged,
+    waited_for,
+)
 from traces.account.clocks import clock_offset_ns
-from traces.account.device import DevicePieces, Queueing, judge_device, ready_ns
-from traces.account.host import CAUSES, Host, HostPieces
-from traces.account.pieces import BEGINNING, NO_KERNEL, Gaps, Pieces, compute_gaps, last_to_end
-from traces.account.producers import Producers
+from traces.account.device import Queueing, judge_device, ready_ns
+from traces.account.host import Host, HostPieces
+from traces.account.pieces import BEGINNING, NO_KERNEL, Pieces, compute_gaps, last_to_end
 from traces.account.waits import Waits, with_poll_calls
-from traces.columns import PLACE, BoolArray, IntArray
+from traces.columns import CODE, PLACE, IntArray
 from traces.cures import cure
 from traces.intervals import Spans, covered_ns, intersect, union
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.spelling import duration, percent
-from traces.timeline import KEYS, Activities, Bucket, RankTimeline
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """Pieces within a replay in which one of its nodes ran: `work` is its place in the activities."""
-
-    pieces: Pieces
-    work: IntArray
+from traces.timeline import Bucket, RankTimeline
 
 
 class GraphNodes:
     """Replays of a rank: activities that share the row of their launching call."""
 
     def __init__(self, rank: RankTimeline) -> None:
-        self._rows: Activities = rank.activities
-        rows = self._rows
+        self._rows = rows = rank.activities
         launched = np.flatnonzero(rows.call >= 0)
         order = launched[np.lexsort((rows.start_ns[launched], rows.call[launched]))]
         call = rows.call[order]
         self._first = np.arange(len(rows), dtype=PLACE)
         self._first[order] = order[np.searchsorted(call, call, side="left")]
 
-    def split(self, pieces: Pieces) -> tuple[Pieces, Pieces, Running]:
+    def split(self, pieces: Pieces) -> tuple[Pieces, Judged, Judged]:
         """Pieces outside of replays, opaque pieces within, and those in which another node ran.
 
         The time before a replay's first node is judged for that node, by its graph launch.
         """
-        rows = self._rows
         first = self._first[pieces.kernel]
-        begun = rows.start_ns[first]
+        begun = self._rows.start_ns[first]
         before = pieces.clipped(pieces.start_ns, begun)
-        outer = Pieces(before.start_ns, before.end_ns, before.gap, self._first[before.kernel])
-        alone = first == pieces.kernel
-        within = pieces.take(~alone)
-        within = within.clipped(begun[~alone], within.end_ns)
-        opaque, running = self._nodes_running(within)
-        return outer, opaque, running
+        within = pieces.take(first != pieces.kernel)
+        opaque, running = self._nodes_running(within.clipped(begun[first != pieces.kernel], within.end_ns))
+        return replace(before, kernel=self._first[before.kernel]), opaque, running
 
-    def _nodes_running(self, within: Pieces) -> tuple[Pieces, Running]:
+    def _nodes_running(self, within: Pieces) -> tuple[Judged, Judged]:
         """Cut out where a node of the same replay without compute ran, the one that ends last first."""
         rows = self._rows
-        opaque: list[tuple[int, int, int, int]] = []
-        running: list[tuple[int, int, int, int, int]] = []
+        found: list[tuple[int, int, int, int]] = []
         not_compute = np.flatnonzero((rows.bucket != Bucket.COMPUTE) & (rows.call >= 0))
         not_compute = not_compute[np.argsort(rows.call[not_compute], kind="stable")]
-        calls = rows.call[not_compute]
-        for index in range(len(within)):
-            start, end = int(within.start_ns[index]), int(within.end_ns[index])
-            gap, kernel = int(within.gap[index]), int(within.kernel[index])
-            low, high = np.searchsorted(calls, (rows.call[kernel], rows.call[kernel] + 1))
-            for at, until, last in last_to_end(rows, not_compute[low:high], start, end):
-                if last is None:
-                    opaque.append((at, until, gap, kernel))
-                else:
-                    running.append((at, until, gap, kernel, last))
-        rest = Pieces(*np.array(opaque, dtype=np.int64).reshape(-1, 4).T)
-        table = np.array(running, dtype=np.int64).reshape(-1, 5).T
-        return rest, Running(Pieces(*table[:4]), table[4])
+        calls, call = rows.call[not_compute], rows.call[within.kernel]
+        low, high = np.searchsorted(calls, call), np.searchsorted(calls, call + 1)
+        for place, (start, end) in enumerate(
+            zip(within.start_ns.tolist(), within.end_ns.tolist(), strict=True)
+        ):
+            nodes = not_compute[low[place] : high[place]]
+            found += [(place, *part) for part in last_to_end(rows, nodes, start, end)]
+        index, start_ns, end_ns, work = np.array(found, dtype=np.int64).reshape(-1, 4).T
+        pieces = replace(within.take(index), start_ns=start_ns, end_ns=end_ns)
+        ran = work >= 0
+        opaque = judged(pieces.take(~ran), REASON["graph_opaque"])
+        return opaque, waited_for(rows, pieces.take(ran), work[ran])
 
 
 OPAQUE_GRAPHS: Final = Limit(
@@ -86,7 +81,6 @@ OPAQUE_GRAPHS: Final = Limit(
     "ours: a few at the edges of a capture lose their work anyway",
 )
 AT_ONCE: Final = Limit(1_000_000, "pieces", "ours: judged together they take some 100 MB")
-DECIDED: Final = ("recorded", "inferred", "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,120 +163,87 @@ def absent_pieces(account: Account | Missing) -> AbsentPieces | Missing:
     return account.pieces or Missing("absent_ns", "only sums are known", "none is needed")
 
 
-class _Accountant:
-    """One pass over the intervals without compute."""
+_BLOCKING: Final = "blocking."
 
+
+class _Accountant:
     def __init__(self, rank: RankTimeline, windows: Spans, queueing: Queueing) -> None:
-        self._rank, self._windows = rank, windows
-        self._rows: Activities = rank.activities
-        self._gaps: Gaps = compute_gaps(self._rows, windows)
-        self._producers: Producers = queueing.producers
-        self._latencies = queueing.latencies
-        self._ns = {"arrival": 0, "gap": 0, "opaque": 0, "stalled": 0, "trailing": 0, "masked": 0}
-        self._starved = np.zeros(len(CAUSES), dtype=np.int64)
-        self._blocking: dict[str, int] = {}
-        self._decided = dict.fromkeys(DECIDED, 0)
-        self._notes = Notes(self._rows)
+        self._windows, self._queueing = windows, queueing
+        self._rows, self._gaps = rank.activities, compute_gaps(rank.activities, windows)
+        self._ns: Counter[str] = Counter()
+        self._decided_ns, self._masked_ns = np.zeros(len(DECIDED), dtype=np.int64), 0
+        self._noted: list[list[IntArray]] = [[] for _ in AbsentPieces.__slots__]
         self._nodes = GraphNodes(rank)
         polled = with_poll_calls(rank)
         self._host = Host(polled)
         self._waits = Waits(polled, self._host)
 
     def account(self) -> Account:
-        gaps = self._gaps
+        gaps, latencies = self._gaps, self._queueing.latencies
         for first in range(0, max(1, len(gaps)), int(AT_ONCE.value)):
             some = slice(first, first + int(AT_ONCE.value))
             place = np.arange(len(gaps), dtype=PLACE)[some]
-            self._judge(Pieces(gaps.start_ns[some], gaps.end_ns[some], place, gaps.kernel[some]))
+            pieces = Pieces(gaps.start_ns[some], gaps.end_ns[some], place, gaps.kernel[some])
+            for part in self._judged(pieces):
+                self._note(part)
+        ns = self._ns
+        blocking = {name.removeprefix(_BLOCKING): ns[name] for name in ns if name.startswith(_BLOCKING)}
         return Account(
-            {cause: int(ns) for cause, ns in zip(CAUSES, self._starved, strict=True) if ns},
-            self._blocking,
-            self._ns["arrival"],
-            self._ns["gap"],
-            self._ns["opaque"],
-            self._ns["stalled"],
-            self._ns["trailing"],
-            self._ns["masked"],
-            self._decided,
-            self._latencies.arrival_ns,
-            self._latencies.gap_ns,
-            self._notes.pieces(),
+            {cause: found for cause in CAUSES if (found := ns[f"launch_starved.{cause}"])},
+            blocking,
+            ns["launch_latency.arrival"],
+            ns["launch_latency.kernel_gap"],
+            ns["graph_opaque"],
+            ns["dependency_stalled"],
+            ns["trailing"],
+            self._masked_ns,
+            dict(zip(DECIDED, self._decided_ns.tolist(), strict=True)),
+            latencies.arrival_ns,
+            latencies.gap_ns,
+            AbsentPieces(*map(_whole, self._noted)),
         )
 
-    def _judge(self, everything: Pieces) -> None:
-        ended = everything.kernel != NO_KERNEL
-        self._ns["trailing"] += self._add(everything.take(~ended), "none")
-        self._notes.trailing(everything.take(~ended))
-        pieces, within, running = self._nodes.split(everything.take(ended))
-        self._ns["opaque"] += self._add(within, "none")
-        self._notes.opaque(within)
-        self._add_work(running.pieces, running.work, np.zeros(len(running.pieces), dtype=np.bool_))
-        self._judge_outside(pieces)
-
-    def _judge_outside(self, pieces: Pieces) -> None:
+    def _judged(self, everything: Pieces) -> Iterator[Judged]:
         """Before the launch returned: the host. After: the device."""
+        ended = everything.kernel != NO_KERNEL
+        yield judged(everything.take(~ended), REASON["trailing"])
+        pieces, *within = self._nodes.split(everything.take(ended))
+        yield from within
         ready = ready_ns(self._rows, pieces.kernel)
         before = pieces.clipped(pieces.start_ns, ready)
-        after = pieces.clipped(ready, pieces.end_ns)
         left, waited = self._waits.split(self._host.judge(before, self._gaps.start_ns))
-        self._add_work(waited.pieces, waited.work, np.zeros(len(waited.pieces), dtype=np.bool_))
-        self._add_host(left)
-        for part in judge_device(self._rows, after, self._producers, self._latencies):
-            self._add_device(part)
+        self._masked_ns += self._masked(left)
+        yield waited
+        yield judged(left, left.cause, RECORDED)
+        yield from judge_device(self._rows, pieces.clipped(ready, pieces.end_ns), self._queueing)
 
-    def _add_host(self, left: HostPieces) -> None:
-        self._notes.host(left)
-        ns = self._covered(left.pieces)
-        np.add.at(self._starved, left.cause, ns)
-        self._decided["recorded"] += int(ns.sum())
-        self._ns["masked"] += self._masked(left)
-
-    def _add_device(self, part: DevicePieces) -> None:
-        self._notes.device(part)
-        ran = part.work >= 0
-        self._add_work(part.pieces.take(ran), part.work[ran], part.inferred[ran])
-        ns = self._covered(part.pieces)
-        self._ns["arrival"] += int(ns[part.arrival].sum())
-        self._ns["gap"] += int(ns[part.gap].sum())
-        stalled = ~ran & ~part.arrival & ~part.gap
-        self._ns["stalled"] += int(ns[stalled].sum())
-        decided = part.arrival | part.gap
-        self._decided["recorded"] += int(ns[decided & ~part.inferred].sum())
-        self._decided["inferred"] += int(ns[decided & part.inferred].sum())
-        self._decided["none"] += int(ns[stalled].sum())
-
-    def _add_work(self, pieces: Pieces, work: IntArray, inferred: BoolArray) -> None:
-        """Time in which awaited work ran, by the kind of that work."""
-        self._notes.work(pieces, work)
-        ns = self._covered(pieces)
-        for bucket in (Bucket.COMM, Bucket.COPY):
-            mine = self._rows.bucket[work] == bucket
-            by_key = np.zeros(len(KEYS[bucket]), dtype=np.int64)
-            np.add.at(by_key, self._rows.key[work[mine]], ns[mine])
-            for key in np.flatnonzero(by_key):
-                name = KEYS[bucket][key]
-                self._blocking[name] = self._blocking.get(name, 0) + int(by_key[key])
-        self._decided["recorded"] += int(ns[~inferred].sum())
-        self._decided["inferred"] += int(ns[inferred].sum())
+    def _note(self, part: Judged) -> None:
+        ns = covered_ns(part.start_ns, part.end_ns, self._windows)
+        of_part = np.zeros(len(REASONS), dtype=np.int64)
+        np.add.at(of_part, part.reason, ns)
+        self._ns.update({REASONS[code]: int(of_part[code]) for code in np.flatnonzero(of_part).tolist()})
+        np.add.at(self._decided_ns, part.decided, ns)
+        reason, work, kernel = part.reason.astype(CODE), part.work.astype(PLACE), part.kernel.astype(PLACE)
+        told: tuple[IntArray, ...] = (part.start_ns, part.end_ns, reason, work, kernel)
+        for column, values in zip(self._noted, told, strict=True):
+            column.append(values)
 
     def _masked(self, left: HostPieces) -> int:
         """How much of the pieces lies under a producer of their kernel, or what their call outlasted."""
-        total, pieces = 0, left.pieces
-        place = np.column_stack((self._producers.place[pieces.kernel], left.under))
+        total = 0
+        place = np.column_stack((self._queueing.producers.place[left.kernel], left.under))
         some = np.flatnonzero((place >= 0).any(axis=1))
         starts = np.where(place >= 0, self._rows.start_ns[place], BEGINNING)
         ends = np.where(place >= 0, self._rows.end_ns[place], BEGINNING)
-        low = np.maximum(starts, pieces.start_ns[:, None])
-        high = np.minimum(ends, pieces.end_ns[:, None])
+        low = np.maximum(starts, left.start_ns[:, None])
+        high = np.minimum(ends, left.end_ns[:, None])
         for index in some[(high > low)[some].any(axis=1)].tolist():
-            under = union(low[index], high[index])
-            total += intersect(under, self._windows).total_ns
+            total += intersect(union(low[index], high[index]), self._windows).total_ns
         return total
 
-    def _add(self, pieces: Pieces, decided: str) -> int:
-        ns = int(self._covered(pieces).sum())
-        self._decided[decided] += ns
-        return ns
 
-    def _covered(self, pieces: Pieces) -> IntArray:
-        return covered_ns(pieces.start_ns, pieces.end_ns, self._windows)
+def _whole(parts: list[IntArray]) -> IntArray:
+    """The parts as one, which are gone then: twice the whole is much."""
+    result = np.concatenate(parts)
+    parts.clear()
+    return result

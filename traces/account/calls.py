@@ -11,7 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import CODE, NULL, PLACE, PROCESS_BITS, BoolArray, IntArray, distinct
+from traces.columns import CODE, NULL, PLACE, PROCESS_BITS, BoolArray, IntArray, Rows, distinct
+from traces.groups import before_of, begins
 from traces.launchers import helper_threads
 from traces.limits import Limit
 from traces.timeline import Activities, RankTimeline
@@ -52,11 +53,11 @@ _PATTERNS: Final = (
 
 def call_kinds(names: tuple[str, ...]) -> IntArray:
     """Kind of each distinct call name; one more at the end for calls without a name (code -1)."""
-    return np.array([*map(_kind, names), CallKind.OTHER], dtype=CODE)
-
-
-def _kind(name: str) -> CallKind:
-    return next((kind for kind, pattern in _PATTERNS if re.search(pattern, name)), CallKind.OTHER)
+    found = (
+        next((kind for kind, pattern in _PATTERNS if re.search(pattern, name)), CallKind.OTHER)
+        for name in names
+    )
+    return np.array([*found, CallKind.OTHER], dtype=CODE)
 
 
 LONG: Final = Limit(1_000_000, "ns", "ours: a launch that the system interrupts takes as long as less")
@@ -105,7 +106,7 @@ def _loading_launches(rows: Activities, length_ns: IntArray) -> IntArray:
         return named
     named = named[np.lexsort((rows.launch_ns[named], rows.name[named]))]
     name, call = rows.name[named], rows.call[named]
-    first = np.flatnonzero(np.concatenate(([True], name[1:] != name[:-1])))
+    first = np.flatnonzero(begins(name))
     until, usual_ns, found = np.append(first[1:], len(named)), np.median(length_ns[call]), []
     for begin, end in zip(first.tolist(), until.tolist(), strict=True):
         if length_ns[call[begin]] >= LONG.value:
@@ -119,7 +120,7 @@ NONE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class HostCalls:
+class HostCalls(Rows):
     """Outermost calls of the launching threads, shape (m,), in order of start.
 
     `kind` is a `CallKind`, `row` the row in `Columns.calls`. `before` is the call whose return a call follows
@@ -136,9 +137,6 @@ class HostCalls:
     before: IntArray
     own_before: IntArray
     pause_ns: IntArray
-
-    def __len__(self) -> int:
-        return len(self.start_ns)
 
     def at(self, calls_thread: IntArray, calls_start_ns: IntArray) -> IntArray:
         """The call here that holds each given one: itself, or the one it is nested in; -1 where none does."""
@@ -172,7 +170,7 @@ def host_calls(rank: RankTimeline, *spans_ns: tuple[int, int]) -> HostCalls:
     row = row[_outermost(calls.start_ns[row], calls.end_ns[row], calls.thread_gid[row])]
     row = row[np.lexsort((calls.end_ns[row], calls.start_ns[row]))].astype(PLACE)
     start, end, thread = calls.start_ns[row], calls.end_ns[row], calls.thread_gid[row]
-    own = _own_before(thread)
+    own = before_of(thread)
     span = np.searchsorted([since_ns for since_ns, _ in spans_ns[1:]], end, side="left")
     own[span[own] != span] = NONE  # not its thread's call before, but one of an earlier span
     before = np.maximum(_last_returned(start, end), NONE)
@@ -197,14 +195,6 @@ def _outermost(start_ns: IntArray, end_ns: IntArray, thread: IntArray) -> BoolAr
     return result
 
 
-def _own_before(thread: IntArray) -> IntArray:
-    order = np.lexsort((np.arange(len(thread)), thread))
-    own = np.full(len(thread), NONE, dtype=PLACE)
-    same = thread[order[1:]] == thread[order[:-1]]
-    own[order[1:][same]] = order[:-1][same]
-    return own
-
-
 def _last_returned(start_ns: IntArray, end_ns: IntArray) -> IntArray:
     """Of each call the one that returned last before it began; only earlier ones in the order count."""
     by_end, own = np.argsort(end_ns, kind="stable").astype(PLACE), np.arange(len(start_ns))
@@ -219,8 +209,7 @@ def _last_returned(start_ns: IntArray, end_ns: IntArray) -> IntArray:
 
 def is_kind(calls: HostCalls, *kinds: CallKind) -> BoolArray:
     """Mask of the calls of some kinds."""
-    result: BoolArray = np.isin(calls.kind, kinds)
-    return result
+    return np.isin(calls.kind, kinds)
 
 
 def launching_call(rows: Activities, calls: HostCalls) -> IntArray:

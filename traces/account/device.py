@@ -1,14 +1,17 @@
 """What a launched kernel waited for on the GPU: its producers, then latency, then what nobody can say."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
+from traces.account.absent import INFERRED, REASON, RECORDED, Judged, judged, waited_for
 from traces.account.clocks import SOON
-from traces.account.pieces import BEGINNING, Pieces, joined
+from traces.account.pieces import BEGINNING, Pieces
 from traces.account.producers import Producers, find_producers
 from traces.columns import NULL, BoolArray, IntArray
+from traces.groups import begins, mask_of
 from traces.limits import Limit
 from traces.timeline import Activities, Bucket, RankTimeline
 
@@ -52,21 +55,6 @@ def find_queueing(rank: RankTimeline) -> Queueing:
     return Queueing(producers, calibrate(rank.activities, producers))
 
 
-@dataclass(frozen=True, slots=True)
-class DevicePieces:
-    """Pieces after a launch, shape (n,) each: what they waited for and how that is known.
-
-    `work`: place of the producer that still ran, -1 where none did; then `arrival` and `gap` say which
-    latency, and neither means stalled. `inferred`: decided by an inferred producer.
-    """
-
-    pieces: Pieces
-    work: IntArray
-    arrival: BoolArray
-    gap: BoolArray
-    inferred: BoolArray
-
-
 def ready_ns(rows: Activities, kernel: IntArray) -> IntArray:
     """When each kernel's launch call had returned, or it started if earlier; `BEGINNING` if unknown."""
     back_ns = rows.take(kernel).launch_end_ns
@@ -100,9 +88,7 @@ def calibrate(rows: Activities, producers: Producers) -> Latencies:
 def _first_of_call(rows: Activities) -> BoolArray:
     """Which activities are the only ones, or the first, of the call that launched them, shape (n,)."""
     order = np.lexsort((rows.start_ns, rows.call))
-    first = np.ones(len(rows), dtype=np.bool_)
-    first[order[1:]] = (rows.call[order[1:]] != rows.call[order[:-1]]) | (rows.call[order[1:]] < 0)
-    return first
+    return mask_of(order[begins(rows.call[order]) | (rows.call[order] < 0)], len(rows))
 
 
 def _least_and_usual(values_ns: IntArray) -> tuple[int, int]:
@@ -117,43 +103,30 @@ def _most_ns(least_ns: int) -> int:
     return int(max(LATENCY.value, MULTIPLE.value * least_ns))
 
 
-def judge_device(
-    rows: Activities, pieces: Pieces, producers: Producers, latencies: Latencies
-) -> list[DevicePieces]:
+def judge_device(rows: Activities, pieces: Pieces, queueing: Queueing) -> Iterator[Judged]:
     """What pieces of time after the launch of their kernel waited for.
 
     At each instant the producer that still runs and ends last is the answer. Where a producer had not begun
     itself, the question passes on to it. What is left is latency, up to its limit, and stall.
     """
-    done: list[DevicePieces] = []
     while len(pieces):  # each turn goes strictly back in time, from a kernel to its producer
-        pieces, blocked = _blocked(rows, pieces, producers)
-        done += blocked
-        pieces, pending = _pending(rows, pieces, producers)
-        done.append(_latency(rows, pieces, producers, latencies))
+        pieces, blocked = _blocked(rows, pieces, queueing.producers)
+        yield from blocked
+        pieces, pending = _pending(rows, pieces, queueing.producers)
+        yield from _latency(rows, pieces, queueing)
         pieces = pending
-    return done
 
 
-def _blocked(rows: Activities, pieces: Pieces, producers: Producers) -> tuple[Pieces, list[DevicePieces]]:
+def _blocked(rows: Activities, pieces: Pieces, producers: Producers) -> tuple[Pieces, list[Judged]]:
     """Take out the parts in which a producer without compute ran, the one that ends last first."""
     done = []
     for slot in range(producers.place.shape[1]):
-        work = producers.place[pieces.kernel, slot]
-        runs = (work >= 0) & (rows.bucket[work] != Bucket.COMPUTE)
-        start = np.where(runs, rows.start_ns[work], pieces.start_ns)
-        end = np.where(runs, rows.end_ns[work], pieces.start_ns)
-        inside_start = np.clip(start, pieces.start_ns, pieces.end_ns)
-        inside_end = np.clip(end, pieces.start_ns, pieces.end_ns)
-        hit = inside_end > inside_start
-        part = Pieces(inside_start[hit], inside_end[hit], pieces.gap[hit], pieces.kernel[hit])
-        none = np.zeros(len(part), dtype=np.bool_)
-        guess = producers.inferred[pieces.kernel, slot][hit]
-        done.append(DevicePieces(part, work[hit], none, none, guess))
-        before = pieces.clipped(pieces.start_ns, np.where(hit, inside_start, pieces.end_ns))
-        after = pieces.take(hit)
-        after = after.clipped(inside_end[hit], after.end_ns)
-        pieces = joined(before, after)
+        work, inferred = producers.place[pieces.kernel, slot], producers.inferred[pieces.kernel, slot]
+        runs = (work >= 0) & (rows.bucket[work] != Bucket.COMPUTE) & (rows.end_ns[work] > rows.start_ns[work])
+        low, high = (np.where(runs, times[work], pieces.end_ns) for times in (rows.start_ns, rows.end_ns))
+        done.append(waited_for(rows, pieces, work, inferred).clipped(low, high))
+        before, after = pieces.clipped(pieces.start_ns, low), pieces.clipped(high, pieces.end_ns)
+        pieces = Pieces.joined(before, after)
     return pieces, done
 
 
@@ -167,37 +140,26 @@ def _pending(rows: Activities, pieces: Pieces, producers: Producers) -> tuple[Pi
     ends = np.where(to_come, rows.end_ns[place], BEGINNING)
     slot = np.argmax(ends, axis=1) if len(pieces) else np.empty(0, dtype=np.int64)
     waits: BoolArray = np.asarray(to_come.any(axis=1))
-    producer = place[np.arange(len(pieces)), slot]
-    passed = pieces.take(waits)
-    return pieces.take(~waits), Pieces(passed.start_ns, passed.end_ns, passed.gap, producer[waits])
+    passed = replace(pieces, kernel=place[np.arange(len(pieces)), slot])
+    return pieces.take(~waits), passed.take(waits)
 
 
-def _latency(rows: Activities, pieces: Pieces, producers: Producers, latencies: Latencies) -> DevicePieces:
+def _latency(rows: Activities, pieces: Pieces, queueing: Queueing) -> tuple[Judged, Judged]:
     """Latency after whatever came last, launch or producer, up to its limit; stall beyond."""
+    producers, latencies = queueing.producers, queueing.latencies
     ready, ended = ready_ns(rows, pieces.kernel), _ended_ns(rows, producers, pieces.kernel)
-    launch_last = ready >= ended
-    since = np.maximum(ready, ended)
+    launch_last, since = ready >= ended, np.maximum(ready, ended)
     most = np.where(launch_last, latencies.most_arrival_ns, latencies.most_gap_ns)
     known = since > BEGINNING
     until = np.where(known, np.where(known, since, 0) + most, BEGINNING)
-    within = pieces.clipped(pieces.start_ns, until)
-    is_within = np.minimum(pieces.end_ns, until) > pieces.start_ns
-    beyond = pieces.clipped(until, pieces.end_ns)
-    is_beyond = np.maximum(pieces.start_ns, until) < pieces.end_ns
-    arrival = np.concatenate((launch_last[is_within], np.zeros(len(beyond), dtype=np.bool_)))
-    gap = np.concatenate((~launch_last[is_within], np.zeros(len(beyond), dtype=np.bool_)))
-    guess = _last_is_inferred(rows, producers, pieces.kernel)
-    inferred = gap & np.concatenate((guess[is_within], guess[is_beyond]))
-    both = joined(within, beyond)
-    return DevicePieces(both, np.full(len(both), -1), arrival, gap, inferred)
+    reason = np.where(launch_last, REASON["launch_latency.arrival"], REASON["launch_latency.kernel_gap"])
+    guessed = ~launch_last & producers.inferred[pieces.kernel, 0]
+    latency = judged(pieces, reason, np.where(guessed, INFERRED, RECORDED))
+    stalled = judged(pieces, REASON["dependency_stalled"])
+    return latency.clipped(pieces.start_ns, until), stalled.clipped(until, pieces.end_ns)
 
 
 def _ended_ns(rows: Activities, producers: Producers, kernel: IntArray) -> IntArray:
     """When the last known producer of each kernel ended; `BEGINNING` where there is none."""
     last = producers.place[kernel, 0]
     return np.where(last >= 0, rows.end_ns[last], BEGINNING)
-
-
-def _last_is_inferred(rows: Activities, producers: Producers, kernel: IntArray) -> BoolArray:
-    result: BoolArray = producers.inferred[kernel, 0]
-    return result

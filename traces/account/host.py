@@ -8,14 +8,16 @@ decides until then: its successor was only waiting to be called.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
+from traces.account.absent import CAUSES
 from traces.account.calls import POLL, CallKind, call_kinds, kinds_of_calls
-from traces.account.pieces import BEGINNING, Pieces, Tiling, cut, joined, tile
-from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, Columns, HostSpans, IntArray, distinct
+from traces.account.pieces import BEGINNING, Pieces, Tiling, cut, tile
+from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, Columns, HostSpans, IntArray, Ranges, distinct
+from traces.groups import begins, passing
 from traces.launchers import equal_replays
 from traces.limits import Limit
 from traces.names.ranges import HOST_RANGES, cause_of_range
@@ -44,7 +46,7 @@ def cpu_optimizer(rank: RankTimeline) -> HostSpans:
     if not len(order) or judge_training(roles)[0] is not True:
         return HostSpans(nothing, nothing, nothing, nothing, ())
     thread = rows.launch_thread[order]
-    begin = np.flatnonzero(np.concatenate(([True], (np.diff(way) != 0) | (np.diff(thread) != 0))))
+    begin = np.flatnonzero(begins(way, thread))
     total, count = np.add.reduceat(size[order], begin), np.diff(np.append(begin, len(order)))
     out, back = (way[begin] == COPY_KINDS.index(kind) for kind in ("memcpy_d2h", "memcpy_h2d"))
     several = count >= COPIES.value
@@ -133,27 +135,6 @@ def _a_pass_apart(same: BoolArray, before: IntArray) -> BoolArray:
     return same if enough else np.zeros(len(same), dtype=np.bool_)
 
 
-CAUSES: Final = (
-    "launch",
-    "sync",
-    "token_count_sync",
-    "allocator",
-    "lazy_init",
-    "profiler",
-    "gc",
-    "data",
-    "checkpoint",
-    "evaluation",
-    "logging",
-    "cpu_optimizer",
-    "os_wait",
-    "python",
-)
-"""Causes of a late launch. `token_count_sync`: the per-layer read of token counts in dropless routing.
-
-`cpu_optimizer`: the CPU steps an optimizer between its gradients' copies and those of its weights.
-"""
-
 CAUSE: Final = {name: code for code, name in enumerate(CAUSES)}
 
 _BY_KIND: Final = {
@@ -170,23 +151,17 @@ _EVER: Final = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True, slots=True)
-class HostPieces:
+class HostPieces(Pieces):
     """Pieces before a launch, shape (n,), each with its cause (in `CAUSES`) and the call in it (-1: none).
 
     `after` is the synchronising call whose cold start a piece without a call is (-1: none). `under`: work, by
     its place in the activities, that its call did not wait for but returned after (-1: none).
     """
 
-    pieces: Pieces
     cause: IntArray
     call: IntArray
     after: IntArray
     under: IntArray
-
-    def take(self, which: BoolArray) -> HostPieces:
-        """Those of a mask of shape (n,)."""
-        columns = (column[which] for column in (self.cause, self.call, self.after, self.under))
-        return HostPieces(self.pieces.take(which), *columns)
 
 
 class Host:
@@ -199,6 +174,7 @@ class Host:
         self._threads = distinct(rows.launch_thread[rows.launch_thread != NULL])
         mine = np.flatnonzero(np.isin(calls.thread_gid, self._threads))
         self._by_end = mine[np.argsort(calls.end_ns[mine], kind="stable")].astype(PLACE)
+        self._told = {cause: ranges_of_cause(rank.columns, cause) for cause in HOST_RANGES}
         self._optimizes, self._pauses = cpu_optimizer(rank), data_pauses(rank)
         self._overlays = {thread: [*self._overlays_of(thread)] for thread in self._threads.tolist()}
 
@@ -225,25 +201,26 @@ class Host:
             until = until.clipped(until.start_ns, handed_over[of_other])
             since = pieces.take(of_own).clipped(handed_over[of_own], np.full(int(of_own.sum()), _EVER))
             parts += [self._on_thread(part, thread, gap_start_ns) for part in (until, since)]
-        return join(parts)
+        return HostPieces.joined(*parts)
 
     def _on_thread(self, pieces: Pieces, thread: int, gap_start_ns: IntArray) -> HostPieces:
         """What one thread did, cut by its calls, OS calls, named ranges and the profiler's own work."""
         if not len(pieces):
-            return join([])
+            return HostPieces.none()
         calls = self._rank.columns.calls
         mine = self._calls_within(thread, gap_start_ns[pieces.gap].min(), pieces.end_ns.max())
-        pieces, _, call = cut(pieces, tile(calls.start_ns[mine], calls.end_ns[mine], mine, -1))
+        pieces, call = cut(pieces, tile(calls.start_ns[mine], calls.end_ns[mine], mine, -1))
         cause = np.where(call >= 0, _CAUSE_OF_KIND[self.kind[call]], CAUSE["python"])
         after = np.where(call < 0, self._sync_before(pieces, mine, gap_start_ns), -1)
         cause = np.where(after >= 0, CAUSE["sync"], cause)
+        columns = pieces.start_ns, pieces.end_ns, pieces.gap, pieces.kernel
+        told = HostPieces(*columns, cause, call, after, np.full(len(pieces), -1))
         for tiling, label, weaker in self._overlays[thread]:
-            pieces, of, inside = cut(pieces, tiling)
-            cause, call, after = cause[of], call[of], after[of]
-            may = (inside >= 0) & np.isin(cause, [CAUSE[name] for name in weaker])
-            may &= (call < 0) | (label == "profiler")
-            cause = np.where(may, CAUSE[label], cause)
-        return HostPieces(pieces, cause, call, after, np.full(len(cause), -1))
+            told, inside = cut(told, tiling)
+            may = (inside >= 0) & np.isin(told.cause, [CAUSE[name] for name in weaker])
+            may &= (told.call < 0) | (label == "profiler")
+            told = replace(told, cause=np.where(may, CAUSE[label], told.cause))
+        return told
 
     def _calls_within(self, thread: int, since_ns: int, until_ns: int) -> IntArray:
         """Rows of a thread's calls from the first that had not returned by an instant on to another."""
@@ -251,8 +228,7 @@ class Host:
         theirs = np.flatnonzero(calls.thread_gid == thread)
         start_ns = calls.start_ns[theirs]
         first_ns = start_ns[calls.end_ns[theirs] >= since_ns].min(initial=until_ns)
-        result: IntArray = theirs[(start_ns >= first_ns) & (start_ns < until_ns)]
-        return result
+        return theirs[(start_ns >= first_ns) & (start_ns < until_ns)]
 
     def _sync_before(self, pieces: Pieces, mine: IntArray, gap_start_ns: IntArray) -> IntArray:
         """The synchronising call of the thread that returned in the interval before the piece, else -1."""
@@ -265,46 +241,22 @@ class Host:
 
     def _overlays_of(self, thread: int) -> Iterator[tuple[Tiling, str, tuple[str, ...]]]:
         """Spans of a thread that say more than its calls, weakest first: tiling, cause, what it outweighs."""
-        columns = self._rank.columns
-        if (waits := self._spans(columns.os_calls, thread)) is not None:
-            yield waits, "os_wait", ("python",)
-        if (batches := self._spans(self._pauses, thread)) is not None:
-            yield batches, "data", ("python", "os_wait", "sync")
-        if (steps := self._spans(self._optimizes, thread)) is not None:
-            yield steps, "cpu_optimizer", ("python", "os_wait")
-        weaker = ["python", "os_wait", "sync", "cpu_optimizer"]
-        for cause in HOST_RANGES:
-            if (told := self._ranges(thread, cause)) is not None:
-                yield told, cause, tuple(weaker)
-            weaker.append(cause)
-        if (profiles := self._spans(columns.overheads, thread)) is not None:
-            yield profiles, "profiler", CAUSES
-
-    def _spans(self, spans: HostSpans, thread: int) -> Tiling | None:
-        on_thread = spans.thread_gid == thread
-        return _inside(spans.start_ns[on_thread], spans.end_ns[on_thread]) if on_thread.any() else None
-
-    def _ranges(self, thread: int, cause: str) -> Tiling | None:
-        ranges, texts = self._rank.columns.ranges, self._rank.columns.range_texts
-        named = np.array([*(cause_of_range(text) == cause for text in texts), False], dtype=np.bool_)
-        on_thread = (ranges.thread_gid == thread) & named[ranges.text]
-        return _inside(ranges.start_ns[on_thread], ranges.end_ns[on_thread]) if on_thread.any() else None
+        columns, weaker = self._rank.columns, ("python", "os_wait", "sync", "cpu_optimizer")
+        several: list[tuple[HostSpans | Ranges, str, tuple[str, ...]]] = [
+            (columns.os_calls, "os_wait", weaker[:1]),
+            (self._pauses, "data", weaker[:3]),
+            (self._optimizes, "cpu_optimizer", weaker[:2]),
+        ]
+        for place, (cause, ranges) in enumerate(self._told.items()):
+            several.append((ranges, cause, (*weaker, *[*self._told][:place])))
+        for spans, cause, outweighed in (*several, (columns.overheads, "profiler", CAUSES)):
+            mine = spans.thread_gid == thread
+            if mine.any():
+                inside = np.zeros(int(mine.sum()), dtype=np.int64)
+                yield tile(spans.start_ns[mine], spans.end_ns[mine], inside, -1), cause, outweighed
 
 
-def join(parts: list[HostPieces]) -> HostPieces:
-    """Several results as one."""
-    if not parts:
-        nothing = np.empty(0, dtype=np.int64)
-        return HostPieces(Pieces(nothing, nothing, nothing, nothing), nothing, nothing, nothing, nothing)
-    return HostPieces(
-        joined(*(part.pieces for part in parts)),
-        np.concatenate([part.cause for part in parts]),
-        np.concatenate([part.call for part in parts]),
-        np.concatenate([part.after for part in parts]),
-        np.concatenate([part.under for part in parts]),
-    )
-
-
-def _inside(start_ns: IntArray, end_ns: IntArray) -> Tiling:
-    """A tiling that says 0 inside the spans and -1 outside."""
-    return tile(start_ns, end_ns, np.zeros(len(start_ns), dtype=np.int64), -1)
+def ranges_of_cause(columns: Columns, cause: str) -> Ranges:
+    """The ranges whose text names a cause."""
+    named = passing(lambda text: cause_of_range(text) == cause, columns.range_texts)
+    return columns.ranges.take(named[columns.ranges.text])

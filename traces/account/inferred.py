@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import COPY_KINDS, NULL, PLACE, PROCESS_BITS, BoolArray, Columns, IntArray, distinct
-from traces.groups import group_of
+from traces.groups import begins, group_of, passing
 from traces.launchers import helper_work
 from traces.launches import join_launches
 from traces.limits import Limit
@@ -60,7 +60,6 @@ def wait_call_count(rank: RankTimeline) -> int:
 
 
 def _wait_calls(rank: RankTimeline) -> IntArray:
-    """Rows of the process's calls that let a stream wait."""
     calls = rank.columns.calls
     mine = is_wait_call(rank.columns)[calls.name]
     if rank.process_gid != NULL:
@@ -70,11 +69,10 @@ def _wait_calls(rank: RankTimeline) -> IntArray:
 
 def is_wait_call(columns: Columns) -> BoolArray:
     """Of each call name whether it lets a stream wait; one more at the end for a call without name (-1)."""
-    return np.array([*("StreamWaitEvent" in name for name in columns.call_names), False], dtype=np.bool_)
+    return passing(lambda name: "StreamWaitEvent" in name, columns.call_names)
 
 
 def _between(times_ns: IntArray, since_ns: IntArray, until_ns: IntArray) -> IntArray:
-    """How many of some sorted times lie between, shape (n,)."""
     count: IntArray = np.searchsorted(times_ns, until_ns)
     count -= np.searchsorted(times_ns, since_ns)
     return count.astype(PLACE)
@@ -84,14 +82,13 @@ def _launched_before(of: IntArray, launch_ns: IntArray) -> IntArray:
     """The latest earlier launch with the same `of`, shape (n,), NULL where none; one call is one launch."""
     order = np.lexsort((launch_ns, of))
     of_run, launch_run = of[order], launch_ns[order]
-    begins = np.ones(len(order), dtype=np.bool_)
-    begins[1:] = (of_run[1:] != of_run[:-1]) | (launch_run[1:] != launch_run[:-1])
-    first = np.flatnonzero(begins)
+    new = begins(of_run, launch_run)
+    first = np.flatnonzero(new)
     before = np.full(len(first), NULL, dtype=np.int64)
     same = of_run[first[1:]] == of_run[first[:-1]]
     before[1:][same] = launch_run[first[:-1]][same]
     result = np.empty(len(order), dtype=np.int64)
-    result[order] = before[np.cumsum(begins) - 1]
+    result[order] = before[np.cumsum(new) - 1]
     return result
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Self, TypeVar
 
 import numpy as np
 
-from traces.columns import PLACE, BoolArray, IntArray
+from traces.columns import PLACE, IntArray, Rows
 from traces.intervals import Spans, union
 from traces.launchers import helper_work
 from traces.timeline import Activities, Bucket
@@ -21,7 +21,7 @@ BEGINNING: Final = int(np.iinfo(np.int64).min)
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
+class Pieces(Rows):
     """Disjoint pieces of time, shape (n,): [start, end) of interval `gap`, judged for `kernel`."""
 
     start_ns: IntArray
@@ -29,23 +29,14 @@ class Pieces:
     gap: IntArray
     kernel: IntArray
 
-    def __len__(self) -> int:
-        return len(self.start_ns)
-
-    def take(self, which: BoolArray | IntArray) -> Pieces:
-        """Some of the pieces, by mask or index."""
-        return Pieces(self.start_ns[which], self.end_ns[which], self.gap[which], self.kernel[which])
-
-    def clipped(self, low_ns: IntArray, high_ns: IntArray) -> Pieces:
+    def clipped(self, low_ns: IntArray, high_ns: IntArray) -> Self:
         """The part of each piece within [low, high), shape (n,); pieces without such a part are left out."""
         start = np.maximum(self.start_ns, low_ns)
         end = np.minimum(self.end_ns, high_ns)
         return replace(self, start_ns=start, end_ns=end).take(end > start)
 
 
-def joined(*parts: Pieces) -> Pieces:
-    """The pieces of several parts, one after the other."""
-    return Pieces(*(np.concatenate([getattr(part, field) for part in parts]) for field in Pieces.__slots__))
+P = TypeVar("P", bound=Pieces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +68,8 @@ def tile(start_ns: IntArray, end_ns: IntArray, label: IntArray, otherwise: int) 
     return Tiling(np.concatenate(([BEGINNING], cuts)), np.concatenate(([otherwise], labels)))
 
 
-def cut(pieces: Pieces, tiling: Tiling) -> tuple[Pieces, IntArray, IntArray]:
-    """Cut pieces at the tiles' borders; of each result the piece it comes from, and its tile's label."""
+def cut(pieces: P, tiling: Tiling) -> tuple[P, IntArray]:
+    """Cut pieces at the tiles' borders; of each result its tile's label."""
     first = np.searchsorted(tiling.start_ns, pieces.start_ns, side="right") - 1
     last = np.searchsorted(tiling.start_ns, pieces.end_ns, side="left") - 1
     count = last - first + 1
@@ -86,27 +77,22 @@ def cut(pieces: Pieces, tiling: Tiling) -> tuple[Pieces, IntArray, IntArray]:
     within = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
     at = first[of] + within
     tile_end = np.append(tiling.start_ns[1:], np.iinfo(np.int64).max)
-    result = Pieces(
-        np.maximum(pieces.start_ns[of], tiling.start_ns[at]),
-        np.minimum(pieces.end_ns[of], tile_end[at]),
-        pieces.gap[of],
-        pieces.kernel[of],
-    )
-    return result, of, tiling.label[at]
+    whole = pieces.take(of)
+    start_ns, end_ns = np.maximum(whole.start_ns, tiling.start_ns[at]), np.minimum(whole.end_ns, tile_end[at])
+    return replace(whole, start_ns=start_ns, end_ns=end_ns), tiling.label[at]
 
 
 def _running_argmax(values: IntArray) -> IntArray:
     """For each place the place of the largest value so far (the first of equals)."""
     largest = np.maximum.accumulate(values)
     is_new = np.concatenate(([True], largest[1:] > largest[:-1]))
-    result: IntArray = np.maximum.accumulate(np.where(is_new, np.arange(len(values)), 0))
-    return result
+    return np.maximum.accumulate(np.where(is_new, np.arange(len(values)), 0))
 
 
 def last_to_end(
     rows: Activities, work: IntArray, start_ns: int, end_ns: int
-) -> Iterator[tuple[int, int, int | None]]:
-    """Cut [start, end) into (from, until, place): place of the work that runs and ends last, or None.
+) -> Iterator[tuple[int, int, int]]:
+    """Cut [start, end) into (from, until, place): place of the work that runs and ends last, -1 for none.
 
     `work`: places in `rows`, in any order.
     """
@@ -115,12 +101,9 @@ def last_to_end(
         running = work[(starts <= at) & (ends > at)]
         # where the next begins, another may be the one that ends last
         until = int(starts[starts > at].min(initial=end_ns))
-        if not len(running):
-            yield at, until, None
-        else:
-            last = int(running[np.argmax(rows.end_ns[running])])
-            until = min(until, int(rows.end_ns[last]))
-            yield at, until, last
+        last = int(running[np.argmax(rows.end_ns[running])]) if len(running) else -1
+        until = min(until, int(rows.end_ns[last])) if len(running) else until
+        yield at, until, last
         at = until
 
 
@@ -128,7 +111,7 @@ NO_KERNEL: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Gaps:
+class Gaps(Rows):
     """Maximal intervals without compute, in order, shape (m,), reaching no further than the windows' ends.
 
     `kernel` is the place in the activities of the compute kernel that ends the interval, `NO_KERNEL` after
@@ -139,9 +122,6 @@ class Gaps:
     start_ns: IntArray
     end_ns: IntArray
     kernel: IntArray
-
-    def __len__(self) -> int:
-        return len(self.start_ns)
 
 
 def compute_gaps(activities: Activities, windows: Spans) -> Gaps:

@@ -21,7 +21,7 @@ from traces.account.inferred import (
     wait_call_count,
 )
 from traces.columns import NULL, PLACE, BoolArray, Columns, IntArray, distinct
-from traces.groups import group_of, place_in_run
+from traces.groups import before_of, group_of, mask_of, place_in_run
 from traces.launches import join_launches
 from traces.limits import Limit
 from traces.timeline import Activities, RankTimeline
@@ -54,7 +54,7 @@ class Producers:
 def find_producers(rank: RankTimeline) -> Producers:
     """Recorded and inferred producers of every activity of a rank."""
     rows, awaited, tight = rank.activities, stream_waits(rank), tight_ns(rank.columns)
-    before = previous_on_stream(rows)
+    before = before_of(rows.stream_id)  # stream order is order of start
     follows = np.flatnonzero(before >= 0).astype(PLACE)
     consumer, producer, every_wait = event_edges(rank)
     recorded = _joined((follows, before[follows]), (consumer, producer))
@@ -63,8 +63,7 @@ def find_producers(rank: RankTimeline) -> Producers:
     waited, holder = sm_room_producers(rank, _ended_ns(rows, edges))
     edges = _joined(edges, (waited, holder))
     if awaited is not None and not every_wait:
-        has_other = np.zeros(len(rows), dtype=np.bool_)
-        has_other[edges[0][rows.stream_id[edges[0]] != rows.stream_id[edges[1]]]] = True
+        has_other = mask_of(edges[0][rows.stream_id[edges[0]] != rows.stream_id[edges[1]]], len(rows))
         edges = _joined(edges, current_stream_producers(rows, awaited, has_other))
     room = np.full(len(rows), -1, dtype=PLACE)
     room[waited] = np.where(rows.launch_ns[holder] < rows.launch_ns[waited], -1, holder)
@@ -72,7 +71,6 @@ def find_producers(rank: RankTimeline) -> Producers:
 
 
 def _ended_ns(rows: Activities, edges: Edges) -> IntArray:
-    """When the last of each activity's producers ended, shape (n,), NULL where it has none."""
     ended_ns = np.full(len(rows), NULL, dtype=np.int64)
     np.maximum.at(ended_ns, edges[0], rows.end_ns[edges[1]])
     return ended_ns
@@ -113,15 +111,6 @@ def _alike(rows: Activities, consumer: IntArray, producer: IntArray) -> IntArray
     what, streams = signature(rows), distinct(rows.stream_id)
     of = group_of(what, np.searchsorted(streams, rows.stream_id))
     return group_of(what[consumer], of[producer])
-
-
-def previous_on_stream(rows: Activities) -> IntArray:
-    """The activity before each on its stream (stream order is order of start), -1 for the first."""
-    order = np.lexsort((np.arange(len(rows)), rows.stream_id))
-    before = np.full(len(rows), -1, dtype=PLACE)
-    same = rows.stream_id[order[1:]] == rows.stream_id[order[:-1]]
-    before[order[1:][same]] = order[:-1][same]
-    return before
 
 
 def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray, bool]:

@@ -9,16 +9,19 @@ or where some stream was made to wait between its launch and the call.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from traces.account.absent import Judged, waited_for
 from traces.account.calls import NONE, POLL, CallKind, HostCalls, host_calls
-from traces.account.host import CAUSE, Host, HostPieces, join
+from traces.account.host import CAUSE, Host, HostPieces
 from traces.account.inferred import synchronised_streams, wait_calls_ns
-from traces.account.pieces import Pieces, last_to_end
+from traces.account.pieces import last_to_end
 from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, Calls, IntArray, distinct
+from traces.groups import passing
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS, is_polled_kernel
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline, Source
@@ -152,16 +155,7 @@ TOKEN_COUNT: Final = Limit(
 
 def is_token_count(size_bytes: IntArray) -> BoolArray:
     """Which copies to the host are small enough to be a read of token counts; one of unknown size is none."""
-    result: BoolArray = (size_bytes >= 0) & (size_bytes <= TOKEN_COUNT.value)
-    return result
-
-
-@dataclass(frozen=True, slots=True)
-class Waited:
-    """Pieces in which the host waited for work that still ran: `work` is its place in the activities."""
-
-    pieces: Pieces
-    work: IntArray
+    return (size_bytes >= 0) & (size_bytes <= TOKEN_COUNT.value)
 
 
 class Waits:
@@ -183,8 +177,8 @@ class Waits:
         is_count = (rows.bucket == Bucket.COPY) & (rows.key == COPY_KINDS.index("memcpy_d2h"))
         is_count[is_count] = is_token_count(sizes[rows.row[is_count]])
         self._is_count = is_count & _routes(rows)
-        of_stream = np.array([*("StreamSynchronize" in name for name in rank.columns.call_names), False])
-        self._of_stream: BoolArray = of_stream[self._calls.name]
+        of_stream = passing(lambda name: "StreamSynchronize" in name, rank.columns.call_names)
+        self._of_stream = of_stream[self._calls.name]
         self._named, self._waits_ns = synchronised_streams(rank), wait_calls_ns(rank)
         self._mixed = distinct(rows.stream_id[rows.bucket != Bucket.COMM])
 
@@ -198,35 +192,33 @@ class Waits:
             self._ends, calls.start_ns[call], side="right"
         )
         full = (kind == CallKind.LAUNCH) & (in_flight >= FULL_QUEUE.value)
-        result: BoolArray = (call >= 0) & (
-            (kind == CallKind.SYNC) | (kind == CallKind.FREE) | long_copy | full
-        )
-        return result
+        return (call >= 0) & ((kind == CallKind.SYNC) | (kind == CallKind.FREE) | long_copy | full)
 
-    def split(self, host: HostPieces) -> tuple[HostPieces, Waited]:
+    def split(self, host: HostPieces) -> tuple[HostPieces, Judged]:
         """Pieces before a launch: those left to the host, and those in which awaited work still ran."""
-        if not len(host.pieces):
-            return host, Waited(host.pieces, host.call)
         host = self._name_cold_starts(host)
         waiting = self.is_waiting(host.call)
-        left = _Collected(host, ~waiting)
-        for index in np.flatnonzero(waiting).tolist():
-            self._split_one(host, index, left)
-        return left.host(), left.waited()
+        found = [
+            (index, *part) for index in np.flatnonzero(waiting).tolist() for part in self._parts(host, index)
+        ]
+        index, start_ns, end_ns, work, cause, under = np.array(found, dtype=np.int64).reshape(-1, 6).T
+        parts, ran = host.take(index), work >= 0
+        parts = replace(
+            parts, start_ns=start_ns, end_ns=end_ns, cause=cause, after=-np.ones_like(work), under=under
+        )
+        left = HostPieces.joined(host.take(~waiting), parts.take(~ran))
+        return left, waited_for(self._rows, parts.take(ran), work[ran])
 
-    def _split_one(self, host: HostPieces, index: int, left: _Collected) -> None:
-        start, end = int(host.pieces.start_ns[index]), int(host.pieces.end_ns[index])
+    def _parts(self, host: HostPieces, index: int) -> Iterator[tuple[int, int, int, int, int]]:
+        """A piece cut by the work that its call waits for: from, until, that work, and cause and `under`."""
         call = int(host.call[index])
         work = self._awaited(call)
         held = self._held(call, work)
         others = work[~held]
         under = int(others[np.argmax(self._rows.end_ns[others])]) if len(others) else -1
         cause = self._cause(call, int(host.cause[index]))
-        for at, until, last in last_to_end(self._rows, work[held], start, end):
-            if last is None:
-                left.add_host(host, index, at, until, cause, under)
-            else:
-                left.add_waited(host, index, at, until, last)
+        for part in last_to_end(self._rows, work[held], int(host.start_ns[index]), int(host.end_ns[index])):
+            yield *part, cause, under
 
     def _awaited(self, call: int) -> IntArray:
         """Work without compute that was launched before the call and ended within it, or is its own copy."""
@@ -247,8 +239,7 @@ class Waits:
         streams = self._mixed if named is None else np.array([named])
         waits = np.searchsorted(self._waits_ns, begin) - np.searchsorted(self._waits_ns, self._launched[work])
         apart = (rows.bucket[work] == Bucket.COMM) & ~np.isin(rows.stream_id[work], streams)
-        held: BoolArray = ~apart | (waits > 0)
-        return held
+        return ~apart | (waits > 0)
 
     def _cause(self, call: int, cause: int) -> int:
         """`token_count_sync` where a small copy to the host was the last that a call waited for on a stream.
@@ -285,27 +276,3 @@ def _routes(rows: Activities) -> bool:
     """Whether tokens are routed to experts at all: without that, a small copy holds no token counts."""
     routing = [KEYS[Bucket.COMPUTE].index(key) for key in ("router", "permute")]
     return bool(np.isin(rows.key[rows.bucket == Bucket.COMPUTE], routing).any())
-
-
-class _Collected:
-    """Pieces as they are found."""
-
-    def __init__(self, host: HostPieces, kept: BoolArray) -> None:
-        self._kept = host.take(kept)
-        self._host: list[tuple[int, ...]] = []
-        self._waited: list[tuple[int, int, int, int, int]] = []
-
-    def add_host(self, host: HostPieces, index: int, start: int, end: int, cause: int, under: int) -> None:
-        gap, kernel = int(host.pieces.gap[index]), int(host.pieces.kernel[index])
-        self._host.append((start, end, gap, kernel, cause, int(host.call[index]), -1, under))
-
-    def add_waited(self, host: HostPieces, index: int, start: int, end: int, work: int) -> None:
-        self._waited.append((start, end, int(host.pieces.gap[index]), int(host.pieces.kernel[index]), work))
-
-    def host(self) -> HostPieces:
-        table = np.array(self._host, dtype=np.int64).reshape(-1, 8).T
-        return join([self._kept, HostPieces(Pieces(*table[:4]), *table[4:])])
-
-    def waited(self) -> Waited:
-        table = np.array(self._waited, dtype=np.int64).reshape(-1, 5).T
-        return Waited(Pieces(*table[:4]), table[4])

@@ -30,13 +30,6 @@ _VERSION_IN_TAIL: Final = re.compile(rb"(?<!\d)(20\d\d)\.(\d{1,6})\.(\d{1,6})\.(
 _VERSION_IN_HEAD: Final = re.compile(re.escape(_REPORT) + rb" (20\d\d)@(\d{1,6})@(\d{1,6})@(\d{1,6})")
 
 
-@dataclass(frozen=True, slots=True)
-class ReportHeader:
-    """`collector_version`: the nsys that recorded it, like `2022.4.2.1`; None where it does not say."""
-
-    collector_version: str | None
-
-
 def is_report(head: bytes) -> bool:
     """Whether a file with these first bytes is an `.nsys-rep` or `.qdrep`; the extension does not matter."""
     return head.startswith(_REPORT)
@@ -47,8 +40,8 @@ def is_stream(head: bytes) -> bool:
     return head.startswith(_STREAM)
 
 
-def read_header(path: Path) -> ReportHeader:
-    """Read both ends of a report, a few KB however long it is.
+def collector_version(path: Path) -> str | None:
+    """The nsys that recorded a report, like `2022.4.2.1`, by both its ends; None where it does not say.
 
     Raises `TraceNotFound` where it cannot be read, `NotATrace` where it is no report, and `DamagedTrace`
     where it is empty or its end is missing.
@@ -71,7 +64,7 @@ def read_header(path: Path) -> ReportHeader:
     versions = _VERSION_IN_TAIL.findall(tail)
     first = _VERSION_IN_HEAD.match(head)
     parts = versions[-1] if versions else first.groups() if first else None
-    return ReportHeader(b".".join(parts).decode("ascii") if parts else None)
+    return b".".join(parts).decode("ascii") if parts else None
 
 
 def _ends(path: Path) -> tuple[bytes, bytes]:
@@ -176,7 +169,6 @@ def _first_error(words: str) -> str:
 
 
 def _fault(export: Path) -> str | None:
-    """What is wrong with an export, None where nothing is."""
     try:
         with closing(_connect(export)) as database:
             tables = {
@@ -206,10 +198,11 @@ def exported(report: Path, *, nsys: str | None, cache_dir: Path, progress: Progr
     """The SQLite export of a report: from the cache where it is surely this one, else exported now.
 
     `nsys`: the program or its folder, None to look for one. Nothing is written outside `cache_dir`. Raises
-    what `read_header` raises; `NsysUnavailable` where nsys is absent or too old, `OutputNotWritable` where
-    `cache_dir` is, `DamagedTrace` and `ExportFailed` where nsys fails.
+    what `collector_version` raises; `NsysUnavailable` where nsys is absent or too old, `OutputNotWritable`
+    where `cache_dir` is, `DamagedTrace` and `ExportFailed` where nsys fails.
     """
-    collector = _numbers(read_header(report).collector_version)
+    version = collector_version(report)
+    collector = tuple(map(int, version.split("."))) if version else ()
     tool = _able(report, collector, nsys)
     source = _source(report, tool)
     key = hashlib.sha256(os.fsencode(report.resolve())).hexdigest()[:32]
@@ -283,7 +276,3 @@ def _source(report: Path, nsys: Nsys) -> dict[str, object]:
 def _stamp(name: str, path: Path) -> dict[str, object]:
     found = path.stat()
     return {f"{name}_size_bytes": found.st_size, f"{name}_mtime_ns": found.st_mtime_ns}
-
-
-def _numbers(version: str | None) -> tuple[int, ...]:
-    return tuple(map(int, version.split("."))) if version else ()

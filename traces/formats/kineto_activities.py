@@ -4,7 +4,7 @@ Kernels, copies and memsets; threads, CUDA calls and ranges; what the caching al
 recorded, and who waited for them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
@@ -23,10 +23,10 @@ from traces.columns import (
     Ranges,
     Syncs,
     distinct,
-    end_to_end,
 )
 from traces.formats import kineto_schema as schema
 from traces.formats.kineto_rows import Table, first_told, table
+from traces.groups import begins
 from traces.launches import distinct_shapes
 
 
@@ -50,11 +50,12 @@ def copies(memcpy: Table, memset: Table, process_gid: int) -> Copies:
     """Copies, then memsets; the kind of a copy stands in its name."""
     place = {kind: index for index, kind in enumerate(COPY_KINDS)}
     name, texts = memcpy.texts["name"]
-    kind_of_name = [place[_copy_kind(text)] for text in (*texts, "")]  # without a name: -1, the last
-    of_memcpy = np.array(kind_of_name, dtype=np.int64)[name]
-    memory_of_name = np.array([_copy_source(text) for text in (*texts, "")], dtype=np.int64)
+    told = (*texts, "")  # without a name: -1, the last
+    kinds = [place[schema.COPY_KIND.get(_word(text, 1), "memcpy_unknown")] for text in told]
+    of_memcpy = np.array(kinds, dtype=np.int64)[name]
+    memory_of_name = np.array([schema.COPY_SOURCE.get(_word(text, 2), NULL) for text in told], dtype=np.int64)
     return Copies(
-        rows=end_to_end(_rows(memcpy, process_gid), _rows(memset, process_gid)),
+        rows=GpuRows.joined(_rows(memcpy, process_gid), _rows(memset, process_gid)),
         kind=np.concatenate((of_memcpy, np.full(len(memset), place["memset"], dtype=np.int64))),
         size_bytes=np.concatenate((memcpy["bytes"], memset["bytes"])),
         source=np.concatenate((memory_of_name[name], np.full(len(memset), NULL))),
@@ -68,8 +69,15 @@ def no_rows() -> GpuRows:
 
 def placed(tables: Mapping[str, Table]) -> tuple[dict[str, Table], int]:
     """GPU tables without the rows that name no device, and how many those were."""
-    found = {name: tables[name] for name in (schema.KERNELS, schema.MEMCPY, schema.MEMSET)}
-    kept = {name: each.only(device_ids(each) != NULL) for name, each in found.items()}
+    return _known(tables, (schema.KERNELS, schema.MEMCPY, schema.MEMSET), device_ids)
+
+
+def _known(
+    tables: Mapping[str, Table], names: Iterable[str], column: Callable[[Table], IntArray]
+) -> tuple[dict[str, Table], int]:
+    """Some tables without the rows of which a column is not told, and how many those were."""
+    found = {name: tables[name] for name in names}
+    kept = {name: each.only(column(each) != NULL) for name, each in found.items()}
     return kept, sum(len(each) - len(kept[name]) for name, each in found.items())
 
 
@@ -89,14 +97,9 @@ def device_ids(found: Table) -> IntArray:
     return first_told(found["device"], found["in_device"], found["pid"])
 
 
-def _copy_kind(name: str) -> str:
-    words = name.split(maxsplit=2)
-    return schema.COPY_KIND.get(words[1], "memcpy_unknown") if len(words) > 1 else "memcpy_unknown"
-
-
-def _copy_source(name: str) -> int:
-    words = name.split(maxsplit=3)
-    return schema.COPY_SOURCE.get(words[2], NULL) if len(words) > 2 else NULL
+def _word(name: str, place: int) -> str:
+    words = name.split()
+    return words[place] if len(words) > place else ""
 
 
 _LOW_24 = 0xFFFFFF
@@ -140,9 +143,8 @@ def processes(tables: Mapping[str, Table], threads: Threads) -> list[int]:
 
 def timed(tables: Mapping[str, Table]) -> tuple[dict[str, Table], int]:
     """Host tables without the rows that lack a time, and how many those were."""
-    found = {name: tables[name] for name in (*_HOST_TABLES, schema.OVERHEADS, schema.SYNCS)}
-    kept = {name: each.only(each["end_ns"] != NULL) for name, each in found.items()}
-    return kept, sum(len(each) - len(kept[name]) for name, each in found.items())
+    names = (*_HOST_TABLES, schema.OVERHEADS, schema.SYNCS)
+    return _known(tables, names, lambda each: each["end_ns"])
 
 
 def calls(events: Table, threads: Threads) -> tuple[Calls, tuple[str, ...]]:
@@ -225,8 +227,7 @@ def event_records(recorded: Table, syncs: Table, process_gid: int) -> EventRecor
     """
     own, waited = recorded["correlation"], _record_waited_for(syncs)
     order = np.argsort(waited, kind="stable")
-    first = np.concatenate(([True], waited[order][1:] != waited[order][:-1]))[: len(order)]
-    new = order[first]
+    new = order[begins(waited[order])]
     new = new[(waited[new] != NULL) & ~np.isin(waited[new], own)]
     correlation = np.concatenate((own, waited[new]))
     return EventRecords(

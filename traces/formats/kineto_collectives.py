@@ -88,18 +88,19 @@ def ranks(text: str) -> tuple[int, ...] | None:
 
 def listed(header: Mapping[str, object]) -> dict[str, tuple[int, ...]]:
     """Name of each group in the header -> its ranks."""
-    distributed = header.get("distributedInfo")
-    groups = distributed.get("pg_config") if isinstance(distributed, dict) else None
     found = {}
-    for group in groups if isinstance(groups, list) else ():
-        told, name = (group.get("ranks"), group.get("pg_name")) if isinstance(group, dict) else (None, None)
-        if isinstance(name, str) and isinstance(told, list) and told and all(map(_is_rank, told)):
+    for group in _groups(header):
+        told, name = group.get("ranks"), group.get("pg_name")
+        whole = isinstance(told, list) and all(isinstance(one, int) and 0 <= one < _MOST for one in told)
+        if isinstance(name, str) and told and whole:
             found[name] = tuple(told)
     return found
 
 
-def _is_rank(value: object) -> bool:
-    return isinstance(value, int) and 0 <= value < _MOST
+def _groups(header: Mapping[str, object]) -> list[Event]:
+    distributed = header.get("distributedInfo")
+    groups = distributed.get("pg_config") if isinstance(distributed, dict) else None
+    return [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
 
 
 def _fingerprint(name: str, members: tuple[int, ...] | None, text: str) -> int:
@@ -145,7 +146,9 @@ def collectives(kernels: Table, header: Mapping[str, object]) -> Collectives | N
     described, in_pairs = _descriptions(header), [divmod(each, len(texts)) for each in pairs.tolist()]
     descriptions = [texts[text - 1] or described.get(names[name - 1], "") for name, text in in_pairs]
     columns = (
-        _array(_exchange(name) for name in exchanged)[collective],
+        _array(EXCHANGES.index(_EXCHANGES[name]) if name in _EXCHANGES else _NOTHING for name in exchanged)[
+            collective
+        ],
         _array(numbers.get(name, _NOTHING) for name in names)[group],
         _array(map(_purpose, descriptions))[pair],
     )
@@ -161,16 +164,11 @@ def collectives(kernels: Table, header: Mapping[str, object]) -> Collectives | N
 
 
 def _told(column: IntArray) -> IntArray | None:
-    """The column, if it says anything."""
     return None if (column == _NOTHING).all() else column
 
 
 def _array(numbers: Iterable[int]) -> IntArray:
     return np.fromiter(numbers, dtype=np.int64)
-
-
-def _exchange(name: str) -> int:
-    return EXCHANGES.index(_EXCHANGES[name]) if name in _EXCHANGES else _NOTHING
 
 
 class KnownWords:
@@ -210,11 +208,7 @@ def _purpose(description: str) -> int:
 
 
 def _descriptions(header: Mapping[str, object]) -> dict[str, str]:
-    """Name of each process group -> its description."""
-    distributed = header.get("distributedInfo")
-    listed = distributed.get("pg_config") if isinstance(distributed, dict) else None
-    groups = [group for group in listed if isinstance(group, dict)] if isinstance(listed, list) else []
-    return {_text(group, "pg_name"): _text(group, "pg_desc") for group in groups}
+    return {_text(group, "pg_name"): _text(group, "pg_desc") for group in _groups(header)}
 
 
 def _text(given: Event, key: str) -> str:

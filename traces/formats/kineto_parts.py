@@ -110,8 +110,6 @@ def _header(without_events: bytes) -> Mapping[str, object] | None:
 
 
 class _Parts:
-    """Tables of the parts that were read."""
-
     def __init__(self) -> None:
         self._tables: dict[str, list[Table]] = {}
 

@@ -277,6 +277,5 @@ def _joined_texts(
 
 
 def _shapes(values: Sequence[object]) -> IntArray:
-    """Shape (n, 3) of three numbers each."""
     triples = [value if isinstance(value, list) and len(value) == 3 else _NO_SHAPE for value in values]
     return column(list(chain.from_iterable(triples))).reshape(-1, 3)

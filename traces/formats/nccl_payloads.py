@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from traces.columns import NULL, IntArray, NcclCalls, Payloads
 from traces.formats.nsys_columns import named
 from traces.formats.nsys_schema import NVTX
-from traces.formats.tables import Tables
+from traces.formats.sqlite_tables import SqliteTables
 
 SCHEMAS: Final = "NVTX_PAYLOAD_SCHEMAS"
 ENTRIES: Final = "NVTX_PAYLOAD_SCHEMA_ENTRIES"
@@ -70,7 +70,7 @@ SchemaTable = Mapping[tuple[int, int], tuple[PayloadSchema, ...]]
 """(domain, schema) -> its distinct layouts. Each process defines its own, mostly alike."""
 
 
-def read_nccl_calls(tables: Tables) -> NcclCalls | None:
+def read_nccl_calls(tables: SqliteTables) -> NcclCalls | None:
     """NCCL calls with what their payloads say; None where the export holds no blobs of a known schema.
 
     Raises `DamagedTrace` where a table cannot be read.
@@ -86,7 +86,7 @@ def read_nccl_calls(tables: Tables) -> NcclCalls | None:
     return NcclCalls(rows[:, 0], rows[:, 1], rows[:, 2], name, names, decode_payloads(blobs, schemas))
 
 
-def read_schemas(tables: Tables) -> SchemaTable:
+def read_schemas(tables: SqliteTables) -> SchemaTable:
     """The layouts an export defines; empty without the tables."""
     sizes: Iterable[Sequence[object]] = ()
     if {"domainId", "schemaId", "payloadSize"} <= tables.columns_of(SCHEMAS):
@@ -151,7 +151,6 @@ def decode_payloads(blobs: Sequence[bytes], schemas: SchemaTable) -> Payloads:
 
 
 def _layout(schemas: tuple[PayloadSchema, ...], size: int) -> PayloadSchema | None:
-    """The one layout of this size, if there is just one."""
     fitting = [schema for schema in schemas if schema.size in (None, size)]
     return fitting[0] if len(fitting) == 1 else None
 

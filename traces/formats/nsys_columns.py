@@ -14,7 +14,6 @@ from traces.columns import (
     NULL,
     PLACE,
     PROCESS_BITS,
-    BoolArray,
     EventRecords,
     HostSpans,
     IntArray,
@@ -24,11 +23,13 @@ from traces.columns import (
 )
 from traces.errors import DamagedTrace
 from traces.formats import nsys_schema as schema
-from traces.formats.tables import EVERY_ROW, RowFilter, TableColumns, Tables, Texts, empty_columns
+from traces.formats.sqlite_tables import SqliteTables
+from traces.formats.tables import EVERY_ROW, RowFilter, TableColumns, Texts, empty_columns
+from traces.groups import begins
 
 
 def read_present(
-    tables: Tables,
+    tables: SqliteTables,
     path: Path,
     name: str,
     required: Sequence[str],
@@ -64,7 +65,7 @@ def read_present(
     )
 
 
-def named(tables: Tables, ids: Sequence[IntArray]) -> tuple[IntArray, tuple[str, ...]]:
+def named(tables: SqliteTables, ids: Sequence[IntArray]) -> tuple[IntArray, tuple[str, ...]]:
     """Of each row the first id that StringIds knows, as an index into the names used; -1 where none."""
     chosen, open_ = np.full(len(ids[0]), NULL), np.arange(len(ids[0]), dtype=PLACE)
     found: dict[int, str] = {}
@@ -110,37 +111,29 @@ def _check_times(times_ns: IntArray | None, path: Path, column: str) -> None:
 _EVENT = ("globalPid", "contextId", "streamId", "eventId", "eventSyncId", "correlationId")
 
 
-def event_records(tables: Tables, path: Path) -> EventRecords:
+def event_records(tables: SqliteTables, path: Path) -> EventRecords:
     """Every record of an event on a stream."""
     column = read_present(tables, path, schema.EVENTS, (), _EVENT).integers
     process, *others = (column[name] for name in _EVENT)
     return EventRecords(process_ids(process), *others)
 
 
-def synchronisations(tables: Tables, path: Path) -> Syncs:
+def synchronisations(tables: SqliteTables, path: Path) -> Syncs:
     """Every wait, of a stream or of the host."""
-    column = timed(read_present(tables, path, schema.SYNCS, ("start", "end"), _EVENT)).integers
-    stream = np.where(column["streamId"] == schema.NO_STREAM, NULL, column["streamId"])
-    return Syncs(
-        column["start"],
-        column["end"],
-        process_ids(column["globalPid"]),
-        column["contextId"],
-        stream,
-        column["eventId"],
-        column["eventSyncId"],
-        column["correlationId"],
-    )
+    column = {**timed(read_present(tables, path, schema.SYNCS, ("start", "end"), _EVENT)).integers}
+    column["streamId"] = np.where(column["streamId"] == schema.NO_STREAM, NULL, column["streamId"])
+    process, *others = (column[name] for name in _EVENT)
+    return Syncs(column["start"], column["end"], process_ids(process), *others)
 
 
-def host_spans(tables: Tables, path: Path, table: str) -> HostSpans:
+def host_spans(tables: SqliteTables, path: Path, table: str) -> HostSpans:
     """Spans of host threads from a table that names them through StringIds."""
     column = timed(read_present(tables, path, table, ("start", "end"), ("globalTid", "nameId"))).integers
     name, names = named(tables, [column["nameId"]])
     return HostSpans(column["start"], column["end"], column["globalTid"], name, names)
 
 
-def thread_names(tables: Tables) -> dict[int, str]:
+def thread_names(tables: SqliteTables) -> dict[int, str]:
     """Packed thread id -> name; the first given wins."""
     if not tables.columns_of(schema.THREAD_NAMES) >= {"nameId", "globalTid"}:
         return {}
@@ -163,7 +156,7 @@ _COLUMNS: Final = (
 )
 
 
-def read_memory_use(tables: Tables, path: Path) -> MemoryUse | None:
+def read_memory_use(tables: SqliteTables, path: Path) -> MemoryUse | None:
     """Memory in use on each GPU by each process; None where nothing was recorded.
 
     A row is what is then held at its address: the bytes taken, or nothing. Where the same address is taken
@@ -202,22 +195,14 @@ def _held_before(
     held: IntArray, place: IntArray, order: IntArray, process: IntArray, device: IntArray
 ) -> IntArray:
     """What each row's place held by the row before it; `order` puts the rows of a place in order of time."""
-    same = _same_as_before(process[order], device[order], place[order])
+    same = ~begins(process[order], device[order], place[order])
     before = np.zeros(len(held), dtype=np.int64)
-    before[order[1:]] = np.where(same, held[order][:-1], 0)
+    before[order] = np.where(same, np.roll(held[order], 1), 0)
     return before
 
 
 def _sums(change: IntArray, process: IntArray, device: IntArray) -> IntArray:
-    """Running sum within each process and device, whose rows stand together."""
     total = np.cumsum(change)
-    first = np.concatenate(([True], ~_same_as_before(process, device)))
+    first = begins(process, device)
     number = np.cumsum(first) - 1
-    sums: IntArray = total - (total - change)[first][number]
-    return sums
-
-
-def _same_as_before(*keys: IntArray) -> BoolArray:
-    """Of each row but the first, whether it has the keys of the row before it."""
-    same: BoolArray = np.logical_and.reduce([key[1:] == key[:-1] for key in keys])
-    return same
+    return total - (total - change)[first][number]

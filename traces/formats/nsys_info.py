@@ -9,7 +9,8 @@ from traces.columns import NULL, Columns, Gpu, SmLimits, process_of
 from traces.errors import DamagedTrace, NotATrace
 from traces.formats import known_texts
 from traces.formats import nsys_schema as schema
-from traces.formats.tables import Tables
+from traces.formats.sqlite_tables import SqliteTables
+from traces.groups import passing
 from traces.recording.traps import Trap
 
 _GPU: Final = (
@@ -24,7 +25,7 @@ _GPU_2020: Final = (
 )
 
 
-def check_is_export(tables: Tables, path: str) -> None:
+def check_is_export(tables: SqliteTables, path: str) -> None:
     """Raise where the database is no export (`NotATrace`) or a failed one (`DamagedTrace`).
 
     An export has a metadata table, or, before 2021, CUDA activity; nsys older than its report can leave a
@@ -45,7 +46,7 @@ def check_is_export(tables: Tables, path: str) -> None:
     )
 
 
-def metadata(tables: Tables) -> Mapping[str, object]:
+def metadata(tables: SqliteTables) -> Mapping[str, object]:
     """Export metadata under either name of its table; empty for exports without (2020.3)."""
     for name in schema.EXPORT_TABLES:
         if tables.columns_of(name) >= {"name", "value"}:
@@ -53,7 +54,7 @@ def metadata(tables: Tables) -> Mapping[str, object]:
     return {}
 
 
-def diagnostics(tables: Tables) -> tuple[str, ...]:
+def diagnostics(tables: SqliteTables) -> tuple[str, ...]:
     """Known diagnostics nsys stored, each once, in our words."""
     if "text" not in tables.columns_of(schema.DIAGNOSTICS):
         return ()
@@ -61,7 +62,7 @@ def diagnostics(tables: Tables) -> tuple[str, ...]:
     return tuple(dict.fromkeys(meaning for meaning in told if meaning))
 
 
-def gpus(tables: Tables) -> tuple[Gpu, ...]:
+def gpus(tables: SqliteTables) -> tuple[Gpu, ...]:
     """Every GPU of the machine the export lists, used or not."""
     if tables.columns_of(schema.GPUS):
         return tuple(_gpu(row) for row in _present(tables, schema.GPUS, _GPU))
@@ -69,7 +70,7 @@ def gpus(tables: Tables) -> tuple[Gpu, ...]:
     return tuple(distinct)
 
 
-def gpu_of(tables: Tables, listed: tuple[Gpu, ...]) -> dict[tuple[int, int], int]:
+def gpu_of(tables: SqliteTables, listed: tuple[Gpu, ...]) -> dict[tuple[int, int], int]:
     """(process id, CUDA device) -> place in `listed`, where the export has the map (from 3.20.3)."""
     place = {gpu.gpu_id: index for index, gpu in enumerate(listed)}
     rows = _present(tables, schema.CUDA_DEVICES, ("pid", "cudaId", "gpuId"))
@@ -80,7 +81,7 @@ def gpu_of(tables: Tables, listed: tuple[Gpu, ...]) -> dict[tuple[int, int], int
     }
 
 
-def mpi_ranks(tables: Tables) -> dict[int, int]:
+def mpi_ranks(tables: SqliteTables) -> dict[int, int]:
     """Process id -> MPI rank, where MPI was traced."""
     rows = _present(tables, schema.MPI_RANKS, ("globalTid", "rank"))
     return {
@@ -88,7 +89,7 @@ def mpi_ranks(tables: Tables) -> dict[int, int]:
     }
 
 
-def session_start_ns(tables: Tables) -> int | None:
+def session_start_ns(tables: SqliteTables) -> int | None:
     """UNIX time of the trace's zero, where the export tells it."""
     table = "TARGET_INFO_SESSION_START_TIME"
     if "utcEpochNs" not in tables.columns_of(table):
@@ -97,7 +98,7 @@ def session_start_ns(tables: Tables) -> int | None:
     return next((start_ns for start_ns in rows if isinstance(start_ns, int)), None)
 
 
-def _present(tables: Tables, table: str, wanted: tuple[str, ...]) -> list[list[object]]:
+def _present(tables: SqliteTables, table: str, wanted: tuple[str, ...]) -> list[list[object]]:
     """Rows with the wanted columns in order, None for columns the table lacks; no rows where it is absent."""
     here = tables.columns_of(table)
     asked = [name for name in dict.fromkeys(wanted) if name in here]
@@ -140,7 +141,7 @@ _PARTIAL: Final = ("EXPORT_PARAM_TABLES_TO_EXPORT", "EXPORT_PARAM_TIMES_TO_EXPOR
 _NCCL: Final = ("ncclAllReduce", "ncclAllGather", "ncclReduceScatter", "ncclSend", "ncclRecv", "ncclAlltoAll")
 
 
-def traps(tables: Tables, columns: Columns) -> Iterator[tuple[Trap, int]]:
+def traps(tables: SqliteTables, columns: Columns) -> Iterator[tuple[Trap, int]]:
     """What went wrong, with the number of rows that show it. Raises `DamagedTrace` as reading does."""
     export = metadata(tables)
     if partial := sum(bool(export.get(name)) for name in _PARTIAL):
@@ -153,23 +154,16 @@ def traps(tables: Tables, columns: Columns) -> Iterator[tuple[Trap, int]]:
         ranges = np.isin(kept["eventType"], schema.RANGE_TYPES) & (kept["start"] != NULL)
         if unclosed := int((ranges & np.isin(kept["end"], (NULL, *_ends(tables)))).sum()):
             yield Trap.OPEN_RANGES, unclosed
-    if columns.nccl_calls is None and (calls := _nccl_ranges(columns)):
-        yield Trap.NO_PAYLOADS, calls
-    if samples := sum(_rows_of(tables, name) for name in _CPU):
+    of_nccl = passing(_NCCL.__contains__, columns.range_texts)[columns.ranges.text]
+    if columns.nccl_calls is None and of_nccl.any():
+        yield Trap.NO_PAYLOADS, int(of_nccl.sum())
+    sampled = (name for name in _CPU if "start" in tables.columns_of(name))
+    if samples := sum(len(tables.read(name, ("start",))) for name in sampled):
         yield Trap.CPU_SAMPLES, samples
 
 
-def _ends(tables: Tables) -> list[int]:
+def _ends(tables: SqliteTables) -> list[int]:
     """Times that nsys gives as the end of a range that no one closed: the recording's own."""
     if "duration" not in tables.columns_of(_SESSION):
         return []
     return [row[0] for row in tables.rows(_SESSION, ("duration",)) if isinstance(row[0], int)]
-
-
-def _nccl_ranges(columns: Columns) -> int:
-    codes = [code for code, text in enumerate(columns.range_texts) if text in _NCCL]
-    return int(np.isin(columns.ranges.text, codes).sum())
-
-
-def _rows_of(tables: Tables, table: str) -> int:
-    return len(tables.read(table, ("start",))) if "start" in tables.columns_of(table) else 0

@@ -13,7 +13,8 @@ import numpy as np
 
 from traces.columns import NULL, FloatArray, GpuSamples, IntArray, distinct
 from traces.formats.nsys_columns import read_present
-from traces.formats.tables import RowFilter, Tables
+from traces.formats.sqlite_tables import SqliteTables
+from traces.formats.tables import RowFilter
 
 METRICS: Final = "GPU_METRICS"
 METRIC_NAMES: Final = "TARGET_INFO_GPU_METRICS"
@@ -29,12 +30,13 @@ _SPELLINGS: Final = {
 _PERCENT: Final = 100
 
 
-def read_gpu_samples(tables: Tables, path: Path) -> tuple[GpuSamples, ...]:
+def read_gpu_samples(tables: SqliteTables, path: Path) -> tuple[GpuSamples, ...]:
     """Samples of each sampled GPU, by GPU id; empty where the export holds none.
 
     Raises `DamagedTrace` where a table cannot be read.
     """
-    stamps, gpus, metric, percent = _rows(tables, path)
+    found = _metric_rows if tables.columns_of(METRICS) else _generic_rows
+    stamps, gpus, metric, percent = found(tables, path)
     return tuple(
         _of_gpu(int(gpu), stamps[gpus == gpu], metric[gpus == gpu], percent[gpus == gpu])
         for gpu in distinct(gpus)
@@ -45,11 +47,7 @@ _Rows = tuple[IntArray, IntArray, IntArray, IntArray]
 """Time, GPU id, place in _WANTED and value in per cent of each value, arrays of shape (n,)."""
 
 
-def _rows(tables: Tables, path: Path) -> _Rows:
-    return _metric_rows(tables, path) if tables.columns_of(METRICS) else _generic_rows(tables, path)
-
-
-def _metric_rows(tables: Tables, path: Path) -> _Rows:
+def _metric_rows(tables: SqliteTables, path: Path) -> _Rows:
     """Rows of GPU_METRICS. A metric's id means nothing by itself, and differs between GPUs."""
     named = _named_metrics(tables)
     wanted: RowFilter = {
@@ -67,7 +65,7 @@ def _metric_rows(tables: Tables, path: Path) -> _Rows:
     return stamps[keep], column["typeId"][keep] & 0xFF, metric[keep], column["value"][keep]
 
 
-def _named_metrics(tables: Tables) -> list[tuple[int, int, int]]:
+def _named_metrics(tables: SqliteTables) -> list[tuple[int, int, int]]:
     """(typeId, metricId, place in _WANTED) of the metrics we want, in the unit we want."""
     wanted = ("typeId", "metricId", "metricName")
     if not tables.columns_of(METRIC_NAMES) >= set(wanted):
@@ -88,7 +86,7 @@ def _place_of(name: object) -> int | None:
     return _SPELLINGS.get(quantity.strip())
 
 
-def _generic_rows(tables: Tables, path: Path) -> _Rows:
+def _generic_rows(tables: SqliteTables, path: Path) -> _Rows:
     """Rows of GENERIC_EVENTS whose JSON holds SM metrics; their `timestamp` can be NULL."""
     if "data" not in tables.columns_of(GENERIC):
         nothing = np.empty(0, dtype=np.int64)

@@ -11,13 +11,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
-from traces.columns import PROCESS_BITS, IntArray
+from traces.columns import PROCESS_BITS
 from traces.errors import OutputNotWritable
 from traces.formats import known_texts
 from traces.formats import nsys_schema as schema
 from traces.formats.nsys_sqlite import read_export
 from traces.formats.sqlite_tables import SqliteTables
-from traces.formats.tables import EVERY_ROW, RowFilter, TableColumns, Tables
+from traces.formats.tables import EVERY_ROW, RowFilter, TableColumns
 from traces.names.ranges import public_call, public_range
 
 _Public = Callable[[str], str | None]
@@ -65,44 +65,31 @@ def scrub_exports(exports: Sequence[Path], outs: Sequence[Path]) -> None:
             raise OutputNotWritable(f"{out.name} cannot be written ({error}). Make room there.") from None
 
 
-class _Asking:
+class _Asking(SqliteTables):
     """Tables that write down which columns are asked for."""
 
-    reader = "sqlite3"
-
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-        self.columns: dict[str, dict[str, None]] = {}
-
-    def _ask(self, table: str, columns: Iterable[str]) -> None:
-        self.columns.setdefault(table, {}).update(dict.fromkeys(columns))
-
-    def columns_of(self, table: str) -> frozenset[str]:
-        return self._tables.columns_of(table)
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.asked: dict[str, dict[str, None]] = {}
 
     def read(
         self, table: str, integers: Sequence[str], texts: Sequence[str] = (), only: RowFilter = EVERY_ROW
     ) -> TableColumns:
         self._ask(table, [*integers, *texts])
-        return self._tables.read(table, integers, texts, only)
+        return super().read(table, integers, texts, only)
 
-    def strings(self, ids: IntArray) -> Mapping[int, str]:
-        return self._tables.strings(ids)
-
-    def blobs(self, table: str, integers: Sequence[str], blob: str) -> tuple[IntArray, list[bytes]]:
-        return self._tables.blobs(table, integers, blob)
-
-    def rows(self, table: str, columns: Sequence[str]) -> Iterable[Sequence[object]]:
+    def rows(self, table: str, columns: Sequence[str]) -> list[Sequence[object]]:
         self._ask(table, columns)
-        return self._tables.rows(table, columns)
+        return super().rows(table, columns)
+
+    def _ask(self, table: str, columns: Iterable[str]) -> None:
+        self.asked.setdefault(table, {}).update(dict.fromkeys(columns))
 
 
 def _asked(export: Path) -> tuple[dict[str, dict[str, None]], int | None]:
     """Table -> columns that the reader reads, and the recording's start in UNIX ns."""
-    with SqliteTables(export) as tables:
-        asking = _Asking(tables)
-        start_ns = read_export(asking, export).session_start_ns
-    return asking.columns, start_ns
+    with _Asking(export) as tables:
+        return tables.asked, read_export(tables, export).session_start_ns
 
 
 def _copy(export: Path, out: Path, asked: Mapping[str, Iterable[str]], first_ns: int) -> None:
@@ -126,7 +113,6 @@ def _copy(export: Path, out: Path, asked: Mapping[str, Iterable[str]], first_ns:
 
 
 def _kept(table: str, column: str, value: Any) -> Any:
-    """A value of a column as it may stay."""
     if isinstance(value, str):
         public = _PUBLIC_TEXTS.get((table, column))
         return public(value) if public else None

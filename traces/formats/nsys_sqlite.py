@@ -16,14 +16,14 @@ from traces.columns import (
     Kernels,
     Ranges,
     TraceInfo,
-    end_to_end,
 )
 from traces.formats import known_texts, nsys_columns, nsys_info
 from traces.formats import nsys_schema as schema
 from traces.formats.nccl_payloads import read_nccl_calls
 from traces.formats.nsys_columns import named, process_ids, read_memory_use, read_present, timed
 from traces.formats.nsys_metrics import read_gpu_samples
-from traces.formats.tables import RowFilter, TableColumns, Tables
+from traces.formats.sqlite_tables import SqliteTables
+from traces.formats.tables import RowFilter, TableColumns
 from traces.launches import distinct_shapes
 
 _GPU_REQUIRED = ("start", "end", "deviceId", "streamId")
@@ -36,7 +36,7 @@ _LAUNCH_SHAPE = (
 )
 
 
-def read_export(tables: Tables, path: Path, kind: str = "nsys-sqlite") -> Columns:
+def read_export(tables: SqliteTables, path: Path, kind: str = "nsys-sqlite") -> Columns:
     """Read an export into columns.
 
     Raises `NotATrace` for a database that is no export, `DamagedTrace` for a failed or damaged one.
@@ -70,7 +70,7 @@ def read_export(tables: Tables, path: Path, kind: str = "nsys-sqlite") -> Column
     )
 
 
-def _info(tables: Tables, path: Path, kind: str, gpus: tuple[Gpu, ...], untimed: int) -> TraceInfo:
+def _info(tables: SqliteTables, path: Path, kind: str, gpus: tuple[Gpu, ...], untimed: int) -> TraceInfo:
     left_out = (f"host rows without times, left out: {untimed}",) if untimed else ()
     export = nsys_info.metadata(tables)
     return TraceInfo(
@@ -85,7 +85,7 @@ def _info(tables: Tables, path: Path, kind: str, gpus: tuple[Gpu, ...], untimed:
     )
 
 
-def _kernels(tables: Tables, path: Path) -> tuple[Kernels, tuple[str, ...]]:
+def _kernels(tables: SqliteTables, path: Path) -> tuple[Kernels, tuple[str, ...]]:
     optional = (*_GPU_OPTIONAL, "graphNodeId", *_LAUNCH_SHAPE, *schema.NAME_COLUMNS)
     table = read_present(tables, path, schema.KERNELS, _GPU_REQUIRED, optional)
     column = table.integers
@@ -96,7 +96,7 @@ def _kernels(tables: Tables, path: Path) -> tuple[Kernels, tuple[str, ...]]:
     return Kernels(_gpu_rows(table), name_id, in_graph, shape, shapes), names
 
 
-def _copies(tables: Tables, path: Path) -> Copies:
+def _copies(tables: SqliteTables, path: Path) -> Copies:
     optional = (*_GPU_OPTIONAL, "bytes", "copyKind", "srcKind", "srcDeviceId", "dstDeviceId")
     memcpy = read_present(tables, path, schema.MEMCPY, _GPU_REQUIRED, optional)
     memset = read_present(tables, path, schema.MEMSET, _GPU_REQUIRED, (*_GPU_OPTIONAL, "bytes"))
@@ -110,10 +110,10 @@ def _copies(tables: Tables, path: Path) -> Copies:
     kind = np.concatenate((kind, np.full(len(memset.integers["start"]), place["memset"], dtype=np.int64)))
     sizes = np.concatenate((memcpy.integers["bytes"], memset.integers["bytes"]))
     memory = np.concatenate((memcpy.integers["srcKind"], np.full(len(memset), NULL)))
-    return Copies(end_to_end(_gpu_rows(memcpy), _gpu_rows(memset)), kind, sizes, memory)
+    return Copies(GpuRows.joined(_gpu_rows(memcpy), _gpu_rows(memset)), kind, sizes, memory)
 
 
-def _calls(tables: Tables, path: Path) -> tuple[Calls, tuple[str, ...], int]:
+def _calls(tables: SqliteTables, path: Path) -> tuple[Calls, tuple[str, ...], int]:
     """Calls with their times, their names, and how many have none."""
     optional = ("globalTid", "correlationId", "nameId")
     table = read_present(tables, path, schema.CALLS, ("start", "end"), optional)
@@ -123,7 +123,7 @@ def _calls(tables: Tables, path: Path) -> tuple[Calls, tuple[str, ...], int]:
     return calls, names, len(table) - len(calls)
 
 
-def _ranges(tables: Tables, path: Path) -> tuple[Ranges, tuple[str, ...]]:
+def _ranges(tables: SqliteTables, path: Path) -> tuple[Ranges, tuple[str, ...]]:
     """Closed ranges; their text stands in the row or, registered, in StringIds."""
     optional = ("eventType", "globalTid", "textId")
     closed: RowFilter = {"eventType": schema.RANGE_TYPES, "end": None}
@@ -143,12 +143,6 @@ def _ranges(tables: Tables, path: Path) -> tuple[Ranges, tuple[str, ...]]:
 
 def _gpu_rows(table: TableColumns) -> GpuRows:
     column = table.integers
-    process = process_ids(column["globalPid"])
-    return GpuRows(
-        column["start"],
-        column["end"],
-        column["deviceId"],
-        column["streamId"],
-        column["correlationId"],
-        process,
-    )
+    names = ("start", "end", "deviceId", "streamId", "correlationId")
+    start, end, device, stream, correlation = (column[name] for name in names)
+    return GpuRows(start, end, device, stream, correlation, process_ids(column["globalPid"]))

@@ -238,7 +238,6 @@ def _run(
     limit_s: float,
     tick: Callable[[], None],
 ) -> Ended:
-    """Run `nsys export` in `folder`, calling `tick` at every poll. Raises `TookTooLong`."""
     command = [str(nsys.path), "export", *options, _plain_name(report, folder)]
     try:
         return run_watched(command, limit_s, tick, folder)

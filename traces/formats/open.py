@@ -10,7 +10,7 @@ from traces.columns import Columns
 from traces.errors import DamagedTrace, NotATrace, TraceNotFound
 from traces.files.cache_folder import default_cache_dir
 from traces.files.plain_file import no_file
-from traces.formats import export_cache, sqlite_tables
+from traces.formats import export_cache
 from traces.formats.export_cache import exported
 from traces.formats.kineto import read_kineto
 from traces.formats.kineto_json import GZIP_MAGIC, looks_like_json
@@ -18,11 +18,11 @@ from traces.formats.nsys_info import traps
 from traces.formats.nsys_sqlite import read_export
 from traces.formats.readers import Reader
 from traces.formats.sqlite_pages import open_tables
-from traces.formats.tables import Tables
+from traces.formats.sqlite_tables import MAGIC, SqliteTables
 from traces.progress import Progress, silent
 from traces.recording.traps import Trap
 
-_ReadTables = Callable[[Tables, Path, str], Columns]
+_ReadTables = Callable[[SqliteTables, Path, str], Columns]
 _KNOWN = "A trace is an .nsys-rep, a .qdrep, an SQLite export of one, or the PyTorch profiler's .json(.gz)."
 
 
@@ -50,7 +50,7 @@ def read_and_examine(
     """A trace as `read_trace` reads it, and each way it went wrong with how many rows show that."""
     found: list[tuple[Trap, int]] = []
 
-    def examined(tables: Tables, named: Path, kind: str) -> Columns:
+    def examined(tables: SqliteTables, named: Path, kind: str) -> Columns:
         columns = read_export(tables, named, kind)
         found.extend(traps(tables, columns))
         return columns
@@ -60,7 +60,7 @@ def read_and_examine(
 
 def _read(path: Path, options: ReadOptions, progress: Progress, read: _ReadTables) -> Columns:
     head = _head(path)
-    if head.startswith(sqlite_tables.MAGIC):
+    if head.startswith(MAGIC):
         with open_tables(path, options.reader, progress, shown=path) as tables:
             return read(tables, path, "nsys-sqlite")
     if export_cache.is_report(head):

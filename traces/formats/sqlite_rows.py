@@ -96,7 +96,6 @@ class PageFile:
         return np.ascontiguousarray(data[places[:, None] + np.arange(4)]).view(">u4")[:, 0].astype(np.int64)
 
     def _layout(self) -> tuple[int, int, int]:
-        """Page size, its usable part and the number of pages."""
         header = os.pread(self._file, _HEADER_BYTES, 0)
         if len(header) < _HEADER_BYTES:
             raise Unusual
@@ -187,7 +186,6 @@ class TableReader:
         return [*range(first), *range(first, first + 2 * len(self._texts), 2)]
 
     def _cells(self, data: NDArray[np.uint8], pages: int, is_alone: bool) -> int:
-        """How many rows the pages say they have."""
         heads = data[: pages * self._pages.page_size].reshape(pages, -1)
         cells = heads[:, 3].astype(np.int64) * 256 + heads[:, 4]
         if cells.max() > (self._pages.usable - 8) // _SMALLEST_CELL_BYTES or (

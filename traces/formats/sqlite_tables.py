@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 from urllib.parse import quote
 
 import numpy as np
@@ -113,8 +113,6 @@ class SqliteTables:
     `shown` is the path errors name, where that is not the file's own: an export names its report.
     """
 
-    reader = "sqlite3"
-
     def __init__(self, path: Path, progress: Progress = silent, shown: Path | None = None) -> None:
         self._path = shown or path
         self._file = path
@@ -135,7 +133,7 @@ class SqliteTables:
         self._rounds, self._most_rounds = 0, _ALWAYS + STEPS.value * size / _STEPS_AT_ONCE
         self._db.set_progress_handler(self._goes_too_far, _STEPS_AT_ONCE)
 
-    def __enter__(self) -> SqliteTables:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -144,6 +142,11 @@ class SqliteTables:
             raise DamagedTrace(
                 f"{self._path} changed while it was read. Let its writer finish, and run again."
             )
+
+    @property
+    def reader(self) -> str:
+        """Which reader ran."""
+        return "sqlite3"
 
     def columns_of(self, table: str) -> frozenset[str]:
         """Column names of a table; empty where the table is absent."""

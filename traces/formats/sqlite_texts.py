@@ -113,7 +113,6 @@ class TextStore:
         return Texts(codes, values) if len(set(values)) == count else in_order(codes, values)
 
     def _grow(self, needed_bytes: int, work: int) -> None:
-        """Room for twice the texts, or for twice the bytes, whichever ran out."""
         count = int(self._state[0])
         used = int(self._ends[count - 1]) if count else 0
         if used + needed_bytes > len(self._arena):

@@ -1,12 +1,9 @@
-"""The small interface between a file's bytes and its schema: named tables, read as columns.
+"""What stands between a file's bytes and its schema: columns of named tables, and which rows are wanted."""
 
-`SqliteTables` reads any SQLite file and is the reference; `PageTables` reads large plain ones faster.
-"""
-
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 
@@ -38,37 +35,6 @@ RowFilter = Mapping[str, Sequence[int] | None]
 """Which rows are wanted: those whose column has one of the numbers; for None, those where it is not NULL."""
 
 EVERY_ROW: Final[RowFilter] = MappingProxyType({})
-
-
-class Tables(Protocol):
-    """Tables of one export. Errors raised while reading are `traces.errors.DamagedTrace`."""
-
-    @property
-    def reader(self) -> str:
-        """Which reader ran, for `traces[].reader`; asked when all is read."""
-        ...
-
-    def columns_of(self, table: str) -> frozenset[str]:
-        """Column names of a table; empty where the table is absent."""
-        ...
-
-    def read(
-        self, table: str, integers: Sequence[str], texts: Sequence[str] = (), only: RowFilter = EVERY_ROW
-    ) -> TableColumns:
-        """Columns of a table that has them, in one pass; `only` names columns among the integers."""
-        ...
-
-    def strings(self, ids: IntArray) -> Mapping[int, str]:
-        """Texts of `StringIds` for the distinct ids given; ids that are not there are left out."""
-        ...
-
-    def blobs(self, table: str, integers: Sequence[str], blob: str) -> tuple[IntArray, list[bytes]]:
-        """Rows where `blob` is not NULL: the integer columns, shape (n, len(integers)), and the blobs."""
-        ...
-
-    def rows(self, table: str, columns: Sequence[str]) -> Iterable[Sequence[object]]:
-        """Rows of a small table (metadata, GPUs), with NULL as None."""
-        ...
 
 
 def empty_columns(integers: Sequence[str], texts: Sequence[str] = ()) -> TableColumns:

@@ -9,6 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from traces.columns import BoolArray, IntArray
+from traces.groups import mask_of
 from traces.missing import Missing, gap, known
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
@@ -28,8 +29,9 @@ from traces.ranks.pipelines import (
     pipelines_of,
     schedule_of,
 )
+from traces.ranks.recorded import of_messages
 from traces.ranks.side_by_side import Grid, means_of, own_step_of
-from traces.ranks.summary import UNKNOWN, RankSummary, of_messages
+from traces.ranks.summary import UNKNOWN, RankSummary
 from traces.ranks.waits import Waits
 from traces.sections.run import Pipeline, PipelineStage, VirtualStages
 
@@ -122,7 +124,6 @@ def _pipeline(stages: tuple[PipelineStage, ...], schedule: Schedule | Missing) -
 
 
 def _total(several: Sequence[int | None]) -> int | None:
-    """The sum; None where one is not known."""
     told = [one for one in several if one is not None]
     return sum(told) if len(told) == len(several) else None
 
@@ -156,8 +157,7 @@ def _waited(
     stage = pipelines.stage[matched.place]
     first = matched.first
     spans = parts.spread(parts.most(stage, first) != parts.least(stage, first), first)
-    is_message = np.zeros(len(stage), dtype=np.bool_)
-    is_message[order] = True
+    is_message = mask_of(order, len(stage))
     last_ns = np.full((len(pipelines.stage), int(step.max()) + 1), np.iinfo(np.int64).max)
     last_ns[matched.place[order], step[order]] = matched.end_ns[
         order

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import BoolArray, FloatArray, IntArray
-from traces.groups import group_of
+from traces.groups import begins, group_of
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
@@ -118,16 +118,14 @@ def replayed(chains: Chains, own_ns: IntArray, moving_ns: IntArray) -> IntArray:
         later = later[each[:-1]]
         waits_for[later] -= np.diff(each)
         ready = later[waits_for[later] == 0]
-    result: IntArray = end_ns[:-1]
-    return result
+    return end_ns[:-1]
 
 
 def _ranges(begin: IntArray, end: IntArray) -> IntArray:
     """The numbers of several ranges, one after the other."""
     lengths = end - begin
     whole = int(lengths.sum())
-    result: IntArray = np.arange(whole) + np.repeat(begin - (np.cumsum(lengths) - lengths), lengths)
-    return result
+    return np.arange(whole) + np.repeat(begin - (np.cumsum(lengths) - lengths), lengths)
 
 
 def roles_of(matched: Matched, alike: Sequence[Alike], ranks: int) -> IntArray:
@@ -153,8 +151,7 @@ def families_of(matched: Matched) -> IntArray:
     equally often, nearly, and those of another more or less often.
     """
     instances = np.diff(parts.begins_of(matched.group))  # groups rise
-    some = np.zeros(len(matched), dtype=np.bool_)
-    some[parts.begins_of(matched.group)[:-1]] = True
+    some = begins(matched.group)
     size = np.diff(matched.first)
     place = matched.place[parts.spread(some, matched.first)]
     count, of_size = np.repeat(instances, size[some]), np.repeat(size[some], size[some])
@@ -230,8 +227,7 @@ def _rising(place: IntArray, kind: IntArray, layers: FloatArray, apart: FloatArr
     ranks, kinds = len(apart), int(kind.max(initial=-1)) + 1
     count = np.bincount(place * kinds + kind, minlength=ranks * kinds).reshape(ranks, kinds)
     of_layers = apart @ count / (apart @ apart) * layers.sum()
-    result: BoolArray = of_layers > _RISES.value * count.sum(axis=0)
-    return result
+    return of_layers > _RISES.value * count.sum(axis=0)
 
 
 def _times(place: IntArray, took_ns: IntArray, apart: FloatArray) -> FloatArray:
@@ -242,5 +238,4 @@ def _times(place: IntArray, took_ns: IntArray, apart: FloatArray) -> FloatArray:
     all_ns = parts.sums(took_ns, place, len(apart))
     a_layer_ns = apart @ all_ns / (apart @ apart)
     more = np.divide(-a_layer_ns * apart, all_ns, out=np.zeros(len(apart)), where=all_ns > 0)
-    result: FloatArray = np.maximum(1 + more, 0.0)
-    return result
+    return np.maximum(1 + more, 0.0)

@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import BoolArray, FloatArray, IntArray
+from traces.groups import mask_of
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
@@ -20,8 +21,9 @@ from traces.ranks.clocks import Aligned
 from traces.ranks.late import COST, NOTHING, Suspicion
 from traces.ranks.match import Matched
 from traces.ranks.parts import median, most, spread
+from traces.ranks.recorded import in_steps
 from traces.ranks.side_by_side import Alike, Grid, own_step_of
-from traces.ranks.summary import UNKNOWN, RankSummary, in_steps
+from traces.ranks.summary import UNKNOWN, RankSummary
 from traces.ranks.waits import NOBODY, Waits
 
 
@@ -61,8 +63,7 @@ def charged_to(
     counts = _counts(suspicion, late, alike)
     moving_ns = int(waits.moving_ns[rows].sum())
     by_kind_ns = _by_kind(matched.kind[rows], waits.wait_ns[rows])
-    of_cause = np.zeros(len(matched), dtype=np.bool_)
-    of_cause[caused[counts]] = True
+    of_cause = mask_of(caused[counts], len(matched))
     late_ns = int(wait_ns[counts].sum())
     return Charged(waited_ns, caused_ns, late_ns, moving_ns, by_kind_ns, step, inside, of_cause)
 
@@ -82,8 +83,7 @@ def _counts(suspicion: Suspicion, late: IntArray, alike: Sequence[Alike]) -> Boo
     if suspicion.cause is Cause.NONE:
         return np.zeros(len(late), dtype=np.bool_)
     if suspicion.place != UNKNOWN:
-        of_one: BoolArray = late == suspicion.place
-        return of_one
+        return late == suspicion.place
     if suspicion.cause is Cause.PIPELINE_IMBALANCE:
         return np.isin(late, alike[suspicion.group].places)
     return np.ones(len(late), dtype=np.bool_)
@@ -189,15 +189,13 @@ def lay_by_step(matched: Matched, waits: Waits, charged: Charged, grid: Grid) ->
 
 
 def _folded(table: FloatArray, together: int) -> FloatArray:
-    """Means of so many columns each, of what is known of them."""
     if together == 1:
         return table
     ranks, steps = table.shape
     wide = np.pad(table, ((0, 0), (0, -steps % together)), constant_values=np.nan)
     cut = wide.reshape(ranks, -1, together)
     count = (~np.isnan(cut)).sum(axis=2)
-    result: FloatArray = np.where(count > 0, np.nansum(cut, axis=2) / np.maximum(1, count), np.nan)
-    return result
+    return np.where(count > 0, np.nansum(cut, axis=2) / np.maximum(1, count), np.nan)
 
 
 LEAST: Final = Limit(12, "collectives", "ours: of fewer, one odd stretch decides")

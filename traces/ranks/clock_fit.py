@@ -29,8 +29,7 @@ class ClockFit:
     def times_of(self, own_ns: IntArray) -> IntArray:
         """The same of many times."""
         gained = np.rint((own_ns - self.base_ns) * (self.drift_ppm * 1e-6)).astype(np.int64)
-        result: IntArray = own_ns - self.offset_ns - gained
-        return result
+        return own_ns - self.offset_ns - gained
 
 
 DRIFT: Final = Limit(
@@ -110,11 +109,9 @@ def lines_by_part(
 
 
 def _middle(apart: FloatArray, first: IntArray) -> FloatArray:
-    """Of each part the value in the middle."""
     order = np.argsort(apart)
     order = order[parts.order_of(parts.numbers(first)[order], len(first))]
-    result: FloatArray = apart[order][(first[:-1] + first[1:] - 1) // 2]
-    return result
+    return apart[order][(first[:-1] + first[1:] - 1) // 2]
 
 
 def _lines(

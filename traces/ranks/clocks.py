@@ -135,12 +135,8 @@ def consistent(matched: Matched, aligned: Aligned) -> BoolArray:
 
     Others were put together wrongly, where only their order was known.
     """
-    last_ns, first_ns = (
-        parts.most(aligned.start_ns, matched.first),
-        parts.least(aligned.end_ns, matched.first),
-    )
-    result: BoolArray = last_ns <= first_ns + RESIDUAL.value
-    return result
+    last_ns = parts.most(aligned.start_ns, matched.first)
+    return last_ns <= parts.least(aligned.end_ns, matched.first) + RESIDUAL.value
 
 
 def _placed(times: FloatArray, clock: IntArray, offset: FloatArray, slope: FloatArray) -> IntArray:
@@ -170,8 +166,7 @@ def _some(matched: Matched, clock: IntArray) -> BoolArray:
     apart = np.clip(np.diff(of_group) // _OF_GROUP, 1, max(1, every))
     turn = np.arange(len(matched)) - parts.spread(of_group[:-1], of_group)
     few = parts.least(ends[clock], matched.first) <= MOST_ENDS.value
-    result: BoolArray = few | (turn % parts.spread(apart, of_group) == 0)
-    return result
+    return few | (turn % parts.spread(apart, of_group) == 0)
 
 
 class _Fitter:
@@ -191,8 +186,7 @@ class _Fitter:
 
     def _joins(self, of_clock: IntArray) -> BoolArray:
         """Which instances have participants of several numbers."""
-        result: BoolArray = parts.most(of_clock, self._first) != parts.least(of_clock, self._first)
-        return result
+        return parts.most(of_clock, self._first) != parts.least(of_clock, self._first)
 
     def _islands(self, together: BoolArray) -> IntArray:
         """Of each participation a number, the same for clocks that enough common ends hold together.
@@ -243,8 +237,7 @@ class _Fitter:
         """Clocks that are not fitted and share enough collectives with fitted ones."""
         anchored = parts.most(known[self._clock], self._first)
         rows = anchored[self._instance] & self._used & ~known[self._clock]
-        result: BoolArray = np.bincount(self._clock[rows], minlength=self._count) >= ENDS.value
-        return result
+        return np.bincount(self._clock[rows], minlength=self._count) >= ENDS.value
 
     def _refit(
         self,
@@ -304,21 +297,16 @@ def _agree(matched: Matched, order: IntArray, first: IntArray) -> BoolArray:
     last_ns, early_ns = parts.most(start_ns, first), parts.least(end_ns, first)
     apart_ns = parts.most(end_ns, first) - early_ns
     together = matched.ends_together[matched.instance[order[first[:-1]]]]
-    result: BoolArray = (last_ns <= early_ns + RESIDUAL.value) & (~together | (apart_ns <= RESIDUAL.value))
-    return result
+    return (last_ns <= early_ns + RESIDUAL.value) & (~together | (apart_ns <= RESIDUAL.value))
 
 
 def _numbered(summaries: Sequence[RankSummary], keys: Sequence[Hashable]) -> list[RankSummary]:
     number: dict[Hashable, int] = {}
+    clocks = [number.setdefault(key, len(number)) for key in keys]
     return [
-        _with_clock(one, number.setdefault(key, len(number)))
-        for one, key in zip(summaries, keys, strict=True)
+        one if one.identity.clock == clock else replace(one, identity=replace(one.identity, clock=clock))
+        for one, clock in zip(summaries, clocks, strict=True)
     ]
-
-
-def _with_clock(summary: RankSummary, clock: int) -> RankSummary:
-    identity = summary.identity
-    return summary if identity.clock == clock else replace(summary, identity=replace(identity, clock=clock))
 
 
 def clocks_of(summaries: Sequence[RankSummary], clocks: Clocks) -> sections.Clocks:

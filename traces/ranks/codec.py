@@ -6,13 +6,13 @@ anywhere. Tables of whole numbers are packed as differences, then bytes of one w
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from typing import Final
 
 import msgspec
 import numpy as np
 
-from traces.columns import IntArray, distinct
+from traces.columns import IntArray, Rows, distinct
 from traces.errors import DamagedTrace, NotATrace
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
@@ -30,63 +30,7 @@ from traces.ranks.summary import (
     Peers,
     RankSummary,
     StepParts,
-    Table,
 )
-
-_WIDEST: Final = 8
-_ONE: Final = np.uint64(1)
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """How many rows a table has; of those in `rising` the differences are kept."""
-
-    rows: int
-    rising: tuple[int, ...] = ()
-
-
-def packed(tables: Sequence[IntArray], shapes: Sequence[Shape]) -> bytes:
-    """Tables of shape (rows, n each), all numbers of one width."""
-    flat = np.concatenate(
-        [_falling(table, shape).ravel() for table, shape in zip(tables, shapes, strict=True)]
-    )
-    folded = (flat << 1 ^ flat >> 63).astype(np.uint64)  # small where near zero, whatever the sign
-    most = int(folded.max(initial=0))
-    width = max(1, (most.bit_length() + 7) // 8)
-    planes = folded.view(np.uint8).reshape(-1, _WIDEST)[:, :width].T
-    return bytes([width]) + np.ascontiguousarray(planes).tobytes()
-
-
-def unpacked(blob: bytes, lengths: Sequence[int], shapes: Sequence[Shape]) -> list[IntArray]:
-    """The tables again, shape (rows, length) each. Raises ValueError where the bytes are no such tables."""
-    count = sum(shape.rows * length for shape, length in zip(shapes, lengths, strict=True))
-    if min(lengths) < 0 or not blob or not 1 <= blob[0] <= _WIDEST or len(blob) != 1 + count * blob[0]:
-        raise ValueError("not whole")
-    planes = np.frombuffer(blob, dtype=np.uint8, offset=1).reshape(blob[0], count)
-    folded = np.zeros(count, dtype=np.uint64)
-    weights = folded.view(np.uint8).reshape(count, _WIDEST).T
-    for weight, plane in enumerate(planes):
-        weights[weight] = plane
-    sign = folded & _ONE
-    folded >>= _ONE
-    folded ^= np.negative(sign, out=sign)
-    flat: IntArray = folded.view(np.int64)
-    tables, at = [], 0
-    for shape, length in zip(shapes, lengths, strict=True):
-        table = flat[at : at + shape.rows * length].reshape(shape.rows, length)
-        for row in shape.rising:
-            np.add.accumulate(table[row], out=table[row])
-        tables.append(table)
-        at += table.size
-    return tables
-
-
-def _falling(table: IntArray, shape: Shape) -> IntArray:
-    table = table.astype(np.int64)
-    for row in shape.rising:
-        table[row, 1:] = np.diff(table[row])
-    return table
-
 
 MOST: Final = Limit(65_536, "bytes", "ours: 4,096 ranks are then at most 256 MB, and most are far smaller")
 GOAL: Final = Limit(3_000, "bytes per step", "ours: a rank of ten steps is then 30 kB")
@@ -102,21 +46,23 @@ _MOST_LAYERS: Final = 1 << 20
 _TIMES: Final = 1 << 61
 """Above any time: sums of two stay within 64 bits."""
 
-_NARROW: Final = (StepParts, Instances, Messages, ExpertWork)
-_WIDE: Final = (KernelTimes, Peers)
-"""Tables with fingerprints, which fill 64 bits."""
-_COLUMNS: Final = {kind: tuple(field.name for field in fields(kind)) for kind in (*_NARROW, *_WIDE)}
-_FIELDS: Final = _COLUMNS[Instances]
-_RISING: Final[Mapping[type[Table], tuple[int, ...]]] = {
-    StepParts: (0,),
-    Instances: tuple(_FIELDS.index(name) for name in ("sequence", "step", "start_ns")),
+_NARROW: Final[Mapping[str, type[Rows]]] = {
+    "steps": StepParts,
+    "instances": Instances,
+    "messages": Messages,
+    "experts": ExpertWork,
 }
-_SHAPES: Final = {kind: Shape(len(names), _RISING.get(kind, ())) for kind, names in _COLUMNS.items()}
-_SHAPES_NARROW: Final = tuple(_SHAPES[kind] for kind in _NARROW)
-_SHAPES_WIDE: Final = tuple(_SHAPES[kind] for kind in _WIDE)
-_START, _END = _FIELDS.index("start_ns"), _FIELDS.index("end_ns")
-_FIRST_TIME: Final = _START
-_GROUP, _OPERATION, _KIND, _STEP = map(_FIELDS.index, ("group", "operation", "kind", "step"))
+_WIDE: Final[Mapping[str, type[Rows]]] = {"kernels": KernelTimes, "peers": Peers}
+"""Tables with fingerprints, which fill 64 bits."""
+_PLACE: Final = {name: place for place, name in enumerate(Instances.__match_args__)}
+_START, _END = _PLACE["start_ns"], _PLACE["end_ns"]
+_RISING: Final[Mapping[type[Rows], tuple[int, ...]]] = {
+    StepParts: (0,),
+    Instances: (_PLACE["sequence"], _PLACE["step"], _START),
+}
+"""Columns of which the differences are kept."""
+_WIDEST: Final = 8
+_ONE: Final = np.uint64(1)
 
 
 class _Wire(msgspec.Struct, array_like=True):
@@ -178,69 +124,105 @@ def decode(blob: bytes, where: str) -> RankSummary:
 
 def _bytes_of(summary: RankSummary, rounding_ns: int) -> bytes:
     rounding_ns = max(rounding_ns, summary.dropped.resolution_ns)
-    of_instances = _columns(summary.instances)
-    times = of_instances[_FIRST_TIME:]
+    narrow, wide = (
+        {
+            name: np.stack(
+                [getattr(getattr(summary, name), column) for column in kind.__match_args__]
+            ).astype(np.int64)
+            for name, kind in kinds.items()
+        }
+        for kinds in (_NARROW, _WIDE)
+    )
+    times = narrow["instances"][_START:]
     times[:] = np.where(times == UNKNOWN, UNKNOWN, times // rounding_ns)
-    of_instances[_END] -= of_instances[_START]
-    of_steps = _columns(summary.steps)
-    of_steps[1] -= of_steps[0]
-    narrow = [of_steps, of_instances, _columns(summary.messages), _columns(summary.experts)]
-    wide = [_columns(summary.kernels), _columns(summary.peers)]
+    narrow["instances"][_END] -= narrow["instances"][_START]
+    narrow["steps"][1] -= narrow["steps"][0]
     wire = _Wire(
         summary.identity,
         summary.fingerprint,
         summary.groups,
         replace(summary.dropped, resolution_ns=rounding_ns),
-        tuple(table.shape[1] for table in (*narrow, *wide)),
-        packed(narrow, _SHAPES_NARROW),
-        packed(wide, _SHAPES_WIDE),
+        tuple(table.shape[1] for table in (*narrow.values(), *wide.values())),
+        _packed(narrow, _NARROW),
+        _packed(wide, _WIDE),
     )
     return _MARK + bytes([VERSION]) + zlib.compress(_ENCODER.encode(wire), 9)
 
 
-def _columns(rows: Table) -> IntArray:
-    return np.stack([getattr(rows, name) for name in _COLUMNS[type(rows)]]).astype(np.int64)
+def _packed(tables: Mapping[str, IntArray], kinds: Mapping[str, type[Rows]]) -> bytes:
+    """Tables of shape (columns, n each), all numbers of one width."""
+    for name, kind in kinds.items():
+        for row in _RISING.get(kind, ()):
+            tables[name][row, 1:] = np.diff(tables[name][row])
+    flat = np.concatenate([table.ravel() for table in tables.values()])
+    folded = (flat << 1 ^ flat >> 63).astype(np.uint64)  # small where near zero, whatever the sign
+    width = max(1, (int(folded.max(initial=0)).bit_length() + 7) // 8)
+    planes = folded.view(np.uint8).reshape(-1, _WIDEST)[:, :width].T
+    return bytes([width]) + np.ascontiguousarray(planes).tobytes()
+
+
+def _unpacked(blob: bytes, lengths: Sequence[int], kinds: Mapping[str, type[Rows]]) -> dict[str, IntArray]:
+    columns = [len(kind.__match_args__) for kind in kinds.values()]
+    sizes = [few * length for few, length in zip(columns, lengths, strict=True)]
+    count = sum(sizes)
+    if min(lengths) < 0 or not blob or not 1 <= blob[0] <= _WIDEST or len(blob) != 1 + count * blob[0]:
+        raise ValueError("not whole")
+    folded = np.zeros(count, dtype=np.uint64)
+    planes = np.frombuffer(blob, dtype=np.uint8, offset=1).reshape(blob[0], count)
+    folded.view(np.uint8).reshape(count, _WIDEST)[:, : blob[0]] = planes.T
+    sign = folded & _ONE
+    folded >>= _ONE
+    folded ^= np.negative(sign, out=sign)
+    parts = np.split(folded.view(np.int64), np.cumsum(sizes)[:-1])
+    shaped = (
+        part.reshape(shape) for part, shape in zip(parts, zip(columns, lengths, strict=True), strict=True)
+    )
+    tables = dict(zip(kinds, shaped, strict=True))
+    for name, kind in kinds.items():
+        for row in _RISING.get(kind, ()):
+            np.add.accumulate(tables[name][row], out=tables[name][row])
+    return tables
 
 
 def _summary_of(wire: _Wire) -> RankSummary:
     rounding_ns = wire.dropped.resolution_ns
     if not 0 < rounding_ns < 1 << 30:
         raise ValueError("no resolution")
-    narrow = len(_NARROW)
-    of_steps, of_instances, messages, experts = unpacked(wire.narrow, wire.lengths[:narrow], _SHAPES_NARROW)
-    kernels, peers = unpacked(wire.wide, wire.lengths[narrow:], _SHAPES_WIDE)
-    of_steps[1] += of_steps[0]
-    of_instances[_END] += of_instances[_START]
-    _check(of_steps, 0, 1, ())
+    tables = _unpacked(wire.narrow, wire.lengths[: len(_NARROW)], _NARROW)
+    tables |= _unpacked(wire.wide, wire.lengths[len(_NARROW) :], _WIDE)
+    steps, instances = tables["steps"], tables["instances"]
+    steps[1] += steps[0]
+    instances[_END] += instances[_START]
+    _check(steps, 0, 1, ())
     codes = (
-        (_GROUP, 0, len(wire.groups)),
-        (_OPERATION, 0, len(Operation)),
-        (_KIND, UNKNOWN, len(COMM_KINDS)),
-        (_STEP, UNKNOWN, of_steps.shape[1]),
+        ("group", 0, len(wire.groups)),
+        ("operation", 0, len(Operation)),
+        ("kind", UNKNOWN, len(COMM_KINDS)),
+        ("step", UNKNOWN, steps.shape[1]),
     )
-    _check(of_instances, _START, rounding_ns, codes)
+    _check(instances, _START, rounding_ns, codes)
     if rounding_ns > 1:
-        times = of_instances[_FIRST_TIME:]
+        times = instances[_START:]
         np.multiply(times, rounding_ns, out=times, where=times != UNKNOWN)
     summary = RankSummary(
         wire.identity,
         wire.fingerprint,
-        StepParts(*of_steps),
+        StepParts(*steps),
         wire.groups,
-        Instances(*of_instances),
-        KernelTimes(*kernels),
+        Instances(*instances),
+        KernelTimes(*tables["kernels"]),
         wire.dropped,
-        Messages(*messages),
-        Peers(*peers),
-        ExpertWork(*experts),
+        Messages(*tables["messages"]),
+        Peers(*tables["peers"]),
+        ExpertWork(*tables["experts"]),
     )
     _check_amounts(summary)
     return summary
 
 
-def _check(table: IntArray, start: int, rounding_ns: int, codes: Sequence[tuple[int, int, int]]) -> None:
+def _check(table: IntArray, start: int, rounding_ns: int, codes: Sequence[tuple[str, int, int]]) -> None:
     """No number is too large, row `start`, of starts, is nowhere above the next one, of ends, and each code,
-    (row, least, number of what it may stand for), stands for something.
+    (column, least, number of what it may stand for), stands for something.
     """
     if not table.size:
         return
@@ -249,7 +231,7 @@ def _check(table: IntArray, start: int, rounding_ns: int, codes: Sequence[tuple[
         raise ValueError("no time is so large")
     if (table[start + 1] < table[start]).any():
         raise ValueError("an end before its start")
-    if any(least[row] < low or most[row] >= count for row, low, count in codes):
+    if any(least[_PLACE[name]] < low or most[_PLACE[name]] >= count for name, low, count in codes):
         raise ValueError("a code that stands for nothing")
 
 
@@ -266,7 +248,7 @@ def _check_amounts(summary: RankSummary) -> None:
         (experts.layer, 0, _MOST_LAYERS),
         (experts.work_ns, 0, _TIMES),
         *((amounts, 0, _TIMES) for amounts in (peers.sent_bytes, peers.received_bytes)),
-        *((getattr(messages, name), UNKNOWN, _TIMES) for name in _COLUMNS[Messages]),
+        *((getattr(messages, name), UNKNOWN, _TIMES) for name in Messages.__match_args__),
     )
     if any(len(some) and not (least <= some.min() and some.max() < most) for some, least, most in limits):
         raise ValueError("an amount that cannot be")
@@ -291,7 +273,7 @@ def _without_middle(summary: RankSummary) -> RankSummary:
     return replace(
         summary,
         instances=left,
-        messages=summary.messages.take(places),
+        messages=summary.messages.take(places) if len(summary.messages) else summary.messages,
         experts=summary.experts.take(np.flatnonzero(np.isin(summary.experts.step, left.step))),
         dropped=dropped,
     )

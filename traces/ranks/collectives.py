@@ -10,12 +10,12 @@ from typing import Final
 import numpy as np
 
 from traces.account.absent import REASONS, AbsentPieces
-from traces.columns import NULL, BoolArray, IntArray, distinct
-from traces.groups import group_of, place_in_run
+from traces.columns import BoolArray, IntArray, distinct
+from traces.groups import before_of, group_of, mask_of, place_in_run
 from traces.intervals import Spans, covered_ns, subtract, union
 from traces.missing import Missing
 from traces.ranks.identity import fingerprint_of_pair, fingerprint_of_text
-from traces.ranks.summary import UNKNOWN, Group, GroupSource, Instances, Messages, Operation, Peers, none_of
+from traces.ranks.summary import UNKNOWN, Group, GroupSource, Instances, Messages, Operation, Peers
 from traces.resolve.communication import Communication, communication_of
 from traces.resolve.nccl_calls import (
     CallPayloads,
@@ -69,7 +69,6 @@ def _union(rows: Activities, which: BoolArray) -> Spans:
 
 
 def _first_kernels(rows: Activities, steps: Steps) -> IntArray:
-    """The first compute kernel of each recorded step, by place."""
     compute = np.flatnonzero(rows.bucket == Bucket.COMPUTE)
     begins = np.array([step.start_ns for step in steps.recorded], dtype=np.int64)
     at = np.searchsorted(rows.start_ns[compute], begins)
@@ -108,8 +107,7 @@ def called_by(comm: Communication) -> Called:
         sends, receives = calls.sends[call], calls.receives[call]
         ranks = communicators.rank_count_of(payloads.communicator[call])
         size = _of_all(payloads.size_bytes[call], ranks, calls.all_to_alls[call])
-        seen = np.zeros(len(comm), dtype=np.bool_)
-        seen[activity] = True
+        seen = mask_of(activity, len(comm))
         silent = np.bincount(activity[size < 0], minlength=len(comm)) > 0
         ones = np.ones_like(size)
         columns = ((sends, ones), (receives, ones), (~receives, size), (receives, size))
@@ -156,7 +154,7 @@ def messages_of(called: Called, mine: IntArray) -> Messages:
     """Of some activities, as a summary keeps it; empty where nothing says anything."""
     columns = called.sends[mine], called.receives[mine], called.received_bytes[mine]
     if all((column <= 0).all() for column in columns):
-        return Messages(*none_of(Messages))
+        return Messages.none()
     return Messages(*columns)
 
 
@@ -223,51 +221,30 @@ def collectives_of(rank: RankTimeline, steps: Steps, spent: Spent) -> Collective
     comm = communication_of(rank)
     mine = np.flatnonzero(comm.rows.source == Source.KERNEL)
     called = called_by(comm)
-    told = _told(comm, mine, called)
-    rows = comm.rows.take(mine)
-    start_ns, end_ns = rows.start_ns, rows.end_ns
-    before = _before(told.group, start_ns, end_ns, spent)
-    instances = Instances(
-        group=told.group,
-        sequence=told.sequence,
-        operation=told.operation,
-        kind=rows.key.astype(np.int64),
-        size_bytes=told.size_bytes,
-        step=steps.used_at(start_ns),
-        start_ns=start_ns,
-        end_ns=end_ns,
-        exposed_ns=covered_ns(start_ns, end_ns, spent.exposed),
-        **before,
-    )
-    used = steps.used_at(comm.rows.start_ns) != UNKNOWN if steps.used else np.ones(len(comm), dtype=np.bool_)
-    peers = peers_of(called, used, comm.rows.key.astype(np.int64), own_places(rank))
-    return Collectives(told.groups, instances, messages_of(called, mine), peers)
-
-
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """What the recording tells of each collective, shape (m,); `group` indexes `groups`."""
-
-    groups: tuple[Group, ...]
-    group: IntArray
-    sequence: IntArray
-    operation: IntArray
-    size_bytes: IntArray
-
-
-def _told(comm: Communication, mine: IntArray, called: Called) -> _Told:
     rows = comm.rows.take(mine)
     by_name = [_OPERATIONS.get(one.subclass, Operation.OTHER) for one in comm.classes]
     operation = np.array(by_name, dtype=np.int64)[rows.name]
-    recorded = comm.rank.columns.collectives
-    size_bytes = _given_bytes(called, mine, operation)
-    number = np.full(len(mine), UNKNOWN, dtype=np.int64)
-    if recorded is not None:
+    size_bytes, number = _given_bytes(called, mine, operation), np.full(len(mine), UNKNOWN, dtype=np.int64)
+    if (recorded := comm.rank.columns.collectives) is not None:
         if (beside := recorded.size_bytes) is not None:
             size_bytes = np.where(beside[rows.row] >= 0, beside[rows.row], size_bytes)
         number = number if recorded.sequence is None else recorded.sequence[rows.row]
     groups, group = _groups(comm, mine, operation)
-    return _Told(groups, group, _sequences(group, number), operation, size_bytes)
+    instances = Instances(
+        group=group,
+        sequence=_sequences(group, number),
+        operation=operation,
+        kind=rows.key.astype(np.int64),
+        size_bytes=size_bytes,
+        step=steps.used_at(rows.start_ns),
+        start_ns=rows.start_ns,
+        end_ns=rows.end_ns,
+        exposed_ns=covered_ns(rows.start_ns, rows.end_ns, spent.exposed),
+        **_before(group, rows.start_ns, rows.end_ns, spent),
+    )
+    used = steps.used_at(comm.rows.start_ns) != UNKNOWN if steps.used else np.ones(len(comm), dtype=np.bool_)
+    peers = peers_of(called, used, comm.rows.key.astype(np.int64), own_places(rank))
+    return Collectives(groups, instances, messages_of(called, mine), peers)
 
 
 def _given_bytes(called: Called, mine: IntArray, operation: IntArray) -> IntArray:
@@ -345,12 +322,9 @@ def _sequences(group: IntArray, number: IntArray) -> IntArray:
 
 def _before(group: IntArray, start_ns: IntArray, end_ns: IntArray, spent: Spent) -> dict[str, IntArray]:
     """What the rank did since its previous collective of the same group ended."""
-    order = np.argsort(group, kind="stable")
-    previous_ns = np.full(len(group), NULL, dtype=np.int64)
-    same = np.flatnonzero(group[order][1:] == group[order][:-1])
-    previous_ns[order[same + 1]] = end_ns[order[same]]
-    has = previous_ns != NULL
-    since_ns = np.where(has, np.minimum(previous_ns, start_ns), start_ns)
+    before = before_of(group)
+    has = before >= 0
+    since_ns = np.where(has, np.minimum(end_ns[before], start_ns), start_ns)
 
     def within(spans: Spans | None) -> IntArray:
         if spans is None:

@@ -20,7 +20,8 @@ from traces.columns import BoolArray, IntArray, distinct
 from traces.limits import Limit
 from traces.ranks.clock_fit import ClockFit, line_between
 from traces.ranks.identity import fingerprint_of_pair, fingerprint_of_text
-from traces.ranks.summary import Group, GroupSource, Instances, RankSummary, Recorded
+from traces.ranks.recorded import Recorded
+from traces.ranks.summary import Group, GroupSource, Instances, RankSummary
 
 
 def groups_of(summaries: Sequence[RankSummary]) -> list[tuple[Group, ...]]:

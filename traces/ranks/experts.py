@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, FloatArray, IntArray, distinct
+from traces.columns import BoolArray, FloatArray, IntArray, Rows, distinct
 from traces.missing import Missing, gap
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
@@ -14,7 +14,7 @@ from traces.ranks.cause import HotRank
 from traces.ranks.late import HOT, UNEVEN, Routing
 from traces.ranks.match import Matched
 from traces.ranks.side_by_side import Grid
-from traces.ranks.summary import UNKNOWN, RankSummary, joined
+from traces.ranks.summary import UNKNOWN, ExpertWork, RankSummary
 from traces.sections.run import ExpertGroups, LayerOfExperts, WorstOfExperts
 
 _KINDS: Final = tuple(COMM_KINDS.index(kind) for kind in ("ep_dispatch", "ep_combine", "ep_a2a"))
@@ -24,7 +24,7 @@ _CURE: Final = "record whole steps of all ranks that exchange tokens"
 
 
 @dataclass(frozen=True, slots=True)
-class _Cells:
+class _Cells(Rows):
     """Work of all ranks of a group in one layer and step, shape (c,): cells that every rank recorded.
 
     The largest and the mean, a slow GPU's slowness taken out, and whose the largest is.
@@ -61,7 +61,7 @@ def experts_of(
     label = _groups(matched, exchanges, len(summaries))
     numbers = distinct(label[label != UNKNOWN])
     cells = _cells(summaries, grid, label, factor)
-    if not len(cells.group):
+    if not len(cells):
         reason = "no layer and step was recorded by all ranks that exchange tokens"
         return gap(reason, _CURE)
     of_label = {number: place for place, number in enumerate(numbers.tolist())}
@@ -107,19 +107,14 @@ def _groups(matched: Matched, exchanges: BoolArray, count: int) -> IntArray:
 
 def _cells(summaries: Sequence[RankSummary], grid: Grid, label: IntArray, factor: FloatArray) -> _Cells:
     place = np.repeat(np.arange(len(summaries)), [len(one.experts) for one in summaries])
-    step, layer, work_ns = (
-        joined([one.experts for one in summaries], name) for name in ("step", "layer", "work_ns")
-    )
+    rows = ExpertWork.joined(*(one.experts for one in summaries))
     slow = np.where(np.isnan(factor), 1.0, factor)
-    step = step + grid.later[place]
-    order = np.lexsort((place, step, layer, label[place]))
-    place, step, layer = place[order], step[order], layer[order]
-    work = work_ns[order] / slow[place]
+    step = rows.step + grid.later[place]
+    order = np.lexsort((place, step, rows.layer, label[place]))
+    place, step, layer = place[order], step[order], rows.layer[order]
+    work = rows.work_ns[order] / slow[place]
     group = label[place]
-    new = (np.diff(group) != 0) | (np.diff(layer) != 0) | (np.diff(step) != 0)
-    first = (
-        np.concatenate(([0], np.flatnonzero(new) + 1, [len(place)])) if len(place) else np.zeros(1, np.int64)
-    )
+    first = parts.begins_of(group, layer, step)
     head = first[:-1]
     mean = parts.total(work, first) / np.maximum(np.diff(first), 1)
     most = parts.most(work, first)
@@ -127,14 +122,7 @@ def _cells(summaries: Sequence[RankSummary], grid: Grid, label: IntArray, factor
     top = place[top[np.searchsorted(top, head)]] if len(head) else head
     size = np.append(np.bincount(label[label != UNKNOWN], minlength=1), 0)
     whole: BoolArray = (group[head] != UNKNOWN) & (np.diff(first) == size[group[head]]) & (mean > 0)
-    return _Cells(
-        group=group[head][whole],
-        layer=layer[head][whole],
-        step=step[head][whole],
-        most=most[whole],
-        mean=mean[whole],
-        place=top[whole],
-    )
+    return _Cells(group[head], layer[head], step[head], most, mean, top).take(whole)
 
 
 def _by_layer(cells: _Cells, of_label: dict[int, int]) -> list[LayerOfExperts]:

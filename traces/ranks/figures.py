@@ -72,7 +72,6 @@ def medians_of(table: FloatArray) -> list[int | None]:
 
 
 def _whole(table: FloatArray) -> list[tuple[int | None, ...]]:
-    """Each row in whole ns; None where it is not known."""
     unknown = np.isnan(table)
     whole = np.rint(np.where(unknown, 0.0, table)).astype(np.int64).astype(object)
     whole[unknown] = None

@@ -98,7 +98,6 @@ def with_numbers(summaries: Sequence[RankSummary]) -> list[RankSummary]:
 
 
 def _places(summary: RankSummary, size: int) -> dict[int, int]:
-    """The place of a rank in each communicator of so many ranks."""
     return {
         group.key: group.own
         for group in summary.groups

@@ -49,15 +49,11 @@ def routing_of(matched: Matched, slow: FloatArray, alike: Sequence[Alike], count
     """How unevenly the experts of `count` ranks work; `slow`, how many times as long a GPU takes for all it
     does, of each participation, is taken out.
     """
-    first = matched.first
-    nothing = np.zeros(len(matched), dtype=np.bool_)
-    if not len(matched):
-        return Routing(None, 0.0, UNKNOWN, nothing)
+    first, worked = matched.first, _worked(matched, alike, count)
     work = np.maximum(matched.grouped_ns, 0) / slow
-    worked = _worked(matched, alike, count)
     told = _as_a_rule(matched, worked & (matched.operation != Operation.CONTROL))
     if not told.any():
-        return Routing(None, 0.0, UNKNOWN, nothing)
+        return Routing(None, 0.0, UNKNOWN, np.zeros(len(matched), dtype=np.bool_))
     mean = np.where(told, parts.total(work, first) / np.diff(first), 0.0)
     above = np.where(told, parts.most(work, first), 0.0) - mean
     by_group, of_group = (parts.sums(one, matched.group, len(matched.groups)) for one in (above, mean))
@@ -102,14 +98,12 @@ def _as_a_rule(matched: Matched, told: BoolArray) -> BoolArray:
     A reduction of gradients comes after expert work as well, but once where tokens come back many times.
     """
     often = np.bincount(matched.group[told], minlength=len(matched.groups))
-    rule: BoolArray = told & (2 * often[matched.group] >= often.max(initial=0))
-    return rule
+    return told & (2 * often[matched.group] >= often.max(initial=0))
 
 
 def _first_largest(work: FloatArray, first: IntArray) -> IntArray:
     rows = np.flatnonzero(work == parts.spread(parts.most(work, first), first))
-    result: IntArray = rows[np.searchsorted(rows, first[:-1])]
-    return result
+    return rows[np.searchsorted(rows, first[:-1])]
 
 
 COST: Final = Limit(0.01, "fraction of the step", "ours: nobody changes a machine for less")
@@ -196,7 +190,7 @@ def _always_the_same(
         (Cause.SLOW_HOST, excess.by_host_ns, slow_host),
         (Cause.DATA_LOADER, excess.loader_ns, ~slow_host),
     ):
-        cost_ns = _mean(table, axis=1)
+        cost_ns = _mean(table)
         least_ns = max(COST.value * step_ns, STANDS_OUT.value * _deviation(cost_ns))
         may = may & (cost_ns >= least_ns)
         if may.any():
@@ -208,14 +202,13 @@ def _always_the_same(
 def _slow_hosts(grid: Grid, alike: Sequence[Alike]) -> BoolArray:
     """Which ranks' hosts take longer from launch to launch, whether their GPUs wait for it or not."""
     pace = ratio(_medians(grid.pace_ns), alike)
-    result: BoolArray = np.nan_to_num(pace, nan=1.0) >= HOST.value
-    return result
+    return np.nan_to_num(pace, nan=1.0) >= HOST.value
 
 
 def _starving(grid: Grid, excess: Excess) -> BoolArray:
     """Which ranks leave their GPU idle within steps more than others do, in nearly all of them."""
-    mean = _mean(excess.host_ns, axis=1)
-    usual = _mean(grid.host_ns, axis=1) - mean
+    mean = _mean(excess.host_ns)
+    usual = _mean(grid.host_ns) - mean
     more = (mean >= STANDS_OUT.value * _deviation(mean)) & (mean >= (HOST.value - 1) * usual)
     return more & _in_most_steps(excess.host_ns)
 
@@ -232,12 +225,11 @@ def _linked(links: Links, steps: int, step_ns: float) -> Iterator[Suspicion]:
 
 def _in_most_steps(table: FloatArray) -> BoolArray:
     """Which ranks are above half of their own mean in nearly all their steps, and the mean above 0."""
-    mean = _mean(table, axis=1)
+    mean = _mean(table)
     told = ~np.isnan(table)
     high = told & (np.nan_to_num(table) > mean[:, np.newaxis] / 2)
     share = high.sum(axis=1) / np.maximum(told.sum(axis=1), 1)
-    result: BoolArray = (mean > 0) & (share >= STEADY.value)
-    return result
+    return (mean > 0) & (share >= STEADY.value)
 
 
 def _rotating(excess: Excess, slow_host: BoolArray, step_ns: float) -> Iterator[Suspicion]:
@@ -295,15 +287,13 @@ def _staged(grid: Grid, alike: Sequence[Alike], step_ns: float) -> Iterator[Susp
         yield Suspicion(Cause.PIPELINE_IMBALANCE, UNKNOWN, cost_ns, group=heavy)
 
 
-def _mean(table: FloatArray, axis: int) -> FloatArray:
+def _mean(table: FloatArray) -> FloatArray:
     told = ~np.isnan(table)
-    total = np.where(told, table, 0.0).sum(axis=axis)
-    result: FloatArray = total / np.maximum(told.sum(axis=axis), 1)
-    return result
+    total = np.where(told, table, 0.0).sum(axis=1)
+    return total / np.maximum(told.sum(axis=1), 1)
 
 
 def _medians(table: FloatArray) -> FloatArray:
-    """The median of each row; NaN where there is none."""
     told = ~np.isnan(table).all(axis=1)
     result = np.full(len(table), np.nan)
     result[told] = np.nanmedian(table[told], axis=1)

@@ -17,18 +17,12 @@ from typing import Final
 import numpy as np
 
 from traces.columns import BoolArray, IntArray
+from traces.groups import begins
 from traces.ranks import parts
 from traces.ranks.clock_fit import ClockFit
 from traces.ranks.communicators import Flat, flat_of, settled_order, shift_between
-from traces.ranks.summary import (
-    ENDS_TOGETHER,
-    Group,
-    GroupSource,
-    Operation,
-    RankSummary,
-    Recorded,
-    recorded_of,
-)
+from traces.ranks.recorded import Recorded, recorded_of
+from traces.ranks.summary import ENDS_TOGETHER, Group, GroupSource, Operation, RankSummary
 
 
 def counted_from_one_start(flat: Flat) -> Flat:
@@ -59,8 +53,7 @@ def counted_from_one_start(flat: Flat) -> Flat:
 def _uneven(group: IntArray, count: IntArray) -> BoolArray:
     """Which counts are of groups whose ranks have different ones; groups stand together."""
     first = parts.begins_of(group)
-    result: BoolArray = parts.spread(parts.most(count, first) != parts.least(count, first), first)
-    return result
+    return parts.spread(parts.most(count, first) != parts.least(count, first), first)
 
 
 _SIZES_AGREE = (*ENDS_TOGETHER, Operation.BROADCAST, Operation.REDUCE)
@@ -153,7 +146,7 @@ def match(summaries: Sequence[RankSummary], fits: Mapping[int, ClockFit] | None 
     flat = counted_from_one_start(flat_of(summaries, recorded))
     flat = settled_order(flat, [summary.identity.clock for summary in summaries], fits)
     rows = _in_order(flat)
-    first = _instances(flat, rows)
+    first = parts.begins_of(flat.rows.group[rows], flat.rows.sequence[rows])
     agrees = _agreeing(flat, rows, first)
     disagreeing = np.bincount(flat.place[rows[~agrees]], minlength=count)
     taking_part = parts.total(agrees.astype(np.int64), first)
@@ -184,23 +177,7 @@ def _in_order(flat: Flat) -> IntArray:
         order = parts.order_of(group * span + (sequence - least), count)
     else:
         order = np.lexsort((sequence, group))
-    same = np.zeros(len(order), dtype=np.bool_)
-    same[1:] = ~_changes(flat, order) & (np.diff(flat.place[order]) == 0)
-    return order[~same]
-
-
-def _changes(flat: Flat, rows: IntArray) -> BoolArray:
-    """Between which rows another instance begins, shape (n - 1,)."""
-    result: BoolArray = (np.diff(flat.rows.group[rows]) != 0) | (np.diff(flat.rows.sequence[rows]) != 0)
-    return result
-
-
-def _instances(flat: Flat, rows: IntArray) -> IntArray:
-    """Where each instance begins among the rows, and the end of the last."""
-    if not len(rows):
-        return np.zeros(1, dtype=np.int64)
-    begins = np.flatnonzero(_changes(flat, rows)) + 1
-    return np.concatenate(([0], begins, [len(rows)]))
+    return order[begins(group[order], sequence[order], flat.place[order])]
 
 
 def _agreeing(flat: Flat, rows: IntArray, first: IntArray) -> BoolArray:
@@ -208,5 +185,4 @@ def _agreeing(flat: Flat, rows: IntArray, first: IntArray) -> BoolArray:
     operation, size = flat.rows.operation[rows], flat.rows.size_bytes[rows]
     agrees = operation == parts.spread(parts.median(operation, first), first)
     told = np.isin(operation, _SIZES_AGREE) & (size >= 0)
-    result: BoolArray = agrees & (~told | (size == parts.spread(parts.median(size, first, told), first)))
-    return result
+    return agrees & (~told | (size == parts.spread(parts.median(size, first, told), first)))

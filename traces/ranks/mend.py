@@ -70,12 +70,10 @@ def _mine(judged: Judged) -> BoolArray:
     """The participations of the rank that is late, in each step the one that is."""
     matched, suspicion = judged.together.matched, judged.suspicion
     if not suspicion.by_step:
-        of_one: BoolArray = matched.place == suspicion.place
-        return of_one
+        return matched.place == suspicion.place
     step = step_of(matched, judged.grid)[matched.instance]
     late = np.array([*suspicion.by_step, UNKNOWN], dtype=np.int64)
-    result: BoolArray = matched.place == late[np.where(step < len(late), step, UNKNOWN)]
-    return result
+    return matched.place == late[np.where(step < len(late), step, UNKNOWN)]
 
 
 def _with_usual_work(judged: Judged, chains: Chains) -> IntArray:

@@ -5,17 +5,15 @@ from typing import TypeVar
 import numpy as np
 
 from traces.columns import BoolArray, FloatArray, IntArray
-from traces.groups import sorted_within
+from traces.groups import begins, sorted_within
 
 T = TypeVar("T", IntArray, FloatArray, BoolArray)
 """Figures, whole or not, and marks."""
 
 
-def begins_of(key: IntArray) -> IntArray:
+def begins_of(*key: IntArray) -> IntArray:
     """Where each run of equal keys begins, and the end of the last, shape (parts + 1,)."""
-    new = np.ones(len(key) + 1, dtype=np.bool_)
-    new[1:-1] = key[1:] != key[:-1]
-    return np.flatnonzero(new) if len(key) else np.zeros(1, dtype=np.int64)
+    return np.append(np.flatnonzero(begins(*key)), len(key[0]))
 
 
 def borders(lengths: IntArray) -> IntArray:
@@ -42,26 +40,22 @@ def order_of(part: IntArray, count: int) -> IntArray:
 
 def spread(values: T, first: IntArray) -> T:
     """A value of each part, for each of its rows."""
-    result: T = np.repeat(values, np.diff(first))
-    return result
+    return np.repeat(values, np.diff(first))
 
 
 def most(values: T, first: IntArray) -> T:
     """The largest value of each part; parts are never empty."""
-    result: T = np.maximum.reduceat(values, first[:-1]) if len(first) > 1 else values[:0]
-    return result
+    return np.maximum.reduceat(values, first[:-1]) if len(first) > 1 else values[:0]
 
 
 def least(values: T, first: IntArray) -> T:
     """The smallest value of each part; parts are never empty."""
-    result: T = np.minimum.reduceat(values, first[:-1]) if len(first) > 1 else values[:0]
-    return result
+    return np.minimum.reduceat(values, first[:-1]) if len(first) > 1 else values[:0]
 
 
 def total(values: T, first: IntArray) -> T:
     """The sum of each part; parts are never empty."""
-    result: T = np.add.reduceat(values, first[:-1]) if len(first) > 1 else values[:0]
-    return result
+    return np.add.reduceat(values, first[:-1]) if len(first) > 1 else values[:0]
 
 
 def median(values: IntArray, first: IntArray, wanted: BoolArray | None = None) -> IntArray:
@@ -86,17 +80,14 @@ def medians(values: IntArray, part: IntArray, count: int) -> tuple[IntArray, Boo
 
 
 def _middle(values: IntArray, first: IntArray) -> IntArray:
-    """The median of each part, whose values rise."""
     begin, count = first[:-1], np.diff(first)
     low, high = values[begin + (count - 1) // 2], values[begin + count // 2]
-    result: IntArray = low + (high - low) // 2
-    return result
+    return low + (high - low) // 2
 
 
 def sums(values: FloatArray | IntArray, part: IntArray, count: int) -> FloatArray:
     """Sums by part number, shape (count,), for rows in any order."""
-    result: FloatArray = np.bincount(part, weights=values, minlength=count).astype(np.float64)
-    return result
+    return np.bincount(part, weights=values, minlength=count).astype(np.float64)
 
 
 def joined(values: IntArray, first: IntArray, count: int) -> IntArray:

@@ -16,7 +16,8 @@ from traces.missing import Missing, gap
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.match import Matched
-from traces.ranks.summary import UNKNOWN, Operation, RankSummary, Recorded, in_steps, of_messages
+from traces.ranks.recorded import Recorded, in_steps, of_messages
+from traces.ranks.summary import UNKNOWN, Operation, RankSummary
 from traces.ranks.waits import Waits, complete
 from traces.sections.run import CollectiveSpeed, PeerBytes, Traffic
 
@@ -65,14 +66,12 @@ def _step_counts(recorded: Recorded, count: int) -> IntArray:
     step, place = recorded.rows.step, recorded.place
     seen = np.zeros((count, int(step.max(initial=0)) + 1), dtype=np.bool_)
     seen[place[step != UNKNOWN], step[step != UNKNOWN]] = True
-    result: IntArray = np.maximum(seen.sum(axis=1), 1)
-    return result
+    return np.maximum(seen.sum(axis=1), 1)
 
 
 def _given(
     summaries: Sequence[RankSummary], recorded: Recorded, steps: IntArray
 ) -> tuple[dict[str, int], ...]:
-    """What each rank gives in a mean step, by kind."""
     place, kind, size = recorded.place, recorded.rows.kind, recorded.rows.size_bytes
     counts = (kind >= 0) & in_steps(summaries, recorded)
     shape = len(summaries), len(COMM_KINDS)

@@ -31,8 +31,7 @@ _PIPELINE: Final = COMM_KINDS.index("pp_p2p")
 def messages_of(matched: Matched) -> BoolArray:
     """Which instances are messages of the pipeline, shape (n,)."""
     most, least = (fold(matched.kind, matched.first) for fold in (parts.most, parts.least))
-    result: BoolArray = (most == _PIPELINE) & (least == _PIPELINE)
-    return result
+    return (most == _PIPELINE) & (least == _PIPELINE)
 
 
 def stages_of(matched: Matched, count: int) -> IntArray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, TypeVar
@@ -51,11 +51,21 @@ class Problem:
 T = TypeVar("T", bound=Hashable)
 
 
+def _told(kind: ProblemKind, indices: Iterable[int], reason: str) -> list[Problem]:
+    """One problem of recordings that are left out, or none without any."""
+    found = tuple(sorted(indices))
+    return [Problem(kind, found, reason, True)] if found else []
+
+
 def same_recordings(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:
     """Recordings that are there already."""
-    again = _again(left, lambda index: _recording(summaries[index]))
-    reason = "the same recording is there already"
-    return [Problem(ProblemKind.DUPLICATE, tuple(again), reason, True)] if again else []
+    first: dict[tuple[int, int], int] = {}
+    again = [
+        index
+        for index in left
+        if first.setdefault(((one := summaries[index].identity).recording, one.device), index) != index
+    ]
+    return _told(ProblemKind.DUPLICATE, again, "the same recording is there already")
 
 
 def same_ranks(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:
@@ -75,32 +85,12 @@ def same_ranks(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Pr
     for several in twice:
         most = max(several, key=lambda index: max((members[key] for key in keys[index]), default=0))
         again += [index for index in several if index != most]
-    reason = "another recording is of the same rank"
-    return [Problem(ProblemKind.DUPLICATE, tuple(sorted(again)), reason, True)]
+    return _told(ProblemKind.DUPLICATE, again, "another recording is of the same rank")
 
 
 def is_named(group: Group) -> bool:
     """Whether its key is that of no other run."""
     return group.source in (GroupSource.COMMUNICATOR, GroupSource.PEER)
-
-
-def apart_in_time(one: RankSummary, other: RankSummary) -> bool:
-    """Whether two recordings are known to have no moment in common, by the clocks of their hosts."""
-    ours, theirs = unix_ns(one), unix_ns(other)
-    if ours is None or theirs is None:
-        return False
-    return ours[1] < theirs[0] or theirs[1] < ours[0]
-
-
-def _again(left: Sequence[int], name: Callable[[int], Hashable]) -> list[int]:
-    """Those whose name, unless None, another one before has."""
-    first: dict[Hashable, int] = {}
-    named = [(name(index), index) for index in left]
-    return [index for key, index in named if key is not None and first.setdefault(key, index) != index]
-
-
-def _recording(summary: RankSummary) -> tuple[int, int]:
-    return summary.identity.recording, summary.identity.device
 
 
 def unix_ns(summary: RankSummary) -> tuple[int, int] | None:
@@ -116,15 +106,13 @@ def other_sizes_and_times(summaries: Sequence[RankSummary], left: Sequence[int])
     sizes = {index: recorded_size(summaries[index].identity) for index in left}
     size = _most_common(list(sizes.values()))
     others = [index for index in left if size is not None and sizes[index] not in (None, size)]
-    found = []
-    if others:
-        reason = f"their run has another number of ranks than the {size} of most"
-        found.append(Problem(ProblemKind.MIXED_RUNS, tuple(others), reason, True))
-    left = [index for index in left if index not in others]
-    if elsewhere := _at_other_times(summaries, left):
-        reason = f"they were recorded more than {OTHER_TIME.value:.0f} s before or after the others"
-        found.append(Problem(ProblemKind.MIXED_RUNS, tuple(elsewhere), reason, True))
-    return found
+    reason = f"their run has another number of ranks than the {size} of most"
+    elsewhere = _at_other_times(summaries, [index for index in left if index not in others])
+    apart = f"they were recorded more than {OTHER_TIME.value:.0f} s before or after the others"
+    return [
+        *_told(ProblemKind.MIXED_RUNS, others, reason),
+        *_told(ProblemKind.MIXED_RUNS, elsewhere, apart),
+    ]
 
 
 def _at_other_times(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[int]:
@@ -139,7 +127,7 @@ def _at_other_times(summaries: Sequence[RankSummary], left: Sequence[int]) -> li
         clusters[-1].append(index)
         until_ns = max(until_ns, end_ns)
     most = max(clusters, key=len, default=[])
-    return sorted(index for cluster in clusters if cluster is not most for index in cluster)
+    return [index for cluster in clusters if cluster is not most for index in cluster]
 
 
 def versions(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:
@@ -161,8 +149,7 @@ def _most_common(values: Sequence[T | None]) -> T | None:
 
 def of_other_work(matched: Matched, lengths: IntArray) -> IntArray:
     """Places of ranks most of whose collectives do something else than those of the others."""
-    result: IntArray = np.flatnonzero(matched.disagreeing > OTHER_WORK.value * np.maximum(lengths, 1))
-    return result
+    return np.flatnonzero(matched.disagreeing > OTHER_WORK.value * np.maximum(lengths, 1))
 
 
 def truncated(matched: Matched, count: int) -> IntArray:
@@ -176,8 +163,7 @@ def truncated(matched: Matched, count: int) -> IntArray:
     place, group = np.divmod(distinct(matched.place * groups + of_row), groups)
     could = np.bincount(place, weights=there[group], minlength=count)
     took = np.bincount(matched.place, minlength=count)
-    result: IntArray = np.flatnonzero((could > 0) & (took < TRUNCATED.value * could))
-    return result
+    return np.flatnonzero((could > 0) & (took < TRUNCATED.value * could))
 
 
 def other_runs(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:
@@ -199,7 +185,7 @@ def other_runs(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Pr
         else:
             kept.add(number)
     reason = "other recordings are of the same ranks, with other communicators"
-    return [Problem(ProblemKind.MIXED_RUNS, tuple(sorted(gone)), reason, True)] if gone else []
+    return _told(ProblemKind.MIXED_RUNS, gone, reason)
 
 
 def same_processes(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:
@@ -217,7 +203,7 @@ def same_processes(summaries: Sequence[RankSummary], left: Sequence[int]) -> lis
         if of_index[one] != of_index[other] and not {one, other} & gone:
             gone.add(other if beside[one] >= beside[other] else one)
     reason = "another recording is of the same process on the same GPU, at another time"
-    return [Problem(ProblemKind.MIXED_RUNS, tuple(sorted(gone)), reason, True)] if gone else []
+    return _told(ProblemKind.MIXED_RUNS, gone, reason)
 
 
 def _by_communicators(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[list[int]]:
@@ -261,7 +247,8 @@ def _same_process(summaries: Sequence[RankSummary], left: Sequence[int]) -> Iter
     for several in of_process.values():
         for before, index in pairwise(several):
             for one in dict.fromkeys((several[0], before)):  # of thousands, not each with each
-                if apart_in_time(summaries[one], summaries[index]):
+                ours, theirs = unix_ns(summaries[one]), unix_ns(summaries[index])
+                if ours and theirs and (ours[1] < theirs[0] or theirs[1] < ours[0]):
                     yield one, index
 
 
@@ -328,7 +315,6 @@ def _kind(rank: RankMeasurements) -> _Kind:
 
 
 def _kernels(rank: RankMeasurements) -> Mapping[str, float]:
-    """The share of each kernel, by name, in the compute work."""
     work_ns: dict[str, int] = {}
     for row in rank.kernel_table.rows:
         if not row.key.startswith(_COMM):

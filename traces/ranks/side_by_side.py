@@ -4,7 +4,7 @@ Only like is compared with like: a rank's own time in a step, by what it is spen
 take, always and step by step.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from traces.columns import FloatArray, IntArray, distinct
 from traces.ranks import parts
 from traces.ranks.match import Matched
-from traces.ranks.summary import UNKNOWN, Fingerprint, RankSummary, joined
+from traces.ranks.summary import UNKNOWN, Fingerprint, KernelTimes, RankSummary, StepParts
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,30 +49,27 @@ def excess(values: FloatArray, groups: Sequence[Alike]) -> FloatArray:
 
     NaN where a value is, or where no other rank is like it.
     """
-    result = np.full(values.shape, np.nan)
-    for group in groups:
-        if len(group.places) < 2:
-            continue
-        several = values[list(group.places)]
-        result[list(group.places)] = several - _others(several)
-    return result
+    return _within(values, groups, lambda several: several - _others(several))
 
 
 def ratio(values: FloatArray, groups: Sequence[Alike]) -> FloatArray:
     """Each rank's values over the median of the other ranks like it; NaN where there is none."""
+    return _within(values, groups, over_others)
+
+
+def _within(
+    values: FloatArray, groups: Sequence[Alike], beside: Callable[[FloatArray], FloatArray]
+) -> FloatArray:
     result = np.full(values.shape, np.nan)
-    for group in groups:
-        if len(group.places) < 2:
-            continue
-        result[list(group.places)] = over_others(values[list(group.places)])
+    for places in (list(group.places) for group in groups if len(group.places) > 1):
+        result[places] = beside(values[places])
     return result
 
 
 def over_others(several: FloatArray) -> FloatArray:
     """Each row over the median of all other rows; NaN where there is none, or it is 0."""
     other = _others(several)
-    result: FloatArray = np.divide(several, other, out=np.full(several.shape, np.nan), where=other > 0)
-    return result
+    return np.divide(several, other, out=np.full(several.shape, np.nan), where=other > 0)
 
 
 def _others(several: FloatArray) -> FloatArray:
@@ -129,10 +126,10 @@ def grid_of(summaries: Sequence[RankSummary], matched: Matched) -> Grid:
         table[cell] = np.where(values == UNKNOWN, np.nan, values)
         return table
 
-    names = ("compute_ns", "grouped_ns", "exposed_comm_ns", "host_starved_ns", "loader_ns", "pace_ns")
-    columns = {name: joined([summary.steps for summary in summaries], name) for name in (*names, *_BORDERS)}
-    length_ns = laid(columns["end_ns"] - columns["start_ns"])
-    return Grid(later, length_ns, *(laid(columns[name]) for name in names))
+    steps = StepParts.joined(*(summary.steps for summary in summaries))
+    spent = (steps.compute_ns, steps.grouped_ns, steps.exposed_comm_ns, steps.host_starved_ns)
+    tables = map(laid, (steps.end_ns - steps.start_ns, *spent, steps.loader_ns, steps.pace_ns))
+    return Grid(later, *tables)
 
 
 def own_step_of(matched: Matched, grid: Grid) -> IntArray:
@@ -145,9 +142,6 @@ def means_of(table: FloatArray) -> list[int | None]:
     count = (~np.isnan(table)).sum(axis=1)
     mean = np.nansum(table, axis=1) / np.maximum(count, 1)
     return [int(value) if known else None for value, known in zip(mean.tolist(), count.tolist(), strict=True)]
-
-
-_BORDERS = ("start_ns", "end_ns")
 
 
 def _later(matched: Matched, lengths: IntArray) -> IntArray:
@@ -170,8 +164,7 @@ def _later(matched: Matched, lengths: IntArray) -> IntArray:
         places = matched.place[rows][begins[:-1]]
         later[places] = parts.median(step[matched.instance[rows]] - matched.step[rows], begins)
         known[places] = True
-    result: IntArray = later - later.min()
-    return result
+    return later - later.min()
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,14 +182,7 @@ class Excess:
     @property
     def by_host_ns(self) -> FloatArray:
         """All that the host is the reason of."""
-        result: FloatArray = self.host_ns + np.nan_to_num(self.loader_ns)
-        return result
-
-    @property
-    def by_device_ns(self) -> FloatArray:
-        """All that kernels take longer."""
-        result: FloatArray = self.dense_ns + np.nan_to_num(self.grouped_ns)
-        return result
+        return self.host_ns + np.nan_to_num(self.loader_ns)
 
 
 def excess_of(grid: Grid, alike: Sequence[Alike]) -> Excess:
@@ -220,13 +206,13 @@ def device_factors(summaries: Sequence[RankSummary], groups: Sequence[Alike]) ->
     factor = np.full(len(summaries), np.nan)
     for group in groups:
         several = [summaries[place].kernels for place in group.places]
-        kernel, median_ns, grouped = (joined(several, name) for name in ("kernel", "median_ns", "is_grouped"))
-        if len(several) < 2 or not len(kernel):
+        rows = KernelTimes.joined(*several)
+        if len(several) < 2 or not len(rows):
             continue
         row = np.repeat(np.arange(len(several)), [len(times) for times in several])
-        kinds, own = distinct(kernel), grouped == 0
+        kinds, own = distinct(rows.kernel), rows.is_grouped == 0
         table = np.full((len(several), len(kinds)), np.nan)
-        table[row[own], np.searchsorted(kinds, kernel[own])] = median_ns[own]
+        table[row[own], np.searchsorted(kinds, rows.kernel[own])] = rows.median_ns[own]
         ratios = ratio(table, [Alike(group.fingerprint, tuple(range(len(several))))])
         told = ~np.isnan(ratios).all(axis=1)
         factor[np.array(group.places)[told]] = np.nanmedian(ratios[told], axis=1)
@@ -243,5 +229,4 @@ def slowness_before(matched: Matched, grid: Grid, excess: Excess, factor: FloatA
     usual_ns = dense_ns - excess.dense_ns
     ratios = np.divide(dense_ns, usual_ns, out=np.full(dense_ns.shape, np.nan), where=usual_ns > 0)
     by_step = np.column_stack((np.fmax(ratios, always[:, np.newaxis]), always))
-    result: FloatArray = by_step[matched.place, own_step_of(matched, grid)]  # the last column is of no step
-    return result
+    return by_step[matched.place, own_step_of(matched, grid)]  # the last column is of no step

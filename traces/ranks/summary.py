@@ -1,19 +1,16 @@
-"""What one rank's recording gives to the run it is of, and columns of all summaries one after the other.
+"""What one rank's recording gives to the run it is of: small, and enough to tell who waits for whom.
 
-A run is judged from summaries alone, which are small, so that thousands of ranks are a matter of seconds.
-Times are whole ns on the rank's own clock.
+A run is judged from these alone, so that thousands of ranks are a matter of seconds. Times are whole ns on
+the rank's own clock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Final, TypeAlias
+from typing import Final
 
-import numpy as np
-
-from traces.columns import BoolArray, IntArray
+from traces.columns import IntArray, Rows
 
 UNKNOWN: Final = -1
 """Stands for None in the columns of a summary: no size, no step, nothing before; never a zero."""
@@ -110,7 +107,7 @@ class Fingerprint:
 
 
 @dataclass(frozen=True, slots=True)
-class StepParts:
+class StepParts(Rows):
     """The used steps, arrays of shape (k,). `loader_ns` is the idle time before a step's first launch.
 
     It is no part of `host_starved_ns`, which is other time without work that the host made. `grouped_ns` is
@@ -127,12 +124,9 @@ class StepParts:
     grouped_ns: IntArray
     pace_ns: IntArray
 
-    def __len__(self) -> int:
-        return len(self.start_ns)
-
 
 @dataclass(frozen=True, slots=True)
-class Instances:
+class Instances(Rows):
     """Collectives that the rank took part in, in order of start, arrays of shape (m,).
 
     `group` indexes the summary's groups; `sequence` is the recorded number within the group, else the order.
@@ -157,16 +151,9 @@ class Instances:
     host_ns: IntArray
     loader_ns: IntArray
 
-    def __len__(self) -> int:
-        return len(self.start_ns)
-
-    def take(self, which: IntArray) -> Instances:
-        """Some of them, by place."""
-        return Instances(*(getattr(self, field.name)[which] for field in fields(Instances)))
-
 
 @dataclass(frozen=True, slots=True)
-class KernelTimes:
+class KernelTimes(Rows):
     """How long kernels of one kind take with no communication beside them, arrays of shape (j,).
 
     `kernel` is a fingerprint of name and launch shape, equal on all ranks that run it; `is_grouped` marks
@@ -177,12 +164,9 @@ class KernelTimes:
     median_ns: IntArray
     is_grouped: IntArray
 
-    def __len__(self) -> int:
-        return len(self.kernel)
-
 
 @dataclass(frozen=True, slots=True)
-class Messages:
+class Messages(Rows):
     """What the calls behind collectives say, arrays of shape (m,) as `Instances`; empty where nothing does.
 
     `sends` and `receives` count calls with one peer, `received_bytes` is what they receive, `UNKNOWN` where
@@ -193,18 +177,9 @@ class Messages:
     receives: IntArray
     received_bytes: IntArray
 
-    def __len__(self) -> int:
-        return len(self.sends)
-
-    def take(self, which: IntArray) -> Messages:
-        """Of some of the collectives, by place."""
-        return (
-            Messages(*(getattr(self, field.name)[which] for field in fields(Messages))) if len(self) else self
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class Peers:
+class Peers(Rows):
     """Bytes sent to and received from each peer in the used steps, arrays of shape (q,).
 
     `kind` indexes `traces.names.kernels.COMM_KINDS`; `communicator` is its hash, `peer` a place in it and
@@ -218,12 +193,9 @@ class Peers:
     sent_bytes: IntArray
     received_bytes: IntArray
 
-    def __len__(self) -> int:
-        return len(self.kind)
-
 
 @dataclass(frozen=True, slots=True)
-class ExpertWork:
+class ExpertWork(Rows):
     """GPU time of the experts' GEMMs by used step and MoE layer, arrays of shape (e,); empty where unknown.
 
     Layers count those that this rank has, or are as ranges name them.
@@ -232,13 +204,6 @@ class ExpertWork:
     step: IntArray
     layer: IntArray
     work_ns: IntArray
-
-    def __len__(self) -> int:
-        return len(self.step)
-
-    def take(self, which: IntArray) -> ExpertWork:
-        """Some of it, by place."""
-        return ExpertWork(self.step[which], self.layer[which], self.work_ns[which])
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,56 +226,6 @@ class RankSummary:
     instances: Instances
     kernels: KernelTimes
     dropped: Dropped = Dropped()
-    messages: Messages = field(default_factory=lambda: Messages(*none_of(Messages)))
-    peers: Peers = field(default_factory=lambda: Peers(*none_of(Peers)))
-    experts: ExpertWork = field(default_factory=lambda: ExpertWork(*none_of(ExpertWork)))
-
-
-Table: TypeAlias = StepParts | Instances | KernelTimes | Messages | Peers | ExpertWork
-"""What a summary holds as columns of one length."""
-
-
-def none_of(kind: type[Table]) -> list[IntArray]:
-    """Empty columns for each field."""
-    return [np.empty(0, dtype=np.int64) for _ in fields(kind)]
-
-
-_NAMES: Final = tuple(field.name for field in fields(Instances))
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """The collectives of all summaries, shape (n,): `place` is that of the summary, `rows` as it has them."""
-
-    place: IntArray
-    rows: Instances
-
-
-def recorded_of(summaries: Sequence[RankSummary]) -> Recorded:
-    """The collectives, in the order of the summaries."""
-    tables = [one.instances for one in summaries]
-    place = np.repeat(np.arange(len(tables)), [len(table) for table in tables])
-    return Recorded(place, Instances(*(joined(tables, name) for name in _NAMES)))
-
-
-def joined(tables: Sequence[Table], name: str) -> IntArray:
-    """A column of several tables, one after the other."""
-    several = [getattr(table, name) for table in tables]
-    return np.concatenate(several) if several else np.empty(0, np.int64)
-
-
-def of_messages(summaries: Sequence[RankSummary], name: str) -> IntArray:
-    """What calls say of the same collectives, `UNKNOWN` for ranks of which none is recorded."""
-    lengths = np.array([len(one.instances) for one in summaries], dtype=np.int64)
-    column = np.full(int(lengths.sum()), UNKNOWN)
-    told = np.array([len(one.messages) > 0 for one in summaries], dtype=np.bool_)
-    if told.any():
-        column[np.repeat(told, lengths)] = joined([one.messages for one in summaries], name)
-    return column
-
-
-def in_steps(summaries: Sequence[RankSummary], recorded: Recorded) -> BoolArray:
-    """Which collectives are in used steps; of a recording without steps all are."""
-    has_steps = np.array([len(one.steps) > 0 for one in summaries], dtype=np.bool_)
-    result: BoolArray = (recorded.rows.step != UNKNOWN) | ~has_steps[recorded.place]
-    return result
+    messages: Messages = field(default_factory=Messages.none)
+    peers: Peers = field(default_factory=Peers.none)
+    experts: ExpertWork = field(default_factory=ExpertWork.none)

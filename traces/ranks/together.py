@@ -59,8 +59,11 @@ def put_together(summaries: Sequence[RankSummary]) -> Together:
     if share_a_clock(ordered) and not (_is_whole(found) and _ends_tell(found)):
         shared = _put(with_shared_clocks(ordered, match(ordered)))
         found = shared if _is_whole(shared) or len(shared.matched) > len(found.matched) else found
-    told = tuple(_as_given(problem, order) for problem in found.problems)
-    return replace(found, indices=tuple(order[index] for index in found.indices), problems=told)
+    told = (
+        replace(problem, indices=tuple(sorted(order[index] for index in problem.indices)))
+        for problem in found.problems
+    )
+    return replace(found, indices=tuple(order[index] for index in found.indices), problems=tuple(told))
 
 
 def _is_whole(found: Together) -> bool:
@@ -216,7 +219,3 @@ def _missing_in_groups(used: Sequence[RankSummary]) -> list[Problem]:
     gone = tuple(place for place in range(size) if place not in places) if by_number else ()
     reason = f"{here[worst]} of {size} ranks of a communicator were recorded; nothing is known of the others"
     return [Problem(ProblemKind.MISSING_RANKS, (), reason, ranks=gone)]
-
-
-def _as_given(problem: Problem, order: Sequence[int]) -> Problem:
-    return replace(problem, indices=tuple(sorted(order[index] for index in problem.indices)))

@@ -81,8 +81,7 @@ def measure_waits(matched: Matched, aligned: Aligned, *, all_ranks_seen: bool) -
 def complete(matched: Matched, all_ranks_seen: bool) -> BoolArray:
     """Which instances were recorded by every rank of their group."""
     sizes = np.array([group.size or 0 for group in matched.groups] + [0], dtype=np.int64)[matched.group]
-    result: BoolArray = np.where(sizes > 0, np.diff(matched.first) >= sizes, all_ranks_seen)
-    return result
+    return np.where(sizes > 0, np.diff(matched.first) >= sizes, all_ranks_seen)
 
 
 def _first_where(which: BoolArray, first: IntArray) -> IntArray:
@@ -176,8 +175,7 @@ def slowness(seen: FloatArray, size: IntArray) -> FloatArray:
     """
     left = size - 1 - seen
     real = np.divide(seen * (size - 2), left, out=seen.copy(), where=(size > 2) & (left > 0))
-    result: FloatArray = np.maximum(seen, np.minimum(real, 2 * seen + size))
-    return result
+    return np.maximum(seen, np.minimum(real, 2 * seen + size))
 
 
 def kinds_of(matched: Matched) -> IntArray:

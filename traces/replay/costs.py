@@ -64,8 +64,7 @@ class _Kept:
     def of(self, places: IntArray) -> IntArray:
         """Where those of some places stand that are kept."""
         now = self.now[places]
-        result: IntArray = now[now != NONE]
-        return result
+        return now[now != NONE]
 
 
 def _rows(rows: Activities, places: IntArray, happens: BoolArray) -> Activities:

@@ -11,6 +11,7 @@ import numpy as np
 
 from traces.account.calls import CallKind, is_kind
 from traces.columns import NULL, BoolArray, FloatArray, IntArray, distinct
+from traces.groups import mask_of
 from traces.intervals import covered_ns, union
 from traces.limits import Limit
 from traces.replay.graph import Graph, Timing
@@ -78,9 +79,7 @@ class Subject:
 
     def mask(self, places: IntArray) -> BoolArray:
         """Places in the activities as a mask of shape (n,)."""
-        mask = np.zeros(len(self.rank.activities), dtype=np.bool_)
-        mask[places] = True
-        return mask
+        return mask_of(places, len(self.rank.activities))
 
     @property
     def knows_grids(self) -> bool:
@@ -141,19 +140,16 @@ def steady_allocator_calls(subject: Subject, graph: Graph) -> BoolArray:
     later = [step.start_ns for step in used if step.index > 0]
     if not later:
         return np.zeros(len(calls), dtype=np.bool_)
-    since = [_launched_from(graph, start_ns) for start_ns in (used[0].start_ns, *later)]
+    rows, launched = graph.rows, graph.rows.launch_ns != NULL
+    since = [  # when the host first launched what runs from then on
+        int(rows.launch_ns[launched & (rows.start_ns >= begin_ns)].min(initial=begin_ns))
+        for begin_ns in (used[0].start_ns, *later)
+    ]
     freed = np.sort(calls.start_ns[is_kind(calls, CallKind.FREE)])
     place = np.searchsorted(freed, since)
     first, *others = np.diff(place, append=len(freed)).tolist()
     full = used[0].index == 0 and 0 < FULL.value * np.mean(others) <= first
-    result: BoolArray = allocating & (calls.start_ns >= (freed[place[0]] if full else since[1]))
-    return result
-
-
-def _launched_from(graph: Graph, start_ns: int) -> int:
-    """When the host first launched what runs from an instant on."""
-    after = (graph.rows.start_ns >= start_ns) & (graph.rows.launch_ns != NULL)
-    return int(graph.rows.launch_ns[after].min(initial=start_ns))
+    return allocating & (calls.start_ns >= (freed[place[0]] if full else since[1]))
 
 
 class Edits:
@@ -206,7 +202,7 @@ class Edits:
         calls, timing, pauses = self._graph.calls, self._timing, self._graph.pauses
         none = np.zeros(len(calls), dtype=np.bool_)
         said = pauses.said_ns
-        counts = self._count_reads()
+        counts = timing.waits.holding(self._graph.feeds_host, len(calls))  # a small copy to the host
         sync = is_kind(calls, CallKind.SYNC)
         named = dict(pauses.named_ns)
         compiles = timing.pause_ns - named.pop("lazy_init")
@@ -233,7 +229,7 @@ class Edits:
         graph, subject = self._graph, self._subject
         copies = subject.mask(subject.offloaded) | subject.mask(subject.resident)
         without = without_copies(graph, self._timing, copies)
-        without = without_allocator(graph, without, steady_allocator_calls(subject, graph))
+        without = without_allocator(without, steady_allocator_calls(subject, graph))
         return without_activities(graph, without, subject.mask(subject.recomputed))
 
     def memory_kinds(self) -> Mapping[str, Timing]:
@@ -243,7 +239,7 @@ class Edits:
             "recompute": without_activities(graph, timing, subject.mask(subject.recomputed)),
             "offload": without_copies(graph, timing, subject.mask(subject.offloaded)),
             "host_resident": without_copies(graph, timing, subject.mask(subject.resident)),
-            "allocator": without_allocator(graph, timing, steady_allocator_calls(subject, graph)),
+            "allocator": without_allocator(timing, steady_allocator_calls(subject, graph)),
         }
 
     def compute(self) -> Timing:
@@ -288,7 +284,3 @@ class Edits:
 
     def _without_calls(self, which: BoolArray) -> Timing:
         return without_host(self._graph, self._timing, self._timing.pause_ns, which)
-
-    def _count_reads(self) -> BoolArray:
-        """Calls that wait for a small copy to the host."""
-        return self._timing.waits.holding(self._graph.feeds_host, len(self._graph.calls))

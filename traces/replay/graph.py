@@ -8,7 +8,7 @@ import numpy as np
 
 from traces.account.calls import NONE, HostCalls, host_calls, launching_call
 from traces.account.device import Latencies, Queueing
-from traces.account.host import cpu_optimizer, data_pauses
+from traces.account.host import cpu_optimizer, data_pauses, ranges_of_cause
 from traces.account.inferred import UNEXPLAINED
 from traces.account.producers import Producers
 from traces.account.waits import Poll, find_polls
@@ -16,7 +16,7 @@ from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, HostSpans, IntArr
 from traces.intervals import Spans, covered_ns, union
 from traces.limits import Limit
 from traces.loops import loop
-from traces.names.ranges import HOST_RANGES, cause_of_range
+from traces.names.ranges import HOST_RANGES
 from traces.replay.waits import Wait, Waits, host_waits
 from traces.timeline import Activities, Bucket, RankTimeline
 
@@ -47,19 +47,13 @@ class Pauses:
 def measure_pauses(rank: RankTimeline, calls: HostCalls) -> Pauses:
     """Split the pauses of a rank's calls."""
     columns = rank.columns
-    nothing = np.zeros(0, dtype=np.bool_)
-    layers: dict[str, tuple[HostSpans | Ranges, BoolArray]] = {
-        "profiler": (columns.overheads, nothing),
-    }
+    layers: dict[str, HostSpans | Ranges] = {"profiler": columns.overheads}
     for cause in reversed(HOST_RANGES):
-        layers[cause] = columns.ranges, _named(columns.range_texts, cause)
+        layers[cause] = ranges_of_cause(columns, cause)
         if cause == "data":
-            layers[_BATCH] = data_pauses(rank), nothing
-    layers |= {
-        "cpu_optimizer": (cpu_optimizer(rank), nothing),
-        "os_wait": (columns.os_calls, nothing),
-    }
-    recorded = {what: layer for what, layer in layers.items() if _any(*layer)}
+            layers[_BATCH] = data_pauses(rank)
+    layers |= {"cpu_optimizer": cpu_optimizer(rank), "os_wait": columns.os_calls}
+    recorded = {what: layer for what, layer in layers.items() if len(layer)}
     # what was not recorded takes no memory
     nowhere = np.broadcast_to(np.zeros(1, dtype=np.int64), len(calls))
     parts = dict.fromkeys(layers, nowhere) | {what: nowhere.copy() for what in recorded}
@@ -68,38 +62,20 @@ def measure_pauses(rank: RankTimeline, calls: HostCalls) -> Pauses:
         mine = np.flatnonzero(calls.thread == thread)
         start, end = calls.start_ns[mine] - calls.pause_ns[mine], calls.start_ns[mine]
         seen, so_far = np.zeros(len(mine), dtype=np.int64), [np.empty((2, 0), dtype=np.int64)]
-        for what, (spans, named) in recorded.items():
-            so_far.append(_times(spans, named, thread))
-            covered = covered_ns(start, end, _union(so_far))
+        for what, spans in recorded.items():
+            so_far.append(_times(spans, thread))
+            covered = covered_ns(start, end, union(*np.concatenate(so_far, axis=1)))
             parts[what][mine] = covered - seen
             seen = covered
         if "profiler" in recorded:
-            profiler = union(*_times(columns.overheads, nothing, thread))
+            profiler = union(*_times(columns.overheads, thread))
             within[mine] = covered_ns(calls.start_ns[mine], calls.end_ns[mine], profiler)
     parts["data"] = parts["data"] + parts.pop(_BATCH)
     return Pauses(parts.pop("profiler"), parts, within, int(parts["gc"].max(initial=0)))
 
 
-def _named(texts: tuple[str, ...], cause: str) -> BoolArray:
-    """Which texts name a cause; one more at the end for a range without text (-1)."""
-    return np.array([*(cause_of_range(text) == cause for text in texts), False], dtype=np.bool_)
-
-
-def _any(spans: HostSpans | Ranges, named: BoolArray) -> bool:
-    return bool(named.any()) if isinstance(spans, Ranges) else bool(len(spans))
-
-
-def _times(spans: HostSpans | Ranges, named: BoolArray, thread: int) -> IntArray:
-    """Starts and ends, shape (2, k), of a thread's spans; of ranges only those that are named."""
-    mine = spans.thread_gid == thread
-    if isinstance(spans, Ranges):
-        mine &= named[spans.text]
-    return np.stack((spans.start_ns[mine], spans.end_ns[mine]))
-
-
-def _union(times: list[IntArray]) -> Spans:
-    start_ns, end_ns = np.concatenate(times, axis=1)
-    return union(start_ns, end_ns)
+def _times(spans: HostSpans | Ranges, thread: int) -> IntArray:
+    return np.stack((spans.start_ns, spans.end_ns))[:, spans.thread_gid == thread]
 
 
 BEGIN, RETURN, WORK = 0, 1, 2
@@ -182,7 +158,7 @@ def build_graph(rank: RankTimeline, stretches: Spans, queueing: Queueing) -> Gra
         pause_ns=pause_ns,
         own_ns=waits.own_ns,
         # work that takes its place after a call returned cannot have held that call up
-        waits=waits.waits.where(begins[waits.waits.work] < calls.end_ns[waits.waits.call]),
+        waits=waits.waits.take(begins[waits.waits.work] < calls.end_ns[waits.waits.call]),
         polled=polled,
     )
     called = np.zeros(len(calls), dtype=np.bool_)
@@ -370,5 +346,4 @@ def _events(calls: HostCalls, begins_ns: IntArray, inside: BoolArray, happened: 
     order = np.argsort(
         np.concatenate((calls.end_ns[returns], calls.start_ns[begins // 3], begins_ns[work])), kind="stable"
     )
-    result: IntArray = np.concatenate((returns * 3 + RETURN, begins, work * 3 + WORK))[order]
-    return result
+    return np.concatenate((returns * 3 + RETURN, begins, work * 3 + WORK))[order]

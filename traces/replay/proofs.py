@@ -13,6 +13,7 @@ import numpy as np
 from traces.account.calls import NONE, HostCalls
 from traces.columns import NULL, PLACE, BoolArray, IntArray
 from traces.cures import cure
+from traces.groups import mask_of, passing
 from traces.intervals import Spans, covered_ns
 from traces.limits import Limit
 from traces.missing import Missing
@@ -50,8 +51,7 @@ _ASKING: Final = ("EventQuery", "StreamQuery")
 def may_wait_ns(rank: RankTimeline, graph: Graph, windows: Spans) -> int:
     """The host's time in some windows that may be waiting unseen: pauses, and calls not known to wait."""
     calls, since_ns = graph.calls, graph.calls.start_ns - graph.timing.pause_ns
-    known = np.zeros(len(calls), dtype=np.bool_)
-    known[graph.timing.waits.call] = True
+    known = mask_of(graph.timing.waits.call, len(calls))
     asks = _asks(rank, calls)
     paused = asks | _follows(graph.rows, since_ns, calls.start_ns)
     within = asks | (_follows(graph.rows, calls.start_ns, calls.end_ns) & ~known)
@@ -61,8 +61,7 @@ def may_wait_ns(rank: RankTimeline, graph: Graph, windows: Spans) -> int:
 
 def _asks(rank: RankTimeline, calls: HostCalls) -> BoolArray:
     """Calls that ask whether work is done directly after another that does, a mask of shape (m,)."""
-    names = rank.columns.call_names
-    asking = np.array([*(any(word in name for word in _ASKING) for name in names), False], dtype=np.bool_)
+    asking = passing(lambda name: any(word in name for word in _ASKING), rank.columns.call_names)
     mine = asking[rank.columns.calls.name[calls.row]]
     result: BoolArray = mine & (calls.before != NONE)
     result[result] = mine[calls.before[result]]

@@ -17,8 +17,8 @@ from traces.account.calls import NONE, CallKind, HostCalls, is_kind
 from traces.account.clocks import SKEW
 from traces.account.inferred import synchronised_streams
 from traces.account.waits import BLOCKING_COPY, is_token_count
-from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, IntArray, distinct
-from traces.groups import places_of_each
+from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, IntArray, Rows, distinct
+from traces.groups import mask_of, places_of_each
 from traces.limits import Limit
 from traces.timeline import Bucket, RankTimeline, Source
 
@@ -35,7 +35,7 @@ class Wait(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class Waits(Rows):
     """Waits, arrays of shape (w,), in order of `call`."""
 
     call: IntArray
@@ -54,28 +54,19 @@ class Waits:
         order = np.argsort(call, kind="stable")
         return cls(call[order].astype(PLACE), work[order].astype(PLACE), after_ns[order])
 
-    def where(self, kept: BoolArray) -> Waits:
-        """Some of the waits, by a mask of shape (w,)."""
-        return Waits(self.call[kept], self.work[kept], self.after_ns[kept])
-
     def without(self, calls: BoolArray) -> Waits:
         """The waits of all but some calls, a mask of shape (m,)."""
-        return self.where(~calls[self.call])
+        return self.take(~calls[self.call])
 
     def holding(self, works: BoolArray, calls: int) -> BoolArray:
         """Which of so many calls wait for one of some activities, a mask of shape (n,)."""
-        result = np.zeros(calls, dtype=np.bool_)
-        result[self.call[works[self.work]]] = True
-        return result
+        return mask_of(self.call[works[self.work]], calls)
 
     def first_of(self, calls: int) -> IntArray:
         """Where the waits of each of so many calls begin, shape (m + 1,)."""
         first = np.zeros(calls + 1, dtype=PLACE)
         first[self.call + 1] = np.arange(1, len(self.call) + 1)  # of several waits of a call the last stays
         return np.maximum.accumulate(first, out=first)
-
-    def __len__(self) -> int:
-        return len(self.call)
 
 
 QUEUE: Final = Limit(
@@ -110,8 +101,6 @@ def host_waits(rank: RankTimeline, calls: HostCalls, launched_by: IntArray) -> H
 
 
 class _Finder:
-    """One pass over the calls that wait."""
-
     def __init__(self, rank: RankTimeline, calls: HostCalls, launched_by: IntArray) -> None:
         self._rank, self._rows, self._calls = rank, rank.activities, calls
         rows = self._rows

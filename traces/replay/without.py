@@ -17,6 +17,7 @@ import numpy as np
 from traces.account.calls import NONE, CallKind, is_kind
 from traces.account.inferred import UNEXPLAINED
 from traces.columns import BoolArray, FloatArray, IntArray
+from traces.groups import mask_of
 from traces.replay.graph import Graph, Timing
 
 
@@ -56,9 +57,8 @@ def without_host(graph: Graph, timing: Timing, pause_ns: IntArray, calls: BoolAr
     """
     gone = calls & ~is_kind(graph.calls, CallKind.FREE, CallKind.ALLOCATE)
     waits, polled = timing.waits, timing.polled
-    vanished = np.zeros(len(timing.duration_ns), dtype=np.bool_)
-    vanished[waits.work[(gone & is_kind(graph.calls, CallKind.SYNC))[waits.call]]] = True
-    vanished &= graph.feeds_host
+    syncs = gone & is_kind(graph.calls, CallKind.SYNC)
+    vanished = mask_of(waits.work[syncs[waits.call]], len(timing.duration_ns)) & graph.feeds_host
     if vanished.any():
         timing = replace(
             without_work(timing, vanished),
@@ -145,8 +145,7 @@ def without_waits(timing: Timing, calls: BoolArray) -> Timing:
 def _launches(graph: Graph, which: BoolArray | None = None) -> BoolArray:
     """Which calls launched work; only activities of a mask of shape (n,), if one is given."""
     by = graph.launched_by if which is None else graph.launched_by[which]
-    result: BoolArray = np.bincount(by[by != NONE], minlength=len(graph.calls)) > 0
-    return result
+    return np.bincount(by[by != NONE], minlength=len(graph.calls)) > 0
 
 
 def _calls_of(graph: Graph, which: BoolArray) -> BoolArray:
@@ -165,7 +164,7 @@ def _calls_of(graph: Graph, which: BoolArray) -> BoolArray:
     return gone
 
 
-def without_allocator(graph: Graph, timing: Timing, calls: BoolArray) -> Timing:
+def without_allocator(timing: Timing, calls: BoolArray) -> Timing:
     """Allocator calls, a mask of shape (m,), are gone, and nothing waits in them."""
     if not calls.any():
         return timing

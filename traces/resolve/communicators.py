@@ -43,8 +43,7 @@ class Parts:
 
     def nearly_all(self, mask: BoolArray, among: BoolArray) -> BoolArray:
         """Rows of a part where nearly all of its rows in `among` are in the mask; shape (m,)."""
-        enough: BoolArray = self.share(mask, among) >= REGULAR.value * self.share(among, among)
-        return enough
+        return self.share(mask, among) >= REGULAR.value * self.share(among, among)
 
     def any_of(self, mask: BoolArray) -> BoolArray:
         """Rows of an own part that has a row in the mask; shape (m,)."""

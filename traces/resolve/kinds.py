@@ -1,6 +1,6 @@
 """Resolve what each communication activity is for, from all kinds of evidence in their order."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -50,7 +50,9 @@ _CURE_OF_GATHER: Final = (
     "Record named ranges around them (Megatron-LM: --nvtx-ranges), or give the configuration "
     "(--config FILE): with TP, EP, PP and CP at 1 they are data parallelism."
 )
-
+_WHY_GATHERS: Final = (
+    "what gathers and scatters are for: no named range around them, no optimizer beside their stream"
+)
 _NO_EXPERTS: Final = ", and no router, permute or grouped GEMM ran"
 
 
@@ -69,16 +71,24 @@ def resolve_kinds(rank: RankTimeline, *, only_data_parallel: bool = False) -> Re
     settle_collectives(draft, found, only_data_parallel=only_data_parallel)
     operation = _operations(draft, found)
     kind, named = _kinds(comm, draft, operation), draft.open
+    told_by = np.where(comm.told == UNTOLD, EVIDENCE.index("name"), EVIDENCE.index("nvtx_range"))
     unresolved = kind == COMM_KINDS.index("sendrecv_unresolved")
+    gathers = draft.open & comm.of_subclass("all_gather", "reduce_scatter")
+    trace_kind = rank.columns.info.kind
     return Resolution(
         index=comm.index,
         kind=kind,
         operation=operation,
         phase=np.where(unresolved, UNTOLD, phases_of(comm, operation, found.ranges, near)),
-        evidence=np.where(named, _evidence_of_names(comm), draft.evidence),
+        evidence=np.where(named, told_by, draft.evidence),
         confidence=np.where(named, _confidence_of_names(comm), draft.confidence),
         moe_kernels=near.moe_kernels,
-        unresolved=(*_unresolved(found, unresolved, rank.columns.info.kind), *_open_gathers(found, draft)),
+        unresolved=(
+            *_still_open(
+                found, unresolved, "sendrecv_unresolved", lambda mine: _reason(found, mine, trace_kind)
+            ),
+            *_still_open(found, gathers, "other_comm", lambda _: (_WHY_GATHERS, _CURE_OF_GATHER)),
+        ),
     )
 
 
@@ -126,12 +136,6 @@ def _kinds(comm: Communication, draft: Draft, operation: IntArray) -> IntArray:
     return np.select(settled, [expert, data, pp, cp, tp], by_name)
 
 
-def _evidence_of_names(comm: Communication) -> IntArray:
-    """What tells what stays of no purpose: its name, or the range around the launch of a generic one."""
-    by_range, by_name = EVIDENCE.index("nvtx_range"), EVIDENCE.index("name")
-    return np.where(comm.told == UNTOLD, by_name, by_range)
-
-
 def _confidence_of_names(comm: Communication) -> IntArray:
     """A name says surely what it is, except NCCL's, which serve several purposes."""
     unsure = comm.of_subclass(
@@ -141,52 +145,26 @@ def _confidence_of_names(comm: Communication) -> IntArray:
     return np.where(unsure, CONFIDENCES.index("low"), CONFIDENCES.index("high"))
 
 
-def _unresolved(found: Evidence, which: BoolArray, trace_kind: str) -> tuple[Unresolved, ...]:
-    """SendRecv that stays open, by stream, longest first."""
-    result = []
-    for mine in _by_stream(found, which):
-        reason, how = _reason(found, mine, trace_kind)
-        said = reason if found.near.moe_kernels else f"{reason}{_NO_EXPERTS}"
-        result.append(_open_stream(found, mine, "sendrecv_unresolved", said, how))
+def _still_open(
+    found: Evidence, which: BoolArray, kind: str, why: Callable[[BoolArray], tuple[str, str]]
+) -> tuple[Unresolved, ...]:
+    """What stays open, by stream, longest first; `why`: the reason, and what would settle it."""
+    result, rows, of_row = [], found.comm.rows, found.streams.of_row
+    for number in distinct(of_row[which]):
+        mine = which & (of_row == number)
+        duration_ns, stream = (rows.end_ns - rows.start_ns)[mine], int(rows.stream_id[mine][0])
+        work_ns, spread = int(duration_ns.sum()), spread_frac(duration_ns)
+        result.append(Unresolved(kind, stream, int(mine.sum()), work_ns, spread, *why(mine)))
     return tuple(sorted(result, key=lambda one: (-one.work_ns, one.stream_id)))
-
-
-def _open_gathers(found: Evidence, draft: Draft) -> tuple[Unresolved, ...]:
-    """Gathers and scatters that stay open, by stream, longest first."""
-    which = draft.open & found.comm.of_subclass("all_gather", "reduce_scatter")
-    reason = "what gathers and scatters are for: no named range around them, no optimizer beside their stream"
-    result = [
-        _open_stream(found, mine, "other_comm", reason, _CURE_OF_GATHER) for mine in _by_stream(found, which)
-    ]
-    return tuple(sorted(result, key=lambda one: (-one.work_ns, one.stream_id)))
-
-
-def _by_stream(found: Evidence, which: BoolArray) -> Iterator[BoolArray]:
-    of_row = found.streams.of_row
-    return (which & (of_row == number) for number in distinct(of_row[which]))
-
-
-def _open_stream(found: Evidence, mine: BoolArray, kind: str, reason: str, how: str) -> Unresolved:
-    duration_ns = (found.comm.rows.end_ns - found.comm.rows.start_ns)[mine]
-    return Unresolved(
-        kind=kind,
-        stream_id=int(found.comm.rows.stream_id[mine][0]),
-        kernel_count=int(mine.sum()),
-        work_ns=int(duration_ns.sum()),
-        spread_frac=spread_frac(duration_ns),
-        reason=reason,
-        cure=how,
-    )
 
 
 def _reason(found: Evidence, mine: BoolArray, trace_kind: str) -> tuple[str, str]:
-    """Why these stay open, and what would settle them."""
+    reason, how = "its NCCL groups fit more than one use", _CURE_OF_SHAPE
     if (found.processes.shape[mine] != UNKNOWN).any():
-        return "its collective shows how it exchanges, its process group not what for", _CURE_OF_GROUP
-    if (found.ranges.shape[mine] != UNKNOWN).any():
-        return "its range shows how it exchanges, not what for", _CURE_OF_SHAPE
-    if found.groups.known[mine].any():
-        return "its NCCL groups fit more than one use", _CURE_OF_SHAPE
-    return "no NCCL ranges, no named range around it, no expert work on both sides", cure(
-        "collectives", trace_kind
-    )
+        reason, how = "its collective shows how it exchanges, its process group not what for", _CURE_OF_GROUP
+    elif (found.ranges.shape[mine] != UNKNOWN).any():
+        reason = "its range shows how it exchanges, not what for"
+    elif not found.groups.known[mine].any():
+        reason = "no NCCL ranges, no named range around it, no expert work on both sides"
+        how = cure("collectives", trace_kind)
+    return (reason if found.near.moe_kernels else f"{reason}{_NO_EXPERTS}"), how

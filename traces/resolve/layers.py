@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import BoolArray, IntArray, distinct
+from traces.groups import begins
 from traces.resolve.communication import Communication, communication_of
 from traces.resolve.neighbours import Neighbours, launch_order
 from traces.resolve.ranges import Enclosing, enclosing_ranges
@@ -92,43 +93,36 @@ def places_of(rank: RankTimeline, resolution: Resolution, steps: Steps) -> Place
     directed = np.isin(resolution.operation, (_DISPATCH, _COMBINE)) & resolution.of_kind(*PAYLOAD_KINDS)
     mine = np.flatnonzero(directed & (resolution.phase != UNTOLD))
     mine = mine[np.lexsort((order[mine], resolution.phase[mine], step[mine]))]
-    passes = _Passes.of(step[mine], resolution.phase[mine], resolution.operation[mine])
     layer, part = (np.full(len(resolution), UNTOLD, dtype=np.int64) for _ in range(2))
-    part[mine] = passes.part
+    number, part[mine] = _passes(step[mine], resolution.phase[mine], resolution.operation[mine])
     thread = rows.launch_thread[mine]
-    layer[mine] = _by_sequence(passes, step[mine], resolution.phase[mine], order[mine], thread)
+    layer[mine] = _by_sequence(number, step[mine], resolution.phase[mine], order[mine], thread)
     ranges = enclosing_ranges(communication_of(rank))
     said = np.where(resolution.phase == _BACKWARD, ranges.layer_backward, ranges.layer)
     return Places(step, np.where(directed & (said != UNTOLD), said, layer), part)
 
 
-@dataclass(frozen=True, slots=True)
-class _Passes:
-    """Layer passes: a dispatch and the combine after it, in one step and phase. `number` counts all of them.
+def _passes(step: IntArray, phase: IntArray, operation: IntArray) -> tuple[IntArray, IntArray]:
+    """Layer passes: a dispatch and the combine after it, in one step and phase.
 
-    Arrays of shape (k,), in order of step, phase, launch. A combine whose dispatch is not there has no pass.
+    The number of each row's pass, counted over all, and its place among the kernels of one dispatch or
+    combine. Rows of shape (k,), in order of step, phase, launch. A combine without its dispatch has no pass.
     """
-
-    number: IntArray
-    part: IntArray
-
-    @staticmethod
-    def of(step: IntArray, phase: IntArray, operation: IntArray) -> _Passes:
-        if not len(step):
-            return _Passes(step.copy(), step.copy())
-        new_phase = np.concatenate(([True], (step[1:] != step[:-1]) | (phase[1:] != phase[:-1])))
-        new_run = new_phase | np.concatenate(([True], operation[1:] != operation[:-1]))
-        here = np.arange(len(step))
-        part = here - np.maximum.accumulate(np.where(new_run, here, 0))
-        begins = new_run & (operation == _DISPATCH)
-        number = np.cumsum(begins) - 1
-        first = np.maximum.accumulate(np.where(new_phase, here, 0))
-        orphan = (np.cumsum(begins) - np.cumsum(begins)[first] + begins[first]) == 0
-        return _Passes(np.where(orphan, UNTOLD, number), part)
+    if not len(step):
+        return step.copy(), step.copy()
+    new_phase = begins(step, phase)
+    new_run = new_phase | begins(operation)
+    here = np.arange(len(step))
+    part = here - np.maximum.accumulate(np.where(new_run, here, 0))
+    opens = new_run & (operation == _DISPATCH)
+    number = np.cumsum(opens) - 1
+    first = np.maximum.accumulate(np.where(new_phase, here, 0))
+    orphan = (number - number[first] + opens[first]) == 0
+    return np.where(orphan, UNTOLD, number), part
 
 
 def _by_sequence(
-    passes: _Passes, step: IntArray, phase: IntArray, order: IntArray, thread: IntArray
+    number: IntArray, step: IntArray, phase: IntArray, order: IntArray, thread: IntArray
 ) -> IntArray:
     """Layer of each row by the order of passes; rows of shape (k,), in order of step, phase, launch.
 
@@ -137,17 +131,13 @@ def _by_sequence(
     the order does not tell the layer.
     """
     result = np.full(len(step), UNTOLD, dtype=np.int64)
-    begins = np.flatnonzero((passes.number >= 0) & _first_of(passes.number))
-    begins = begins[step[begins] != UNTOLD]
-    if not len(begins):
+    first = np.flatnonzero((number >= 0) & begins(number) & (step != UNTOLD))
+    if not len(first):
         return result
-    in_time = begins[np.lexsort((order[begins], step[begins]))]
+    in_time = first[np.lexsort((order[first], step[first]))]
     recomputed = _recomputed(phase[in_time], thread[in_time])
     first_time = in_time[~recomputed]
-    new_run = (step[first_time[1:]] != step[first_time[:-1]]) | (
-        phase[first_time[1:]] != phase[first_time[:-1]]
-    )
-    run_start = np.flatnonzero(np.concatenate(([True], new_run)))
+    run_start = np.flatnonzero(begins(step[first_time], phase[first_time]))
     lengths = np.diff(np.concatenate((run_start, [len(first_time)])))
     layer_count = int(np.gcd.reduce(lengths))
     runs_per_step = len(run_start) / len(distinct(step[first_time]))
@@ -155,18 +145,12 @@ def _by_sequence(
         return result
     place = (np.arange(len(first_time)) - np.repeat(run_start, lengths)) % layer_count
     downwards = phase[first_time] == _BACKWARD
-    of_pass = np.full(int(passes.number.max()) + 1, UNTOLD, dtype=np.int64)
-    of_pass[passes.number[first_time]] = np.where(downwards, layer_count - 1 - place, place)
-    _give_to_recomputed(of_pass, passes.number[in_time], recomputed, phase[in_time])
-    known = passes.number >= 0
-    result[known] = of_pass[passes.number[known]]
+    of_pass = np.full(int(number.max()) + 1, UNTOLD, dtype=np.int64)
+    of_pass[number[first_time]] = np.where(downwards, layer_count - 1 - place, place)
+    _give_to_recomputed(of_pass, number[in_time], recomputed, phase[in_time])
+    known = number >= 0
+    result[known] = of_pass[number[known]]
     return result
-
-
-def _first_of(number: IntArray) -> BoolArray:
-    first = np.ones(len(number), dtype=np.bool_)
-    first[1:] = number[1:] != number[:-1]
-    return first
 
 
 def _recomputed(phase: IntArray, thread: IntArray) -> BoolArray:
@@ -175,8 +159,7 @@ def _recomputed(phase: IntArray, thread: IntArray) -> BoolArray:
     forward = phase == _FORWARD
     if not (forward & ~where_backward).any():
         return np.zeros(len(phase), dtype=np.bool_)
-    recomputed: BoolArray = forward & where_backward
-    return recomputed
+    return forward & where_backward
 
 
 def _give_to_recomputed(of_pass: IntArray, number: IntArray, recomputed: BoolArray, phase: IntArray) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import NULL, PROCESS_BITS, BoolArray, IntArray, NcclCalls, Ranges, distinct
+from traces.groups import begins, passing
 from traces.limits import Limit
 from traces.resolve.communication import Communication
 from traces.timeline import RankTimeline
@@ -42,9 +43,7 @@ class CallPayloads:
         mine, peer = group[which], self.peer[which]
         order = np.lexsort((peer, mine))
         mine, peer = mine[order], peer[order]
-        new = np.ones(len(mine), dtype=np.bool_)
-        new[1:] = (mine[1:] != mine[:-1]) | (peer[1:] != peer[:-1])
-        count = np.bincount(mine[new], minlength=len(group))
+        count = np.bincount(mine[begins(mine, peer)], minlength=len(group))
         silent = np.bincount(mine[peer == NONE], minlength=len(group)) > 0
         return np.where(silent, NONE, count)
 
@@ -110,7 +109,7 @@ def communicators_in(rank: RankTimeline) -> Communicators:
     hashed, ranks = calls.payloads.communicator, calls.payloads.rank_count
     ours = (calls.thread_gid & PROCESS_BITS == rank.process_gid) | (rank.process_gid == NULL)
     hashes = distinct(hashed[ours & (hashed != NULL)])
-    counts_its_own = np.array([bool(_OWN_RANKS.match(name)) for name in calls.names] + [False])[calls.name]
+    counts_its_own = passing(_OWN_RANKS.match, calls.names)[calls.name]
     told = ours & (hashed != NULL) & (ranks > 0) & counts_its_own
     number, own = np.searchsorted(hashes, hashed[told]), calls.payloads.rank[told]
     counted = _agreed(ranks[told], number, len(hashes))
@@ -186,7 +185,7 @@ def calls_by_thread(
     """Of each thread that launches communication: the places of that, and NCCL's calls with payloads."""
     texts = [text.strip() for text in comm.rank.columns.range_texts]
     ranges = comm.rank.columns.ranges
-    wanted = np.array([text in _CALLS for text in texts] + [False], dtype=np.bool_)[ranges.text]
+    wanted = passing(_CALLS.__contains__, texts)[ranges.text]
     code = np.array([_CALLS.get(text, -1) for text in texts] + [-1], dtype=np.int64)[ranges.text[wanted]]
     thread = ranges.thread_gid[wanted]
     for gid in distinct(comm.rows.launch_thread[comm.rows.launch_thread != NULL]):
@@ -228,26 +227,22 @@ class ThreadCalls:
     @property
     def sends(self) -> BoolArray:
         """Which of them send to one peer."""
-        result: BoolArray = self.code == _SEND
-        return result
+        return self.code == _SEND
 
     @property
     def receives(self) -> BoolArray:
         """Which of them receive from one peer."""
-        result: BoolArray = self.code == _RECEIVE
-        return result
+        return self.code == _RECEIVE
 
     @property
     def all_to_alls(self) -> BoolArray:
         """Which of them exchange with all ranks; the size they name is that for one of these."""
-        result: BoolArray = self.code == _ALL_TO_ALL
-        return result
+        return self.code == _ALL_TO_ALL
 
     @property
     def moves(self) -> BoolArray:
         """Which of them move data; the others begin and end groups."""
-        result: BoolArray = self.code >= _SEND
-        return result
+        return self.code >= _SEND
 
     @property
     def group(self) -> IntArray:

@@ -77,14 +77,12 @@ class Neighbours:
 
     def beside(self, *roles: Role) -> BoolArray:
         """Whether one of these roles is on either side."""
-        mask: BoolArray = np.isin(self.previous, roles) | np.isin(self.next, roles)
-        return mask
+        return np.isin(self.previous, roles) | np.isin(self.next, roles)
 
     def dispatch_like(self) -> BoolArray:
         """Between a permute and expert work: tokens leave for their experts."""
         from_permute = (self.previous == Role.PERMUTE) & np.isin(self.next, (Role.EXPERT, Role.GEMM))
-        mask: BoolArray = from_permute | ((self.previous == Role.ROUTER) & (self.next == Role.EXPERT))
-        return mask
+        return from_permute | ((self.previous == Role.ROUTER) & (self.next == Role.EXPERT))
 
     def combine_like(self) -> BoolArray:
         """Between expert work and an unpermute: results come back."""
@@ -94,8 +92,7 @@ class Neighbours:
     def amid_experts(self) -> BoolArray:
         """On one side at least, tokens are with their experts or on the way there and back."""
         leaving = np.isin(self.previous, (Role.PERMUTE, Role.EXPERT))
-        mask: BoolArray = leaving | np.isin(self.next, (Role.EXPERT, Role.UNPERMUTE))
-        return mask
+        return leaving | np.isin(self.next, (Role.EXPERT, Role.UNPERMUTE))
 
 
 def neighbours_of(comm: Communication) -> Neighbours:

@@ -65,27 +65,13 @@ class Enclosing:
         return np.equal(self.purpose, PURPOSES.index(purpose))
 
 
-@dataclass(frozen=True, slots=True)
-class _Meaning:
-    purpose: int
-    shape: int
-    operation: int
-    phase: int
-    layer: int
-    layer_backward: int
-
-
 def enclosing_ranges(comm: Communication) -> Enclosing:
     """Ask the ranges around each launch; what one does not say, the next outer one may."""
     texts = [_DECORATION.sub("", text.strip()) for text in comm.rank.columns.range_texts]
     known = {text: _meaning(text) for text in set(texts)}  # with emit_nvtx nearly every range has its own
-    meanings = [known[text] for text in texts]
-    found = []
-    for field in _Meaning.__slots__:
-        silent = UNKNOWN if field == "shape" else UNTOLD
-        of_text = np.array([*(getattr(meaning, field) for meaning in meanings), silent], dtype=np.int64)
-        found.append(innermost(comm.rank, comm.rows, of_text, silent))
-    return Enclosing(*found)
+    silent = (UNTOLD, UNKNOWN, UNTOLD, UNTOLD, UNTOLD, UNTOLD)
+    of_text = np.array([*(known[text] for text in texts), silent], dtype=np.int64).T
+    return Enclosing(*(innermost(comm.rank, comm.rows, *one) for one in zip(of_text, silent, strict=True)))
 
 
 @cache
@@ -97,7 +83,8 @@ def _first(rules: tuple[tuple[str, str], ...], text: str) -> str | None:
     return next((said for said, pattern in rules if _compiled(pattern).search(text)), None)
 
 
-def _meaning(text: str) -> _Meaning:
+def _meaning(text: str) -> tuple[int, ...]:
+    """What a text says, a number for each column of `Enclosing`."""
     purpose, operation, phase = _first(_PURPOSES, text), _first(_OPERATIONS, text), _phase(text)
     if operation and phase == "bwd":  # a module's backward moves the other way
         operation = "combine" if operation == "dispatch" else "dispatch"
@@ -105,7 +92,7 @@ def _meaning(text: str) -> _Meaning:
     layer = _LAYER.search(text)
     number = int(layer[1]) if layer and len(layer[1]) < 6 else UNTOLD
     backward = int(layer[3]) if layer and layer[3] and len(layer[3]) < 6 else UNTOLD
-    return _Meaning(
+    return (
         UNTOLD if purpose is None else PURPOSES.index(purpose),
         shape,
         UNTOLD if operation is None else OPERATIONS.index(operation),

@@ -187,21 +187,12 @@ def settle_collectives(draft: Draft, found: Evidence, *, only_data_parallel: boo
     named = collective | comm.of_subclass("all_reduce")
     described = np.where(named, found.fitting(found.processes.purpose), UNTOLD)
     draft.settle_each(described, "process_group", "high")
-    _settle_by_ranges(draft, comm, found.ranges)
+    for purpose, which in (("dp", collective), ("tp", named), ("ep", collective), ("cp", collective)):
+        draft.settle(which & found.ranges.of_purpose(purpose), purpose, "nvtx_range", "high")
     settle_by_communicator(draft, found, collective)
     draft.settle(collective & only_data_parallel, "dp", "configuration", "high")
     _settle_data_parallel(draft, found)
     _settle_gather_dispatcher(draft, comm, near, found.streams)
-
-
-def _settle_by_ranges(draft: Draft, comm: Communication, ranges: Enclosing) -> None:
-    """Purpose of collectives launched within a range that names it."""
-    collective = comm.of_subclass("all_gather", "reduce_scatter")
-    draft.settle(collective & ranges.of_purpose("dp"), "dp", "nvtx_range", "high")
-    with_reduce = collective | comm.of_subclass("all_reduce")
-    draft.settle(with_reduce & ranges.of_purpose("tp"), "tp", "nvtx_range", "high")
-    draft.settle(collective & ranges.of_purpose("ep"), "ep", "nvtx_range", "high")
-    draft.settle(collective & ranges.of_purpose("cp"), "cp", "nvtx_range", "high")
 
 
 def _settle_data_parallel(draft: Draft, found: Evidence) -> None:

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from traces.settings.assign import take
-from traces.settings.configuration import Draft
+from traces.settings.bridge import take
 from traces.settings.knobs import FIRST, MAIN, Knob, Release, by_dest, knobs
+from traces.settings.settings import Draft
 
 HEADER: Final = re.compile(r"-{8,} arguments -{8,}")
 END: Final = re.compile(r"-{8,} end of arguments -{8,}")

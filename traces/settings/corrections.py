@@ -1,4 +1,4 @@
-"""Spellings found in the wild that the frameworks do not take, or no longer, with what to write instead."""
+"""Names that the frameworks take no longer, or under another name, with what to write instead."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from traces.settings.configuration import ProblemEffect
-from traces.settings.knobs import Knob, Release, by_dest, by_flag, by_path, knobs, release
+from traces.settings.knobs import Release, by_dest, by_flag, by_path, knobs, release
 from traces.settings.names import bridge_paths, harness_flags, lm_flags, nearest
-from traces.settings.values import NotAValue, Raw, value_of
+from traces.settings.settings import ProblemEffect
+from traces.settings.values import Raw
 from traces.toml_tables import read_table
 
 AS_WRITTEN: Final = "said"
@@ -61,26 +61,19 @@ class _Alias(Struct, frozen=True, forbid_unknown_fields=True):
     when: str = ""
 
 
-class _Words(Struct, frozen=True, forbid_unknown_fields=True):
-    knob: str
-    words: dict[str, str]
-    source: str
-
-
 class _Table(Struct, frozen=True, forbid_unknown_fields=True):
     spelling: tuple[_Spelling, ...]
     alias: tuple[_Alias, ...]
-    word: tuple[_Words, ...]
 
 
 @cache
 def _table() -> _Table:
-    return read_table("traces.settings", "wrong_spellings.toml", _Table)
+    return read_table("traces.settings", "older_names.toml", _Table)
 
 
 @cache
 def spellings() -> Mapping[str, Correction]:
-    """Wrong flags and paths, each with its correction."""
+    """Flags and paths that are no longer right, each with its correction."""
     return {
         name: Correction(
             tuple(row.sets.items()),
@@ -112,30 +105,6 @@ def alias(name: str, said: str) -> Correction | None:
 def is_alias(name: str) -> bool:
     """Whether a flag or path says several knobs."""
     return name in _aliases()
-
-
-@cache
-def _nicknames() -> Mapping[str, Mapping[str, str]]:
-    return {row.knob: row.words for row in _table().word}
-
-
-def corrected_words(knob: Knob, raw: Raw) -> tuple[Raw, str, str] | None:
-    """(Value with nicknames replaced, the text of the problem, what to write); None where none is in it."""
-    nicknames = _nicknames().get(knob.id)
-    if nicknames is None:
-        return None
-    said = raw if isinstance(raw, list) else str(raw).strip("[] ").replace(",", " ").split()
-    words = [str(one).strip("'\" ") for one in said]
-    used = [word for word in words if word in nicknames]
-    if not used:
-        return None
-    right = [nicknames.get(word, word) for word in words]
-    try:
-        value_of(knob, list[Raw](right))
-    except NotAValue:
-        return None
-    swaps = ", ".join(f"{nicknames[word]} for {word}" for word in used)
-    return list[Raw](right), f"{knob.id.rpartition('.')[2]} has a nickname in it", f"write {swaps}"
 
 
 def corrected_flag(flag: str) -> Correction | None:

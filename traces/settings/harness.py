@@ -3,14 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from traces.settings.assign import take, take_correction, unclear
-from traces.settings.bridge import is_override, take_override
-from traces.settings.configuration import Draft
+from traces.settings.bridge import is_override, take, take_correction, take_override, unclear
 from traces.settings.corrections import alias, corrected_harness_flag, is_alias
 from traces.settings.harness_recipes import PRECISIONS, RECIPE, precisions_ever, take_recipe
 from traces.settings.knobs import MAIN, Knob, Release, by_harness, by_path, knobs
 from traces.settings.names import harness_flags, nearest, shown
-from traces.settings.settings import Setting
+from traces.settings.settings import Draft, Setting
 from traces.settings.shell import Word
 
 SCRIPTS: Final = frozenset({"run_script.py", "setup_experiment.py"})

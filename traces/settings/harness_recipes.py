@@ -8,9 +8,8 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from traces.settings.configuration import Draft
 from traces.settings.knobs import MAIN, Release, knobs
-from traces.settings.settings import Setting, Value
+from traces.settings.settings import Draft, Setting, Value
 from traces.settings.values import Raw, value_of
 from traces.toml_tables import read_table
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from traces.settings.view import KnobView
+from traces.settings.settings import KnobView
 
 BITS: Final = {
     "nvfp4": 4,

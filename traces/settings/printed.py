@@ -5,14 +5,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from traces.settings.assign import take
-from traces.settings.bridge import is_override, take_override
-from traces.settings.command import flags_of, take_flag
-from traces.settings.configuration import Draft
+from traces.settings.bridge import is_override, take, take_override
+from traces.settings.command import BINDERS, flags_of, take_flag
 from traces.settings.harness import take_harness
 from traces.settings.knobs import Knob, by_flag, knobs
-from traces.settings.launch import BINDERS
-from traces.settings.settings import Framework, Value
+from traces.settings.settings import Draft, Framework, Value
 from traces.settings.shell import Word
 
 _LEFT_OUT: Final = re.compile(r"\((?:leave|left) out ([^()]+)\)")

@@ -9,12 +9,11 @@ from traces.limits import Limit
 from traces.settings.arguments_block import END, has_arguments, note_releases, take_arguments
 from traces.settings.bridge import is_older, is_override, plain_path, take_override, take_path
 from traces.settings.command import take_script
-from traces.settings.configuration import Configuration, Draft, NotAConfiguration
 from traces.settings.derive import add_defaults, add_derived, add_ranks
-from traces.settings.flat import is_flat, take_flat
 from traces.settings.knobs import FIRST, Release, knobs, release
 from traces.settings.names import bridge_groups
-from traces.settings.yaml_nodes import Document
+from traces.settings.settings import Configuration, Draft, NotAConfiguration
+from traces.settings.yaml_files import Document, is_flat, take_flat
 
 LARGEST: Final = Limit(
     500_000, "bytes", "ours: a dumped ConfigContainer has under 100 kB, a log's arguments under 50 kB"

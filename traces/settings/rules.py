@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from traces.settings.knobs import Release
-from traces.settings.settings import Settings, Value
-from traces.settings.view import KnobView
+from traces.settings.settings import KnobView, Settings, Value
 
 
 @dataclass(frozen=True, slots=True)

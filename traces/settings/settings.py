@@ -4,13 +4,19 @@ A knob's name (its id) is Megatron-Core's newest field name: `moe_token_dispatch
 of the model's or the parallel layout's configuration carries its group: `ddp.overlap_grad_reduce`,
 `optimizer.optimizer_cpu_offload`, `train.micro_batch_size`, `comm_overlap.tp_comm_overlap` (of Bridge),
 `mixed_precision.fp8_recipe`, `rng.te_rng_tracker`, `env.CUDA_DEVICE_MAX_CONNECTIONS`.
+
+With one view of them, None for what is unknown (never off, never zero), and what of a file was not taken.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
+
+from traces.errors import InputError
+from traces.limits import Limit
 
 Scalar = bool | int | float | str
 Value = Scalar | tuple[Scalar, ...] | None
@@ -64,3 +70,222 @@ def settings(
 ) -> Settings:
     """Settings all said in one place."""
     return Settings({knob: Setting(value, said) for knob, value in dict(values).items()}, framework)
+
+
+OFF: Final = ("", "0", "false", "no", "off", "none", "null")
+"""Texts that switch something off."""
+
+
+class KnobView:
+    """Settings that are asked."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    def known(self, knob: str) -> bool:
+        """Whether it is configured, if only as null."""
+        return knob in self.settings
+
+    def value(self, knob: str) -> Value:
+        """Its value; None where unknown or null."""
+        return self.settings.value(knob)
+
+    def group(self, prefix: str) -> tuple[str, ...]:
+        """Known knobs of a group."""
+        return tuple(knob for knob in self.settings.by_knob if knob.startswith(prefix))
+
+    def first(self, *knobs: str) -> Value:
+        """The first value among these knobs; None where all are unknown or null."""
+        return next((value for knob in knobs if (value := self.value(knob)) is not None), None)
+
+    def on(self, *knobs: str) -> bool | None:
+        """Whether the first of these that has a value is switched on; null is off.
+
+        A number is on unless it is 0, a text unless it says so, as variables of the environment do.
+        """
+        value = self.first(*knobs)
+        if value is None:
+            return False if any(map(self.known, knobs)) else None
+        return value.lower() not in OFF if isinstance(value, str) else bool(value)
+
+    def any_on(self, *knobs: str) -> bool | None:
+        """True where one is on, False where all that are known are off and one is known."""
+        states = [state for knob in knobs if (state := self.on(knob)) is not None]
+        return any(states) if states else None
+
+    def null(self, knob: str) -> bool | None:
+        """Whether it is configured as null."""
+        return self.value(knob) is None if self.known(knob) else None
+
+    def one_of(self, knob: str, *values: Value) -> bool | None:
+        """Whether it is one of these."""
+        return self.value(knob) in values if self.known(knob) else None
+
+    def number(self, knob: str) -> float | None:
+        """Its number; None where unknown, null or no number."""
+        value = self.value(knob)
+        return None if isinstance(value, bool) or not isinstance(value, int | float) else value
+
+    def count(self, knob: str) -> int | None:
+        """Its whole number; None where unknown, null or no whole number."""
+        value = self.value(knob)
+        return None if isinstance(value, bool) or not isinstance(value, int) else value
+
+    def positive(self, *knobs: str) -> int | None:
+        """A whole number above zero, of the first of these that has a value; else None."""
+        value = self.first(*knobs)
+        return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+    def above(self, knob: str, limit: float) -> bool | None:
+        """Whether its number is above a limit; null is not."""
+        number = self.number(knob)
+        return number > limit if number is not None else False if self.null(knob) else None
+
+    def word(self, knob: str) -> str | None:
+        """Its text; None where unknown, null or no text."""
+        value = self.value(knob)
+        return value if isinstance(value, str) else None
+
+    def names(self, knob: str) -> tuple[str, ...] | None:
+        """Its list of names, one text as well; null is the empty list, None is unknown."""
+        value = self.value(knob)
+        if not self.known(knob):
+            return None
+        if isinstance(value, str):
+            return tuple(re.findall(r"[^\s,\[\]'\"]+", value))
+        return tuple(str(name) for name in value) if isinstance(value, tuple) else ()
+
+    def holds(self, knob: str, name: str) -> bool | None:
+        """Whether its list has a name."""
+        names = self.names(knob)
+        return None if names is None else name in names
+
+    def env(self, name: str) -> str | None:
+        """An environment variable's text; None where unknown. Null is the empty text: unset."""
+        knob = f"env.{name}"
+        return None if not self.known(knob) else "" if self.null(knob) else str(self.value(knob))
+
+    def env_is(self, name: str, text: str) -> bool | None:
+        """Whether an environment variable has this text; one that is unset has not."""
+        value = self.env(name)
+        return None if value is None else value == text
+
+    def size(self, knob: str) -> int | None:
+        """Ranks of a parallel dimension; null is 1."""
+        return 1 if self.null(knob) else self.positive(knob)
+
+    def where(self, knob: str) -> str:
+        """Where it was configured, for sentences."""
+        place = self.settings.said(knob)
+        return "the framework's defaults" if place == "default" else place or "the options"
+
+
+MOST_PROBLEMS: Final = Limit(100, "problems", "ours: a file with more is another kind of file")
+
+
+ProblemEffect = Literal["unread", "older_name", "stops"]
+
+
+class NotAConfiguration(InputError):
+    """A file that cannot be read as a run's configuration. The message names it and what to give instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in the file that was not taken as it stands.
+
+    `where`: such as `run.sh:31`; `instead`: what to write there, empty where nothing would do. Neither holds
+    a value of the file, nor a name that is not made of words we know, or near to them. `effect`: what the
+    framework makes of it: nothing, the same as of the newer name, or it stops. `newer`: the knob whose flag
+    only later releases have.
+    """
+
+    where: str
+    text: str
+    instead: str = ""
+    effect: ProblemEffect = "unread"
+    newer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """A file's settings, its problems in the order of its lines, and its name.
+
+    `versions`: what it tells of releases: `core_at_least` and `core_before` of Megatron-Core by the names it
+    uses, `container` of an image it names.
+    """
+
+    settings: Settings
+    problems: tuple[Problem, ...]
+    versions: Mapping[str, str]
+    name: str
+
+
+@dataclass(slots=True)
+class Draft:
+    """A configuration while it is read. A knob in `unclear` was said, but its value could not be told.
+
+    `is_strict`: its program is one of which we know at what its parser stops.
+    """
+
+    name: str
+    framework: Framework | None = None
+    by_knob: dict[str, Setting] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
+    unclear: set[str] = field(default_factory=set)
+    is_strict: bool = False
+
+    @property
+    def view(self) -> KnobView:
+        """What is taken so far, to be asked."""
+        return KnobView(Settings(self.by_knob))
+
+    def where(self, line: int | None) -> str:
+        """A place to name: `run.sh:31`."""
+        return self.name if line is None else f"{self.name}:{line}"
+
+    def put(self, knob: str, value: Value, line: int | None) -> None:
+        """Take a value; a later one wins, as in the frameworks."""
+        self.by_knob[knob] = Setting(value, self.where(line))
+        self.unclear.discard(knob)
+
+    def leave(self, knob: str) -> None:
+        """The knob was said and cannot be told: it stays unknown, and gets no default."""
+        self.by_knob.pop(knob, None)
+        self.unclear.add(knob)
+
+    def has(self, knob: str) -> bool:
+        """Whether a knob was said, told or not."""
+        return knob in self.by_knob or knob in self.unclear
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it has as many problems as a reader would read; then none is looked into any more."""
+        return len(self.problems) > MOST_PROBLEMS.value
+
+    def problem(
+        self,
+        line: int | None,
+        text: str,
+        instead: str = "",
+        effect: ProblemEffect = "unread",
+        newer: str = "",
+        always: bool = False,
+    ) -> None:
+        """Note a problem once; the last one says that there are more. `always`: every program stops at it."""
+        if self.is_full:
+            return
+        effect = "unread" if effect == "stops" and not (self.is_strict or always) else effect
+        found = Problem(self.where(line), text, instead, effect, newer)
+        if found in self.problems:
+            return
+        if len(self.problems) == MOST_PROBLEMS.value:
+            found = Problem(self.where(line), "more problems from here on", "correct those before it first")
+        self.problems.append(found)
+
+    def finished(self) -> Configuration:
+        """What was read."""
+        return Configuration(
+            Settings(self.by_knob, self.framework), tuple(self.problems), self.versions, self.name
+        )

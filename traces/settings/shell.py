@@ -6,9 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from traces.limits import Limit
-from traces.settings.configuration import NotAConfiguration
-from traces.settings.shell_words import Lexer, Part, Token
-from traces.settings.sums import sum_of
+from traces.settings.settings import NotAConfiguration
+from traces.settings.shell_words import Lexer, Part, Token, sum_of
 
 UNKNOWN: Final = "\0"
 """Stands in a word for what only a running shell could tell."""

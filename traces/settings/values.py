@@ -1,14 +1,104 @@
-"""A knob's value from a word, or from what a YAML or JSON file holds."""
+"""What is written in a file -> the value of a knob: type, choices, patterns of layers, layouts of stages."""
 
 import math
 import re
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Final
 
 from traces.limits import Limit
 from traces.settings.knobs import Kind, Knob
-from traces.settings.layer_pattern import pattern_of
 from traces.settings.settings import Scalar, Value
+
+LONGEST: Final = Limit(4096, "entries", "ours: no model has so many layers")
+DEEPEST: Final = Limit(20, "nested parentheses", "ours: no pattern nests them deeper")
+
+
+def pattern_of(text: str) -> list[int]:
+    """The numbers that a pattern stands for.
+
+    Raises:
+        ValueError: it is none.
+    """
+    plain = re.sub(r"\s", "", text)
+    numbers, end = _sum(plain, 0)
+    if end != len(plain):
+        raise ValueError
+    return numbers
+
+
+def _sum(text: str, at: int, depth: int = 0) -> tuple[list[int], int]:
+    """`product + product ...`, with where it ends."""
+    total, at = _product(text, at, depth)
+    while at < len(text) and text[at] == "+":
+        more, at = _product(text, at + 1, depth)
+        total = _bounded(total + more)
+    return total, at
+
+
+def _product(text: str, at: int, depth: int) -> tuple[list[int], int]:
+    """`[0,1]*3` or `(sum)*3`."""
+    if depth > DEEPEST.value:
+        raise ValueError
+    if text[at : at + 1] == "(":
+        found, at = _sum(text, at + 1, depth + 1)
+        if text[at : at + 1] != ")":
+            raise ValueError
+        at += 1
+    else:
+        listed = re.compile(r"\[(\d(?:,\d)*)?,?\]").match(text, at)
+        if listed is None:
+            raise ValueError
+        found, at = [int(one) for one in re.findall(r"\d", listed[0])], listed.end()
+    while times := re.compile(r"\*(\d{1,4})").match(text, at):
+        if len(found) * int(times[1]) > LONGEST.value:
+            raise ValueError
+        found, at = found * int(times[1]), times.end()
+    return found, at
+
+
+def _bounded(found: list[int]) -> list[int]:
+    if len(found) > LONGEST.value:
+        raise ValueError
+    return found
+
+
+LONGEST_LAYOUT: Final = Limit(4096, "letters", "ours: no model has so many layers")
+LETTERS: Final = {"embedding": "E", "decoder": "t", "mtp": "m", "loss": "L"}
+
+
+def unrolled(layout: str) -> str | None:
+    """The layout with its repetitions written out; None where it is none."""
+    text = layout.strip().strip("'\"").replace(",", "")
+    for pattern in (r"\(([^()]+)\)\*(\d{1,4})", r"([^()])\*(\d{1,4})"):
+        longer = sum(len(found[1]) * int(found[2]) for found in re.finditer(pattern, text))
+        if longer + len(text) > LONGEST_LAYOUT.value:
+            return None
+        text = re.sub(pattern, lambda found: found[1] * int(found[2]), text)
+    return text if re.fullmatch(r"[EtmL|]+", text) else None
+
+
+def stage_count(layout: str) -> int | None:
+    """Pipeline stages times virtual stages of a layout; None where it is none."""
+    text = unrolled(layout)
+    return None if text is None else text.count("|") + 1
+
+
+def layout_of(stages: Sequence[Sequence[str]]) -> str | None:
+    """Megatron-Bridge's list of stages in letters; None where a layer is not one of the four kinds."""
+    if any(layer not in LETTERS for stage in stages for layer in stage):
+        return None
+    return "|".join("".join(LETTERS[layer] for layer in stage) for stage in stages)
+
+
+def fullest_rank(layout: str, ranks: int) -> int | None:
+    """Layers of the rank that computes most, MTP and loss counted as layers; None where it is no layout."""
+    text = unrolled(layout)
+    if text is None:
+        return None
+    stages = [len(stage.replace("E", "")) for stage in text.split("|")]
+    return max(sum(stages[rank::ranks]) for rank in range(ranks))
+
 
 Raw = bool | int | float | str | None | list["Raw"] | dict[str, "Raw"]
 """What a YAML or JSON file holds at a key."""

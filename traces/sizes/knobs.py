@@ -3,8 +3,7 @@
 from typing import Final
 
 from traces.missing import Missing
-from traces.settings.settings import Settings
-from traces.settings.view import KnobView
+from traces.settings.settings import KnobView, Settings
 
 _BYTES: Final = {
     "fp32": 4.0, "float32": 4.0, "float": 4.0, "bf16": 2.0, "bfloat16": 2.0, "fp16": 2.0, "float16": 2.0,

@@ -6,7 +6,7 @@ from typing import Final
 
 from traces.missing import Missing
 from traces.settings.settings import Settings
-from traces.settings.stages import unrolled
+from traces.settings.values import unrolled
 from traces.sizes.knobs import Knobs
 from traces.sizes.model import Layers, ModelSize
 

@@ -15,8 +15,7 @@ from traces.limits import Limit
 from traces.missing import Missing, OrMissing, gap, known
 from traces.sections.section import Bytes, Count, Section
 from traces.settings.precision import configured_precision, low_bytes
-from traces.settings.settings import Settings
-from traces.settings.view import KnobView
+from traces.settings.settings import KnobView, Settings
 from traces.sizes.activations import (
     ACTIVATION_BYTES,
     Keeping,

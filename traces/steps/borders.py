@@ -75,16 +75,14 @@ class HostOrder:
 
     def compute_work_ns(self, first: IntArray, last: IntArray) -> IntArray:
         """Summed length of the compute among the activities [first, last) of this order, shape (n,)."""
-        result: IntArray = self._compute_work_so_far[last] - self._compute_work_so_far[first]
-        return result
+        return self._compute_work_so_far[last] - self._compute_work_so_far[first]
 
     def chosen_between(self, chosen: BoolArray, first_ns: IntArray, last_ns: IntArray) -> IntArray:
         """How many of the chosen activities, a mask over the rank's, were launched in each host interval."""
         return self._between(_running_sum(chosen[self.places]), first_ns, last_ns)
 
     def _between(self, so_far: IntArray, first_ns: IntArray, last_ns: IntArray) -> IntArray:
-        result: IntArray = so_far[self.launched_before(last_ns)] - so_far[self.launched_before(first_ns)]
-        return result
+        return so_far[self.launched_before(last_ns)] - so_far[self.launched_before(first_ns)]
 
 
 def _launched_ns(activities: Activities) -> IntArray:

@@ -14,8 +14,8 @@ from traces.limits import Limit
 from traces.names.ranges import family
 from traces.sections.rank import StepSource
 from traces.steps.borders import HostOrder
-from traces.steps.found import Found, Step, Steps, drop, from_steps, one_window
-from traces.steps.nvtx import HostRanges, matching_ranges, nvtx_steps, steps_of
+from traces.steps.found import Found, Steps, drop, from_steps, one_window
+from traces.steps.nvtx import matching_ranges, nvtx_steps, steps_of
 from traces.steps.optimizer import optimizer_steps
 from traces.steps.period import period_steps, replay_steps, shows_steps
 from traces.steps.rules import disagreement_of, leave_out_hiccups, leave_out_unusual
@@ -78,11 +78,16 @@ def _inferred_steps(rank: RankTimeline, roles: Roles) -> Steps:
 
 
 def _given_steps(rank: RankTimeline, selection: Selection) -> Steps:
-    ranges = _given_ranges(rank, selection)
-    steps = from_steps("user", ranges.what, tuple(steps_of(ranges, HostOrder(rank.activities)).steps))
+    assert selection.nvtx is not None
+    texts, what = rank.columns.range_texts, f"--nvtx {selection.nvtx.pattern!r}"
+    wanted = np.array([selection.nvtx.search(text) is not None for text in texts], dtype=np.bool_)
+    ranges = matching_ranges(rank, wanted, what)
+    if ranges is None:
+        raise EmptySelection(f"{what} matches no range. {_nearest(rank, selection)}")
+    steps = from_steps("user", what, tuple(steps_of(ranges, HostOrder(rank.activities)).steps))
     if not steps.used:
         raise EmptySelection(
-            f"{ranges.what} matches {len(ranges)} ranges, but no GPU work was launched in them. "
+            f"{what} matches {len(ranges)} ranges, but no GPU work was launched in them. "
             f"{_nearest(rank, selection)}"
         )
     return steps
@@ -106,18 +111,6 @@ def _given_window(rank: RankTimeline, selection: Selection) -> Steps:
     return one_window("user", "the time given", start, end)
 
 
-def _given_ranges(rank: RankTimeline, selection: Selection) -> HostRanges:
-    assert selection.nvtx is not None
-    texts = rank.columns.range_texts
-    wanted = np.array([selection.nvtx.search(text) is not None for text in texts], dtype=np.bool_)
-    found = matching_ranges(rank, wanted, f"--nvtx {selection.nvtx.pattern!r}")
-    if found is None:
-        raise EmptySelection(
-            f"--nvtx {selection.nvtx.pattern!r} matches no range. {_nearest(rank, selection)}"
-        )
-    return found
-
-
 def _nearest(rank: RankTimeline, selection: Selection) -> str:
     """The range texts most like the expression, or the most frequent ones."""
     texts = rank.columns.range_texts
@@ -137,7 +130,10 @@ def _sliced(steps: Steps, chosen: tuple[int, int | None]) -> Steps:
             "or choose times with --start and --end."
         )
     first, end = chosen[0], len(steps.recorded) if chosen[1] is None else chosen[1]
-    recorded = tuple(_chosen_only(step, first, end) for step in steps.recorded)
+    recorded = tuple(
+        step if first <= step.index < end else drop(step, f"not in --steps {first}:{end}")
+        for step in steps.recorded
+    )
     sliced = from_steps("user", f"{steps.what}, --steps {first}:{end}", recorded)
     sliced = replace(sliced, unit=steps.unit, disagreement=steps.disagreement)
     if not sliced.used:
@@ -149,10 +145,6 @@ def _sliced(steps: Steps, chosen: tuple[int, int | None]) -> Steps:
             + (f"; usable are {usable[0]} to {usable[-1]}." if usable else ".")
         )
     return sliced
-
-
-def _chosen_only(step: Step, first: int, end: int) -> Step:
-    return step if first <= step.index < end else drop(step, f"not in --steps {first}:{end}")
 
 
 def _recorded(rank: RankTimeline) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import NULL, PROCESS_BITS, BoolArray, IntArray, Ranges, distinct
+from traces.groups import mask_of
 from traces.limits import Limit
 from traces.names.ranges import family, is_step_name
 from traces.steps.borders import HostOrder, found_between
@@ -70,8 +71,7 @@ def step_named_ranges(rank: RankTimeline, order: HostOrder) -> HostRanges | None
     best: HostRanges | None = None
     best_rank: tuple[bool, int, int, int] = (False, -1, 0, 0)
     for name, texts in sorted(_families(rank).items()):
-        wanted = np.zeros(len(rank.columns.range_texts), dtype=np.bool_)
-        wanted[texts] = True
+        wanted = mask_of(np.array(texts), len(rank.columns.range_texts))
         found = matching_ranges(rank, wanted, f'NVTX range "{name}"')
         if found is None or (launches_known and not found.thread_launches):
             continue
@@ -98,7 +98,6 @@ def steps_of(ranges: HostRanges, order: HostOrder) -> Found:
 
 
 def _families(rank: RankTimeline) -> dict[str, list[int]]:
-    """Step-named texts by family, as places in `range_texts`."""
     families: dict[str, list[int]] = defaultdict(list)
     for place, text in enumerate(rank.columns.range_texts):
         if is_step_name(text):
@@ -120,8 +119,7 @@ def _launches_on(rank: RankTimeline, threads: IntArray) -> list[int]:
 def _counts(values: IntArray, of: IntArray) -> list[int]:
     """How often each of some occurs among values; by one sort, as hundreds of GPUs have as many threads."""
     ordered = np.sort(values)
-    counts: list[int] = (np.searchsorted(ordered, of, "right") - np.searchsorted(ordered, of)).tolist()
-    return counts
+    return (np.searchsorted(ordered, of, "right") - np.searchsorted(ordered, of)).tolist()
 
 
 def _outermost(start_ns: IntArray, end_ns: IntArray, closed_by_ns: int) -> tuple[IntArray, IntArray]:

@@ -77,8 +77,7 @@ def _shared(head: IntArray, step: IntArray) -> IntArray:
     order = np.argsort(backward, kind="stable")
     come_after = np.empty(len(head), dtype=np.int64)
     come_after[order] = np.arange(len(head)) - np.searchsorted(backward[order], backward[order])
-    shared: IntArray = np.cumsum(come_after < in_step[backward], dtype=np.int64)[::-1]
-    return shared
+    return np.cumsum(come_after < in_step[backward], dtype=np.int64)[::-1]
 
 
 TOGETHER: Final = Limit(

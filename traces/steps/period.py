@@ -97,8 +97,7 @@ def _correlation(codes: IntArray, longest: int) -> NDArray[np.float64]:
     power = np.abs(np.fft.rfft(signal, size)) ** 2
     overlap = len(signal) - np.arange(1, longest + 1)
     variance = float(np.mean(signal**2)) or 1.0
-    result: NDArray[np.float64] = np.fft.irfft(power, size)[1 : longest + 1] / overlap / variance
-    return result
+    return np.fft.irfft(power, size)[1 : longest + 1] / overlap / variance
 
 
 def replay_steps(rank: RankTimeline, order: HostOrder) -> Found | None:
@@ -207,8 +206,7 @@ def _busiest_compute_stream(rank: RankTimeline) -> IntArray:
     streams = distinct(rows.stream_id[compute])
     place = np.searchsorted(streams, rows.stream_id[compute])
     work = np.bincount(place, weights=rows.end_ns[compute] - rows.start_ns[compute], minlength=len(streams))
-    busiest: IntArray = compute[place == np.argmax(work)]
-    return busiest
+    return compute[place == np.argmax(work)]
 
 
 def _sequences(rank: RankTimeline, places: IntArray) -> list[Sequence]:
@@ -280,8 +278,7 @@ def _model(codes: IntArray, lag: int) -> IntArray:
     """The period that is most like the one after it; codes from the first step's start on."""
     whole = codes[: len(codes) // lag * lag].reshape(-1, lag)
     alike = np.mean(whole[1:] == whole[:-1], axis=1)
-    model: IntArray = whole[int(np.argmax(alike)) if len(alike) else 0]
-    return model
+    return whole[int(np.argmax(alike)) if len(alike) else 0]
 
 
 def _judged(step: Step, count: int, lag: int, alike: float) -> Step:

@@ -10,6 +10,7 @@ import numpy as np
 
 from traces.account.calls import CallKind, kinds_of_calls
 from traces.columns import NULL, PROCESS_BITS, BoolArray, Calls, HostSpans, IntArray
+from traces.groups import passing
 from traces.intervals import covered_ns, union
 from traces.limits import Limit
 from traces.spelling import percent
@@ -75,7 +76,7 @@ def leave_out_unusual(rank: RankTimeline, found: Found) -> list[Step]:
 def leave_out_capture(rank: RankTimeline, found: Found) -> list[Step]:
     """Drop steps in which the rank's process began to capture a CUDA graph: the model runs otherwise."""
     calls, names = rank.columns.calls, rank.columns.call_names
-    begins = np.array([*(name.startswith(_CAPTURE_CALLS) for name in names), False], dtype=np.bool_)
+    begins = passing(lambda name: name.startswith(_CAPTURE_CALLS), names)
     chosen = begins[calls.name] & (calls.start_ns != NULL) & _is_of(rank, calls)
     at_ns = np.sort(calls.start_ns[chosen])
     counts = np.searchsorted(at_ns, found.host_end_ns) - np.searchsorted(at_ns, found.host_start_ns)
@@ -88,8 +89,8 @@ def leave_out_capture(rank: RankTimeline, found: Found) -> list[Step]:
 def leave_out_flush(rank: RankTimeline, steps: list[Step]) -> list[Step]:
     """Drop steps at whose start or end the profiler wrote out its buffers for a good part of the step."""
     rows = rank.columns.overheads
-    words = [any(word in name.lower() for word in _FLUSH_WORDS) for name in rows.names]
-    flushes = np.array([*words, False], dtype=np.bool_)[rows.name] & _is_of(rank, rows)
+    flushes = passing(lambda name: any(word in name.lower() for word in _FLUSH_WORDS), rows.names)[rows.name]
+    flushes &= _is_of(rank, rows)
     flushes &= (rows.start_ns != NULL) & (rows.end_ns > rows.start_ns)
     start_ns, end_ns = rows.start_ns[flushes], rows.end_ns[flushes]
     return [_without_flush(step, start_ns, end_ns) for step in steps]
@@ -215,7 +216,6 @@ def leave_out_hiccups(steps: Steps) -> Steps:
 
 
 def _slow_from_ns(lengths_ns: list[int]) -> float:
-    """The length above which a step is slow beside these, by both limits."""
     middle = median(lengths_ns)
     spread = _SCALE * median(abs(length - middle) for length in lengths_ns)
     return middle + max(SLOW_MAD.value * spread, SLOW_FRAC.value * middle)

@@ -15,10 +15,9 @@ import re
 from typing import Final
 
 from traces.limits import Limit
-from traces.settings.configuration import Draft
 from traces.settings.knobs import by_path
 from traces.settings.read import configuration_of
-from traces.settings.settings import Setting, Settings
+from traces.settings.settings import Draft, Setting, Settings
 from traces.settings.values import NotAValue, value_of
 
 WORDS: Final = (b" arguments -", b"Configuration Summary (Non-Default", b"ersion", b"NVIDIA Release", b"==")

@@ -16,11 +16,11 @@ def nvtx_ranges(torch: Any, device: str) -> Ranges:
     recordings then hold no range and no error. So whoever records looks whether the ranges are there.
     """
     if device == "cuda":
-        return torch.cuda.nvtx.range  # type: ignore[no-any-return]
+        return torch.cuda.nvtx.range
     try:
         nvtx = importlib.import_module("nvtx")
     except ImportError:
         raise InputError(
             f"the Python package nvtx is not installed, so phases cannot be marked. Type {INSTALL}"
         ) from None
-    return nvtx.annotate  # type: ignore[no-any-return]
+    return nvtx.annotate

@@ -9,10 +9,10 @@ from msgspec import structs
 from heuristics.config.view import Config
 from heuristics.evidence.evidence import RunEvidence
 from heuristics.evidence.observed import observed_by
-from heuristics.evidence.symptoms.fields import WINDOW_NS
+from heuristics.evidence.symptoms.document import Recorded
 from heuristics.evidence.symptoms.prices import prices_of
-from heuristics.evidence.symptoms.rank import NOTHING
-from heuristics.evidence.symptoms.symptoms import Capture, Symptoms
+from heuristics.evidence.symptoms.rank import NOTHING, WINDOW_NS
+from heuristics.evidence.symptoms.symptoms import Symptoms
 from heuristics.figures.figures import Figures, compute_again_ns
 from heuristics.findings.recorded import PERTURBED
 from heuristics.result.judged import Level, Reason, Verdict, Wall
@@ -77,7 +77,7 @@ def _as_configured(rank: Figures, config: Config) -> Figures:
     return replace(rank, observed=seen, memory=memory, recomputed_ns=compute_again_ns(memory))
 
 
-def _unusable(capture: Capture) -> Missing | None:
+def _unusable(capture: Recorded) -> Missing | None:
     """Why nothing recorded so can tell a wall, and what to record; None where it can."""
     perturbed = capture.perturbation_frac
     if perturbed is not None and perturbed > PERTURBED.value:
@@ -125,7 +125,7 @@ def _verdict(symptoms: Symptoms, walls: Sequence[Wall], gap: Missing | None) -> 
     return with_confidence(verdict, (given, *seen, *about_others(wall, walls)))
 
 
-def _about_ranks(capture: Capture) -> Iterator[Reason]:
+def _about_ranks(capture: Recorded) -> Iterator[Reason]:
     seen, world = capture.ranks_seen, capture.world_size
     if seen is not None and world is not None and seen < world:
         blind = "the late rank is unknown; record more ranks of a group"

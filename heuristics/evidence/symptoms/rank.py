@@ -7,23 +7,25 @@ from typing import Any, Final, TypeVar, get_args
 from msgspec import structs
 
 from heuristics.config.hardware import gpu_family
-from heuristics.evidence.symptoms.fields import WINDOW_NS, Fields
+from heuristics.evidence.symptoms.document import A2a, Detected, Latency, Rank, no_symptom
 from heuristics.figures.figures import RECOMPUTE_LABELS, Figures, Parts, compute_again_ns
 from heuristics.result.judged import Bucket
 from heuristics.run.observed import Observed
-from heuristics.walls.verdict import FAMILIES
-from traces.account.host import CAUSES
+from traces.account.absent import CAUSES
+from traces.errors import InputError
 from traces.limits import Limit
 from traces.missing import gap
 from traces.names.frameworks import FRAMEWORKS
 from traces.names.kernels import COMM_KINDS, compute_classes
-from traces.sections.rank import A2a, Absent, Detected, Dispatcher, Memory, Rank, Sm
+from traces.sections.rank import Memory
 from traces.sections.tables import WallId
 
+T = TypeVar("T")
+
+WINDOW_NS: Final = 1_000_000_000
+"""Length of every window, so that a part of it has a length in ns too, and ranks count alike."""
 SLACK: Final = 0.005
 """How far parts may exceed their whole: figures are given rounded."""
-RANK_KEYS: Final = (*Rank.__struct_fields__, "masked_frac", "exposed_copy_by_kind_frac")
-"""Keys that a rank of a result has, read or not."""
 FIGURES: Final[Mapping[WallId, tuple[str, ...]]] = {
     "memory": (
         *("memory.recompute_frac", "memory.offload_exposed_frac", "memory.allocator_frac"),
@@ -47,100 +49,87 @@ _FIELDS: Final[dict[str, Any]] = dict.fromkeys(Memory.__struct_fields__) | {"all
 _UNKNOWN: Final = Memory(**_FIELDS)
 _FULL: Final = frozenset(("core_attn", "layernorm", "moe"))
 """Labels of a MoE layer's parts: where all of them run twice, whole layers do."""
-T = TypeVar("T")
 
 
-def read_rank(fields: Fields) -> Figures:
-    """What an object tells of a rank. Raises InputError for what it cannot tell."""
-    fields.known |= {*RANK_KEYS}
-    fields.window_ns = _window_ns(fields.under("budget_ns"))
-    if fields.window_ns == 0:
-        fields.refuse("budget_ns.window", "is 0: a window without time cannot be judged")
-    name = "absent_ns" if "absent_ns" in fields and "absent_frac" not in fields else "absent_frac"
-    absent, sm = fields.under(name, Absent.__struct_fields__), fields.under("sm", Sm.__struct_fields__)
-    budget, memory = _budget(fields), _memory(fields)
-    exposed, hidden = (_by_kind(fields, f"{name}_comm_by_kind") for name in ("exposed", "hidden"))
-    starved = _split(absent, "launch_starved", CAUSES, "launch", fields.part("launch_starved_frac"))
-    blocking = _split(absent, "blocking", None, "other_comm", fields.part("blocking_comm_frac"))
-    latency = _split(absent, "launch_latency", ("arrival", "kernel_gap"), "arrival") or {}
+def figures_given(told: Rank) -> Figures:
+    """What an object tells of a rank. Raises InputError for parts that nobody knows or that are too much."""
+    absent, memory = told.absent_frac, _memory(told)
+    budget = {
+        name: ns for name in get_args(Bucket) if (ns := _ns(getattr(told.budget_frac, name))) is not None
+    }
+    exposed = _times(told.exposed_comm_by_kind_frac, COMM_KINDS, "exposed_comm_by_kind_frac")
+    hidden = _times(told.hidden_comm_by_kind_frac, COMM_KINDS, "hidden_comm_by_kind_frac")
+    classes = _times(told.compute_by_class_frac, compute_classes(), "compute_by_class_frac")
+    starved = _split(absent.launch_starved, CAUSES, "launch", "absent_frac.launch_starved")
+    blocking = _split(absent.blocking, None, "other_comm", "absent_frac.blocking")
+    latency = absent.launch_latency
     if memory.allocator_ns is None and starved is not None:
         memory = structs.replace(memory, allocator_ns=starved.get("allocator", 0))
-    under, work_ns = sm.share("under_filled_frac"), budget.get("compute", WINDOW_NS)
     found = Figures(
         window_ns=WINDOW_NS,
         judged_ns=WINDOW_NS,
         memory=memory,
-        rank=fields.count("rank"),
+        rank=told.rank,
         budget_ns=budget,
         comm_kinds=frozenset(
             kind for one in (exposed, hidden, blocking) for kind, ns in (one or {}).items() if ns
         ),
         exposed_by_kind_ns=exposed,
-        hidden_comm_ns=_first(fields.time("hidden_comm"), None if hidden is None else sum(hidden.values())),
-        by_class_ns=fields.times("compute_by_class", compute_classes()),
+        hidden_comm_ns=_first(_ns(told.hidden_comm_frac), None if hidden is None else sum(hidden.values())),
+        by_class_ns=classes,
         starved_ns=starved,
-        split=starved is None or isinstance(absent.values.get("launch_starved"), dict),
+        split=not isinstance(absent.launch_starved, float | int),
         blocking_ns=blocking,
-        arrival_ns=latency.get("arrival"),
-        opaque_ns=absent.part("graph_opaque"),
-        stalled_ns=absent.part("dependency_stalled"),
-        masked_ns=fields.time("masked"),
+        arrival_ns=_ns(latency.arrival if isinstance(latency, Latency) else latency),
+        opaque_ns=_ns(absent.graph_opaque),
+        stalled_ns=_ns(absent.dependency_stalled),
+        masked_ns=_ns(told.masked_frac),
         recomputed_ns=compute_again_ns(memory),
-        work_ns=work_ns,
-        under_filled_ns=sm.part("under_filled_ns") if under is None else round(under * work_ns),
-        fill_frac=sm.share("fill_frac"),
-        observed=_observed(fields),
+        work_ns=budget.get("compute", WINDOW_NS),
+        under_filled_ns=_ns(told.sm.under_filled_frac),
+        fill_frac=told.sm.fill_frac,
+        observed=_observed(told),
     )
-    _check_sums(fields, found)
-    return _with_a2a(fields.under("a2a", A2a.__struct_fields__), found, hidden)
+    _check_sums(found)
+    return _with_a2a(told.a2a, found, hidden)
 
 
-def _by_kind(fields: Fields, name: str) -> dict[str, int] | None:
-    """Communication by kind; `dp`, as the verdict names both of its kinds, counts as the first of them."""
-    found = fields.times(name, (*COMM_KINDS, "dp"))
-    if found is None or "dp" not in found:
-        return found
-    first, both = FAMILIES["dp"][0], found.pop("dp")
-    return {**found, first: found.get(first, 0) + both}
+def _ns(part: float | None) -> int | None:
+    """A part of the window as a length of `WINDOW_NS`."""
+    return None if part is None else round(part * WINDOW_NS)
 
 
-def _window_ns(budget: Fields) -> float | None:
-    """The window as given, else its buckets together: they add up to it."""
-    if "window" in budget:
-        return budget.number("window")
-    return sum(budget.number(bucket) or 0.0 for bucket in get_args(Bucket)) or None
+def _times(told: Mapping[str, float] | None, known: Collection[str], place: str) -> dict[str, int] | None:
+    """Lengths by key, those of no time left out."""
+    return None if told is None else {key: ns for key, ns in _parts(told, known, place).items() if ns}
 
 
-def _budget(fields: Fields) -> dict[str, int]:
-    for unit in ("frac", "ns"):
-        if (key := f"budget_{unit}") in fields:
-            whole = fields.under(key).parts((*get_args(Bucket), "window"))
-            return {bucket: ns for bucket, ns in whole.items() if bucket != "window"}
-    alone = {bucket: fields.part(f"{bucket}_frac") for bucket in get_args(Bucket)}
-    return {bucket: ns for bucket, ns in alone.items() if ns is not None}
+def _parts(told: Mapping[str, float], known: Collection[str], place: str) -> dict[str, int]:
+    """Lengths by key. Raises InputError for one that is none of `known`: it would change the whole."""
+    if unknown := next((key for key in told if key not in known), None):
+        raise InputError(no_symptom(unknown, known, f"{place}."))
+    return {key: round(part * WINDOW_NS) for key, part in told.items()}
 
 
 def _split(
-    fields: Fields, key: str, known: Collection[str] | None, plain: str, alone_ns: int | None = None
+    told: float | Mapping[str, float] | None, known: Collection[str] | None, plain: str, place: str
 ) -> dict[str, int] | None:
     """Parts by key (any key where none is `known`); one figure for all stands under the plainest of them."""
-    if isinstance(fields.values.get(key), dict):
-        inner = fields.under(key)
-        return inner.parts(inner.values if known is None else known)
-    whole_ns = _first(fields.part(key), alone_ns)
-    return None if whole_ns is None else {plain: whole_ns}
+    if isinstance(told, Mapping):
+        return _parts(told, told if known is None else known, place)
+    return None if told is None else {plain: round(told * WINDOW_NS)}
 
 
-def _with_a2a(fields: Fields, found: Figures, hidden: dict[str, int] | None) -> Figures:
+def _with_a2a(told: A2a, found: Figures, hidden: Parts | None) -> Figures:
     """Expert all-to-all, as given, else by the kinds of communication; all of it is payload."""
-    exposed_ns = _first(fields.time("exposed"), _of_experts(found.exposed_by_kind_ns))
-    hidden_ns = _first(fields.time("hidden"), _of_experts(hidden))
+    exposed_ns = _first(_ns(told.exposed_frac), _of_experts(found.exposed_by_kind_ns))
+    hidden_ns = _first(_ns(told.hidden_frac), _of_experts(hidden))
     return replace(
         found,
         a2a_exposed_ns=exposed_ns,
         a2a_hidden_ns=hidden_ns,
-        a2a_payload_ns=_first(fields.time("payload"), (exposed_ns or 0) + (hidden_ns or 0) or None),
-        a2a_waiting_ns=fields.time("waiting_like"),
+        a2a_payload_ns=_first(_ns(told.payload_frac), (exposed_ns or 0) + (hidden_ns or 0) or None),
+        a2a_waiting_ns=_ns(told.waiting_like_frac),
     )
 
 
@@ -148,98 +137,75 @@ def _of_experts(kinds: Parts | None) -> int | None:
     return None if kinds is None else sum(ns for kind, ns in kinds.items() if kind.startswith("ep_"))
 
 
-def _memory(fields: Fields) -> Memory:
-    memory = fields.under("memory", Memory.__struct_fields__)
-    recompute_ns, offload_ns, resident_ns, allocator_ns = (
-        _first(memory.time(name), fields.part(f"{name}_frac"))
-        for name in ("recompute", "offload_exposed", "host_resident_exposed", "allocator")
-    )
-    copies, peak, capacity = (memory.count(key) for key in ("offload_copies", "peak_bytes", "capacity_bytes"))
-    retried, calls = fields.share("allocator_retry_frac"), _calls(fields)
-    if calls is not None:
-        retried = _first(retried, min(1.0, calls / CALLS_OF_A_RETRY.value))
-    by_class = None
-    if "recompute_modules" in memory and not isinstance(memory.values["recompute_modules"], list):
-        inner = memory.under("recompute_modules")
-        inner.in_ns = True
-        by_class = inner.parts(inner.values)
+def _memory(told: Rank) -> Memory:
+    memory, again = told.memory, told.memory.recompute_modules
+    calls, retried = memory.allocator_calls_per_step, memory.allocator_retry_frac
+    if retried is None and calls is not None:
+        retried = min(1.0, calls / CALLS_OF_A_RETRY.value)
     return structs.replace(
         _UNKNOWN,
-        recompute_ns=_NOT_GIVEN if recompute_ns is None else recompute_ns,
-        recompute_modules=by_class,
-        offload_exposed_ns=0 if copies == 0 else offload_ns,
-        offload_copies=copies,
-        host_resident_exposed_ns=resident_ns,
-        allocator_ns=allocator_ns,
-        allocator_retry_frac=_first(memory.share("allocator_retry_frac"), retried),
-        peak_bytes=peak,
-        capacity_bytes=capacity,
+        recompute_ns=_NOT_GIVEN if memory.recompute_frac is None else _ns(memory.recompute_frac),
+        recompute_modules=_parts(again, again, "") if isinstance(again, Mapping) else None,
+        offload_exposed_ns=0 if memory.offload_copies == 0 else _ns(memory.offload_exposed_frac),
+        offload_copies=memory.offload_copies,
+        host_resident_exposed_ns=_ns(memory.host_resident_exposed_frac),
+        allocator_ns=_ns(memory.allocator_frac),
+        allocator_retry_frac=retried,
+        peak_bytes=None if memory.peak_bytes is None else int(memory.peak_bytes),
+        capacity_bytes=None if memory.capacity_bytes is None else int(memory.capacity_bytes),
     )
-
-
-def _calls(fields: Fields) -> float | None:
-    key = "allocator_calls_per_step"
-    return _first(fields.under("memory").number(key), fields.number(key))
 
 
 def _first(one: T | None, other: T | None) -> T | None:
     return other if one is None else one
 
 
-def _observed(fields: Fields) -> Observed:
+def _observed(told: Rank) -> Observed:
     """What an object tells of the run itself."""
-    seen, kernels = fields.under("detected", Detected.__struct_fields__), fields.under("kernels")
-    modules, full = _recomputed(seen, fields.under("memory"))
-    gpu = fields.text("gpu")
+    seen, kernels = told.detected, told.kernels
+    modules, full = _recomputed(seen, told.memory.recompute_modules)
     return Observed(
-        framework=next((one for one in FRAMEWORKS if one == seen.text("framework", FRAMEWORKS)), None),
-        training=seen.flag("training_step"),
-        gpu=None if gpu is None else gpu_family(gpu),
-        dispatcher=seen.text("dispatcher", get_args(Dispatcher)) or "unknown",
-        internode=seen.flag("internode"),
-        ep_overlap=seen.flag("ep_overlap"),
-        graph_frac=seen.share("graph_share_frac"),
+        framework=next((one for one in FRAMEWORKS if one == seen.framework), None),
+        training=seen.training_step,
+        gpu=None if told.gpu is None else gpu_family(told.gpu),
+        dispatcher=seen.dispatcher or "unknown",
+        internode=seen.internode,
+        ep_overlap=seen.ep_overlap,
+        graph_frac=seen.graph_share_frac,
         recompute_modules=modules,
         recompute_full=full,
-        allocator_calls_per_step=_calls(fields),
-        precision=seen.text("precision"),
-        grouped_gemm=seen.flag("grouped_gemm"),
-        expert_gemms_per_layer=kernels.number("expert_gemms_per_layer"),
-        permute_fused=seen.flag("permute_fused"),
-        router_kernels_per_layer=kernels.number("router_kernels_per_layer"),
-        short_kernel_frac=_first(kernels.share("short_kernel_frac"), seen.share("short_kernel_frac")),
+        allocator_calls_per_step=told.memory.allocator_calls_per_step,
+        precision=seen.precision,
+        grouped_gemm=seen.grouped_gemm,
+        expert_gemms_per_layer=kernels.expert_gemms_per_layer,
+        permute_fused=seen.permute_fused,
+        router_kernels_per_layer=kernels.router_kernels_per_layer,
+        short_kernel_frac=_first(kernels.short_kernel_frac, seen.short_kernel_frac),
     )
 
 
-def _recomputed(seen: Fields, memory: Fields) -> tuple[tuple[str, ...] | None, bool | None]:
-    """What runs again: true or false, `none`, `selective` or `full`, labels, or passes by module."""
-    listed = memory.values.get("recompute_modules")
-    modules = memory.texts("recompute_modules") if isinstance(listed, list) else None
-    match seen.values.get("recompute"):
-        case None | True | "selective":
-            return modules, _is_full(modules)
-        case False | "none":
-            return modules or (), False
+def _recomputed(seen: Detected, modules: object) -> tuple[tuple[str, ...] | None, bool | None]:
+    """What runs again: `none`, `selective` or `full`, labels, or passes by module."""
+    labels = modules if isinstance(modules, tuple) else None
+    match seen.recompute:
+        case None | "selective":
+            return labels, _is_full(labels)
+        case "none":
+            return labels or (), False
         case "full":
-            return modules, True
-        case list():
-            modules = seen.texts("recompute")
-            return modules, _is_full(modules)
-        case dict() as passes:
-            inner = seen.under("recompute")
-            again = {
-                RECOMPUTE_LABELS.get(key) for key in passes if inner.under(key).number("recomputed_count")
-            }
+            return labels, True
+        case tuple() as named:
+            return named, _is_full(named)
+        case passes:
+            again = {RECOMPUTE_LABELS.get(key) for key, one in passes.items() if one.recomputed_count}
             return tuple(sorted(label for label in again if label)), None
-        case _:
-            seen.refuse("recompute", "is to be none, selective, full, true, false or a list of modules")
 
 
 def _is_full(modules: tuple[str, ...] | None) -> bool | None:
     return None if modules is None else {*modules} >= _FULL
 
 
-def _check_sums(fields: Fields, found: Figures) -> None:
+def _check_sums(found: Figures) -> None:
     """Raise InputError where parts are more than their whole."""
     budget, compute_ns = found.budget_ns, found.budget_ns.get("compute", WINDOW_NS)
     absent = [*(found.starved_ns or {}).values(), *(found.blocking_ns or {}).values()]
@@ -255,8 +221,8 @@ def _check_sums(fields: Fields, found: Figures) -> None:
     for name, parts, whole_ns, what in checks:
         frac, whole = sum(parts) / WINDOW_NS, whole_ns / WINDOW_NS
         if frac > whole + SLACK:
-            fields.refuse(name, f"adds up to {frac:.3f}, more than {what} ({whole:.3f})")
+            raise InputError(f"{name} adds up to {frac:.3f}, more than {what} ({whole:.3f})")
 
 
-NOTHING: Final = read_rank(Fields("", "", {}))
+NOTHING: Final = figures_given(Rank())
 """A rank of which nothing is given."""

@@ -1,10 +1,33 @@
-"""What a user gives of a run in place of a trace. None is not given, never zero."""
+"""What a user gives of a run in place of a trace: figures by the document's names, or an earlier result."""
 
-from dataclasses import dataclass, field
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Final
 
+import msgspec
+
+from heuristics.evidence.symptoms.document import (
+    Document,
+    Recorded,
+    in_parts,
+    late_in_parts,
+    unread,
+    window_ns,
+)
+from heuristics.evidence.symptoms.rank import NOTHING, WINDOW_NS, figures_given
 from heuristics.figures.figures import Figures
 from heuristics.result.judged import Verdict, Wall
+from heuristics.run.run import WALL_IDS
+from heuristics.walls.price import unmeasurable
+from traces.errors import InputError
+from traces.missing import Missing
 from traces.training_log.log import Stage
+
+UNREAD: Final = 20
+"""Sentences of unknown keys that are kept: enough to see what a file speaks of."""
+_GAP: Final = Missing("", "the earlier result does not name it", "run analyze again")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,21 +40,8 @@ class Late:
 
 
 @dataclass(frozen=True, slots=True)
-class Capture:
-    """How the figures were recorded.
-
-    `perturbation_frac`: how much longer the profiled step was. `ranks_seen` of `world_size` ranks.
-    """
-
-    perturbation_frac: float | None = None
-    missing_events: bool | None = None
-    ranks_seen: int | None = None
-    world_size: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Symptoms:
-    """The figures of a run.
+    """The figures of a run. None is not given, never zero.
 
     `only_sums`: sums of kernel times are given, which say nothing of a window. `walls` and `verdict`: of an
     earlier result, taken as they stand. `out_of_memory`: the stage in which memory ran out. `unread`:
@@ -39,10 +49,121 @@ class Symptoms:
     """
 
     ranks: tuple[Figures, ...] = ()
-    capture: Capture = field(default_factory=Capture)
+    capture: Recorded = field(default_factory=Recorded)
     late: Late | None = None
     out_of_memory: Stage | None = None
     only_sums: bool = False
     walls: tuple[Wall, ...] = ()
     verdict: Verdict | None = None
     unread: tuple[str, ...] = ()
+
+
+def read_symptoms(text: str, name: str) -> Symptoms:
+    """Symptoms of a JSON text; `name` is the file's, for messages.
+
+    Raises InputError: no JSON, an unknown part, a wrong type or value, parts that add up to more than the
+    whole, or nothing given that we know.
+    """
+    try:
+        values = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise InputError(f"{name}: no JSON ({error}); symptoms are one JSON object") from None
+    if not isinstance(values, dict):
+        raise InputError(f'{name}: symptoms are one JSON object, such as {{"budget_frac": {{...}}}}')
+    try:
+        return symptoms_of(values)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
+
+
+def symptoms_of(values: Mapping[str, object]) -> Symptoms:
+    """Symptoms of a document, an earlier result's too. Raises InputError as `read_symptoms` does."""
+    document = _decoded(values)
+    version = document.schema_version
+    if version is not None and not version.startswith("1."):
+        raise InputError("schema_version is no version of ours; results of 1.0 can be read")
+    ranks = [document] if document.ranks is None else document.ranks
+    if version is None and document.ranks and figures_given(document) != NOTHING:
+        raise InputError("figures stand beside ranks; give them for each of them")
+    figures = tuple(map(figures_given, ranks))
+    found = Symptoms(
+        ranks=figures,
+        capture=_capture(document),
+        late=_late(document, figures),
+        out_of_memory=document.log.out_of_memory,
+        only_sums=any(one.kernels.sum_by_class_frac for one in ranks),
+        walls=_walls(document),
+        verdict=document.verdict if document.walls else None,
+    )
+    notes = () if version is not None else tuple(islice(unread(values), UNREAD))
+    if found == Symptoms(ranks=(NOTHING,)):
+        hint = notes[0] if notes else "give budget_frac, exposed_comm_by_kind_frac and absent_frac"
+        raise InputError(f"nothing is given that we know; {hint}")
+    return replace(found, unread=notes)
+
+
+def _decoded(values: Mapping[str, object]) -> Document:
+    made = in_parts(values)
+    listed = values.get("ranks")
+    ranks = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    if isinstance(listed, list) and len(ranks) == len(listed):
+        made["ranks"] = [in_parts(one) for one in ranks]
+    if isinstance(run := values.get("run"), dict):
+        windows = [ns for one in (values, *ranks) if (ns := window_ns(one))]
+        made["run"] = late_in_parts(run, max(windows, default=None))
+    try:
+        return msgspec.convert(made, Document)
+    except msgspec.ValidationError as error:
+        what, _, where = str(error).partition(" - at ")
+        what = re.sub(r"^Invalid enum value .*", "none of the known values", what)  # may be a secret
+        place = where.strip("`").removeprefix("$.") or "the document"
+        raise InputError(f"{place}: {what}; parts of the window are 0 to 1: 26 % is 0.26") from None
+
+
+def _capture(document: Document) -> Recorded:
+    """Of `capture`, of the earlier result's traces, and of `run`, where the contract has the counts."""
+    own, run = document.capture, document.run
+    perturbed = [one.perturbation_frac for one in (own, *(trace.capture for trace in document.traces))]
+    seen = run.ranks_seen if own.ranks_seen is None else own.ranks_seen
+    world = run.world_size if own.world_size is None else own.world_size
+    if seen is not None and world is not None and seen > world:
+        raise InputError("ranks_seen is more than world_size")
+    return Recorded(
+        perturbation_frac=max((one for one in perturbed if one is not None), default=None),
+        missing_events=own.missing_events,
+        ranks_seen=seen,
+        world_size=world,
+    )
+
+
+def _late(document: Document, ranks: tuple[Figures, ...]) -> Late | None:
+    late = document.run.late
+    if late is None:
+        return None
+    place, number = late.index, late.rank
+    if number is None and place is not None and place < len(ranks):
+        number = ranks[place].rank
+    return Late(late.cause or "none", number, round(late.wait_frac * WINDOW_NS))
+
+
+def _walls(document: Document) -> tuple[Wall, ...]:
+    """All four walls in the order of the workflow, those not named unmeasurable; none where none is named."""
+    found = {wall.id: _open(wall) for wall in document.walls}
+    return tuple(found.get(wall) or unmeasurable(wall, _GAP) for wall in WALL_IDS) if found else ()
+
+
+def _open(wall: Wall) -> Wall:
+    """The wall with its gaps as it words them; room in memory is the new run's."""
+    gap = Missing("", "; ".join(wall.missing), wall.cure)
+    none: Missing | dict[str, int] = gap if wall.outcome == "unmeasurable" else {}
+    return Wall(
+        wall.id,
+        wall.outcome,
+        gap if wall.cost_ns is None else wall.cost_ns,
+        gap if wall.cost_frac is None else wall.cost_frac,
+        none if wall.cost_by_kind_ns is None else wall.cost_by_kind_ns,
+        gap if wall.at_most_frac is None else wall.at_most_frac,
+        wall.evidence,
+        wall.missing,
+        wall.cure,
+    )

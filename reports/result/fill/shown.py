@@ -8,7 +8,7 @@ from heuristics.run.given import Given
 from traces.settings.harness_recipes import RECIPE, is_known_recipe
 from traces.settings.knobs import knobs
 from traces.settings.settings import Value
-from traces.settings.stages import stage_count
+from traces.settings.values import stage_count
 
 _KNOWN_WORDS: Final = frozenset(
     {

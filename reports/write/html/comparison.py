@@ -7,8 +7,7 @@ from typing import Final
 from heuristics.result.compared import Compared
 from reports.content.blocks import Block, Detail, Fold, Headline, Table, View
 from reports.content.comparison import page as page_of
-from reports.write.html.environment import STYLES, TIMELINE_SCRIPTS, assemble
-from reports.write.html.marks import Marks, shared
+from reports.write.html.environment import STYLES, TIMELINE_SCRIPTS, Marks, assemble, shared
 from reports.write.html.timeline import Shown, step_words, timelines
 from reports.write.lanes import Stretch
 

@@ -1,4 +1,7 @@
-"""A page of blocks as an HTML file; the page of an analysis with its walls, its ticks and its timelines."""
+"""A page of blocks as an HTML file; the page of an analysis with its walls, its ticks and its timelines.
+
+At its top: what can be saved at most, how sure that is, and the walls as cards.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,19 +22,99 @@ from reports.content.analysis.headline import facts, headline, title
 from reports.content.analysis.plan import plan, whole_plan
 from reports.content.analysis.recording import recording
 from reports.content.analysis.run import ranks_part, run_lines
-from reports.content.analysis.scale import telling_rank
-from reports.content.blocks import Block, Detail, Fold, Items, Page, Part, Plan, Sentence, View, Words
+from reports.content.analysis.scale import scale_of, telling_rank
+from reports.content.blocks import (
+    Block,
+    Detail,
+    Fold,
+    Items,
+    Page,
+    Part,
+    Plan,
+    Quantity,
+    Row,
+    Sentence,
+    Table,
+    Tone,
+    View,
+    Words,
+)
 from reports.content.names import who
-from reports.write.html.environment import SCRIPTS, STYLES, TIMELINE_SCRIPTS, assemble
-from reports.write.html.heat import heat_of
-from reports.write.html.hero import cards_of, hero_of
-from reports.write.html.marks import Marks, shared
-from reports.write.html.pair import pair_of
-from reports.write.html.step_maps import step_maps_of
-from reports.write.html.timeline import Shown, WallOf, grids_of, stretches, timelines
+from reports.write.html.environment import SCRIPTS, STYLES, TIMELINE_SCRIPTS, Marks, assemble, shared
+from reports.write.html.ranks import heat_of, pair_of, step_maps_of
+from reports.write.html.timeline import Shown, WallOf, grids_of, length, stretches, timelines
 from traces.missing import known
 from traces.sections.rank import Rank
 from traces.spelling import saving
+
+_STATES: Final = {Tone.BAD: "Bottleneck", Tone.PLAIN: "No bottleneck"}
+_SEVERITY: Final = {Tone.BAD: "notable", Tone.PLAIN: "clear", Tone.MUTED: "unmeasurable"}
+
+
+@dataclass(frozen=True, slots=True)
+class Hero:
+    """The large figure, what it is of, and the confidence; empty where it is not known."""
+
+    most: str
+    of: str
+    confidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One wall: `severity` is its class in the style sheet, `width` its bar in percent."""
+
+    id: str
+    name: Words
+    most: str
+    amount: str
+    state: str
+    detail: Words
+    severity: str
+    width: str
+
+
+def hero_of(result: Result) -> Hero:
+    """Of the verdict's wall, else of the largest; no figure where what is not known could be larger."""
+    costs = {wall.id: cost for wall in result.walls if (cost := known(wall.cost_frac)) is not None}
+    decided, confidence = known(result.verdict.wall), known(result.verdict.confidence) or ""
+    all_judged = len(costs) == len(result.walls)
+    most = costs[decided] if decided in costs else max(costs.values(), default=0) if all_judged else 0
+    whole = scale_of(telling_rank(result)).whole
+    whole += " without start-up" if result.verdict.startup_ns else ""
+    return (
+        Hero(saving(None, most), f"of the {whole} could be saved", confidence)
+        if most
+        else Hero("", "", confidence)
+    )
+
+
+def cards_of(table: Table, worst: str | None) -> list[Card]:
+    """Each row as a card; `worst`: the wall of the verdict."""
+    return [_card(table, row, row.id == worst) for row in table.rows]
+
+
+def _card(table: Table, row: Row, is_worst: bool) -> Card:
+    name, *others = row.cells
+    shares = [cell for cell in others if isinstance(cell, Quantity) and cell.share is not None]
+    amounts = [
+        f"{cell.text} {column.title}"
+        for column, cell in zip(table.columns[1:], others, strict=True)
+        if isinstance(cell, Quantity) and cell.share is None and cell.text
+    ]
+    detail = next((cell for cell in others if not isinstance(cell, Quantity)), ())
+    severity = "severe" if is_worst and row.tone is Tone.BAD else _SEVERITY.get(row.tone, "clear")
+    return Card(
+        id=row.id,
+        name=() if isinstance(name, Quantity) else name,
+        most=shares[0].text if shares else "unknown",
+        amount=", ".join(amounts),
+        state=_STATES.get(row.tone, ""),
+        detail=detail,
+        severity=severity,
+        width=length(shares[0].share or 0) if shares else length(0),
+    )
+
 
 _ROOM: Final = 1_000_000
 """Bytes of a page at most."""

@@ -9,8 +9,7 @@ from reports.content.comparison.headline import headline, unit
 from reports.content.names import gpu_of, name_of, who
 from reports.redaction import redaction_words
 from reports.result.codec import lowered
-from reports.write.perfetto.events import Process, Slice, Track, render_events
-from reports.write.perfetto.tracks import StepTracks, arrow_numbers
+from reports.write.perfetto.tracks import Process, Slice, StepTracks, Track, arrow_numbers, render_events
 from reports.write.plain import plain
 from traces.missing import known
 from traces.spelling import milliseconds, signed

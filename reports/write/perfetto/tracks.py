@@ -1,13 +1,202 @@
-"""Steps of a rank as tracks: host threads, why no compute ran, streams, arrows from call to kernel."""
+"""Tracks of the Trace Event Format: processes, slices, arrows, and steps of a rank written as such.
 
-from collections.abc import Iterator, Sequence
+Google's "Trace Event Format" (docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU): `X`
+complete events, `C` counters, `M` metadata, `s` and `f` the ends of an arrow; `ts` and `dur` in microseconds.
+On one thread events nest or lie apart: ui.perfetto.dev drops what overlaps (perfetto.dev/docs/faq), so what
+overlaps gets a further track.
+
+A step has host threads, why no compute ran, streams, and arrows from call to kernel.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import count
-from typing import Final
+from typing import Any, Final
 
-from reports.write.perfetto.events import Slice, Track
 from traces.missing import known
 from traces.sections.tables import HostLane, Lane, Timeline
 from traces.spelling import printable
+
+_NAME, _TEXT = 300, 2_000
+"""Widths at which names and texts are cut in the middle; the document has them whole."""
+_EXACT_NS: Final = 2**50
+"""Below it (13 days) the doubles next to a time in microseconds lie within a quarter of a nanosecond."""
+_TIDS: Final = 100_000
+"""Thread numbers of a process: more than it can have tracks, and none is the number of a process."""
+_NOTHING: Final[tuple[object, ...]] = (None, "", [], {})
+
+Args = Mapping[str, Any]
+"""Plain values of the document by its keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A stretch on a track, in ns of the trace's clock; `launches` and `launched_by` number its arrows."""
+
+    start_ns: int
+    end_ns: int
+    name: str
+    category: str
+    args: Args = field(default_factory=dict)
+    launches: tuple[int, ...] = ()
+    launched_by: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """A named row of slices, in any order; where they overlap it becomes several.
+
+    `nests`: a slice within another belongs to it and stays in its row.
+    """
+
+    name: str
+    slices: Sequence[Slice]
+    nests: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """Durations that change at instants: `(at_ns, {series: ns})`, in order; written in ms, exactly."""
+
+    name: str
+    points: Sequence[tuple[int, Mapping[str, int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A named group of tracks; they stand in the order given."""
+
+    name: str
+    tracks: Sequence[Track]
+    counters: Sequence[Counter] = ()
+
+
+def render_events(processes: Sequence[Process], about: Args) -> str:
+    """The file's text, one event a line, ending in a line break; `about` becomes `otherData`.
+
+    Times stay on the trace's clock where a reader's doubles hold them to the nanosecond. Where they do not
+    (UNIX times), or where a time is negative, they begin at the first one, and `origin_ns` of `otherData` is
+    what to add.
+    """
+    times = [ns for process in processes for ns in _times(process)]
+    fits = min(times, default=0) >= 0 and max(times, default=0) < _EXACT_NS
+    origin_ns = 0 if fits else min(times)
+    events = [
+        line
+        for place, process in enumerate(processes, start=1)
+        for line in _process(place, process, origin_ns)
+    ]
+    other = _json({**about, "origin_ns": str(origin_ns)})
+    listed = ",\n".join(events)
+    return f'{{"displayTimeUnit":"ns","otherData":{other},"traceEvents":[\n{listed}\n]}}\n'
+
+
+def microseconds(ns: int) -> str:
+    """A time in microseconds, exact: `1234.567`.
+
+    Perfetto reads a double, multiplies it by 1000 and cuts off what is behind the point: that takes a
+    nanosecond from one time in 170. Such a time gets the digits of the next double, which loses none.
+    """
+    sign, rest = ("-", -ns) if ns < 0 else ("", ns)
+    exact = f"{sign}{rest // 1000}.{rest % 1000:03d}"
+    double = float(exact)
+    if rest >= _EXACT_NS or int(double * 1000.0) == ns:
+        return exact
+    return repr(math.nextafter(double, math.copysign(math.inf, ns)))
+
+
+def rows(slices: Iterable[Slice], nests: bool = False) -> list[list[Slice]]:
+    """Slices on as few rows as they need to lie apart, in order of start; each on the first that is free.
+
+    Where they may nest, a row is also free for what lies within the slice that is open there.
+    """
+    found: list[list[Slice]] = []
+    open_ends: list[list[int]] = []
+    outer_first = -1 if nests else 1
+    for one in sorted(slices, key=lambda one: (one.start_ns, outer_first * one.end_ns)):
+        for row, ends in zip(found, open_ends, strict=True):
+            while ends and ends[-1] <= one.start_ns:
+                ends.pop()
+            if not ends or (nests and one.end_ns <= ends[-1]):
+                row.append(one)
+                ends.append(one.end_ns)
+                break
+        else:
+            found.append([one])
+            open_ends.append([one.end_ns])
+    return found
+
+
+def _times(process: Process) -> Iterator[int]:
+    for track in process.tracks:
+        for one in track.slices:
+            yield from (one.start_ns, one.end_ns)
+    for counter in process.counters:
+        yield from (at_ns for at_ns, _ in counter.points)
+
+
+def _process(pid: int, process: Process, origin_ns: int) -> Iterator[str]:
+    yield _named(pid, 0, "process_name", {"name": printable(process.name, _NAME)})
+    yield _named(pid, 0, "process_sort_index", {"sort_index": pid})
+    tid = pid * _TIDS
+    for track in process.tracks:
+        for place, row in enumerate(rows(track.slices, track.nests), start=1):
+            tid += 1
+            name = track.name if place == 1 else f"{track.name} ({place})"
+            yield _named(pid, tid, "thread_name", {"name": printable(name, _NAME)})
+            yield _named(pid, tid, "thread_sort_index", {"sort_index": tid})
+            for one in row:
+                yield _complete(pid, tid, one, origin_ns)
+                yield from _arrows(pid, tid, one, origin_ns)
+    for counter in process.counters:
+        head = f'{{"ph":"C","pid":{pid},"name":{_json(counter.name)}'
+        for at_ns, values in counter.points:
+            shown = ",".join(f"{_json(key)}:{_milliseconds(ns)}" for key, ns in values.items())
+            yield f'{head},"ts":{microseconds(at_ns - origin_ns)},"args":{{{shown}}}}}'
+
+
+def _complete(pid: int, tid: int, one: Slice, origin_ns: int) -> str:
+    at = microseconds(one.start_ns - origin_ns)
+    length = microseconds(one.end_ns - one.start_ns)
+    name, category = _json(printable(one.name, _NAME)), _json(printable(one.category, _NAME))
+    args = f',"args":{_json(one.args)}' if one.args else ""
+    return (
+        f'{{"ph":"X","pid":{pid},"tid":{tid},"ts":{at},"dur":{length},"name":{name},"cat":{category}{args}}}'
+    )
+
+
+def _arrows(pid: int, tid: int, one: Slice, origin_ns: int) -> Iterator[str]:
+    """The ends of arrows at a slice: both bind to the slice that is open at its start."""
+    at = f'"pid":{pid},"tid":{tid},"ts":{microseconds(one.start_ns - origin_ns)}'
+    at += ',"name":"launch","cat":"launch"'
+    yield from (f'{{"ph":"s","id":{arrow},{at}}}' for arrow in one.launches)
+    if one.launched_by:
+        yield f'{{"ph":"f","bp":"e","id":{one.launched_by},{at}}}'
+
+
+def _named(pid: int, tid: int, what: str, args: Args) -> str:
+    thread = f',"tid":{tid}' if tid else ""
+    return f'{{"ph":"M","pid":{pid}{thread},"name":"{what}","args":{_json(args)}}}'
+
+
+def _milliseconds(ns: int) -> str:
+    return f"{'-' if ns < 0 else ''}{abs(ns) // 10**6}.{abs(ns) % 10**6:06d}"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(_harmless(value), separators=(",", ":"), allow_nan=False)
+
+
+def _harmless(value: Any) -> Any:
+    """Without what is empty or not told, and without texts that a terminal or a reader would act on."""
+    if isinstance(value, Mapping):
+        return {printable(key, _NAME): _harmless(one) for key, one in value.items() if one not in _NOTHING}
+    if isinstance(value, list | tuple):
+        return [_harmless(one) for one in value if one not in _NOTHING]
+    return printable(value, _TEXT) if isinstance(value, str) else value
+
 
 _NAME_WIDTH: Final = 120
 """Names are cut in the middle here: a step has them thousands of times."""

@@ -20,8 +20,7 @@ from tests.opinions_doubles import runs
 from tests.sizes_doubles import tiny
 from tests.workflow_doubles import Config, log_of, run_with
 from traces.measure.moe.pass_count import PassCount
-from traces.settings.configuration import Problem
-from traces.settings.settings import Settings, Value, settings
+from traces.settings.settings import Problem, Settings, Value, settings
 from traces.training_log.log import Iteration, Message, TrainingLog
 
 FLEX: Config = {"moe_token_dispatcher_type": "flex"}

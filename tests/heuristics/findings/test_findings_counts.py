@@ -18,7 +18,7 @@ from tests.page_doubles import first_screen, flat
 from tests.simulate.knobs import Knobs
 from tests.workflow_doubles import Config, run_with
 from traces.measure.moe.pass_count import PassCount
-from traces.settings.configuration import Problem
+from traces.settings.settings import Problem
 
 EIGHT: Config = {
     "num_layers": 8,

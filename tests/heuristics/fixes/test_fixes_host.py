@@ -14,7 +14,7 @@ from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from reports.content.names import name_of
 from tests.fix_doubles import configured
-from traces.account.host import CAUSES
+from traces.account.absent import CAUSES
 from traces.sections.tables import WallId
 from traces.settings.settings import Value, settings
 

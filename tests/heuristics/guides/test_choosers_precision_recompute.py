@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from heuristics.guides.modules import MODULES, label_of
+from heuristics.guides.modules import MODULES
 from heuristics.guides.precision import ROUTER, choose_precision
 from heuristics.guides.recompute import choose_recompute
 from heuristics.run.given import Given, Stage
@@ -102,20 +102,6 @@ def test_the_traces_compute_capability_tells_the_architecture() -> None:
 def test_an_unknown_precision_and_stage_are_asked_for_where_they_matter() -> None:
     choice = choose_precision(Run(given=Given(gpu="GB200")))
     assert set(choice.asks) == {"--precision", "--stage"}
-
-
-@pytest.mark.parametrize(
-    ("name", "label"),
-    [
-        ("up_proj", "mla_up_proj"),
-        ("norm", "layernorm"),
-        ("swiglu", "moe_act"),
-        ("moe_layer", "moe"),
-        ("mlp", "mlp"),
-    ],
-)
-def test_nicknames_are_mapped_to_labels(name: str, label: str) -> None:
-    assert label_of(name) == label
 
 
 def test_all_labels_of_megatron_core_are_there() -> None:

@@ -17,7 +17,7 @@ from heuristics.run.given import Given
 from heuristics.run.run import Run
 from tests.constraint_doubles import DEFAULTS, megatron_cases, run_with, whole_run
 from traces.settings.settings import Value, settings
-from traces.settings.stages import unrolled
+from traces.settings.values import unrolled
 
 OVERLAP = "overlap_moe_expert_parallel_comm"
 BASE = cast(dict[str, object], megatron_cases()[0]["knobs"])

@@ -15,7 +15,7 @@ from heuristics.result.compared import Comparable, Compared
 from reports.content.blocks import Detail, Fold, Table, View
 from reports.content.comparison import page
 from reports.result.codec import Document, decode
-from reports.write.csv_comparison import COLUMNS, write_comparison_csv
+from reports.write.csv_tables import COMPARED, write_comparison_csv
 from reports.write.github import write_github
 from reports.write.jira import write_jira
 from reports.write.text import write_text
@@ -240,7 +240,7 @@ def test_what_a_spreadsheet_would_take_for_a_formula_has_an_apostrophe_before_it
     text = write_comparison_csv(planted(regression, "=1+1"))
     rows = list(csv.DictReader(io.StringIO(text)))
     assert {row["row"] for row in rows if row["section"] in ("kernel", "changed")} == {"'=1+1"}
-    assert tuple(rows[0]) == COLUMNS
+    assert tuple(rows[0]) == COMPARED
 
 
 def test_numbers_of_a_ticket_stand_in_its_columns() -> None:

@@ -30,8 +30,7 @@ from tests.heuristics.rules.test_defects import finding_ids
 from tests.places import GOLDEN, ROOT, Reviewed
 from tests.plain_page import plain
 from tests.simulate.recording import Recording
-from traces.account.account import DECIDED
-from traces.account.host import CAUSES
+from traces.account.absent import CAUSES, DECIDED
 from traces.columns import COPY_KINDS
 from traces.errors import UsageError
 from traces.measure.moe.modules import MODULES

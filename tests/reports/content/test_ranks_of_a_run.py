@@ -11,7 +11,7 @@ from heuristics.result.result import Result
 from reports.content.analysis.closing import warnings
 from reports.content.analysis.run import ranks_part, run_lines
 from reports.content.blocks import Items, Page, Quantity, Table, Tone, View, words
-from reports.write.html.heat import heat_of
+from reports.write.html.ranks import heat_of
 from reports.write.plain import plain
 from reports.write.text import write_text
 from tests.result_doubles import double

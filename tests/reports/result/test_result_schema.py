@@ -12,7 +12,7 @@ import pytest
 from msgspec import Struct
 
 import diagnoser
-from heuristics.result.brief import Brief, BriefComparison
+from heuristics.result.brief import Brief
 from heuristics.result.compared import Compared
 from heuristics.result.result import Merged, Result
 from reports.result.codec import decode
@@ -27,7 +27,6 @@ PUBLISHED = [
     (Compared, ROOT / "docs" / "comparison.schema.json", GOLDEN / "comparison_keys.txt"),
     (Merged, ROOT / "docs" / "run.schema.json", GOLDEN / "run_keys.txt"),
     (Brief, ROOT / "docs" / "brief.schema.json", GOLDEN / "brief_keys.txt"),
-    (BriefComparison, ROOT / "docs" / "brief_comparison.schema.json", GOLDEN / "brief_comparison_keys.txt"),
 ]
 WRONG: tuple[Any, ...] = (None, "x", -1, 3, 2.5, True, [], [None], {}, {"x": "y"})
 

@@ -15,25 +15,22 @@ from hypothesis import strategies as st
 import diagnoser
 from diagnoser.cli import run
 from diagnoser.demo import RECORDINGS, unpack
-from heuristics.result.brief import Brief, BriefComparison
-from heuristics.result.compared import Compared
+from heuristics.result.brief import Brief
 from heuristics.result.result import Result
 from reports.result.json_text import render_json
 from reports.result.schema import schema
 from reports.write.brief import LINES, NAME, SENTENCE, SIZE, _cut, write_brief
-from tests.compare_doubles import result_of_run
 from tests.whole.test_recordings import EMPTY, manifest
 from traces.missing import known
 
 Json = dict[str, Any]
 
 
-def brief_of(result: Result | Compared) -> Json:
+def brief_of(result: Result) -> Json:
     """The short document, held against its schema and its size."""
     text = write_brief(result)
     document: Json = json.loads(text)
-    kind = BriefComparison if isinstance(result, Compared) else Brief
-    jsonschema.Draft202012Validator(schema(kind)).validate(document)
+    jsonschema.Draft202012Validator(schema(Brief)).validate(document)
     assert len(text.encode()) < 4096
     return document
 
@@ -61,16 +58,6 @@ def test_every_recording_has_a_short_result(recordings: Path) -> None:
     assert len(names) > 7
     for name in names:
         brief_of(diagnoser.analyze(recordings / name, ask_megatron=False).result)
-
-
-def test_a_comparison_has_a_short_result(tmp_path: Path) -> None:
-    base, new = result_of_run(tmp_path / "base.sqlite"), result_of_run(tmp_path / "new.sqlite")
-    compared = diagnoser.compare(base, new, gate="3%").result
-    brief = brief_of(compared)
-    assert brief["verdict"] == compared.verdict
-    assert brief["step_delta_ns"] == compared.step_delta_ns
-    assert compared.gate is not None
-    assert brief["gate"] == compared.gate.state
 
 
 def test_texts_of_any_length_leave_it_short(communication: Result) -> None:
@@ -113,3 +100,12 @@ def test_brief_is_an_option_of_json(tmp_path: Path, capsys: pytest.CaptureFixtur
     kept.write_text(json.dumps(brief), encoding="utf-8")
     assert run(["report", str(kept)]) == 3
     assert "short result of --brief. Keep the whole one: moe-diag analyze" in capsys.readouterr().err
+
+
+def test_a_comparison_has_no_short_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_ = tmp_path / "run.sqlite"
+    unpack(run_, "communication")
+    kept = tmp_path / "kept.json"
+    assert run(["compare", str(run_), str(run_), "-f", "json", "-o", str(kept)]) == 0
+    assert run(["report", str(kept), "-f", "json", "--brief"]) == 2
+    assert "--brief is of one run" in capsys.readouterr().err

@@ -14,7 +14,7 @@ import diagnoser
 from heuristics.result.result import Result
 from reports.content.blocks import Detail
 from reports.result.codec import Document, decode
-from reports.write.csv_analysis import COLUMNS, write_csv
+from reports.write.csv_tables import COLUMNS, write_csv
 from tests.document_doubles import exposed, graph_only
 from tests.places import GOLDEN, Reviewed
 from tests.simulate.recording import Recording

@@ -12,7 +12,7 @@ import pytest
 
 from tests.nsys_doubles import contents
 from traces.errors import DamagedTrace, NsysUnavailable
-from traces.formats.export_cache import exported, read_header
+from traces.formats.export_cache import collector_version, exported
 from traces.formats.nsys_tool import find_nsys, session_start_ns
 from traces.progress import silent
 
@@ -47,7 +47,7 @@ def export(report: Path, folder: Path) -> Path:
 
 def patch_version(report: Path, version: bytes) -> None:
     data = report.read_bytes()
-    old = (read_header(report).collector_version or "").encode()
+    old = (collector_version(report) or "").encode()
     report.write_bytes(data[:-4096] + data[-4096:].replace(old, version.ljust(len(old), b"0")))
 
 
@@ -67,7 +67,7 @@ def test_a_real_report_is_exported_once_and_nothing_else_is_written(
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
     before = contents(report.parent)
-    assert read_header(report).collector_version == collector
+    assert collector_version(report) == collector
     first = export(report, tmp_path)
     written_ns = first.stat().st_mtime_ns
     assert export(report, tmp_path).stat().st_mtime_ns == written_ns

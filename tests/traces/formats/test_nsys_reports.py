@@ -10,7 +10,7 @@ from tests.nsys_doubles import desk, fake_nsys, write_report
 from traces.errors import DamagedTrace, MoeDiagError, NotATrace, NsysUnavailable, OutputNotWritable
 from traces.files.cache_folder import default_cache_dir
 from traces.formats import nsys_tool
-from traces.formats.export_cache import ReportHeader, exported, is_report, is_stream, read_header
+from traces.formats.export_cache import collector_version, exported, is_report, is_stream
 from traces.formats.nsys_tool import find_nsys
 from traces.progress import silent
 
@@ -25,17 +25,17 @@ def no_nsys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_a_report_tells_which_nsys_recorded_it(tmp_path: Path) -> None:
-    assert read_header(write_report(tmp_path / "r.nsys-rep")) == ReportHeader("2022.4.2.1")
+    assert collector_version(write_report(tmp_path / "r.nsys-rep")) == "2022.4.2.1"
 
 
 def test_a_report_that_tells_it_only_in_the_first_line_is_understood(tmp_path: Path) -> None:
     path = tmp_path / "new.nsys-rep"
     path.write_bytes(b"NVIDIA Tegra Profiler Report 2025@6@1@190-256137v0.\n" + bytes(9000) + b"U3w[END]")
-    assert read_header(path) == ReportHeader("2025.6.1.190")
+    assert collector_version(path) == "2025.6.1.190"
 
 
 def test_a_report_that_does_not_tell_is_still_a_report(tmp_path: Path) -> None:
-    assert read_header(write_report(tmp_path / "r.nsys-rep", collector="")) == ReportHeader(None)
+    assert collector_version(write_report(tmp_path / "r.nsys-rep", collector="")) is None
 
 
 def test_reports_and_streams_are_told_apart_by_their_first_bytes(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.places import DATA
 from traces.errors import MoeDiagError
-from traces.settings.configuration import NotAConfiguration, Problem
 from traces.settings.read import configuration_of, read_configuration
+from traces.settings.settings import NotAConfiguration, Problem
 
 
 def problems(text: str, name: str, core: str | None = None) -> tuple[Problem, ...]:
@@ -21,10 +21,6 @@ def problems(text: str, name: str, core: str | None = None) -> tuple[Problem, ..
 EP_OVERLAP = "comm_overlap.overlap_moe_expert_parallel_comm"
 DELAY = "comm_overlap.delay_wgrad_compute"
 OFFLOAD = "optimizer.optimizer_cpu_offload"
-BACKEND = "moe_flex_dispatcher_backend"
-DISPATCHER = "moe_token_dispatcher_type"
-MODULES = "recompute_modules"
-NAMES = ("mla_up_proj", "layernorm", "moe_act", "moe")
 
 
 @pytest.mark.parametrize(
@@ -35,13 +31,9 @@ NAMES = ("mla_up_proj", "layernorm", "moe_act", "moe")
         ("model.moe_a2a_overlap=true", EP_OVERLAP, True, EP_OVERLAP),
         ("p.py --bf16 --offload-optimizer-states", OFFLOAD, True, "--optimizer-cpu-offload"),
         ("p.py --bf16 --fake-init-process-group", "fake_process_group", True, "--fake-process-group"),
-        ("p.py --bf16 --moe-flex-backend hybridep", BACKEND, "hybridep", "--moe-flex-dispatcher-backend"),
         ("p.py --bf16 --num_layers 4", "num_layers", 4, "--num-layers"),
         ("p.py --bf16 --num-moe-experts 4", "num_moe_experts", 4, "--num-experts"),
         ("model.num_experts=4", "num_moe_experts", 4, "model.num_moe_experts"),
-        ("p.py --bf16 --recompute-modules up_proj norm swiglu moe_layer", MODULES, NAMES, "for up_proj"),
-        ("model.recompute_modules=[norm]", MODULES, ("layernorm",), "layernorm for norm"),
-        ("model.moe_token_dispatcher_type=all_to_all", DISPATCHER, "alltoall", "alltoall"),
     ],
 )
 def test_a_wrong_spelling_is_corrected_where_it_is_certain(

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from traces.settings.configuration import Configuration
 from traces.settings.read import configuration_of
-from traces.settings.settings import Value
+from traces.settings.settings import Configuration, Value
 
 LAYOUT = """
 model:

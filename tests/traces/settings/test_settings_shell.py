@@ -7,10 +7,9 @@ import subprocess
 
 import pytest
 
-from traces.settings.layer_pattern import pattern_of
 from traces.settings.shell import read_script
-from traces.settings.stages import layout_of, stage_count, unrolled
-from traces.settings.sums import sum_of
+from traces.settings.shell_words import sum_of
+from traces.settings.values import layout_of, pattern_of, stage_count, unrolled
 
 SCRIPTS = [
     "A=1 B='two words'; run $A \"$B\" $B",

@@ -11,14 +11,14 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import NONE
-from traces.columns import BoolArray, IntArray
+from traces.columns import IntArray
 from traces.limits import Limit
 from traces.names.kernels import UNNAMED, KernelClass, classify_kernel
 from traces.progress import report
 from traces.replay.edits import Subject
 from traces.replay.graph import Graph, Timing
 from traces.replay.run import Borders, replay
-from traces.timeline import Activities, Source
+from traces.timeline import Activities
 
 Edit = Callable[[Timing], Timing]
 
@@ -84,11 +84,6 @@ class Recorded:
         columns = self.subject.rank.columns
         names = (*columns.call_names, "")
         return [names[name] for name in columns.calls.name[self.graph.calls.row].tolist()]
-
-    def is_kernel(self) -> BoolArray:
-        """Which activities are single kernels, shape (n,)."""
-        result: BoolArray = self.rows.source == Source.KERNEL
-        return result
 
 
 SURE: Final = Limit(

@@ -12,6 +12,7 @@ import numpy as np
 
 from traces.account.calls import NONE, CallKind, is_kind
 from traces.columns import BoolArray, IntArray
+from traces.groups import mask_of, passing
 from traces.intervals import covered_ns, union
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
@@ -38,10 +39,7 @@ class Exchange:
 def of_kinds(recorded: Recorded, kinds: tuple[str, ...]) -> BoolArray:
     """Mask of communication of some kinds, shape (n,)."""
     rows = recorded.rows
-    result: BoolArray = (rows.bucket == Bucket.COMM) & np.isin(
-        rows.key, [COMM_KINDS.index(kind) for kind in kinds]
-    )
-    return result
+    return (rows.bucket == Bucket.COMM) & np.isin(rows.key, [COMM_KINDS.index(kind) for kind in kinds])
 
 
 def find_exchanges(recorded: Recorded) -> list[Exchange]:
@@ -75,8 +73,7 @@ def running_ns(
     start = rows.start_ns[which]
     total = np.concatenate(([0], np.cumsum(length[which])))
     first, last = np.searchsorted(start, begin), np.searchsorted(start, np.maximum(begin, end))
-    result: IntArray = total[last] - total[first]
-    return result
+    return total[last] - total[first]
 
 
 _TABLE: Final = "per a digest of arXiv 2603.07685, table 7"
@@ -98,8 +95,8 @@ def dispatcher_drafts(recorded: Recorded) -> Iterator[Draft]:
     is stretched for so much less time.
     """
     expert = of_kinds(recorded, EP_KINDS)
-    names = (*recorded.subject.rank.columns.kernel_names, "")
-    send = np.array(["SendRecv" in name for name in names], dtype=np.bool_)[recorded.rows.name]
+    names = recorded.subject.rank.columns.kernel_names
+    send = passing(lambda name: "SendRecv" in name, names)[recorded.rows.name]
     if not (expert & send).any():
         return
     moving_ns = _moving_ns(recorded)
@@ -143,9 +140,8 @@ def sync_drafts(recorded: Recorded) -> Iterator[Draft]:
     reading, polling = reads_counts(recorded)
     if not (reading.any() or polling.any()):
         return
-    copies, waits = np.zeros(len(graph.rows), dtype=np.bool_), graph.timing.waits
-    copies[waits.work[reading[waits.call]]] = True
-    copies &= graph.feeds_host
+    waits = graph.timing.waits
+    copies = mask_of(waits.work[reading[waits.call]], len(graph.rows)) & graph.feeds_host
 
     def low(timing: Timing) -> Timing:
         return replace(timing, waits=timing.waits.without(reading), polled=Waits.of(()))
@@ -185,8 +181,7 @@ def _near_exchange(recorded: Recorded) -> BoolArray:
     of_heavy, of_expert = (_launching(graph.launched_by, which) for which in (heavy, expert))
     before = _nearest(of_expert, calls, -1) > _nearest(of_heavy, calls, -1)
     after = -_nearest(of_expert, calls, 1) > -_nearest(of_heavy, calls, 1)
-    result: BoolArray = before | after
-    return result
+    return before | after
 
 
 def _launching(launched_by: IntArray, which: BoolArray) -> IntArray:

@@ -45,7 +45,7 @@ def _scopes_of(kinds: Sequence[KernelClass]) -> list[tuple[str, int, int]]:
         if scope is None:
             at += 1
             continue
-        found.append((scope[0], scope[1], scope[2]))
+        found.append(scope)
         at = max(scope[2], at + 1)
     return found
 
@@ -54,7 +54,7 @@ def _begun(kinds: Sequence[KernelClass], at: int) -> tuple[str, int, int] | None
     """The scope around the kernel at a place that is characteristic of one."""
     one = kinds[at]
     if _is_map(one):
-        return "moe_preprocess", at, _while(kinds, at, lambda kind: _is_map(kind))
+        return "moe_preprocess", at, _while(kinds, at, _is_map)
     if one.class_ == "attention" and one.subclass in ("fwd", "bwd"):
         return _attention(kinds, at, one.subclass)
     if one.class_ == "router":
@@ -70,17 +70,17 @@ def _attention(kinds: Sequence[KernelClass], at: int, phase: str) -> tuple[str, 
     """Forward from its norm to what follows the projection; backward from there to the norm's gradient."""
     begin = at
     if phase == "fwd":
-        while begin and (kinds[begin - 1].class_ in _INSIDE or _is_norm(kinds[begin - 1], "fwd")):
+        while begin and (kinds[begin - 1].class_ in _INSIDE or _is(kinds[begin - 1], "norm", "fwd")):
             begin -= 1
         while begin < at and kinds[begin].class_ != "norm":
             begin += 1
-        end = _while(kinds, at, lambda kind: kind.class_ in _INSIDE and not _is_attention(kind, "bwd"))
+        end = _while(kinds, at, lambda kind: kind.class_ in _INSIDE and not _is(kind, "attention", "bwd"))
         return ("attn", begin, end) if begin < at else None
     while begin and kinds[begin - 1].class_ in ("gemm", "quantize", "attention"):
-        if _is_attention(kinds[begin - 1], "fwd"):
+        if _is(kinds[begin - 1], "attention", "fwd"):
             break
         begin -= 1
-    inside = _while(kinds, at, lambda kind: kind.class_ in _INSIDE and not _is_attention(kind, "fwd"))
+    inside = _while(kinds, at, lambda kind: kind.class_ in _INSIDE and not _is(kind, "attention", "fwd"))
     end = _norm_backward(kinds, inside)
     return ("attn", begin, end) if end > inside else None
 
@@ -95,28 +95,23 @@ def _router(kinds: Sequence[KernelClass], at: int) -> tuple[str, int, int] | Non
     begin = at
     while begin and kinds[begin - 1].class_ in ("gemm", "quantize", "elementwise", "softmax"):
         begin -= 1
-    if begin and _is_norm(kinds[begin - 1], "fwd"):
+    if begin and _is(kinds[begin - 1], "norm", "fwd"):
         return "moe_router", begin - 1, end
     return None
 
 
 def _norm_backward(kinds: Sequence[KernelClass], at: int) -> int:
     """Behind a norm's gradient kernels and the addition after them; where there is none, the same place."""
-    if at < len(kinds) and _is_norm(kinds[at], "bwd"):
-        return _while(kinds, at, lambda kind: kind.class_ in _AFTER_NORM and not _is_norm(kind, "fwd"))
+    if at < len(kinds) and _is(kinds[at], "norm", "bwd"):
+        return _while(kinds, at, lambda kind: kind.class_ in _AFTER_NORM and not _is(kind, "norm", "fwd"))
     return at
 
 
-def _is_norm(kind: KernelClass, phase: str) -> bool:
-    return kind.class_ == "norm" and kind.subclass == phase
-
-
-def _is_attention(kind: KernelClass, phase: str) -> bool:
-    return kind.class_ == "attention" and kind.subclass == phase
+def _is(kind: KernelClass, class_: str, phase: str) -> bool:
+    return kind.class_ == class_ and kind.subclass == phase
 
 
 def _while(kinds: Sequence[KernelClass], at: int, fits: _Fits) -> int:
-    """The first place from one on that does not fit."""
     while at < len(kinds) and fits(kinds[at]):
         at += 1
     return at

@@ -12,11 +12,12 @@ import numpy as np
 
 from traces.account.calls import NONE, CallKind
 from traces.columns import IntArray, distinct
+from traces.groups import mask_of
 from traces.names.kernels import COMM_KINDS, KernelClass
 from traces.replay.changes.change import Draft, Recorded
 from traces.replay.graph import Timing
 from traces.replay.without import without_waits
-from traces.timeline import Bucket
+from traces.timeline import Bucket, Source
 
 _APART: Final = (CallKind.SYNC, CallKind.FREE, CallKind.ALLOCATE, CallKind.INIT, CallKind.COPY)
 _EVENTS: Final = ("EventRecord", "WaitEvent", "Memset")
@@ -51,11 +52,11 @@ def _single(recorded: Recorded) -> list[int]:
     """Of each call the compute kernel that it alone launched, -1 where there is none."""
     graph, rows = recorded.graph, recorded.rows
     work = np.full(len(graph.calls), NONE, dtype=np.int64)
-    fits = (graph.launched_by != NONE) & (rows.bucket == Bucket.COMPUTE) & recorded.is_kernel()
+    fits = (graph.launched_by != NONE) & (rows.bucket == Bucket.COMPUTE) & (rows.source == Source.KERNEL)
     places = np.flatnonzero(fits)
     places = places[recorded.launch_count[graph.launched_by[places]] == 1]
     work[graph.launched_by[places]] = places
-    return [int(one) for one in work]
+    return work.tolist()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +99,7 @@ def launched_at_once(
     pause[merged.gone] = np.minimum(pause, recorded.graph.pauses.said_ns)[merged.gone]
     if call_ns is not None:
         own[merged.first] = call_ns
-    gone = np.zeros(len(own), dtype=np.bool_)
-    gone[merged.gone] = True
-    return replace(without_waits(timing, gone), own_ns=own, pause_ns=pause)
+    return replace(without_waits(timing, mask_of(merged.gone, len(own))), own_ns=own, pause_ns=pause)
 
 
 def back_to_back(timing: Timing, merged: Merged) -> Timing:

@@ -60,7 +60,8 @@ def measure_changes(
     if sum(cost.ns for cost in costs.values()) < worth_ns:
         return Measured()
     savings, found, drafts = Savings(graph, bases, borders), [], []
-    for draft in _drafts(Recorded(subject, graph)):
+    recorded = Recorded(subject, graph)
+    for draft in (draft for finder in _FINDERS for draft in finder(recorded)):
         most_ns = sum(
             costs[wall].of_kinds_ns(kinds) for wall, kinds in draft.acts_on.items() if wall in costs
         )
@@ -77,11 +78,6 @@ def _together(graph: Graph, savings: Savings, drafts: Sequence[Draft]) -> Togeth
         return Together(savings, drafts)
     reason = f"a rank has {len(graph.events):,} events, too many to replay changes of it together"
     return Missing("replay", reason, "give fewer steps: --steps A:B")
-
-
-def _drafts(recorded: Recorded) -> Iterator[Draft]:
-    for finder in _FINDERS:
-        yield from finder(recorded)
 
 
 def _change(savings: Savings, draft: Draft, most_ns: int | None) -> Change:

@@ -1,6 +1,7 @@
 """Less to pay for memory: recompute dropped or narrowed, allocator calls gone."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -27,10 +28,7 @@ def memory_drafts(recorded: Recorded) -> Iterator[Draft]:
             yield _without("recompute_narrowed", recorded, narrow, again)
     retried = steady_allocator_calls(subject, recorded.graph)
     if retried.any():
-
-        def gone(timing: Timing) -> Timing:
-            return without_allocator(recorded.graph, timing, retried)
-
+        gone = partial(without_allocator, calls=retried)
         yield Draft("no_retries", {"memory": ("allocator",)}, gone)
 
 

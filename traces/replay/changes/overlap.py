@@ -157,12 +157,10 @@ def _handover_ns(recorded: Recorded) -> int:
 
 
 def _handing(recorded: Recorded, pairs: Sequence[tuple[_Pass, _Pass]]) -> IntArray:
-    """The call that launches each exchange of the merged passes."""
     by = recorded.graph.launched_by
     works = [one.works[0] for pair in pairs for each in pair for one in each.exchanges]
     calls = by[np.array(works, dtype=np.int64)]
-    known: IntArray = calls[calls != NONE]
-    return known
+    return calls[calls != NONE]
 
 
 def _drains(recorded: Recorded, pairs: Sequence[tuple[_Pass, _Pass]]) -> tuple[IntArray, IntArray]:

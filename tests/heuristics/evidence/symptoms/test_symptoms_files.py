@@ -14,7 +14,7 @@ from diagnoser import analyze
 from diagnoser.demo import unpack
 from heuristics.evidence.observed import observed_by
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
-from heuristics.evidence.symptoms.rank import RANK_KEYS
+from heuristics.evidence.symptoms.document import Rank
 from heuristics.figures.figures import figures_of
 from tests.document_doubles import exposed
 from tests.opinions_doubles import measured
@@ -42,32 +42,28 @@ def test_an_unknown_key_is_named_with_the_nearest() -> None:
     assert "'ep_dispatch'" in refusal('{"exposed_comm_by_kind_frac": {"ep_dispach": 0.1}}')
 
 
-def test_an_object_under_another_name_is_known_by_its_fields_and_kinds_are_listed() -> None:
-    text = '{"launch_starved_frac": 0.2, "idle_by_cause_frac": {"launch_starved": 0.2}}'
-    (note,) = read_symptoms(text, "symptoms.json").unread
-    assert "'absent_frac'" in note
-    assert "known here: " in refusal('{"exposed_comm_by_kind_frac": {"tp_all_reduce": 0.1}}')
+def test_kinds_are_listed_where_none_is_near() -> None:
+    assert "known here: " in refusal('{"exposed_comm_by_kind_frac": {"wire": 0.1}}')
 
 
 def test_an_unknown_key_beside_known_ones_is_noted_and_not_read() -> None:
-    text = '{"launch_starved_frac": 0.2, "comment": "x", "detected": {"dispatcher": "alltoall", "mood": 1}}'
+    given = '"comment": "x", "detected": {"dispatcher": "alltoall", "mood": 1}'
+    text = f'{{"absent_frac": {{"launch_starved": 0.2}}, {given}}}'
     found = read_symptoms(text, "symptoms.json")
     assert [one.split(" is ")[0] for one in found.unread] == ["not read: comment", "not read: detected.mood"]
     assert found.ranks[0].starved_ns == {"launch": 200_000_000}
 
 
 def test_a_part_that_nobody_knows_is_refused_as_it_would_be_left_out_of_the_whole() -> None:
-    assert "exposed_comm_by_kind_frac.wire" in refusal(
-        '{"launch_starved_frac": 0.2, "exposed_comm_by_kind_frac": {"wire": 0.1}}'
-    )
+    assert "exposed_comm_by_kind_frac.wire" in refusal('{"exposed_comm_by_kind_frac": {"wire": 0.1}}')
 
 
 def test_a_percentage_in_place_of_a_part_says_how_to_write_it() -> None:
-    assert "26 % is 0.26" in refusal('{"exposed_comm_frac": 26}')
+    assert "26 % is 0.26" in refusal('{"budget_frac": {"exposed_comm": 26}}')
 
 
 def test_no_time_needs_no_window() -> None:
-    found = read_symptoms('{"memory": {"recompute_ns": 0}, "compute_frac": 0.9}', "symptoms.json")
+    found = read_symptoms('{"memory": {"recompute_ns": 0}, "budget_frac": {"compute": 0.9}}', "symptoms.json")
     assert found.ranks[0].memory.recompute_ns == 0
 
 
@@ -78,28 +74,24 @@ def test_an_unknown_key_is_not_repeated_at_length() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"budget_frac": {"compute": "much"}}', "budget_frac.compute is to be a number"),
-        ('{"budget_frac": {"compute": true}}', "budget_frac.compute is to be a number"),
-        ('{"budget_frac": {"compute": 1.5}}', "budget_frac.compute is to be 0 to 1"),
-        ('{"budget_frac": {"compute": -0.1}}', "budget_frac.compute is to be 0 to 1"),
-        ('{"budget_frac": {"compute": 1e999}}', "budget_frac.compute is to be a finite number"),
-        ('{"budget_frac": [0.7]}', "budget_frac is to be an object"),
-        ('{"ranks": {"rank": 0}}', "ranks is to be a list of objects"),
-        ('{"detected": {"dispatcher": "fast"}}', "detected.dispatcher is to be one of alltoall"),
-        ('{"detected": {"ep_overlap": 1}}', "detected.ep_overlap is to be true or false"),
-        ('{"detected": {"recompute": 7}}', "detected.recompute is to be none"),
-        ('{"memory": {"recompute_modules": "moe"}}', "memory.recompute_modules is to be an object"),
-        ('{"memory": {"recompute_modules": [1]}}', "memory.recompute_modules is to be a list of texts"),
-        ('{"log": {"out_of_memory": "lunch"}}', "log.out_of_memory is to be one of setup"),
-        ('{"run": {"ranks_seen": 1.5}}', "run.ranks_seen is to be a whole number"),
+        ('{"budget_frac": {"compute": "much"}}', "budget_frac.compute: Expected `float"),
+        ('{"budget_frac": {"compute": true}}', "budget_frac.compute: Expected `float"),
+        ('{"budget_frac": {"compute": 1.5}}', "budget_frac.compute: Expected `float` <= 1.0"),
+        ('{"budget_frac": {"compute": -0.1}}', "budget_frac.compute: Expected `float` >= 0.0"),
+        ('{"budget_frac": [0.7]}', "budget_frac: Expected `object`"),
+        ('{"ranks": {"rank": 0}}', "ranks: Expected `array"),
+        ('{"detected": {"dispatcher": "fast"}}', "detected.dispatcher: none of the known values"),
+        ('{"detected": {"ep_overlap": 1}}', "detected.ep_overlap: Expected `bool"),
+        ('{"detected": {"recompute": 7}}', "detected.recompute: Expected `str"),
+        ('{"memory": {"recompute_modules": "moe"}}', "memory.recompute_modules: Expected `object"),
+        ('{"memory": {"recompute_modules": [1]}}', "memory.recompute_modules[0]: Expected `str`"),
+        ('{"log": {"out_of_memory": "lunch"}}', "log.out_of_memory: none of the known values"),
+        ('{"run": {"ranks_seen": 1.5}}', "run.ranks_seen: Expected `int"),
         ('{"run": {"ranks_seen": 9, "world_size": 8}}', "ranks_seen is more than world_size"),
-        (
-            '{"memory": {"recompute_ns": 5}}',
-            "memory.recompute_ns is in ns, so give budget_ns.window too",
-        ),
-        ('{"budget_ns": {"window": 9, "compute": 10}}', "compute is longer than budget_ns.window"),
+        ('{"memory": {"recompute_ns": 5}}', "memory.recompute_ns is in ns, so give budget_ns.window too"),
+        ('{"budget_ns": {"window": 9, "compute": 10}}', "budget_frac.compute: Expected `float` <= 1.0"),
         ('{"budget_ns": {"window": 0}}', "window without time"),
-        ('{"ranks": [{"rank": 0}], "sm": {"fill_frac": 1}}', "sm stands beside ranks"),
+        ('{"ranks": [{"rank": 0}], "sm": {"fill_frac": 1}}', "figures stand beside ranks"),
         ('{"schema_version": "2.0"}', "schema_version is no version of ours"),
     ],
 )
@@ -109,14 +101,14 @@ def test_a_value_that_cannot_be_is_named_by_its_path(text: str, said: str) -> No
 
 @pytest.mark.parametrize("text", ['{"sm": {"fill_frac": NaN}}', '{"sm": {"fill_frac": -Infinity}}'])
 def test_nan_and_infinity_are_no_numbers(text: str) -> None:
-    assert "NaN" in refusal(text)
+    assert "no JSON" in refusal(text)
 
 
-def test_what_is_no_json_names_its_line() -> None:
-    assert "line 2, column 1" in refusal('{"a": 1,\n]')
+def test_what_is_no_json_names_its_place() -> None:
+    assert "byte 9" in refusal('{"a": 1,\n]')
     assert "one JSON object" in refusal("[]")
-    assert "nested too deep" in refusal("[" * 100_000)
-    assert "a number too long" in refusal('{"sm": {"fill_frac": ' + "9" * 5_000 + "}}")
+    assert "recursion" in refusal("[" * 100_000)
+    assert "out of range" in refusal('{"sm": {"fill_frac": ' + "9" * 5_000 + "}}")
 
 
 @pytest.mark.parametrize("text", ["{}", '{"ranks": [{}]}', '{"memory": {}}', '{"sm": null}'])
@@ -148,9 +140,8 @@ def test_parts_may_be_rounded() -> None:
 
 
 def test_a_figure_that_is_not_split_is_read_too() -> None:
-    (rank,) = read(absent_frac={"launch_starved": 0.2, "blocking": 0.1}, exposed_comm_frac=0.1).ranks
+    (rank,) = read(absent_frac={"launch_starved": 0.2, "blocking": 0.1}).ranks
     assert (rank.starved_ns, rank.blocking_ns) == ({"launch": 200_000_000}, {"other_comm": 100_000_000})
-    assert rank.budget_ns == {"exposed_comm": 100_000_000}
 
 
 def test_one_figure_of_late_launches_tells_no_cause() -> None:
@@ -162,7 +153,20 @@ def test_one_figure_of_late_launches_tells_no_cause() -> None:
 
 
 VALUE = st.sampled_from((None, True, -1, 0.2, 7, 1e308, "moe", [], [1], ["moe"], {}, {"launch": 0.1}))
-KEYS = st.sampled_from((*RANK_KEYS, "ranks", "walls", "verdict", "run", "late", "capture", "log", "traces"))
+KEYS = st.sampled_from(
+    (
+        *Rank.__struct_fields__,
+        "budget_ns",
+        "absent_ns",
+        "ranks",
+        "walls",
+        "verdict",
+        "run",
+        "capture",
+        "log",
+        "traces",
+    )
+)
 INSIDE = st.sampled_from(("window", "compute", "late", "blocking", "recompute_modules", "dispatcher", "rank"))
 
 

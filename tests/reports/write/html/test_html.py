@@ -19,8 +19,7 @@ import diagnoser
 from heuristics.result.result import Result
 from reports.content.blocks import Bar, Code, Hue, Page, Piece, Sentence, Term, View, words
 from reports.result.codec import Document, decode
-from reports.write.html.environment import assemble, embedded
-from reports.write.html.marks import pieces
+from reports.write.html.environment import assemble, embedded, pieces
 from reports.write.html.page import write_html
 from reports.write.lanes import Stretch, lanes_of
 from tests.document_doubles import DISPATCH, exposed, graph_only

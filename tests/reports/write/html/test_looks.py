@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from reports.content.blocks import Hue, Tone
-from reports.write.html.looks import Look, look
+from reports.write.html.timeline import Look, look
 from reports.write.palette import HAIR, HUES, INK, SHEET, SOFT, TONES
 from traces.names.kernels import COMM_KINDS, compute_classes
 

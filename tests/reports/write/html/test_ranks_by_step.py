@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from heuristics.result.result import Result
-from reports.write.html.pair import pair_of
-from reports.write.html.step_maps import StepMap, step_maps_of
+from reports.write.html.ranks import StepMap, pair_of, step_maps_of
 from tests.result_doubles import double
 from traces.missing import Missing
 from traces.ranks.cause import Cause

@@ -22,7 +22,7 @@ from reports.content.blocks import Detail
 from reports.result.codec import Document, decode
 from reports.write.perfetto.analysis import write_perfetto as result_perfetto
 from reports.write.perfetto.comparison import write_comparison_perfetto as comparison_perfetto
-from reports.write.perfetto.events import Process, Slice, Track, microseconds, render_events, rows
+from reports.write.perfetto.tracks import Process, Slice, Track, microseconds, render_events, rows
 from tests.chrome_trace import NotATrace, read
 from tests.comparison_document_doubles import document_of, regression
 from tests.document_doubles import DISPATCH, HOSTILE, exposed, graph_only

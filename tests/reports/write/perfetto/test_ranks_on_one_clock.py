@@ -7,8 +7,7 @@ from typing import Any
 
 from heuristics.result.result import Result
 from reports.content.blocks import Detail
-from reports.write.perfetto.analysis import write_perfetto
-from reports.write.perfetto.one_clock import on_clock
+from reports.write.perfetto.analysis import on_clock, write_perfetto
 from tests.result_doubles import double
 from traces.ranks.cause import Cause, ClockSource
 from traces.ranks.clock_fit import ClockFit as Fitted

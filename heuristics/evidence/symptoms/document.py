@@ -1,0 +1,283 @@
+"""A symptoms file as it is written: the document's names, times as parts of the window, all of it optional.
+
+What a file does not have is None, never zero. An earlier result has times in ns: `in_parts` makes parts of
+them first. Kernel figures under `kernels` have no place in the document.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta, Struct
+
+from heuristics.result.judged import Verdict, Wall
+from heuristics.result.result import Result
+from traces.errors import InputError
+from traces.ranks.cause import Cause
+from traces.sections import rank as result_rank
+from traces.sections.rank import Dispatcher
+from traces.sections.section import Count, Frac
+from traces.training_log.log import Stage
+
+Figure = Annotated[float, Meta(ge=0)]
+Parts = Mapping[str, Frac]
+"""Parts of the window by kind, class or cause."""
+ROUNDED: Final = 1.001
+"""How far a length may exceed its window: figures are given rounded."""
+SHOWN_LENGTH: Final = 40
+"""Characters of an unknown key that are repeated: enough to find it, too few to carry a secret far."""
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """An object of a symptoms file."""
+
+
+class Budget(Part, frozen=True):
+    """What fills the window."""
+
+    window: float | None = None
+    compute: Frac | None = None
+    exposed_comm: Frac | None = None
+    exposed_copy: Frac | None = None
+    idle: Frac | None = None
+
+
+class Latency(Part, frozen=True):
+    """From a launch to the kernel."""
+
+    arrival: Frac | None = None
+    kernel_gap: Frac | None = None
+
+
+class Absent(Part, frozen=True):
+    """Why no compute ran; one figure for all causes, or by cause."""
+
+    launch_starved: Frac | Parts | None = None
+    blocking: Frac | Parts | None = None
+    launch_latency: Frac | Latency | None = None
+    graph_opaque: Frac | None = None
+    dependency_stalled: Frac | None = None
+
+
+class A2a(Part, frozen=True):
+    """Expert all-to-all."""
+
+    payload_frac: Frac | None = None
+    waiting_like_frac: Frac | None = None
+    exposed_frac: Frac | None = None
+    hidden_frac: Frac | None = None
+
+
+class Sm(Part, frozen=True):
+    """How full the SMs are; `under_filled_frac`: of the window, in kernels with fewer blocks than SMs."""
+
+    fill_frac: Frac | None = None
+    under_filled_frac: Frac | None = None
+
+
+class Memory(Part, frozen=True):
+    """What memory costs; `recompute_modules`: labels of Megatron-Core, or parts of the window by class."""
+
+    recompute_frac: Frac | None = None
+    recompute_modules: tuple[str, ...] | Parts | None = None
+    offload_exposed_frac: Frac | None = None
+    offload_copies: Count | None = None
+    host_resident_exposed_frac: Frac | None = None
+    allocator_frac: Frac | None = None
+    allocator_retry_frac: Frac | None = None
+    allocator_calls_per_step: Figure | None = None
+    peak_bytes: Figure | None = None
+    capacity_bytes: Figure | None = None
+
+
+class Passes(Part, frozen=True):
+    """How often a module runs again."""
+
+    recomputed_count: Figure | None = None
+
+
+class Detected(Part, frozen=True):
+    """What kind of run is seen."""
+
+    framework: str | None = None
+    training_step: bool | None = None
+    dispatcher: Dispatcher | None = None
+    internode: bool | None = None
+    ep_overlap: bool | None = None
+    graph_share_frac: Frac | None = None
+    precision: str | None = None
+    grouped_gemm: bool | None = None
+    permute_fused: bool | None = None
+    short_kernel_frac: Frac | None = None
+    recompute: Literal["none", "selective", "full"] | tuple[str, ...] | Mapping[str, Passes] | None = None
+
+
+class Kernels(Part, frozen=True):
+    """Counts of kernels; sums of their times say nothing of a window."""
+
+    expert_gemms_per_layer: Figure | None = None
+    router_kernels_per_layer: Figure | None = None
+    short_kernel_frac: Frac | None = None
+    sum_by_class_frac: Mapping[str, float] | None = None
+
+
+class Rank(Part, frozen=True):
+    """One rank."""
+
+    rank: Count | None = None
+    gpu: str | None = None
+    budget_frac: Budget = Budget()
+    exposed_comm_by_kind_frac: Parts | None = None
+    hidden_comm_by_kind_frac: Parts | None = None
+    hidden_comm_frac: Frac | None = None
+    compute_by_class_frac: Parts | None = None
+    masked_frac: Frac | None = None
+    absent_frac: Absent = Absent()
+    a2a: A2a = A2a()
+    sm: Sm = Sm()
+    memory: Memory = Memory()
+    detected: Detected = Detected()
+    kernels: Kernels = Kernels()
+
+
+class Late(Part, frozen=True):
+    """Whom the others wait for, by its number or its place in `ranks`, and why."""
+
+    cause: Cause | None = None
+    rank: Count | None = None
+    index: Count | None = None
+    wait_frac: Frac = 0.0
+
+
+class Ranks(Part, frozen=True):
+    """The run over its ranks."""
+
+    ranks_seen: Count | None = None
+    world_size: Count | None = None
+    late: Late | None = None
+
+
+class Recorded(Part, frozen=True):
+    """How it was recorded; `perturbation_frac`: how much longer the profiled step was."""
+
+    perturbation_frac: Annotated[float, Meta(ge=-1)] | None = None
+    missing_events: bool | None = None
+    ranks_seen: Count | None = None
+    world_size: Count | None = None
+
+
+class Trace(Part, frozen=True):
+    """One recording of an earlier result."""
+
+    capture: Recorded = Recorded()
+
+
+class Log(Part, frozen=True):
+    """What the run printed."""
+
+    out_of_memory: Stage | None = None
+
+
+class Document(Rank, frozen=True):
+    """A run, flat or rank by rank; `walls` and `verdict` are those of an earlier result."""
+
+    schema_version: str | None = None
+    ranks: tuple[Rank, ...] | None = None
+    capture: Recorded = Recorded()
+    run: Ranks = Ranks()
+    log: Log = Log()
+    traces: tuple[Trace, ...] = ()
+    walls: tuple[Wall, ...] = ()
+    verdict: Verdict | None = None
+
+
+_INNER: Final[Mapping[str, type[Part]]] = {
+    **{"budget_frac": Budget, "absent_frac": Absent, "a2a": A2a, "sm": Sm, "memory": Memory},
+    **{"detected": Detected, "kernels": Kernels, "run": Ranks, "late": Late, "capture": Recorded, "log": Log},
+}
+_TIMED: Final = ("a2a", "sm", "memory", "late")
+"""Objects with times of their own."""
+_TOP: Final = {*Result.__struct_fields__, *result_rank.Rank.__struct_fields__}
+"""Keys of a result, read or not."""
+
+
+def window_ns(values: Mapping[str, object]) -> float | None:
+    """The length that times of a rank in ns are parts of. Raises InputError where it is 0."""
+    budget = values.get("budget_ns")
+    window = budget.get("window") if isinstance(budget, dict) else None
+    if window == 0:
+        raise InputError("budget_ns.window is 0: a window without time cannot be judged")
+    return window if isinstance(window, int | float) else None
+
+
+def in_parts(values: Mapping[str, object]) -> dict[str, object]:
+    """A rank without what is null, with `_frac` in place of its times in ns. Raises InputError: no window."""
+    return _in_parts(Rank, values, window_ns(values), "")
+
+
+def late_in_parts(run: Mapping[str, object], window_ns: float | None) -> dict[str, object]:
+    """`run` likewise, its `late` in parts of the ranks' window."""
+    late = run.get("late")
+    return {**run, "late": _in_parts(Late, late, window_ns, "run.late.") if isinstance(late, dict) else late}
+
+
+def _in_parts(
+    kind: type[Part], values: Mapping[str, object], window_ns: float | None, place: str
+) -> dict[str, object]:
+    made = {key: value for key, value in values.items() if value is not None}
+    for name in kind.__struct_fields__:
+        in_ns, inner = f"{name.removesuffix('frac')}ns", made.get(name)
+        if name.endswith("_frac") and inner is None and in_ns in made:
+            made[name] = _part(made[in_ns], window_ns, f"{place}{in_ns}")
+        elif isinstance(inner, dict) and name in _TIMED:
+            made[name] = _in_parts(_INNER[name], inner, window_ns, f"{place}{name}.")
+        elif isinstance(inner, dict) and name == "recompute_modules":
+            made[name] = _part(inner, window_ns, f"{place}{name}")
+        elif isinstance(inner, dict):
+            made[name] = _given(inner)
+    return made
+
+
+def _given(values: Mapping[str, object]) -> dict[str, object]:
+    return {
+        key: _given(value) if isinstance(value, dict) else value
+        for key, value in values.items()
+        if value is not None
+    }
+
+
+def _part(value: object, window_ns: float | None, place: str) -> object:
+    """Lengths as parts of the window; what is none stays, and is refused with its type."""
+    if isinstance(value, dict):
+        return {key: _part(one, window_ns, f"{place}.{key}") for key, one in value.items() if one is not None}
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value:
+        return value
+    if not window_ns:
+        raise InputError(f"{place} is in ns, so give budget_ns.window too, or give it as a part, with _frac")
+    part = value / window_ns
+    return min(part, 1.0) if part <= ROUNDED else part
+
+
+def unread(values: Mapping[str, object]) -> Iterator[str]:
+    """A sentence for each key that means nothing to us: the contract may grow."""
+    yield from _unread(Document, values, "")
+    for place, rank in enumerate(values.get("ranks") or ()):  # type: ignore[var-annotated, arg-type]
+        yield from _unread(Rank, rank, f"ranks[{place}].")
+
+
+def _unread(kind: type[Part], values: Mapping[str, object], place: str) -> Iterator[str]:
+    names = {*kind.__struct_fields__}
+    known = names | {f"{name.removesuffix('frac')}ns" for name in names if name.endswith("_frac")}
+    for key, value in values.items():
+        if key not in known and not (issubclass(kind, Rank) and key in _TOP):
+            yield f"not read: {no_symptom(key, names, place)}"
+        elif isinstance(value, dict) and key in _INNER:
+            yield from _unread(_INNER[key], value, f"{place}{key}.")
+
+
+def no_symptom(key: str, known: Collection[str], place: str) -> str:
+    """A sentence of a key that is none of the known, with what is likely meant."""
+    shown = "".join(one for one in key[:SHOWN_LENGTH] if one.isprintable())
+    near = get_close_matches(key, sorted(known), n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(sorted(known))}"
+    return f"{place}{shown} is no symptom; {hint}"
