@@ -29,9 +29,8 @@ from traces.ranks.pipelines import (
     pipelines_of,
     schedule_of,
 )
-from traces.ranks.recorded import of_messages
 from traces.ranks.side_by_side import Grid, means_of, own_step_of
-from traces.ranks.summary import UNKNOWN, RankSummary
+from traces.ranks.summary import UNKNOWN, RankSummary, of_messages
 from traces.ranks.waits import Waits
 from traces.sections.run import Pipeline, PipelineStage, VirtualStages
 

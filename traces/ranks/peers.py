@@ -16,8 +16,7 @@ from traces.missing import Missing, gap
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.match import Matched
-from traces.ranks.recorded import Recorded, in_steps, of_messages
-from traces.ranks.summary import UNKNOWN, Operation, RankSummary
+from traces.ranks.summary import UNKNOWN, Operation, RankSummary, Recorded, in_steps, of_messages
 from traces.ranks.waits import Waits, complete
 from traces.sections.run import CollectiveSpeed, PeerBytes, Traffic
 
