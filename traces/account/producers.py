@@ -131,9 +131,9 @@ def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray, bool]:
     waits, wait_ns, record = waits[found], wait_ns[found], record[found]
     stream = _LaunchOrder(rows)
     wait_stream = columns.syncs.stream_id[waits]
-    consumer = stream.first_after(wait_stream, wait_ns)
+    consumer = stream.beside(wait_stream, wait_ns, 0)
     record_stream = columns.events.stream_id[records[record]]
-    producer = stream.last_before(record_stream, record_ns[record])
+    producer = stream.beside(record_stream, record_ns[record], -1)
     launched_ns = np.where(producer >= 0, rows.launch_ns[producer], NULL)
     own, behind = _pending(wait_stream, wait_ns, record_stream, record_ns[record], launched_ns)
     consumer = np.concatenate((consumer, consumer[own]))
@@ -184,14 +184,8 @@ class _LaunchOrder:
         self._stream = rows.stream_id[self._order]
         self._launch = rows.launch_ns[self._order]
 
-    def first_after(self, stream: IntArray, host_ns: IntArray) -> IntArray:
-        return self._at(stream, host_ns, 0)
-
-    def last_before(self, stream: IntArray, host_ns: IntArray) -> IntArray:
-        return self._at(stream, host_ns, -1)
-
-    def _at(self, stream: IntArray, host_ns: IntArray, step: int) -> IntArray:
-        """Position of (stream, time) in the order, by merging the queries into it."""
+    def beside(self, stream: IntArray, host_ns: IntArray, step: int) -> IntArray:
+        """The first work launched on a stream after a time (step 0), or the last before it (-1); -1: none."""
         total = len(self._order)
         keys = np.lexsort(
             (

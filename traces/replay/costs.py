@@ -161,9 +161,9 @@ class _Pricing:
 
     def costs(self) -> Costs:
         edits, proofs = self._edits, self._proofs()
-        whole, kinds = edits.walls(), edits.kinds()
-        left = {wall: self._borders.lengths_ns(self._replayed(edited())) for wall, edited in whole.items()}
-        found = {wall: self._split(after, kinds[wall]) for wall, after in left.items()}
+        walls = edits.walls()
+        left = {wall: self._borders.lengths_ns(self._replayed(whole())) for wall, (whole, _) in walls.items()}
+        found = {wall: self._split(after, walls[wall][1]) for wall, after in left.items()}
         capped, whole_ns = self._capped(found["host_overhead"]), self._window_ns
         worth = {wall for wall, cost in found.items() if cost.ns >= FIRST.value * whole_ns}
         if found["host_overhead"].ns - capped.ns >= WORTH.value * whole_ns:
@@ -175,7 +175,7 @@ class _Pricing:
             found["host_overhead"],
             found["memory"],
             found.get("compute"),
-            {wall: self._without(wall, whole[wall](), left[wall]) for wall in found if wall in worth},
+            {wall: self._without(wall, walls[wall][0](), left[wall]) for wall in found if wall in worth},
             self._windows.total_ns,
             proofs,
             refusal(proofs, self._subject.rank.columns.info.kind),
@@ -204,8 +204,8 @@ class _Pricing:
     def _without(self, wall: str, timing: Timing, left: IntArray) -> Without:
         """The costs of the other walls in a run without this one."""
         others = {
-            other: self._cost_of(edited(), left)
-            for other, edited in self._edits.on(timing).walls().items()
+            other: self._cost_of(whole(), left)
+            for other, (whole, _) in self._edits.on(timing).walls().items()
             if other != wall
         }
         return Without(int(left.sum()), others)

@@ -164,22 +164,19 @@ class Edits:
         other._timing = timing
         return other
 
-    def walls(self) -> dict[str, Callable[[], Timing]]:
-        """What gives the timing without each wall's overhead, made when asked for: each is large.
+    def walls(self) -> dict[str, tuple[Callable[[], Timing], Callable[[], Mapping[str, Timing]]]]:
+        """What gives the timing without each wall's overhead, and without each of its kinds alone.
 
-        `compute` is not among them where neither launch shapes nor formats are known.
+        Made when asked for: each is large. `compute` is not among them where neither launch shapes nor
+        formats are known.
         """
-        found = {"communication": self.communication, "host_overhead": self.host, "memory": self.memory}
-        return found | ({"compute": self.compute} if self._subject.prices_compute else {})
-
-    def kinds(self) -> Mapping[str, Callable[[], Mapping[str, Timing]]]:
-        """Of each wall what gives the timing without each of its kinds alone."""
-        return {
-            "communication": self.communication_kinds,
-            "host_overhead": self.host_kinds,
-            "memory": self.memory_kinds,
-            "compute": self.compute_kinds,
+        found = {
+            "communication": (self.communication, self.communication_kinds),
+            "host_overhead": (self.host, self.host_kinds),
+            "memory": (self.memory, self.memory_kinds),
         }
+        priced = self._subject.prices_compute
+        return found | ({"compute": (self.compute, self.compute_kinds)} if priced else {})
 
     def communication(self) -> Timing:
         """Communication takes no time on the GPU, and compute beside it is no longer stretched."""

@@ -125,7 +125,7 @@ class _Finder:
         calls = self._calls
         self._synchronising()
         for call in np.flatnonzero(calls.kind == CallKind.FREE).tolist():
-            self._set(call, self._latest_of_streams(call))
+            self._set(call, self._latest_of(self._streams, call))
         self._blocking_copies()
         return HostWaits(self._with_queue(), self._own, self._feeds)
 
@@ -134,7 +134,7 @@ class _Finder:
         for call in np.flatnonzero(self._calls.kind == CallKind.SYNC).tolist():
             name = self._rank.columns.call_names[int(self._rank.columns.calls.name[self._calls.row[call]])]
             if "Device" in name or "Ctx" in name:
-                works = self._latest_of_streams(call)
+                works = self._latest_of(self._streams, call)
             elif (stream := named.get(int(self._calls.row[call]))) is not None:
                 works = self._last_on(stream, call)
             else:
@@ -156,19 +156,16 @@ class _Finder:
 
     def _last_on(self, stream: int, call: int) -> list[int]:
         """The last work launched on a stream before a call; none where the stream had none."""
-        for places in self._streams:
-            if len(places) and int(self._rows.stream_id[places[0]]) == stream:
-                last = self._last_before(places, call)
-                return [] if last is None else [last]
-        return []
+        mine = [places for places in self._streams if self._rows.stream_id[places[0]] == stream]
+        return self._latest_of(mine, call)
 
     def _last_before(self, places: IntArray, call: int) -> int | None:
         """The last of some activities, in order of launch, that was launched before a call."""
         before = int(np.searchsorted(self._launched[places], self._calls.start_ns[call], side="left"))
         return int(places[before - 1]) if before else None
 
-    def _latest_of_streams(self, call: int) -> list[int]:
-        found = [self._last_before(places, call) for places in self._streams]
+    def _latest_of(self, streams: Iterable[IntArray], call: int) -> list[int]:
+        found = [self._last_before(places, call) for places in streams]
         return [work for work in found if work is not None]
 
     def _ended_within(self, call: int) -> list[int]:

@@ -106,7 +106,7 @@ def test_the_graph_of_a_part_replays_as_the_whole_one(
     subject, found = part
     pairs = [(start, end) for start, end in LATER.pairs()]
     lengths = [
-        Borders(one.rows, pairs).lengths_ns(replay(one, Edits(of, one, one.timing).walls()[wall]()))
+        Borders(one.rows, pairs).lengths_ns(replay(one, Edits(of, one, one.timing).walls()[wall][0]()))
         for of, one in ((whole, graph), (subject, found))
     ]
     assert lengths[0].tolist() == lengths[1].tolist()
