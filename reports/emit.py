@@ -13,14 +13,14 @@ from msgspec import UNSET
 from msgspec.structs import asdict
 
 from heuristics.result.judged import Fix, Knobs
-from heuristics.result.known import known
 from heuristics.result.result import Result
-from heuristics.run.run import WallId
 from reports.content.blocks import Code, Words
 from reports.content.check_defects import answer_words, first_errors
 from reports.content.names import name_of
 from reports.emit_values import yaml_value
 from reports.frameworks import FRAMEWORKS
+from traces.missing import known
+from traces.sections.tables import WallId
 from traces.settings.spelling import is_open
 from traces.spelling import percent, printable
 

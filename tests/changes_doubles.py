@@ -41,7 +41,7 @@ class Found:
 def changes_of(rank: RankTimeline, steps: Steps) -> Found:
     """Changes of a rank over the used steps, of those whose kinds cost a part of them."""
     rank = with_kinds(rank, resolve_kinds(rank))
-    sm = measure_sm(rank, steps.windows, rank.gpu, rank.columns.gpu_samples)
+    sm = measure_sm(rank, steps.windows, rank.gpu, rank.columns.gpu_samples).sm
     queueing = find_queueing(rank)
     subject = subject_of(rank, steps, measure_recompute(rank, steps.windows), sm)
     account = measure_account(rank, steps.windows, queueing)

@@ -8,10 +8,12 @@ from pathlib import Path
 from tests.payload_doubles import send
 from tests.simulate.recording import Recording
 from traces.formats.open import read_trace
-from traces.measure.a2a import A2a, measure_a2a
+from traces.measure.a2a import measure_a2a
+from traces.missing import Missing
 from traces.names.kernels import COMM_KINDS
 from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import CONFIDENCES, EVIDENCE, OPERATIONS, PHASES, Resolution
+from traces.sections.rank import A2a
 from traces.steps.found import Step, from_steps
 from traces.timeline import RankTimeline, Timeline, build
 
@@ -87,6 +89,9 @@ class Line:
             self.run(name)
 
 
+NO_ACCOUNT = Missing("", "nobody looked", "none")
+
+
 def rank_of(path: Path) -> RankTimeline:
     timeline: Timeline = build(read_trace(path))
     return timeline.ranks[0]
@@ -132,6 +137,6 @@ def measured(rank: RankTimeline, steps_us: list[tuple[int, int]]) -> A2a:
     """The account over these steps."""
     steps = tuple(Step(i, start * 1_000, end * 1_000) for i, (start, end) in enumerate(steps_us))
     chosen = from_steps("user", "the test's", steps)
-    found = measure_a2a(rank, resolve_kinds(rank), chosen.windows, chosen)
-    assert found is not None
+    found = measure_a2a(rank, resolve_kinds(rank), chosen.windows, chosen, NO_ACCOUNT)
+    assert isinstance(found, A2a)
     return found

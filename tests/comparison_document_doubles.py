@@ -25,10 +25,10 @@ from heuristics.result.compared import (
     Source,
     Suspect,
 )
-from heuristics.run.run import WallId
 from reports.result.codec import Document, encode
 from tests.comparison_doubles import log, rank, result, row, trace
 from traces.missing import Missing
+from traces.sections.tables import WallId
 
 MS = 1_000_000
 US = 1_000

@@ -14,14 +14,13 @@ from diagnoser.running.diagnosis import Diagnosis
 from heuristics.comparison.difference.changed import Value
 from heuristics.result.configured import Configuration, Log, Setting
 from heuristics.result.judged import Wall
-from heuristics.result.known import Tool
-from heuristics.result.rank import Dropped, Rank, Step, Steps, StepSource
 from heuristics.result.result import Result
-from heuristics.result.tables import Group, Kernel, Lane, LedgerRow, ReasonLane, Timeline
-from heuristics.result.trace import Gpu, Trace
-from heuristics.run.run import WallId
+from heuristics.result.tool import Tool
 from reports.result.read import of_one_run, typed
 from tests.result_doubles import double
+from traces.sections.rank import Dropped, Rank, Step, Steps, StepSource
+from traces.sections.tables import Group, Kernel, Lane, LedgerRow, ReasonLane, Timeline, WallId
+from traces.sections.trace import Gpu, Trace
 
 DETECTED: Mapping[str, Any] = {
     "dispatcher": "alltoall",

@@ -24,12 +24,12 @@ from heuristics.findings.contradictions import find_contradictions
 from heuristics.judging.judgement import Configured, Judgement, judge_observed
 from heuristics.plan.planned import Planned
 from heuristics.result.judged import Knobs
-from heuristics.result.known import known
 from heuristics.rules.check import check_rules
 from heuristics.rules.failures import explain_failures
 from heuristics.rules.rules import known_lines
 from heuristics.run.given import Given
 from tests.places import DATA
+from traces.missing import known
 from traces.settings.settings import Settings, Value, settings
 from traces.training_log.log import TrainingLog
 from traces.training_log.read import read_log

@@ -20,14 +20,15 @@ from traces.columns import IntArray
 from traces.formats.open import read_trace
 from traces.intervals import Spans, covered_ns, intersect, subtract, union
 from traces.measure.budget import Budget, measure_budget
-from traces.measure.ledger import LedgerRow, measure_ledger
-from traces.measure.moe_ledger import MoeLedger, measure_moe
+from traces.measure.ledger import measure_ledger
+from traces.measure.moe_ledger import measure_moe
 from traces.measure.recompute import measure_recompute
 from traces.measure.step_timeline import measure_timelines
-from traces.measure.timeline_columns import StepTimeline
 from traces.missing import Missing
 from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import with_kinds
+from traces.sections.rank import Moe
+from traces.sections.tables import LedgerRow, Timeline
 from traces.steps.choose import choose_steps
 from traces.steps.found import Steps
 from traces.steps.selection import Selection
@@ -60,9 +61,9 @@ class Found:
     steps: Steps
     budget: Budget
     account: Account | Missing
-    moe: MoeLedger | Missing
+    moe: Moe | Missing
     ledger: tuple[LedgerRow, ...]
-    timeline: StepTimeline
+    timeline: Timeline
 
 
 def measured(run: Run, view: View, folder: Path) -> Found:
@@ -74,7 +75,7 @@ def measured(run: Run, view: View, folder: Path) -> Found:
     rank = with_kinds(rank, resolution)
     account = measure_account(rank, steps.windows, find_queueing(rank))
     absent = absent_pieces(account)
-    moe = measure_moe(rank, resolution, steps, measure_recompute(rank, steps.windows), absent)
+    moe = measure_moe(rank, resolution, steps, measure_recompute(rank, steps.windows), absent).moe
     ledger = measure_ledger(
         rank.activities, steps, measure_budget(rank.activities, steps.windows), absent, moe
     )

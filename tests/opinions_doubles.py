@@ -25,7 +25,7 @@ from heuristics.fixes.precondition import Precondition
 from heuristics.result.judged import Evidence, Outcome, Wall
 from heuristics.run.given import Given, Guidance, Routing, Stage
 from heuristics.run.observed import Observed
-from heuristics.run.run import WALL_IDS, Run, WallId
+from heuristics.run.run import WALL_IDS, Run
 from heuristics.walls import JUDGES, judge_walls, replayed_prices
 from heuristics.walls.price import shown
 from tests.simulate.export import write_export
@@ -39,6 +39,7 @@ from traces.missing import Missing
 from traces.names.kernels import COMM_KINDS, compute_classes
 from traces.replay.costs import Costs, Without
 from traces.replay.proofs import Cost, Proofs
+from traces.sections.tables import WallId
 from traces.steps.found import Step, Steps, from_steps
 from traces.steps.selection import Selection
 from traces.timeline import build
@@ -47,6 +48,7 @@ WINDOW_NS, STEPS = 1_000, 4
 KERNEL = "vectorized_elementwise_kernel"
 GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
 Judge = Callable[[list[RankMeasurements]], Wall]
+NOBODY = Missing("", "nobody looked", "look")
 UNBOUNDED = Bounds(None, None, None, None)
 SURE = Proofs(residual_free_error_frac=0.0, elastic_frac=0.5, unexplained_frac=0.0)
 
@@ -145,13 +147,12 @@ def rank(priced: Costs | Missing | None = None, bytes_known: bool = True, **what
     Its memory use was recorded, and nothing in it runs a second time.
     """
     plain = _one_kernel()
-    memory = replace(
+    memory = structs.replace(
         plain.memory,
         recompute_ns=0,
         recompute_modules={},
-        missing=tuple(gap for gap in plain.memory.missing if gap.path != "memory.recompute_ns"),
         allocator_retry_frac=0.0,
-        peak_bytes=40 if bytes_known else None,
+        peak_bytes=40 if bytes_known else NOBODY,
         capacity_bytes=80,
     )
     plain = replace(
@@ -162,7 +163,7 @@ def rank(priced: Costs | Missing | None = None, bytes_known: bool = True, **what
         costs=priced or costs(),
         bounds=UNBOUNDED,
         memory=memory,
-        detected=replace(plain.detected, framework="megatron"),
+        detected=structs.replace(plain.detected, framework="megatron"),
         recorded_host_rows=0,
     )
     return replace(plain, **what)  # type: ignore[arg-type]
@@ -182,7 +183,7 @@ def seen(found: Wall) -> set[str]:
 
 
 def with_memory(one: RankMeasurements, **what: object) -> RankMeasurements:
-    return replace(one, memory=replace(one.memory, **what))  # type: ignore[arg-type]
+    return replace(one, memory=structs.replace(one.memory, **what))
 
 
 def wall(

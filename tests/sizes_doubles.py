@@ -8,7 +8,7 @@ from importlib.resources import files
 
 from traces.missing import Missing
 from traces.settings.settings import Settings, Value, settings
-from traces.sizes.memory import Estimate, estimate
+from traces.sizes.memory import MemoryEstimate, estimate
 from traces.sizes.model import ModelSize, model_size
 
 TINY: Mapping[str, Value] = {
@@ -53,7 +53,7 @@ def sized(known: Settings) -> ModelSize:
     return found
 
 
-def estimated(known: Settings, core_version: str | None = None, stage: int | None = None) -> Estimate:
+def estimated(known: Settings, core_version: str | None = None, stage: int | None = None) -> MemoryEstimate:
     found = estimate(known, core_version, stage)
     assert not isinstance(found, Missing), found.reason
     return found

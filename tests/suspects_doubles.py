@@ -7,8 +7,8 @@ from typing import Any
 from heuristics.comparison.difference.changed import Value, difference
 from heuristics.comparison.difference.rows import Attribution, Facts
 from heuristics.result.compared import Change, ComparedChange, ComparedRow, KernelDelta, Source
-from heuristics.result.rank import Rank
 from tests.comparison_doubles import rank, result, row
+from traces.sections.rank import Rank
 
 MS = 1_000_000
 

@@ -1,6 +1,9 @@
-"""What could not be told, as a value: missing is never zero."""
+"""The three states of a value: known, `Missing` with its reason and cure, None where it does not apply."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Optional, TypeAlias, TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,3 +17,19 @@ class Missing:
     path: str
     reason: str
     cure: str
+
+
+if TYPE_CHECKING:
+    OrMissing: TypeAlias = T | Missing | None
+else:  # what JSON holds: a number or null, whose reason stands in `missing`
+    OrMissing = Optional
+
+
+def gap(reason: str, cure: str) -> Missing:
+    """A gap of the field that it stands in."""
+    return Missing("", reason, cure)
+
+
+def known(value: OrMissing[T]) -> T | None:
+    """The value where it is known; None where it is missing or does not apply."""
+    return None if isinstance(value, Missing) else value

@@ -24,9 +24,9 @@ from diagnoser.output import Target, say, say_skipped, write
 from diagnoser.output.progress import progress_display
 from diagnoser.output.results import CheckOutput, Output, plan_results, write_results
 from diagnoser.running.inputs import result_base, traces_named
-from heuristics.result.known import known
 from reports.write.formats import Kind
 from traces.errors import UsageError
+from traces.missing import known
 
 if TYPE_CHECKING:
     from heuristics.result.compared import Gate

@@ -6,9 +6,9 @@ from statistics import median
 from typing import Any, Final
 
 from heuristics.comparison.difference.changed import settings_of
-from heuristics.result.known import OrMissing, known
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
+from traces.missing import OrMissing, known
+from traces.sections.rank import Rank
 
 _SHAPE: Final = (
     "world_size",

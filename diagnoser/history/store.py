@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from diagnoser.history.metrics import alike, metrics
-from heuristics.result.known import known
 from reports.result.read import of_one_run, typed
 from traces.errors import NothingToDiagnose
 from traces.limits import Limit
+from traces.missing import known
 
 if TYPE_CHECKING:
     from sqlite_utils import Database

@@ -27,7 +27,6 @@ from heuristics.comparison.expected import Prediction
 from heuristics.config.options import OPTIONS
 from heuristics.evidence.symptoms import observed_from, symptoms_of
 from heuristics.judging.judgement import Configured, judge_observed
-from heuristics.result.known import known
 from heuristics.result.result import Result
 from heuristics.run.given import Guidance
 from reports.result.codec import encode
@@ -35,6 +34,7 @@ from reports.result.fill.result import result_of_run
 from reports.result.fill.shown import given as given_of_run
 from reports.result.read import is_result, of_one_run, read_result, typed
 from traces.errors import MoeDiagError, NotAResult, NotATrace, NothingToDiagnose, ProcessEnded, UsageError
+from traces.missing import known
 from traces.progress import Progress, listener, silent
 from traces.steps.selection import parse_selection
 from traces.training_log.iterations import perturbation_frac, steady_step

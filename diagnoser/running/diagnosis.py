@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET
 from msgspec.structs import asdict
 
-from heuristics.result.known import known
 from reports.result.codec import Document, encode
+from traces.missing import known
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from heuristics.result.compared import Compared, Gate
     from heuristics.result.judged import Fix, Verdict, Wall
-    from heuristics.result.rank import Rank
     from heuristics.result.result import Result
     from traces.ranks.summary import RankSummary
+    from traces.sections.rank import Rank
 
 _COLUMNS: Final = ["trace", "process", "device", "group", "key", "ns", "frac"]
 _TIMES: Final = ("delta_ns", "count_ns", "duration_ns", "overlap_ns")

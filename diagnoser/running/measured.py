@@ -23,14 +23,15 @@ from traces.errors import EmptySelection, InputError, NotATrace, NotShared, Trac
 from traces.formats.nsys_schema import CALLS
 from traces.formats.open import ReadOptions, read_trace
 from traces.limits import Limit
+from traces.measure.capture import measure_messages
 from traces.measure.measurements import RankMeasurements, measure_rank
-from traces.measure.messages import Messages, measure_messages
 from traces.missing import Missing
 from traces.names.gpus import with_products
 from traces.progress import report
 from traces.ranks.codec import SUFFIX, is_summary
 from traces.recording.line import recording
 from traces.replay.changes.change import Joint, Together
+from traces.sections.trace import Messages
 from traces.spelling import duration
 from traces.steps.selection import Selection
 from traces.timeline import RankTimeline, build
@@ -326,7 +327,7 @@ def recording_gaps(index: int, trace: MeasuredTrace) -> list[Missing]:
                 _dropped(trace.info.kind),
             )
         )
-    if any(rank.kernels_recorded and rank.replay_count for rank in trace.ranks):
+    if any(rank.kernel_count and rank.replay_count for rank in trace.ranks):
         gaps.append(
             Missing(
                 f"traces[{index}].graph_replays",

@@ -13,14 +13,15 @@ from diagnoser.running.inputs import files_named
 from diagnoser.running.measured import keep_freed_memory
 from diagnoser.version import VERSION
 from heuristics.result.result import Merged
+from heuristics.result.tool import SCHEMA_VERSION, Tool
+from heuristics.run.repairs import repaired
 from reports.result.codec import Document, encode
-from reports.result.fill.merged import merged
 from traces.errors import DamagedTrace, InputError, NotATrace, TraceNotFound, UsageError
 from traces.files.aside import sweep
 from traces.files.plain_file import no_file
 from traces.ranks.codec import MOST, SUFFIX, decode
 from traces.ranks.codec import encode as summary_bytes
-from traces.ranks.run import analyse_run
+from traces.ranks.run import judge, run_of
 from traces.ranks.summary import RankSummary
 
 _SKIPPED: Final[Mapping[type[InputError], str]] = {
@@ -63,9 +64,18 @@ def merge_summaries(paths: Sequence[Path]) -> MergedRun:
             warnings.append(f"{path.name} was skipped: {_SKIPPED[type(error)]}")
     if not read:
         raise failed[0]
-    found = analyse_run(read)
-    names = [summary.identity.trace for summary in read]
-    return MergedRun(merged(VERSION, found, names, warnings), tuple(map(str, failed)))
+    names, judged = [summary.identity.trace for summary in read], judge(read)
+    merged = Merged(
+        schema_version=SCHEMA_VERSION,
+        kind="run",
+        tool=Tool("moe-diag", VERSION, None),
+        redacted=True,
+        warnings=tuple(warnings),
+        missing=(),
+        traces=tuple(names[index] for index in judged.together.indices),
+        run=repaired(run_of(judged, names)),
+    )
+    return MergedRun(merged, tuple(map(str, failed)))
 
 
 def _inside(folder: Path) -> list[Path]:

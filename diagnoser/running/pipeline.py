@@ -44,9 +44,8 @@ from traces.steps.selection import Selection, parse_selection
 from traces.timeline import build
 
 if TYPE_CHECKING:
-    from heuristics.result.run import Run
     from reports.content.blocks import Page
-    from traces.ranks.run import RunAnalysis
+    from traces.sections.run import Run
 
 
 def diagnose(asked: Analysis, command: str | None = None) -> Diagnosis:
@@ -77,14 +76,12 @@ def diagnose(asked: Analysis, command: str | None = None) -> Diagnosis:
             for trace in measured
             for rank in trace.ranks
         ]
-        together = _together(found)
-        ranks = [replace(found[one.index], rank=one.rank) for one in together.ranks] if together else found
-        homes = homes_of(read, [one.index for one in together.ranks] if together else None)
+        ranks, together, order = _together(found)
+        homes = homes_of(read, order)
         ask = asker(asked.ask_megatron and configured.has_files)
         judged = judge(ranks, given, configured, ask, together, replay_at(workers, homes))
         warnings += other_world(world, together) if together else []
     sources = [trace.path for trace in measured for _ in trace.ranks]
-    several = _written(together, found) if together else UNSET
     missing = [gap for index, trace in enumerate(measured) for gap in recording_gaps(index, trace)]
     result = result_of_run(
         VERSION,
@@ -99,8 +96,8 @@ def diagnose(asked: Analysis, command: str | None = None) -> Diagnosis:
             for trace in measured
         ],
         ranks=ranks,
-        run=several,
-        warnings=[*warnings, *window_warnings(ranks), *left_out(several)],
+        run=together or UNSET,
+        warnings=[*warnings, *window_warnings(ranks), *left_out(together)],
         missing=missing,
         redact=asked.redact,
         command=command or made_again("analyze", named, asked),
@@ -108,21 +105,24 @@ def diagnose(asked: Analysis, command: str | None = None) -> Diagnosis:
     return Diagnosis(result, skipped, tuple(zip(sources, (rank.summary for rank in found), strict=True)))
 
 
-def _together(found: Sequence[RankMeasurements]) -> RunAnalysis | None:
-    """What several ranks show together; None of a single one, which needs none of that code."""
+def _together(
+    found: Sequence[RankMeasurements],
+) -> tuple[Sequence[RankMeasurements], Run | None, Sequence[int] | None]:
+    """The ranks used, what they show together, and their places among those found.
+
+    None of one rank, which needs none of that code.
+    """
     if len(found) < 2:
-        return None
+        return found, None, None
+    from heuristics.run.repairs import repaired
     from traces.ranks.problems import refuse_unlike
-    from traces.ranks.run import analyse_run
+    from traces.ranks.run import judge, run_of
 
     refuse_unlike(found)
-    return analyse_run([rank.summary for rank in found])
-
-
-def _written(together: RunAnalysis, found: Sequence[RankMeasurements]) -> Run:
-    from reports.result.fill.run import run
-
-    return run(together, [rank.trace for rank in found])
+    tables = judge([rank.summary for rank in found])
+    run, order = repaired(run_of(tables, [rank.trace for rank in found])), tables.together.indices
+    ranks = [replace(found[index], rank=one.rank) for index, one in zip(order, run.ranks, strict=True)]
+    return ranks, run, order
 
 
 def _chosen(

@@ -12,6 +12,7 @@ from diagnoser.running.inputs import real
 from traces.errors import InputError, UsageError
 from traces.files.plain_file import read_text
 from traces.limits import Limit
+from traces.missing import known
 from traces.ranks.identity import WorldSize, fingerprint_of_text
 from traces.ranks.summary import Identity
 from traces.timeline import RankTimeline
@@ -19,7 +20,7 @@ from traces.timeline import RankTimeline
 if TYPE_CHECKING:
     from heuristics.judging.judgement import Configured
     from heuristics.run.given import Given
-    from traces.ranks.run import RunAnalysis
+    from traces.sections.run import Run
 
 _MUST: Final = ("file", "rank")
 _MAY: Final = ("process", "device", "host", "world_size")
@@ -217,11 +218,12 @@ def configured_world(given: Given | None, configured: Configured | None) -> Worl
     return None if size is None else WorldSize(size, config.written.said(_WORLD) or "the configuration")
 
 
-def other_world(given: WorldSize | None, found: RunAnalysis) -> list[str]:
+def other_world(given: WorldSize | None, found: Run) -> list[str]:
     """What to warn of where a run has another number of ranks than is said of it."""
-    if given is None or given.ranks == found.world_size:
+    size = known(found.world_size)
+    if given is None or given.ranks == size:
         return []
-    if found.world_size is not None:
-        had = f"{found.world_size} ranks by {found.world_size_from or 'its recordings'}"
+    if size is not None:
+        had = f"{size} ranks by {found.world_size_from or 'its recordings'}"
         return [f"the run has {had}; {given.said} has {given.ranks}, which is not used"]
     return [f"{given.said} has {given.ranks} ranks, fewer than were recorded; it is not used"]

@@ -12,9 +12,9 @@ from heuristics.comparison.difference.changed import Value, given_of
 from heuristics.comparison.recorded_alike import recorded_differences
 from heuristics.comparison.same_work import work_differences
 from heuristics.result.compared import Comparable, Difference, State
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
+from traces.missing import known
+from traces.sections.rank import Rank
 
 _ORDER: Final[tuple[State, ...]] = ("no", "with_differences", "yes")
 _VERSIONS: Final = {

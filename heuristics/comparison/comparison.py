@@ -31,10 +31,10 @@ from heuristics.result.compared import (
     Suspect,
 )
 from heuristics.result.configured import Log
-from heuristics.result.known import SCHEMA_VERSION, OrMissing, Tool, known
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from traces.missing import Missing
+from heuristics.result.tool import SCHEMA_VERSION, Tool
+from traces.missing import Missing, OrMissing, known
+from traces.sections.rank import Rank
 
 _NO_STEPS: Final = Missing(
     "",

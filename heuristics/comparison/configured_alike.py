@@ -11,10 +11,10 @@ from typing import Final
 from heuristics.comparison.difference.changed import Value, given_of, settings_of, trace_facts
 from heuristics.config.options import OPTIONS
 from heuristics.result.compared import Difference, State
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from traces.limits import Limit
+from traces.missing import known
+from traces.sections.rank import Rank
 from traces.spelling import percent
 
 Configured = Mapping[str, Value]

@@ -32,9 +32,8 @@ from heuristics.result.compared import (
     PredictedEnds,
 )
 from heuristics.result.judged import Knobs
-from heuristics.result.known import OrMissing, known
 from traces.limits import Limit
-from traces.missing import Missing
+from traces.missing import Missing, OrMissing, known
 from traces.settings.printed import change_of
 from traces.settings.settings import Framework
 

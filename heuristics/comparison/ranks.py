@@ -14,13 +14,12 @@ from heuristics.result.compared import (
     LateState,
     Place,
 )
-from heuristics.result.known import OrMissing, known
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.result.run import Late, LikeRanks, RankInRun, Run
 from traces.errors import EmptySelection
-from traces.missing import Missing
+from traces.missing import Missing, OrMissing, known
 from traces.ranks.cause import Cause
+from traces.sections.rank import Rank
+from traces.sections.run import Late, LikeRanks, RankInRun, Run
 
 _KEYS: Final[tuple[Callable[[LikeRanks], tuple[object, ...]], ...]] = (
     lambda one: (one.attention_kernels, one.router_kernels, one.has_experts, one.has_embedding, one.has_loss),

@@ -5,11 +5,11 @@ from typing import Final
 
 from heuristics.comparison.difference.changed import trace_of
 from heuristics.result.compared import Difference
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.result.trace import Trace
 from traces.limits import Limit
+from traces.missing import known
+from traces.sections.rank import Rank
+from traces.sections.trace import Trace
 from traces.spelling import percent
 
 PERTURBED: Final = Limit(

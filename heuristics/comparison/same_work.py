@@ -14,12 +14,12 @@ from heuristics.comparison.difference.changed import trace_of
 from heuristics.comparison.recorded_alike import same_recording, whole_replays
 from heuristics.comparison.suspects.view import same_count
 from heuristics.result.compared import Difference
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.result.tables import Kernel
 from traces.limits import Limit
+from traces.missing import known
 from traces.names.kernels import classify_kernel
+from traces.sections.rank import Rank
+from traces.sections.tables import Kernel
 from traces.spelling import percent
 
 NEAR: Final = Limit(

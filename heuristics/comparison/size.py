@@ -13,11 +13,11 @@ from heuristics.comparison.ranks import Pair
 from heuristics.comparison.recorded_alike import same_recording
 from heuristics.result.compared import Comparable, ComparedSize, ComparisonVerdict, Ends, Gate
 from heuristics.result.configured import Log
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
 from traces.limits import Limit
+from traces.missing import known
 from traces.recording.line import recording
 from traces.recording.options import START, Question
+from traces.sections.rank import Rank
 from traces.spelling import chosen, in_ms, percent, signed, signed_ms
 
 MATTERS: Final = Limit(

@@ -1,11 +1,9 @@
 """What opinions rest on: walls, verdict and what a run shows, by a trace or by figures that were given."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import structs
 
@@ -15,10 +13,9 @@ from heuristics.figures.startup import Startup, find_startup, judged_ns
 from heuristics.guides.facts import EP_KINDS
 from heuristics.plan.gains import Replayed
 from heuristics.result.judged import Verdict, Wall
-from heuristics.result.known import known
 from heuristics.run.observed import Observed
 from heuristics.run.repairs import LateRank
-from heuristics.run.run import WALL_IDS, WallId
+from heuristics.run.run import WALL_IDS
 from heuristics.walls import judge_walls, replayed_prices
 from heuristics.walls.bound import Bound, LargestBucket, find_bound, largest_bucket, unproven
 from heuristics.walls.price import Price, Unpriced
@@ -26,11 +23,10 @@ from heuristics.walls.verdict import find_verdict
 from traces.cures import cure
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
-from traces.missing import Missing
+from traces.missing import Missing, known
 from traces.ranks.cause import Cause
-
-if TYPE_CHECKING:
-    from traces.ranks.run import RunAnalysis
+from traces.sections.run import Run
+from traces.sections.tables import WallId
 
 KERNELS: Final = Limit(
     16,
@@ -62,24 +58,23 @@ _STILL_MOVING: Final = (Cause.SLOW_LINK,)
 """Why ranks wait for data that moves, which an overlap hides; all others wait for a rank to arrive."""
 
 
-def late_rank(together: RunAnalysis, ranks: Sequence[Figures]) -> LateRank | None:
+def late_rank(together: Run, ranks: Sequence[Figures]) -> LateRank | None:
     """What several ranks found; None where nobody is late, or nobody can tell who."""
-    late, without = together.late, together.without
-    if isinstance(late, Missing) or late.cause is Cause.NONE:
+    late, without = known(together.late), known(together.without)
+    if late is None or late.cause is Cause.NONE:
         return None
     exposed_ns: dict[str, int] = {}
     for rank in ranks:
         for kind, ns in (rank.exposed_by_kind_ns or {}).items():
             exposed_ns[kind] = exposed_ns.get(kind, 0) + ns
-    waits_ns = {} if late.cause in _STILL_MOVING else together.separated.late_exposed_ns
-    saved_frac = None if isinstance(without, Missing) else without.saved_frac
-    return LateRank(late.cause, saved_frac, waits_ns, exposed_ns)
+    waits_ns = {} if late.cause in _STILL_MOVING else together.late_exposed_by_kind_ns
+    return LateRank(late.cause, without.saved_frac if without else None, waits_ns, exposed_ns)
 
 
-def expert_waiting_frac(together: RunAnalysis) -> float | None:
+def expert_waiting_frac(together: Run) -> float | None:
     """How much of the expert all-to-all of several ranks is waiting; None where none was matched."""
     waits_ns = _of_experts(together.wait_by_kind_ns)
-    whole_ns = waits_ns + _of_experts(together.separated.moving_ns)
+    whole_ns = waits_ns + _of_experts(together.transfer_by_kind_ns)
     return waits_ns / whole_ns if whole_ns and together.clocks.aligned else None
 
 
@@ -131,7 +126,7 @@ class RunEvidence:
     late: LateRank | None = None
 
 
-def observe(measurements: Sequence[RankMeasurements], together: RunAnalysis | None = None) -> RunEvidence:
+def observe(measurements: Sequence[RankMeasurements], together: Run | None = None) -> RunEvidence:
     """Observe a run by the measurements of all its ranks, at least one; `together`: what several show."""
     ranks = figures_of(measurements)
     few = too_few(measurements)
@@ -168,7 +163,7 @@ def _bound(ranks: Sequence[Figures], walls: Sequence[Wall]) -> Bound:
     return find_bound(ranks)
 
 
-def _observed(ranks: Sequence[Figures], together: RunAnalysis | None, late: LateRank | None) -> Observed:
+def _observed(ranks: Sequence[Figures], together: Run | None, late: LateRank | None) -> Observed:
     """What the ranks show; waiting by several of them, where they separate it, not by what is like it."""
     seen = observed_by(ranks)
     waiting = expert_waiting_frac(together) if together else None

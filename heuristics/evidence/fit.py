@@ -13,14 +13,13 @@ from msgspec import structs
 
 from heuristics.evidence.evidence import RunEvidence
 from heuristics.result.judged import Evidence, Verdict, Wall
-from heuristics.result.known import known
 from heuristics.run.given import Given
-from heuristics.run.run import WallId
 from heuristics.walls.bound import TIGHT
 from heuristics.walls.confidence import with_confidence
 from heuristics.walls.price import shown
 from heuristics.walls.verdict import verdict_of
-from traces.missing import Missing
+from traces.missing import Missing, known
+from traces.sections.tables import WallId
 from traces.spelling import spoken
 from traces.training_log.log import LoggedMemory, TrainingLog
 

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from heuristics.result.judged import Wall
-from heuristics.result.known import known
 from heuristics.result.result import Result
-from heuristics.run.run import WALL_IDS, WallId
+from heuristics.run.run import WALL_IDS
 from traces.columns import TraceInfo
 from traces.limits import Limit
 from traces.measure.capture import Capture
+from traces.missing import known
+from traces.sections.tables import WallId
 from traces.spelling import percent
 
 Grade = Literal["good", "usable", "useless"]

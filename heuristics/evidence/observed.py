@@ -7,6 +7,7 @@ from typing import Any, Final
 from heuristics.figures.figures import Figures, frac_of
 from heuristics.run.observed import Observed
 from traces.limits import Limit
+from traces.missing import known
 from traces.names.frameworks import FRAMEWORKS
 
 OVERLAPPED: Final = Limit(
@@ -32,8 +33,8 @@ def observed_by(ranks: Sequence[Figures]) -> Observed:
     found |= {
         "framework": next((one for one in FRAMEWORKS if any(rank.framework == one for rank in seen)), None),
         "moe": _routes_tokens(ranks, classes, kinds, dispatcher),
-        "memory_bytes": _together([rank.memory.capacity_bytes for rank in ranks]),
-        "peak_bytes": _together([rank.memory.peak_bytes for rank in ranks]),
+        "memory_bytes": _together([known(rank.memory.capacity_bytes) for rank in ranks]),
+        "peak_bytes": _together([known(rank.memory.peak_bytes) for rank in ranks]),
         "dispatcher": dispatcher,
         "tp_active": "tp" in kinds or None,
         "pp_active": "pp_p2p" in kinds or None,
@@ -116,22 +117,22 @@ def _recomputed(seen: Sequence[Observed]) -> tuple[str, ...] | None:
 
 
 def _offloads(ranks: Sequence[Figures]) -> bool | None:
-    counts = [rank.memory.offload_copies for rank in ranks]
+    counts = [known(rank.memory.offload_copies) for rank in ranks]
     if any(count is not None for count in counts):
         return any(counts)
-    return any(rank.memory.offload_exposed_ns for rank in ranks) or None
+    return any(known(rank.memory.offload_exposed_ns) for rank in ranks) or None
 
 
 def _waiting(ranks: Sequence[Figures]) -> float | None:
     """Part of the expert all-to-all that is like waiting."""
-    known = [
+    told = [
         (rank.a2a_waiting_ns, rank.a2a_payload_ns)
         for rank in ranks
         if rank.a2a_waiting_ns is not None and rank.a2a_payload_ns
     ]
-    if not known:
+    if not told:
         return None
-    return min(1.0, sum(waiting for waiting, _ in known) / sum(payload for _, payload in known))
+    return min(1.0, sum(waiting for waiting, _ in told) / sum(payload for _, payload in told))
 
 
 def _wide_ns(rank: Figures) -> int | None:
@@ -139,7 +140,7 @@ def _wide_ns(rank: Figures) -> int | None:
     cores = rank.tensor_cores
     if cores is None or not cores.matrix_ns:
         return None
-    return 0 if cores.half is False else cores.wide_ns
+    return 0 if cores.half is False else cores.lengths_ns[1]
 
 
 def _absent(ranks: Sequence[Figures]) -> dict[str, float] | None:

@@ -9,14 +9,10 @@ from heuristics.figures.startup import CAUSES as STARTUP_CAUSES
 from heuristics.figures.startup import judged_ns
 from heuristics.run.observed import Observed
 from traces.account.account import Account
-from traces.measure.a2a import A2aSpan
-from traces.measure.data_loading import DataLoading
 from traces.measure.measurements import RankMeasurements
-from traces.measure.memory import Memory
-from traces.measure.moe_ledger import MoeLedger
-from traces.measure.tensor_cores import TensorCores
-from traces.missing import Missing
+from traces.missing import known
 from traces.names.kernels import COMM_KINDS, compute_classes
+from traces.sections.rank import DataLoading, Memory, Span, TensorCores
 
 RECOMPUTE_LABELS: Final = {
     "attention": "core_attn",
@@ -39,13 +35,15 @@ class Figures:
     start-up. `comm_known`: communication can be told from compute. `comm_kinds`: all communication that runs.
     `starved_ns` by cause and `blocking_ns` by producer are time without compute, as `arrival_ns`, `opaque_ns`
     (inside graphs recorded whole) and `stalled_ns` (nothing explains it) are. `split`: the causes of late
-    launches are known. `recomputed_ns`: compute that is done again. `work_ns`: compute work, of which
+    launches are known. `recomputed_ns`: compute that is done again,
+    `recompute_at_most_ns`: the most it can be where that is unknown. `work_ns`: compute work, of which
     `under_filled_ns` lies in kernels with fewer blocks than SMs. `observed`: what the rank shows by itself.
     """
 
     window_ns: int
     judged_ns: int
     memory: Memory
+    recompute_at_most_ns: int | None = None
     place: int | None = None
     rank: int | None = None
     comm_known: bool = True
@@ -66,7 +64,7 @@ class Figures:
     a2a_hidden_ns: int | None = None
     a2a_payload_ns: int | None = None
     a2a_waiting_ns: int | None = None
-    a2a_spans: Sequence[A2aSpan] = ()
+    a2a_spans: Sequence[Span] = ()
     work_ns: int | None = None
     under_filled_ns: int | None = None
     persistent_ns: int | None = None
@@ -113,14 +111,15 @@ def figures_of(measurements: Sequence[RankMeasurements]) -> tuple[Figures, ...]:
 
 
 def _measured(place: int, rank: RankMeasurements) -> Figures:
-    budget, known, a2a, launches = rank.budget, rank.communication_told, rank.a2a, rank.sm.launches
+    budget, a2a, sm, is_told = rank.budget, known(rank.a2a), rank.sm, rank.unseen is None
     account = rank.account if isinstance(rank.account, Account) else None
     return Figures(
         window_ns=budget.window_ns,
         judged_ns=judged_ns(rank),
         memory=rank.memory,
+        recompute_at_most_ns=rank.recompute.at_most_ns,
         place=place,
-        comm_known=known,
+        comm_known=is_told,
         budget_ns={
             "compute": budget.compute_ns,
             "exposed_comm": budget.exposed_comm_ns,
@@ -129,22 +128,22 @@ def _measured(place: int, rank: RankMeasurements) -> Figures:
         },
         comm_kinds=frozenset(budget.exposed_comm_by_kind_ns),
         exposed_by_kind_ns=budget.exposed_comm_by_kind_ns,
-        hidden_comm_ns=budget.hidden_comm_ns if known else None,
+        hidden_comm_ns=budget.hidden_comm_ns if is_told else None,
         by_class_ns=budget.compute_by_class_ns,
         starved_ns=account.launch_starved_ns if account else None,
-        blocking_ns=account.blocking_ns if account and known else None,
+        blocking_ns=account.blocking_ns if account and is_told else None,
         arrival_ns=account.arrival_ns if account else None,
         masked_ns=account.masked_ns if account else None,
         recomputed_ns=compute_again_ns(rank.memory) or 0,
         a2a_exposed_ns=a2a.exposed_ns if a2a else None,
         a2a_hidden_ns=a2a.hidden_ns if a2a else None,
         a2a_payload_ns=a2a.payload_ns if a2a else None,
-        a2a_waiting_ns=a2a.waiting_like_ns if a2a else None,
+        a2a_waiting_ns=known(a2a.waiting_like_ns) if a2a else None,
         a2a_spans=a2a.spans if a2a else (),
-        work_ns=launches.work_ns if launches else None,
-        under_filled_ns=launches.under_filled_ns if launches else None,
-        persistent_ns=launches.persistent_ns if launches else None,
-        fill_frac=launches.fill_frac if launches else None,
+        work_ns=rank.compute_work_ns,
+        under_filled_ns=known(sm.under_filled_ns),
+        persistent_ns=known(sm.persistent_ns),
+        fill_frac=known(sm.fill_frac),
         tensor_cores=rank.tensor_cores,
         observed=_observed(rank),
     )
@@ -152,37 +151,33 @@ def _measured(place: int, rank: RankMeasurements) -> Figures:
 
 def compute_again_ns(memory: Memory) -> int | None:
     """Compute that is done a second time; all that is, where nothing splits it."""
-    again = memory.recompute_modules
+    again = known(memory.recompute_modules)
     if again is None:
-        return memory.recompute_ns
+        return known(memory.recompute_ns)
     return sum(ns for key, ns in again.items() if key in compute_classes())
 
 
 def _observed(rank: RankMeasurements) -> Observed:
-    gpu, memory, steps = rank.gpu, rank.memory, len(rank.steps.used)
-    again = {
-        RECOMPUTE_LABELS[module]
-        for module, passes in rank.recompute.modules.items()
-        if passes.recomputed_count
-    }
-    calls = memory.allocator_calls
+    gpu, steps, detected = rank.gpu, len(rank.steps.used), rank.detected
+    again = {RECOMPUTE_LABELS[module] for module in rank.recompute.again}
+    calls = known(rank.memory.allocator_calls)
     return Observed(
-        framework=rank.detected.framework,
-        training=rank.steps.training,
+        framework=detected.framework,
+        training=known(detected.training_step),
         gpu=None if gpu is None or gpu.name is None else gpu_family(gpu.name),
         capability=_capability(gpu.capability if gpu else None),
-        dispatcher=rank.a2a.dispatcher if rank.a2a else "unknown",
+        dispatcher=detected.dispatcher,
         gathers_unresolved=any(one.kind == "other_comm" for one in rank.unresolved),
-        graph_frac=rank.detected.graph_share_frac,
-        recompute_modules=None if memory.recompute_ns is None else tuple(sorted(again)),
+        graph_frac=known(detected.graph_share_frac),
+        recompute_modules=None if rank.recompute.missing else tuple(sorted(again)),
         allocator_calls_per_step=None if calls is None or steps < 2 else calls / (steps - 1),
-        precision=rank.precision.precision,
-        short_kernel_frac=rank.detected.short_kernel_frac,
+        precision=known(detected.precision),
+        short_kernel_frac=known(detected.short_kernel_frac),
         recorder=rank.kind,
-        tensor_cores=rank.tensor_cores.half,
+        tensor_cores=rank.tensor_cores.has_half,
         pageable_input=_pageable(rank.data_loading),
         exposed_input_frac=rank.data_loading.input_copies_exposed_ns / rank.budget.window_ns,
-        moe_passes=(rank.moe.passes,) if isinstance(rank.moe, MoeLedger) and rank.moe.passes else (),
+        moe_passes=(rank.moe_passes,) if rank.moe_passes else (),
     )
 
 
@@ -193,5 +188,5 @@ def _capability(text: str | None) -> tuple[int, int] | None:
 
 def _pageable(loading: DataLoading) -> bool | None:
     """Whether input copies read pageable memory; None where there are none, or the trace does not say."""
-    count = loading.input_copies_pageable
-    return None if isinstance(count, Missing) or not loading.input_copies else count > 0
+    count = known(loading.input_copies_pageable)
+    return None if count is None or not loading.input_copies else count > 0

@@ -15,8 +15,8 @@ from heuristics.result.configured import ConfigFinding
 from heuristics.run.run import Run
 from traces.limits import Limit
 from traces.measure.moe.pass_count import PassCount
-from traces.measure.unknown import UnknownKernel
 from traces.missing import Missing
+from traces.sections.rank import UnknownKernel
 from traces.settings.effective import effective
 from traces.settings.precision import configured_precision
 from traces.settings.settings import KnobView, Settings

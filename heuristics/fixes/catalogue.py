@@ -14,8 +14,9 @@ from heuristics.fixes.change import Change, without_row
 from heuristics.fixes.fix import Changing, Fix, Form, Needing, the_same
 from heuristics.fixes.needs import Need, shared_needs
 from heuristics.fixes.precondition import Precondition
-from heuristics.run.run import WALL_IDS, Run, WallId
+from heuristics.run.run import WALL_IDS, Run
 from traces.names.frameworks import Framework
+from traces.sections.tables import WallId
 
 _LIKE: Final = ("versions", "gains", "side_effects", "sources")
 """What a row with `like` has of another row, where it does not say it itself."""

@@ -9,7 +9,8 @@ from heuristics.fixes.asked_by_rules import asked_by_rules
 from heuristics.fixes.change import MICRO_BATCH, Change, lines
 from heuristics.fixes.precondition import Precondition
 from heuristics.result.judged import Knobs
-from heuristics.run.run import Run, WallId
+from heuristics.run.run import Run
+from traces.sections.tables import WallId
 
 Changing = Callable[[Run], Change]
 Needing = Callable[[Run], tuple[Precondition, ...]]

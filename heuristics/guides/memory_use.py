@@ -15,7 +15,7 @@ from traces.limits import Limit
 from traces.missing import Missing
 from traces.names.gpus import product_named
 from traces.settings.settings import Value
-from traces.sizes.memory import ERROR, Estimate, by_stage, estimate
+from traces.sizes.memory import ERROR, MemoryEstimate, by_stage, estimate
 from traces.training_log.memory import pieces_suffice
 
 HEAD_ROOM: Final = Limit(
@@ -59,7 +59,7 @@ class TooLarge:
         return self.least_bytes > self.capacity_bytes
 
 
-def estimated(run: Run) -> Estimate | Missing:
+def estimated(run: Run) -> MemoryEstimate | Missing:
     """The memory of the run's fullest rank, counted from its configuration."""
     config = run.config
     return estimate(config.settings, config.core_text, precision=config.precision)

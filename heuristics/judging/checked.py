@@ -32,7 +32,6 @@ from heuristics.result.configured import (
     WorkflowStep,
 )
 from heuristics.result.judged import Room
-from heuristics.result.known import OrMissing
 from heuristics.rules.check import check_rules, undecided
 from heuristics.rules.failures import Failure, explain_failures
 from heuristics.rules.megatron.answer import Answer
@@ -40,9 +39,9 @@ from heuristics.rules.rules import Level, Rule, rules
 from heuristics.run.run import Run
 from heuristics.workflow.experiments import plan_of_experiments
 from heuristics.workflow.walk import walk
-from traces.missing import Missing
+from traces.missing import Missing, OrMissing
 from traces.settings.settings import Problem
-from traces.sizes.memory import Estimate, calibrated
+from traces.sizes.memory import MemoryEstimate, calibrated
 from traces.sizes.references import nearest, nearest_references
 from traces.sizes.throughput import throughput
 from traces.training_log.iterations import FIRST, SteadyStep, steady_step
@@ -70,7 +69,7 @@ class Checked:
     rules: Rules
     workflow: tuple[WorkflowStep, ...]
     steady: SteadyStep | None
-    memory: Estimate | Missing
+    memory: MemoryEstimate | Missing
     throughput: OrMissing[Throughput]
 
 
@@ -223,7 +222,7 @@ def _refused(
     )
 
 
-def _memory(run: Run) -> Estimate | Missing:
+def _memory(run: Run) -> MemoryEstimate | Missing:
     """The estimate, calibrated by the peak of the log, else of what was recorded or given."""
     found = estimated(run)
     peak = peak_memory(run.log) if run.log else None

@@ -20,13 +20,13 @@ from heuristics.plan.gains import Replay, combined_of, gains_of, replay_here
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Rejection
 from heuristics.result.judged import Choice, Combined, MemoryRoom, Verdict, Wall
-from heuristics.result.known import known
 from heuristics.run.given import Given, Guidance
 from heuristics.run.run import Run
 from heuristics.walls.verdict import completed
 from traces.measure.measurements import RankMeasurements
-from traces.missing import Missing
+from traces.missing import Missing, known
 from traces.names.frameworks import Framework
+from traces.sections import run as sections
 from traces.settings.settings import Problem, Settings
 from traces.training_log.iterations import perturbation_frac, steady_step
 from traces.training_log.log import TrainingLog
@@ -34,7 +34,6 @@ from traces.training_log.log import TrainingLog
 if TYPE_CHECKING:
     from heuristics.judging.checked import FromFiles
     from heuristics.plan.allowed import Ask
-    from traces.ranks.run import RunAnalysis
 
 _ROOM: Final[Mapping[bool | None, MemoryRoom]] = {True: "tight", False: "enough", None: "unknown"}
 
@@ -101,7 +100,7 @@ def judge(
     given: Given | None = None,
     configured: Configured | None = None,
     ask: Ask | None = None,
-    together: RunAnalysis | None = None,
+    together: sections.Run | None = None,
     replay: Replay = replay_here,
 ) -> Judgement:
     """Judge a run by the measurements of all its ranks (at least one) and what was said of it.

@@ -11,10 +11,11 @@ from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.guides.facts import EP_KINDS, GUIDE_FACTS
 from heuristics.plan.gains import before_others
 from heuristics.rules.condition import Condition, Language
-from heuristics.run.run import Run, WallId
+from heuristics.run.run import Run
 from heuristics.walls.price import WALL
 from traces.limits import Limit
 from traces.ranks.cause import Cause
+from traces.sections.tables import WallId
 from traces.toml_tables import read_table
 from traces.training_log.log import OutOfMemory
 

@@ -11,12 +11,13 @@ from heuristics.fixes.precondition import Precondition
 from heuristics.plan.planned import Planned
 from heuristics.result.judged import Combined
 from heuristics.run.repairs import REPAIRS, comes_first
-from heuristics.run.run import Run, WallId
+from heuristics.run.run import Run
 from heuristics.walls.bound import NO_WALL
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.replay.changes.change import Change, Joint, Together
 from traces.replay.costs import Costs
+from traces.sections.tables import WallId
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from heuristics.plan.gains import Gain, before_others, is_direct, made, planned_
 from heuristics.plan.planned import Plan, Planned, Refused, Rejection, in_paying_order
 from heuristics.plan.refusals import REFUSALS, Considered
 from heuristics.plan.variants import levers_of, unlocked
-from heuristics.run.run import Run, WallId
+from heuristics.run.run import Run
+from traces.sections.tables import WallId
 
 if TYPE_CHECKING:
     from heuristics.plan.allowed import Permits

@@ -12,8 +12,9 @@ from heuristics.fixes.change import NO_LINES, Change
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition, Release
 from heuristics.plan.planned import Plan, Planned
-from heuristics.run.run import Run, WallId
+from heuristics.run.run import Run
 from traces.missing import Missing
+from traces.sections.tables import WallId
 
 
 def levers_of(

@@ -8,8 +8,9 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from heuristics.result.judged import Level, Outcome
-from heuristics.result.known import Frac, Ns, SchemaVersion, Section, Tool
-from heuristics.run.run import WallId
+from heuristics.result.tool import SchemaVersion, Tool
+from traces.sections.section import Frac, Ns, Section
+from traces.sections.tables import WallId
 
 
 class Fault(Section, frozen=True):

@@ -6,12 +6,12 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from heuristics.result.judged import Level
-from heuristics.result.known import Count, Frac, Ns, OrMissing, SchemaVersion, Section, Tool, known
-from heuristics.result.rank import StepSource
-from heuristics.result.tables import Timeline
-from heuristics.run.run import WallId
-from traces.missing import Missing
+from heuristics.result.tool import SchemaVersion, Tool
+from traces.missing import Missing, OrMissing, known
 from traces.ranks.cause import Cause
+from traces.sections.rank import StepSource
+from traces.sections.section import Count, Frac, Ns, Section
+from traces.sections.tables import Timeline, WallId
 
 
 class SideSteps(Section, frozen=True):

@@ -6,7 +6,8 @@ from typing import Any, Literal
 from msgspec import UNSET, UnsetType
 
 from heuristics.result.judged import Checked
-from heuristics.result.known import Bytes, Count, Ns, OrMissing, Section
+from traces.missing import OrMissing
+from traces.sections.section import Bytes, Count, Ns, Section
 from traces.sizes.peaks import Peak
 from traces.sizes.references import Nearest, Reference
 
@@ -205,23 +206,6 @@ class Experiments(Section, frozen=True):
     first: tuple[Experiment, ...]
     then: tuple[Experiment, ...]
     later: tuple[Experiment, ...]
-
-
-class MemoryEstimate(Section, frozen=True):
-    """Memory of the fullest rank by part, counted from the configuration."""
-
-    stage: Count
-    parameters_bytes: Bytes
-    gradients_bytes: Bytes
-    optimizer_bytes: Bytes
-    activations_bytes: Bytes
-    logits_bytes: Bytes
-    by_part: Mapping[str, int]
-    layer_microbatches: Count
-    assumed: tuple[str, ...]
-    rest_bytes: OrMissing[int]
-    calibrated_by: str
-    total_bytes: Bytes
 
 
 class Throughput(Section, frozen=True):

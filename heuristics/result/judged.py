@@ -5,8 +5,9 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
-from heuristics.result.known import Frac, Ns, OrMissing, Section
-from heuristics.run.run import WallId
+from traces.missing import OrMissing
+from traces.sections.section import Frac, Ns, Section
+from traces.sections.tables import WallId
 
 Level = Literal["high", "medium", "low"]
 Outcome = Literal["finding", "clear", "unmeasurable"]

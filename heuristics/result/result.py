@@ -11,18 +11,19 @@ from heuristics.result.configured import (
     Defect,
     Experiments,
     Log,
-    MemoryEstimate,
     Rules,
     Throughput,
     WorkflowStep,
 )
 from heuristics.result.judged import Choice, Combined, Fix, Refused, Verdict, Wall
-from heuristics.result.known import OrMissing, SchemaVersion, Section, Tool
-from heuristics.result.rank import Rank
-from heuristics.result.run import Run
-from heuristics.result.trace import Trace
-from traces.missing import Missing
+from heuristics.result.tool import SchemaVersion, Tool
+from traces.missing import Missing, OrMissing
 from traces.names.frameworks import Framework
+from traces.sections.rank import Rank
+from traces.sections.run import Run
+from traces.sections.section import Section
+from traces.sections.trace import Trace
+from traces.sizes.memory import MemoryEstimate
 
 
 class Result(Section, frozen=True, kw_only=True):

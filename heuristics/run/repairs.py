@@ -4,8 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from msgspec import structs
+
 from traces.limits import Limit
+from traces.missing import known
 from traces.ranks.cause import Cause
+from traces.sections.run import Run
 
 FIRST: Final = Limit(
     0.05,
@@ -55,6 +59,16 @@ skill perf-nsys-analysis at 067f987d); for an uneven pipeline COM-6 (skill perf-
 def comes_first(saved_frac: float | None) -> bool:
     """Whether a repair comes before all other changes: the run replayed without its cause is that shorter."""
     return saved_frac is not None and saved_frac >= FIRST.value
+
+
+def repaired(run: Run) -> Run:
+    """The run, and how to repair what makes it late."""
+    late, without = known(run.late), known(run.without)
+    if late is None:
+        return run
+    repair, first = REPAIRS[late.cause], comes_first(without.saved_frac if without else None)
+    told = structs.replace(late, repair=repair.sentence, repair_fixes=repair.fixes, repair_first=first)
+    return structs.replace(run, late=told)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final, Literal
+from typing import Final
 
 from heuristics.config.observing import active_precision
 from heuristics.config.options import OPTIONS
@@ -15,10 +15,10 @@ from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.repairs import LateRank
 from traces.names.frameworks import Framework
+from traces.sections.tables import WallId
 from traces.settings.settings import Settings, Value
 from traces.training_log.log import TrainingLog
 
-WallId = Literal["memory", "communication", "host_overhead", "compute"]
 WALL_IDS: Final[tuple[WallId, ...]] = ("memory", "communication", "host_overhead", "compute")
 """Order of the workflow: what does not fit cannot be tuned; compute comes after the others."""
 

@@ -19,12 +19,12 @@ from typing import Final, get_args
 
 from heuristics.figures.figures import Figures, frac_of
 from heuristics.result.judged import Bucket, Wall
-from heuristics.result.known import known
-from heuristics.run.run import WALL_IDS, WallId
+from heuristics.run.run import WALL_IDS
 from heuristics.walls.price import WALL
 from traces.cures import cure
 from traces.limits import Limit
-from traces.missing import Missing
+from traces.missing import Missing, known
+from traces.sections.tables import WallId
 from traces.spelling import percent
 
 HALF: Final = Limit(
@@ -78,8 +78,8 @@ def _time_by_wall(rank: Figures) -> dict[WallId, int] | None:
         return None
     return {
         "memory": rank.recomputed_ns
-        + (memory.offload_exposed_ns or 0)
-        + (memory.host_resident_exposed_ns or 0)
+        + (known(memory.offload_exposed_ns) or 0)
+        + (known(memory.host_resident_exposed_ns) or 0)
         + (rank.starved_ns or {}).get("allocator", 0),
         "communication": waits_ns,
         "host_overhead": sum(host.values()),
@@ -185,18 +185,18 @@ def _lump(ranks: Sequence[Figures]) -> tuple[float, str] | None:
 
 
 def _neither(rank: Figures) -> int | None:
-    known = [rank.budget_ns.get(name) for name in ("compute", "idle")]
-    return None if None in known else rank.window_ns - sum(ns for ns in known if ns is not None)
+    parts = [rank.budget_ns.get(name) for name in ("compute", "idle")]
+    return None if None in parts else rank.window_ns - sum(ns for ns in parts if ns is not None)
 
 
 def _memory(ranks: Sequence[Figures]) -> tuple[float, str] | None:
-    memories = [rank.memory for rank in ranks]
     paid = frac_of(
-        ranks, lambda rank: (rank.memory.offload_exposed_ns or 0) + (rank.memory.recompute_ns or 0)
+        ranks,
+        lambda rank: (known(rank.memory.offload_exposed_ns) or 0) + (known(rank.memory.recompute_ns) or 0),
     )
     if paid:
         return paid, f"recompute and offload take {percent(paid)} of the windows, and the rest is unknown"
-    used = [one.peak_bytes / one.capacity_bytes for one in memories if one.peak_bytes and one.capacity_bytes]
+    used = [frac for rank in ranks if (frac := rank.memory.peak_frac)]
     if not used or max(used) < TIGHT.value:
         return None
     return 0.0, f"the peak is {percent(max(used))} of the memory, and what it costs to fit is unknown"

@@ -20,7 +20,7 @@ from heuristics.result.judged import Evidence, Wall
 from heuristics.walls.price import WALL, Price, Unpriced, at_most_frac, judged, price, shown_frac
 from traces.cures import cure
 from traces.measure.measurements import RankMeasurements
-from traces.missing import Missing
+from traces.missing import Missing, known
 from traces.spelling import percent
 
 
@@ -78,7 +78,7 @@ def _longest(ranks: Sequence[Figures]) -> list[Evidence]:
             "the longest expert all-to-all kernel in the windows",
             span.start_ns,
             span.end_ns,
-            span.step,
+            known(span.step),
             place,
         )
     ]

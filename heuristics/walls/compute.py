@@ -26,7 +26,7 @@ from heuristics.walls.price import WALL, Price, Unpriced, at_most_frac, judged, 
 from traces.cures import cure
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
-from traces.missing import Missing
+from traces.missing import Missing, known
 from traces.replay.proofs import ELASTIC
 from traces.spelling import percent
 
@@ -59,7 +59,7 @@ def _without_proof(measurements: Sequence[RankMeasurements]) -> Missing | None:
         window_ns, elastic_frac = rank.budget.window_ns, rank.costs.proofs.elastic_frac
         held = rank.costs.proofs.held_by_host
         expected = ELASTIC.value * rank.budget.compute_ns / window_ns
-        if rank.tensor_cores.wide_ns >= WALL.value * window_ns and elastic_frac < expected:
+        if rank.tensor_cores.lengths_ns[1] >= WALL.value * window_ns and elastic_frac < expected:
             why = "the host is nearly the limit too" if held else "what waits for what is not understood"
             reason = (
                 f"matrix work runs in FP32 or TF32, and a replay with all GPU work halved saves only "
@@ -72,7 +72,7 @@ def _without_proof(measurements: Sequence[RankMeasurements]) -> Missing | None:
 def _without_grids(measurements: Sequence[RankMeasurements]) -> Missing | None:
     """Why the price may be more: how many blocks fill this GPU is unknown."""
     for rank in measurements:
-        if rank.sm.sm_count is None:
+        if known(rank.sm.sm_count) is None:
             why = "the trace records neither the number of SMs of the GPU nor a known model"
             return Missing("compute", why, cure("sm_count", rank.kind))
     return None
@@ -83,13 +83,13 @@ def _without_peaks(measurements: Sequence[RankMeasurements]) -> Missing | None:
     for rank in measurements:
         use = rank.tensor_cores
         long = use.simt_ns >= WALL.value * rank.budget.window_ns
-        if use.tf32 and use.fp32_to_tf32_frac is None and long:
+        if use.tf32 is True and known(use.fp32_to_tf32_frac) is None and long:
             reason = "GEMMs run in FP32 without tensor cores, and this GPU's peak rates are not known here"
             return Missing("compute", reason, "try TF32: torch.set_float32_matmul_precision('high')")
         if (
             use.half is not False
             and not use.peaks_known
-            and use.wide_ns >= WALL.value * rank.budget.window_ns
+            and use.lengths_ns[1] >= WALL.value * rank.budget.window_ns
         ):
             reason = "matrix work runs in FP32 or TF32, and this GPU's peak rates are not known here"
             return Missing("compute", reason, "give --gpu-model, or try torch.autocast")
@@ -98,10 +98,11 @@ def _without_peaks(measurements: Sequence[RankMeasurements]) -> Missing | None:
 
 def _tensor_cores(ranks: Sequence[Figures]) -> list[Evidence]:
     """How much matrix work could be in 16 bits, and how many GEMMs in TF32, where the GPU has them."""
-    uses = [rank.tensor_cores for rank in ranks if rank.tensor_cores is not None and rank.tensor_cores.tf32]
+    told = [rank.tensor_cores for rank in ranks if rank.tensor_cores is not None]
+    uses = [use for use in told if use.tf32 is True]
     simt_ns, gemm_ns = sum(use.simt_ns for use in uses), sum(use.gemm_ns for use in uses)
-    wide = [rank.tensor_cores for rank in ranks if rank.tensor_cores and rank.tensor_cores.half is not False]
-    wide_ns, matrix_ns = sum(use.wide_ns for use in wide), sum(use.matrix_ns for use in wide)
+    lengths = [use.lengths_ns for use in told if use.half is not False]
+    matrix_ns, wide_ns = sum(matrix for matrix, _ in lengths), sum(wide for _, wide in lengths)
     found = []
     if wide_ns:
         said = "GEMMs, convolutions and attention in FP32 or TF32, by their names"

@@ -1,25 +1,20 @@
 """How sure a verdict is, and what keeps it from being surer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
 from heuristics.figures.startup import find_startup
 from heuristics.result.judged import Level, Reason, Verdict, Wall
-from heuristics.result.known import known
-from heuristics.run.run import WallId
 from heuristics.walls.price import only_in_first_step
 from traces.account.account import Account
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
-from traces.missing import Missing
+from traces.missing import Missing, known
+from traces.sections.run import Run
+from traces.sections.tables import WallId
 from traces.spelling import percent, spoken
-
-if TYPE_CHECKING:
-    from traces.ranks.run import RunAnalysis
 
 FEW_STEPS: Final = Limit(3, "steps", "ours: of two steps one may be the odd one")
 UNDECIDED: Final = Limit(
@@ -60,7 +55,7 @@ def reasons_against(
     wall: WallId,
     measurements: Sequence[RankMeasurements],
     walls: Sequence[Wall],
-    together: RunAnalysis | None = None,
+    together: Run | None = None,
 ) -> tuple[Reason, ...]:
     """Why the verdict `wall` is not surer, over all ranks measured; `together`: what several show."""
     return (
@@ -102,24 +97,24 @@ def _about_first_step(wall: WallId, walls: Sequence[Wall]) -> Iterator[Reason]:
 
 
 def _about_ranks(
-    wall: WallId, measurements: Sequence[RankMeasurements], together: RunAnalysis | None
+    wall: WallId, measurements: Sequence[RankMeasurements], together: Run | None
 ) -> Iterator[Reason]:
-    told = [rank.budget for rank in measurements if rank.communication_told]
+    told = [rank.budget for rank in measurements if rank.unseen is None]
     speaks = any(budget.exposed_comm_ns or budget.hidden_comm_ns for budget in told)
     if wall != "communication" or not speaks:
         return
     inseparable = "waiting for a slow peer cannot be separated from data transfer"
     if len(measurements) == 1:
         yield Reason("one_rank", f"only one rank was recorded, so {inseparable}")
-    elif together is not None and (missing := together.clocks.missing):
+    elif together is not None and isinstance(missing := together.clocks.residual_ns, Missing):
         yield Reason("other_ranks", f"{inseparable}: {missing.reason}")
-    elif together is not None and (together.separated.complete_frac or 0.0) < COMPLETE.value:
+    elif together is not None and (known(together.complete_frac) or 0.0) < COMPLETE.value:
         yield Reason("other_ranks", _not_complete(together))
 
 
-def _not_complete(together: RunAnalysis) -> str:
+def _not_complete(together: Run) -> str:
     """How much of the communication is with ranks that may be missing."""
-    size, open_frac = together.world_size, 1.0 - (together.separated.complete_frac or 0.0)
+    size, open_frac = known(together.world_size), 1.0 - (known(together.complete_frac) or 0.0)
     part = f"{percent(open_frac)} of communication time is in groups that"
     if size is None:
         return f"{part} may have more ranks: their number was not recorded"

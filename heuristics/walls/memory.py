@@ -15,7 +15,7 @@ References: Megatron-Bridge, skills perf-moe-optimization-workflow and memory-tu
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from operator import attrgetter
+from functools import partial
 from typing import Final
 
 from msgspec import structs
@@ -26,8 +26,8 @@ from heuristics.walls.price import WALL, Price, Unpriced, judged, price, shown, 
 from traces.cures import cure
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
-from traces.measure.memory import Memory
-from traces.missing import Missing
+from traces.missing import Missing, known
+from traces.sections.rank import Memory
 
 RETRIES: Final = Limit(
     0.5,
@@ -48,7 +48,7 @@ def does_not_fit(walls: Sequence[Wall]) -> bool:
 def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
     """Judge the memory of a run's ranks (at least one)."""
     result = judged("memory", told, ranks, _context(ranks))
-    retries = [(rank.memory.allocator_retry_frac or 0.0, rank.place) for rank in ranks]
+    retries = [(known(rank.memory.allocator_retry_frac) or 0.0, rank.place) for rank in ranks]
     worst, place = max(retries, key=lambda one: one[0])
     if worst:
         retried = shown(_RETRIED, worst, RETRIES.unit, RETRIES.because, RETRIES.value, place)
@@ -97,24 +97,16 @@ def _in_graphs(measurements: Sequence[RankMeasurements]) -> Missing | None:
 def _unpriced(ranks: Sequence[Figures]) -> Missing | None:
     """What keeps the price itself from being known: whether anything is computed a second time."""
     for rank in ranks:
-        if rank.memory.recompute_ns is None:
-            gap = _gap(rank, "recompute_ns")
-            reason = f"time of recompute unknown: {gap.reason}"
-            return Missing("memory", reason, gap.cure)
+        if isinstance(gap := rank.memory.recompute_ns, Missing):
+            return Missing("memory", f"time of recompute unknown: {gap.reason}", gap.cure)
     return None
 
 
 def _unseen_frac(ranks: Sequence[Figures]) -> float | None:
     """The most that unseen recompute takes, as part of the windows; None where nothing bounds it."""
-    unseen = [rank for rank in ranks if rank.memory.recompute_ns is None]
-    most = [rank.memory.recompute_at_most_ns for rank in unseen]
-    known = [ns for ns in most if ns is not None]
-    return sum(known) / sum(rank.judged_ns for rank in ranks) if len(known) == len(most) else None
-
-
-def _gap(rank: Figures, key: str) -> Missing:
-    gaps = {gap.path: gap for gap in rank.memory.missing}
-    return gaps.get(f"memory.{key}", Missing("", "the trace does not record it", ""))
+    most = [rank.recompute_at_most_ns for rank in ranks if isinstance(rank.memory.recompute_ns, Missing)]
+    told = [ns for ns in most if ns is not None]
+    return sum(told) / sum(rank.judged_ns for rank in ranks) if len(told) == len(most) else None
 
 
 _COSTS: Final = {
@@ -129,23 +121,27 @@ def _context(ranks: Sequence[Figures]) -> list[Evidence]:
     """The prices by themselves, over all ranks that tell them, and how full the fullest GPU was."""
     found = []
     for name, why in _COSTS.items():
-        read = attrgetter(f"memory.{name}_ns")
+        read = partial(_told_ns, name=f"{name}_ns")
         if any(map(read, ranks)):
             found += shown_frac(f"{name}_frac", ranks, read, why)
     memories = [rank.memory for rank in ranks]
     found += _traffic(memories)
-    used = [one.peak_bytes / one.capacity_bytes for one in memories if one.peak_bytes and one.capacity_bytes]
-    if used:
+    if used := [frac for one in memories if (frac := one.peak_frac)]:
         why = "context only: PyTorch keeps nearly all memory by design"
         found.append(shown("peak_frac", max(used), "fraction of the capacity", why))
     return found
+
+
+def _told_ns(rank: Figures, name: str) -> int | None:
+    told: int | None = known(getattr(rank.memory, name))
+    return told
 
 
 def _traffic(memories: Sequence[Memory]) -> Iterator[Evidence]:
     """How much the copies of each kind move a GPU, and how fast: means over the ranks that have any."""
     for kind in ("offload", "host_resident"):
         keys = (f"{kind}_copies", f"{kind}_bytes", f"{kind}_union_ns")
-        uses = [[getattr(one, key) for key in keys] for one in memories]
+        uses = [[known(getattr(one, key)) for key in keys] for one in memories]
         if told := [use for use in uses if all(use)]:
             copies, size_bytes, ns = (sum(values) for values in zip(*told, strict=True))
             yield shown(keys[0], copies // len(told), "count", "on each GPU in its windows")

@@ -8,14 +8,14 @@ from msgspec import structs
 
 from heuristics.figures.startup import initialising_ns, judged_ns, startup_ns, without_startup
 from heuristics.result.judged import Verdict, Wall
-from heuristics.result.known import known
-from heuristics.run.run import WALL_IDS, WallId
+from heuristics.run.run import WALL_IDS
 from heuristics.walls.price import WALL, cost_of
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
-from traces.missing import Missing
+from traces.missing import Missing, known
 from traces.replay.costs import FIRST, Without
 from traces.replay.proofs import Cost
+from traces.sections.tables import WallId
 from traces.spelling import percent, spoken
 
 WORTH_SAYING: Final = Limit(0.01, "fraction of what is left", "ours: under a point nobody asks what is next")

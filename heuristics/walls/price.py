@@ -11,14 +11,13 @@ from typing import Final
 from heuristics.figures.figures import Figures, frac_of
 from heuristics.figures.startup import find_startup, initialising_ns, judged_ns, without_startup
 from heuristics.result.judged import Evidence, Outcome, Wall
-from heuristics.result.known import OrMissing
-from heuristics.run.run import WallId
 from traces.cures import cure
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
-from traces.missing import Missing
+from traces.missing import Missing, OrMissing, known
 from traces.names.kernels import COMM_KINDS, GRAPH_REPLAY
 from traces.replay.proofs import Cost
+from traces.sections.tables import WallId
 from traces.spelling import percent
 from traces.steps.sample import sample_of
 
@@ -120,10 +119,10 @@ def at_most_frac(
     if None not in proven:
         return None
     most = [_most_ns(rank, wall) if ns is None else ns for rank, ns in zip(measurements, proven, strict=True)]
-    known = [ns for ns in most if ns is not None]
-    if len(known) < len(most):
+    told = [ns for ns in most if ns is not None]
+    if len(told) < len(most):
         return None
-    return sum(known) / sum(map(judged_ns, measurements))
+    return sum(told) / sum(map(judged_ns, measurements))
 
 
 def _proven(rank: RankMeasurements, wall: WallId) -> int | None:
@@ -134,7 +133,7 @@ def _proven(rank: RankMeasurements, wall: WallId) -> int | None:
 
 def _most_ns(rank: RankMeasurements, wall: WallId) -> int | None:
     """The bound of the partition; a replay that may say too little is no lower than it says."""
-    if wall == "communication" and not rank.communication_told:
+    if wall == "communication" and rank.unseen is not None:
         return None
     bound, cost = rank.bounds.of(wall), cost_of(rank, wall)
     if bound is not None and wall == "host_overhead":
@@ -169,7 +168,7 @@ def cost_of(rank: RankMeasurements, wall: WallId) -> Cost | None:
     """What a wall costs one rank, start-up left out; None where its replay cannot tell."""
     if isinstance(rank.costs, Missing) or rank.costs.refused:
         return None
-    if wall == "communication" and not rank.communication_told:
+    if wall == "communication" and rank.unseen is not None:
         return None
     cost = rank.costs.of(wall)
     return without_startup(rank, cost) if cost and wall == "host_overhead" else cost
@@ -185,7 +184,7 @@ def _why(rank: RankMeasurements, wall: WallId) -> Missing:
             "graph replays were recorded whole, or kernels without names: communication cannot be separated"
         )
         return Missing("replay", reason, cure("names", rank.kind))
-    if rank.sm.sm_count is None:
+    if known(rank.sm.sm_count) is None:
         return Missing(
             "replay", "the trace does not record the number of SMs of the GPU", cure("sm_count", rank.kind)
         )

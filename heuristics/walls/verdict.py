@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import sqrt
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 from msgspec import structs
 
 from heuristics.result.judged import Verdict, Wall
-from heuristics.result.known import OrMissing, known
-from heuristics.run.run import WallId
 from heuristics.walls.bound import Bound, LargestBucket
 from heuristics.walls.confidence import reasons_against, with_confidence
 from heuristics.walls.memory import does_not_fit
@@ -19,11 +17,10 @@ from heuristics.walls.next_wall import find_next
 from heuristics.walls.price import LITTLE
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
-from traces.missing import Missing
+from traces.missing import Missing, OrMissing, known
+from traces.sections.run import Run
+from traces.sections.tables import WallId
 from traces.spelling import percent, spoken
-
-if TYPE_CHECKING:
-    from traces.ranks.run import RunAnalysis
 
 NEAR: Final = Limit(0.03, "fraction of the windows", "ours: costs nearer than 3 points change places easily")
 STEPS: Final = Limit(3, "steps", "ours: of two the interval is six times their difference and holds all")
@@ -53,7 +50,7 @@ def find_verdict(
     measurements: Sequence[RankMeasurements],
     walls: Sequence[Wall],
     steps: Steps,
-    together: RunAnalysis | None = None,
+    together: Run | None = None,
 ) -> Verdict:
     """The verdict of walls that were measured, with how sure it is and what comes after it."""
     verdict = verdict_of(walls, steps)

@@ -10,9 +10,10 @@ from heuristics.fixes.fix import Variable
 from heuristics.plan.planned import Plan, Planned
 from heuristics.result.configured import Experiment, Experiments
 from heuristics.rules.check import check_rules
-from heuristics.run.run import WALL_IDS, Run, WallId
+from heuristics.run.run import WALL_IDS, Run
 from heuristics.workflow.facts import layout_of
 from traces.limits import Limit
+from traces.sections.tables import WallId
 from traces.spelling import percent, spoken
 
 STEPS: Final = Limit(

@@ -5,7 +5,6 @@ from typing import Final
 
 from heuristics.result.configured import Configuration
 from heuristics.result.judged import Wall
-from heuristics.result.known import known
 from heuristics.result.result import Result
 from reports.content.analysis.plan import plan
 from reports.content.blocks import (
@@ -42,6 +41,7 @@ from reports.content.check_workflow import (
 from reports.content.names import name_of
 from reports.content.wording import ended
 from reports.redaction import redaction_words
+from traces.missing import known
 from traces.spelling import percent
 
 _RULES: Final = 3

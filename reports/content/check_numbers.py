@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from heuristics.result.configured import Configuration, Log, MemoryEstimate, Throughput
-from heuristics.result.known import known
+from heuristics.result.configured import Configuration, Log, Throughput
 from heuristics.result.result import Result
 from reports.content.blocks import (
     Block,
@@ -20,7 +19,8 @@ from reports.content.blocks import (
 )
 from reports.content.check_defects import is_written
 from reports.content.wording import joined
-from traces.missing import Missing
+from traces.missing import Missing, known
+from traces.sizes.memory import MemoryEstimate
 from traces.sizes.references import Aspect, Nearest, Reference
 from traces.spelling import counted, duration, gigabytes, percent, rounded
 

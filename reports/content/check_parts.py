@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from heuristics.result.configured import Configuration
-from heuristics.result.known import known
 from heuristics.result.result import Result
 from reports.content.blocks import (
     Block,
@@ -32,6 +31,7 @@ from reports.content.check_workflow import (
     experiment_blocks,
     workflow_rules,
 )
+from traces.missing import known
 from traces.settings.derive import DEFAULT
 from traces.spelling import counted
 

@@ -6,10 +6,10 @@ from typing import Final, Literal
 
 from heuristics.result.configured import Experiment, UndecidedRule, WorkflowStep
 from heuristics.result.judged import Choice
-from heuristics.result.known import known
 from heuristics.result.result import Result
 from reports.content.blocks import Block, Code, Fold, Items, Sentence, Words, words
 from reports.content.wording import ended, joined
+from traces.missing import known
 from traces.spelling import counted
 
 State = Literal["met", "violated", "differs", "unknown", "not_applicable"]

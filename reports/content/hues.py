@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from heuristics.run.run import WallId
 from reports.content.blocks import Hue
+from traces.sections.tables import WallId
 
 PIECES: Final = (
     ("compute", "compute", Hue.COMPUTE),

@@ -1,9 +1,9 @@
 """A run put together from summaries, as a page: who makes whom wait, and what is wrong with the set."""
 
-from heuristics.result.known import known
 from heuristics.result.result import Merged
 from reports.content.analysis.run import Names, lines_of, part_of
 from reports.content.blocks import Block, Code, Detail, Items, Page, Words, words
+from traces.missing import known
 from traces.spelling import counted
 
 

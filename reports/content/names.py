@@ -4,9 +4,9 @@ import re
 from typing import Final
 
 from heuristics.result.compared import Place, Side
-from heuristics.result.known import OrMissing, known
-from heuristics.result.rank import Rank
 from reports.measures import named
+from traces.missing import OrMissing, known
+from traces.sections.rank import Rank
 from traces.spelling import gpu_model, printable
 
 KERNEL_WIDTH: Final = 28

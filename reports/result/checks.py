@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from heuristics.result.compared import Compared
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.result.tables import Timeline
 from traces.errors import NotAResult
+from traces.missing import known
+from traces.sections.rank import Rank
+from traces.sections.tables import Timeline
 
 _TIME: Final = range(2**63)
 """What a column of times holds as 64 bits."""

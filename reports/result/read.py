@@ -11,8 +11,8 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct
 
 from heuristics.result.compared import Compared
-from heuristics.result.known import SCHEMA_VERSION
 from heuristics.result.result import Result
+from heuristics.result.tool import SCHEMA_VERSION
 from reports.result.checks import check_compared, check_result
 from reports.result.codec import Document, decode
 from traces.errors import NotAResult, TraceNotFound

@@ -5,8 +5,8 @@ from typing import Final
 
 from heuristics.result.brief import Brief, BriefArm, BriefFix, BriefVerdict, BriefWall, Fault
 from heuristics.result.judged import Wall
-from heuristics.result.known import SCHEMA_VERSION, known
 from heuristics.result.result import Result
+from heuristics.result.tool import SCHEMA_VERSION
 from reports.content.analysis.plan import plan
 from reports.content.blocks import Step
 from reports.content.names import is_cure, name_of
@@ -14,6 +14,7 @@ from reports.result.codec import lowered
 from reports.result.json_text import render_json
 from reports.write.plain import plain
 from traces.limits import Limit
+from traces.missing import known
 
 SIZE: Final = Limit(4096, "bytes", "ours: a line of a log or a message of a chat takes it whole")
 SENTENCE: Final = Limit(160, "bytes", "ours: all that a short result may hold of them fits into its size")

@@ -13,12 +13,11 @@ from typing import Final
 from msgspec import Struct
 
 from heuristics.result.compared import Compared, ComparedChange, ComparedRow, Ends, KernelDelta
-from heuristics.result.known import OrMissing, known
-from heuristics.result.moe import Moe
-from heuristics.result.rank import Absent, Rank
 from heuristics.result.result import Result
 from reports.content.blocks import Detail
 from reports.result.codec import lowered
+from traces.missing import OrMissing, known
+from traces.sections.rank import Absent, Moe, Rank
 from traces.spelling import printable
 
 COLUMNS: Final = ("trace", "process", "device", "rank", "group", "key", "ns", "frac")

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from heapq import nlargest
 from typing import Final, Literal
 
-from heuristics.result.known import known
-from heuristics.result.tables import Lane, Timeline
 from reports.content.analysis.headline import by_family
 from reports.content.names import capital, name_of
+from traces.missing import known
+from traces.sections.tables import Lane, Timeline
 from traces.spelling import counted
 
 Kind = Literal["ranges", "calls", "why", "stream"]

@@ -17,9 +17,7 @@ import diagnoser
 from diagnoser.cli import run
 from diagnoser.options.requests import Check
 from diagnoser.running.configuration import check_config
-from heuristics.result.configured import MemoryEstimate
 from heuristics.result.judged import Choice
-from heuristics.result.known import known
 from heuristics.result.result import Result
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import Request
@@ -45,6 +43,8 @@ from tests.places import GOLDEN, ROOT, Reviewed
 from tests.plain_page import plain, said
 from tests.planted import planted
 from traces.errors import InputError
+from traces.missing import known
+from traces.sizes.memory import MemoryEstimate
 
 SECRET = "hunter2_sesame"
 HUGE = 100_000_000

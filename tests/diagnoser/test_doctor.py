@@ -9,11 +9,12 @@ import pytest
 
 from diagnoser.cli import run
 from heuristics.evidence.fitness import fitness
-from heuristics.run.run import WALL_IDS, WallId
+from heuristics.run.run import WALL_IDS
 from tests.moe_pattern import moe_recording
 from tests.simulate.recording import Recording
 from traces.columns import Gpu, TraceInfo
 from traces.measure.capture import Capture
+from traces.sections.tables import WallId
 
 Export = Callable[..., Path]
 GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"

@@ -12,7 +12,6 @@ from tempfile import TemporaryDirectory
 import pytest
 
 import diagnoser
-from heuristics.result.known import known
 from heuristics.result.result import Result
 from reports.content import blocks
 from reports.content.analysis import page
@@ -35,6 +34,7 @@ from tests.simulate.knobs import Knobs
 from tests.simulate.recorded import View, record
 from tests.simulate.run import run
 from tests.simulate.scenarios import SCENARIOS
+from traces.missing import known
 from traces.spelling import percent
 
 TICKETS = ROOT / "docs" / "tickets"

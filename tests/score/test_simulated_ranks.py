@@ -18,11 +18,10 @@ from tests.simulate.ranks.recorded import Capture, Nccl, write_ranks
 from tests.simulate.ranks.routing import hot_factor
 from traces.formats.open import ReadOptions
 from traces.missing import Missing
-from traces.ranks.bubbles import Pipeline
 from traces.ranks.cause import HotRank
-from traces.ranks.experts import Experts
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import RankSummary
+from traces.sections.run import ExpertGroups, Pipeline
 from traces.steps.selection import Selection
 
 
@@ -77,9 +76,9 @@ def test_simulated_stages_wait_as_their_schedule_has_it(seed: int, tmp_path: Pat
     assert found.microbatches == truth.run.knobs.microbatch_count
     expected = true_phases(truth.done)
     for number, stage in enumerate(found.stages):
-        assert not isinstance(stage.by_phase_ns, Missing)
-        assert stage.places == truth.run.layout.ranks_of_stage(number)
-        for seen_ns, true_ns in zip(stage.by_phase_ns, expected[number], strict=True):
+        assert stage.ranks == truth.run.layout.ranks_of_stage(number)
+        phases_ns = (stage.warm_up_ns, stage.steady_ns, stage.cool_down_ns)
+        for seen_ns, true_ns in zip(phases_ns, expected[number], strict=True):
             assert seen_ns == pytest.approx(true_ns, rel=0.02, abs=20 * US)
 
 
@@ -122,9 +121,9 @@ def test_simulated_routing_has_the_pattern_that_was_drawn(hot: Hot, seed: int, t
     written = write_ranks(truth.done, tmp_path, draw_clocks(run), Capture(mpi=True))
     summaries = [summary for one in written for summary in measured(one.path)]
     found = analyse_run(summaries).experts
-    assert isinstance(found, Experts)
+    assert isinstance(found, ExpertGroups)
     steps = range(run.knobs.step_count - len(summaries[0].steps), run.knobs.step_count)
-    assert found.pattern is drawn_pattern(run, found.groups[found.worst.group], steps)
-    assert max(one.imbalance for one in found.by_layer) == pytest.approx(run.strength, rel=0.06)
+    assert found.pattern is drawn_pattern(run, found.groups[found.worst.expert_group], steps)
+    assert max(one.imbalance for one in found.uneven_layers) == pytest.approx(run.strength, rel=0.06)
     if hot is Hot.RANK:
-        assert found.worst.place == truth.late_rank
+        assert found.worst.hot_index == truth.late_rank

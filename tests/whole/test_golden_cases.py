@@ -9,11 +9,11 @@ import pytest
 
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.plan.planned import Planned
-from heuristics.run.run import WallId
 from tests.fix_doubles import spelled_as
 from tests.golden_doubles import Case, broken, cases, judgement_of, symptoms_of, wrongs
 from tests.opinions_doubles import a_fix
 from traces.errors import InputError
+from traces.sections.tables import WallId
 
 CASES = cases()
 JUDGED = [case for case in CASES if "error" not in case.expected]

@@ -10,11 +10,11 @@ import pytest
 import diagnoser
 from heuristics.comparison.difference.kernels import compare_kernels
 from heuristics.comparison.difference.rows import Attribution, attribute, layers
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
 from tests.comparison_doubles import read_back
 from tests.recordings_by_hand import COMM, Work, budget, work_of_export
 from traces.errors import NothingToDiagnose
+from traces.missing import known
+from traces.sections.rank import Rank
 
 TWO_GPUS = "nsysai_mfu_2gpu_before.sqlite"
 LATE = ("launch_starved.python", "launch_starved.sync", "launch_starved.launch")

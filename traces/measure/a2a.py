@@ -1,21 +1,22 @@
 """Expert all-to-all: payload and control apart, exposed and hidden, and how much of it is like waiting."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 
+from traces.account.account import Account
 from traces.columns import BoolArray
+from traces.cures import cure
 from traces.intervals import Spans, covered_ns, intersect, subtract, union
+from traces.missing import Missing, gap
 from traces.names.kernels import COMM_KINDS
 from traces.resolve.layers import Places, places_of
 from traces.resolve.resolution import CONTROL_KIND, OPERATIONS, PAYLOAD_KINDS, PHASES, UNTOLD, Resolution
+from traces.sections.rank import A2a, Dispatcher, Span
 from traces.steps.found import Steps
 from traces.timeline import Activities, Bucket, RankTimeline, Source
 
-Dispatcher = Literal["alltoall", "deepep", "hybridep", "ncclep", "allgather", "none", "unknown"]
-
+_EXPERT_KINDS: Final = (*PAYLOAD_KINDS, CONTROL_KIND)
 _NCCL: Final[tuple[tuple[Dispatcher, str], ...]] = (
     ("alltoall", "SendRecv"),
     ("allgather", "AllGather"),
@@ -32,52 +33,20 @@ _LIBRARIES: Final[
 """Dispatcher -> marks in its kernels' names. NCCL's count only where resolved as expert traffic."""
 
 
-@dataclass(frozen=True, slots=True)
-class A2aSpan:
-    """One kernel of expert traffic, cut at the windows. `step`, `layer` and `phase` are None where untold."""
-
-    kind: str
-    start_ns: int
-    end_ns: int
-    step: int | None
-    layer: int | None
-    phase: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class A2a:
-    """Expert traffic of one rank in the windows; wall times, unions of intervals.
+def measure_a2a(
+    rank: RankTimeline, resolution: Resolution, windows: Spans, steps: Steps, account: Account | Missing
+) -> A2a | Missing:
+    """Measure expert traffic within the windows: wall times, unions of intervals.
 
     `payload_ns` is dispatch and combine, `control_ns` notify, sync and layout, which mostly wait; they may
     overlap. `exposed_ns` is when either runs and no compute, `hidden_ns` the rest of their union.
-
     `waiting_like_ns` is one rank's view: of the instances of one operation, layer, part and size the fastest
-    is like a pure transfer, and what others take longer is like waiting. It is None where no instance has
-    another to compare with. `unresolved_ns` is SendRecv that could be expert traffic and is in none of these.
-    `blocking_ns` is None here: it needs the account of idle time.
-    """
-
-    instances: int
-    payload_ns: int
-    control_ns: int
-    exposed_ns: int
-    hidden_ns: int
-    waiting_like_ns: int | None
-    unresolved_ns: int
-    blocking_ns: int | None
-    spans: tuple[A2aSpan, ...]
-    dispatcher: Dispatcher
-    dispatcher_ns: Mapping[Dispatcher, int]
-    """Wall time of each dispatcher's kernels, where there are several."""
-
-
-def measure_a2a(rank: RankTimeline, resolution: Resolution, windows: Spans, steps: Steps) -> A2a | None:
-    """Measure expert traffic within the windows; None where no single kernel was recorded.
-
+    is like a pure transfer, and what others take longer is like waiting. `unresolved_ns` is SendRecv that
+    could be expert traffic and is in none of these. `blocking_ns`: what the account lays on it.
     `steps` numbers steps and layers; the times are those of `windows`.
     """
     if not rank.has_kernels:
-        return None
+        return gap("no single kernel was recorded", cure("graphs", rank.columns.info.kind))
     rows = rank.activities.take(resolution.index)
     payload, control = resolution.of_kind(*PAYLOAD_KINDS), resolution.of_kind(CONTROL_KIND)
     compute = rank.activities.take(rank.activities.bucket == Bucket.COMPUTE)
@@ -86,20 +55,22 @@ def measure_a2a(rank: RankTimeline, resolution: Resolution, windows: Spans, step
     exposed_ns = intersect(everything, not_compute).total_ns
     unresolved = _within(rows, resolution.of_kind("sendrecv_unresolved"), windows)
     places = places_of(rank, resolution, steps)
-    by_dispatcher = _dispatchers(rank, resolution, rows, windows)
-    replays = bool((rank.activities.source == Source.REPLAY).any())
+    instances = int((payload & (covered_ns(rows.start_ns, rows.end_ns, windows) > 0)).sum())
+    reason = "no all-to-all has another of its kind, layer and size to compare with"
+    alone = gap(reason, "record several steps")
+    waiting_ns = _waiting_like(rank, resolution, rows, places, windows)
     return A2a(
-        instances=int((payload & (covered_ns(rows.start_ns, rows.end_ns, windows) > 0)).sum()),
+        instances=instances,
         payload_ns=_within(rows, payload, windows).total_ns,
         control_ns=_within(rows, control, windows).total_ns,
+        waiting_like_ns=(alone if instances else None) if waiting_ns is None else waiting_ns,
         exposed_ns=exposed_ns,
         hidden_ns=everything.total_ns - exposed_ns,
-        waiting_like_ns=_waiting_like(rank, resolution, rows, places, windows),
+        blocking_ns=account
+        if isinstance(account, Missing)
+        else sum(ns for kind, ns in account.blocking_ns.items() if kind in _EXPERT_KINDS),
         unresolved_ns=unresolved.total_ns,
-        blocking_ns=None,
-        spans=_spans(resolution, rows, payload | control, places, windows),
-        dispatcher=_dispatcher(by_dispatcher, resolution, replays),
-        dispatcher_ns=by_dispatcher,
+        spans=_spans(rank, resolution, rows, payload | control, places, windows),
     )
 
 
@@ -132,8 +103,13 @@ def _waiting_like(
 
 
 def _spans(
-    resolution: Resolution, rows: Activities, which: BoolArray, places: Places, windows: Spans
-) -> tuple[A2aSpan, ...]:
+    rank: RankTimeline,
+    resolution: Resolution,
+    rows: Activities,
+    which: BoolArray,
+    places: Places,
+    windows: Spans,
+) -> tuple[Span, ...]:
     """Expert traffic that has time in the windows, in order of start."""
     which = which & (covered_ns(rows.start_ns, rows.end_ns, windows) > 0)
     mine = np.flatnonzero(which)
@@ -141,21 +117,35 @@ def _spans(
     last = np.searchsorted(windows.start_ns, rows.end_ns[mine], side="left") - 1
     start_ns = np.maximum(rows.start_ns[mine], windows.start_ns[first])
     end_ns = np.minimum(rows.end_ns[mine], windows.end_ns[last])
+    kind = rank.columns.info.kind
+    no_step = gap("no step holds it", "record with step ranges")
+    no_layer = gap("its place in the sequence of layers is not clear", cure("layer_ranges", kind))
+    no_phase = gap("forward and backward cannot be separated here", cure("ranges", kind))
     columns = (resolution.kind[mine], start_ns, end_ns, *(c[mine] for c in (places.step, places.layer)))
     return tuple(
-        A2aSpan(COMM_KINDS[kind], start, end, _told(step), _told(layer), _phase(phase))
-        for kind, start, end, step, layer, phase in zip(
+        Span(
+            COMM_KINDS[code],
+            start,
+            end,
+            no_step if step == UNTOLD else step,
+            no_layer if layer == UNTOLD else layer,
+            no_phase if phase == UNTOLD else PHASES[phase],
+        )
+        for code, start, end, step, layer, phase in zip(
             *(column.tolist() for column in (*columns, resolution.phase[mine])), strict=True
         )
     )
 
 
-def _told(code: int) -> int | None:
-    return None if code == UNTOLD else code
-
-
-def _phase(code: int) -> str | None:
-    return None if code == UNTOLD else PHASES[code]
+def dispatcher_of(rank: RankTimeline, resolution: Resolution, windows: Spans) -> Dispatcher:
+    """The dispatcher that takes most time. `none` only where nothing that is there could be one."""
+    if not rank.has_kernels:
+        return "unknown"
+    took_ns = _dispatchers(rank, resolution, rank.activities.take(resolution.index), windows)
+    if took_ns:
+        return max(took_ns, key=lambda name: took_ns[name])
+    could_be = resolution.of_kind(*PAYLOAD_KINDS, CONTROL_KIND, "sendrecv_unresolved").any()
+    return "unknown" if could_be or (rank.activities.source == Source.REPLAY).any() else "none"
 
 
 def _dispatchers(
@@ -177,11 +167,3 @@ def _dispatchers(
 
 def _dispatcher_by_name(name: str) -> str:
     return next((found for found, marks in _LIBRARIES if any(mark in name for mark in marks)), "")
-
-
-def _dispatcher(by_dispatcher: Mapping[Dispatcher, int], resolution: Resolution, replays: bool) -> Dispatcher:
-    """The dispatcher that takes most time. `none` only where nothing that is there could be one."""
-    if by_dispatcher:
-        return max(by_dispatcher, key=lambda name: by_dispatcher[name])
-    could_be = resolution.of_kind(*PAYLOAD_KINDS, CONTROL_KIND, "sendrecv_unresolved").any()
-    return "unknown" if could_be or replays else "none"

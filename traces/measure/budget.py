@@ -6,6 +6,8 @@
    `COMM_KINDS`.
 3. exposed_copy: neither; another copy or memset runs. Kinds at once: the one that started first.
 4. idle: nothing.
+
+Totals are of the whole recording, kernels only, independent of steps.
 """
 
 from collections.abc import Mapping
@@ -14,8 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from traces.intervals import Spans, covered_ns, first_come, intersect, subtract, union
+from traces.missing import Missing, OrMissing
 from traces.names.kernels import COMM_KINDS
-from traces.timeline import KEYS, Activities, Bucket
+from traces.sections.rank import Totals
+from traces.timeline import KEYS, Activities, Bucket, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +85,25 @@ def _first_come_by_key(rows: Activities, bucket: Bucket, within: Spans) -> dict[
     by_key = np.zeros(len(KEYS[bucket]), dtype=np.int64)
     np.add.at(by_key, rows.key, own_ns)
     return {KEYS[bucket][key]: int(by_key[key]) for key in np.flatnonzero(by_key)}
+
+
+def measure_totals(activities: Activities, unseen: Missing | None = None) -> OrMissing[Totals]:
+    """Totals over the whole recording. `unseen`: why communication cannot be told from compute.
+
+    `kernel_work_ns` is a sum and can exceed the wall time; the `union` figures are wall time. Communication
+    is what the kernel names of class `comm` say; `exposed_comm_ns` is its wall time without compute.
+    """
+    kernels = activities.take(activities.source == Source.KERNEL)
+    if not len(kernels):
+        return unseen
+    is_comm = kernels.bucket == Bucket.COMM
+    comm = union(kernels.start_ns[is_comm], kernels.end_ns[is_comm])
+    compute = union(kernels.start_ns[~is_comm], kernels.end_ns[~is_comm])
+    return Totals(
+        kernel_count=len(kernels),
+        kernel_work_ns=int((kernels.end_ns - kernels.start_ns).sum()),
+        span_ns=int(kernels.end_ns.max() - kernels.start_ns.min()),
+        busy_union_ns=union(kernels.start_ns, kernels.end_ns).total_ns,
+        comm_union_ns=unseen or comm.total_ns,
+        exposed_comm_ns=unseen or subtract(comm, compute).total_ns,
+    )

@@ -1,10 +1,13 @@
-"""What a recording holds and lacks, before anything is diagnosed from it."""
+"""What a recording holds and lacks, before anything is diagnosed from it; what NCCL said of its calls."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from msgspec import UNSET
+
 from traces.account.clocks import clock_offset_ns
-from traces.columns import NULL, Columns
+from traces.columns import NULL, Columns, distinct
+from traces.sections.trace import Messages
 from traces.timeline import Source, Timeline
 
 
@@ -48,3 +51,26 @@ def measure_capture(columns: Columns, timeline: Timeline) -> Capture:
         timeline.graph_launches,
         timeline.opaque_graph_launches,
     )
+
+
+def measure_messages(columns: Columns) -> tuple[Messages, ...] | None:
+    """NCCL's messages of a trace, by operation; None where the export holds no payloads."""
+    calls = columns.nccl_calls
+    if calls is None:
+        return None
+    result = []
+    for code, name in enumerate(calls.names):
+        mine = calls.name == code
+        size, peer = calls.payloads.size_bytes[mine], calls.payloads.peer[mine]
+        communicator = calls.payloads.communicator[mine]
+        peers = len(distinct(peer[peer != NULL]))
+        result.append(
+            Messages(
+                name,
+                int(mine.sum()),
+                int(size[size != NULL].sum()),
+                len(distinct(communicator[communicator != NULL])),
+                peers or UNSET,
+            )
+        )
+    return tuple(result)

@@ -5,7 +5,6 @@ slowest of each round: with k of them every k-th step waits longest.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -16,8 +15,9 @@ from traces.copied_memory import Memory
 from traces.cures import cure
 from traces.intervals import intersect, subtract, union
 from traces.limits import Limit
-from traces.measure.ledger import LedgerRow
-from traces.missing import Missing
+from traces.missing import Missing, gap
+from traces.sections.rank import DataLoading
+from traces.sections.tables import LedgerRow
 from traces.steps.found import Steps
 from traces.timeline import Bucket, RankTimeline
 
@@ -35,24 +35,12 @@ _CURE: Final = "look up num_workers of the program's DataLoader"
 _WAITS: Final = "idle.launch_starved.data"
 
 
-@dataclass(frozen=True, slots=True)
-class DataLoading:
-    """`waiting_steps`: how many used steps wait for their batch. `workers`: by the rhythm; 1 may be none.
-    None where no step waits.
-
-    `input_copies`: over the recording; `input_copies_pageable`: those that read pageable memory, and so keep
-    the host until they end; `input_copies_exposed_ns`: those beside which no kernel runs, over the windows.
-    """
-
-    waiting_steps: int
-    workers: int | Missing | None
-    input_copies: int
-    input_copies_pageable: int | Missing
-    input_copies_exposed_ns: int
-
-
 def measure_data_loading(rank: RankTimeline, steps: Steps, ledger: Sequence[LedgerRow]) -> DataLoading:
-    """Of one rank, whose `ledger` splits each step."""
+    """Of one rank, whose `ledger` splits each step.
+
+    `workers` is None where no step waits. Copies are counted over the recording: those that read pageable
+    memory keep the host until they end. What is exposed of them lies in the windows, with no kernel beside.
+    """
     rows, copies = rank.activities, input_copies(rank)
     busy = (rows.bucket == Bucket.COMPUTE) | (rows.bucket == Bucket.COMM)
     other = union(rows.start_ns[busy], rows.end_ns[busy])
@@ -60,8 +48,7 @@ def measure_data_loading(rank: RankTimeline, steps: Steps, ledger: Sequence[Ledg
     exposed_ns = intersect(subtract(moving, other), steps.windows).total_ns
     waits = waits_of(ledger, steps)
     waiting, found = int((waits > PAUSE.value).sum()), workers_by_rhythm(waits)
-    reason = "the waits for batches show no rhythm"
-    workers = Missing("data_loading.workers", reason, _CURE) if waiting and found is None else found
+    workers = gap("the waits for batches show no rhythm", _CURE) if waiting and found is None else found
     return DataLoading(waiting, workers, len(copies), _pageable(rank, copies), exposed_ns)
 
 
@@ -69,9 +56,7 @@ def _pageable(rank: RankTimeline, copies: IntArray) -> int | Missing:
     source = rank.columns.copies.source[rank.activities.row[copies]]
     if (source == NULL).any():
         reason = "the trace does not record what memory copies read"
-        return Missing(
-            "data_loading.input_copies_pageable", reason, cure("memory_kinds", rank.columns.info.kind)
-        )
+        return gap(reason, cure("memory_kinds", rank.columns.info.kind))
     return int((source == Memory.PAGEABLE).sum())
 
 

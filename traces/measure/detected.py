@@ -1,16 +1,87 @@
-"""What kind of run a rank shows: features that names and rows give away."""
+"""What kind of run a rank shows: features that names and rows give away, and the format of its GEMMs."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from traces.columns import IntArray, distinct
+from traces.cures import cure
 from traces.intervals import Spans, covered_ns
 from traces.launches import launches_a_graph
 from traces.limits import Limit
+from traces.measure.a2a import dispatcher_of
+from traces.measure.recompute import Recompute
+from traces.missing import Missing, gap
 from traces.names.frameworks import Framework, framework_by_names
+from traces.names.kernels import FP8, classify_kernel, gemm_format, multiplies, quantize_format
+from traces.resolve.resolution import Resolution
+from traces.sections.rank import Detected
+from traces.spelling import percent
+from traces.steps.found import Steps
 from traces.timeline import RankTimeline, Source
+
+MAIN_SHARE: Final = Limit(
+    2 / 3, "of the GEMM work whose format is known", "ours: an FP8 run often keeps its last GEMM in BF16"
+)
+TOLD_SHARE: Final = Limit(0.5, "of the GEMM work", "ours: less than half of it does not speak for the rest")
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """What the GEMMs of a rank multiply. `precision` is one of `traces.settings.precision.BITS` or "mixed".
+
+    `shares` are parts of GEMM work (sums of kernel time), by format.
+    """
+
+    precision: str | Missing
+    shares: Mapping[str, float]
+
+
+def detect_precision(rank: RankTimeline, windows: Spans) -> Precision:
+    """Look at the GEMMs within the windows.
+
+    TF32 can hide in GEMMs of fp32 data only where their names keep silent; where the scaling of FP8 is not in
+    the GEMM's name, quantising kernels that agree give it, else it is one scale per tensor.
+    """
+    work_ns = _work_by_name(rank, windows)
+    classes = {name: classify_kernel(name) for name in work_ns}
+    gemms = {name: ns for name, ns in work_ns.items() if multiplies(classes[name])}
+    total_ns = sum(gemms.values())
+    if not total_ns:
+        why = "no GEMM in the window" if rank.has_kernels else "graph replays were recorded whole"
+        longer = "choose a longer window" if rank.has_kernels else cure("graphs", rank.columns.info.kind)
+        return Precision(gap(why, longer), {})
+    quantising = (quantize_format(name) for name, kernel in classes.items() if kernel.class_ == "quantize")
+    quantize = {found for found in quantising if found}
+    formats: dict[str, int] = {}
+    for name, ns in gemms.items():
+        found = gemm_format(name)
+        if found == FP8:
+            found = next(iter(quantize)) if len(quantize) == 1 else "fp8_per_tensor"
+        if found:
+            formats[found] = formats.get(found, 0) + ns
+    shares = {found: ns / total_ns for found, ns in sorted(formats.items(), key=lambda item: -item[1])}
+    told_ns = sum(formats.values())
+    if told_ns / total_ns < TOLD_SHARE.value:
+        why = (
+            f"only {percent(told_ns / total_ns)} of the GEMM work has a name that contains its number format"
+        )
+        return Precision(gap(why, "none: the names of these kernels do not contain it"), shares)
+    main, main_ns = max(formats.items(), key=lambda item: item[1])
+    return Precision(main if main_ns >= MAIN_SHARE.value * told_ns else "mixed", shares)
+
+
+def _work_by_name(rank: RankTimeline, windows: Spans) -> dict[str, int]:
+    """Kernel time within the windows by name, names without any left out."""
+    rows = rank.activities
+    rows = rows.take((rows.source == Source.KERNEL) & (rows.name >= 0))
+    work_ns = np.zeros(len(rank.columns.kernel_names), dtype=np.int64)
+    np.add.at(work_ns, rows.name, covered_ns(rows.start_ns, rows.end_ns, windows))
+    codes = distinct(rows.name)
+    return {rank.columns.kernel_names[c]: int(work_ns[c]) for c in codes.tolist() if work_ns[c]}
+
 
 SHORT: Final = Limit(
     10_000,
@@ -19,26 +90,15 @@ SHORT: Final = Limit(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Detected:
-    """`graph_share_frac`: kernel work in CUDA graphs (nodes and whole replays) as part of all kernel work.
+def detect(rank: RankTimeline, resolution: Resolution, steps: Steps, recompute: Recompute) -> Detected:
+    """Look at the kernels and replays within the windows; a rank always has some.
 
-    A kernel is in a graph where its row names a node (nsys) or its launching call launches a graph (Kineto).
-    `short_kernel_frac`: kernels under 10 us as part of all kernels, None where none was recorded singly.
-    `kernels_per_launch`: of the kernels with a recorded launch, None where there is none.
-    `framework`: whose run the names of the whole recording show.
+    A kernel is in a graph where its row names a node (nsys) or its launching call launches a graph (Kineto);
+    its share is one of kernel work. `short_kernel_frac`: kernels under 10 us as part of all kernels.
+    `framework`: whose run the names of the whole recording show. `ep_overlap` is for those who see all ranks.
     """
-
-    graph_share_frac: float
-    short_kernel_frac: float | None
-    framework: Framework = "none"
-    kernels_per_launch: float | None = None
-
-
-def detect(rank: RankTimeline, windows: Spans) -> Detected:
-    """Look at the kernels and replays within the windows; a rank always has some."""
-    rows = rank.activities
-    work_ns = covered_ns(rows.start_ns, rows.end_ns, windows)
+    rows, kind = rank.activities, rank.columns.info.kind
+    work_ns = covered_ns(rows.start_ns, rows.end_ns, steps.windows)
     is_kernel = rows.source == Source.KERNEL
     in_graph = rows.source == Source.REPLAY
     in_graph[is_kernel] = rank.columns.kernels.in_graph[rows.row[is_kernel]]
@@ -48,18 +108,30 @@ def detect(rank: RankTimeline, windows: Spans) -> Detected:
     total_ns = int(work_ns[rows.source != Source.COPY].sum())
     mine = is_kernel & (work_ns > 0)
     short = mine & (rows.end_ns - rows.start_ns < SHORT.value)
+    no_kernel = gap("no single kernel was recorded", cure("graphs", kind))
+    precision = detect_precision(rank, steps.windows)
+    untold = gap(steps.training_evidence, "record whole steps, with the optimizer")
     return Detected(
-        int(work_ns[in_graph].sum()) / total_ns if total_ns else 0.0,
-        float(short.sum() / mine.sum()) if mine.any() else None,
-        _framework(rank),
-        _kernels_per_launch(rows.call[mine]),
+        dispatcher=dispatcher_of(rank, resolution, steps.windows),
+        graph_share_frac=int(work_ns[in_graph].sum()) / total_ns if total_ns else 0.0,
+        short_kernel_frac=float(short.sum() / mine.sum()) if mine.any() else no_kernel,
+        kernels_per_launch=_kernels_per_launch(rows.call[mine], kind),
+        ep_overlap=None,
+        framework=_framework(rank),
+        training_step=untold if steps.training is None else steps.training,
+        training_evidence=steps.training_evidence,
+        precision=precision.precision,
+        precision_shares_frac=precision.shares,
+        recompute=recompute.modules,
     )
 
 
-def _kernels_per_launch(call: IntArray) -> float | None:
+def _kernels_per_launch(call: IntArray, kind: str) -> float | Missing:
     """Kernels, array of shape (n,) of the rows of their calls (-1: none), by the calls that launched them."""
     launched = call[call >= 0]
-    return len(launched) / len(distinct(launched)) if len(launched) else None
+    if not len(launched):
+        return gap("no launch of a kernel was recorded", cure("launches", kind))
+    return len(launched) / len(distinct(launched))
 
 
 def _framework(rank: RankTimeline) -> Framework:

@@ -10,7 +10,7 @@ from traces.columns import COPY_KINDS, BoolArray, IntArray, distinct
 from traces.cures import cure
 from traces.intervals import Spans, covered_ns, intersect, subtract, union
 from traces.limits import Limit
-from traces.missing import Missing
+from traces.missing import Missing, gap
 from traces.names.kernels import GRAPH_REPLAY, compute_classes
 from traces.steps.found import Steps
 from traces.timeline import Activities, Bucket, RankTimeline, Source
@@ -71,10 +71,10 @@ def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
     the next.
     """
     if not rank.has_kernels:
-        return _whole_graphs("memory.offload_exposed_ns", rank)
+        return _whole_graphs(rank)
     if not steps.used:
         why = "without steps it is unknown what comes back within one"
-        return Missing("memory.offload_exposed_ns", why, cure("steps", rank.columns.info.kind))
+        return gap(why, cure("steps", rank.columns.info.kind))
     rows = rank.activities
     at = np.flatnonzero(rows.bucket == Bucket.COPY)
     copies = rows.take(at)
@@ -94,9 +94,9 @@ def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
     return places
 
 
-def _whole_graphs(path: str, rank: RankTimeline) -> Missing:
+def _whole_graphs(rank: RankTimeline) -> Missing:
     why = "graph replays were recorded whole, with the copies in them"
-    return Missing(path, why, cure("graphs", rank.columns.info.kind))
+    return gap(why, cure("graphs", rank.columns.info.kind))
 
 
 def _pairs(copies: Activities, places: IntArray, out: BoolArray, within_ns: int) -> list[tuple[int, int]]:
@@ -122,7 +122,7 @@ def resident_places(rank: RankTimeline, steps: Steps, offloaded: IntArray | Miss
     that are no input batches; without steps all that are none, where they fill enough of the window.
     """
     if not rank.has_kernels:
-        return _whole_graphs("memory.host_resident_exposed_ns", rank)
+        return _whole_graphs(rank)
     rows = rank.activities
     at = _large_from_host(rank)
     if not isinstance(offloaded, Missing):

@@ -1,18 +1,69 @@
-"""Kernels of the windows by name and grid: what two recordings are compared by, kernel by kernel."""
+"""Kernels of the windows by name and grid: what two recordings are compared by, kernel by kernel.
+
+Kernels no rule names count as compute, and a report must say so.
+"""
 
 import hashlib
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from traces.columns import NULL, IntArray
+from traces.cures import cure
 from traces.groups import first_of, group_of
-from traces.intervals import Spans, covered_ns
+from traces.intervals import Spans, covered_ns, intersect, union
 from traces.launches import grid_numbers
 from traces.limits import Limit
-from traces.measure.unknown import NO_NAME
+from traces.missing import Missing, gap, known
+from traces.names.kernels import classify_kernel
+from traces.sections.rank import UnknownKernel
+from traces.sections.tables import Kernel, KernelsLeftOut, KernelTable
+from traces.steps.found import Steps, no_steps
 from traces.timeline import KEYS, Bucket, RankTimeline, Source
+
+NO_NAME = "(no name recorded)"
+
+
+def unknown_kernels(rank: RankTimeline, steps: Steps) -> tuple[UnknownKernel, ...]:
+    """Kernels in the windows that no rule names, longest first; which of them are findings others say.
+
+    `frac` is the part of the windows in which such a kernel ran. `count` kernels had time there, `mean_ns` is
+    their mean whole duration, `grid` that of the most of them.
+    """
+    names, rows, windows = rank.columns.kernel_names, rank.activities, steps.windows
+    untold = no_steps(rank.columns.info.kind)
+    unnamed = {-1: NO_NAME} | {
+        code: name for code, name in enumerate(names) if classify_kernel(name).rule is None
+    }
+    inside = (rows.source == Source.KERNEL) & (covered_ns(rows.start_ns, rows.end_ns, windows) > 0)
+    found = []
+    for code, name in unnamed.items():
+        mine = rows.take(inside & (rows.name == code))
+        if not len(mine):
+            continue
+        busy_ns = intersect(union(mine.start_ns, mine.end_ns), windows).total_ns
+        shapes, shape = rank.columns.kernels.shapes, rank.columns.kernels.shape[mine.row]
+        grids = grid_numbers(shapes)
+        often: list[int] = shapes.grid[grids == np.bincount(grids[shape]).argmax()][0].tolist()
+        found.append(
+            UnknownKernel(
+                name=name,
+                frac=busy_ns / windows.total_ns,
+                busy_ns=busy_ns,
+                count=len(mine),
+                mean_ns=int((mine.end_ns - mine.start_ns).sum()) // len(mine),
+                grid=no_grid(rank) if NULL in often else (often[0], often[1], often[2]),
+                per_step_ns=busy_ns // len(steps.used) if steps.used else untold,
+                finding=False,
+            )
+        )
+    return tuple(sorted(found, key=lambda kernel: (-kernel.frac, kernel.name)))
+
+
+def no_grid(rank: RankTimeline) -> Missing:
+    """Why kernels have no grid."""
+    return gap("the trace has no grid of these", cure("version", rank.columns.info.kind))
+
 
 ROWS: Final = Limit(
     600, "rows", "ours: every kernel of every real recording we have (578 at most), in a file one can open"
@@ -22,50 +73,28 @@ NAME_LENGTH: Final = Limit(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class KernelRow:
-    """Kernels of one name, grid and key (`compute.gemm`, `comm.ep_dispatch`) in the windows.
-
-    `grid` is None where it was not recorded. `count`: kernels with time in the windows; `work_ns`: that time,
-    summed; `std_ns`: standard deviation of their whole durations.
-    """
-
-    name: str
-    grid: tuple[int, int, int] | None
-    key: str
-    count: int
-    work_ns: int
-    std_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class KernelTable:
-    """The rows with the most work, in that order, and how many others there are with how much."""
-
-    rows: tuple[KernelRow, ...]
-    left_out_rows: int = 0
-    left_out_count: int = 0
-    left_out_work_ns: int = 0
-
-
 def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
-    """The kernels of one rank with time in the windows; work_ns of all rows and the rest add up to theirs."""
+    """The kernels of one rank with time in the windows; work_ns of all rows and the rest add up to theirs.
+
+    `count`: kernels with time in the windows; `work_ns`: that time, summed; `std_ns`: standard deviation of
+    their whole durations.
+    """
     rows = rank.activities
     in_windows_ns = covered_ns(rows.start_ns, rows.end_ns, windows)
     mine = np.flatnonzero((rows.source == Source.KERNEL) & (in_windows_ns > 0))
     if not len(mine):
-        return KernelTable(())
+        return KernelTable((), KernelsLeftOut(0, 0, 0))
     shapes, shape = rank.columns.kernels.shapes, rank.columns.kernels.shape[rows.row[mine]]
     group = group_of(grid_numbers(shapes)[shape], rows.name[mine], rows.bucket[mine], rows.key[mine])
     count = np.bincount(group)
     work_ns = np.zeros(len(count), dtype=np.int64)
     np.add.at(work_ns, group, in_windows_ns[mine])
     std_ns = _std_ns((rows.end_ns - rows.start_ns)[mine], group, count)
-    names = rank.columns.kernel_names
+    names, unknown = rank.columns.kernel_names, no_grid(rank)
     found = [
-        KernelRow(
+        Kernel(
             name=shortened(names[code]) if (code := int(rows.name[mine[at]])) >= 0 else NO_NAME,
-            grid=None if NULL in (blocks := tuple(shapes.grid[shape[at]].tolist())) else blocks,
+            grid=unknown if NULL in (blocks := tuple(shapes.grid[shape[at]].tolist())) else blocks,
             key=f"{PREFIX[Bucket(rows.bucket[mine[at]])]}.{KEYS[rows.bucket[mine[at]]][rows.key[mine[at]]]}",
             count=int(count[place]),
             work_ns=int(work_ns[place]),
@@ -73,12 +102,11 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
         )
         for place, at in enumerate(first_of(group).tolist())
     ]
-    found.sort(key=lambda row: (-row.work_ns, row.name, row.grid or (), row.key))
+    found.sort(key=lambda row: (-row.work_ns, row.name, known(row.grid) or (), row.key))
     most = int(ROWS.value)
     left = found[most:]
-    return KernelTable(
-        tuple(found[:most]), len(left), sum(row.count for row in left), sum(row.work_ns for row in left)
-    )
+    rest = KernelsLeftOut(len(left), sum(row.count for row in left), sum(row.work_ns for row in left))
+    return KernelTable(tuple(found[:most]), rest)
 
 
 PREFIX: Final = {Bucket.COMPUTE: "compute", Bucket.COMM: "comm", Bucket.COPY: "copy"}

@@ -8,44 +8,77 @@ MoE layers by pass, wall time of each, which may overlap and add up to nothing.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from traces.account.absent import REASONS, AbsentPieces
-from traces.columns import distinct
+from traces.columns import IntArray, distinct
 from traces.intervals import Spans, covered_ns, intersect, spans, subtract, union
 from traces.measure.budget import Budget, measure_budget
-from traces.measure.ledger_steps import Borders, borders_of, per_step_ns
-from traces.measure.moe_ledger import MoeLedger
-from traces.missing import Missing
+from traces.missing import Missing, OrMissing, known
+from traces.sections.rank import Moe
+from traces.sections.tables import Group, LedgerRow
 from traces.steps.found import Steps
 from traces.timeline import KEYS, Activities, Bucket
 
-Group = Literal["budget", "absent", "moe"]
+
+@dataclass(frozen=True, slots=True)
+class Borders:
+    """Disjoint stretches in order, shape (k,): the used steps, which may touch, else the windows."""
+
+    start_ns: IntArray
+    end_ns: IntArray
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerRow:
-    """One row, such as `compute.gemm`, `idle.launch_starved.python`, `moe.dispatch.backward`.
+class Cut:
+    """Pieces of intervals, shape (m,): of which interval, in which stretch, and where."""
+
+    of: IntArray
+    step: IntArray
+    start_ns: IntArray
+    end_ns: IntArray
+
+
+def borders_of(steps: Steps) -> Borders:
+    """The used steps; where there are none, the one window."""
+    if not steps.used:
+        return Borders(steps.windows.start_ns, steps.windows.end_ns)
+    start, end = ([getattr(step, key) for step in steps.used] for key in ("start_ns", "end_ns"))
+    return Borders(np.array(start, dtype=np.int64), np.array(end, dtype=np.int64))
+
+
+def cut_at(start_ns: IntArray, end_ns: IntArray, borders: Borders) -> Cut:
+    """Cut intervals [start, end), shape (n,), at the borders; what lies outside of all steps is left out."""
+    first = np.searchsorted(borders.end_ns, start_ns, side="right")
+    last = np.searchsorted(borders.start_ns, end_ns, side="left") - 1
+    count = np.where(end_ns > start_ns, np.maximum(last - first + 1, 0), 0)
+    of = np.repeat(np.arange(len(start_ns)), count)
+    step = np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count) + first[of]
+    start = np.maximum(start_ns[of], borders.start_ns[step])
+    end = np.minimum(end_ns[of], borders.end_ns[step])
+    return Cut(of, step, start, end)
+
+
+def per_step_ns(held: Spans, borders: Borders) -> IntArray:
+    """How much of a set of instants each step holds, shape (k,)."""
+    pieces = cut_at(held.start_ns, held.end_ns, borders)
+    result = np.zeros(len(borders), dtype=np.int64)
+    np.add.at(result, pieces.step, pieces.end_ns - pieces.start_ns)
+    return result
+
+
+def measure_ledger(
+    rows: Activities, steps: Steps, budget: Budget, absent: AbsentPieces | Missing, moe: OrMissing[Moe]
+) -> tuple[LedgerRow, ...]:
+    """All rows with anything in them, over the used steps or the one window; walls are for others to name.
 
     `count`: activities with time in the windows; for idle and reasons, stretches of time. `work_ns`: their
     summed time in the windows, however much of it another row or another activity of this one also has.
     `per_step_ns`: wall time, an entry per used step, one where there are no steps.
-    """
-
-    row: str
-    group: Group
-    count: int
-    work_ns: int
-    per_step_ns: tuple[int, ...]
-
-
-def measure_ledger(
-    rows: Activities, steps: Steps, budget: Budget, absent: AbsentPieces | Missing, moe: MoeLedger | Missing
-) -> tuple[LedgerRow, ...]:
-    """All rows with anything in them, over the used steps or the one window.
-
     `rows` carry the resolved kinds, `budget` is theirs over all windows. Where `absent` or `moe` is missing,
     that group has no rows.
     """
@@ -53,8 +86,8 @@ def measure_ledger(
     result = [*_budget_rows(rows, steps, budget, told)]
     if told is not None:
         result += _absent_rows(told, steps)
-    if not isinstance(moe, Missing):
-        result += _moe_rows(moe)
+    if told_moe := known(moe):
+        result += _moe_rows(told_moe)
     return tuple(result)
 
 
@@ -67,7 +100,7 @@ def _budget_rows(
     works = _works(rows, steps.windows)
     for name in dict.fromkeys([*works, *(name for column in columns for name in column)]):
         per_step = tuple(column.get(name, 0) for column in columns)
-        yield LedgerRow(name, "budget", *works.get(name, (0, 0)), per_step)
+        yield LedgerRow(name, "budget", None, *works.get(name, (0, 0)), per_step)
     idle = subtract(steps.windows, union(rows.start_ns, rows.end_ns))
     if absent is None:
         yield from _stretches("idle", "budget", idle, borders)
@@ -123,10 +156,10 @@ def _stretches(name: str, group: Group, within: Spans, borders: Borders) -> Iter
     """A row of stretches of time, each of which is its own work; none where there are no stretches."""
     if len(within):
         per_step = tuple(per_step_ns(within, borders).tolist())
-        yield LedgerRow(name, group, len(within), within.total_ns, per_step)
+        yield LedgerRow(name, group, None, len(within), within.total_ns, per_step)
 
 
-def _moe_rows(moe: MoeLedger) -> Iterator[LedgerRow]:
+def _moe_rows(moe: Moe) -> Iterator[LedgerRow]:
     """Modules by pass."""
     for row in moe.rows:
-        yield LedgerRow(f"moe.{row.module}.{row.pass_}", "moe", row.count, row.work_ns, row.per_step_ns)
+        yield LedgerRow(f"moe.{row.module}.{row.pass_}", "moe", None, row.count, row.work_ns, row.per_step_ns)

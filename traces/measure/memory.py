@@ -1,25 +1,79 @@
-"""What saving memory costs a rank: recompute, offload, allocator calls; and how much memory there is."""
+"""What saving memory costs a rank: recompute, offload, allocator calls; and how much memory there is.
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+The peak is the most memory that a rank's process held on its GPU while the windows lasted.
+"""
+
+from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 
 from traces.account.calls import CallKind, call_kinds
-from traces.columns import NULL, BoolArray, Gpu, IntArray, distinct
+from traces.account.clocks import clock_offset_ns
+from traces.columns import NULL, PROCESS_BITS, BoolArray, Gpu, IntArray, MemoryUse, distinct
 from traces.cures import cure
 from traces.intervals import Spans, intersect, spans, union
 from traces.measure.host_copies import CopyUse, copy_use, offload_places, resident_places
-from traces.measure.peak_memory import peak_memory
 from traces.measure.recompute import Recompute
-from traces.missing import Missing
+from traces.missing import Missing, gap
+from traces.sections.rank import Memory
 from traces.steps.found import Steps
 from traces.timeline import Activities, RankTimeline
 
+_NO_VMM: Final = (
+    "for a recording of memory, turn off PyTorch's expandable segments and set NCCL_CUMEM_ENABLE=0"
+)
 
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """The price of memory in the windows, and the capacity. What is None is in `missing`, under "memory.".
+
+def peak_memory(rank: RankTimeline, windows: Spans) -> int | Missing:
+    """The largest number of bytes in use at any instant of the windows; what was in use at a start counts.
+
+    By nsys that is what the process took of the GPU's memory, without the driver's own; by the PyTorch
+    profiler what the caching allocator had reserved. Totals that the source says itself count back to before
+    their first event: reserved memory is rarely given back. A sum is none where it can be too small.
+    """
+    memory, how = rank.columns.memory, cure("memory_use", rank.columns.info.kind)
+    if memory is None:
+        return gap("memory use was not recorded", how)
+    mine = (memory.process_gid == rank.process_gid) & (memory.device_id == rank.device)
+    if not mine.any():
+        why = "no memory use of this process on this GPU was recorded"
+        return gap(why, how)
+    if clock_offset_ns(rank):
+        why = "host and GPU clocks are apart, so what was in use in the windows is unknown"
+        return gap(why, "record again; nothing in this trace can align them")
+    time_ns, used_bytes = memory.time_ns[mine], memory.used_bytes[mine]
+    if memory.is_sum:
+        if time_ns[0] >= rank.activities.start_ns.min() or memory.is_unmatched[mine].any():
+            return gap("the recording began after memory had been allocated", how)
+        if _takes_unseen(rank, memory):
+            why = "memory was taken with cuMemCreate, and the recording does not have its size"
+            return gap(why, _NO_VMM)
+    elif time_ns[0] >= windows.end_ns[0]:
+        why = "memory use was recorded only after the first window"
+        return gap(why, "choose later steps with --steps")
+    return _peak(time_ns, used_bytes, windows)
+
+
+def _takes_unseen(rank: RankTimeline, memory: MemoryUse) -> bool:
+    """Whether the process took memory, by expandable segments or by NCCL, that left no memory event."""
+    calls = rank.columns.calls
+    takes = np.array([*(name.startswith("cuMemCreate") for name in rank.columns.call_names), False])
+    mine = takes[calls.name] & (calls.thread_gid & PROCESS_BITS == rank.process_gid)
+    seen = memory.correlation_id[memory.process_gid == rank.process_gid]
+    return bool((~np.isin(calls.correlation_id[mine], seen)).any())
+
+
+def _peak(time_ns: IntArray, used_bytes: IntArray, windows: Spans) -> int:
+    """Times in order. From the last change up to a window's start to the last one before its end."""
+    first = np.maximum(np.searchsorted(time_ns, windows.start_ns, side="right") - 1, 0)
+    last = np.searchsorted(time_ns, windows.end_ns)
+    held = [used_bytes[a:b] for a, b in zip(first.tolist(), last.tolist(), strict=True)]
+    return max((int(some.max()) for some in held if len(some)), default=0)
+
+
+def measure_memory(rank: RankTimeline, steps: Steps, gpu: Gpu | None, recompute: Recompute) -> Memory:
+    """The price of memory in the windows, and the capacity. `gpu` is the one the rank ran on.
 
     `offload_exposed_ns`: wall time of offload copies while neither compute nor communication runs. A copy
     counts by size, direction and return; whether its host memory is pinned is not looked at.
@@ -28,65 +82,26 @@ class Memory:
     of allocating and freeing calls of the launching threads, a call inside another counted once; it is host
     time, and part of it may cost the GPU nothing.
     `allocator_scope` says in words which stretch of the host's time that is. `allocator_retry_frac`: part of
-    the used steps after the first in which memory was freed and then allocated; None without such steps.
-    `recompute_at_most_ns`: the most that recompute can take where `recompute_ns` is None and something bounds
-    it. `peak_bytes`: the most the rank's process held on its GPU in the windows, see `peak_memory`.
+    the used steps after the first in which memory was freed and then allocated. `peak_bytes`: the most the
+    rank's process held on its GPU in the windows, see `peak_memory`.
     """
-
-    recompute_ns: int | None
-    recompute_modules: Mapping[str, int] | None
-    offload_exposed_ns: int | None
-    offload_copies: int | None
-    offload_union_ns: int | None
-    offload_bytes: int | None
-    host_resident_exposed_ns: int | None
-    host_resident_copies: int | None
-    host_resident_union_ns: int | None
-    host_resident_bytes: int | None
-    allocator_ns: int | None
-    allocator_calls: int | None
-    allocator_scope: str
-    allocator_retry_frac: float | None
-    peak_bytes: int | None
-    capacity_bytes: int | None
-    missing: tuple[Missing, ...]
-    recompute_at_most_ns: int | None = None
-
-
-def measure_memory(rank: RankTimeline, steps: Steps, gpu: Gpu | None, recompute: Recompute) -> Memory:
-    """Measure one rank. `gpu` is the one it ran on, `recompute` what was found of its windows."""
-    gaps = [] if recompute.missing is None else [recompute.missing]
-    peak = peak_memory(rank, steps.windows)
-    if isinstance(peak, Missing):
-        gaps.append(peak)
-    capacity_bytes = gpu.memory_bytes if gpu else None
-    if capacity_bytes is None:
-        why = "the trace does not record how much memory the GPU has"
-        gaps.append(Missing("memory.capacity_bytes", why, cure("capacity", rank.columns.info.kind)))
-    offload, resident = _uses(rank, steps)
-    gaps += [use for use in (offload, resident) if isinstance(use, Missing)]
+    kind, (offload, resident) = rank.columns.info.kind, _uses(rank, steps)
     host, scope = _host_time(rank.activities, steps)
-    calls = _allocator_calls(rank, host)
-    if isinstance(calls, Missing):
-        gaps.append(calls)
+    no_launch = gap("no launch was recorded in a step after the first used one", cure("two_steps", kind))
+    allocator_ns, calls = _allocator_calls(rank, host) if len(host) else (no_launch, no_launch)
     retry_frac = _retry_frac(rank, steps)
-    if retry_frac is None:
-        why = "no launch was recorded in a step after the first used one"
-        gaps.append(Missing("memory.allocator_retry_frac", why, cure("two_steps", rank.columns.info.kind)))
-    allocator_ns, count = (None, None) if isinstance(calls, Missing) else calls
+    no_capacity = gap("the trace does not record how much memory the GPU has", cure("capacity", kind))
     return Memory(
         recompute_ns=recompute.recompute_ns,
         recompute_modules=recompute.recompute_modules,
         **_keys("offload", offload),
         **_keys("host_resident", resident),
         allocator_ns=allocator_ns,
-        allocator_calls=count,
+        allocator_calls=calls,
         allocator_scope=scope,
-        allocator_retry_frac=retry_frac,
-        peak_bytes=None if isinstance(peak, Missing) else peak,
-        capacity_bytes=capacity_bytes,
-        missing=tuple(gaps),
-        recompute_at_most_ns=recompute.at_most_ns,
+        allocator_retry_frac=no_launch if retry_frac is None else retry_frac,
+        peak_bytes=peak_memory(rank, steps.windows),
+        capacity_bytes=no_capacity if gpu is None or gpu.memory_bytes is None else gpu.memory_bytes,
     )
 
 
@@ -97,14 +112,16 @@ def _uses(rank: RankTimeline, steps: Steps) -> Iterator[CopyUse | Missing]:
         yield places if isinstance(places, Missing) else copy_use(rank, places, steps.windows)
 
 
-def _keys(name: str, use: CopyUse | Missing) -> dict[str, int | None]:
+def _keys(name: str, use: CopyUse | Missing) -> dict[str, int | Missing]:
     """Fields of `Memory` about some copies."""
-    told = None if isinstance(use, Missing) else use
+    exposed, copies, whole, size = (
+        (use,) * 4 if isinstance(use, Missing) else (use.exposed_ns, use.count, use.union_ns, use.size_bytes)
+    )
     return {
-        f"{name}_exposed_ns": told.exposed_ns if told else None,
-        f"{name}_copies": told.count if told else None,
-        f"{name}_union_ns": told.union_ns if told else None,
-        f"{name}_bytes": told.size_bytes if told else None,
+        f"{name}_exposed_ns": exposed,
+        f"{name}_copies": copies,
+        f"{name}_union_ns": whole,
+        f"{name}_bytes": size,
     }
 
 
@@ -130,12 +147,9 @@ def _host_time(rows: Activities, steps: Steps) -> tuple[Spans, str]:
     return spans(*held), scope
 
 
-def _allocator_calls(rank: RankTimeline, host: Spans) -> tuple[int, int] | Missing:
+def _allocator_calls(rank: RankTimeline, host: Spans) -> tuple[int, int]:
     """Wall time and number of the launching threads' allocating and freeing calls in the host's time."""
     calls, rows = rank.columns.calls, rank.activities
-    if not len(host):
-        why = "no launch was recorded in a step after the first used one"
-        return Missing("memory.allocator_ns", why, cure("two_steps", rank.columns.info.kind))
     kind = call_kinds(rank.columns.call_names)[calls.name]
     threads = distinct(rows.launch_thread[rows.launch_thread != NULL])
     mine = np.isin(kind, (CallKind.FREE, CallKind.ALLOCATE)) & np.isin(calls.thread_gid, threads)

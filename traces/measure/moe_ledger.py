@@ -1,38 +1,156 @@
 """The MoE ledger of a rank: what each module of its MoE layers takes, by pass and layer, and the MoE tax."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from traces.account.absent import AbsentPieces
+from traces.account.absent import REASONS, AbsentPieces
 from traces.account.account import OPAQUE_GRAPHS
-from traces.columns import CODE, IntArray
+from traces.columns import CODE, BoolArray, IntArray
 from traces.cures import cure
-from traces.intervals import covered_ns
+from traces.intervals import Spans, covered_ns, intersect, join, subtract, union
 from traces.limits import Limit
-from traces.measure.ledger_steps import borders_of
-from traces.measure.moe.counts import counted
-from traces.measure.moe.lanes import Lanes, lanes_of
-from traces.measure.moe.layers import layers_of
+from traces.measure.ledger import Borders, borders_of, cut_at, per_step_ns
+from traces.measure.moe.layers import counted, layers_of, steps_at
 from traces.measure.moe.modules import MODULES, Membership, members_of
 from traces.measure.moe.pass_count import PassCount
-from traces.measure.moe.passes import Evidence, Kind, Passes, evidence_of, passes_of
-from traces.measure.moe.rows import (
-    LayerRow,
-    Measured,
-    MoeRow,
-    expert_work,
-    layer_rows,
-    moe_rows,
-    tax_spans,
-)
+from traces.measure.moe.passes import KINDS, Evidence, Kind, Lanes, Passes, evidence_of, lanes_of, passes_of
 from traces.measure.recompute import TWICE, Recompute
-from traces.missing import Missing
+from traces.missing import Missing, gap
 from traces.resolve.resolution import OPERATIONS, PAYLOAD_KINDS, PHASES, UNTOLD, Resolution
+from traces.sections.rank import LayerRow, Moe, MoeRow
 from traces.steps.found import Steps
-from traces.timeline import RankTimeline, Source
+from traces.timeline import Activities, Bucket, RankTimeline, Source
 from traces.training import roles_of
+
+TOKEN_SYNC = REASONS.index("launch_starved.token_count_sync")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What rows are added up from."""
+
+    rows: Activities
+    windows: Spans
+    borders: Borders
+    absent: AbsentPieces | Missing
+
+    def of(self, which: BoolArray) -> Spans:
+        """Instants in the windows at which any of the activities, a mask of shape (n,), runs."""
+        return intersect(union(self.rows.start_ns[which], self.rows.end_ns[which]), self.windows)
+
+
+def moe_rows(measured: Measured, members: Membership, kind_of_rest: IntArray) -> tuple[MoeRow, ...]:
+    """Rows with anything in them, module after module. `kind_of_rest`: the kind of every activity, (n,).
+
+    `count`: activities with time in the windows; `work_ns`: their sum; `wall_ns`: their union, which
+    `per_step_ns` splits by used step (one entry where there are no steps). `exposed_ns`: the part of that
+    union in which no compute ran, 0 for compute. `blocking_ns`: time without compute that the account lays on
+    these activities; `host_wait_ns`: time in which the host kept the GPU waiting behind a read of token
+    counts.
+    """
+    rows = measured.rows
+    compute = rows.bucket == Bucket.COMPUTE
+    work_ns = covered_ns(rows.start_ns, rows.end_ns, measured.windows)
+    not_compute = subtract(measured.windows, measured.of(compute))
+    blocking = _blocking(measured)
+    waits = _host_waits(measured, np.where(members.kind == UNTOLD, kind_of_rest, members.kind))
+    result = []
+    for module, kind, mine in _groups(members, work_ns > 0):
+        held = measured.of(mine)
+        sync = MODULES[module] == "preprocess_and_token_sync"
+        result.append(
+            MoeRow(
+                MODULES[module],
+                KINDS[kind],
+                int(mine.sum()),
+                int(work_ns[mine].sum()),
+                held.total_ns,
+                intersect(measured.of(mine & ~compute), not_compute).total_ns,
+                blocking if isinstance(blocking, Missing) else int(blocking[mine].sum()),
+                waits if isinstance(waits, Missing) else int(waits[kind]) * sync,
+                tuple(per_step_ns(held, measured.borders).tolist()),
+            )
+        )
+    return tuple(result)
+
+
+def layer_rows(measured: Measured, members: Membership, layer: IntArray) -> tuple[LayerRow, ...]:
+    """Rows of each layer. `layer`: of each activity, shape (n,), `UNTOLD` where none."""
+    rows = measured.rows
+    work_ns = covered_ns(rows.start_ns, rows.end_ns, measured.windows)
+    mine = np.flatnonzero((members.module != UNTOLD) & (layer != UNTOLD) & (work_ns > 0))
+    keys = np.stack((members.kind[mine], members.module[mine], layer[mine]))
+    order = np.lexsort(keys)
+    mine, keys = mine[order], keys[:, order]
+    first = np.flatnonzero(np.concatenate(([True], (keys[:, 1:] != keys[:, :-1]).any(axis=0)))[: len(mine)])
+    result = []
+    for begin, end in zip(first.tolist(), [*first[1:].tolist(), len(mine)], strict=True):
+        group = mine[begin:end]
+        held = intersect(union(rows.start_ns[group], rows.end_ns[group]), measured.windows)
+        kind, module, number = keys[:, begin].tolist()
+        work = int(work_ns[group].sum())
+        result.append(LayerRow(number, MODULES[module], KINDS[kind], len(group), work, held.total_ns))
+    return tuple(result)
+
+
+def expert_work(
+    measured: Measured, members: Membership, layer: IntArray
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Used step, layer and time of the experts' GEMMs, in that order. `layer`: as in `layer_rows`."""
+    rows = measured.rows
+    step = steps_at(measured.borders, rows.start_ns)
+    mine = (step != UNTOLD) & (layer != UNTOLD) & (members.module == MODULES.index("expert_gemm"))
+    cell, place = np.unique(np.stack((step[mine], layer[mine])), axis=1, return_inverse=True)
+    work_ns = np.zeros(cell.shape[1], dtype=np.int64)
+    np.add.at(work_ns, place.reshape(-1), (rows.end_ns - rows.start_ns)[mine])
+    return cell[0].astype(np.int64), cell[1].astype(np.int64), work_ns
+
+
+def tax_spans(measured: Measured, members: Membership) -> Spans:
+    """Instants that exist only because tokens are routed; see `measure_moe`."""
+    experts = [MODULES.index(name) for name in ("expert_gemm", "expert_activation", "shared_expert")]
+    taxed = (members.module != UNTOLD) & ~np.isin(members.module, experts)
+    held = measured.of(taxed)
+    if not isinstance(absent := measured.absent, Missing):
+        sync = absent.reason == TOKEN_SYNC
+        waited = union(absent.start_ns[sync], absent.end_ns[sync])
+        held = join(held, intersect(waited, measured.windows))
+    return subtract(held, measured.of((measured.rows.bucket == Bucket.COMPUTE) & ~taxed))
+
+
+def _groups(members: Membership, there: BoolArray) -> Iterator[tuple[int, int, BoolArray]]:
+    for module in range(len(MODULES)):
+        of_module = there & (members.module == module)
+        for kind in Kind:
+            mine = of_module & (members.kind == kind)
+            if mine.any():
+                yield module, int(kind), mine
+
+
+def _blocking(measured: Measured) -> IntArray | Missing:
+    """Of each activity the time without compute that waited for it, shape (n,)."""
+    if isinstance(absent := measured.absent, Missing):
+        return absent
+    pieces = cut_at(absent.start_ns, absent.end_ns, measured.borders)
+    work = absent.work[pieces.of]
+    result = np.zeros(len(measured.rows), dtype=np.int64)
+    np.add.at(result, work[work >= 0], (pieces.end_ns - pieces.start_ns)[work >= 0])
+    return result
+
+
+def _host_waits(measured: Measured, kind: IntArray) -> IntArray | Missing:
+    """Time behind reads of token counts by the kind of the kernel that came late, shape (kinds,)."""
+    if isinstance(absent := measured.absent, Missing):
+        return absent
+    sync = np.flatnonzero(absent.reason == TOKEN_SYNC)
+    pieces = cut_at(absent.start_ns[sync], absent.end_ns[sync], measured.borders)
+    result = np.zeros(len(Kind), dtype=np.int64)
+    np.add.at(result, kind[absent.kernel[sync]][pieces.of], pieces.end_ns - pieces.start_ns)
+    return result
+
 
 BROKEN: Final = Limit(
     0.1,
@@ -45,26 +163,13 @@ EDGES: Final = Limit(2, "layer passes", "ours: one cut at each end of the record
 
 @dataclass(frozen=True, slots=True)
 class MoeLedger:
-    """Modules of the MoE layers in the windows.
+    """Modules of the MoE layers in the windows, and what other files count with.
 
-    `tax_ns` is the wall time that exists only because tokens are routed: the union of router, preprocess and
-    token-count copies, permute, dispatch, combine and unpermute (all passes), with the time in which the host
-    kept the GPU waiting behind a read of token counts, less every instant at which compute outside of these
-    ran: what is hidden under other work costs nothing. Experts and shared expert are no tax. Other
-    communication does not hide it. A host that polls memory for its counts (DeepEP) makes no call that would
-    tell, and is not in it. `tax_frac` is its part of the windows.
-
-    `layers` is how many MoE layers there are. Where `tax_ns` or `layers` is None, `missing` says why.
     `passes`: of each used step; None where a pass in them does not close, or without steps. `expert_work`: as
     rows (used step, layer, time of expert GEMMs), arrays of one length; None where layers are not known.
     """
 
-    rows: tuple[MoeRow, ...]
-    layers: int | None
-    by_layer: tuple[LayerRow, ...]
-    tax_ns: int | None
-    tax_frac: float | None
-    missing: tuple[Missing, ...]
+    moe: Moe | Missing
     passes: tuple[PassCount, ...] | None = None
     expert_work: tuple[IntArray, IntArray, IntArray] | None = None
 
@@ -75,36 +180,44 @@ def measure_moe(
     steps: Steps,
     recompute: Recompute,
     absent: AbsentPieces | Missing,
-) -> MoeLedger | Missing:
+) -> MoeLedger:
     """The ledger of one rank, whose activities carry the resolved kinds; `Missing` where nothing is routed.
+
+    `tax_ns` is the wall time that exists only because tokens are routed: the union of router, preprocess and
+    token-count copies, permute, dispatch, combine and unpermute (all passes), with the time in which the host
+    kept the GPU waiting behind a read of token counts, less every instant at which compute outside of these
+    ran: what is hidden under other work costs nothing. Experts and shared expert are no tax. Other
+    communication does not hide it. A host that polls memory for its counts (DeepEP) makes no call that would
+    tell, and is not in it. `tax_frac` is its part of the windows.
 
     Needs no ranges: a pass is dispatch, experts, combine in the order of one thread's launches. Layers are
     counted where that can be checked (`traces.measure.moe.layers`), else named by ranges, else missing.
     """
     if refused := _refused(rank, steps):
-        return refused
+        return MoeLedger(refused)
     lanes = lanes_of(rank, resolution)
     told = evidence_of(rank, resolution, recompute.places, roles_of(rank).autograd)
     passes = passes_of(lanes, resolution, told)
     members = members_of(lanes, passes, told)
     if refused := _unclear(rank, passes) or _untold_recompute(passes, recompute):
-        return refused
+        return MoeLedger(refused)
     if not (members.module != UNTOLD).any():
         reason = "no kernel routes tokens, and no expert traffic ran"
-        return Missing("moe", reason, "none is needed for a dense model")
-    known = None if isinstance(absent, Missing) else absent
-    measured = Measured(rank.activities, steps.windows, borders_of(steps), known)
+        return MoeLedger(gap(reason, "none is needed for a dense model"))
+    measured = Measured(rank.activities, steps.windows, borders_of(steps), absent)
     layers = _layers(rank, steps, lanes, passes)
     by_layer = () if isinstance(layers, Missing) else layer_rows(measured, members, _of_each(layers, members))
-    gap = _no_tax(resolution, members, absent)
-    tax_ns = None if gap else tax_spans(measured, members).total_ns
+    untold = _no_tax(resolution, members, absent)
+    tax_ns = untold or tax_spans(measured, members).total_ns
+    moe = Moe(
+        tax_ns=tax_ns,
+        tax_frac=tax_ns if isinstance(tax_ns, Missing) else tax_ns / steps.windows.total_ns,
+        layers=layers if isinstance(layers, Missing) else len({row.layer for row in by_layer}) or None,
+        rows=moe_rows(measured, members, _kinds(told)),
+        by_layer=by_layer,
+    )
     return MoeLedger(
-        moe_rows(measured, members, _kinds(told)),
-        len({row.layer for row in by_layer}) or None,
-        by_layer,
-        tax_ns,
-        None if tax_ns is None else tax_ns / steps.windows.total_ns,
-        tuple(one for one in (layers, gap) if isinstance(one, Missing)),
+        moe,
         counted(rank, steps, lanes, passes),
         None if isinstance(layers, Missing) else expert_work(measured, members, _of_each(layers, members)),
     )
@@ -116,7 +229,7 @@ def _refused(rank: RankTimeline, steps: Steps) -> Missing | None:
     opaque = rank.opaque_graph_frac > OPAQUE_GRAPHS.value
     if replayed.any() or opaque or not rank.has_kernels:
         reason = "graph replays were recorded whole or not at all, and parts of the MoE layers may be in them"
-        return Missing("moe", reason, cure("graphs", rank.columns.info.kind))
+        return gap(reason, cure("graphs", rank.columns.info.kind))
     return None
 
 
@@ -126,7 +239,7 @@ def _unclear(rank: RankTimeline, passes: Passes) -> Missing | None:
     if broken <= EDGES.value + BROKEN.value * len(passes):
         return None
     reason = f"{broken} of {len(passes)} passes through a MoE layer do not close, or have no known direction"
-    return Missing("moe", reason, cure("launch_threads", rank.columns.info.kind))
+    return gap(reason, cure("launch_threads", rank.columns.info.kind))
 
 
 def _untold_recompute(passes: Passes, recompute: Recompute) -> Missing | None:
@@ -135,7 +248,7 @@ def _untold_recompute(passes: Passes, recompute: Recompute) -> Missing | None:
     if recompute.missing is None or not backward or forward <= TWICE.value * backward:
         return None
     reason = f"{forward} forward and {backward} backward passes, and which of them run again is unknown"
-    return Missing("moe", f"{reason}: {recompute.missing.reason}", recompute.missing.cure)
+    return gap(f"{reason}: {recompute.missing.reason}", recompute.missing.cure)
 
 
 def _layers(rank: RankTimeline, steps: Steps, lanes: Lanes, passes: Passes) -> IntArray | Missing:
@@ -144,10 +257,10 @@ def _layers(rank: RankTimeline, steps: Steps, lanes: Lanes, passes: Passes) -> I
             "no expert all-to-all is known that could mark a pass: modules are known by their names alone"
         )
         how = cure("ranges", rank.columns.info.kind)
-        return Missing("moe.layers", reason, f"none for a run on one rank; else {how}")
+        return gap(reason, f"none for a run on one rank; else {how}")
     if not steps.used:
         reason = "without steps the passes of a step cannot be counted"
-        return Missing("moe.layers", reason, "record whole steps, or name a range with --nvtx")
+        return gap(reason, "record whole steps, or name a range with --nvtx")
     return layers_of(rank, borders_of(steps), lanes, passes)
 
 
@@ -160,19 +273,19 @@ def _no_tax(resolution: Resolution, members: Membership, absent: AbsentPieces | 
     for open_ in resolution.unresolved:
         if open_.kind == "sendrecv_unresolved":
             reason = f"some SendRecv could be expert traffic: {open_.reason}"
-            return Missing("moe.tax_ns", reason, open_.cure)
+            return gap(reason, open_.cure)
     gathers = resolution.of_kind("other_comm") & np.isin(resolution.operation, _GATHERS)
     if gathers.any() and not resolution.of_kind(*PAYLOAD_KINDS).any():
         reason = "gathers and scatters of unknown purpose could be the dispatcher's"
-        return Missing("moe.tax_ns", reason, "record NVTX ranges (Megatron-LM: --nvtx-ranges)")
+        return gap(reason, "record NVTX ranges (Megatron-LM: --nvtx-ranges)")
     if (resolution.operation == OPERATIONS.index("fused")).any():
         reason = "dispatch, experts and combine run in one kernel"
-        return Missing("moe.tax_ns", reason, "none: the kernel does not record its phases")
+        return gap(reason, "none: the kernel does not record its phases")
     if not np.isin(members.module, [MODULES.index(name) for name in ("permute", "unpermute")]).any():
         reason = "tokens are routed, but no kernel has a name that shows a permutation"
-        return Missing("moe.tax_ns", reason, "run with fused permutes (Megatron-LM: --moe-permute-fusion)")
+        return gap(reason, "run with fused permutes (Megatron-LM: --moe-permute-fusion)")
     if isinstance(absent, Missing):
-        return Missing("moe.tax_ns", f"waits for token counts: {absent.reason}", absent.cure)
+        return gap(f"waits for token counts: {absent.reason}", absent.cure)
     return None
 
 

@@ -2,24 +2,22 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
+from msgspec.structs import replace as change
 
 from traces.columns import BoolArray, IntArray
 from traces.cures import cure
 from traces.intervals import Spans, covered_ns, intersect, union
 from traces.limits import Limit
-from traces.measure.recompute_bound import recompute_at_most_ns
-from traces.measure.recompute_extent import Launched, Stretches, stretches
-from traces.measure.recompute_pairs import pair_units
-from traces.missing import Missing
+from traces.measure.recompute_extent import Launched, Stretches, pair_units, recompute_at_most_ns, stretches
+from traces.missing import Missing, gap, known
 from traces.names.kernels import MODULES, classify_kernel, pass_of
 from traces.resolve.neighbours import Role, launch_order, role
+from traces.sections.rank import Passes
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline, Source
 from traces.training import Roles, roles_of
-
-Evidence = Literal["threads", "counts", "none"]
 
 TWICE: Final = Limit(
     1.2, "forward passes per backward pass", "ours: passes cut at the borders of a window stay below it"
@@ -38,42 +36,39 @@ ONE_TO_ONE: Final = ("attention", "router", "dispatch")
 
 
 @dataclass(frozen=True, slots=True)
-class ModulePasses:
-    """Passes of one module that start in the window.
-
-    `recomputed_count` is None where it cannot be told, `evidence` what it rests on: the thread that launched
-    them, or the counts alone.
-    """
-
-    forward_count: int
-    backward_count: int
-    recomputed_count: int | None
-    evidence: Evidence
-
-
-@dataclass(frozen=True, slots=True)
 class Recompute:
     """What a rank computes a second time, in the windows.
 
-    `modules` holds every module with passes both ways. `recompute_ns` is the wall time of the recomputed
-    stretches, the union of their kernels, copies and collectives, and at least that where launches of others
-    come between; 0 where attention was judged and no module is recomputed. `recompute_modules` splits it by
-    class of work: wall times, whose sum is more where they overlap. Where these two are None, `missing` says
-    why. `places`: the activities of those stretches, empty where none is known. `at_most_ns`: the most that
-    `recompute_ns` can be where it is None, see `recompute_at_most_ns`; None where nothing bounds it.
+    `modules` holds every module with passes both ways, by what launched them: threads, or the counts alone.
+    `recompute_ns` is the wall time of the recomputed stretches, the union of their kernels, copies and
+    collectives, and at least that where launches of others come between; 0 where attention was judged and no
+    module is recomputed. `recompute_modules` splits it by class of work: wall times, whose sum is more where
+    they overlap. `places`: the activities of those stretches, empty where none is known. `at_most_ns`: the
+    most that `recompute_ns` can be where it is missing, see `recompute_at_most_ns`; None where nothing bounds
+    it.
     """
 
-    modules: Mapping[str, ModulePasses]
-    recompute_ns: int | None
-    recompute_modules: Mapping[str, int] | None
-    missing: Missing | None
+    modules: Mapping[str, Passes] | Missing
+    recompute_ns: int | Missing
+    recompute_modules: Mapping[str, int] | Missing
     places: IntArray
     at_most_ns: int | None = None
+
+    @property
+    def missing(self) -> Missing | None:
+        """Why it is unknown what runs a second time."""
+        return self.recompute_ns if isinstance(self.recompute_ns, Missing) else None
 
     @property
     def unseen_ns(self) -> int | None:
         """The most that runs a second time beside what is known; None where nothing bounds it."""
         return 0 if self.missing is None else self.at_most_ns
+
+    @property
+    def again(self) -> tuple[str, ...]:
+        """Modules of which some passes are known to run a second time."""
+        passes = {} if isinstance(self.modules, Missing) else self.modules
+        return tuple(module for module, one in passes.items() if known(one.recomputed_count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +78,7 @@ class _Judged:
     `open_` says in words what keeps the extent unknown.
     """
 
-    passes: ModulePasses
+    passes: Passes
     again: BoolArray
     first: BoolArray
     open_: str | None
@@ -99,7 +94,7 @@ def measure_recompute(rank: RankTimeline, windows: Spans, *, whole_steps: bool =
     roles = roles_of(rank)
     inside = covered_ns(rank.activities.start_ns, rank.activities.start_ns + 1, windows) > 0
     found = _found(rank, roles, inside, windows, whole_steps)
-    if found.recompute_ns is not None:
+    if found.missing is None:
         return found
     return replace(found, at_most_ns=recompute_at_most_ns(rank, roles, inside, windows))
 
@@ -110,7 +105,7 @@ def _found(
     rows = rank.activities
     if not roles.backward.any():
         if roles.forward.any() or roles.threads_tell:  # then backward would be seen, and recompute is for it
-            return Recompute({}, 0, {}, None, np.empty(0, dtype=np.int64))
+            return Recompute({}, 0, {}, np.empty(0, dtype=np.int64))
         why = "no name of a kernel, thread or range shows what runs backward"
         return _untold(why, cure("threads", rank.columns.info.kind))
     found, order = {}, launch_order(rows)
@@ -128,14 +123,16 @@ def _found(
         seen = " and ".join(found)
         why = f"only {seen} could be judged, which is not recomputed; attention alone could be, unseen"
         return _untold(why, "none: attention has no kernel names of its own here", modules)
-    return Recompute(
-        modules, _wall(rows, which, windows).total_ns, _by_class(rows, which, windows), None, which
-    )
+    return Recompute(modules, _wall(rows, which, windows).total_ns, _by_class(rows, which, windows), which)
 
 
-def _untold(reason: str, remedy: str, modules: Mapping[str, ModulePasses] | None = None) -> Recompute:
-    nothing = np.empty(0, dtype=np.int64)
-    return Recompute(modules or {}, None, None, Missing("memory.recompute_ns", reason, remedy), nothing)
+def _untold(reason: str, remedy: str, modules: Mapping[str, Passes] | None = None) -> Recompute:
+    why = gap(reason, remedy)
+    passes = {
+        module: change(one, recomputed_count=why) if one.recomputed_count is None else one
+        for module, one in (modules or {}).items()
+    }
+    return Recompute(passes or why, why, why, np.empty(0, dtype=np.int64))
 
 
 def _passes(rank: RankTimeline, inside: BoolArray) -> dict[str, tuple[BoolArray, BoolArray]]:
@@ -165,10 +162,10 @@ def _judge(
     nothing = np.zeros(len(forward), dtype=np.bool_)
     if (autograd & backward).any():
         again = forward & autograd
-        passes = ModulePasses(forward_count, backward_count, int(again.sum()), "threads")
+        passes = Passes(forward_count, backward_count, int(again.sum()), "threads")
         return _Judged(passes, again, forward & ~again, None)
     if forward_count <= (TWICE.value if may_be_cut else 1) * backward_count:
-        return _Judged(ModulePasses(forward_count, backward_count, 0, "counts"), nothing, forward, None)
+        return _Judged(Passes(forward_count, backward_count, 0, "counts"), nothing, forward, None)
     again = nothing.copy()
     again[_matched(order, forward, backward)] = True
     again &= forward
@@ -176,8 +173,8 @@ def _judge(
     left = forward_count - count
     if forward_count > MOST.value * backward_count or left < ALL_LAYERS.value * count:
         why = f"{forward_count} forward and {backward_count} backward passes fit more than one explanation"
-        return _Judged(ModulePasses(forward_count, backward_count, None, "none"), nothing, nothing, why)
-    passes = ModulePasses(forward_count, backward_count, count, "counts")
+        return _Judged(Passes(forward_count, backward_count, None, "none"), nothing, nothing, why)
+    passes = Passes(forward_count, backward_count, count, "counts")
     return _Judged(passes, again, forward & ~again, None)
 
 

@@ -1,64 +1,227 @@
-"""How a rank uses the SMs of its GPU: by its launches, beside communication, and by hardware counters."""
+"""How a rank uses the SMs of its GPU: by its launches, beside communication, and by hardware counters.
 
-from collections.abc import Mapping
+Communication takes SMs by its blocks, and compute kernels take longer beside it. Samples of counters are of
+the whole GPU.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
-from traces.columns import NULL, Gpu, GpuSamples, distinct
-from traces.intervals import Spans, covered_ns
+import numpy as np
+
+from traces.columns import NULL, BoolArray, FloatArray, Gpu, GpuSamples, IntArray, distinct
+from traces.cures import cure
+from traces.groups import group_of, sorted_within
+from traces.intervals import Spans, covered_ns, intersect, union
 from traces.launches import grid_numbers
-from traces.measure.sm_beside_comm import CommBlocks, Stretch, measure_comm_blocks, measure_stretch
-from traces.measure.sm_launches import LaunchUse, measure_launches
-from traces.measure.sm_measured import Measured, measure_samples
-from traces.missing import Missing
+from traces.limits import Limit
+from traces.measure.sm_launches import NONE_SEEN, measure_launches
+from traces.missing import Missing, OrMissing, gap
 from traces.names.gpus import capability_at_least
-from traces.timeline import Activities, RankTimeline, Source
+from traces.sections.rank import LaunchUse, Measured, Sm, Stretch
+from traces.timeline import Activities, Bucket, RankTimeline, Source
+
+STRETCH_KERNELS: Final = Limit(3, "kernels on each side", "a median of fewer is one launch's luck; ours")
+ALIKE: Final = Limit(
+    0.25,
+    "of the median, 10th to 90th percentile",
+    "ours: those that spread wider are of several sizes (simulated: a false stretch of -66 to -10 %)",
+)
+NEIGHBOURS: Final = Limit(
+    2,
+    "compute kernels on each side",
+    "ours: with one, GEMMs of several sizes and one grid fall together; a third changed nothing",
+)
+BESIDE: Final = Limit(
+    0.5, "of a kernel's time", "with less beside communication the figure is not reliable; ours"
+)
+STRETCH_SHORTEST: Final = Limit(5_000, "ns", "shorter kernels vary by more than they stretch; ours")
+
+
+def measure_comm_blocks(
+    kernels: Activities, grid_blocks: IntArray, windows: Spans, kind: str
+) -> tuple[OrMissing[int], OrMissing[float]]:
+    """Most and mean blocks of communication kernels at an instant at which any runs in the windows.
+
+    A block of NCCL or DeepEP takes an SM nearly whole, so they count against the SM count. None without any.
+    `grid_blocks` of each kernel, shape (n,), NULL where not recorded; `kind`: of the trace.
+    """
+    comm = kernels.bucket == Bucket.COMM
+    if not comm.any():
+        return None, None
+    if (grid_blocks[comm] == NULL).any():
+        unknown = gap("communication kernels without a recorded grid", cure("shapes", kind))
+        return unknown, unknown
+    times = np.concatenate((kernels.start_ns[comm], kernels.end_ns[comm]))
+    change = np.concatenate((grid_blocks[comm], -grid_blocks[comm]))
+    order = np.argsort(times, kind="stable")
+    times, running = times[order], np.cumsum(change[order])[:-1]
+    lasting_ns = covered_ns(times[:-1], times[1:], windows)
+    some = (running > 0) & (lasting_ns > 0)
+    running, lasting_ns = running[some], lasting_ns[some]
+    return int(running.max()), float(np.average(running, weights=lasting_ns))
+
+
+def stretch_by_sms(blocks_mean: float | None, sm_count: int | None) -> float | None:
+    """How much longer compute that fills the GPU takes on the SMs that communication leaves; None if unknown.
+
+    For where no kernel ran both beside communication and alone.
+    """
+    if blocks_mean is None or sm_count is None:
+        return None
+    left = sm_count - min(blocks_mean, sm_count - 1)
+    return sm_count / left - 1
+
+
+def measure_stretch(kernels: Activities, grid: IntArray, has_grid: BoolArray) -> Stretch | Missing | None:
+    """Compute kernels beside communication kernels against alone; None where no communication ran.
+
+    `frac`: what kernels took more than the median of the same (name, grid) alone, over what the part beside
+    communication would have taken alone. The same is between the same compute kernels of its stream, since
+    one grid may stand for many sizes; groups are left out whose lengths alone, or beside, differ, and such as
+    ran faster beside communication: those are of two sizes. Where all ran faster, 0. `beside_count` kernels,
+    `beside_ns` long. What ran besides communication is not told apart.
+    `grid`: a number for that of each kernel, shape (n,); `has_grid`: where one was recorded.
+    """
+    comm = kernels.bucket == Bucket.COMM
+    if not comm.any():
+        return None
+    duration_ns = kernels.end_ns - kernels.start_ns
+    usable = (kernels.bucket == Bucket.COMPUTE) & (duration_ns >= STRETCH_SHORTEST.value)
+    usable &= (kernels.name >= 0) & has_grid
+    under_ns = covered_ns(
+        kernels.start_ns, kernels.end_ns, union(kernels.start_ns[comm], kernels.end_ns[comm])
+    )
+    group = group_of(*(column[usable] for column in _contexts(kernels, group_of(kernels.name, grid))))
+    duration_ns, under_ns = duration_ns[usable], under_ns[usable]
+    beside = under_ns >= np.maximum(BESIDE.value * duration_ns, 1)
+    usual_ns = _usual(group, duration_ns, under_ns == 0)
+    compared = beside & ((usual_ns > 0) & (_usual(group, duration_ns, beside) > 0))[group]
+    more_ns = np.where(compared, duration_ns - usual_ns[group], 0)
+    slower = np.bincount(group, weights=more_ns) > 0
+    counted = compared & slower[group] if (compared & slower[group]).any() else compared
+    beside_ns, longer_ns = int(under_ns[counted].sum()), max(0, int(more_ns[counted].sum()))
+    if beside_ns <= longer_ns:
+        reason = f"no kernel ran {STRETCH_KERNELS.value:g} times both beside communication and alone, alike"
+        return gap(reason, "record more steps")
+    groups = len(distinct(group[counted]))
+    return Stretch(longer_ns / (beside_ns - longer_ns), groups, int(counted.sum()), beside_ns)
+
+
+def _contexts(kernels: Activities, kind: IntArray) -> list[IntArray]:
+    """The kind of each kernel and of its neighbours in compute on its stream, shape (n,) each; -1: none."""
+    compute = np.flatnonzero(kernels.bucket == Bucket.COMPUTE)
+    order = compute[np.lexsort((kernels.start_ns[compute], kernels.stream_id[compute]))]
+    columns = [kind]
+    for distance in range(1, int(NEIGHBOURS.value) + 1):
+        first, second = order[:-distance], order[distance:]
+        same = kernels.stream_id[first] == kernels.stream_id[second]
+        before, after = np.full((2, len(kernels)), -1, dtype=kind.dtype)
+        before[second[same]] = kind[first[same]]
+        after[first[same]] = kind[second[same]]
+        columns += [before, after]
+    return columns
+
+
+def _usual(group: IntArray, values: IntArray, which: IntArray) -> IntArray:
+    """Lower median of the chosen values in each group, shape (groups,); 0 where few or unlike each other."""
+    total = int(group.max()) + 1 if len(group) else 0
+    group, values = group[which], values[which]
+    values = sorted_within(group, values)
+    count = np.bincount(group, minlength=total)
+    first, usual = np.cumsum(count) - count, np.zeros(total, dtype=np.int64)
+    some = count >= STRETCH_KERNELS.value
+    low, middle, high = (values[first[some] + ((count[some] - 1) * share // 10)] for share in (1, 5, 9))
+    usual[some] = np.where(high - low <= ALIKE.value * middle, middle, 0)
+    return usual
+
+
+def measure_samples(
+    kernels: Activities, windows: Spans, gpu: Gpu | None, samples: tuple[GpuSamples, ...], kind: str
+) -> Measured | Missing:
+    """Means of the samples while any kernel ran in the windows, weighted by how long it ran in each.
+
+    Issue and tensor are throughput; `sm_active_frac` is only residency. `pure_frac` is the share of the
+    samples in which kernels of one class ran (communication is one): where it is low, the figures are of
+    several classes together. `kind`: of the trace.
+    """
+    if not samples:
+        return gap("GPU metrics were not recorded", cure("counters", kind))
+    mine = next((some for some in samples if gpu and some.gpu_id == gpu.gpu_id), None)
+    if mine is None:
+        return gap("no GPU metrics of this GPU", cure("counters", kind))
+    ran_ns = _ran_ns(kernels, np.ones(len(kernels), dtype=np.bool_), windows, mine)
+    touched = ran_ns > 0
+    if not touched.any():
+        return gap("no sample while a kernel ran in the window", "sample more often")
+    classes = [_ran_ns(kernels, which, windows, mine) > 0 for which in _classes(kernels)]
+    return Measured(
+        _weighted(mine.sm_active_frac, ran_ns),
+        _weighted(mine.sm_issue_frac, ran_ns),
+        _weighted(mine.tensor_active_frac, ran_ns),
+        float((np.sum(classes, axis=0) == 1)[touched].mean()),
+        int(touched.sum()),
+    )
+
+
+def _classes(kernels: Activities) -> Iterator[BoolArray]:
+    """Masks of the kernels of each class of compute, and of communication."""
+    compute = kernels.bucket == Bucket.COMPUTE
+    for key in distinct(kernels.key[compute]):
+        yield compute & (kernels.key == key)
+    yield kernels.bucket == Bucket.COMM
+
+
+def _ran_ns(kernels: Activities, which: BoolArray, windows: Spans, samples: GpuSamples) -> IntArray:
+    """Of each sample, how long any of these kernels ran in it and in the windows."""
+    ran = intersect(union(kernels.start_ns[which], kernels.end_ns[which]), windows)
+    return covered_ns(samples.start_ns, samples.end_ns, ran)
+
+
+def _weighted(values: FloatArray, ran_ns: IntArray) -> float | Missing:
+    there = ~np.isnan(values) & (ran_ns > 0)
+    return float(np.average(values[there], weights=ran_ns[there])) if there.any() else NONE_SEEN
+
+
+_USE: Final = LaunchUse.__struct_fields__
 
 
 @dataclass(frozen=True, slots=True)
 class SmUse:
-    """The SMs of one rank in its windows. What is None is in `missing`, under paths that begin with "sm",
-    but for what is beside communication where there is none.
+    """The SMs of one rank in its windows; `work_ns` of compute kernels, None where launches do not tell."""
 
-    `launches` is over all compute kernels, `by_class` over each class of them. `measured` are samples of the
-    whole GPU while anything ran, `measured_by_class` while a class ("comm": communication) did.
-    `capability_at_least` is what kernel names speak of, told only where the trace does not tell the GPU's.
-    """
-
-    sm_count: int | None
-    capability_at_least: str | None
-    launches: LaunchUse | None
-    by_class: Mapping[str, LaunchUse]
-    comm_blocks: CommBlocks | None
-    stretch: Stretch | None
-    measured: Measured | None
-    measured_by_class: Mapping[str, Measured]
-    missing: tuple[Missing, ...]
+    sm: Sm
+    work_ns: int | None
 
 
 def measure_sm(
     rank: RankTimeline, windows: Spans, gpu: Gpu | None, samples: tuple[GpuSamples, ...] = ()
 ) -> SmUse:
-    """Measure the SMs of one rank. `gpu` is the one it ran on, `samples` are those of every sampled GPU."""
+    """Measure the SMs of one rank. `gpu` is the one it ran on, `samples` are those of every sampled GPU.
+
+    `capability_at_least` is what kernel names speak of, told only where the trace does not tell the GPU's.
+    """
     kernels = rank.activities.take(rank.activities.source == Source.KERNEL)
     kernels = kernels.take(covered_ns(kernels.start_ns, kernels.end_ns, windows) > 0)
     shapes, shape = rank.columns.kernels.shapes, rank.columns.kernels.shape[kernels.row]
-    by_launch = measure_launches(rank, kernels, windows, gpu)
-    launches, by_class, gaps = (None, {}, (by_launch,)) if isinstance(by_launch, Missing) else by_launch
-    blocks = measure_comm_blocks(kernels, shapes.blocks[shape], windows, rank.columns.info.kind)
+    told = measure_launches(rank, kernels, windows, gpu)
+    missing = told if isinstance(told, Missing) else None
+    use = LaunchUse(**dict.fromkeys(_USE, told)) if isinstance(told, Missing) else told.use
+    blocks, blocks_mean = measure_comm_blocks(kernels, shapes.blocks[shape], windows, rank.columns.info.kind)
     stretch = measure_stretch(kernels, grid_numbers(shapes)[shape], (shapes.grid != NULL).all(axis=1)[shape])
-    measured, measured_by_class = measure_samples(kernels, windows, gpu, samples, rank.columns.info.kind)
-    others = (blocks, stretch, measured)
-    return SmUse(
-        sm_count=gpu.sm_count if gpu else None,
+    sm = Sm(
+        **{name: getattr(use, name) for name in _USE},
+        sm_count=missing if gpu is None or gpu.sm_count is None else gpu.sm_count,
         capability_at_least=None if gpu and gpu.capability else _spoken_capability(rank, kernels),
-        launches=launches,
-        by_class=by_class,
-        comm_blocks=None if isinstance(blocks, Missing) else blocks,
-        stretch=None if isinstance(stretch, Missing) else stretch,
-        measured=None if isinstance(measured, Missing) else measured,
-        measured_by_class=measured_by_class,
-        missing=(*gaps, *(result for result in others if isinstance(result, Missing))),
+        by_class={} if isinstance(told, Missing) else told.by_class,
+        comm_blocks=blocks,
+        comm_blocks_mean=blocks_mean,
+        stretch_frac=stretch.frac if isinstance(stretch, Stretch) else stretch,
+        stretch=stretch,
+        measured=measure_samples(kernels, windows, gpu, samples, rank.columns.info.kind),
     )
+    return SmUse(sm, None if isinstance(told, Missing) else told.work_ns)
 
 
 def _spoken_capability(rank: RankTimeline, kernels: Activities) -> str | None:

@@ -2,7 +2,13 @@
 
 Every `_ns` here is work: a sum over kernels of their part inside the windows, which can exceed wall time
 where kernels overlap. Nothing here was measured while a kernel ran.
+
+Theoretical occupancy is how many blocks of a launch fit one SM, and what stops one more. The arithmetic is
+that of the CUDA occupancy calculator (cuda_occupancy.h 13.0) for what a recording tells: partitioned global
+caching off, shared memory carved out as large as it goes, clusters not counted.
 """
+
+from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,11 +20,90 @@ from traces.columns import NULL, BoolArray, FloatArray, Gpu, IntArray, LaunchSha
 from traces.cures import cure
 from traces.intervals import Spans, covered_ns
 from traces.limits import Limit
-from traces.measure.occupancy import LIMITERS, theoretical_occupancy
-from traces.missing import Missing
-from traces.names.gpus import SmCapacity, sm_capacity
+from traces.missing import Missing, gap
+from traces.names.gpus import REGISTER_UNIT, SUB_PARTITIONS, WARP_THREADS, SmCapacity, sm_capacity
 from traces.names.kernels import may_be_persistent
+from traces.sections.rank import LaunchUse
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline
+
+LIMITERS: Final = ("warps", "registers", "shared_memory", "blocks")
+"""What keeps one more block off an SM. Where several do, the earlier here is named."""
+
+_NO_LIMIT: Final = int(np.iinfo(np.int64).max)
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """Of each launch, arrays of shape (n,): blocks one SM holds, threads per block, and the limiter.
+
+    `limiter` indexes `LIMITERS`. `resident_blocks` is 0 where the launch fits no such SM, so that the
+    capacity must be another GPU's; `max_warps` is what one SM holds.
+    """
+
+    resident_blocks: IntArray
+    block_threads: IntArray
+    limiter: IntArray
+    max_warps: int
+
+    def take(self, which: BoolArray) -> Occupancy:
+        """Some of the launches."""
+        return Occupancy(
+            self.resident_blocks[which], self.block_threads[which], self.limiter[which], self.max_warps
+        )
+
+    @property
+    def theoretical_frac(self) -> FloatArray:
+        """Resident warps over the most there can be, if the grid had blocks enough."""
+        return self.resident_blocks * _warps(self.block_threads) / self.max_warps
+
+    def launch_frac(self, grid_blocks: IntArray, sm_count: int) -> FloatArray:
+        """The same for the grid launched, spread over the SMs; Kineto prints this as achieved occupancy.
+
+        It comes from the launch alone: nothing was measured while the kernel ran. As in Kineto, a block of 48
+        threads counts as a warp and a half. Kineto prints 0 for blocks with more than 48 KiB of shared
+        memory: it asks the calculator about a kernel that has not opted in to more.
+        """
+        spread = np.minimum(self.resident_blocks, grid_blocks / sm_count)
+        result: FloatArray = spread * self.block_threads / (WARP_THREADS * self.max_warps)
+        return result
+
+
+def theoretical_occupancy(
+    capacity: SmCapacity, threads: IntArray, registers: IntArray, shared_bytes: IntArray
+) -> Occupancy:
+    """Occupancy of launches, arrays of shape (n,): threads per block, registers per thread, shared per block.
+
+    `shared_bytes` is static and dynamic together, without the driver's reserve. Threads are at least 1.
+    """
+    warps = _warps(threads)
+    warp_registers = _rounded_up(registers * WARP_THREADS, REGISTER_UNIT)
+    warps_by_registers = SUB_PARTITIONS * _fit(capacity.registers // SUB_PARTITIONS, warp_registers)
+    block_shared = _rounded_up(shared_bytes + capacity.reserved_shared_bytes, capacity.shared_unit_bytes)
+    fits = np.stack(
+        (
+            capacity.warps // warps,
+            warps_by_registers // warps,
+            _fit(capacity.shared_bytes, block_shared),
+            np.full(len(warps), capacity.blocks),
+        )
+    )
+    return Occupancy(fits.min(axis=0), threads, fits.argmin(axis=0), capacity.warps)
+
+
+def _warps(threads: IntArray) -> IntArray:
+    return _rounded_up(threads, WARP_THREADS) // WARP_THREADS
+
+
+def _rounded_up(amount: IntArray, unit: int) -> IntArray:
+    result: IntArray = -(-amount // unit) * unit
+    return result
+
+
+def _fit(room: int, each: IntArray) -> IntArray:
+    """How many pieces fit; a piece of nothing is no limit."""
+    result: IntArray = np.where(each > 0, room // np.maximum(each, 1), _NO_LIMIT // SUB_PARTITIONS)
+    return result
+
 
 SMALL_KERNEL: Final = Limit(
     5_000, "ns", "shorter ones are a matter of launches and fusion, not of filling; ours"
@@ -27,76 +112,67 @@ PERSISTENT_GRID: Final = Limit(0.9, "of the SMs", "one block per SM, a few SMs l
 TAIL_WAVES: Final = Limit(4, "waves", "with more the uneven last wave is lost in the average; ours")
 
 
+NONE_SEEN: Final = gap("no kernel in the window shows it", "choose a longer window")
+"""Why a share is missing that other kernels have."""
+
+
 @dataclass(frozen=True, slots=True)
-class LaunchUse:
-    """How some compute kernels use the SMs, from their launches; fractions are weighted by work.
+class Launches:
+    """Use of the SMs by all compute kernels, whose work is `work_ns`, and by each class of them."""
 
-    `work_ns` is persistent_ns + shapeless_ns (no launch shape, or one that fits no such SM) + the kernels
-    judged. Of those, `occupancy_frac` and `launch_occupancy_frac` are means, and `limiter_ns` adds up to
-    their work. `small_ns` of it lies in kernels under 5 us, outside `fill_frac`, `tail_ns` and
-    `under_filled_ns` (fewer blocks than SMs). A mean is None where it has no kernel.
-    """
-
+    use: LaunchUse
+    by_class: Mapping[str, LaunchUse]
     work_ns: int
-    persistent_ns: int
-    shapeless_ns: int
-    small_ns: int
-    occupancy_frac: float | None
-    launch_occupancy_frac: float | None
-    fill_frac: float | None
-    tail_ns: int
-    under_filled_ns: int
-    limiter_ns: Mapping[str, int]
 
 
 def measure_launches(
     rank: RankTimeline, kernels: Activities, windows: Spans, gpu: Gpu | None
-) -> tuple[LaunchUse, dict[str, LaunchUse], tuple[Missing, ...]] | Missing:
-    """All compute kernels, each class of them, and what of it could not be told; or why nothing could.
+) -> Launches | Missing:
+    """All compute kernels and each class of them; or why nothing of them could be told.
 
+    Fractions are weighted by work. Persistent kernels and those of no launch shape, or of one that fits no
+    such SM, are not judged. Of the others the occupancies are means, and `limiter_ns` adds up to their work;
+    those under 5 us are outside `fill_frac`, `tail_ns` and `under_filled_ns` (fewer blocks than SMs).
     `kernels` are those of the rank that run in the windows.
     """
     compute, kind = kernels.bucket == Bucket.COMPUTE, rank.columns.info.kind
     if not compute.any():
-        return Missing("sm.launches", "no single compute kernel in the window", cure("graphs", kind))
-    shape, known = rank.columns.kernels.shape[kernels.row], _known(rank.columns.kernels.shapes)
-    if not (known[shape] & compute).any():
-        return Missing("sm.launches", "no launch shapes were recorded", cure("shapes", kind))
+        return gap("no single compute kernel in the window", cure("graphs", kind))
+    shape, shapes = rank.columns.kernels.shape[kernels.row], _known(rank.columns.kernels.shapes)
+    if not (shapes[shape] & compute).any():
+        return gap("no launch shapes were recorded", cure("shapes", kind))
     sms = _sms(gpu, kind)
     if isinstance(sms, Missing):
         return sms
     judged = _judge(rank, kernels, shape, windows, *sms)
-    use = judged.use(compute)
+    use = judged.use(compute, _nothing_judged(kind), _nothing_judged(kind, " or under 5 us"))
+    no_occupancy, no_fill = (
+        one if isinstance(one, Missing) else NONE_SEEN for one in (use.occupancy_frac, use.fill_frac)
+    )
     by_class = {
-        KEYS[Bucket.COMPUTE][key]: judged.use(compute & (kernels.key == key))
+        KEYS[Bucket.COMPUTE][key]: judged.use(compute & (kernels.key == key), no_occupancy, no_fill)
         for key in distinct(kernels.key[compute])
     }
-    gaps = []
-    if use.occupancy_frac is None:
-        gaps = [_nothing_judged(field, kind) for field in ("occupancy_frac", "launch_occupancy_frac")]
-    if use.fill_frac is None:
-        gaps.append(_nothing_judged("fill_frac", kind, " or under 5 us"))
-    return use, by_class, tuple(gaps)
+    return Launches(use, by_class, int(judged.work_ns[compute].sum()))
 
 
-def _nothing_judged(field: str, kind: str, also: str = "") -> Missing:
-    reason = f"every compute kernel is persistent, of unknown shape{also}"
-    return Missing(f"sm.launches.{field}", reason, cure("counters", kind))
+def _nothing_judged(kind: str, also: str = "") -> Missing:
+    return gap(f"every compute kernel is persistent, of unknown shape{also}", cure("counters", kind))
 
 
 def _sms(gpu: Gpu | None, kind: str) -> tuple[int, SmCapacity] | Missing:
     """SM count and what one holds, or why they are not known. Kernel names give neither."""
     how = cure("gpu_limits", kind)
     if gpu is None:
-        return Missing("sm.launches", "the trace does not record which GPU this is", how)
+        return gap("the trace does not record which GPU this is", how)
     if gpu.sm_count is None:
-        return Missing("sm.launches", "the trace does not record the number of SMs of the GPU", how)
+        return gap("the trace does not record the number of SMs of the GPU", how)
     if gpu.capability is None:
-        return Missing("sm.launches", "the trace does not record the GPU's compute capability", how)
+        return gap("the trace does not record the GPU's compute capability", how)
     capacity = sm_capacity(gpu)
     if capacity is None:
         reason = f"what an SM of compute capability {gpu.capability} holds is not known here"
-        return Missing("sm.launches", reason, "use a newer moe-diag")
+        return gap(reason, "use a newer moe-diag")
     return gpu.sm_count, capacity
 
 
@@ -116,21 +192,18 @@ class _Judged:
     fill: FloatArray
     tail: FloatArray
 
-    def use(self, which: BoolArray) -> LaunchUse:
-        """What the kernels chosen make of the SMs."""
+    def use(self, which: BoolArray, no_occupancy: Missing, no_fill: Missing) -> LaunchUse:
+        """What the kernels chosen make of the SMs; why there is no mean where it has no kernel."""
         known = self.known[self.shape]
         judged = which & known & ~self.persistent
         large = judged & ~self.small
         limiter_ns = np.zeros(len(LIMITERS), dtype=np.int64)
         np.add.at(limiter_ns, self.limiter[self.shape[judged]], self.work_ns[judged])
         return LaunchUse(
-            work_ns=self._sum(which),
             persistent_ns=self._sum(which & self.persistent),
-            shapeless_ns=self._sum(which & ~known & ~self.persistent),
-            small_ns=self._sum(judged & self.small),
-            occupancy_frac=self._mean(self.occupancy, judged),
-            launch_occupancy_frac=self._mean(self.launch_occupancy, judged),
-            fill_frac=self._mean(self.fill, large),
+            occupancy_frac=self._mean(self.occupancy, judged, no_occupancy),
+            launch_occupancy_frac=self._mean(self.launch_occupancy, judged, no_occupancy),
+            fill_frac=self._mean(self.fill, large, no_fill),
             tail_ns=round(float((self.tail[self.shape[large]] * self.work_ns[large]).sum())),
             under_filled_ns=self._sum(large & self.under_filled[self.shape]),
             limiter_ns={LIMITERS[place]: int(limiter_ns[place]) for place in np.flatnonzero(limiter_ns)},
@@ -139,9 +212,9 @@ class _Judged:
     def _sum(self, which: BoolArray) -> int:
         return int(self.work_ns[which].sum())
 
-    def _mean(self, values: FloatArray, which: BoolArray) -> float | None:
+    def _mean(self, values: FloatArray, which: BoolArray, none: Missing) -> float | Missing:
         if not which.any():
-            return None
+            return none
         return float(np.average(values[self.shape[which]], weights=self.work_ns[which]))
 
 

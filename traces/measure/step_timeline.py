@@ -1,23 +1,148 @@
-"""Steps as they ran: every activity by stream, its launch, the host, and why no compute ran."""
+"""Steps as they ran: every activity by stream, its launch, the host, and why no compute ran.
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+Of launching threads there are the CUDA calls and NVTX ranges, nested as recorded.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
 
 import numpy as np
+from msgspec.structs import replace
 
 from traces.account.absent import REASONS, AbsentPieces
-from traces.columns import NULL, IntArray
+from traces.columns import NULL, Calls, IntArray, Ranges, distinct
+from traces.cures import cure
 from traces.groups import places_of_each
 from traces.intervals import spans
 from traces.limits import Limit
 from traces.measure.kernel_table import PREFIX, shortened
-from traces.measure.ledger_steps import Borders, Cut, cut_at
-from traces.measure.step_host import host_lanes
-from traces.measure.timeline_columns import Lane, ReasonLane, StepTimeline, Texts, longest
-from traces.missing import Missing
+from traces.measure.ledger import Borders, Cut, cut_at
+from traces.missing import Missing, gap
+from traces.names.ranges import public_call, public_range
+from traces.sections.tables import HostLane, Lane, ReasonLane, Timeline
 from traces.steps.found import Step, Steps
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline
+
+
+class Texts:
+    """Texts that columns point to, in the order in which they were first met."""
+
+    def __init__(self) -> None:
+        self._place: dict[str, int] = {}
+
+    def listed(self) -> tuple[str, ...]:
+        """All of them, each at its place."""
+        return tuple(self._place)
+
+    def places(
+        self, codes: IntArray, text_of: Callable[[int], str | None], order: Callable[[int], Any] = int
+    ) -> IntArray:
+        """The place of each code's text, new ones in `order`; -1 for no code (below 0) or no text."""
+        known = distinct(codes[codes >= 0])
+        place = np.full(len(known) + 1, -1, dtype=np.int64)  # the last is for no text
+        for at in sorted(range(len(known)), key=lambda one: order(int(known[one]))):
+            text = text_of(int(known[at]))
+            if text is not None:
+                place[at] = self._place.setdefault(text, len(self._place))
+        return place[np.where(codes >= 0, np.searchsorted(known, codes), -1)]
+
+
+def longest(length_ns: IntArray, most: int) -> IntArray:
+    """Places of the longest, shape (most,) at most, in order of place; of equal ones the first."""
+    if len(length_ns) <= most:
+        return np.arange(len(length_ns))
+    return np.sort(np.argsort(-length_ns, kind="stable")[:most])
+
+
+CALLS: Final = Limit(12_000, "calls", "ours: one for each activity that a step can show; a quarter of a MB")
+RANGES: Final = Limit(6_000, "ranges", "ours: an eighth of a MB; the longest are those that can be seen")
+_THREAD_BITS: Final = 0xFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """Lanes by thread, ranges before calls, outer before inner; `left_out`: shorter rows not among them."""
+
+    lanes: tuple[HostLane, ...]
+    left_out: int
+
+
+def host_lanes(rank: RankTimeline, within_ns: tuple[int, int], names: Texts, most: int | None) -> Host:
+    """The launching threads within a stretch, `most` rows of each kind where given; names go into `names`."""
+    columns, launched = rank.columns, rank.activities.launch_thread
+    threads = distinct(launched[launched != NULL])
+    kinds: tuple[_Kind, ...] = (
+        _Kind("ranges", columns.ranges, columns.ranges.text, columns.range_texts, public_range, RANGES),
+        _Kind("calls", columns.calls, columns.calls.name, columns.call_names, public_call, CALLS),
+    )
+    found = [_rows(kind, threads, within_ns, most) for kind in kinds]
+    lanes = [
+        lane
+        for thread in threads.tolist()
+        for kind, (mine, _) in zip(kinds, found, strict=True)
+        for lane in _host_lanes(kind, thread, mine, within_ns, names)
+    ]
+    return Host(tuple(lanes), sum(left_out for _, left_out in found))
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """One kind of rows, where their texts stand and what of a text may be shown."""
+
+    name: Literal["calls", "ranges"]
+    rows: Calls | Ranges
+    text: IntArray
+    texts: tuple[str, ...]
+    public: Callable[[str], str | None]
+    most: Limit
+
+
+def _rows(
+    kind: _Kind, threads: IntArray, within_ns: tuple[int, int], most: int | None
+) -> tuple[IntArray, int]:
+    """Places of the longest rows within the stretch, in order, outer ones first; and how many others."""
+    rows = kind.rows
+    timed = (rows.start_ns != NULL) & (rows.start_ns < within_ns[1]) & (rows.end_ns > within_ns[0])
+    mine = np.flatnonzero(timed & np.isin(rows.thread_gid, threads))
+    mine = mine[np.lexsort((-rows.end_ns[mine], rows.start_ns[mine]))]
+    limit = int(kind.most.value) if most is None else most
+    kept = mine[longest((rows.end_ns - rows.start_ns)[mine], limit)]
+    return kept, len(mine) - len(kept)
+
+
+def _host_lanes(
+    kind: _Kind, thread: int, places: IntArray, within_ns: tuple[int, int], names: Texts
+) -> Iterator[HostLane]:
+    rows, (first_ns, last_ns) = kind.rows, within_ns
+    mine = places[rows.thread_gid[places] == thread]
+    start_ns, end_ns = np.maximum(rows.start_ns[mine], first_ns), np.minimum(rows.end_ns[mine], last_ns)
+    depth = _depths(start_ns, end_ns)
+    name = names.places(
+        kind.text[mine], lambda code: kind.public(kind.texts[code]), lambda code: kind.texts[code]
+    )
+    for level in distinct(depth).tolist():
+        on = depth == level
+        yield HostLane(
+            thread=thread & _THREAD_BITS,
+            kind=kind.name,
+            depth=level,
+            at_ns=tuple((start_ns[on] - first_ns).tolist()),
+            length_ns=tuple((end_ns - start_ns)[on].tolist()),
+            name=tuple(name[on].tolist()),
+        )
+
+
+def _depths(start_ns: IntArray, end_ns: IntArray) -> IntArray:
+    """The first level that is free when a row starts, which for nested rows is how deep each lies."""
+    free_ns: list[int] = []
+    depth = np.empty(len(start_ns), dtype=np.int64)
+    for place, (start, end) in enumerate(zip(start_ns.tolist(), end_ns.tolist(), strict=True)):
+        level = next((level for level, at_ns in enumerate(free_ns) if at_ns <= start), len(free_ns))
+        free_ns[level : level + 1] = [end]
+        depth[place] = level
+    return depth
+
 
 MOST: Final = Limit(
     12_000, "activities", "ours: a report of one file under 2 MB, and more than one screen can show apart"
@@ -37,13 +162,13 @@ class StepTimelines:
     their longest rows. `keys` and `names` of `others` are empty: their columns point to those of `shown`.
     """
 
-    shown: StepTimeline
-    others: tuple[StepTimeline, ...]
+    shown: Timeline
+    others: tuple[Timeline, ...]
 
 
 def measure_timelines(rank: RankTimeline, steps: Steps, absent: AbsentPieces | Missing) -> StepTimelines:
     """The timelines of one rank."""
-    drawn = _Drawn(rank, None if isinstance(absent, Missing) else absent, Texts(), Texts())
+    drawn = _Drawn(rank, absent, Texts(), Texts())
     chosen = _chosen(steps)
     shown = drawn.in_full(*_borders_of(chosen, steps))
     others = _others(steps, chosen)
@@ -53,6 +178,9 @@ def measure_timelines(rank: RankTimeline, steps: Steps, absent: AbsentPieces | M
     return StepTimelines(shown, found)
 
 
+_NO_STEPS: Final = gap(
+    "there are no steps: it shows the window", "give --steps, --nvtx, or record step ranges"
+)
 _KEY_NAMES: Final = tuple(f"{PREFIX[bucket]}.{key}" for bucket in Bucket for key in KEYS[bucket])
 _KEY_BASE: Final = np.cumsum([0, *(len(KEYS[bucket]) for bucket in Bucket)])
 
@@ -87,11 +215,11 @@ class _Drawn:
     """What the timelines of a rank are drawn from, and the texts that they share."""
 
     rank: RankTimeline
-    absent: AbsentPieces | None
+    absent: AbsentPieces | Missing
     keys: Texts
     names: Texts
 
-    def in_full(self, index: int | None, start_ns: int, end_ns: int) -> StepTimeline:
+    def in_full(self, index: int | None, start_ns: int, end_ns: int) -> Timeline:
         """Every activity, up to the instant where they become too many."""
         rows, mine = self._within(start_ns, end_ns)
         left_out = max(0, len(mine) - int(MOST.value))
@@ -100,7 +228,7 @@ class _Drawn:
             mine = mine[: int(MOST.value)]
         return self._timeline(index, (start_ns, end_ns), mine, left_out, None)
 
-    def in_brief(self, step: Step, most: int) -> StepTimeline:
+    def in_brief(self, step: Step, most: int) -> Timeline:
         """The longest rows of each kind, so many of each at most."""
         rows, mine = self._within(step.start_ns, step.end_ns)
         kept = mine[longest((rows.end_ns - rows.start_ns)[mine], most)]
@@ -113,17 +241,19 @@ class _Drawn:
 
     def _timeline(
         self, index: int | None, within_ns: tuple[int, int], mine: IntArray, left_out: int, most: int | None
-    ) -> StepTimeline:
+    ) -> Timeline:
         lanes = self._lanes(mine, within_ns)
         host = host_lanes(self.rank, within_ns, self.names, most)
-        return StepTimeline(
-            step=index,
+        return Timeline(
+            step=_NO_STEPS if index is None else index,
             start_ns=within_ns[0],
             end_ns=within_ns[1],
             keys=(),
             names=(),
             lanes=lanes,
-            reasons=None if self.absent is None else _reasons(self.absent, within_ns, most),
+            reasons=self.absent
+            if isinstance(self.absent, Missing)
+            else _reasons(self.absent, within_ns, most),
             left_out=left_out,
             host=host.lanes,
             host_left_out=host.left_out,
@@ -135,6 +265,9 @@ class _Drawn:
         mine = mine[cut.of]
         key = self.keys.places(rows.key[mine] + _KEY_BASE[rows.bucket[mine]], _KEY_NAMES.__getitem__)
         name = _named(self.names, rows.name[mine], self.rank.columns.kernel_names)
+        unlaunched = gap(
+            "the launch of some activities was not recorded", cure("launches", self.rank.columns.info.kind)
+        )
         lanes = []
         for stream, on in places_of_each(rows.stream_id[mine]):
             launch_ns = rows.launch_ns[mine][on].tolist()
@@ -144,7 +277,7 @@ class _Drawn:
                 length_ns=tuple((cut.end_ns - cut.start_ns)[on].tolist()),
                 key=tuple(key[on].tolist()),
                 name=tuple(name[on].tolist()),
-                launch_ns=tuple(None if one == NULL else one - start_ns for one in launch_ns),
+                launch_ns=tuple(unlaunched if one == NULL else one - start_ns for one in launch_ns),
             )
             lanes.append(lane)
         return tuple(lanes)

@@ -1,17 +1,19 @@
 """Matrix work that 16 bits on tensor cores would do faster: in FP32 on the SIMT units, or in TF32."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, get_args
 
 import numpy as np
 
 from traces.columns import Gpu, IntArray, distinct
+from traces.cures import cure
 from traces.intervals import Spans, covered_ns
+from traces.missing import gap
 from traces.names.gpus import capability_at_least
 from traces.names.kernels import WideFormat, classify_kernel, is_matrix_work, is_simt_gemm, wide_format
 from traces.replay.edits import NOWHERE, Wide
+from traces.sections.rank import TensorCores
 from traces.sizes.peaks import fp32_to_tf32_frac, most_to_16_bits_frac, to_16_bits_frac
 from traces.timeline import RankTimeline, Source
 
@@ -23,46 +25,32 @@ _WITHOUT: Final = "GTX"
 """GeForce GTX: capability 7.5 without tensor cores (NVIDIA Turing architecture whitepaper)."""
 
 
-@dataclass(frozen=True, slots=True)
-class TensorCores:
-    """Matrix work of one rank within its windows, as work (sums of kernel time).
-
-    `simt_ns` is the part of GEMMs done in FP32 without tensor cores, by `simt_count` kernels. `tf32`: whether
-    the GPU has TF32, None where its capability is unknown. `fp32_to_tf32_frac`: peak rates; None where it has
-    no TF32 or they are not known. `matrix_ns`: GEMMs, convolutions and attention; `wide_ns` is the part of
-    them in FP32 or TF32, by `wide_count` kernels. `half`: whether the GPU has tensor cores for 16 bits, None
-    where neither its model nor kernel names say. `peaks_known`: whether the peak rates of all `wide_ns` are.
-    """
-
-    gemm_ns: int
-    simt_ns: int
-    simt_count: int
-    tf32: bool | None
-    fp32_to_tf32_frac: float | None
-    matrix_ns: int = 0
-    wide_ns: int = 0
-    wide_count: int = 0
-    half: bool | None = None
-    peaks_known: bool = True
-
-
 def measure_tensor_cores(rank: RankTimeline, windows: Spans, gpu: Gpu | None) -> TensorCores:
-    """Measure one rank; `gpu` is the one it ran on."""
-    rows = rank.activities
+    """Matrix work of one rank within its windows, as work (sums of kernel time); `gpu` is the one it ran on.
+
+    `simt_ns` is the part of GEMMs done in FP32 without tensor cores, by `simt_count` kernels. `matrix_ns`:
+    GEMMs, convolutions and attention; `wide_ns` is the part of them in FP32 or TF32, by `wide_count` kernels.
+    `tf32`: whether the GPU has TF32; `fp32_to_tf32_frac`: by peak rates. `half`: whether it has tensor cores
+    for 16 bits. `peaks_known`: whether the peak rates of all `wide_ns` are.
+    """
+    rows, how = rank.activities, cure("gpu", rank.columns.info.kind)
     ns = covered_ns(rows.start_ns, rows.end_ns, windows)
     simt, groups = simt_places(rank), wide_places(rank, gpu)
     wide = ns[np.concatenate([NOWHERE, *_by_format(rank).values()])]
+    tf32, half, frac = has_tf32(gpu), has_half(rank, gpu), tensor_frac(gpu)
+    no_rate = None if tf32 is False else gap("the GPU has no TF32, or its peak rates are not known", how)
+    no_model = "neither the GPU's model nor kernel names show whether it has tensor cores"
     return TensorCores(
-        int(ns[_named(rank, lambda name: classify_kernel(name).class_ == "gemm")].sum()),
-        int(ns[simt].sum()),
-        int((ns[simt] > 0).sum()),
-        has_tf32(gpu),
-        tensor_frac(gpu),
-        int(ns[_named(rank, lambda name: is_matrix_work(name, classify_kernel(name)))].sum()),
-        int(wide.sum()),
-        int((wide > 0).sum()),
-        has_half(rank, gpu),
-        all(group.exact for group in groups),
+        gemm_ns=int(ns[_named(rank, lambda name: classify_kernel(name).class_ == "gemm")].sum()),
+        simt_ns=int(ns[simt].sum()),
+        simt_count=int((ns[simt] > 0).sum()),
+        tf32=gap("the trace does not record the GPU's compute capability", how) if tf32 is None else tf32,
+        fp32_to_tf32_frac=no_rate if frac is None else frac,
+        matrix_ns=int(ns[_named(rank, lambda name: is_matrix_work(name, classify_kernel(name)))].sum()),
+        wide_ns=int(wide.sum()),
+        wide_count=int((wide > 0).sum()),
+        half=gap(no_model, how) if half is None else half,
+        peaks_known=all(group.exact for group in groups),
     )
 
 

@@ -2,16 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from traces.columns import BoolArray, IntArray
 from traces.groups import mask_of
-from traces.missing import Missing
+from traces.missing import Missing, gap, known
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.charge import step_of
+from traces.ranks.figures import NO_STEPS, or_no_steps
 from traces.ranks.match import Matched
 from traces.ranks.pipelines import (
     PHASES,
@@ -26,60 +29,28 @@ from traces.ranks.pipelines import (
     pipelines_of,
     schedule_of,
 )
-from traces.ranks.recorded import of_messages
 from traces.ranks.side_by_side import Grid, means_of, own_step_of
-from traces.ranks.summary import UNKNOWN, RankSummary
+from traces.ranks.summary import UNKNOWN, RankSummary, of_messages
 from traces.ranks.waits import Waits
+from traces.sections.run import Pipeline, PipelineStage, VirtualStages
 
 _UNRESOLVED_KIND: Final = COMM_KINDS.index("sendrecv_unresolved")
 _COOL_DOWN: Final = PHASES.index("cool_down")
-_NO_WHOLE: Final = Missing("", "of no step are all messages within it", "record more steps")
+_NO_WHOLE: Final = gap("of no step are all messages within it", "record more steps")
 _MORE_CHUNKS: Final = (2, 4)
 """Times as many virtual stages, of which the formula says what they leave."""
-
-
-@dataclass(frozen=True, slots=True)
-class StageFigures:
-    """One stage: places of its ranks, and times of a mean rank and step.
-
-    `bubble_ns` is the time without compute in which it waits for messages, and after its last one for other
-    stages in other collectives. `by_phase_ns`, in order of `PHASES`, add up to it.
-    """
-
-    places: tuple[int, ...]
-    step_ns: int | None
-    work_ns: int | None
-    bubble_ns: int | Missing
-    by_phase_ns: tuple[int, int, int] | Missing
-
-
-@dataclass(frozen=True, slots=True)
-class MoreChunks:
-    """What the formula says of `chunks` virtual stages."""
-
-    chunks: int
-    formula_frac: float
-
-
-@dataclass(frozen=True, slots=True)
-class Pipeline:
-    """The pipeline of a run. `bubble_frac`: of the steps of all stages; `formula_frac`: what is expected of
-    equal stages. `imbalance`: the largest own work of a stage over the mean.
-    """
-
-    stages: tuple[StageFigures, ...]
-    bubble_frac: float | None
-    imbalance: float | None
-    microbatches: int | Missing
-    chunks: int | Missing
-    formula_frac: float | Missing
-    with_more: tuple[MoreChunks, ...]
 
 
 def pipeline_of(
     summaries: Sequence[RankSummary], matched: Matched, waits: Waits, grid: Grid
 ) -> Pipeline | Missing | None:
-    """The bubbles of a run; None where no stages exchange messages, `Missing` where they may."""
+    """The bubbles of a run; None where no stages exchange messages, `Missing` where they may.
+
+    A bubble is the time without compute in which a stage waits for messages, and after its last one for other
+    stages in other collectives; times are of a mean rank and step. `bubble_frac`: of the steps of all stages;
+    `formula_frac`: what is expected of equal stages. `stage_imbalance`: the largest own work of a stage over
+    the mean.
+    """
     messages = messages_of(matched)
     if not messages.any():
         return UNRESOLVED if (matched.kind == _UNRESOLVED_KIND).any() else None
@@ -89,7 +60,7 @@ def pipeline_of(
     step = parts.spread(step_of(matched, grid), matched.first)
     order = np.flatnonzero(messages[matched.instance] & (step != UNKNOWN))
     if not len(order):
-        return Missing("", "no message lies in a step of the run", "record whole steps")
+        return gap("no message lies in a step of the run", "record whole steps")
     order = order[np.lexsort((matched.start_ns[order], step[order], matched.place[order]))]
     sent = _sent(summaries, matched, pipelines, step, order)
     schedule = schedule_of(sent, pipelines)
@@ -123,32 +94,37 @@ def _cells(sent: Sent, place: IntArray, inside: BoolArray) -> _Cells:
     return _Cells(place[head], sent.step[head], sent.stage[head], whole)
 
 
-def _pipeline(stages: tuple[StageFigures, ...], schedule: Schedule | Missing) -> Pipeline:
-    lengths, works = [one.step_ns for one in stages], [one.work_ns for one in stages]
-    bubbles = [None if isinstance(one.bubble_ns, Missing) else one.bubble_ns for one in stages]
+def _pipeline(stages: tuple[PipelineStage, ...], schedule: Schedule | Missing) -> Pipeline:
+    lengths = [known(one.step_ns) for one in stages]
+    works, bubbles = [known(one.own_work_ns) for one in stages], [known(one.bubble_ns) for one in stages]
     whole_ns, work_ns, bubble_ns = (_total(several) for several in (lengths, works, bubbles))
-    frac = bubble_ns / whole_ns if whole_ns and bubble_ns is not None else None
-    imbalance = max(one or 0 for one in works) * len(works) / work_ns if work_ns else None
+    filled = Pipeline(
+        stages=stages,
+        bubble_frac=min(1.0, bubble_ns / whole_ns) if whole_ns and bubble_ns is not None else NO_STEPS,
+        formula_frac=None,
+        stage_imbalance=max(one or 0 for one in works) * len(works) / work_ns if work_ns else NO_STEPS,
+        microbatches=None,
+        chunks=None,
+        with_more_chunks=(),
+    )
     if isinstance(schedule, Missing):
-        return Pipeline(stages, frac, imbalance, schedule, schedule, schedule, ())
+        return replace(filled, formula_frac=schedule, microbatches=schedule, chunks=schedule)
     count, chunks = schedule.microbatches, schedule.chunks
-    return Pipeline(
-        stages,
-        frac,
-        imbalance,
-        count,
-        chunks,
-        bubble_frac(len(stages), count, chunks),
-        tuple(
-            MoreChunks(chunks * times, bubble_frac(len(stages), count, chunks * times))
+    return replace(
+        filled,
+        formula_frac=bubble_frac(len(stages), count, chunks),
+        microbatches=count,
+        chunks=chunks,
+        with_more_chunks=tuple(
+            VirtualStages(chunks * times, bubble_frac(len(stages), count, chunks * times))
             for times in _MORE_CHUNKS
         ),
     )
 
 
 def _total(several: Sequence[int | None]) -> int | None:
-    known = [one for one in several if one is not None]
-    return sum(known) if len(known) == len(several) else None
+    told = [one for one in several if one is not None]
+    return sum(told) if len(told) == len(several) else None
 
 
 def _sent(
@@ -219,20 +195,21 @@ def _stage(
     phase: IntArray | Missing,
     grid: Grid,
     pipelines: Pipelines,
-) -> StageFigures:
+) -> PipelineStage:
     """Sums over ranks and whole steps, divided by how many these are; the bubble is the sum of its phases."""
-    places = tuple(np.flatnonzero(pipelines.stage == stage).tolist())
     used = cells.whole & (cells.stage == stage)
     at = cells.place[used], cells.step[used]
     step_ns, work_ns = (means_of(table[at].reshape(1, -1))[0] for table in (grid.length_ns, grid.compute_ns))
+    ranks = tuple(np.flatnonzero(pipelines.stage == stage).tolist())
+    made = partial(PipelineStage, ranks, or_no_steps(step_ns), or_no_steps(work_ns))
     count = len(at[0])
     if not count:
-        return StageFigures(places, step_ns, work_ns, _NO_WHOLE, _NO_WHOLE)
+        return made(_NO_WHOLE, *(_NO_WHOLE,) * len(PHASES))
     mine = parts.spread(used, sent.first)
     drained = int(drained_ns[at].sum())
     if isinstance(phase, Missing):
-        return StageFigures(places, step_ns, work_ns, (int(waited_ns[mine].sum()) + drained) // count, phase)
+        return made((int(waited_ns[mine].sum()) + drained) // count, *(phase,) * len(PHASES))
     sums = [int(waited_ns[mine & (phase == number)].sum()) for number in range(len(PHASES))]
     sums[_COOL_DOWN] += drained
-    warm_up, steady, cool_down = (one // count for one in sums)
-    return StageFigures(places, step_ns, work_ns, warm_up + steady + cool_down, (warm_up, steady, cool_down))
+    each = [one // count for one in sums]
+    return made(sum(each), *each)

@@ -21,9 +21,8 @@ from traces.ranks.clocks import Aligned
 from traces.ranks.late import COST, NOTHING, Suspicion
 from traces.ranks.match import Matched
 from traces.ranks.parts import median, most, spread
-from traces.ranks.recorded import in_steps
 from traces.ranks.side_by_side import Alike, Grid, own_step_of
-from traces.ranks.summary import UNKNOWN, RankSummary
+from traces.ranks.summary import UNKNOWN, RankSummary, in_steps
 from traces.ranks.waits import NOBODY, Waits
 
 

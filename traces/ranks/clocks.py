@@ -12,7 +12,7 @@ the processes of one recording count as one clock, unless their collectives cont
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -20,12 +20,13 @@ import numpy as np
 
 from traces.columns import BoolArray, FloatArray, IntArray, distinct
 from traces.limits import Limit
-from traces.missing import Missing
+from traces.missing import Missing, gap
 from traces.ranks import parts
 from traces.ranks.cause import ClockSource
 from traces.ranks.clock_fit import DRIFT, ClockFit, lines_by_part
 from traces.ranks.match import Matched
 from traces.ranks.summary import RankSummary
+from traces.sections import run as sections
 from traces.spelling import duration
 
 RESIDUAL: Final = Limit(
@@ -144,7 +145,7 @@ def _placed(times: FloatArray, clock: IntArray, offset: FloatArray, slope: Float
 
 
 def _unaligned(matched: Matched, residual_ns: int | None, why: str) -> Aligned:
-    missing = Missing("run.clocks", why, _CURE)
+    missing = gap(why, _CURE)
     return Aligned(matched.start_ns, matched.end_ns, Clocks(False, residual_ns, (), missing))
 
 
@@ -308,30 +309,27 @@ def _numbered(summaries: Sequence[RankSummary], keys: Sequence[Hashable]) -> lis
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class HostClock:
-    """A clock, the places of the ranks that it timed, and how it stands to the one clock."""
-
-    places: tuple[int, ...]
-    source: ClockSource
-    fit: ClockFit
-
-
-def host_clocks(summaries: Sequence[RankSummary], clocks: Clocks) -> tuple[HostClock, ...]:
+def clocks_of(summaries: Sequence[RankSummary], clocks: Clocks) -> sections.Clocks:
     """Every clock of which that is known. `summaries` are those used, in order of place."""
+    residual_ns = clocks.missing or clocks.residual_ns
+    return sections.Clocks(clocks.aligned, residual_ns, tuple(_fits(summaries, clocks)))
+
+
+def _fits(summaries: Sequence[RankSummary], clocks: Clocks) -> Iterator[sections.ClockFit]:
     places: dict[int, list[int]] = defaultdict(list)
     for place, one in enumerate(summaries):
         places[one.identity.clock].append(place)
     if clocks.aligned:
         fits = clocks.by_fingerprint()
-        found = [(several, fits[clock]) for clock, several in places.items() if clock in fits]
-        return tuple(HostClock(tuple(several), ClockSource.COLLECTIVES, fit) for several, fit in found)
+        for clock, several in places.items():
+            if (fit := fits.get(clock)) is not None:
+                at = fit.base_ns, fit.offset_ns, fit.drift_ppm + 0.0
+                yield sections.ClockFit(tuple(several), ClockSource.COLLECTIVES, *at)
+        return
     starts = {clock: summaries[several[0]].identity.session_start_ns for clock, several in places.items()}
     told = {clock: start for clock, start in starts.items() if start is not None}
     if len(told) < len(starts):
-        return ()
+        return
     first_ns = min(told.values(), default=0)
-    return tuple(
-        HostClock(tuple(places[clock]), ClockSource.SESSION_START, ClockFit(clock, 0, first_ns - start, 0.0))
-        for clock, start in told.items()
-    )
+    for clock, start in told.items():
+        yield sections.ClockFit(tuple(places[clock]), ClockSource.SESSION_START, 0, first_ns - start, 0.0)

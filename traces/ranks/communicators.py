@@ -20,8 +20,7 @@ from traces.columns import BoolArray, IntArray, distinct
 from traces.limits import Limit
 from traces.ranks.clock_fit import ClockFit, line_between
 from traces.ranks.identity import fingerprint_of_pair, fingerprint_of_text
-from traces.ranks.recorded import Recorded
-from traces.ranks.summary import Group, GroupSource, Instances, RankSummary
+from traces.ranks.summary import Group, GroupSource, Instances, RankSummary, Recorded
 
 
 def groups_of(summaries: Sequence[RankSummary]) -> list[tuple[Group, ...]]:

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import BoolArray, FloatArray, IntArray, Rows, distinct
-from traces.missing import Missing
+from traces.missing import Missing, gap
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.cause import HotRank
@@ -15,49 +15,12 @@ from traces.ranks.late import HOT, UNEVEN, Routing
 from traces.ranks.match import Matched
 from traces.ranks.side_by_side import Grid
 from traces.ranks.summary import UNKNOWN, ExpertWork, RankSummary
+from traces.sections.run import ExpertGroups, LayerOfExperts, WorstOfExperts
 
 _KINDS: Final = tuple(COMM_KINDS.index(kind) for kind in ("ep_dispatch", "ep_combine", "ep_a2a"))
 _LAYERS: Final = 64
 """Layers that are listed, the most uneven ones."""
 _CURE: Final = "record whole steps of all ranks that exchange tokens"
-
-
-@dataclass(frozen=True, slots=True)
-class LayerWork:
-    """Expert work of one layer in a group of ranks: largest over mean in a median step.
-
-    `group` is a place in `Experts.groups`, `place` that of the rank with most of what is above the mean.
-    """
-
-    group: int
-    layer: int
-    imbalance: float
-    place: int
-
-
-@dataclass(frozen=True, slots=True)
-class WorstWork:
-    """The layer and step in which a rank has the most beyond the mean, `above_ns`."""
-
-    group: int
-    layer: int
-    step: int
-    place: int
-    imbalance: float
-    above_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class Experts:
-    """Expert work of groups that exchange tokens. `pattern` is that of the group that loses most; `Missing`
-    where the recording is too short for it.
-    """
-
-    groups: tuple[tuple[int, ...], ...]
-    layer_count: int
-    by_layer: tuple[LayerWork, ...]
-    worst: WorstWork
-    pattern: HotRank | Missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,29 +45,34 @@ class _Cells(Rows):
 
 def experts_of(
     summaries: Sequence[RankSummary], matched: Matched, grid: Grid, routing: Routing, factor: FloatArray
-) -> Experts | Missing | None:
-    """Compare expert work layer by layer; None without experts, `Missing` where no layers are known."""
+) -> ExpertGroups | Missing | None:
+    """Compare expert work layer by layer; None without experts, `Missing` where no layers are known.
+
+    `imbalance`: largest over mean in a median step; hot is the rank with most of what is above the mean.
+    `worst`: the layer and step in which a rank has the most beyond the mean, `above_ns`. `pattern` is that of
+    the group that loses most.
+    """
     if not any(one.fingerprint.has_experts for one in summaries):
         return None
     if not any(len(one.experts) for one in summaries):
         reason = "of no rank is it known to which MoE layer its experts' GEMMs belong"
-        return Missing("", reason, _CURE)
+        return gap(reason, _CURE)
     exchanges = np.isin(matched.kind[matched.first[:-1]], _KINDS) | routing.of_experts
     label = _groups(matched, exchanges, len(summaries))
     numbers = distinct(label[label != UNKNOWN])
     cells = _cells(summaries, grid, label, factor)
     if not len(cells):
         reason = "no layer and step was recorded by all ranks that exchange tokens"
-        return Missing("", reason, _CURE)
+        return gap(reason, _CURE)
     of_label = {number: place for place, number in enumerate(numbers.tolist())}
     groups = tuple(tuple(np.flatnonzero(label == number).tolist()) for number in of_label)
     worst = int(np.argmax(cells.above))
     by_layer = sorted(_by_layer(cells, of_label), key=lambda one: -one.imbalance)[:_LAYERS]
-    return Experts(
+    return ExpertGroups(
         groups,
         len(distinct(cells.layer)),
-        tuple(sorted(by_layer, key=lambda one: (one.group, one.layer))),
-        WorstWork(
+        tuple(sorted(by_layer, key=lambda one: (one.expert_group, one.layer))),
+        WorstOfExperts(
             of_label[int(cells.group[worst])],
             int(cells.layer[worst]),
             int(cells.step[worst]),
@@ -157,13 +125,13 @@ def _cells(summaries: Sequence[RankSummary], grid: Grid, label: IntArray, factor
     return _Cells(group[head], layer[head], step[head], most, mean, top).take(whole)
 
 
-def _by_layer(cells: _Cells, of_label: dict[int, int]) -> list[LayerWork]:
+def _by_layer(cells: _Cells, of_label: dict[int, int]) -> list[LayerOfExperts]:
     result = []
     for group, layer in np.unique(np.stack((cells.group, cells.layer)), axis=1).T.tolist():
         mine = (cells.group == group) & (cells.layer == layer)
         imbalance = float(np.median(cells.most[mine] / cells.mean[mine]))
         hot = int(np.argmax(np.bincount(cells.place[mine], weights=cells.above[mine])))
-        result.append(LayerWork(of_label[group], layer, imbalance, hot))
+        result.append(LayerOfExperts(of_label[group], layer, imbalance, hot))
     return result
 
 
@@ -178,9 +146,7 @@ def _pattern(cells: _Cells) -> HotRank | Missing:
     if np.bincount(cells.place[mine], weights=above).max() >= enough:
         return HotRank.SAME_RANK
     if len(distinct(cells.step[mine])) < 2:
-        return Missing(
-            "", "one step does not show whether it changes from step to step", "record several steps"
-        )
+        return gap("one step does not show whether it changes from step to step", "record several steps")
     layer, place = cells.layer[mine], cells.place[mine]
     of_each = [np.bincount(place[layer == one], weights=above[layer == one]).max() for one in distinct(layer)]
     return HotRank.BY_LAYER if sum(of_each) >= enough else HotRank.BY_STEP

@@ -1,61 +1,64 @@
 """The figures of each rank of a run, read off the tables of all ranks."""
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeVar
 
 import numpy as np
 
 from traces.columns import FloatArray
+from traces.missing import Missing, gap
 from traces.ranks.charge import ByStep
 from traces.ranks.mend import Judged
 from traces.ranks.side_by_side import means_of
+from traces.sections.run import Late, RankInRun
+
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class RankFigures:
-    """One rank of the run. `index` is that of its summary as given, `group` that of `RunAnalysis.groups`.
+NO_STEPS: Final = gap("the ranks share no step", "record whole steps of all ranks at the same time")
+_NO_KIND: Final = gap("no sizes of this rank's collectives are recorded", "as for traffic")
+
+
+def figures_of_ranks(
+    judged: Judged, by_step: ByStep, late: Late | Missing, given: Sequence[Mapping[str, int]] | Missing
+) -> tuple[RankInRun, ...]:
+    """The figures of the ranks used, in their order. `given`: bytes that each gives, by kind.
 
     Times are of a mean step of the run: waiting in collectives for others, and what others waited for this
     one. `device_factor`: how many times as long its kernels take as those of ranks like it. `expert_ns`: its
-    grouped GEMMs. None where it is not known. `by_step_*`: of each step of the run, or of several in a column
-    (`steps_per_column`).
+    grouped GEMMs.
     """
-
-    index: int
-    rank: int | None
-    group: int
-    step_ns: int | None
-    waited_ns: int
-    caused_ns: int | None
-    device_factor: float | None
-    expert_ns: int | None = None
-    by_step_length_ns: tuple[int | None, ...] = ()
-    by_step_waited_ns: tuple[int | None, ...] = ()
-    by_step_caused_ns: tuple[int | None, ...] | None = ()
-
-
-def figures_of_ranks(judged: Judged, by_step: ByStep) -> tuple[RankFigures, ...]:
-    """The figures of the ranks used, in their order."""
     together, grid, charged = judged.together, judged.grid, judged.charged
     group_of = {place: number for number, group in enumerate(judged.alike) for place in group.places}
-    steps = max(1, grid.step_count)
-    nothing = [None] * len(together.used)
-    caused_ns = (charged.caused_ns // steps).tolist()
-    by_step_caused_ns = _whole(by_step.caused_ns)
-    known = judged.aligned.clocks.aligned
-    columns = (
-        together.indices,
-        [summary.identity.rank for summary in together.used],
-        [group_of[place] for place in range(len(together.used))],
-        medians_of(grid.length_ns),
-        (charged.waited_ns // steps).tolist(),
-        caused_ns if known else nothing,
-        [None if factor != factor else factor for factor in judged.factor.tolist()],
-        means_of(grid.grouped_ns),
-        _whole(by_step.length_ns),
-        _whole(by_step.waited_ns),
-        by_step_caused_ns if known else nothing,
+    steps, known = max(1, grid.step_count), judged.aligned.clocks.aligned
+    unknown = late if isinstance(late, Missing) else gap("clocks could not be aligned", "record more steps")
+    caused_ns, by_step_caused_ns = (charged.caused_ns // steps).tolist(), _whole(by_step.caused_ns)
+    step_ns, waited_ns = medians_of(grid.length_ns), (charged.waited_ns // steps).tolist()
+    factor, expert_ns = judged.factor.tolist(), means_of(grid.grouped_ns)
+    lengths_ns, by_step_waited_ns = _whole(by_step.length_ns), _whole(by_step.waited_ns)
+    return tuple(
+        RankInRun(
+            index=place,
+            rank=summary.identity.rank,
+            group=group_of[place],
+            step_ns=or_no_steps(step_ns[place]),
+            waited_ns=waited_ns[place],
+            caused_ns=caused_ns[place] if known else unknown,
+            device_factor=None if math.isnan(factor[place]) else factor[place],
+            expert_ns=or_no_steps(expert_ns[place]),
+            given_bytes=given if isinstance(given, Missing) else given[place] or _NO_KIND,
+            step_lengths_ns=lengths_ns[place],
+            waited_by_step_ns=by_step_waited_ns[place],
+            caused_by_step_ns=by_step_caused_ns[place] if known else unknown,
+        )
+        for place, summary in enumerate(together.used)
     )
-    return tuple(RankFigures(*one) for one in zip(*columns, strict=True))
+
+
+def or_no_steps(value: T | None) -> T | Missing:
+    """The value; why there is none where ranks share no step."""
+    return NO_STEPS if value is None else value
 
 
 def medians_of(table: FloatArray) -> list[int | None]:

@@ -21,8 +21,15 @@ from traces.groups import begins
 from traces.ranks import parts
 from traces.ranks.clock_fit import ClockFit
 from traces.ranks.communicators import Flat, flat_of, settled_order, shift_between
-from traces.ranks.recorded import Recorded, recorded_of
-from traces.ranks.summary import ENDS_TOGETHER, Group, GroupSource, Operation, RankSummary
+from traces.ranks.summary import (
+    ENDS_TOGETHER,
+    Group,
+    GroupSource,
+    Operation,
+    RankSummary,
+    Recorded,
+    recorded_of,
+)
 
 
 def counted_from_one_start(flat: Flat) -> Flat:

@@ -15,7 +15,7 @@ import numpy as np
 from traces.columns import BoolArray, FloatArray, IntArray
 from traces.groups import group_of
 from traces.limits import Limit
-from traces.missing import Missing
+from traces.missing import Missing, gap
 from traces.ranks import parts
 from traces.ranks.cause import Cause
 from traces.ranks.chains import NEVER, NO_ROW, Chains, Ends, chains_of, even_stages, replayed, roles_of, usual
@@ -26,6 +26,7 @@ from traces.ranks.side_by_side import Alike, Excess, Grid
 from traces.ranks.summary import UNKNOWN
 from traces.ranks.together import Together
 from traces.ranks.waits import EXCHANGES, Links, Waits
+from traces.sections.run import RunWithout
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,33 +135,20 @@ def _balanced(judged: Judged, chains: Chains) -> tuple[IntArray, IntArray]:
     return np.where(told, even_ns, chains.own_ns), moving_ns
 
 
-@dataclass(frozen=True, slots=True)
-class Without:
-    """The mean step of the run as recorded, and replayed without the cause.
+def replay_without(judged: Judged) -> RunWithout | Missing:
+    """Replay the run without the cause. `Missing` where there is no cause, or nothing to replay.
 
     Replayed with all that was recorded, every time is as recorded.
     """
-
-    step_ns: int
-    without_ns: int
-
-    @property
-    def saved_frac(self) -> float:
-        """What the repair saves, of the step."""
-        return 1 - self.without_ns / self.step_ns if self.step_ns else 0.0
-
-
-def replay_without(judged: Judged) -> Without | Missing:
-    """Replay the run without the cause. `Missing` where there is no cause, or nothing to replay."""
     if (missing := judged.aligned.clocks.missing) is not None:
-        return Missing("run.without", missing.reason, missing.cure)
+        return missing
     if judged.suspicion.cause is Cause.NONE:
         reason = "no rank makes the others late, so there is nothing to take away"
-        return Missing("run.without", reason, "none is needed")
+        return gap(reason, "none is needed")
     matched, aligned = judged.together.matched, judged.aligned
     if not len(matched) or not judged.grid.step_count:
         reason = "the ranks share no step with matched collectives, which is what is replayed"
-        return Missing("run.without", reason, "record whole steps of all ranks at the same time")
+        return gap(reason, "record whole steps of all ranks at the same time")
     chains = chains_of(matched, aligned)
     own_ns, moving_ns = edited(judged, chains)
     hidden_ns = np.maximum(0, chains.moving_ns - moving_ns - matched.exposed_ns)
@@ -168,9 +156,11 @@ def replay_without(judged: Judged) -> Without | Missing:
     after = replayed(chains, own_ns, moving_ns)
     if (after == NEVER).any():
         reason = "the recorded order of collectives contradicts itself, so the run cannot be replayed"
-        return Missing("run.without", reason, "record NCCL's ranges, or the process groups beside kernels")
+        return gap(reason, "record NCCL's ranges, or the process groups beside kernels")
     borders = _Borders(judged, chains.ends)
-    return Without(borders.step_ns(aligned.end_ns), borders.step_ns(after + hidden_ns))
+    step_ns, without_ns = borders.step_ns(aligned.end_ns), borders.step_ns(after + hidden_ns)
+    saved_frac = 1 - without_ns / step_ns if step_ns else 0.0
+    return RunWithout(step_ns, without_ns, min(1.0, max(0.0, saved_frac)))
 
 
 class _Borders:

@@ -12,57 +12,26 @@ from typing import Final
 import numpy as np
 
 from traces.columns import BoolArray, IntArray, distinct
-from traces.missing import Missing
+from traces.missing import Missing, gap
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.match import Matched
-from traces.ranks.recorded import Recorded, in_steps, of_messages
-from traces.ranks.summary import UNKNOWN, Operation, RankSummary
+from traces.ranks.summary import UNKNOWN, Operation, RankSummary, Recorded, in_steps, of_messages
 from traces.ranks.waits import Waits, complete
+from traces.sections.run import CollectiveSpeed, PeerBytes, Traffic
 
 _PAIRS: Final = 32
 """Pairs of ranks that are listed: those with the most bytes."""
 _NS: Final = 1_000_000_000
-NO_SIZES: Final = Missing(
-    "",
+_NO_TIME: Final = gap("their transfers took no time that was recorded", "none")
+NO_SIZES: Final = gap(
     "no sizes of collectives are recorded",
     "nsys: NCCL 2.25 or later, export with --include-blobs=true; or record with the PyTorch profiler",
 )
-_NO_SPEED: Final = Missing(
-    "",
+_NO_SPEED: Final = gap(
     "no collective of known size was recorded by all ranks of its group",
     "record every rank of the groups",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """What one rank sends to another in a mean step: places, and bytes as the sender names them."""
-
-    kind: str
-    sender: int
-    receiver: int
-    size_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Speed:
-    """How fast collectives of one kind move: those that all ranks of their group recorded, in steps.
-
-    `bytes_per_s` is size over transfer, the algorithm bandwidth of nccl-tests (doc/PERFORMANCE.md): of a
-    gather and a scatter the size is that of all ranks together, of an exchange what the shortest participant
-    moves.
-    """
-
-    kind: str
-    collectives: int
-    size_bytes: int
-    transfer_ns: int
-
-    @property
-    def bytes_per_s(self) -> float | None:
-        """None where they took no time that was recorded."""
-        return self.size_bytes * _NS / self.transfer_ns if self.transfer_ns else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +41,7 @@ class Bytes:
     """
 
     by_rank: tuple[Mapping[str, int], ...]
-    speeds: tuple[Speed, ...] | Missing
-    pairs: tuple[Pair, ...]
+    traffic: Traffic
 
 
 def bytes_of(
@@ -89,7 +57,7 @@ def bytes_of(
         return NO_SIZES
     steps = _step_counts(matched.recorded, len(summaries))
     speeds = _speeds(summaries, matched, waits, counted & complete(matched, all_ranks_seen))
-    return Bytes(_given(summaries, matched.recorded, steps), speeds, _pairs(summaries, steps))
+    return Bytes(_given(summaries, matched.recorded, steps), Traffic(speeds, _pairs(summaries, steps)))
 
 
 def _step_counts(recorded: Recorded, count: int) -> IntArray:
@@ -121,19 +89,21 @@ def _given(
 
 def _speeds(
     summaries: Sequence[RankSummary], matched: Matched, waits: Waits, whole: BoolArray
-) -> tuple[Speed, ...] | Missing:
+) -> tuple[CollectiveSpeed, ...] | Missing:
+    """Of those that all ranks of their group recorded, in steps.
+
+    Size over transfer is the algorithm bandwidth of nccl-tests (doc/PERFORMANCE.md): of a gather and a
+    scatter the size is that of all ranks together, of an exchange what the shortest participant moves.
+    """
     moved = _moved_bytes(summaries, matched)
     kind = matched.kind[matched.first[:-1]]
     told = whole & (moved != UNKNOWN) & (kind >= 0)
-    found = [
-        Speed(
-            COMM_KINDS[code],
-            int((mine := told & (kind == code)).sum()),
-            int(moved[mine].sum()),
-            int(waits.transfer_ns[mine].sum()),
-        )
-        for code in distinct(kind[told]).tolist()
-    ]
+    found = []
+    for code in distinct(kind[told]).tolist():
+        mine = told & (kind == code)
+        size, ns = int(moved[mine].sum()), int(waits.transfer_ns[mine].sum())
+        speed = size * _NS / ns if ns else _NO_TIME
+        found.append(CollectiveSpeed(COMM_KINDS[code], int(mine.sum()), size, ns, speed))
     return tuple(found) if found else _NO_SPEED
 
 
@@ -160,7 +130,7 @@ _OF_ONE_SIZE: Final = (
 )
 
 
-def _pairs(summaries: Sequence[RankSummary], steps: IntArray) -> tuple[Pair, ...]:
+def _pairs(summaries: Sequence[RankSummary], steps: IntArray) -> tuple[PeerBytes, ...]:
     """Who sends most to whom, where both are known by their places in a communicator."""
     place_of = {
         (key, own): place
@@ -180,4 +150,4 @@ def _pairs(summaries: Sequence[RankSummary], steps: IntArray) -> tuple[Pair, ...
             if other is not None and other != place and size and kind >= 0:
                 sent[COMM_KINDS[kind], place, other] += size // int(steps[place])
     most = sorted(sent, key=lambda pair: (-sent[pair], pair))[:_PAIRS]
-    return tuple(Pair(*pair, sent[pair]) for pair in most)
+    return tuple(PeerBytes(*pair, sent[pair]) for pair in most)

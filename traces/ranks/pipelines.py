@@ -17,7 +17,7 @@ import numpy as np
 
 from traces.columns import BoolArray, IntArray, distinct
 from traces.limits import Limit
-from traces.missing import Missing
+from traces.missing import Missing, gap
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.communicators import groups_of
@@ -47,14 +47,12 @@ def stages_of(matched: Matched, count: int) -> IntArray:
 
 
 _CURE_OF_STAGES: Final = "record every rank of a pipeline, with NCCL 2.25 or later and --trace=cuda,nvtx"
-UNRESOLVED: Final = Missing("", "messages of unknown purpose may be those of a pipeline", _CURE_OF_STAGES)
-_NO_ENDS: Final = Missing("", "the messages do not show which stage is the first", _CURE_OF_STAGES)
-_BY_ORDER: Final = Missing(
-    "",
-    "no communicator is recorded beside the messages, so who sends to whom is not certain",
-    _CURE_OF_STAGES,
+UNRESOLVED: Final = gap("messages of unknown purpose may be those of a pipeline", _CURE_OF_STAGES)
+_NO_ENDS: Final = gap("the messages do not show which stage is the first", _CURE_OF_STAGES)
+_BY_ORDER: Final = gap(
+    "no communicator is recorded beside the messages, so who sends to whom is not certain", _CURE_OF_STAGES
 )
-_UNEVEN: Final = Missing("", "the messages do not join the ranks to pipelines of one length", _CURE_OF_STAGES)
+_UNEVEN: Final = gap("the messages do not join the ranks to pipelines of one length", _CURE_OF_STAGES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,11 +178,11 @@ def _first_is_last(one: RankSummary, other: RankSummary) -> bool | None:
 _CURE_OF_SCHEDULE: Final = (
     "record NCCL's ranges (--trace=cuda,nvtx, NCCL 2.8.3 or later) of every rank of a pipeline"
 )
-_UNTOLD: Final = Missing("", "the messages do not show which of them bring gradients", _CURE_OF_SCHEDULE)
-_VARY: Final = Missing("", "the number of messages differs from step to step", "record whole steps")
-_NO_FIT: Final = Missing("", "the messages fit no schedule that is known here", _CURE_OF_SCHEDULE)
-_OF_TWO: Final = Missing(
-    "", "two stages exchange the same messages with virtual stages and without", "record NCCL's ranges"
+_UNTOLD: Final = gap("the messages do not show which of them bring gradients", _CURE_OF_SCHEDULE)
+_VARY: Final = gap("the number of messages differs from step to step", "record whole steps")
+_NO_FIT: Final = gap("the messages fit no schedule that is known here", _CURE_OF_SCHEDULE)
+_OF_TWO: Final = gap(
+    "two stages exchange the same messages with virtual stages and without", "record NCCL's ranges"
 )
 
 
@@ -323,3 +321,6 @@ def bubble_frac(stages: int, microbatches: int, chunks: int) -> float:
     2.2), which gives it as a part of the time without it, (p - 1) / (v m).
     """
     return (stages - 1) / (chunks * microbatches + stages - 1)
+
+
+__all__ = ["PHASES", "Schedule", "Sent", "bubble_frac", "phases_of", "schedule_of"]

@@ -316,7 +316,7 @@ def _kind(rank: RankMeasurements) -> _Kind:
 
 def _kernels(rank: RankMeasurements) -> Mapping[str, float]:
     work_ns: dict[str, int] = {}
-    for row in rank.kernels.rows:
+    for row in rank.kernel_table.rows:
         if not row.key.startswith(_COMM):
             work_ns[row.name] = work_ns.get(row.name, 0) + row.work_ns
     whole_ns = sum(work_ns.values())

@@ -1,29 +1,150 @@
-"""One rank, as measured -> its summary."""
+"""One rank, as measured -> its summary: its steps, kernels alone, pace of launches, first batch, collectives.
+
+Kernels that run alone are the evidence that a GPU itself is slow. How fast a host works is the time from one
+launch to the next. A loader may keep back the very first work of a recording, before which nothing tells of
+the GPU.
+"""
 
 from typing import Final
 
 import numpy as np
 
 from traces.account.absent import AbsentPieces
-from traces.columns import BoolArray, IntArray
+from traces.account.host import ranges_of_cause
+from traces.columns import NULL, BoolArray, IntArray, distinct
+from traces.groups import group_of
 from traces.intervals import Spans, covered_ns
+from traces.limits import Limit
 from traces.measure.moe_ledger import MoeLedger
 from traces.missing import Missing
+from traces.ranks import parts
 from traces.ranks.collectives import Spent, collectives_of, spent_by
-from traces.ranks.identity import fingerprint_of_columns
-from traces.ranks.kernel_times import kernel_times
-from traces.ranks.loading import loading_ns
-from traces.ranks.paces import paces
+from traces.ranks.identity import fingerprint_of_columns, fingerprint_of_text
 from traces.ranks.summary import (
     UNKNOWN,
     ExpertWork,
     Fingerprint,
     Identity,
+    KernelTimes,
     RankSummary,
     StepParts,
 )
 from traces.steps.found import Steps
-from traces.timeline import KEYS, Bucket, RankTimeline
+from traces.timeline import KEYS, Bucket, RankTimeline, Source
+
+KINDS: Final = Limit(
+    24, "kinds of kernels", "ours: those with the most time; a slow GPU shows in all of them"
+)
+_LEAST_KERNELS: Final = 3
+"""Kernels of one kind, from which on their median says something."""
+
+
+def kernel_times(rank: RankTimeline, windows: Spans, comm: Spans) -> KernelTimes:
+    """Medians of the kinds of compute kernels with the most time, beside no communication."""
+    rows, kernels = rank.activities, rank.columns.kernels
+    inside = covered_ns(rows.start_ns, rows.end_ns, windows) == rows.end_ns - rows.start_ns
+    alone = covered_ns(rows.start_ns, rows.end_ns, comm) == 0
+    mine = np.flatnonzero(
+        (rows.bucket == Bucket.COMPUTE) & (rows.source == Source.KERNEL) & (rows.name >= 0) & inside & alone
+    )
+    if not len(mine):
+        return KernelTimes.none()
+    kind = group_of(rows.name[mine], kernels.shape[rows.row[mine]]).astype(np.int64)
+    order = np.argsort(kind, kind="stable")
+    first = parts.begins_of(kind[order])
+    mine = mine[order]
+    lasts_ns = (rows.end_ns - rows.start_ns)[mine]
+    total_ns, count = parts.total(lasts_ns, first), np.diff(first)
+    most = np.argsort(np.where(count >= _LEAST_KERNELS, -total_ns, 0), kind="stable")[: int(KINDS.value)]
+    most = most[count[most] >= _LEAST_KERNELS]
+    head = mine[first[most]]
+    grouped = KEYS[Bucket.COMPUTE].index("grouped_gemm")
+    marks = np.array([_mark(rank, int(place)) for place in head], dtype=np.int64)
+    by_mark = np.argsort(marks, kind="stable")
+    columns = marks, parts.median(lasts_ns, first)[most], rows.key[head] == grouped
+    return KernelTimes(*(column[by_mark].astype(np.int64) for column in columns))
+
+
+def _mark(rank: RankTimeline, place: int) -> int:
+    kernels, row = rank.columns.kernels, int(rank.activities.row[place])
+    shape = int(kernels.shape[row])
+    grid, block = kernels.shapes.grid[shape].tolist(), kernels.shapes.block[shape].tolist()
+    return fingerprint_of_text(f"{rank.columns.kernel_names[kernels.name[row]]} {grid} {block}")
+
+
+_LEAST_LAUNCHES: Final = 12
+"""Launches of a step that follow another, from which on their median says something."""
+
+
+def paces(rank: RankTimeline, steps: Steps) -> IntArray:
+    """The median time from one launch of a thread to its next, of each used step's work, shape (k,).
+
+    Half of the launches may wait for anything: the median is of those that only follow each other. `UNKNOWN`
+    where too few launches were recorded.
+    """
+    rows, count = rank.activities, len(steps.used)
+    step = steps.used_at(rows.start_ns) if count else np.empty(0, dtype=np.int64)
+    mine = np.flatnonzero((step != UNKNOWN) & (rows.launch_ns != NULL)) if count else step
+    thread, launch_ns, step = rows.launch_thread[mine], rows.launch_ns[mine], step[mine]
+    order = np.lexsort((launch_ns, thread, step))
+    thread, launch_ns, step = thread[order], launch_ns[order], step[order]
+    apart_ns = np.diff(launch_ns)
+    follows = (
+        (np.diff(thread) == 0) & (np.diff(step) == 0) & (apart_ns > 0)
+    )  # a graph's nodes have one launch
+    apart_ns, step = apart_ns[follows], step[1:][follows]
+    result = np.full(count, UNKNOWN, dtype=np.int64)
+    first = parts.begins_of(step)
+    result[step[first[:-1]]] = np.where(
+        np.diff(first) >= _LEAST_LAUNCHES, parts.median(apart_ns, first), UNKNOWN
+    )
+    return result
+
+
+AT_ONCE: Final = Limit(
+    100_000, "ns", "ours: an idle GPU begins some microseconds after a launch, some tens where it slept"
+)
+AGAIN: Final = Limit(
+    0.5, "of what the first step loads", "ours: a first batch alone is slow where a loader starts its workers"
+)
+
+
+def loading_ns(rank: RankTimeline, steps: Steps) -> int:
+    """Ranges of a loader before the very first work, where a later step loads about as long again.
+
+    That work is to be of a used step, and to begin when it was launched: work that begins later waited for
+    earlier work, which was launched before the recording.
+    """
+    rows = rank.activities
+    launched = np.flatnonzero(rows.launch_ns != NULL)
+    if not (len(launched) and steps.used and steps.recorded[0].dropped is None):
+        return 0
+    first = launched[rows.start_ns[launched].argmin()]
+    late_ns = rows.start_ns[first] - rows.launch_end_ns[first]
+    by_step = _by_step(rank, steps, launched[rows.bucket[launched] == Bucket.COMPUTE])
+    again = by_step[0] * AGAIN.value <= by_step[1:].max(initial=0)
+    return int(by_step[0]) if again and late_ns <= AT_ONCE.value else 0
+
+
+def _by_step(rank: RankTimeline, steps: Steps, launched: IntArray) -> IntArray:
+    """Time of ranges of a loader before each used step's work, shape (k,), by the next launch of the thread.
+
+    `launched` is compute: copies and gathers of a step may come before it, on the GPU's time.
+    """
+    rows, ranges = rank.activities, ranges_of_cause(rank.columns, "data")
+    result = np.zeros(len(steps.used), dtype=np.int64)
+    thread = rows.launch_thread[launched]
+    for one in distinct(ranges.thread_gid).tolist():
+        mine = launched[thread == one]
+        mine = mine[np.argsort(rows.launch_ns[mine], kind="stable")]
+        held = ranges.take(ranges.thread_gid == one)
+        after = np.searchsorted(rows.launch_ns[mine], held.end_ns)
+        held, after = held.take(after < len(mine)), after[after < len(mine)]
+        step = steps.used_at(rows.start_ns[mine[after]])
+        lasts_ns = held.end_ns - held.start_ns
+        np.add.at(result, step[step != UNKNOWN], lasts_ns[step != UNKNOWN])
+    return result
+
 
 _CELLS: Final = 4096
 """Layers times steps of which a summary has the expert work: those of the last steps."""
@@ -36,7 +157,7 @@ def summarise(
     rank: RankTimeline,
     steps: Steps,
     absent: AbsentPieces | Missing,
-    moe: MoeLedger | Missing | None = None,
+    moe: MoeLedger | None = None,
 ) -> RankSummary:
     """What a run needs of a rank, whose activities carry the resolved kinds. `moe`: its ledger."""
     spent = spent_by(rank, steps, absent)
@@ -54,8 +175,8 @@ def summarise(
     )
 
 
-def _experts(moe: MoeLedger | Missing | None) -> ExpertWork:
-    if isinstance(moe, MoeLedger) and moe.expert_work is not None:
+def _experts(moe: MoeLedger | None) -> ExpertWork:
+    if moe is not None and moe.expert_work is not None:
         return ExpertWork(*(column[-_CELLS:] for column in moe.expert_work))
     return ExpertWork.none()
 

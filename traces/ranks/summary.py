@@ -1,16 +1,19 @@
-"""What one rank's recording gives to the run it is of: small, and enough to tell who waits for whom.
+"""What one rank's recording gives to the run it is of, and columns of all summaries one after the other.
 
-A run is judged from these alone, so that thousands of ranks are a matter of seconds. Times are whole ns on
-the rank's own clock.
+A run is judged from summaries alone, which are small, so that thousands of ranks are a matter of seconds.
+Times are whole ns on the rank's own clock.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
-from traces.columns import IntArray, Rows
+import numpy as np
+
+from traces.columns import BoolArray, IntArray, Rows
 
 UNKNOWN: Final = -1
 """Stands for None in the columns of a summary: no size, no step, nothing before; never a zero."""
@@ -229,3 +232,36 @@ class RankSummary:
     messages: Messages = field(default_factory=Messages.none)
     peers: Peers = field(default_factory=Peers.none)
     experts: ExpertWork = field(default_factory=ExpertWork.none)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The collectives of all summaries, shape (n,): `place` is that of the summary, `rows` as it has them."""
+
+    place: IntArray
+    rows: Instances
+
+
+def recorded_of(summaries: Sequence[RankSummary]) -> Recorded:
+    """The collectives, in the order of the summaries."""
+    tables = [one.instances for one in summaries]
+    place = np.repeat(np.arange(len(tables)), [len(table) for table in tables])
+    return Recorded(place, Instances.joined(*tables))
+
+
+def of_messages(summaries: Sequence[RankSummary], name: str) -> IntArray:
+    """What calls say of the same collectives, `UNKNOWN` for ranks of which none is recorded."""
+    lengths = np.array([len(one.instances) for one in summaries], dtype=np.int64)
+    column = np.full(int(lengths.sum()), UNKNOWN)
+    told = np.array([len(one.messages) > 0 for one in summaries], dtype=np.bool_)
+    if told.any():
+        column[np.repeat(told, lengths)] = getattr(
+            Messages.joined(*(one.messages for one in summaries)), name
+        )
+    return column
+
+
+def in_steps(summaries: Sequence[RankSummary], recorded: Recorded) -> BoolArray:
+    """Which collectives are in used steps; of a recording without steps all are."""
+    has_steps = np.array([len(one.steps) > 0 for one in summaries], dtype=np.bool_)
+    return (recorded.rows.step != UNKNOWN) | ~has_steps[recorded.place]

@@ -7,11 +7,13 @@ measured peak tells. A peak set elsewhere (the optimizer's step, say) moves less
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Final
 
+from msgspec.structs import replace
+
 from traces.limits import Limit
-from traces.missing import Missing
+from traces.missing import Missing, OrMissing, gap, known
+from traces.sections.section import Bytes, Count, Section
 from traces.settings.precision import configured_precision, low_bytes
 from traces.settings.settings import KnobView, Settings
 from traces.sizes.activations import (
@@ -24,7 +26,7 @@ from traces.sizes.activations import (
 )
 from traces.sizes.layout import Chunk, Layout, chunks_in_flight, layout_of
 from traces.sizes.model import ModelSize, model_size
-from traces.sizes.states import StateBytes, state_bytes, states
+from traces.sizes.parameters import StateBytes, state_bytes, states
 from traces.spelling import gigabytes
 
 ERROR: Final = Limit(
@@ -37,31 +39,28 @@ _PATH: Final = "sizes.memory"
 _FSDP: Final = ("ddp.use_megatron_fsdp", "use_torch_fsdp2")
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """Bytes of one rank of pipeline rank `stage`. `by_part`: its activations by part of a layer.
+_UNMEASURED: Final = gap("no log reports the peak of memory", "give the training log: --log FILE")
 
-    `layer_microbatches`: layers times micro-batches in flight. `rest_bytes`: what a measured peak holds
-    beyond the estimate (below zero where the estimate is too high), None before `calibrated`.
-    """
 
-    stage: int
-    parameters_bytes: int
-    gradients_bytes: int
-    optimizer_bytes: int
-    activations_bytes: int
-    logits_bytes: int
+class MemoryEstimate(Section, frozen=True):
+    """Memory of the fullest rank by part, counted from the configuration."""
+
+    stage: Count
+    parameters_bytes: Bytes
+    gradients_bytes: Bytes
+    optimizer_bytes: Bytes
+    activations_bytes: Bytes
+    logits_bytes: Bytes
     by_part: Mapping[str, int]
-    layer_microbatches: int
+    """Its activations by part of a layer."""
+    layer_microbatches: Count
+    """Layers times micro-batches in flight."""
     assumed: tuple[str, ...]
-    rest_bytes: int | None = None
-    calibrated_by: str = ""
-
-    @property
-    def total_bytes(self) -> int:
-        """All of it; without the rest where no peak was measured."""
-        static = self.parameters_bytes + self.gradients_bytes + self.optimizer_bytes
-        return static + self.activations_bytes + self.logits_bytes + (self.rest_bytes or 0)
+    rest_bytes: OrMissing[int]
+    """What a measured peak holds beyond the estimate, below zero where that is too high."""
+    calibrated_by: str
+    total_bytes: Bytes
+    """All of it; without the rest where no peak was measured."""
 
 
 def estimate(
@@ -69,7 +68,7 @@ def estimate(
     core_version: str | None = None,
     stage: int | None = None,
     precision: str | None = None,
-) -> Estimate | Missing:
+) -> MemoryEstimate | Missing:
     """The memory of the heaviest pipeline rank, or of the one asked for; Missing names the knobs needed.
 
     `core_version`: Megatron-Core's release, such as "0.13.1"; unknown counts as the newest. `precision`: of
@@ -87,7 +86,7 @@ def estimate(
 
 def by_stage(
     settings: Settings, core_version: str | None = None, precision: str | None = None
-) -> tuple[Estimate, ...] | Missing:
+) -> tuple[MemoryEstimate, ...] | Missing:
     """The memory of every pipeline rank, in their order; Missing names the knobs needed."""
     model = model_size(settings)
     if isinstance(model, Missing):
@@ -106,14 +105,15 @@ def by_stage(
     return tuple(_of_rank(settings, model, layout, kept, state, rank) for rank in range(layout.pp))
 
 
-def calibrated(guess: Estimate, peak_bytes: int, said: str = "the log's peak") -> Estimate:
+def calibrated(guess: MemoryEstimate, peak_bytes: int, said: str = "the log's peak") -> MemoryEstimate:
     """The estimate with the rest set so that it meets a measured peak; `said`: where the peak was read."""
-    known = replace(guess, rest_bytes=None).total_bytes
-    how = f"{said} of {gigabytes(peak_bytes)}, {gigabytes(known)} of it estimated"
-    return replace(guess, rest_bytes=peak_bytes - known, calibrated_by=how)
+    counted = guess.total_bytes - (known(guess.rest_bytes) or 0)
+    how = f"{said} of {gigabytes(peak_bytes)}, {gigabytes(counted)} of it estimated"
+    rest_bytes = peak_bytes - counted
+    return replace(guess, rest_bytes=rest_bytes, calibrated_by=how, total_bytes=peak_bytes)
 
 
-def delta(before: Estimate | Missing, after: Estimate | Missing) -> int | Missing:
+def delta(before: MemoryEstimate | Missing, after: MemoryEstimate | Missing) -> int | Missing:
     """Bytes that a change adds to the heaviest rank; below zero is what it frees."""
     if isinstance(before, Missing):
         return before
@@ -122,7 +122,7 @@ def delta(before: Estimate | Missing, after: Estimate | Missing) -> int | Missin
 
 def _of_rank(
     settings: Settings, model: ModelSize, layout: Layout, kept: Keeping, state: StateBytes, rank: int
-) -> Estimate:
+) -> MemoryEstimate:
     chunks = layout.stages[rank]
     parts = [_chunk_bytes(settings, model, layout, kept, chunk) for chunk in chunks]
     flying = chunks_in_flight(layout, rank, [sum(part.values()) for part in parts])
@@ -131,16 +131,21 @@ def _of_rank(
         for name, held in part.items():
             by_part[name] = by_part.get(name, 0) + count * held
     parameters, gradients, optimizer = states(model, layout, state, rank)
-    return Estimate(
+    activations = sum(by_part.values())
+    logits = sum(_logits(settings, model, layout, chunk) for chunk in chunks)
+    return MemoryEstimate(
         stage=rank,
         parameters_bytes=parameters,
         gradients_bytes=gradients,
         optimizer_bytes=optimizer,
-        activations_bytes=sum(by_part.values()),
-        logits_bytes=sum(_logits(settings, model, layout, chunk) for chunk in chunks),
+        activations_bytes=activations,
+        logits_bytes=logits,
         by_part=by_part,
         layer_microbatches=sum(n * _layer_count(c) for n, c in zip(flying, chunks, strict=True)),
         assumed=(*model.assumed, *layout.assumed, *state.assumed, *_ASSUMED),
+        rest_bytes=_UNMEASURED,
+        calibrated_by="",
+        total_bytes=parameters + gradients + optimizer + activations + logits,
     )
 
 

@@ -1,15 +1,82 @@
 """Throughput from a configuration and the length of a step: tokens, model TFLOP/s, MFU of a named peak."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from traces.missing import Missing
 from traces.settings.settings import Settings
-from traces.sizes.flops import flops_per_step
 from traces.sizes.knobs import Knobs
-from traces.sizes.model import model_size
+from traces.sizes.model import ModelSize, model_size
 from traces.sizes.peaks import Peak, peak, peak_precision
 from traces.spelling import percent, rounded
+
+Convention = Literal["newest", "bridge_0.4"]
+"""`newest`: Megatron-Bridge from 0.5 on. `bridge_0.4`: Bridge up to 0.4 counted a gated MLP's third matrix
+only with SiLU, and sliding windows as if they saw everything (flop_utils.py at v0.4.0 and v0.5.0)."""
+
+Part = Literal["attention", "core_attention", "dense_mlp", "experts", "shared_experts", "mtp", "logits"]
+
+_TRAINING: Final = 3 * 2
+"""Forward, and twice that backward; a multiply-add is two operations."""
+
+
+def flops_per_token(model: ModelSize, convention: Convention = "newest") -> Mapping[Part, float]:
+    """Floating-point operations for one token of a training step, by part.
+
+    As in both sources, of router and norms only those of MLA and multi-token prediction are counted.
+    Megatron-LM counts windows as full attention; Bridge from 0.5 on does not, and we follow it.
+    """
+    old = convention == "bridge_0.4"
+    layers, hidden = len(model.is_moe) + model.mtp_layers, model.hidden_size
+    matrices = 3 if model.gated and (model.silu or not old) else 2
+    dense = model.ffn_size * matrices * model.dense_layer_count
+    routed, shared = 0.0, 0.0
+    if experts := model.experts:
+        shared = float(experts.shared_ffn_size * matrices * model.moe_layer_count)
+        routed = experts.ffn_size * experts.topk * matrices * experts.hidden_size / hidden
+        routed = (routed + 2 * experts.hidden_size * experts.latent) * model.moe_layer_count
+    forward: dict[Part, float] = {
+        "attention": float(layers * _projections(model)),
+        "core_attention": _core(model, layers, windows=not old),
+        "dense_mlp": float(dense * hidden),
+        "experts": routed * hidden,
+        "shared_experts": shared * hidden,
+        "mtp": float(model.mtp_layers * (3 * hidden + 2 * hidden * hidden)),
+        "logits": float(hidden * model.vocab_size * (model.mtp_layers + 1)),
+    }
+    return {part: _TRAINING * count for part, count in forward.items()}
+
+
+def flops_per_step(model: ModelSize, global_batch: int) -> float:
+    """Floating-point operations of a whole step over all GPUs, for sequences of full length."""
+    return sum(flops_per_token(model).values()) * global_batch * model.seq_length
+
+
+def _projections(model: ModelSize) -> int:
+    hidden, heads = model.hidden_size, model.heads
+    if model.latent is None:
+        keys = model.query_groups * model.head_dim
+        return hidden * (model.qk_size * (1 + model.output_gate) + 2 * keys) + model.v_size * hidden
+    latent = model.latent
+    if latent.q_rank is None:
+        queries = hidden * model.qk_size
+    else:
+        queries = latent.q_rank * (hidden + model.qk_size + 1)
+    values = latent.kv_rank * (hidden + heads * (latent.qk_head_dim + latent.v_head_dim) + 1)
+    return queries + values + hidden * latent.qk_pos_dim + model.v_size * hidden
+
+
+def _core(model: ModelSize, layers: int, *, windows: bool) -> float:
+    seen = model.seq_length
+    full = (model.qk_size + model.v_size) * seen / 2
+    window = model.window
+    if not windows or window is None or window.token_count >= seen:
+        return layers * full
+    every = window.full_every
+    full_layers = layers // every if every else 0
+    context = window.token_count - window.token_count * (window.token_count - 1) / (2 * seen)
+    return full_layers * full + (layers - full_layers) * (model.qk_size + model.v_size) * context
 
 
 @dataclass(frozen=True, slots=True)

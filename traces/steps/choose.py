@@ -12,8 +12,9 @@ from traces.cures import cure
 from traces.errors import EmptySelection
 from traces.limits import Limit
 from traces.names.ranges import family
+from traces.sections.rank import StepSource
 from traces.steps.borders import HostOrder
-from traces.steps.found import Found, Steps, StepSource, drop, from_steps, one_window
+from traces.steps.found import Found, Steps, drop, from_steps, one_window
 from traces.steps.nvtx import matching_ranges, nvtx_steps, steps_of
 from traces.steps.optimizer import optimizer_steps
 from traces.steps.period import period_steps, replay_steps, shows_steps

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import Literal
 
 import numpy as np
 
 from traces.columns import NULL, BoolArray, IntArray
+from traces.cures import cure
 from traces.intervals import Spans, spans
-
-StepSource = Literal["user", "nvtx", "optimizer", "graph", "period", "none"]
-Unit = Literal["step", "block", "replay", "window"]
-"""A block repeats with nothing that shows a step; a replay is of a graph whose kernels are not recorded."""
+from traces.missing import Missing, gap
+from traces.sections.rank import Outside, StepSource, Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +53,6 @@ class Found:
             [replace(self.steps[place], index=index) for index, place in enumerate(places)],
             [self.kernel_counts[place] for place in places],
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Outside:
-    """Time of a recording in none of its steps and hiccups: before the first, between, after the last."""
-
-    before_ns: int
-    between_ns: int
-    after_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,3 +144,9 @@ def drop(step: Step, reason: str) -> Step:
 def median_ns(lengths_ns: list[int]) -> int:
     """Median in whole nanoseconds (a half is rounded down)."""
     return int(median(lengths_ns))
+
+
+def no_steps(kind: str) -> Missing:
+    """Why figures by step are missing where there are none. `kind`: of the trace."""
+    reason = "no steps: neither step ranges, optimizer nor a period were found, so one window"
+    return gap(reason, cure("steps", kind))

@@ -17,11 +17,11 @@ from msgspec import structs
 from heuristics.config.options import OPTIONS
 from heuristics.result.compared import ComparedChange, Source
 from heuristics.result.configured import Configuration
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.result.trace import Trace
 from traces.limits import Limit
+from traces.missing import known
+from traces.sections.rank import Rank
+from traces.sections.trace import Trace
 
 Value = bool | int | float | str | None | tuple[Any, ...]
 

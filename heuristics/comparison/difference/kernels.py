@@ -9,10 +9,10 @@ from math import hypot, sqrt
 from typing import Final
 
 from heuristics.result.compared import Change, Grid, KernelDelta
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
-from heuristics.result.tables import Kernel
 from traces.limits import Limit
+from traces.missing import known
+from traces.sections.rank import Rank
+from traces.sections.tables import Kernel
 
 ERRORS: Final = Limit(
     3, "standard errors", "ours: of 4,732 kernels of 120 unchanged simulated pairs, 1 in 200 differs by more"

@@ -9,11 +9,10 @@ from fractions import Fraction
 from functools import partial
 from typing import Final
 
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
-from heuristics.result.tables import Group, LedgerRow
-from heuristics.run.run import WallId
 from traces.limits import Limit
+from traces.missing import known
+from traces.sections.rank import Rank
+from traces.sections.tables import Group, LedgerRow, WallId
 
 IDLE: Final = "idle"
 _BUSY: Final = "busy"

@@ -22,11 +22,10 @@ from heuristics.comparison.difference.matched import (
     mean_step_ns,
 )
 from heuristics.result.compared import ComparedChange, ComparedRow, KernelDelta, LayerDelta
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from traces.limits import Limit
-from traces.missing import Missing
+from traces.missing import Missing, known
+from traces.sections.rank import Rank
 
 NOISE: Final = "noise"
 """The row that holds what cannot be separated from scatter, and the rest of rounding."""

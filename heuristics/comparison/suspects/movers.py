@@ -14,7 +14,8 @@ from heuristics.fixes.fix import Fix
 from heuristics.result.compared import ComparedChange, ComparedRow
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
-from heuristics.run.run import Run, WallId
+from heuristics.run.run import Run
+from traces.sections.tables import WallId
 from traces.settings.settings import Framework
 
 _HOST_ROWS: Final = {

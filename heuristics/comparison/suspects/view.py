@@ -18,11 +18,10 @@ from msgspec.structs import replace
 from heuristics.comparison.difference.changed import Value, given_of, settings_of
 from heuristics.comparison.difference.rows import NOISE, Facts
 from heuristics.result.compared import Change, ComparedChange, ComparedRow, KernelDelta
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
 from traces.limits import Limit
-from traces.missing import Missing
+from traces.missing import Missing, known
 from traces.names.kernels import compute_classes
+from traces.sections.rank import Rank
 
 Sign = Literal[1, -1]
 

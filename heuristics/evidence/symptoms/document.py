@@ -10,13 +10,13 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
-from heuristics.result import rank as result_rank
 from heuristics.result.judged import Verdict, Wall
-from heuristics.result.known import Count, Frac
-from heuristics.result.rank import Dispatcher
 from heuristics.result.result import Result
 from traces.errors import InputError
 from traces.ranks.cause import Cause
+from traces.sections import rank as result_rank
+from traces.sections.rank import Dispatcher
+from traces.sections.section import Count, Frac
 from traces.training_log.log import Stage
 
 Figure = Annotated[float, Meta(ge=0)]

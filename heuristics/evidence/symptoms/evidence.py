@@ -16,17 +16,17 @@ from heuristics.evidence.symptoms.symptoms import Symptoms
 from heuristics.figures.figures import Figures, compute_again_ns
 from heuristics.findings.recorded import PERTURBED
 from heuristics.result.judged import Level, Reason, Verdict, Wall
-from heuristics.result.known import known
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
-from heuristics.run.run import WALL_IDS, WallId
+from heuristics.run.run import WALL_IDS
 from heuristics.walls import judge_walls
 from heuristics.walls.bound import Bound, find_bound, largest_bucket, unproven_by_figures
 from heuristics.walls.confidence import about_others, with_confidence
 from heuristics.walls.next_wall import with_next
 from heuristics.walls.price import unmeasurable
 from heuristics.walls.verdict import verdict_of
-from traces.missing import Missing
+from traces.missing import Missing, known
+from traces.sections.tables import WallId
 from traces.settings.settings import Settings
 from traces.spelling import percent, spoken
 
@@ -72,8 +72,8 @@ def _as_configured(rank: Figures, config: Config) -> Figures:
         full = config.full_recompute
         modules = None if full else config.recompute_modules()
         seen = replace(seen, recompute_full=full, recompute_modules=modules)
-    if memory.recompute_ns is None and seen.recompute_modules == () and not seen.recompute_full:
-        memory = replace(memory, recompute_ns=0)
+    if known(memory.recompute_ns) is None and seen.recompute_modules == () and not seen.recompute_full:
+        memory = structs.replace(memory, recompute_ns=0)
     return replace(rank, observed=seen, memory=memory, recomputed_ns=compute_again_ns(memory))
 
 

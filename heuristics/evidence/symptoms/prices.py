@@ -7,12 +7,12 @@ from typing import Final
 from heuristics.evidence.symptoms.rank import to_give
 from heuristics.evidence.symptoms.symptoms import Late, Symptoms
 from heuristics.figures.figures import Figures, Parts, frac_of
-from heuristics.run.run import WallId
 from heuristics.walls.price import WALL, Price, Unpriced
 from traces.cures import cure
 from traces.limits import Limit
-from traces.missing import Missing
+from traces.missing import Missing, known
 from traces.names.kernels import COMM_KINDS
+from traces.sections.tables import WallId
 from traces.spelling import percent
 
 REPLAYED: Final = Limit(
@@ -51,12 +51,12 @@ def prices_of(symptoms: Symptoms) -> dict[WallId, Price | Unpriced]:
 
 def _communication(symptoms: Symptoms) -> Price | Unpriced:
     """Exposed communication by kind, at most what blocks; not the waiting for a rank that is late itself."""
-    known = [(rank, kinds) for rank in symptoms.ranks if (kinds := _exposed(rank)) is not None]
-    if not known:
+    counted = [(rank, kinds) for rank in symptoms.ranks if (kinds := _exposed(rank)) is not None]
+    if not counted:
         return _unpriced(symptoms, "exposed communication", "communication", True)
     parts = [
         (rank, _at_most(kinds, max(0, sum(kinds.values()) - _waits_ns(rank, symptoms.late))))
-        for rank, kinds in known
+        for rank, kinds in counted
     ]
     why = Missing("symptoms", "unexplained waits may be communication", to_give("communication"))
     return _price(symptoms, parts, lambda rank: rank.stalled_ns, why)
@@ -95,20 +95,20 @@ def _waits_ns(rank: Figures, late: Late | None) -> int:
 
 def _host_overhead(symptoms: Symptoms) -> Price | Unpriced:
     """Time without compute for want of a launch; with the waiting of others for a rank whose host is late."""
-    known = [(rank, kinds) for rank in symptoms.ranks if (kinds := rank.host_by_cause_ns) is not None]
+    counted = [(rank, kinds) for rank in symptoms.ranks if (kinds := rank.host_by_cause_ns) is not None]
     late = symptoms.late
-    if not known:
+    if not counted:
         return _unpriced(symptoms, "the time in which the GPU had no launch", "host_overhead", True)
     if late is not None and late.cause in _HOST_LATE:
         number = late.rank
-        owners = [kinds for rank, kinds in known if rank.rank is not None and rank.rank == number]
-        owner = owners[0] if owners else known[0][1]
+        owners = [kinds for rank, kinds in counted if rank.rank is not None and rank.rank == number]
+        owner = owners[0] if owners else counted[0][1]
         cause = max(owner, key=lambda one: owner[one], default="python")
-        for rank, kinds in known:
+        for rank, kinds in counted:
             kinds[cause] = kinds.get(cause, 0) + _waits_ns(rank, late)
     why = Missing("symptoms", "graphs recorded whole hide what their launches cost", cure("graphs", None))
-    split = any(rank.split for rank, _ in known)  # one figure tells no cause
-    return _price(symptoms, known, lambda rank: rank.opaque_ns, why, split)
+    split = any(rank.split for rank, _ in counted)  # one figure tells no cause
+    return _price(symptoms, counted, lambda rank: rank.opaque_ns, why, split)
 
 
 def _memory(symptoms: Symptoms) -> Price:
@@ -117,9 +117,9 @@ def _memory(symptoms: Symptoms) -> Price:
     costs = [
         {
             "recompute": _recomputed_ns(rank),
-            "offload": rank.memory.offload_exposed_ns,
-            "host_resident": rank.memory.host_resident_exposed_ns,
-            "allocator": rank.memory.allocator_ns,
+            "offload": known(rank.memory.offload_exposed_ns),
+            "host_resident": known(rank.memory.host_resident_exposed_ns),
+            "allocator": known(rank.memory.allocator_ns),
         }
         for rank in ranks
     ]
@@ -133,9 +133,9 @@ def _memory(symptoms: Symptoms) -> Price:
 
 def _recomputed_ns(rank: Figures) -> int:
     """What is computed a second time, with the all-to-all that is sent again for it."""
-    ns, seen = rank.memory.recompute_ns or 0, rank.observed
+    ns, seen = known(rank.memory.recompute_ns) or 0, rank.observed
     whole = seen.recompute_full or "moe" in (seen.recompute_modules or ())
-    if rank.memory.recompute_modules is not None or not whole or not ns:
+    if known(rank.memory.recompute_modules) is not None or not whole or not ns:
         return ns
     kinds = _exposed(rank) or {}
     return ns + round(REPLAYED.value * sum(part for kind, part in kinds.items() if kind.startswith("ep_")))
@@ -154,8 +154,8 @@ def _compute(symptoms: Symptoms) -> Price | Unpriced:
         unfused_ns = sum(sum(_unfused(rank).values()) for rank in ranks)
         if unfused_ns < WALL.value * sum(rank.window_ns for rank in ranks):
             return _unpriced(symptoms, "the fill of the SMs", "compute")
-    known = [rank for rank in ranks if _empty_ns(rank) is not None or _unfused(rank)]
-    return _price(symptoms, [(rank, _lost(rank)) for rank in known])
+    counted = [rank for rank in ranks if _empty_ns(rank) is not None or _unfused(rank)]
+    return _price(symptoms, [(rank, _lost(rank)) for rank in counted])
 
 
 def _lost(rank: Figures) -> Parts:

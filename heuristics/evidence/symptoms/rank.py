@@ -2,21 +2,23 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Final, TypeVar, get_args
+from typing import Any, Final, TypeVar, get_args
+
+from msgspec import structs
 
 from heuristics.config.hardware import gpu_family
 from heuristics.evidence.symptoms.document import A2a, Detected, Latency, Rank, no_symptom
 from heuristics.figures.figures import RECOMPUTE_LABELS, Figures, Parts, compute_again_ns
 from heuristics.result.judged import Bucket
 from heuristics.run.observed import Observed
-from heuristics.run.run import WallId
 from traces.account.absent import CAUSES
 from traces.errors import InputError
 from traces.limits import Limit
-from traces.measure.memory import Memory
-from traces.missing import Missing
+from traces.missing import gap
 from traces.names.frameworks import FRAMEWORKS
 from traces.names.kernels import COMM_KINDS, compute_classes
+from traces.sections.rank import Memory
+from traces.sections.tables import WallId
 
 T = TypeVar("T")
 
@@ -42,15 +44,9 @@ def to_give(wall: WallId) -> str:
 
 
 CALLS_OF_A_RETRY: Final = Limit(2, "allocator calls a step", "memory is freed and allocated again")
-_NO_ROOM: Final = to_give("memory")
-_MISSING: Final = (
-    Missing("memory.recompute_ns", "it is not given", to_give("memory")),
-    Missing("memory.peak_bytes", "its peak is not given", _NO_ROOM),
-    Missing("memory.capacity_bytes", "its capacity is not given", _NO_ROOM),
-)
-_UNKNOWN: Final = Memory(
-    *(None, None, None, None, None, None, None, None, None, None, None, None), "", None, None, None, _MISSING
-)
+_NOT_GIVEN: Final = gap("it is not given", to_give("memory"))
+_FIELDS: Final[dict[str, Any]] = dict.fromkeys(Memory.__struct_fields__) | {"allocator_scope": ""}
+_UNKNOWN: Final = Memory(**_FIELDS)
 _FULL: Final = frozenset(("core_attn", "layernorm", "moe"))
 """Labels of a MoE layer's parts: where all of them run twice, whole layers do."""
 
@@ -68,7 +64,7 @@ def figures_given(told: Rank) -> Figures:
     blocking = _split(absent.blocking, None, "other_comm", "absent_frac.blocking")
     latency = absent.launch_latency
     if memory.allocator_ns is None and starved is not None:
-        memory = replace(memory, allocator_ns=starved.get("allocator", 0))
+        memory = structs.replace(memory, allocator_ns=starved.get("allocator", 0))
     found = Figures(
         window_ns=WINDOW_NS,
         judged_ns=WINDOW_NS,
@@ -146,9 +142,9 @@ def _memory(told: Rank) -> Memory:
     calls, retried = memory.allocator_calls_per_step, memory.allocator_retry_frac
     if retried is None and calls is not None:
         retried = min(1.0, calls / CALLS_OF_A_RETRY.value)
-    return replace(
+    return structs.replace(
         _UNKNOWN,
-        recompute_ns=_ns(memory.recompute_frac),
+        recompute_ns=_NOT_GIVEN if memory.recompute_frac is None else _ns(memory.recompute_frac),
         recompute_modules=_parts(again, again, "") if isinstance(again, Mapping) else None,
         offload_exposed_ns=0 if memory.offload_copies == 0 else _ns(memory.offload_exposed_frac),
         offload_copies=memory.offload_copies,

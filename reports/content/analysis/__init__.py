@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from reports.content.analysis.closing import (
     layout_changes,
@@ -31,6 +30,7 @@ from reports.content.analysis.step import hiccups, outside, step
 from reports.content.blocks import Block, Detail, Page, Part
 from reports.content.check_parts import configuration_parts
 from reports.content.names import who
+from traces.sections.rank import Rank
 
 __all__ = ["details", "page", "rank_parts"]
 

@@ -6,12 +6,12 @@ from typing import Final
 
 from msgspec import UNSET
 
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from reports.content.blocks import Code, Command, Sentence, Span, Tone, words
 from reports.content.names import kernel_name, name_of
 from reports.result.left_out import left_out
+from traces.missing import known
+from traces.sections.rank import Rank
 from traces.spelling import percent
 
 _TOP: Final = 3

@@ -4,14 +4,13 @@ from collections.abc import Iterator
 
 from msgspec import UNSET
 
-from heuristics.result.known import known
-from heuristics.result.moe import A2a
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.result.trace import Messages
 from reports.content.analysis.figures import figures_of, figures_table
 from reports.content.analysis.scale import scale_of
 from reports.content.blocks import Block, Code, Column, Part, Quantity, Row, Table, words
+from traces.missing import known
+from traces.sections.rank import A2a, Rank
+from traces.sections.trace import Messages
 from traces.spelling import megabytes
 
 

@@ -4,10 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from heuristics.result.judged import Wall
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.run.run import WallId
 from heuristics.walls.price import WALL
 from reports.content.analysis.headline import by_family, main_kind
 from reports.content.analysis.scale import Scale, per_step_ns, scale_of
@@ -28,7 +25,9 @@ from reports.content.blocks import (
 )
 from reports.content.hues import PIECES, WALL_HUES
 from reports.content.names import capital, name_of, who
-from traces.missing import Missing
+from traces.missing import Missing, known
+from traces.sections.rank import Rank
+from traces.sections.tables import WallId
 from traces.spelling import milliseconds, percent
 
 _SHOWN: Final[tuple[tuple[WallId, str, str], ...]] = (

@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from msgspec import UNSET
 
 from heuristics.result.judged import Evidence, Wall
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from reports.content.analysis.figures import figures_of, figures_table, written
 from reports.content.analysis.scale import per_step_ns, scale_of
@@ -26,6 +24,8 @@ from reports.content.blocks import (
 )
 from reports.content.names import capital, name_of, who
 from reports.content.wording import sentence
+from traces.missing import known
+from traces.sections.rank import Rank
 from traces.spelling import milliseconds, percent
 from traces.steps.selection import seconds
 

@@ -3,13 +3,12 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from heuristics.result.known import known
 from heuristics.result.result import Result
-from heuristics.result.run import ExpertGroups, Run
 from reports.content.blocks import Block, Column, Items, Quantity, Row, Table, Words, words
 from reports.content.wording import ended
-from traces.missing import Missing
+from traces.missing import Missing, known
 from traces.ranks.cause import HotRank
+from traces.sections.run import ExpertGroups, Run
 from traces.spelling import counted, duration, rounded
 
 _LISTED: Final = 8

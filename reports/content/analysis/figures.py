@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from msgspec import UNSET
 
-from heuristics.result.known import OrMissing, Section, known
 from reports.content.analysis.scale import Scale
 from reports.content.blocks import Cell, Column, Hue, Quantity, Row, Table, Term, Words, words
 from reports.measures import measures
+from traces.missing import OrMissing, known
+from traces.sections.section import Section
 from traces.spelling import duration, gigabytes, percent, rounded
 
 

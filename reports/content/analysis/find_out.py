@@ -6,15 +6,15 @@ from typing import Final
 
 from heuristics.plan.gains import DIRECT
 from heuristics.result.judged import Bucket, Wall
-from heuristics.result.known import known
 from heuristics.result.result import Result
-from heuristics.run.run import WallId
 from heuristics.walls.price import WALL
 from reports.content.analysis.unproven import open_walls, unused
 from reports.content.blocks import Step, words
 from reports.content.names import is_cure, name_of
 from reports.content.wording import listed, sentence
 from traces.cures import cure
+from traces.missing import known
+from traces.sections.tables import WallId
 from traces.spelling import percent
 
 _LOOKS: Final[Mapping[WallId, tuple[str, str]]] = {

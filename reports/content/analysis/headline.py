@@ -6,7 +6,6 @@ from typing import Final
 from msgspec import UNSET
 
 from heuristics.result.judged import Bucket, Verdict, Wall
-from heuristics.result.known import known
 from heuristics.result.result import Result
 from heuristics.walls.price import LITTLE
 from heuristics.walls.verdict import FAMILIES
@@ -24,6 +23,7 @@ from reports.content.blocks import Code, Headline, Tone, Words, words
 from reports.content.names import gpu_of, name_of, who
 from reports.content.wording import sentence
 from reports.measures import measures
+from traces.missing import known
 from traces.spelling import counted, milliseconds, percent
 
 MOST: Final = 0.8

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from heuristics.result.known import OrMissing
-from heuristics.result.rank import Rank, UnknownKernel
-from heuristics.result.tables import Kernel
 from reports.content.analysis.figures import figures_table
 from reports.content.analysis.scale import Scale, scale_of
 from reports.content.blocks import Block, Code, Column, Hue, Part, Quantity, Row, Sentence, Table, Term, words
 from reports.content.names import grid_words, kernel_name
+from traces.missing import OrMissing
+from traces.sections.rank import Rank, UnknownKernel
+from traces.sections.tables import Kernel
 from traces.spelling import counted, duration, percent
 
 

@@ -5,13 +5,13 @@ from typing import Final
 from msgspec import UNSET
 
 from heuristics.result.judged import Wall
-from heuristics.result.known import known
-from heuristics.result.rank import DataLoading, Rank
 from heuristics.result.result import Result
 from heuristics.walls.host_overhead import EXPOSED_INPUT
 from heuristics.walls.price import LITTLE
 from reports.content.analysis.scale import scale_of, telling_rank
 from traces.limits import Limit
+from traces.missing import known
+from traces.sections.rank import DataLoading, Rank
 from traces.spelling import percent
 
 DATA: Final = "data"

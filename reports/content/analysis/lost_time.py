@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 
-from heuristics.result.known import known
-from heuristics.result.rank import Absent, Rank
 from reports.content.analysis.figures import Time, times_of, times_table
 from reports.content.analysis.scale import scale_of
 from reports.content.blocks import Block, Hue, Part, Sentence, Term, words
-from traces.missing import Missing
+from traces.missing import Missing, known
+from traces.sections.rank import Absent, Rank
 from traces.spelling import percent
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
 from reports.content.analysis.figures import figures_of, figures_table, times_of, times_table
 from reports.content.analysis.scale import scale_of
 from reports.content.blocks import Block, Hue, Part
+from traces.missing import known
+from traces.sections.rank import Rank
 
 
 def memory(rank: Rank) -> Part:

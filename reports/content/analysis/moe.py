@@ -3,12 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
-from heuristics.result.known import known
-from heuristics.result.moe import Moe, MoeRow, Pass
-from heuristics.result.rank import Rank
 from reports.content.analysis.scale import Scale, scale_of
 from reports.content.blocks import Block, Column, Part, Quantity, Row, Sentence, Table, Term, words
-from traces.missing import Missing
+from traces.missing import Missing, known
+from traces.sections.rank import Moe, MoeRow, Pass, Rank
 from traces.spelling import counted, percent
 
 _PASSES: Final[tuple[Pass, ...]] = ("forward", "recompute", "backward")

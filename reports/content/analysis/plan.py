@@ -9,7 +9,6 @@ from typing import Final
 from msgspec import UNSET
 
 from heuristics.result.judged import Arm, Fix, Knobs, Precondition, Refused, Wall
-from heuristics.result.known import known
 from heuristics.result.result import Result
 from reports.content.analysis.find_out import find_out, with_finds
 from reports.content.analysis.unproven import open_walls, unused
@@ -32,7 +31,7 @@ from reports.content.check_workflow import choices
 from reports.content.known_issues import issue_sentence
 from reports.content.names import is_cure, name_of
 from reports.content.wording import sentence
-from traces.missing import Missing
+from traces.missing import Missing, known
 from traces.names.frameworks import Framework
 from traces.settings.harness_recipes import RECIPE
 from traces.settings.knobs import by_harness

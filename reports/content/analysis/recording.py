@@ -2,10 +2,7 @@
 
 from collections.abc import Iterator
 
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.result.trace import Trace
 from reports.content.analysis.scale import scale_of
 from reports.content.blocks import (
     Block,
@@ -23,6 +20,9 @@ from reports.content.blocks import (
 from reports.content.names import capital, gpu_of, is_cure, name_of, who
 from reports.redaction import redaction_words
 from reports.result.codec import gaps
+from traces.missing import known
+from traces.sections.rank import Rank
+from traces.sections.trace import Trace
 from traces.spelling import percent
 
 

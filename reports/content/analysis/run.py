@@ -7,9 +7,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from heuristics.result.known import OrMissing, known
 from heuristics.result.result import Result
-from heuristics.result.run import Late, LikeRanks, RankInRun, Run, RunProblem
 from reports.content.analysis.costs import alike, group_line
 from reports.content.analysis.experts import experts, routing_notes
 from reports.content.analysis.stages import stages
@@ -32,8 +30,9 @@ from reports.content.blocks import (
 )
 from reports.content.names import is_cure, who
 from reports.content.wording import ended, joined, sentence
-from traces.missing import Missing
+from traces.missing import Missing, OrMissing, known
 from traces.ranks.cause import Cause
+from traces.sections.run import Late, LikeRanks, RankInRun, Run, RunProblem
 from traces.spelling import counted, duration, milliseconds, numbers, percent, rounded
 
 _APART: Final = 0.05

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Final
 
-from heuristics.result.known import known
-from heuristics.result.rank import Rank, Steps
 from heuristics.result.result import Result
 from reports.content.names import gpu_of
+from traces.missing import known
+from traces.sections.rank import Rank, Steps
 from traces.spelling import milliseconds
 
 

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 
-from heuristics.result.compute import LaunchUse
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
 from reports.content.analysis.figures import figures_of, figures_table, times_of, times_table
 from reports.content.analysis.scale import Scale, scale_of
 from reports.content.blocks import Block, Column, Hue, Part, Quantity, Row, Table, Term, words
+from traces.missing import known
+from traces.sections.rank import LaunchUse, Rank
 from traces.spelling import percent
 
 

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 
-from heuristics.result.known import OrMissing, known
-from heuristics.result.run import Pipeline, PipelineStage, Run
 from reports.content.blocks import Block, Column, Quantity, Row, Sentence, Table, Words, words
 from reports.content.wording import ended
-from traces.missing import Missing
+from traces.missing import Missing, OrMissing, known
+from traces.sections.run import Pipeline, PipelineStage, Run
 from traces.spelling import counted, milliseconds, numbers, percent, rounded
 
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from heuristics.result.known import known
-from heuristics.result.rank import Outside, Rank
 from heuristics.walls.price import WALL
 from reports.content.analysis.figures import Time, times_of, times_table
 from reports.content.analysis.scale import scale_of, unit_of
 from reports.content.blocks import Block, Hue, Items, Part, Sentence, Table, Term, Words, words
+from traces.missing import known
+from traces.sections.rank import Outside, Rank
 from traces.spelling import counted, duration, percent, printable
 
 

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from heuristics.result.known import known
-from heuristics.result.run import CollectiveSpeed, Run, Traffic
 from reports.content.blocks import Block, Column, Quantity, Row, Sentence, Table, Term, Words, words
-from traces.missing import Missing
+from traces.missing import Missing, known
+from traces.sections.run import CollectiveSpeed, Run, Traffic
 from traces.spelling import gigabytes, megabytes, milliseconds
 
 _LISTED: Final = 8

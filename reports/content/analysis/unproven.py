@@ -4,12 +4,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from heuristics.result.judged import Bucket, Wall
-from heuristics.result.known import known
 from heuristics.result.result import Result
-from heuristics.run.run import WallId
 from heuristics.walls.price import WALL
 from reports.content.names import name_of
-from traces.missing import Missing
+from traces.missing import Missing, known
+from traces.sections.tables import WallId
 from traces.spelling import percent
 
 _UNUSED: Final[dict[Bucket, tuple[WallId, ...]]] = {

@@ -6,7 +6,6 @@ from typing import Final
 from msgspec import UNSET
 
 from heuristics.result.compared import Compared, ComparedPair, KernelDelta, LayerDelta, Side
-from heuristics.result.known import OrMissing, known
 from reports.content.blocks import (
     Block,
     Code,
@@ -27,6 +26,7 @@ from reports.content.comparison.rows import NOISE, ledger_name, module_name, mov
 from reports.content.names import gpu_of, name_of, who
 from reports.content.wording import sentence
 from reports.redaction import redaction_words
+from traces.missing import OrMissing, known
 from traces.spelling import milliseconds
 
 _CHANGES: Final = {

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from heuristics.result.compared import Compared, Conclusion, Ends, Expected, ExpectedOutcome
-from heuristics.result.known import OrMissing, known
 from reports.content.blocks import Block, Items, Sentence, Tone, Words, words
 from reports.content.comparison.headline import unit
 from reports.content.comparison.rows import named
+from traces.missing import OrMissing, known
 from traces.spelling import counted, milliseconds, signed
 
 _SHOWN: Final = 2

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from heuristics.result.compared import Compared, ComparedSize, ComparisonVerdict, Gate, Side
-from heuristics.result.known import known
 from reports.content.blocks import Code, Headline, Tone, Words, words
 from reports.content.names import gpu_of, who
 from reports.content.wording import sentence
+from traces.missing import known
 from traces.spelling import chosen, counted, milliseconds, percent, signed
 
 _LABELS: Final[dict[ComparisonVerdict, tuple[str, Tone]]] = {

@@ -6,10 +6,10 @@ from typing import Final
 from msgspec import UNSET
 
 from heuristics.result.compared import Compared, ComparedRank, ComparedRun, LateState, Place
-from heuristics.result.known import OrMissing, known
 from reports.content.blocks import Column, Quantity, Row, Sentence, Table, Tone, words
 from reports.content.comparison.headline import both
 from reports.content.names import name_of, who
+from traces.missing import OrMissing, known
 from traces.spelling import counted, milliseconds, percent, signed
 
 _LATE: Final = {

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from heuristics.result.compared import Compared, ComparedRow
-from heuristics.result.known import OrMissing, known
 from reports.content.blocks import Column, Quantity, Row, Sentence, Span, Table, Term, Tone, Words, words
 from reports.content.comparison.headline import has_steps, unit
 from reports.content.hues import hue_of
+from traces.missing import OrMissing, known
 from traces.spelling import (
     adding_up,
     counted,

@@ -7,12 +7,13 @@ from types import ModuleType
 from typing import Final
 
 from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
-from heuristics.run.run import WALL_IDS, WallId
+from heuristics.run.run import WALL_IDS
 from heuristics.walls import JUDGES
 from reports.content.blocks import Block, Code, words
 from reports.content.explain.limits import limit_items, limits_in
 from reports.content.explain.topic import Topic, listed, paragraphs, sentence
 from reports.content.names import name_of
+from traces.sections.tables import WallId
 
 _JUDGE: Final[Mapping[WallId, ModuleType]] = dict(zip(WALL_IDS, JUDGES, strict=True))
 _ORDER: Final = ["heuristics.plan.gains:DIRECT", "heuristics.plan.refusals:TOUCHED"]

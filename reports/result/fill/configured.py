@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 from heuristics.judging.judgement import Judgement
 from heuristics.result import configured as typed
 from heuristics.result.judged import Checked as Answered
-from heuristics.result.known import OrMissing
-from reports.result.fill.parts import all_copied, because, copied, gap
+from reports.result.fill.parts import all_copied, because, copied
 from reports.result.fill.plan import GIVE
 from reports.result.fill.shown import is_withheld, shown
-from traces.missing import Missing
+from traces.missing import OrMissing, gap
+from traces.sizes.memory import MemoryEstimate
 
 if TYPE_CHECKING:  # loaded with a configuration only
     from heuristics.run.run import Run
@@ -53,12 +53,8 @@ def _versions(run: Run) -> typed.Versions:
     return because(versions, {name: gap("it is not given", f"--{name}-version") for name in names})
 
 
-def memory_estimate(judgement: Judgement) -> OrMissing[typed.MemoryEstimate]:
+def memory_estimate(judgement: Judgement) -> OrMissing[MemoryEstimate]:
     """Memory of the fullest rank by part."""
     if judgement.from_files is None:
         return NOT_GIVEN
-    found = judgement.from_files.checked.memory
-    if isinstance(found, Missing):
-        return found
-    unmeasured = gap("no log reports the peak of memory", GIVE_LOG)
-    return because(all_copied(found, typed.MemoryEstimate), {"rest_bytes": unmeasured})
+    return judgement.from_files.checked.memory

@@ -4,10 +4,10 @@ from typing import Final
 
 from heuristics.judging.judgement import Judgement
 from heuristics.result.configured import Log
-from heuristics.result.known import OrMissing
 from reports.result.fill.configured import GIVE_LOG, NOT_GIVEN
-from reports.result.fill.parts import because, each, gap
+from reports.result.fill.parts import because, each
 from traces.limits import Limit
+from traces.missing import OrMissing, gap
 from traces.training_log.memory import peak_memory
 from traces.training_log.own_lines import overlaps_on
 

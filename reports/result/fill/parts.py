@@ -30,11 +30,6 @@ def because(section: S, gaps: Mapping[str, Missing | None]) -> S:
     return replace(section, **open_) if open_ else section
 
 
-def gap(reason: str, cure: str) -> Missing:
-    """A gap of the field that it stands in."""
-    return Missing("", reason, cure)
-
-
 def each(names: Iterable[str], one: Missing | None) -> dict[str, Missing | None]:
     """The same reason for several fields."""
     return dict.fromkeys(names, one)

@@ -12,8 +12,8 @@ from heuristics.plan.planned import Planned, Refused
 from heuristics.result import judged as typed
 from heuristics.rules.known_issues import known_issues
 from heuristics.run.run import Run
-from reports.result.fill.parts import copied, gap
-from traces.missing import Missing
+from reports.result.fill.parts import copied
+from traces.missing import Missing, gap
 
 GIVE: Final = "give the run's configuration: --config FILE"
 _MEASURE: Final = gap(

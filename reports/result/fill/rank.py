@@ -3,18 +3,18 @@
 from collections.abc import Iterator
 from typing import Final
 
-from heuristics.result import rank as typed
-from heuristics.result.known import OrMissing
-from reports.result.fill.compute import sm, tensor_cores
-from reports.result.fill.memory import memory
-from reports.result.fill.moe import a2a, detected, moe
-from reports.result.fill.parts import because, copied, each, gap
-from reports.result.fill.tables import kernel_table, ledger, other_steps, timeline, unknown_kernels
+from msgspec.structs import replace
+
+from heuristics.findings.recorded import is_finding
+from heuristics.walls.price import wall_of
+from reports.result.fill.parts import because, copied, each
 from traces.account.account import Account
 from traces.cures import cures
 from traces.measure.measurements import RankMeasurements
-from traces.missing import Missing
+from traces.missing import Missing, OrMissing, gap
 from traces.replay.costs import Costs
+from traces.sections import rank as typed
+from traces.steps.found import no_steps
 from traces.steps.rules import SLOW_STEPS, alternate
 from traces.steps.sample import sample_of
 
@@ -23,43 +23,33 @@ _OF_STEPS: Final = ("median_ns", "min_ns", "max_ns", "mean_ns")
 
 def rank(found: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
     """One rank. `ep_overlap`: whether expert all-to-all runs under compute on purpose, over all ranks."""
-    cure, unseen, no_steps = cures(found.kind), _unseen(found), _no_steps(found)
-    budget, account, costs = found.budget, found.account, found.costs
-    unaccounted = account if isinstance(account, Missing) else None
-    filled = typed.Rank(
-        trace=found.trace,
-        process=found.process,
-        device=found.device,
+    cure, account, costs = cures(found.kind), found.account, found.costs
+    either = "there is no expert all-to-all, or it is hidden more than by chance and less than on purpose"
+    filled = copied(
+        found,
+        typed.Rank,
         gpu=found.gpu.name if found.gpu else None,
-        rank=found.rank,
-        totals=_totals(found, unseen),
         windows_ns=tuple((start, end) for start, end in found.steps.windows.pairs()),
-        steps=_steps(found, no_steps),
-        budget_ns=_budget(found, unseen),
-        budget_frac=_shares(found, unseen),
-        exposed_comm_by_kind_ns=unseen or budget.exposed_comm_by_kind_ns,
-        compute_by_class_ns=budget.compute_by_class_ns,
-        exposed_copy_by_kind_ns=budget.exposed_copy_by_kind_ns,
-        hidden_comm_ns=budget.hidden_comm_ns if unseen is None else unseen,
+        steps=_steps(found),
+        budget_ns=_budget(found),
+        budget_frac=_shares(found),
+        exposed_comm_by_kind_ns=found.unseen or found.budget.exposed_comm_by_kind_ns,
+        compute_by_class_ns=found.budget.compute_by_class_ns,
+        exposed_copy_by_kind_ns=found.budget.exposed_copy_by_kind_ns,
+        hidden_comm_ns=found.unseen or found.budget.hidden_comm_ns,
         absent_ns=_absent(account),
         masked_ns=account if isinstance(account, Missing) else account.masked_ns,
         absent_decided_by_frac=_decided(account),
-        clock_offset_ns=found.clock_offset_ns,
         clock_corrected_ns=found.clock.ahead_ns if found.clock else 0,
         clock_within_ns=found.clock.within_ns if found.clock else None,
-        a2a=a2a(found),
-        sm=sm(found.sm),
-        tensor_cores=tensor_cores(found),
-        memory=memory(found.memory),
-        data_loading=copied(found.data_loading, typed.DataLoading),
-        detected=detected(found, ep_overlap),
+        detected=replace(
+            found.detected, ep_overlap=gap(either, "--config FILE") if ep_overlap is None else ep_overlap
+        ),
         kernels_without_launch=found.kernel_count - found.launched_count,
-        unknown_kernels=unknown_kernels(found, no_steps),
-        moe=moe(found),
-        ledger=ledger(found),
-        kernel_table=kernel_table(found),
-        timeline=timeline(found),
-        other_steps=other_steps(found),
+        unknown_kernels=tuple(replace(one, finding=is_finding(one)) for one in found.unknown_kernels),
+        ledger=gap("communication cannot be separated from compute", cure["names"])
+        if found.unseen
+        else tuple(replace(row, wall=wall_of(row.row)) for row in found.ledger),
         replay=copied(costs.proofs, typed.Replay) if isinstance(costs, Costs) else costs,
     )
     return because(
@@ -68,7 +58,7 @@ def rank(found: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
             "process": gap("the trace names no process for these kernels", cure["process"]),
             "gpu": gap("the trace does not record which GPU this was", cure["gpu"]),
             "rank": gap("the trace does not record the rank", cure["rank"]),
-            "clock_offset_ns": unaccounted,
+            "clock_offset_ns": account if isinstance(account, Missing) else None,
         },
     )
 
@@ -77,37 +67,12 @@ def notes(index: int, found: RankMeasurements) -> Iterator[Missing]:
     """What could not be told of the rank at a place of `ranks[]`, and is no value of it."""
     for open_ in found.unresolved:
         yield Missing(f"ranks[{index}].exposed_comm_by_kind_ns.{open_.kind}", open_.reason, open_.cure)
-    if found.communication_told and isinstance(found.account, Missing):
+    if found.unseen is None and isinstance(found.account, Missing):
         reason = f"rows of time without compute are left out: {found.account.reason}"
         yield Missing(f"ranks[{index}].ledger.absent", reason, found.account.cure)
 
 
-def _unseen(found: RankMeasurements) -> Missing | None:
-    """Why communication cannot be told from compute; None where it can."""
-    cure = cures(found.kind)
-    if not found.kernels_recorded:
-        return gap("graph replays were recorded whole: their kernels are not in the trace", cure["graphs"])
-    if not found.names_recorded:
-        reason = "no kernel has a name, so communication cannot be separated from compute"
-        return gap(reason, cure["all_names"])
-    return None
-
-
-def _no_steps(found: RankMeasurements) -> Missing | None:
-    if found.steps.used:
-        return None
-    reason = "no steps: neither step ranges, optimizer nor a period were found, so one window"
-    return gap(reason, cures(found.kind)["steps"])
-
-
-def _totals(found: RankMeasurements, unseen: Missing | None) -> OrMissing[typed.Totals]:
-    if found.totals is None:
-        return unseen
-    untold = {} if unseen is None else each(("comm_union_ns", "exposed_comm_ns"), unseen)
-    return copied(found.totals, typed.Totals, **untold)
-
-
-def _steps(found: RankMeasurements, no_steps: Missing | None) -> typed.Steps:
+def _steps(found: RankMeasurements) -> typed.Steps:
     steps, lengths = found.steps, found.steps.lengths_ns()
     costs = found.costs if isinstance(found.costs, Costs) else None
     replayed = () if costs is None else sample_of(steps).steps
@@ -126,28 +91,28 @@ def _steps(found: RankMeasurements, no_steps: Missing | None) -> typed.Steps:
         mean_ns=sum(lengths) // len(lengths) if lengths else None,
         unit=steps.unit,
         hiccups_ns=steps.hiccups_ns,
-        outside_ns=None if steps.outside is None else copied(steps.outside, typed.Outside),
+        outside_ns=steps.outside,
         alternating=len(lengths) >= SLOW_STEPS.value and alternate(lengths),
     )
-    return because(filled, each(_OF_STEPS, no_steps))
+    return because(filled, each(_OF_STEPS, no_steps(found.kind)))
 
 
-def _budget(found: RankMeasurements, unseen: Missing | None) -> typed.Budget:
+def _budget(found: RankMeasurements) -> typed.Budget:
     budget = found.budget
     return typed.Budget(
         budget.window_ns,
         budget.compute_ns,
-        budget.exposed_comm_ns if unseen is None else unseen,
+        found.unseen or budget.exposed_comm_ns,
         budget.exposed_copy_ns,
         budget.idle_ns,
     )
 
 
-def _shares(found: RankMeasurements, unseen: Missing | None) -> typed.BudgetShares:
+def _shares(found: RankMeasurements) -> typed.BudgetShares:
     budget, window_ns = found.budget, found.budget.window_ns
     return typed.BudgetShares(
         budget.compute_ns / window_ns,
-        budget.exposed_comm_ns / window_ns if unseen is None else unseen,
+        found.unseen or budget.exposed_comm_ns / window_ns,
         budget.exposed_copy_ns / window_ns,
         budget.idle_ns / window_ns,
     )

@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from heuristics.judging.judgement import Judgement
 from heuristics.plugins import problems
-from heuristics.result.known import SCHEMA_VERSION, Tool, known
 from heuristics.result.result import Result
-from heuristics.result.run import Run
+from heuristics.result.tool import SCHEMA_VERSION, Tool
 from reports.result.fill.configured import NOT_GIVEN, configuration, memory_estimate
 from reports.result.fill.log import log
 from reports.result.fill.plan import fixes, refused
@@ -20,8 +19,9 @@ from reports.result.fill.shown import given
 from reports.result.fill.trace import ReadTrace, trace
 from traces.cures import cures
 from traces.measure.measurements import RankMeasurements
-from traces.missing import Missing
+from traces.missing import Missing, known
 from traces.names.frameworks import Framework
+from traces.sections.run import Run
 from traces.spelling import in_ms, percent
 
 _NOT_GIVEN: Final = Missing("", "no symptoms were given", "give symptoms (--symptoms), or analyze a trace")

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 from msgspec import UNSET
 
-from heuristics.result import trace as typed
-from reports.result.fill.parts import because, copied, gap
+from reports.result.fill.parts import because, copied
 from traces.columns import Gpu, TraceInfo
 from traces.cures import cures
-from traces.measure.messages import Messages
+from traces.missing import gap
+from traces.sections import trace as typed
+from traces.sections.trace import Messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ def trace(read: ReadTrace, perturbation_frac: float | None) -> typed.Trace:
         missing_tables=info.missing_tables,
         nccl_messages=gap("the trace holds no NCCL payloads", cure["payloads"])
         if read.messages is None
-        else tuple(_messages(one) for one in read.messages),
+        else read.messages,
         capture=because(
             typed.Capture(read.correlation_frac, info.diagnostics, perturbation_frac, info.stacks),
             {
@@ -62,8 +63,3 @@ def _gpu(found: Gpu) -> typed.Gpu:
             "memory_bytes": silent,
         },
     )
-
-
-def _messages(found: Messages) -> typed.Messages:
-    peers = UNSET if found.peer_count is None else found.peer_count
-    return copied(found, typed.Messages, peer_count=peers)

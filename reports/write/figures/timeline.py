@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from heuristics.result.known import known
-from heuristics.result.tables import Timeline
 from reports.content.blocks import Hue
 from reports.content.hues import hue_of
 from reports.write.figures.bars import draw_legend
@@ -16,6 +14,8 @@ from reports.write.figures.lettering import fitted, inches
 from reports.write.lanes import Drawn, Stretch, lanes_of
 from reports.write.palette import HUES, SHEET, SOFT
 from traces.columns import COPY_KINDS
+from traces.missing import known
+from traces.sections.tables import Timeline
 from traces.spelling import counted, duration, milliseconds
 
 if TYPE_CHECKING:

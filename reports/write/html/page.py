@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from reports.content.analysis import RANKS, rank_parts
 from reports.content.analysis.closing import (
@@ -45,6 +43,8 @@ from reports.content.names import who
 from reports.write.html.environment import SCRIPTS, STYLES, TIMELINE_SCRIPTS, Marks, assemble, shared
 from reports.write.html.ranks import heat_of, pair_of, step_maps_of
 from reports.write.html.timeline import Shown, WallOf, grids_of, length, stretches, timelines
+from traces.missing import known
+from traces.sections.rank import Rank
 from traces.spelling import saving
 
 _STATES: Final = {Tone.BAD: "Bottleneck", Tone.PLAIN: "No bottleneck"}

@@ -10,15 +10,15 @@ from typing import Final
 
 from msgspec import UNSET
 
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.result.run import RankInRun, Run
 from reports.content.analysis.run import is_late, short_name, shown_ranks
 from reports.content.blocks import Hue
 from reports.write.html.timeline import length
 from reports.write.plain import plain
+from traces.missing import known
 from traces.ranks.cause import Cause
+from traces.sections.rank import Rank
+from traces.sections.run import RankInRun, Run
 from traces.spelling import counted, milliseconds, rounded
 
 _MOST: Final = 256

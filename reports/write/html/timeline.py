@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from heuristics.result.known import known
-from heuristics.result.rank import Rank
-from heuristics.result.tables import Timeline
 from reports.content.blocks import Column, Quantity, Row, Table, Term
 from reports.content.names import grid_words, kernel_name
 from reports.write.lanes import Drawn, Stretch, caption, lanes_of, longest, title_of
+from traces.missing import known
+from traces.sections.rank import Rank
+from traces.sections.tables import Timeline
 from traces.spelling import counted, duration, milliseconds, printable
 
 

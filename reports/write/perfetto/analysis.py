@@ -10,12 +10,7 @@ from typing import Final
 from msgspec import UNSET
 
 from heuristics.result.judged import Evidence, Wall
-from heuristics.result.known import known
-from heuristics.result.moe import Span
-from heuristics.result.rank import Rank, Step
 from heuristics.result.result import Result
-from heuristics.result.run import ClockFit
-from heuristics.result.tables import LedgerRow
 from reports.content.analysis.headline import headline
 from reports.content.blocks import Detail
 from reports.content.names import gpu_of, name_of, who
@@ -32,8 +27,12 @@ from reports.write.perfetto.tracks import (
     render_events,
 )
 from reports.write.plain import plain
+from traces.missing import known
 from traces.ranks import clock_fit
 from traces.ranks.cause import ClockSource
+from traces.sections.rank import Rank, Span, Step
+from traces.sections.run import ClockFit
+from traces.sections.tables import LedgerRow
 from traces.spelling import percent
 from traces.steps.selection import seconds
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from heuristics.result.compared import Compared, ComparedRow, Side
-from heuristics.result.known import known
 from reports.content.blocks import Detail
 from reports.content.comparison.headline import headline, unit
 from reports.content.names import gpu_of, name_of, who
@@ -12,6 +11,7 @@ from reports.redaction import redaction_words
 from reports.result.codec import lowered
 from reports.write.perfetto.tracks import Process, Slice, StepTracks, Track, arrow_numbers, render_events
 from reports.write.plain import plain
+from traces.missing import known
 from traces.spelling import milliseconds, signed
 from traces.steps.selection import seconds
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final
 
-from heuristics.result.known import known
-from heuristics.result.tables import HostLane, Lane, Timeline
+from traces.missing import known
+from traces.sections.tables import HostLane, Lane, Timeline
 from traces.spelling import printable
 
 _NAME, _TEXT = 300, 2_000

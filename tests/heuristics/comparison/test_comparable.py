@@ -15,10 +15,10 @@ from heuristics.comparison.comparable import judge_comparable
 from heuristics.comparison.configured_alike import RULES
 from heuristics.comparison.difference.changed import Value
 from heuristics.result.compared import Comparable, Difference
-from heuristics.result.known import Tool
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
+from heuristics.result.tool import Tool
 from tests.comparison_doubles import configuration, kernel, log, rank, read_back, result, row, trace
+from traces.sections.rank import Rank
 
 GEMM = kernel("gemm", 80, count=8)
 ADAM = kernel("adam", 20, count=2, key="compute.optimizer")

@@ -8,10 +8,10 @@ from heuristics.comparison.comparable import judge_comparable
 from heuristics.comparison.difference.changed import Value
 from heuristics.comparison.same_work import same_unit, shared_work_frac
 from heuristics.result.compared import Comparable
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.result.tables import Kernel
 from tests.comparison_doubles import configuration, kernel, rank, result, trace
+from traces.sections.rank import Rank
+from traces.sections.tables import Kernel
 
 GEMM = kernel("gemm", 80, count=8)
 ADAM = kernel("adam", 20, count=2, key="compute.optimizer")

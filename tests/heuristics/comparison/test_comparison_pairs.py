@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from heuristics.comparison.comparison import compare
 from heuristics.comparison.ranks import pair_ranks
-from heuristics.result.rank import Rank
 from tests.comparison_doubles import rank, result
+from traces.sections.rank import Rank
 
 MS = 1_000_000
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as some
 from heuristics.comparison.size import Judged, judge_gate, judge_size, measure_size
 from heuristics.result.compared import Comparable, ComparedSize, Difference, Gate
 from heuristics.result.configured import Log
-from heuristics.result.rank import Rank
 from tests.comparison_doubles import log, rank, row
+from traces.sections.rank import Rank
 
 MS = 1_000_000
 YES = Comparable("yes", ())

@@ -19,7 +19,6 @@ from heuristics.comparison.difference.changed import Value
 from heuristics.comparison.expected import Prediction
 from heuristics.result.compared import Expected
 from heuristics.result.judged import Combined, Fix, Knobs
-from heuristics.result.known import known
 from heuristics.result.result import Result
 from reports.content.blocks import Detail, View
 from reports.content.comparison import page
@@ -27,6 +26,7 @@ from reports.write.text import write_text
 from tests.comparison_doubles import configuration, rank, result, row
 from tests.result_doubles import double
 from traces.errors import UsageError
+from traces.missing import known
 
 MS = 1_000_000
 OVERLAP = "overlap_moe_expert_parallel_comm"

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import diagnoser
-from heuristics.result.rank import Detected
 from tests.simulate.recording import Recording
 from traces.missing import Missing
+from traces.sections.rank import Detected
 
 GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
 

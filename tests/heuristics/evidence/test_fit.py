@@ -8,8 +8,8 @@ import pytest
 
 from heuristics.evidence.fit import with_fit
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
-from heuristics.result.known import known
 from heuristics.run.given import Given
+from traces.missing import known
 from traces.training_log.log import LoggedMemory, OutOfMemory, TrainingLog
 
 

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from heuristics.evidence.observed import observed_by
 from heuristics.figures.figures import figures_of
 from heuristics.run.observed import Observed
-from tests.opinions_doubles import account, budget, rank, steps_of, with_memory
-from traces.measure.a2a import A2a, Dispatcher
+from tests.opinions_doubles import NOBODY, account, budget, rank, steps_of, with_memory
 from traces.measure.measurements import RankMeasurements
-from traces.measure.recompute import ModulePasses
 from traces.missing import Missing
+from traces.sections.rank import A2a, Dispatcher, Passes
 
 BLIND = Missing("absent_ns", "clock offset: 3 ms", "record again")
 
@@ -31,6 +31,10 @@ def kinds(**by_kind_ns: int) -> RankMeasurements:
     return rank(budget=replace(budget(), exposed_comm_by_kind_ns=by_kind_ns))
 
 
+def detecting(**what: object) -> RankMeasurements:
+    return rank(detected=structs.replace(rank().detected, **what))
+
+
 def a2a(
     dispatcher: Dispatcher,
     exposed_ns: int = 0,
@@ -38,8 +42,8 @@ def a2a(
     payload_ns: int = 0,
     waiting_ns: int | None = None,
 ) -> RankMeasurements:
-    found = A2a(1, payload_ns, 0, exposed_ns, hidden_ns, waiting_ns, 0, None, (), dispatcher, {})
-    return rank(a2a=found)
+    found = A2a(1, payload_ns, 0, waiting_ns, exposed_ns, hidden_ns, None, 0, ())
+    return replace(detecting(dispatcher=dispatcher), a2a=found)
 
 
 def on_gpu(name: str | None, capability: str | None) -> RankMeasurements:
@@ -49,9 +53,9 @@ def on_gpu(name: str | None, capability: str | None) -> RankMeasurements:
 
 
 def recomputing(passes: Mapping[str, int | None], known: bool = True) -> RankMeasurements:
-    modules = {module: ModulePasses(4, 4, count, "threads") for module, count in passes.items()}
-    found = replace(rank().recompute, modules=modules)
-    return with_memory(rank(recompute=found), recompute_ns=10 if known else None)
+    modules = {module: Passes(4, 4, count, "threads") for module, count in passes.items()}
+    found = replace(rank().recompute, modules=modules, recompute_ns=10 if known else NOBODY)
+    return with_memory(rank(recompute=found), recompute_ns=found.recompute_ns)
 
 
 def test_the_gpu_is_told_by_its_family() -> None:
@@ -83,8 +87,8 @@ def test_a_dispatcher_shows_experts() -> None:
 
 
 def test_experts_are_unknown_where_kernels_cannot_be_told_apart() -> None:
-    assert shown(rank(kernels_recorded=False)).moe is None
-    assert shown(rank(), rank(names_recorded=False)).moe is None
+    assert shown(rank(unseen=NOBODY)).moe is None
+    assert shown(rank(), rank(unseen=NOBODY)).moe is None
 
 
 def test_experts_are_unknown_where_the_dispatcher_is() -> None:
@@ -109,8 +113,8 @@ def test_exposed_kinds_show_what_communicates_and_the_rest_is_unknown() -> None:
 
 def test_ranks_of_one_dispatcher_show_it() -> None:
     assert shown(a2a("deepep"), a2a("deepep")).dispatcher == "deepep"
-    assert shown(a2a("deepep"), rank(a2a=None)).dispatcher == "deepep"
-    assert shown(rank(a2a=None)).dispatcher == "unknown"
+    assert shown(a2a("deepep"), detecting(dispatcher="unknown")).dispatcher == "deepep"
+    assert shown(detecting(dispatcher="unknown")).dispatcher == "unknown"
 
 
 def test_ranks_of_two_dispatchers_show_none() -> None:
@@ -133,7 +137,7 @@ def test_expert_traffic_is_overlapped_from_three_tenths_and_not_up_to_a_tenth(
 
 def test_without_expert_traffic_its_overlap_is_unknown() -> None:
     assert shown(a2a("none")).ep_overlap is None
-    assert shown(rank(a2a=None)).ep_overlap is None
+    assert shown(rank(a2a=NOBODY)).ep_overlap is None
 
 
 def test_overlap_is_that_of_all_ranks_together() -> None:
@@ -202,10 +206,14 @@ def test_late_launches_are_unknown_where_one_rank_has_no_account() -> None:
 
 
 def test_the_rank_with_most_work_in_graphs_counts() -> None:
-    ranks = [rank(detected=replace(rank().detected, graph_share_frac=share)) for share in (0.2, 0.7, 0.0)]
+    ranks = [
+        rank(detected=structs.replace(rank().detected, graph_share_frac=share)) for share in (0.2, 0.7, 0.0)
+    ]
     assert shown(*ranks).graph_frac == 0.7
 
 
 def test_the_rank_with_most_short_kernels_speaks_for_the_run() -> None:
-    ranks = [rank(detected=replace(rank().detected, short_kernel_frac=share)) for share in (0.2, None, 0.6)]
+    ranks = [
+        rank(detected=structs.replace(rank().detected, short_kernel_frac=share)) for share in (0.2, None, 0.6)
+    ]
     assert shown(*ranks).short_kernel_frac == 0.6

@@ -12,7 +12,6 @@ import pytest
 
 from heuristics.evidence.evidence import RunEvidence, observe
 from heuristics.findings.contradictions import find_contradictions
-from heuristics.result.known import known
 from heuristics.run.given import Given
 from heuristics.run.run import Run
 from tests.simulate.export import write_export
@@ -22,6 +21,7 @@ from tests.simulate.run import run as simulate
 from tests.workflow_doubles import Config, log_of
 from traces.formats.open import read_trace
 from traces.measure.measurements import measure_rank
+from traces.missing import known
 from traces.settings.settings import Framework, Value, settings
 from traces.steps.selection import Selection
 from traces.timeline import build

@@ -12,8 +12,9 @@ from heuristics.fixes.fix import Fix
 from heuristics.result.judged import Knobs
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
-from heuristics.run.run import Run, WallId
+from heuristics.run.run import Run
 from tests.fix_doubles import complete
+from traces.sections.tables import WallId
 
 WALL_OF: dict[str, WallId] = {
     "MEM": "memory",

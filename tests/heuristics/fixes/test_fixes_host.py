@@ -11,10 +11,11 @@ from heuristics.fixes.fix import Fix
 from heuristics.plan.plan import make_plan
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
-from heuristics.run.run import Run, WallId
+from heuristics.run.run import Run
 from reports.content.names import name_of
 from tests.fix_doubles import configured
 from traces.account.absent import CAUSES
+from traces.sections.tables import WallId
 from traces.settings.settings import Value, settings
 
 HST_1 = CATALOGUE["HST-1"]

@@ -11,9 +11,10 @@ from heuristics.guides.parallel import connections
 from heuristics.plan.plan import make_plan
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
-from heuristics.run.run import Run, WallId
+from heuristics.run.run import Run
 from tests.fix_doubles import complete, configured, need, states
 from tests.opinions_doubles import paying
+from traces.sections.tables import WallId
 from traces.settings.settings import Value
 
 OVERLAPPED = Observed(ep_overlap=True, dispatcher="deepep", internode=True, a2a_waiting_frac=0.1)

@@ -14,12 +14,13 @@ from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Planned
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
-from heuristics.run.run import Run, WallId
+from heuristics.run.run import Run
 from reports.content.explain.page import explain_page
 from reports.result.fill.plan import fix
 from tests.opinions_doubles import a_fix, catalogue_of, cost, costs, paying
 from tests.plain_page import plain
 from traces.replay.changes.change import Change
+from traces.sections.tables import WallId
 from traces.spelling import saving
 
 ACTS = {"host_overhead": ("gc",)}

@@ -14,7 +14,18 @@ from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Refused
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
-from tests.opinions_doubles import COMPUTE, a_fix, account, budget, catalogue_of, costs, paying, rank, runs
+from tests.opinions_doubles import (
+    COMPUTE,
+    NOBODY,
+    a_fix,
+    account,
+    budget,
+    catalogue_of,
+    costs,
+    paying,
+    rank,
+    runs,
+)
 from traces.missing import Missing
 
 LEVERS = [number for number in WALL_ORDER["compute"] if CATALOGUE[number].lever]
@@ -41,7 +52,7 @@ def test_levers_are_for_a_run_bound_by_compute_whose_walls_could_all_be_priced()
     # filled SMs are nothing to remove: a compute wall that could not be priced holds no lever back
     assert [one.fix.id for one in judge([rank(costs(compute=None))]).plan.levers] == SEEN
     assert [one.fix.id for one in judge([rank()]).plan.levers] == SEEN
-    no_price = (rank(kernels_recorded=False), rank(BLIND))
+    no_price = (rank(unseen=NOBODY), rank(BLIND))
     waits = rank(budget=budget(400), account=account({"python": 600}))
     stalls = rank(budget=budget(400))
     for one in (*no_price, waits, stalls):

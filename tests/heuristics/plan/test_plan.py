@@ -20,7 +20,7 @@ from heuristics.plan.planned import Plan
 from heuristics.plan.variants import IDS, upgraded
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
-from heuristics.run.run import WALL_IDS, Run, WallId
+from heuristics.run.run import WALL_IDS, Run
 from reports.result.fill.plan import fix as fix_section
 from reports.result.fill.plan import refused_fix
 from tests.opinions_doubles import (
@@ -37,6 +37,7 @@ from tests.opinions_doubles import (
 )
 from tests.simulate.recording import Recording
 from traces.missing import Missing
+from traces.sections.tables import WallId
 
 Export = Callable[..., Path]
 BLIND = Missing("replay", "clock offset: 3 ms", "record again")

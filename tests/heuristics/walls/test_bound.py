@@ -8,7 +8,7 @@ from heuristics.figures.figures import figures_of
 from heuristics.judging.judgement import judge
 from heuristics.walls import bound
 from heuristics.walls.bound import Bound, LargestBucket
-from tests.opinions_doubles import account, budget, rank, with_memory
+from tests.opinions_doubles import NOBODY, account, budget, rank, with_memory
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 
@@ -102,7 +102,7 @@ def test_without_an_account_only_what_fills_over_half_is_the_bound() -> None:
 
 
 def test_ranks_of_whole_graph_replays_count_as_time_nobody_could_tell() -> None:
-    whole = rank(kernels_recorded=False)
+    whole = rank(unseen=NOBODY)
     assert find_bound([rank(), whole]).bucket is None
     assert find_bound([rank(), rank(), whole]).bucket == "compute"
     assert "--cuda-graph-trace=node" in find_bound([whole]).cure

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 import diagnoser
-from heuristics.result.known import known
-from heuristics.run.run import WALL_IDS, WallId
+from heuristics.run.run import WALL_IDS
 from tests.document_doubles import graph_only
 from tests.kineto_doubles import overlapped_step, write
 from tests.opinions_doubles import GEMM, JUDGE, cost, costs, measured, rank
@@ -20,7 +19,8 @@ from tests.simulate.recording import Recording
 from tests.simulate.run import run
 from tests.simulate.scenarios import SCENARIOS
 from traces.measure.bounds import Bounds
-from traces.missing import Missing
+from traces.missing import Missing, known
+from traces.sections.tables import WallId
 
 Export = Callable[..., Path]
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<(unsigned long)4096>)"

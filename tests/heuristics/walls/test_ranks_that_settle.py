@@ -9,11 +9,12 @@ import pytest
 from heuristics.walls.confidence import reasons_against
 from tests.opinions_doubles import budget, rank, walls
 from tests.ranks_doubles import Work, together
-from traces.ranks.run import RunAnalysis, analyse_run
+from traces.ranks.run import analyse_run
 from traces.ranks.summary import Group, GroupSource
+from traces.sections.run import Run
 
 
-def run_of(group: Group | None = None, *, world_size: int | None = 4, steps: int = 3) -> RunAnalysis:
+def run_of(group: Group | None = None, *, world_size: int | None = 4, steps: int = 3) -> Run:
     """Four ranks, of which one is slow; in one group."""
     works = [[Work(compute=130 if one == 2 else 100, host=2)] * (10 * steps) for one in range(4)]
     kernels = [[13.0, 26.0] if one == 2 else [10.0, 20.0] for one in range(4)]
@@ -28,7 +29,7 @@ def run_of(group: Group | None = None, *, world_size: int | None = 4, steps: int
     return analyse_run(ranks)
 
 
-def reasons(found: RunAnalysis) -> list[str]:
+def reasons(found: Run) -> list[str]:
     speaks = rank(budget=budget(900, 100))
     sure = reasons_against("communication", [speaks] * 4, walls(communication=20.0), found)
     return [one.text for one in sure]

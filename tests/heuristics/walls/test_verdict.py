@@ -16,8 +16,7 @@ import diagnoser
 from heuristics.fixes.catalogue import WALL_ORDER
 from heuristics.judging.judgement import judge
 from heuristics.result.judged import Reason, Verdict, Wall
-from heuristics.result.known import known
-from heuristics.run.run import WALL_IDS, WallId
+from heuristics.run.run import WALL_IDS
 from heuristics.walls.confidence import level_of, reasons_against
 from heuristics.walls.verdict import Steps, find_verdict, interval
 from tests.opinions_doubles import (
@@ -35,7 +34,8 @@ from tests.opinions_doubles import (
 from tests.page_doubles import first_screen, flat
 from tests.simulate.recording import Recording
 from traces.measure.measurements import RankMeasurements
-from traces.missing import Missing
+from traces.missing import Missing, known
+from traces.sections.tables import WallId
 
 Export = Callable[..., Path]
 BLIND = Missing("replay", "clock offset: 3 ms", "record again")

@@ -11,18 +11,18 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 import heuristics
 from heuristics.result.judged import Wall
-from heuristics.result.known import known
-from heuristics.run.run import WALL_IDS, WallId
+from heuristics.run.run import WALL_IDS
 from heuristics.walls import JUDGES, communication
 from heuristics.walls.memory import does_not_fit
 from heuristics.walls.price import Price
 from tests.opinions_doubles import (
     JUDGE,
     KERNEL,
+    NOBODY,
     account,
     budget,
     cost,
@@ -41,8 +41,9 @@ from tests.opinions_doubles import (
 )
 from tests.simulate.recording import Recording
 from traces.limits import Limit
-from traces.measure.tensor_cores import TensorCores
-from traces.missing import Missing
+from traces.missing import Missing, known
+from traces.sections.rank import TensorCores
+from traces.sections.tables import WallId
 
 Export = Callable[..., Path]
 DOUBT = Missing("replay", "what the host waits for is not understood", "record more")
@@ -101,15 +102,14 @@ def test_without_launch_shapes_only_compute_is_unmeasurable() -> None:
 
 
 def test_without_the_number_of_sms_compute_is_unmeasurable() -> None:
-    found = judge_compute([rank(costs(compute=None), sm=replace(rank().sm, sm_count=None))])
+    found = judge_compute([rank(costs(compute=None), sm=structs.replace(rank().sm, sm_count=NOBODY))])
     assert found.outcome == "unmeasurable"
     assert "number of SMs" in found.missing[0]
     assert "GPU table" in found.cure
 
 
-@pytest.mark.parametrize("what", ["kernels_recorded", "names_recorded"])
-def test_where_kernels_cannot_be_told_apart_only_communication_is_unmeasurable(what: str) -> None:
-    walls = walls_of([rank(costs(communication=500), **{what: False})])
+def test_where_kernels_cannot_be_told_apart_only_communication_is_unmeasurable() -> None:
+    walls = walls_of([rank(costs(communication=500), unseen=NOBODY)])
     assert [wall.outcome for wall in walls] == ["clear", "unmeasurable", "clear", "clear"]
     assert known(walls[1].cost_ns) is None
     assert walls[1].evidence == ()
@@ -195,9 +195,9 @@ def test_one_rank_that_does_not_fit_is_enough() -> None:
 
 
 def test_memory_is_not_clear_where_recompute_could_not_be_told() -> None:
-    why = Missing("memory.recompute_ns", "no thread is named", "record with nsys")
-    nothing = {"recompute_ns": None, "recompute_modules": None, "recompute_at_most_ns": None}
-    untold = with_memory(rank(), **nothing, missing=(why,))
+    why = Missing("", "no thread is named", "record with nsys")
+    unbounded = replace(rank().recompute, recompute_ns=why, at_most_ns=None)
+    untold = with_memory(rank(recompute=unbounded), recompute_ns=why, recompute_modules=why)
     for ranks in ([untold], [rank(), untold]):
         found = judge_memory(ranks)
         assert (found.outcome, known(found.cost_ns)) == ("unmeasurable", None)
@@ -212,14 +212,9 @@ def test_memory_is_not_clear_where_recompute_could_not_be_told() -> None:
 )
 def test_recompute_that_could_not_be_seen_is_bounded(at_most_ns: int, outcome: str, most: float) -> None:
     """2 % are measured of a window of 1000 ns; what is unseen adds at most 0, 7.9 or 8 %."""
-    why = Missing("memory.recompute_ns", "no thread is named", "record with nsys")
-    untold = with_memory(
-        rank(costs(memory=20)),
-        recompute_ns=None,
-        recompute_modules=None,
-        missing=(why,),
-        recompute_at_most_ns=at_most_ns,
-    )
+    why = Missing("", "no thread is named", "record with nsys")
+    recompute = replace(rank().recompute, recompute_ns=why, at_most_ns=at_most_ns)
+    untold = with_memory(rank(costs(memory=20), recompute=recompute), recompute_ns=why, recompute_modules=why)
     found = judge_memory([untold])
     assert found.outcome == outcome
     assert found.at_least_frac == (0.02 if outcome == "unmeasurable" else UNSET)
@@ -255,7 +250,7 @@ def test_gemms_without_tensor_cores_are_evidence_where_the_gpu_has_tf32() -> Non
     fp32 = TensorCores(gemm_ns=800, simt_ns=600, simt_count=3, tf32=True, fp32_to_tf32_frac=0.125)
     found = judge_compute([rank(costs(compute=525), tensor_cores=fp32), rank()])
     assert evidence(found, "simt_gemm_count").value == 3
-    older = judge_compute([rank(tensor_cores=replace(fp32, tf32=False))])
+    older = judge_compute([rank(tensor_cores=structs.replace(fp32, tf32=False))])
     assert "simt_gemm_count" not in seen(older)
 
 
@@ -266,7 +261,7 @@ def test_compute_is_not_clear_where_the_peak_rates_of_a_gpu_with_tf32_are_unknow
         "unmeasurable",
         "GEMMs run in FP32 without tensor cores",
     )
-    assert judge_compute([rank(tensor_cores=replace(unknown, simt_ns=99))]).outcome == "clear"
+    assert judge_compute([rank(tensor_cores=structs.replace(unknown, simt_ns=99))]).outcome == "clear"
 
 
 def test_start_up_above_a_twentieth_is_left_out_of_the_windows_and_of_the_hosts_cost() -> None:

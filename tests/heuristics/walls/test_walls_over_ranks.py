@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec import structs
 
-from heuristics.result.known import known
-from heuristics.run.run import WALL_IDS, WallId
+from heuristics.run.run import WALL_IDS
 from heuristics.walls.memory import does_not_fit
 from heuristics.walls.price import only_in_first_step
 from tests.opinions_doubles import (
     JUDGE,
+    NOBODY,
     account,
     budget,
     cost,
@@ -26,9 +25,10 @@ from tests.opinions_doubles import (
     walls_of,
     with_memory,
 )
-from traces.measure.a2a import A2a, A2aSpan
 from traces.measure.measurements import RankMeasurements
-from traces.missing import Missing
+from traces.missing import Missing, known
+from traces.sections.rank import A2a, Span
+from traces.sections.tables import WallId
 
 BLIND = Missing("replay", "clock offset: 3 ms", "record again")
 
@@ -46,7 +46,7 @@ def test_a_rank_without_costs_leaves_a_finding_and_keeps_the_rest_from_being_cle
 
 
 def test_a_rank_whose_kernels_cannot_be_told_apart_keeps_communication_from_being_clear() -> None:
-    found = judge_communication([costing("communication", 99), rank(kernels_recorded=False)])
+    found = judge_communication([costing("communication", 99), rank(unseen=NOBODY)])
     assert found.outcome == "unmeasurable"
     assert "--cuda-graph-trace=node" in found.cure
 
@@ -98,14 +98,13 @@ def test_a_cache_that_is_full_in_steady_steps_is_no_warm_up() -> None:
 
 def test_what_stands_beside_a_cost_is_over_all_ranks_and_names_none() -> None:
     """Exposed 300 and 100, starved 200 and 0, small grids a half and none, recomputed 150 and 50 of 1000."""
-    launches = rank().sm.launches
-    assert launches is not None
     ranks = [
         with_memory(
             rank(
                 budget=budget(600, exposed_ns),
                 account=account({"python": starved_ns}, {"tp": exposed_ns}),
-                sm=replace(rank().sm, launches=replace(launches, work_ns=1_000, under_filled_ns=small_ns)),
+                sm=structs.replace(rank().sm, under_filled_ns=small_ns),
+                compute_work_ns=1_000,
             ),
             recompute_ns=again_ns,
         )
@@ -125,10 +124,10 @@ def test_what_stands_beside_a_cost_is_over_all_ranks_and_names_none() -> None:
 
 def test_the_longest_all_to_all_names_its_rank_and_place() -> None:
     def sending(*lengths_ns: int) -> RankMeasurements:
-        spans = tuple(A2aSpan("ep_dispatch", 300, 300 + ns, 1, None, None) for ns in lengths_ns)
-        return rank(a2a=A2a(len(spans), 0, 0, 0, 0, None, 0, None, spans, "alltoall", {}))
+        spans = tuple(Span("ep_dispatch", 300, 300 + ns, 1, None, None) for ns in lengths_ns)
+        return rank(a2a=A2a(len(spans), 0, 0, None, 0, 0, None, 0, spans))
 
-    found = judge_communication([sending(10, 30), rank(a2a=None), sending(20, 40)])
+    found = judge_communication([sending(10, 30), rank(a2a=NOBODY), sending(20, 40)])
     longest = evidence(found, "longest_ep_dispatch_ns")
     assert (longest.value, longest.unit, longest.rank) == (40, "ns", 2)
     assert (longest.start_ns, longest.end_ns, longest.step) == (300, 340, 1)

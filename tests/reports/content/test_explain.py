@@ -16,9 +16,8 @@ import heuristics.walls
 from diagnoser.cli import run
 from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
 from heuristics.result.judged import ReasonId
-from heuristics.result.known import known
 from heuristics.result.result import Result
-from heuristics.run.run import WALL_IDS, Run, WallId
+from heuristics.run.run import WALL_IDS, Run
 from heuristics.walls import JUDGES
 from heuristics.walls.verdict import FAMILIES
 from reports.content.explain.limits import limit_at, limits_in
@@ -35,8 +34,10 @@ from traces.account.absent import CAUSES, DECIDED
 from traces.columns import COPY_KINDS
 from traces.errors import UsageError
 from traces.measure.moe.modules import MODULES
-from traces.measure.occupancy import LIMITERS
+from traces.measure.sm_launches import LIMITERS
+from traces.missing import known
 from traces.names.kernels import COMM_KINDS, compute_classes
+from traces.sections.tables import WallId
 
 Export = Callable[..., Path]
 RANK = (

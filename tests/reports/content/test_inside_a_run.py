@@ -9,7 +9,15 @@ from msgspec.structs import replace
 
 from heuristics.result.configured import Configuration, Setting
 from heuristics.result.result import Result
-from heuristics.result.run import (
+from reports.content.analysis.experts import experts, routing_notes
+from reports.content.analysis.stages import stages
+from reports.content.analysis.traffic import traffic
+from reports.content.blocks import Items, Quantity, Sentence, Table, Words, words
+from reports.write.plain import plain
+from tests.result_doubles import double
+from traces.missing import Missing
+from traces.ranks.cause import HotRank
+from traces.sections.run import (
     CollectiveSpeed,
     ExpertGroups,
     LayerOfExperts,
@@ -22,14 +30,6 @@ from heuristics.result.run import (
     VirtualStages,
     WorstOfExperts,
 )
-from reports.content.analysis.experts import experts, routing_notes
-from reports.content.analysis.stages import stages
-from reports.content.analysis.traffic import traffic
-from reports.content.blocks import Items, Quantity, Sentence, Table, Words, words
-from reports.write.plain import plain
-from tests.result_doubles import double
-from traces.missing import Missing
-from traces.ranks.cause import HotRank
 
 MS = 1_000_000
 UNKNOWN = Missing("", "nothing tells", "record more")

@@ -7,10 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.result.run import LikeRanks, RankInRun, Run, RunProblem
-from heuristics.result.trace import Trace
 from reports.content.analysis.closing import warnings
 from reports.content.analysis.run import ranks_part, run_lines
 from reports.content.blocks import Items, Page, Quantity, Table, Tone, View, words
@@ -20,6 +17,9 @@ from reports.write.text import write_text
 from tests.result_doubles import double
 from traces.missing import Missing
 from traces.ranks.cause import Cause
+from traces.sections.rank import Rank
+from traces.sections.run import LikeRanks, RankInRun, Run, RunProblem
+from traces.sections.trace import Trace
 from traces.spelling import numbers
 
 MS = 1_000_000

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 import diagnoser
-from heuristics.result.known import known
 from heuristics.result.result import Result
 from reports.result.read import is_result, of_one_run, read_result, typed
 from tests.simulate.export import write_export
 from tests.simulate.recording import Recording
 from traces.errors import NotAResult, TraceNotFound
+from traces.missing import known
 
 GEMM, SENDRECV = "ampere_fp16_s16816gemm", "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
 

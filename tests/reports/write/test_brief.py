@@ -16,12 +16,12 @@ import diagnoser
 from diagnoser.cli import run
 from diagnoser.demo import RECORDINGS, unpack
 from heuristics.result.brief import Brief
-from heuristics.result.known import known
 from heuristics.result.result import Result
 from reports.result.json_text import render_json
 from reports.result.schema import schema
 from reports.write.brief import LINES, NAME, SENTENCE, SIZE, _cut, write_brief
 from tests.whole.test_recordings import EMPTY, manifest
+from traces.missing import known
 
 Json = dict[str, Any]
 

@@ -8,9 +8,10 @@ from typing import Final
 
 from tests.score.ranks.known import Case, Known, known, recorded, simulated
 from tests.simulate.ranks.described import Cause
-from traces.ranks.mend import Without
-from traces.ranks.run import Late, RunAnalysis, analyse_run
+from traces.missing import Missing
+from traces.ranks.run import analyse_run
 from traces.ranks.summary import RankSummary
+from traces.sections.run import Late, Run, RunWithout
 
 NEAR_WAIT: Final = 0.05
 """A charged wait this far from the true one, as part of it, is right."""
@@ -83,9 +84,9 @@ def score(case: Case) -> Scored:
 def compared(facts: Known, summaries: Sequence[RankSummary]) -> Scored:
     """Analyse the summaries of a run, and hold the result beside its truth."""
     run = analyse_run(summaries)
-    skipped = max(0, facts.step_count - run.step_count)
+    skipped = max(0, facts.step_count - run.steps)
     late = run.late
-    saved_frac = run.without.saved_frac if isinstance(run.without, Without) else None
+    saved_frac = run.without.saved_frac if isinstance(run.without, RunWithout) else None
     true = facts.case.cause
     return Scored(
         case=facts.case,
@@ -97,15 +98,15 @@ def compared(facts: Known, summaries: Sequence[RankSummary]) -> Scored:
         saved_frac=saved_frac,
         true_saved_frac=0.0 if true is Cause.NONE else facts.saved_frac(skipped),
         problems=tuple(problem.kind.value for problem in run.problems),
-        why="" if isinstance(late, Late) else late.reason,
+        why=late.reason if isinstance(late, Missing) else "",
         made=facts.made,
     )
 
 
-def _whom(run: RunAnalysis, late: Late) -> tuple[int | None, ...]:
+def _whom(run: Run, late: Late) -> tuple[int | None, ...]:
     """The ranks that are named: one, those of a stage, or none."""
-    if late.place is not None:
+    if late.index is not None:
         return (late.rank,)
     if late.group is None:
         return ()
-    return tuple(run.ranks[place].rank for place in run.groups[late.group].places)
+    return tuple(run.ranks[place].rank for place in run.groups[late.group].ranks)

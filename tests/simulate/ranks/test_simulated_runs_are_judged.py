@@ -13,8 +13,8 @@ from tests.simulate.ranks.described import Cause
 from tests.simulate.ranks.drawn import draw_run
 from tests.simulate.ranks.recorded import Capture, Files, write_ranks
 from tests.simulate.ranks.truth import Truth
-from traces.ranks.mend import Without
-from traces.ranks.run import Late, RunAnalysis, analyse_run
+from traces.ranks.run import analyse_run
+from traces.sections.run import Late, Run, RunWithout
 
 SEED = 21
 
@@ -24,7 +24,7 @@ def simulated(cause: Cause) -> Truth:
     return draw_run(SEED, cause)
 
 
-def judged(truth: Truth, folder: Path, capture: Capture) -> RunAnalysis:
+def judged(truth: Truth, folder: Path, capture: Capture) -> Run:
     written = write_ranks(truth.done, folder, draw_clocks(truth.run), capture)
     return analyse_run([summary for one in written for summary in summaries_in(one.path)])
 
@@ -38,14 +38,14 @@ def test_cause_rank_and_wait_are_those_of_the_simulator(cause: Cause, tmp_path: 
     assert run.clocks.aligned
     if cause is not Cause.NONE:
         late = truth.ranks or range(truth.run.layout.world_size)
-        skipped = truth.run.knobs.step_count - run.step_count
+        skipped = truth.run.knobs.step_count - run.steps
         wait_ns = sum(
             sum(one.waits_ns().values())
             for one in truth.done.instances()
             if one.late in late and one.step >= skipped
         )
         assert run.late.wait_ns == pytest.approx(wait_ns, rel=0.06)
-        assert isinstance(run.without, Without)
+        assert isinstance(run.without, RunWithout)
         saved_frac = 1 - truth.mended.whole_ns / truth.done.whole_ns
         assert run.without.saved_frac == pytest.approx(saved_frac, abs=0.03)
 
@@ -56,8 +56,8 @@ def test_a_stage_with_more_layers_is_found_and_what_even_stages_save(tmp_path: P
     assert isinstance(run.late, Late)
     assert run.late.cause.value == Cause.PIPELINE_IMBALANCE.value
     assert run.late.group is not None
-    assert tuple(run.ranks[place].rank for place in run.groups[run.late.group].places) == truth.ranks
-    assert isinstance(run.without, Without)
+    assert tuple(run.ranks[place].rank for place in run.groups[run.late.group].ranks) == truth.ranks
+    assert isinstance(run.without, RunWithout)
     saved_frac = 1 - truth.mended.whole_ns / truth.done.whole_ns
     assert run.without.saved_frac == pytest.approx(saved_frac, abs=0.03)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.communication_doubles import (
     GEMM,
     GROUPED,
+    NO_ACCOUNT,
     NORM,
     PERMUTE,
     SENDRECV,
@@ -21,10 +22,12 @@ from tests.communication_doubles import (
 from tests.moe_pattern import moe_recording
 from tests.simulate.recording import Recording
 from traces.intervals import spans
-from traces.measure.a2a import measure_a2a
+from traces.measure.a2a import dispatcher_of, measure_a2a
 from traces.measure.budget import measure_budget
+from traces.missing import Missing, known
 from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import with_kinds
+from traces.sections.rank import A2a
 from traces.steps.choose import choose_steps
 from traces.steps.found import Step, from_steps
 from traces.steps.selection import Selection
@@ -58,7 +61,7 @@ def test_payload_control_exposed_and_hidden_add_up_in_the_head(export: Export) -
     assert found.hidden_ns == 10_000  # 5 us of each combine under the GEMM
     assert found.exposed_ns == 40_000
     assert found.waiting_like_ns == 0
-    assert (found.dispatcher, found.blocking_ns) == ("deepep", None)
+    assert found.blocking_ns == NO_ACCOUNT
 
 
 def test_what_exceeds_the_fastest_of_its_like_is_like_waiting(export: Export) -> None:
@@ -81,15 +84,16 @@ def test_tokens_are_not_compared_with_probabilities(export: Export) -> None:
 
 
 def test_one_instance_has_nothing_to_compare_with(export: Export) -> None:
-    assert measured(rank_of(export(deepep_steps([10]))), [(0, 100)]).waiting_like_ns is None
+    found = measured(rank_of(export(deepep_steps([10]))), [(0, 100)])
+    assert isinstance(found.waiting_like_ns, Missing)
 
 
 def test_spans_are_cut_at_the_windows_and_name_step_layer_and_phase(export: Export) -> None:
     rank = rank_of(export(deepep_steps([10, 10])))
     chosen = from_steps("user", "the test's", (Step(0, 0, 100_000),))
-    found = measure_a2a(rank, resolve_kinds(rank), spans((0, 60_000)), chosen)
-    assert found is not None
-    assert [(s.kind, s.start_ns, s.end_ns, s.step, s.layer, s.phase) for s in found.spans] == [
+    found = measure_a2a(rank, resolve_kinds(rank), spans((0, 60_000)), chosen, NO_ACCOUNT)
+    assert isinstance(found, A2a)
+    assert [(s.kind, s.start_ns, s.end_ns, s.step, known(s.layer), s.phase) for s in found.spans] == [
         ("ep_control", 1_000, 6_000, 0, None, "fwd"),
         ("ep_dispatch", 10_000, 20_000, 0, 0, "fwd"),
         ("ep_combine", 55_000, 60_000, 0, 0, "fwd"),
@@ -99,8 +103,8 @@ def test_spans_are_cut_at_the_windows_and_name_step_layer_and_phase(export: Expo
 def test_layers_count_up_in_forward_and_down_in_backward(export: Export) -> None:
     rank = rank_of(export(moe_recording(steps=3, layers=3)))
     steps = choose_steps(rank, Selection())
-    found = measure_a2a(rank, resolve_kinds(rank), steps.windows, steps)
-    assert found is not None
+    found = measure_a2a(rank, resolve_kinds(rank), steps.windows, steps, NO_ACCOUNT)
+    assert isinstance(found, A2a)
     first = [(s.kind[3:], s.layer) for s in found.spans if s.step == 0 and s.phase == "fwd"]
     assert first == [(kind, k) for k in range(3) for kind in ("dispatch", "dispatch", "combine")]
     back = [(s.kind[3:], s.layer) for s in found.spans if s.step == 2 and s.phase == "bwd"]
@@ -122,7 +126,7 @@ def hybrid_passes(order: Sequence[tuple[str, int]], step_us: int = 1_000) -> Rec
 
 def layers_of(path: Path) -> list[int | None]:
     found = measured(rank_of(path), [(0, 1_000)])
-    return [span.layer for span in found.spans if span.kind == "ep_dispatch"]
+    return [known(span.layer) for span in found.spans if span.kind == "ep_dispatch"]
 
 
 FORWARD, BACKWARD, RECOMPUTED = ("fwd", 1000), ("bwd", 1001), ("fwd", 1001)
@@ -163,11 +167,11 @@ def test_the_demo_resolves_by_neighbours_to_the_last_nanosecond(export: Export) 
         ("dp_all_gather", None, "neighbours"): 4,
     }
     steps = choose_steps(rank, Selection())
-    found = measure_a2a(rank, resolution, steps.windows, steps)
+    found = measure_a2a(rank, resolution, steps.windows, steps, NO_ACCOUNT)
     before = measure_budget(rank.activities, steps.windows)
     after = measure_budget(with_kinds(rank, resolution).activities, steps.windows)
-    assert found is not None
-    assert found.dispatcher == "alltoall"
+    assert isinstance(found, A2a)
+    assert dispatcher_of(rank, resolution, steps.windows) == "alltoall"
     by_kind = after.exposed_comm_by_kind_ns
     assert found.exposed_ns == by_kind["ep_dispatch"] + by_kind["ep_combine"]
     assert after.exposed_comm_ns == before.exposed_comm_ns
@@ -177,8 +181,10 @@ def test_the_demo_resolves_by_neighbours_to_the_last_nanosecond(export: Export) 
 def test_no_expert_work_and_no_exchange_is_no_dispatcher(export: Export) -> None:
     line = Line()
     line.all(NORM, GEMM)
-    found = measured(rank_of(export(line.recording)), [(0, 1_000)])
-    assert (found.dispatcher, found.instances, found.exposed_ns, found.spans) == ("none", 0, 0, ())
+    rank = rank_of(export(line.recording))
+    found = measured(rank, [(0, 1_000)])
+    assert (found.instances, found.exposed_ns, found.spans) == (0, 0, ())
+    assert dispatcher_of(rank, resolve_kinds(rank), spans((0, 1_000_000))) == "none"
 
 
 def test_a_trace_of_whole_graphs_has_no_account_of_all_to_all(export: Export) -> None:
@@ -186,4 +192,5 @@ def test_a_trace_of_whole_graphs_has_no_account_of_all_to_all(export: Export) ->
     recording.graph_replay(100, 200, launch_ns=50)
     rank = rank_of(export(recording))
     chosen = from_steps("user", "the test's", (Step(0, 0, 1_000),))
-    assert measure_a2a(rank, resolve_kinds(rank), chosen.windows, chosen) is None
+    found = measure_a2a(rank, resolve_kinds(rank), chosen.windows, chosen, NO_ACCOUNT)
+    assert isinstance(found, Missing)

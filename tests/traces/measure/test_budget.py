@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from traces.columns import COPY_KINDS, NULL, Calls
 from traces.intervals import Spans, spans, union
-from traces.measure.budget import Budget, measure_budget
-from traces.measure.totals import measure_totals
+from traces.measure.budget import Budget, measure_budget, measure_totals
 from traces.names.kernels import COMM_KINDS
+from traces.sections.rank import Totals
 from traces.timeline import KEYS, Activities, Bucket, Source
 
 # (bucket, key, stream, start, end)
@@ -158,7 +158,7 @@ def test_totals_count_kernels_only_and_ignore_windows() -> None:
             ]
         )
     )
-    assert totals is not None
+    assert isinstance(totals, Totals)
     assert (totals.kernel_count, totals.kernel_work_ns, totals.span_ns) == (3, 100, 60)
     assert (totals.busy_union_ns, totals.comm_union_ns, totals.exposed_comm_ns) == (60, 30, 10)
 

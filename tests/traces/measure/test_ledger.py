@@ -10,10 +10,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heuristics.result import tables
 from heuristics.walls.price import wall_of
-from reports.result.fill.moe import moe
-from reports.result.fill.tables import ledger
+from reports.result.fill.rank import rank as section
 from tests.communication_doubles import GEMM, NORM, SENDRECV, rank_of
 from tests.moe_truth import Found, measured
 from tests.simulate.knobs import Knobs, draw_knobs
@@ -24,10 +22,10 @@ from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
 from traces.intervals import Spans, intersect, spans, union
 from traces.measure.budget import measure_budget
-from traces.measure.ledger import LedgerRow, measure_ledger
-from traces.measure.ledger_steps import Borders, cut_at, per_step_ns
+from traces.measure.ledger import Borders, cut_at, measure_ledger, per_step_ns
 from traces.measure.measurements import measure_rank
 from traces.missing import Missing
+from traces.sections.tables import LedgerRow
 from traces.steps.found import Step, Steps, from_steps, one_window
 from traces.steps.selection import Selection
 
@@ -160,11 +158,10 @@ def test_every_row_belongs_to_the_wall_whose_absence_shrinks_it(tmp_path: Path) 
 
 def test_both_ledgers_stand_in_the_result(export: Export) -> None:
     recording, _ = two_steps(export)
-    rank = measure_rank(rank_of(export(recording, "again.sqlite")), Selection())
-    rows = ledger(rank)
-    assert isinstance(rows, tuple)
-    assert rows[0] == tables.LedgerRow("compute.gemm", "budget", "compute", 1, 130, (130,))
-    assert isinstance(moe(rank), Missing)
+    found = section(measure_rank(rank_of(export(recording, "again.sqlite")), Selection()), None)
+    assert isinstance(found.ledger, tuple)
+    assert found.ledger[0] == LedgerRow("compute.gemm", "budget", "compute", 1, 130, (130,))
+    assert isinstance(found.moe, Missing)
 
 
 def test_a_set_of_instants_is_split_at_borders_that_touch() -> None:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from reports.result.fill.memory import memory, recompute
 from tests.communication_doubles import GEMM, NORM, NORM_BACKWARD, ROUTER, SENDRECV, Line, rank_of
 from tests.simulate.recording import Recording
 from traces.intervals import spans
-from traces.measure.memory import Memory, measure_memory
-from traces.measure.precision import detect_precision
-from traces.measure.recompute import ModulePasses, Recompute, measure_recompute
-from traces.missing import Missing
+from traces.measure.detected import detect_precision
+from traces.measure.memory import measure_memory
+from traces.measure.recompute import Recompute, measure_recompute
+from traces.missing import Missing, known
 from traces.names.kernels import classify_kernel, gemm_format, is_simt_gemm
+from traces.sections.rank import Memory, Passes
 from traces.steps.choose import choose_steps
 from traces.steps.found import Step, Steps, from_steps, one_window
 from traces.steps.selection import Selection
@@ -32,6 +32,11 @@ LOSS = "cross_entropy_kernel"
 AUTOGRAD = 1001
 LAYER = ((NORM, 7), (GEMM, 7), (FORWARD, 7), (GEMM, 7), (ROUTER, 7), (SENDRECV, 20))
 LAYER_BACKWARD = ((SENDRECV, 20), (GRADIENT, 7), (BACKWARD, 7), (GRADIENT, 7), (NORM_BACKWARD, 7))
+
+
+def modules(found: Recompute) -> Mapping[str, Passes]:
+    assert not isinstance(found.modules, Missing)
+    return found.modules
 
 
 def step(
@@ -73,14 +78,14 @@ def training(
 @pytest.mark.parametrize("threads", [True, False])
 def test_without_recompute_forward_and_backward_are_as_many(export: Export, threads: bool) -> None:
     found = training(export, threads=threads)
-    assert found.modules["attention"] == ModulePasses(8, 8, 0, "threads" if threads else "counts")
+    assert modules(found)["attention"] == Passes(8, 8, 0, "threads" if threads else "counts")
     assert (found.recompute_ns, found.recompute_modules, found.missing) == (0, {}, None)
 
 
 @pytest.mark.parametrize("threads", [True, False])
 def test_a_layer_run_again_counts_whole_with_its_collective(export: Export, threads: bool) -> None:
     found = training(export, LAYER, threads)
-    assert found.modules["attention"] == ModulePasses(16, 8, 8, "threads" if threads else "counts")
+    assert modules(found)["attention"] == Passes(16, 8, 8, "threads" if threads else "counts")
     assert found.recompute_ns == 8 * 6 * 10_000
     assert found.recompute_modules == {
         "attention": 80_000,
@@ -97,7 +102,7 @@ def test_layers_that_follow_each_other_are_no_repeats_of_each_other(export: Expo
     for name, stream in LAYER * 4 + (*LAYER, *LAYER_BACKWARD, LAYER[-1]) * 4:
         line.run(name, stream)
     found = measure_recompute(rank_of(export(line.recording)), spans((0, line.now * 1_000)))
-    assert found.modules["attention"] == ModulePasses(8, 4, 4, "counts")
+    assert modules(found)["attention"] == Passes(8, 4, 4, "counts")
     assert found.recompute_ns == 4 * 6 * 10_000
 
 
@@ -119,20 +124,19 @@ def test_a_range_named_after_backward_tells_what_runs_backward(export: Export) -
 def test_attention_alone_run_again_reaches_no_further(export: Export, threads: bool) -> None:
     found = training(export, ((FORWARD, 7),), threads)
     assert (found.recompute_ns, found.recompute_modules) == (80_000, {"attention": 80_000})
-    assert found.modules["norm"].recomputed_count == 0
+    assert modules(found)["norm"].recomputed_count == 0
 
 
 def test_some_layers_run_again_are_told_by_their_thread_only(export: Export) -> None:
     found = training(export, LAYER, recomputed=2)
-    assert found.modules["attention"] == ModulePasses(12, 8, 4, "threads")
+    assert modules(found)["attention"] == Passes(12, 8, 4, "threads")
     assert found.recompute_ns == 4 * 6 * 10_000
 
 
 def test_some_layers_run_again_stay_open_where_no_thread_tells(export: Export) -> None:
     found = training(export, LAYER, threads=False, recomputed=2)
-    assert found.modules["attention"] == ModulePasses(12, 8, None, "none")
-    assert found.recompute_ns is None
     assert found.missing is not None
+    assert modules(found)["attention"] == Passes(12, 8, found.missing, "none")
 
 
 @pytest.mark.parametrize(("whole_steps", "recompute_ns"), [(False, 0), (True, None)])
@@ -143,8 +147,8 @@ def test_a_forward_pass_too_many_is_open_only_where_none_is_cut(
     line.all(*[FORWARD] * 8, *[BACKWARD] * 7)
     rank = rank_of(export(line.recording))
     found = measure_recompute(rank, spans((0, 1_000_000)), whole_steps=whole_steps)
-    assert found.modules["attention"].recomputed_count == recompute_ns
-    assert found.recompute_ns == recompute_ns
+    assert known(modules(found)["attention"].recomputed_count) == recompute_ns
+    assert known(found.recompute_ns) == recompute_ns
 
 
 def test_gemms_of_one_name_are_repeated_only_where_two_gradients_each_are_left(export: Export) -> None:
@@ -160,7 +164,7 @@ def test_gemms_of_one_name_are_repeated_only_where_two_gradients_each_are_left(e
         rank = rank_of(export(line.recording, f"{len(again)}{gemms}.sqlite"))
         rank.columns.thread_names[line.recording.global_id(1000, AUTOGRAD)] = "pt_autograd_0"
         found = measure_recompute(rank, spans((0, line.now * 1_000)))
-        assert (found.recompute_modules or {}).get("gemm", 0) == gemms * 10_000
+        assert (known(found.recompute_modules) or {}).get("gemm", 0) == gemms * 10_000
 
 
 def test_evaluation_is_not_recompute(export: Export) -> None:
@@ -170,7 +174,7 @@ def test_evaluation_is_not_recompute(export: Export) -> None:
             line.run(name, stream)
     step(line, 4, (), 1000)
     found = measure_recompute(rank_of(export(line.recording)), spans((0, line.now * 1_000)))
-    assert (found.modules["attention"].forward_count, found.recompute_ns) == (16, None)
+    assert (modules(found)["attention"].forward_count, known(found.recompute_ns)) == (16, None)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +196,7 @@ def test_dispatch_with_fresh_routing_twice_is_recompute(
     for _ in range(4):
         line.all(*[forward] * again, backward, BACKWARD)
     found = measure_recompute(rank_of(export(line.recording)), spans((0, line.now * 1_000)))
-    assert found.modules["dispatch"] == ModulePasses(4 + 4 * again, 4, 4 * again, "counts")
+    assert modules(found)["dispatch"] == Passes(4 + 4 * again, 4, 4 * again, "counts")
     assert found.recompute_ns == 40_000 * again
 
 
@@ -200,7 +204,7 @@ def test_only_norm_judged_is_no_zero(export: Export) -> None:
     line = Line()
     line.all(NORM, GEMM, GRADIENT, NORM_BACKWARD)
     found = measure_recompute(rank_of(export(line.recording)), spans((0, 1_000_000)))
-    assert (found.modules["norm"].recomputed_count, found.recompute_ns) == (0, None)
+    assert (modules(found)["norm"].recomputed_count, known(found.recompute_ns)) == (0, None)
 
 
 def steps_of(count: int) -> Steps:
@@ -256,7 +260,7 @@ def test_offload_over_the_end_of_a_step_comes_back_in_the_next_at_least_twice_a_
     # two borders: of two copies at each, four come back in three steps
     assert (found.offload_exposed_ns, found.offload_copies) == (copies * 5_000, copies)
     window = one_window("none", "", 0, 3 * 10**6)
-    assert memory_of(rank_of(export(recording, "b.sqlite")), window).offload_exposed_ns is None
+    assert known(memory_of(rank_of(export(recording, "b.sqlite")), window).offload_exposed_ns) is None
 
 
 def test_what_comes_in_more_than_a_step_after_anything_went_out_is_no_offload(export: Export) -> None:
@@ -363,7 +367,8 @@ def test_one_step_may_be_all_warm_up(export: Export) -> None:
     recording = Recording()
     offload_step(recording, 0)
     found = memory_of(rank_of(export(recording)), steps_of(1))
-    assert (found.allocator_ns, found.allocator_calls) == (None, None)
+    assert isinstance(found.allocator_ns, Missing)
+    assert found.allocator_calls == found.allocator_ns
 
 
 @pytest.mark.parametrize(
@@ -425,22 +430,18 @@ def test_precision_is_that_of_most_gemm_work(export: Export, names: list[str], p
     line = Line()
     line.all(*names)
     found = detect_precision(rank_of(export(line.recording)), spans((0, 1_000_000)))
-    assert found.precision == precision
-    assert (found.missing is None) == (precision is not None)
+    assert known(found.precision) == precision
 
 
-def test_every_none_of_the_document_has_its_reason(export: Export) -> None:
+def test_what_is_unknown_has_its_reason(export: Export) -> None:
     line = Line()
     line.all("spin_kernel", "spin_kernel")
     rank = rank_of(export(line.recording))
     window = one_window("none", "", 0, 10**6)
-    measured = memory_of(rank, window)
-    section = memory(measured)
-    for name in section.__struct_fields__:
-        value = getattr(section, name)
-        assert isinstance(value, Missing) if getattr(measured, name) is None else value is not None, name
-    assert isinstance(recompute(measure_recompute(rank, window.windows)), Missing)
-    assert detect_precision(rank, window.windows).missing is not None
+    found = memory_of(rank, window)
+    assert None not in [getattr(found, name) for name in found.__struct_fields__]
+    assert isinstance(measure_recompute(rank, window.windows).modules, Missing)
+    assert isinstance(detect_precision(rank, window.windows).precision, Missing)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traces.columns import Gpu, IntArray, SmLimits
-from traces.measure.occupancy import LIMITERS, theoretical_occupancy
+from traces.measure.sm_launches import LIMITERS, theoretical_occupancy
 from traces.names.gpus import SmCapacity, capability_at_least, sm_capacity
 
 

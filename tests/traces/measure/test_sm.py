@@ -16,8 +16,9 @@ from traces.formats.nsys_metrics import read_gpu_samples
 from traces.formats.nsys_sqlite import read_export
 from traces.formats.sqlite_tables import SqliteTables
 from traces.intervals import spans
-from traces.measure.sm import SmUse, measure_sm
-from traces.measure.sm_launches import LaunchUse
+from traces.measure.sm import measure_sm
+from traces.missing import Missing, known
+from traces.sections.rank import Sm
 from traces.timeline import build
 
 Export = Callable[..., Path]
@@ -27,17 +28,12 @@ COMM = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<(unsigned long)4096>)"
 PLAIN = "void cutlass::Kernel2<cutlass_80_tensorop_s16816gemm_bf16_128x128_32x3_nn_align8>(T1::Params)"
 
 
-def measured(path: Path, start_ns: int = 0, end_ns: int = 10**9) -> SmUse:
+def measured(path: Path, start_ns: int = 0, end_ns: int = 10**9) -> Sm:
     with SqliteTables(path) as tables:
         columns = read_export(tables, path)
         samples = read_gpu_samples(tables, path)
     (rank,) = build(columns).ranks
-    return measure_sm(rank, spans((start_ns, end_ns)), rank.gpu, samples)
-
-
-def launches(use: SmUse) -> LaunchUse:
-    assert use.launches is not None
-    return use.launches
+    return measure_sm(rank, spans((start_ns, end_ns)), rank.gpu, samples).sm
 
 
 def recording(sm_count: int = 100) -> Recording:
@@ -58,8 +54,7 @@ def test_fill_and_tail_are_weighted_by_time(export: Export) -> None:
     kernel(some, 100, 100, blocks=50)  # half a block per SM: a quarter of what fits, fewer blocks than SMs
     kernel(some, 200, 100, blocks=300)  # one wave and a half: a quarter of the two is idle
     kernel(some, 300, 100, blocks=1000)  # five waves: no tail to speak of
-    use = launches(measured(export(some)))
-    assert use.work_ns == 400 * US
+    use = measured(export(some))
     assert (use.occupancy_frac, use.launch_occupancy_frac) == (1.0, 3.25 / 4)
     assert (use.fill_frac, use.tail_ns, use.under_filled_ns) == (3.25 / 4, 25 * US, 100 * US)
     assert use.limiter_ns == {"warps": 400 * US}
@@ -69,8 +64,8 @@ def test_small_kernels_are_no_matter_of_filling(export: Export) -> None:
     some = recording()
     kernel(some, 0, 4, blocks=1)
     kernel(some, 10, 5, blocks=200)
-    use = launches(measured(export(some)))
-    assert (use.fill_frac, use.under_filled_ns, use.small_ns) == (1.0, 0, 4 * US)
+    use = measured(export(some))
+    assert (use.fill_frac, use.under_filled_ns, use.limiter_ns) == (1.0, 0, {"warps": 9 * US})
 
 
 def test_a_persistent_kernel_is_a_class_of_its_own_unless_its_grid_is_small(export: Export) -> None:
@@ -78,7 +73,7 @@ def test_a_persistent_kernel_is_a_class_of_its_own_unless_its_grid_is_small(expo
     kernel(some, 0, 100, blocks=90, name=NVJET)  # 0.9 of the SMs: the rest is left to communication
     kernel(some, 100, 100, blocks=89, name=NVJET)
     kernel(some, 200, 100, blocks=200)
-    use = launches(measured(export(some)))
+    use = measured(export(some))
     assert (use.persistent_ns, use.under_filled_ns) == (100 * US, 100 * US)
     assert use.fill_frac == pytest.approx((89 / 200 + 1) / 2)
     assert use.occupancy_frac == 1.0
@@ -88,8 +83,8 @@ def test_where_all_kernels_are_persistent_fill_is_missing_not_zero(export: Expor
     some = recording()
     kernel(some, 0, 100, blocks=100, name=NVJET)
     use = measured(export(some))
-    assert launches(use).fill_frac is None
-    assert {gap.path for gap in use.missing} >= {"sm.launches.fill_frac", "sm.launches.occupancy_frac"}
+    assert isinstance(use.fill_frac, Missing)
+    assert isinstance(use.occupancy_frac, Missing)
 
 
 def test_flash_attention_3_is_persistent_and_its_helpers_are_not(export: Export) -> None:
@@ -100,7 +95,7 @@ def test_flash_attention_3_is_persistent_and_its_helpers_are_not(export: Export)
     helper = "void cutlass::device_kernel<flash::FlashAttnBwdPreprocess<cute::tuple<cute::C<64>>>>(Params)"
     kernel(some, 0, 100, blocks=100, name=flash)
     kernel(some, 100, 100, blocks=200, name=helper)
-    assert launches(measured(export(some))).persistent_ns == 100 * US
+    assert measured(export(some)).persistent_ns == 100 * US
 
 
 def test_classes_add_up_and_a_kernel_across_the_border_counts_inside_it(export: Export) -> None:
@@ -109,11 +104,11 @@ def test_classes_add_up_and_a_kernel_across_the_border_counts_inside_it(export: 
     kernel(some, 100, 100, blocks=200, name="void at::native::elementwise_kernel<(int)128, (int)2>(int)")
     kernel(some, 100, 100, blocks=16, name=COMM, stream=20)
     use = measured(export(some), 50 * US, 150 * US)
-    assert {name: part.work_ns for name, part in use.by_class.items()} == {
-        "gemm": 50 * US,
-        "elementwise": 50 * US,
+    assert {name: part.limiter_ns for name, part in use.by_class.items()} == {
+        "gemm": {"warps": 50 * US},
+        "elementwise": {"warps": 50 * US},
     }
-    assert launches(use).work_ns == 100 * US
+    assert use.limiter_ns == {"warps": 100 * US}
 
 
 def test_blocks_of_communication_are_counted_while_it_runs(export: Export) -> None:
@@ -121,9 +116,8 @@ def test_blocks_of_communication_are_counted_while_it_runs(export: Export) -> No
     kernel(some, 0, 100, blocks=200)
     kernel(some, 200, 100, blocks=10, name=COMM, stream=20)
     kernel(some, 250, 100, blocks=20, name=COMM, stream=21)  # 50 us of 10, 50 of 30, 50 of 20
-    blocks = measured(export(some)).comm_blocks
-    assert blocks is not None
-    assert (blocks.mean_count, blocks.max_count, blocks.running_ns) == (20.0, 30, 150 * US)
+    use = measured(export(some))
+    assert (use.comm_blocks_mean, use.comm_blocks) == (20.0, 30)
 
 
 def beside_and_alone(alone: int) -> Recording:
@@ -139,7 +133,7 @@ def beside_and_alone(alone: int) -> Recording:
 
 
 def test_stretch_compares_the_same_kernel_beside_communication_and_alone(export: Export) -> None:
-    stretch = measured(export(beside_and_alone(alone=5))).stretch
+    stretch = known(measured(export(beside_and_alone(alone=5))).stretch)
     assert stretch is not None
     assert stretch.frac == pytest.approx(0.2)
     assert (stretch.group_count, stretch.beside_count, stretch.beside_ns) == (1, 4, 480 * US)
@@ -151,7 +145,7 @@ def test_what_is_beside_communication_for_a_part_is_stretched_in_that_part(expor
         kernel(some, 1000 * turn, 100, blocks=200)
         kernel(some, 1000 * turn + 500, 110, blocks=200)  # 50 alone, then 60 for what takes 50 alone
         kernel(some, 1000 * turn + 550, 60, blocks=10, name=COMM, stream=20)
-    stretch = measured(export(some)).stretch
+    stretch = known(measured(export(some)).stretch)
     assert stretch is not None
     assert stretch.frac == pytest.approx(0.2)
 
@@ -162,7 +156,7 @@ def test_kernels_of_many_lengths_alone_say_nothing_of_stretch(export: Export) ->
         kernel(some, 1000 * turn, 120, blocks=200)
         kernel(some, 1000 * turn, 120, blocks=10, name=COMM, stream=20)
         kernel(some, 1000 * turn + 500, 80 + 10 * turn, blocks=200)
-    assert measured(export(some)).stretch is None
+    assert isinstance(measured(export(some)).stretch, Missing)
 
 
 def test_kernels_of_many_lengths_beside_communication_say_nothing_of_stretch(export: Export) -> None:
@@ -171,7 +165,7 @@ def test_kernels_of_many_lengths_beside_communication_say_nothing_of_stretch(exp
         kernel(some, 1000 * turn, 80 + 10 * turn, blocks=200)
         kernel(some, 1000 * turn, 80 + 10 * turn, blocks=10, name=COMM, stream=20)
         kernel(some, 1000 * turn + 500, 100, blocks=200)
-    assert measured(export(some)).stretch is None
+    assert isinstance(measured(export(some)).stretch, Missing)
 
 
 def two_kernels(second_beside_us: int, first_beside_us: int = 120) -> Recording:
@@ -190,14 +184,14 @@ def two_kernels(second_beside_us: int, first_beside_us: int = 120) -> Recording:
 
 
 def test_kernels_that_ran_faster_beside_communication_are_of_another_size(export: Export) -> None:
-    stretch = measured(export(two_kernels(second_beside_us=60))).stretch
+    stretch = known(measured(export(two_kernels(second_beside_us=60))).stretch)
     assert stretch is not None
     assert stretch.frac == pytest.approx(0.2)
     assert stretch.group_count == 1
 
 
 def test_where_all_ran_faster_beside_communication_nothing_is_stretched(export: Export) -> None:
-    stretch = measured(export(two_kernels(second_beside_us=60, first_beside_us=90))).stretch
+    stretch = known(measured(export(two_kernels(second_beside_us=60, first_beside_us=90))).stretch)
     assert stretch is not None
     assert (stretch.frac, stretch.group_count) == (0.0, 2)
 
@@ -212,23 +206,21 @@ def test_persistent_kernels_of_other_sizes_are_told_apart_by_their_neighbours(ex
         kernel(some, 1000 * turn + 110, 10, blocks=200, name=activation)
         kernel(some, 1000 * turn + 120, 400, blocks=200)
         kernel(some, 1000 * turn + 120, 400, blocks=10, name=COMM, stream=20)
-    assert measured(export(some)).stretch is None
+    assert isinstance(measured(export(some)).stretch, Missing)
 
 
 def test_stretch_needs_enough_of_both_sides(export: Export) -> None:
     use = measured(export(beside_and_alone(alone=3)))
-    assert use.stretch is None
-    assert "sm.stretch" in {gap.path for gap in use.missing}
+    assert isinstance(use.stretch, Missing)
 
 
 def test_without_a_gpu_table_nothing_about_launches_is_guessed(export: Export) -> None:
     some = Recording()
     kernel(some, 0, 100, blocks=132, name="nvjet_sm90_tst_256x160_64x4_2x1_h_bz_coopA_TNT")
     use = measured(export(some))
-    assert (use.launches, use.sm_count, use.capability_at_least) == (None, None, "9.0")
-    assert next(gap.reason for gap in use.missing if gap.path == "sm.launches").startswith(
-        "the trace does not"
-    )
+    assert isinstance(use.sm_count, Missing)
+    assert use.sm_count.reason.startswith("the trace does not")
+    assert (use.fill_frac, use.capability_at_least) == (use.sm_count, "9.0")
 
 
 @pytest.mark.parametrize("schema", ["none", "3.16.1"])
@@ -318,14 +310,10 @@ def test_both_layouts_of_gpu_metrics_give_the_same_series(
 def test_samples_count_for_what_ran_in_them(export: Export) -> None:
     path = export(half_gemm_half_norm())
     add_new_metrics(path)
-    use = measured(path)
-    assert use.measured is not None
-    assert (use.measured.sample_count, use.measured.pure_frac) == (2, 0.5)  # in the third nothing ran
-    assert use.measured.sm_issue_frac == pytest.approx((0.1 + 0.6) / 2)
-    gemm, norm = use.measured_by_class["gemm"], use.measured_by_class["elementwise"]
-    assert gemm.sm_issue_frac == pytest.approx((100 * 0.1 + 50 * 0.6) / 150)
-    assert (gemm.sample_count, gemm.pure_frac) == (2, 0.5)
-    assert (norm.sm_issue_frac, norm.tensor_active_frac, norm.pure_frac) == (0.6, 0.4, 0.0)
+    found = known(measured(path).measured)
+    assert found is not None
+    assert (found.samples, found.pure_frac) == (2, 0.5)  # in the third nothing ran
+    assert found.sm_issue_frac == pytest.approx((0.1 + 0.6) / 2)
 
 
 def test_a_hole_in_the_sampling_stays_a_hole(export: Export) -> None:
@@ -344,25 +332,20 @@ def test_a_hole_in_the_sampling_stays_a_hole(export: Export) -> None:
 
 def test_without_metrics_nothing_is_measured_and_it_says_how_to(export: Export) -> None:
     use = measured(export(half_gemm_half_norm()))
-    assert use.measured is None
-    assert any(
-        gap.path == "sm.measured" and "moe-diag capture --for metrics" in gap.cure for gap in use.missing
-    )
+    assert isinstance(use.measured, Missing)
+    assert "moe-diag capture --for metrics" in use.measured.cure
 
 
 def test_an_a100_and_an_h200_give_what_the_occupancy_calculator_gives(recordings: Path) -> None:
-    a100 = launches(measured(recordings / "a100_llm_2_7B_nvtx.sqlite", 0, 10**12))
+    a100 = measured(recordings / "a100_llm_2_7B_nvtx.sqlite", 0, 10**12)
     h200 = measured(recordings / "fuser_h200_2025.sqlite", 0, 10**12)
     # sgemm 128x64: 122 registers are 4096 a warp, so 16 warps an SM of 64, in 4 blocks
     # its grid of 20 x 32 makes 640 / (108 x 4) = 1.48 waves; one kernel has 80 blocks
-    assert (a100.work_ns, a100.limiter_ns) == (
-        3_408_380_989,
-        {"warps": 291_944_556, "registers": 3_116_436_433},
-    )
-    assert (a100.under_filled_ns, round(a100.tail_ns, -6)) == (2_050_162, 403_000_000)
+    assert a100.limiter_ns == {"warps": 291_944_556, "registers": 3_116_436_433}
+    assert (a100.under_filled_ns, round(known(a100.tail_ns) or 0, -6)) == (2_050_162, 403_000_000)
     # three nvjet kernels with 2 x 66 blocks on 132 SMs
-    assert launches(h200).persistent_ns == 2_187_752 + 2_115_529 + 2_140_073
-    assert h200.by_class["gemm"].fill_frac is None
+    assert h200.persistent_ns == 2_187_752 + 2_115_529 + 2_140_073
+    assert isinstance(h200.by_class["gemm"].fill_frac, Missing)
     loss = h200.by_class["loss"]  # one block of one warp: 32 blocks fit, half of 64 warps
     assert (loss.occupancy_frac, loss.limiter_ns) == (0.5, {"blocks": 136_895})
     assert loss.launch_occupancy_frac == pytest.approx(1 / 132 / 64)
@@ -373,7 +356,7 @@ def test_trimmed_exports_without_a_gpu_table_say_so(recordings: Path) -> None:
     with SqliteTables(path) as tables:
         columns = read_export(tables, path)
     for rank in build(columns).ranks:
-        use = measure_sm(rank, spans((0, 10**15)), rank.gpu)
-        assert (use.launches, use.sm_count, use.capability_at_least) == (None, None, None)
-        assert use.comm_blocks is not None
-        assert use.comm_blocks.max_count == 32
+        use = measure_sm(rank, spans((0, 10**15)), rank.gpu).sm
+        assert isinstance(use.sm_count, Missing)
+        assert (use.fill_frac, use.capability_at_least) == (use.sm_count, None)
+        assert use.comm_blocks == 32

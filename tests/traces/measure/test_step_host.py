@@ -9,9 +9,7 @@ import pytest
 
 from tests.communication_doubles import GEMM, rank_of
 from tests.simulate.recording import Recording
-from traces.measure.step_host import host_lanes
-from traces.measure.step_timeline import OTHER_ROWS, OTHER_STEPS, measure_timelines
-from traces.measure.timeline_columns import Texts
+from traces.measure.step_timeline import OTHER_ROWS, OTHER_STEPS, Texts, host_lanes, measure_timelines
 from traces.missing import Missing
 from traces.names.ranges import public_call, public_range
 from traces.steps.found import Step, Steps, from_steps, one_window

@@ -18,7 +18,8 @@ from tests.simulate.run import run
 from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
 from traces.measure.step_timeline import MOST, measure_timelines
-from traces.missing import Missing
+from traces.missing import Missing, known
+from traces.sections.tables import ReasonLane
 from traces.steps.found import Step, from_steps, one_window
 
 Export = Callable[..., Path]
@@ -40,7 +41,7 @@ def test_the_step_nearest_to_the_median_is_shown_and_cut_at_its_borders(export: 
     assert (first.at_ns, first.length_ns) == ((0,), (20,))
     assert (second.stream, second.at_ns, second.length_ns) == (20, (10,), (40,))
     assert [shown.names[first.name[0]], shown.keys[second.key[0]]] == [GEMM, "comm.sendrecv_unresolved"]
-    assert shown.reasons is not None
+    assert isinstance(shown.reasons, ReasonLane)
     assert sum(shown.reasons.length_ns) == 150 - 20
 
 
@@ -48,7 +49,8 @@ def test_without_steps_the_window_is_shown_and_without_an_account_no_reasons(exp
     recording = Recording()
     recording.kernel(GEMM, 0, 40)
     shown = measure_timelines(rank_of(export(recording)), one_window("none", "all", 0, 100), BLIND).shown
-    assert (shown.step, shown.start_ns, shown.end_ns, shown.reasons) == (None, 0, 100, None)
+    assert isinstance(shown.step, Missing)
+    assert (shown.start_ns, shown.end_ns, shown.reasons) == (0, 100, BLIND)
 
 
 def test_what_is_too_much_to_show_is_cut_at_a_time_and_counted(export: Export) -> None:
@@ -66,7 +68,7 @@ def test_its_time_is_that_of_the_ledger_in_any_run(seed: int) -> None:
         knobs = draw_knobs(seed, step_count=3, microbatch_count=1, layer_count=2)
         found = measured(run(knobs), draw_view(seed), Path(folder))
     shown = found.timeline
-    place = [step.index for step in found.steps.used].index(shown.step) if shown.step is not None else 0
+    place = [step.index for step in found.steps.used].index(known(shown.step) or 0) if found.steps.used else 0
     compute_ns = sum(row.per_step_ns[place] for row in found.ledger if row.row.startswith("compute."))
     busy = sorted(
         (at_ns, at_ns + length_ns)
@@ -79,5 +81,5 @@ def test_its_time_is_that_of_the_ledger_in_any_run(seed: int) -> None:
         union_ns += max(0, end_ns - max(start_ns, latest_ns))
         latest_ns = max(latest_ns, end_ns)
     assert union_ns == compute_ns
-    if shown.reasons is not None:
+    if isinstance(shown.reasons, ReasonLane):
         assert sum(shown.reasons.length_ns) == shown.end_ns - shown.start_ns - compute_ns

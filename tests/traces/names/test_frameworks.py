@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 import diagnoser
 from heuristics.fixes.catalogue import CATALOGUE, fixes_of
@@ -21,7 +22,6 @@ from tests.page_doubles import first_screen, flat, ticket, whole_text
 from tests.simulate.knobs import Knobs
 from tests.simulate.recorded import View, record
 from tests.simulate.run import run
-from traces.measure.detected import Detected
 from traces.measure.measurements import RankMeasurements
 from traces.names.frameworks import FRAMEWORKS, Framework, framework_by_names
 from traces.training_log.log import TrainingLog
@@ -120,7 +120,7 @@ def test_what_pytorch_has_no_words_for_is_neither_planned_nor_refused() -> None:
 
 
 def rank_of(framework: Framework, one: RankMeasurements) -> RankMeasurements:
-    return replace(one, detected=Detected(0.0, None, framework))
+    return replace(one, detected=structs.replace(one.detected, framework=framework))
 
 
 def test_a_configuration_is_megatrons_whatever_names_show() -> None:

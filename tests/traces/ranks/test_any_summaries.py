@@ -12,7 +12,7 @@ from tests.ranks_doubles import ALIKE, array, identity
 from traces.columns import IntArray
 from traces.missing import Missing
 from traces.ranks.codec import decode, encode
-from traces.ranks.run import RunAnalysis, analyse_run
+from traces.ranks.run import judge, run_of
 from traces.ranks.summary import (
     ExpertWork,
     Fingerprint,
@@ -89,9 +89,9 @@ def summaries(draw: st.DrawFn) -> RankSummary:
 
 @given(st.lists(summaries(), max_size=5))
 def test_any_summaries_make_a_run(given: list[RankSummary]) -> None:
-    run = analyse_run([decode(encode(one), "a") for one in given])
-    assert isinstance(run, RunAnalysis)
-    assert sorted(rank.index for rank in run.ranks) == sorted({rank.index for rank in run.ranks})
-    left_out = {index for problem in run.problems if problem.left_out for index in problem.indices}
-    assert {rank.index for rank in run.ranks} | left_out == set(range(len(given)))
+    judged = judge([decode(encode(one), "a") for one in given])
+    run, together = run_of(judged, ["a"] * len(given)), judged.together
+    assert len(run.ranks) == len({*together.indices})
+    left_out = {index for problem in together.problems if problem.left_out for index in problem.indices}
+    assert {*together.indices} | left_out == set(range(len(given)))
     assert run.clocks.aligned or isinstance(run.late, Missing)

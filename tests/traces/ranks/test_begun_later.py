@@ -9,8 +9,9 @@ import numpy as np
 from tests.ranks_doubles import Work, together
 from traces.ranks.cause import Cause
 from traces.ranks.match import match
-from traces.ranks.run import Late, analyse_run
+from traces.ranks.run import analyse_run
 from traces.ranks.summary import RankSummary
+from traces.sections.run import Late
 
 
 def ranks_of() -> list[RankSummary]:

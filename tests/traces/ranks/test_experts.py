@@ -11,9 +11,9 @@ from tests.ranks_doubles import US, Work, array, together
 from traces.missing import Missing
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.cause import HotRank
-from traces.ranks.experts import Experts
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import ExpertWork, Operation, RankSummary
+from traces.sections.run import ExpertGroups
 
 LAYERS, STEPS = 2, 4
 A2A = COMM_KINDS.index("ep_a2a")
@@ -37,9 +37,9 @@ def ranks_with(
     return result
 
 
-def experts(summaries: list[RankSummary]) -> Experts:
+def experts(summaries: list[RankSummary]) -> ExpertGroups:
     found = analyse_run(summaries).experts
-    assert isinstance(found, Experts)
+    assert isinstance(found, ExpertGroups)
     return found
 
 
@@ -51,8 +51,8 @@ def test_the_largest_over_the_mean_of_each_layer_and_the_worst_of_all() -> None:
 
     found = experts(ranks_with(work))
     assert found.groups == ((0, 1, 2, 3),)
-    assert [(one.layer, one.imbalance) for one in found.by_layer] == [(0, 1.0), (1, 1.6)]
-    assert (found.worst.layer, found.worst.step, found.worst.place) == (1, 2, 1)
+    assert [(one.layer, one.imbalance) for one in found.uneven_layers] == [(0, 1.0), (1, 1.6)]
+    assert (found.worst.layer, found.worst.step, found.worst.hot_index) == (1, 2, 1)
     assert (found.worst.imbalance, found.worst.above_ns) == (2.0, 300 * US)
     assert found.pattern is HotRank.SAME_RANK
 
@@ -82,7 +82,7 @@ def test_a_layer_that_one_rank_did_not_record_is_not_compared() -> None:
     ranks = ranks_with(lambda rank, step, layer: 200)
     first = ranks[0].experts
     ranks[0] = replace(ranks[0], experts=ExpertWork(first.step[::2], first.layer[::2], first.work_ns[::2]))
-    assert [one.layer for one in experts(ranks).by_layer] == [0]
+    assert [one.layer for one in experts(ranks).uneven_layers] == [0]
 
 
 def test_ranks_without_layers_leave_it_unknown_and_without_experts_there_is_nothing() -> None:

@@ -15,8 +15,9 @@ from traces.ranks import clocks
 from traces.ranks.cause import Cause
 from traces.ranks.clocks import RESIDUAL, align, consistent
 from traces.ranks.match import match
-from traces.ranks.run import Late, analyse_run
+from traces.ranks.run import analyse_run
 from traces.ranks.summary import Operation, RankSummary
+from traces.sections.run import Late
 
 S = 1_000_000_000
 
@@ -153,7 +154,7 @@ def test_instances_of_which_one_ended_before_another_was_there_are_none() -> Non
     possible = consistent(matched, align(ranks, matched))
     assert matched.sequence[~possible].tolist() == [7]
     assert matched.take(possible).sequence.tolist() == [n for n in range(20) if n != 7]
-    assert analyse_run(ranks).instance_count == 19
+    assert analyse_run(ranks).collectives == 19
 
 
 def test_of_many_collectives_some_give_the_same_clocks_and_the_few_that_join_groups_all_stay(

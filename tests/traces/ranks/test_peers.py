@@ -16,19 +16,11 @@ from tests.simulate.ranks.clocks import draw_clocks
 from tests.simulate.ranks.described import Cause
 from tests.simulate.ranks.drawn import draw_run
 from tests.simulate.ranks.recorded import Capture, Nccl, write_ranks
-from traces.missing import Missing
+from traces.missing import Missing, known
 from traces.names.kernels import COMM_KINDS
-from traces.ranks.peers import Bytes
 from traces.ranks.run import analyse_run
-from traces.ranks.summary import (
-    UNKNOWN,
-    Group,
-    GroupSource,
-    Messages,
-    Operation,
-    Peers,
-    RankSummary,
-)
+from traces.ranks.summary import UNKNOWN, Group, GroupSource, Messages, Operation, Peers, RankSummary
+from traces.sections.run import CollectiveSpeed, Run, Traffic
 
 MB = 1_000_000
 STEPS = [{"start": 0, "end": 1000}, {"start": 1000, "end": 2000}]
@@ -50,10 +42,19 @@ def ranks_of(operation: Operation, sizes: tuple[int, ...], *, kind: str = "tp") 
     return result
 
 
-def traffic(summaries: list[RankSummary]) -> Bytes:
-    found = analyse_run(summaries).traffic
-    assert isinstance(found, Bytes)
+def traffic(run: Run) -> Traffic:
+    assert isinstance(run.traffic, Traffic)
+    return run.traffic
+
+
+def speeds(run: Run) -> tuple[CollectiveSpeed, ...]:
+    found = traffic(run).speeds
+    assert isinstance(found, tuple)
     return found
+
+
+def given_bytes(run: Run) -> list[object]:
+    return [known(one.given_bytes) for one in run.ranks]
 
 
 @pytest.mark.parametrize(
@@ -66,10 +67,9 @@ def traffic(summaries: list[RankSummary]) -> Bytes:
     ],
 )
 def test_speed_is_size_over_the_time_of_the_shortest(operation: Operation, moved: int) -> None:
-    found = traffic(ranks_of(operation, (8 * MB,) * 4))
-    assert found.by_rank == ({"tp": 8 * MB},) * 4
-    assert not isinstance(found.speeds, Missing)
-    (speed,) = found.speeds
+    found = analyse_run(ranks_of(operation, (8 * MB,) * 4))
+    assert given_bytes(found) == [{"tp": 8 * MB}] * 4
+    (speed,) = speeds(found)
     assert (speed.collectives, speed.size_bytes, speed.transfer_ns) == (2, 2 * moved, 2 * 50 * US)
     assert speed.bytes_per_s == moved / 50e-6
 
@@ -78,27 +78,25 @@ def test_in_an_exchange_the_shortest_participant_moves_the_larger_of_what_it_giv
     ranks = ranks_of(Operation.EXCHANGE, (6 * MB, 2 * MB), kind="ep_a2a")
     both = [Messages(array([1, 1]), array([1, 1]), array([got, got])) for got in (2 * MB, 6 * MB)]
     ranks = [replace(rank, messages=one) for rank, one in zip(ranks, both, strict=True)]
-    found = traffic(ranks)
-    assert found.by_rank == ({"ep_a2a": 6 * MB}, {"ep_a2a": 2 * MB})
-    assert not isinstance(found.speeds, Missing)
-    assert found.speeds[0].bytes_per_s == 6 * MB / 50e-6
+    found = analyse_run(ranks)
+    assert given_bytes(found) == [{"ep_a2a": 6 * MB}, {"ep_a2a": 2 * MB}]
+    assert speeds(found)[0].bytes_per_s == 6 * MB / 50e-6
 
 
 def test_without_sizes_there_is_no_figure_and_a_kind_with_one_missing_size_has_none() -> None:
     assert isinstance(analyse_run(ranks_of(Operation.ALL_REDUCE, (UNKNOWN,) * 2)).traffic, Missing)
     ranks = ranks_of(Operation.ALL_REDUCE, (8 * MB,) * 2)
     ranks[0].instances.size_bytes[0] = UNKNOWN
-    found = traffic(ranks)
-    assert found.by_rank == ({}, {"tp": 8 * MB})
-    assert not isinstance(found.speeds, Missing)
-    assert found.speeds[0].collectives == 1
+    found = analyse_run(ranks)
+    assert given_bytes(found) == [None, {"tp": 8 * MB}]
+    assert speeds(found)[0].collectives == 1
 
 
 def test_where_a_rank_of_the_group_is_missing_no_speed_is_known() -> None:
     ranks = ranks_of(Operation.ALL_REDUCE, (8 * MB,) * 4)
-    found = traffic(ranks[:3])
-    assert isinstance(found.speeds, Missing)
-    assert found.by_rank == ({"tp": 8 * MB},) * 3
+    found = analyse_run(ranks[:3])
+    assert isinstance(traffic(found).speeds, Missing)
+    assert given_bytes(found) == [{"tp": 8 * MB}] * 3
 
 
 def test_who_sends_to_whom_is_known_by_places_in_the_communicator() -> None:
@@ -106,7 +104,7 @@ def test_who_sends_to_whom_is_known_by_places_in_the_communicator() -> None:
     for own, sent in enumerate((6 * MB, 2 * MB)):
         columns = [[EP, EP], [7, 7], [own, own], [0, 1], [sent, sent], [0, 0]]
         ranks[own] = replace(ranks[own], peers=Peers(*map(array, columns)))
-    pairs = traffic(ranks).pairs
+    pairs = traffic(analyse_run(ranks)).largest_pairs
     assert [(one.kind, one.sender, one.receiver, one.size_bytes) for one in pairs] == [
         ("ep_a2a", 0, 1, 3 * MB),
         ("ep_a2a", 1, 0, 1 * MB),
@@ -118,7 +116,7 @@ def test_sizes_of_a_simulated_run_are_those_that_its_payloads_were_written_with(
     run = truth.run
     written = write_ranks(truth.done, tmp_path, draw_clocks(run), Capture(mpi=True))
     summaries = [summary for one in written for summary in summaries_in(one.path)]
-    found = traffic(summaries)
+    found = analyse_run(summaries)
     given: Counter[str] = Counter()
     skipped = run.knobs.step_count - len(summaries[0].steps)
     for one in truth.done.ranks[0].activities:
@@ -126,12 +124,13 @@ def test_sizes_of_a_simulated_run_are_those_that_its_payloads_were_written_with(
             ranks = len(one.collective.group) if one.work.kernel == "nccl_reduce_scatter" else 1
             given[one.work.kernel] += one.work.size_bytes * ranks
     steps = len(summaries[0].steps)
-    mine = found.by_rank[0]
+    mine = known(found.ranks[0].given_bytes) or {}
     assert mine["dp_reduce_scatter"] == pytest.approx(given["nccl_reduce_scatter"] / steps, rel=0.01)
     assert mine["all_reduce"] == pytest.approx(given["nccl_all_reduce"] / steps, rel=0.01)
     sent = sum(mine[kind] for kind in mine if kind.startswith("ep_"))
     assert sent == pytest.approx(given["nccl_send_recv"] / steps, rel=0.1)  # tokens differ by rank
-    assert found.pairs[0].sender != found.pairs[0].receiver
+    pair = traffic(found).largest_pairs[0]
+    assert pair.sender != pair.receiver
 
 
 def test_ranges_without_payloads_tell_no_sizes(tmp_path: Path) -> None:

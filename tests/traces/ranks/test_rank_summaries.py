@@ -14,15 +14,7 @@ from tests.ranks_doubles import Part, Work, array, many, summary_of, together
 from traces.errors import DamagedTrace, InputError, NotATrace
 from traces.ranks import codec
 from traces.ranks.codec import decode, encode, is_summary
-from traces.ranks.summary import (
-    ExpertWork,
-    Group,
-    GroupSource,
-    Instances,
-    Messages,
-    Peers,
-    RankSummary,
-)
+from traces.ranks.summary import ExpertWork, Group, GroupSource, Instances, Messages, Peers, RankSummary
 
 GROUP = Group(GroupSource.PROCESS_GROUP, -(1 << 62), 3, (0, 2, 4), 1, 2)
 

@@ -13,16 +13,16 @@ from tests.ranks_doubles import ALIKE, US, Part, Work, shifted, summary_of, toge
 from traces.ranks.chains import chains_of, families_of, replayed
 from traces.ranks.clocks import align
 from traces.ranks.match import match
-from traces.ranks.mend import Without
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
+from traces.sections.run import RunWithout
 
 STEPS, PER_STEP = 4, 10
 
 
 def without(ranks: list[RankSummary]) -> tuple[int, int]:
     found = analyse_run(ranks).without
-    assert isinstance(found, Without)
+    assert isinstance(found, RunWithout)
     return found.step_ns, found.without_ns
 
 

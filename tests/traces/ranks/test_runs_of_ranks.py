@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from types import FrameType
 
@@ -16,8 +17,9 @@ from tests.ranks_doubles import Work, many, shifted, together
 from traces.missing import Missing
 from traces.ranks.cause import Cause, ProblemKind
 from traces.ranks.codec import decode, encode
-from traces.ranks.run import Late, RunAnalysis, analyse_run
+from traces.ranks.run import analyse_run, judge
 from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
+from traces.sections.run import Late, Run
 
 
 def run_of(count: int = 4, slow: int = 2) -> list[RankSummary]:
@@ -26,18 +28,18 @@ def run_of(count: int = 4, slow: int = 2) -> list[RankSummary]:
     return together(works, per_step=10, kernels_us=kernels)
 
 
-def kinds(run: RunAnalysis) -> dict[ProblemKind, tuple[int, ...]]:
-    return {problem.kind: problem.indices for problem in run.problems}
+def kinds(ranks: Sequence[RankSummary]) -> dict[ProblemKind, tuple[int, ...]]:
+    return {problem.kind: problem.indices for problem in judge(ranks).together.problems}
 
 
-def cause_of(run: RunAnalysis) -> tuple[Cause, int | None]:
+def cause_of(run: Run) -> tuple[Cause, int | None]:
     assert isinstance(run.late, Late)
     return run.late.cause, run.late.rank
 
 
 def test_a_whole_run_has_no_problems() -> None:
     run = analyse_run(run_of())
-    assert (run.problems, run.world_size, len(run.ranks), run.step_count) == ((), 4, 4, 4)
+    assert (run.problems, run.world_size, len(run.ranks), run.steps) == ((), 4, 4, 4)
     assert cause_of(run) == (Cause.SLOW_DEVICE, 2)
 
 
@@ -45,20 +47,16 @@ def test_a_whole_run_has_no_problems() -> None:
 def test_the_order_of_recordings_does_not_matter(order: list[int]) -> None:
     ranks = run_of(5)
     plain, turned = analyse_run(ranks), analyse_run([ranks[place] for place in order])
-    assert [order[rank.index] for rank in turned.ranks] == [rank.index for rank in plain.ranks]
-    ours, theirs = ([replace(rank, index=0) for rank in run.ranks] for run in (plain, turned))
-    assert (ours, plain.late, plain.without, plain.clocks) == (
-        theirs,
-        turned.late,
-        turned.without,
-        turned.clocks,
-    )
+    indices = judge([ranks[place] for place in order]).together.indices
+    assert [order[index] for index in indices] == list(range(5))
+    assert plain == turned
 
 
 def test_the_same_recording_twice_counts_once() -> None:
     ranks = run_of()
-    run = analyse_run([*ranks, ranks[1]])
-    assert kinds(run) == {ProblemKind.DUPLICATE: (4,)} or kinds(run) == {ProblemKind.DUPLICATE: (1,)}
+    several = [*ranks, ranks[1]]
+    run = analyse_run(several)
+    assert kinds(several) == {ProblemKind.DUPLICATE: (4,)} or kinds(several) == {ProblemKind.DUPLICATE: (1,)}
     assert len(run.ranks) == 4
     assert cause_of(run) == (Cause.SLOW_DEVICE, 2)
 
@@ -66,16 +64,18 @@ def test_the_same_recording_twice_counts_once() -> None:
 def test_two_recordings_of_one_rank_are_named_and_one_is_left_out() -> None:
     ranks = run_of()
     again = replace(ranks[1], identity=replace(ranks[1].identity, recording=99, clock=99))
-    run = analyse_run([*ranks, again])
-    assert set(kinds(run)) == {ProblemKind.DUPLICATE}
+    several = [*ranks, again]
+    run = analyse_run(several)
+    assert set(kinds(several)) == {ProblemKind.DUPLICATE}
     assert len(run.ranks) == 4
 
 
 def test_a_rank_of_a_run_of_another_size_is_left_out() -> None:
     other = run_of(2)[0]
     other = replace(other, identity=replace(other.identity, rank=9, recording=99, clock=99))
-    run = analyse_run([other, *run_of()])
-    assert kinds(run) == {ProblemKind.MIXED_RUNS: (0,)}
+    several = [other, *run_of()]
+    run = analyse_run(several)
+    assert kinds(several) == {ProblemKind.MIXED_RUNS: (0,)}
     assert cause_of(run) == (Cause.SLOW_DEVICE, 2)
 
 
@@ -84,7 +84,7 @@ def test_a_rank_whose_collectives_do_something_else_is_of_another_run() -> None:
     rows = ranks[3].instances
     ranks[3] = replace(ranks[3], instances=replace(rows, operation=rows.operation * 0 + Operation.ALL_GATHER))
     run = analyse_run(ranks)
-    assert kinds(run)[ProblemKind.MIXED_RUNS] == (3,)
+    assert kinds(ranks)[ProblemKind.MIXED_RUNS] == (3,)
     assert [rank.rank for rank in run.ranks] == [0, 1, 2]
 
 
@@ -95,7 +95,7 @@ def test_ranks_recorded_at_another_time_are_of_another_run() -> None:
     ranks = [begun(rank, 10**18 + 2_000_000_000 * place) for place, rank in enumerate(run_of())]
     assert analyse_run(ranks).problems == ()
     ranks[0] = begun(ranks[0], 10**18 + 3_600_000_000_000)
-    assert kinds(analyse_run(ranks))[ProblemKind.MIXED_RUNS] == (0,)
+    assert kinds(ranks)[ProblemKind.MIXED_RUNS] == (0,)
 
 
 def test_two_recordings_of_one_process_at_two_times_are_two_runs() -> None:
@@ -104,9 +104,9 @@ def test_two_recordings_of_one_process_at_two_times_are_two_runs() -> None:
         return replace(rank, identity=identity, groups=(Group(GroupSource.COMMUNICATOR, recording),))
 
     alone = run_of(1)[0]
-    run = analyse_run([begun(alone, 8, 10**18), begun(alone, 9, 10**18 + 200_000_000)])
-    assert kinds(run)[ProblemKind.MIXED_RUNS] == (1,)
-    beside = analyse_run([begun(alone, 8, 10**18), begun(alone, 9, 10**18 + 1)])
+    several = [begun(alone, 8, 10**18), begun(alone, 9, 10**18 + 200_000_000)]
+    assert kinds(several)[ProblemKind.MIXED_RUNS] == (1,)
+    beside = [begun(alone, 8, 10**18), begun(alone, 9, 10**18 + 1)]
     assert ProblemKind.MIXED_RUNS not in kinds(beside)
 
 
@@ -118,8 +118,9 @@ def test_of_two_runs_with_as_many_recordings_each_nobody_is_named_late() -> None
         )
         return replace(rank, identity=identity)
 
-    run = analyse_run([begun(rank, more) for more in (0, 50) for rank in run_of()])
-    assert kinds(run)[ProblemKind.MIXED_RUNS] == (4, 5, 6, 7)
+    several = [begun(rank, more) for more in (0, 50) for rank in run_of()]
+    run = analyse_run(several)
+    assert kinds(several)[ProblemKind.MIXED_RUNS] == (4, 5, 6, 7)
     assert isinstance(run.late, Missing)
     assert "several runs" in run.late.reason
 
@@ -127,7 +128,7 @@ def test_of_two_runs_with_as_many_recordings_each_nobody_is_named_late() -> None
 def test_ranks_that_share_no_collective_with_the_others_are_named() -> None:
     ranks = run_of()
     ranks[0] = replace(ranks[0], groups=(Group(GroupSource.COMMUNICATOR, 12, 4),))
-    assert kinds(analyse_run(ranks)) == {ProblemKind.APART: (0,)}
+    assert kinds(ranks) == {ProblemKind.APART: (0,)}
 
 
 def test_two_sets_that_share_nothing_are_not_put_on_one_clock() -> None:
@@ -141,7 +142,7 @@ def test_two_sets_that_share_nothing_are_not_put_on_one_clock() -> None:
     ]
     whole = [replace(rank, identity=replace(rank.identity, world_size=6)) for rank in [*run_of(), *other]]
     run = analyse_run(whole)
-    assert kinds(run)[ProblemKind.APART] == (4, 5)
+    assert kinds(whole)[ProblemKind.APART] == (4, 5)
     assert cause_of(run) == (Cause.SLOW_DEVICE, 2)
 
 
@@ -156,14 +157,14 @@ def test_missing_ranks_are_named_and_nobody_is_late_in_their_groups() -> None:
 def test_a_recording_that_breaks_off_is_named() -> None:
     ranks = run_of()
     ranks[1] = replace(ranks[1], instances=ranks[1].instances.take(np.arange(20)))
-    assert kinds(analyse_run(ranks)) == {ProblemKind.TRUNCATED: (1,)}
+    assert kinds(ranks) == {ProblemKind.TRUNCATED: (1,)}
 
 
 def test_recorders_of_several_versions_are_named_and_compared() -> None:
     ranks = run_of()
     ranks[3] = replace(ranks[3], identity=replace(ranks[3].identity, version="3.1"))
     run = analyse_run(ranks)
-    assert kinds(run) == {ProblemKind.MIXED_VERSIONS: (3,)}
+    assert kinds(ranks) == {ProblemKind.MIXED_VERSIONS: (3,)}
     assert len(run.ranks) == 4
 
 

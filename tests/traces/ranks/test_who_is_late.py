@@ -10,8 +10,9 @@ import pytest
 from tests.ranks_doubles import ALIKE, US, Part, Work, array, summary_of, together
 from traces.missing import Missing
 from traces.ranks.cause import Cause
-from traces.ranks.run import Late, RunAnalysis, analyse_run
+from traces.ranks.run import analyse_run
 from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
+from traces.sections.run import Late, Run
 
 RANKS, STEPS, PER_STEP = 4, 4, 10
 Rule = Callable[[int, int], Work]
@@ -230,7 +231,7 @@ def test_one_step_does_not_say_who_is_always_late() -> None:
     assert "one step" in late.reason
 
 
-def without_steps(rule: Rule) -> RunAnalysis:
+def without_steps(rule: Rule) -> Run:
     nothing = array([])
     ranks = together(works(rule), per_step=PER_STEP)
     return analyse_run([

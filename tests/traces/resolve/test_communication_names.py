@@ -21,10 +21,11 @@ from tests.communication_doubles import (
     UNPERMUTE,
     Line,
     kinds,
-    measured,
     rank_of,
     told,
 )
+from traces.intervals import spans
+from traces.measure.a2a import dispatcher_of
 from traces.resolve.kinds import resolve_kinds
 
 NORM_OF_GRADIENTS = (
@@ -138,7 +139,7 @@ def test_gathers_and_scatters_around_the_permute_are_a_dispatcher_where_nothing_
     line.all(NORM)
     rank = rank_of(export(line.recording))
     assert kinds(rank) == ["ep_dispatch", "ep_dispatch", "ep_combine"] * 2
-    assert measured(rank, [(0, 10_000)]).dispatcher == "allgather"
+    assert dispatcher_of(rank, resolve_kinds(rank), spans((0, 10_000_000))) == "allgather"
 
 
 def test_a_gather_of_token_counts_is_control_where_tokens_travel_by_all_to_all(export: Export) -> None:
@@ -150,7 +151,7 @@ def test_a_gather_of_token_counts_is_control_where_tokens_travel_by_all_to_all(e
     line.all(GROUPED)
     rank = rank_of(export(line.recording))
     assert [row[:2] for row in told(rank)] == [("ep_control", "notify"), ("ep_dispatch", "dispatch")]
-    assert measured(rank, [(0, 10_000)]).dispatcher == "alltoall"
+    assert dispatcher_of(rank, resolve_kinds(rank), spans((0, 10_000_000))) == "alltoall"
 
 
 def test_a_gather_of_token_counts_is_control_where_hybridep_permutes_itself(export: Export) -> None:

@@ -10,10 +10,9 @@ import pytest
 from tests.places import DATA
 from tests.sizes_doubles import published, sized, tiny
 from traces.missing import Missing
-from traces.sizes.flops import Convention, flops_per_step, flops_per_token
 from traces.sizes.peaks import PEAKS, fp32_to_tf32_frac, peak, peak_precision
 from traces.sizes.references import Reference, nearest, nearest_references, references
-from traces.sizes.throughput import Throughput, throughput
+from traces.sizes.throughput import Convention, Throughput, flops_per_step, flops_per_token, throughput
 
 WITHIN_FRAC = 0.02
 ROWS: list[list[Any]] = tomllib.loads((DATA / "published_throughput.toml").read_text())["rows"]

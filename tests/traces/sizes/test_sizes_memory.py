@@ -14,7 +14,7 @@ from traces.missing import Missing
 from traces.settings.settings import Settings, Value
 from traces.sizes.activations import keeping, layer_bytes
 from traces.sizes.layout import Layout, layout_of
-from traces.sizes.memory import Estimate, calibrated, delta, estimate
+from traces.sizes.memory import MemoryEstimate, calibrated, delta, estimate
 
 WITHIN_FRAC = 0.15
 GIB = 2**30
@@ -138,7 +138,7 @@ def test_fully_sharded_weights_are_not_guessed() -> None:
 
 def test_a_measured_peak_sets_the_rest() -> None:
     guess = estimated(tiny())
-    assert guess.rest_bytes is None
+    assert isinstance(guess.rest_bytes, Missing)
     known = calibrated(guess, guess.total_bytes + 500)
     assert (known.rest_bytes, known.total_bytes) == (500, guess.total_bytes + 500)
     assert calibrated(known, 7).total_bytes == 7
@@ -223,7 +223,7 @@ def nemotron_nano() -> Mapping[str, int]:
     return layer(known, moe=True)
 
 
-def static(found: Estimate) -> int:
+def static(found: MemoryEstimate) -> int:
     return found.parameters_bytes + found.gradients_bytes + found.optimizer_bytes
 
 

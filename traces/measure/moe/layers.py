@@ -4,15 +4,15 @@ import numpy as np
 
 from traces.columns import IntArray, distinct
 from traces.cures import cure
-from traces.measure.ledger_steps import Borders
-from traces.measure.moe.lanes import Lanes
-from traces.measure.moe.passes import Kind, Passes
-from traces.measure.moe.reach import next_at
-from traces.missing import Missing
+from traces.measure.ledger import Borders, borders_of
+from traces.measure.moe.pass_count import PassCount
+from traces.measure.moe.passes import Kind, Lanes, Passes, next_at
+from traces.missing import Missing, gap
 from traces.resolve.communication import communication_of
 from traces.resolve.neighbours import launch_order
 from traces.resolve.ranges import enclosing_ranges
 from traces.resolve.resolution import UNTOLD
+from traces.steps.found import Steps
 from traces.timeline import RankTimeline
 
 
@@ -48,7 +48,7 @@ def layers_of(rank: RankTimeline, borders: Borders, lanes: Lanes, passes: Passes
         layers = np.where(mine, told, UNTOLD)
     if layers is None:
         reason = "the passes through MoE layers are not the same in every microbatch and step, or take turns"
-        return Missing("moe.layers", reason, cure("layer_ranges", rank.columns.info.kind))
+        return gap(reason, cure("layer_ranges", rank.columns.info.kind))
     return _with_recomputed(layers, passes.kind, lanes.lane[passes.to_first])
 
 
@@ -104,3 +104,16 @@ def _with_recomputed(layer: IntArray, kind: IntArray, lane: IntArray) -> IntArra
     after = np.minimum(following, len(kind) - 1)
     fits = (following < len(kind)) & (lane[after] == lane) & (kind == Kind.RECOMPUTE) & (layer == UNTOLD)
     return np.where(fits, layer[after], layer)
+
+
+def counted(rank: RankTimeline, steps: Steps, lanes: Lanes, passes: Passes) -> tuple[PassCount, ...] | None:
+    """Passes of each used step; None without steps or passes, and where one in them does not close."""
+    if not steps.used or not len(passes):
+        return None
+    step = steps_of(rank, borders_of(steps), heads_of(lanes, passes))
+    inside = step != UNTOLD
+    if (inside & (~passes.whole | (passes.kind == UNTOLD))).any():
+        return None
+    count = np.zeros((len(steps.used), len(Kind)), dtype=np.int64)
+    np.add.at(count, (step[inside], passes.kind[inside]), 1)
+    return tuple(PassCount(*row) for row in count.tolist())

@@ -1,17 +1,222 @@
-"""Which module of a MoE layer each activity belongs to, by its part and where in a layer pass it stands."""
+"""Which module of a MoE layer each activity belongs to, by its part and where in a layer pass it stands.
+
+A pass on its lane: before | tokens leave | entry | experts | exit | tokens come back | after. Entry is what
+brings tokens into the order of experts, exit what takes them out of it. Before and after reach to the next
+norm, attention or head, or to the pass beside it.
+
+Dense GEMMs around the exchanges are the expert that every token visits, and the router's gate. Their names
+say nothing. The shared expert is told by its activation outside of the experts: it may run beside an
+exchange, before the router, or after the combine; or its first linear layer runs beside dispatch and its
+second beside combine (Megatron-Core's moe_shared_expert_overlap), in backward the other way round.
+"""
 
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Final
 
 import numpy as np
 
-from traces.columns import CODE, BoolArray, IntArray
-from traces.measure.moe.dense import dense_of
-from traces.measure.moe.lanes import Lanes, Part
-from traces.measure.moe.passes import Evidence, Kind, Passes
-from traces.measure.moe.reach import previous_at
-from traces.measure.moe.zones import Zone, Zones, zones_of
+from traces.columns import CODE, PLACE, BoolArray, IntArray
+from traces.measure.moe.passes import (
+    Evidence,
+    Kind,
+    Lanes,
+    Part,
+    Passes,
+    next_at,
+    nth_next,
+    nth_previous,
+    previous_at,
+    within,
+)
 from traces.resolve.resolution import PHASES, UNTOLD
+
+
+class Zone(IntEnum):
+    """Stretches of a pass, in their order."""
+
+    BEFORE = 0
+    LEAVE = 1
+    ENTRY = 2
+    EXPERTS = 3
+    EXIT = 4
+    RETURN = 5
+    AFTER = 6
+    OUTSIDE = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Zones:
+    """Zone and pass (`UNTOLD` outside) of each place in a lane order, shape (n,).
+
+    `begin` and `end`, shape (p,), are where the zone before each pass begins and the one after it ends,
+    `entered` where its experts begin.
+    """
+
+    zone: IntArray
+    of: IntArray
+    begin: IntArray
+    entered: IntArray
+    end: IntArray
+
+
+def zones_of(lanes: Lanes, passes: Passes, told: Evidence) -> Zones:
+    """Cut the lanes at the passes."""
+    count = len(lanes.order)
+    if not len(passes):
+        nothing = np.empty(0, dtype=np.int64)
+        outside = np.full(count, Zone.OUTSIDE, dtype=CODE)
+        return Zones(outside, np.full(count, UNTOLD, dtype=PLACE), nothing, nothing, nothing)
+    begin, end = _reach(lanes, passes, told)
+    entered, left = _experts(lanes, passes)
+    back = passes.from_last + 1
+    starts = (begin, passes.to_first, passes.to_last + 1, entered, left, passes.from_first, back, end)
+    borders = np.stack(starts, axis=1).ravel()
+    at = (np.searchsorted(borders, np.arange(count, dtype=PLACE), side="right") - 1).astype(PLACE)
+    zone = (at % len(Zone)).astype(CODE)
+    zone[at < 0] = Zone.OUTSIDE
+    of = at // len(Zone)
+    of[zone == Zone.OUTSIDE] = UNTOLD
+    return Zones(zone, of, begin, entered, end)
+
+
+def _reach(lanes: Lanes, passes: Passes, told: Evidence) -> tuple[IntArray, IntArray]:
+    """Where the zone before each pass begins, and where the one after it ends."""
+    count, border = len(lanes.order), lanes.part == Part.BORDER
+    first, after = passes.to_first, passes.from_last + 1
+    turn = np.concatenate(([True], lanes.lane[1:] != lanes.lane[:-1]))
+    left, right = np.append(0, after[:-1]), np.append(first[1:], count)
+    begin = np.maximum.reduce((previous_at(turn)[first + 1], left, previous_at(border)[first] + 1))
+    end = np.minimum.reduce((next_at(turn)[after], right, next_at(border)[after]))
+    meet = (end[:-1] == right[:-1]) & (begin[1:] == left[1:])
+    split = _split(lanes, told, left[1:], right[:-1])
+    begin[1:] = np.where(meet, split, begin[1:])
+    end[:-1] = np.where(meet, split, end[:-1])
+    return begin, end
+
+
+def _split(lanes: Lanes, told: Evidence, left: IntArray, right: IntArray) -> IntArray:
+    """Where, in stretches between two passes that nothing parts, the first ends.
+
+    Where recompute begins or ends, else where backward by name begins.
+    """
+    again = told.recomputed[lanes.order]
+    flips: BoolArray = np.concatenate(([False], again[1:] != again[:-1]))
+    backward = told.phase[lanes.order] == PHASES.index("bwd")
+    flip = next_at(flips)[left]
+    return np.minimum(np.where(flip < right, flip, next_at(backward)[left]), right)
+
+
+def _experts(lanes: Lanes, passes: Passes) -> tuple[IntArray, IntArray]:
+    """Where in each pass the experts begin and end: between the reorders on both sides of their GEMMs.
+
+    Without a reorder on one side, they reach to the payload; without any, dense GEMMs before the first
+    grouped one are not theirs.
+    """
+    low, high = passes.to_last + 1, passes.from_first
+    reorder, grouped = lanes.part == Part.REORDER, lanes.part == Part.GROUPED
+    dense = np.isin(lanes.part, (Part.GEMM, Part.ACTIVATION))
+    gemm = grouped | (lanes.part == Part.GEMM)
+    next_gemm, previous_gemm, next_reorder, previous_reorder = (
+        next_at(gemm),
+        previous_at(gemm),
+        next_at(reorder),
+        previous_at(reorder),
+    )
+    first, last = next_reorder[low], previous_reorder[high]
+    some = first < high
+    two = some & (next_gemm[first] < last)
+    only_exit = some & ~two & (next_gemm[low] < first) & (next_gemm[np.maximum(last, 0)] >= high)
+    begins = np.where(some, previous_reorder[next_gemm[first]], previous_at(dense)[next_at(grouped)[low]])
+    begins = np.where(some & ~two, last, begins)
+    begins = np.where(only_exit | (~some & (next_at(grouped)[low] >= high)), -1, begins)
+    ends = np.where(two, next_reorder[previous_gemm[np.maximum(last, 0)]], np.where(only_exit, first, high))
+    begins = np.clip(begins + 1, low, high)
+    return begins, np.clip(ends, begins, high)
+
+
+@dataclass(frozen=True, slots=True)
+class Dense:
+    """Masks over a lane order, shape (n,)."""
+
+    shared: BoolArray
+    gate: BoolArray
+
+
+def dense_of(lanes: Lanes, passes: Passes, zones: Zones) -> Dense:
+    """Find the shared expert's kernels and the gate's GEMMs."""
+    around = _Around(lanes, passes, zones)
+    shared = around.shared()
+    return Dense(shared, around.gate(shared))
+
+
+class _Around:
+    """The zones around the experts of all passes; arrays of shape (p,) unless said otherwise."""
+
+    def __init__(self, lanes: Lanes, passes: Passes, zones: Zones) -> None:
+        self._part, self._passes, self._zones = lanes.part, passes, zones
+        self._gemm, self._activation = lanes.part == Part.GEMM, lanes.part == Part.ACTIVATION
+        self._next_gemm, self._previous_gemm = next_at(self._gemm), previous_at(self._gemm)
+        self._back = passes.kind == Kind.BACKWARD
+        self._gemms = np.where(self._back, 2, 1)  # of one linear layer: both gradients, in backward
+        self._returned = passes.from_last + 1
+
+    def shared(self) -> BoolArray:
+        """Kernels of the shared expert, shape (n,)."""
+        zones, passes = self._zones, self._passes
+        beside = np.isin(zones.zone, (Zone.LEAVE, Zone.ENTRY, Zone.EXIT, Zone.RETURN))
+        worked = np.zeros(len(passes) + 1, dtype=np.bool_)
+        worked[zones.of[beside & self._gemm]] = True
+        found = beside & worked[zones.of]
+        found |= self._whole(zones.begin, passes.to_first) | self._whole(self._returned, zones.end)
+        found |= self._second_half() | self._first_half_backward()
+        return found & np.isin(self._part, (Part.GEMM, Part.ACTIVATION, Part.CAST))
+
+    def _whole(self, low: IntArray, high: IntArray) -> BoolArray:
+        """In the stretches [low, high), from the linear layer before an activation to the one after it."""
+        first, last = next_at(self._activation)[low], previous_at(self._activation)[high]
+        begin = np.maximum(nth_previous(self._previous_gemm, first, self._gemms), low)
+        begin = np.maximum(previous_at(self._part != Part.CAST)[begin] + 1, low)
+        end = np.minimum(nth_next(self._next_gemm, last, self._gemms) + 1, high)
+        return self._where((first < high) & (self._previous_gemm[first] >= low), begin, end)
+
+    def _second_half(self) -> BoolArray:
+        """Forward: the linear layer beside combine, where only the first one ran beside dispatch."""
+        low, high = self._passes.to_first, self._zones.entered
+        last = previous_at(self._activation)[high]
+        begun = ~self._back & (last >= low) & (self._next_gemm[np.maximum(last, 0)] >= high)
+        end = np.minimum(self._next_gemm[self._returned] + 1, self._zones.end)
+        return self._where(begun, self._returned, end)
+
+    def _first_half_backward(self) -> BoolArray:
+        """Backward: the same expert, its second linear layer beside combine, the rest beside dispatch."""
+        low, routed = self._returned, next_at(self._part == Part.ROUTER)[self._returned]
+        high = np.minimum(self._zones.end, routed)
+        first = next_at(self._activation)[low]
+        split = self._back & (first < high) & (self._previous_gemm[first] < low)
+        end = np.minimum(nth_next(self._next_gemm, first, self._gemms) + 1, high)
+        before = nth_previous(self._previous_gemm, self._passes.to_first, self._gemms)
+        before = np.maximum(before, self._zones.begin)
+        return self._where(split, low, end) | self._where(split, before, self._passes.to_first)
+
+    def _where(self, which: BoolArray, begin: IntArray, end: IntArray) -> BoolArray:
+        """Mask of the stretches [begin, end) of some passes, shape (n,)."""
+        return within(np.where(which, begin, 0), np.where(which, end, 0), len(self._part))
+
+    def gate(self, shared: BoolArray) -> BoolArray:
+        """The router's own GEMMs, (n,): forward the last before its kernels, backward those after them."""
+        zones, router = self._zones, self._part == Part.ROUTER
+        free = self._gemm & ~shared & (zones.of != UNTOLD)
+        first = next_at(router)[zones.begin]
+        routed = ~self._back & (first < self._passes.to_first)
+        at = previous_at(free)[np.where(routed, first, 0)]
+        routed &= at >= zones.begin
+        begin = np.minimum(next_at(router)[self._returned], zones.end)
+        result: BoolArray = free & (
+            self._where(routed, at, at + 1) | self._where(self._back, begin, zones.end)
+        )
+        return result
+
 
 MODULES: Final = (
     "router",

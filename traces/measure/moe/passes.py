@@ -1,7 +1,10 @@
 """Layer passes: tokens go to their experts, experts work, tokens come back.
 
-Forward and backward look alike: what moves like a dispatch in backward is the backward of combine. A pass is
-found on its lane (`traces.measure.moe.lanes`), so another microbatch between does not matter.
+Forward and backward look alike: what moves like a dispatch in backward is the backward of combine. Passes are
+read off lanes: what each host thread launched, in order, and the part each activity can play in a MoE layer,
+so another microbatch between does not matter. Forward and backward come from different threads in PyTorch, so
+even where two microbatches take turns on the GPU, one lane holds whole layers one after the other. Where no
+launch was recorded there is one lane, in order of start.
 """
 
 import re
@@ -11,13 +14,160 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import CODE, BoolArray, IntArray
+from traces.account.waits import is_token_count
+from traces.columns import CODE, COPY_KINDS, NULL, PLACE, BoolArray, IntArray
 from traces.limits import Limit
-from traces.measure.moe.lanes import Lanes, Part
 from traces.names.kernels import UNNAMED, KernelClass, classify_kernel
 from traces.resolve.communication import communication_of
-from traces.resolve.resolution import OPERATIONS, PHASES, UNTOLD, Resolution
-from traces.timeline import RankTimeline
+from traces.resolve.neighbours import Role, launch_order, role
+from traces.resolve.resolution import CONTROL_KIND, OPERATIONS, PAYLOAD_KINDS, PHASES, UNTOLD, Resolution
+from traces.sections.rank import Pass
+from traces.timeline import Bucket, RankTimeline, Source
+
+
+def next_at(mask: BoolArray) -> IntArray:
+    """Of each place i, 0 to n, the first place at i or later where the mask holds, n where none; (n + 1,)."""
+    count = len(mask)
+    here = np.append(np.where(mask, np.arange(count, dtype=PLACE), PLACE(count)), PLACE(count))
+    result: IntArray = np.minimum.accumulate(here[::-1])[::-1]
+    return result
+
+
+def previous_at(mask: BoolArray) -> IntArray:
+    """Of each place i, 0 to n, the last place before i where the mask holds, -1 where none; (n + 1,)."""
+    here = np.append(PLACE(-1), np.where(mask, np.arange(len(mask), dtype=PLACE), PLACE(-1)))
+    result: IntArray = np.maximum.accumulate(here)
+    return result
+
+
+def nth_next(at: IntArray, start: IntArray, nth: IntArray) -> IntArray:
+    """From each start the n-th place after it, by `next_at`'s answer `at`; the start itself for 0."""
+    found = start
+    for turn in range(int(nth.max(initial=0))):
+        found = np.where(nth > turn, at[np.minimum(found + 1, len(at) - 1)], found)
+    return found
+
+
+def nth_previous(at: IntArray, start: IntArray, nth: IntArray) -> IntArray:
+    """From each start the n-th place before it, by `previous_at`'s answer `at`; -1 where there is none."""
+    found = start
+    for turn in range(int(nth.max(initial=0))):
+        found = np.where(nth > turn, np.where(found < 0, -1, at[found]), found)
+    return found
+
+
+def within(start: IntArray, end: IntArray, count: int) -> BoolArray:
+    """Mask of `count` places that lie in any of the disjoint stretches [start, end)."""
+    real = end > start
+    steps = np.zeros(count + 1, dtype=np.int64)
+    np.add.at(steps, start[real], 1)
+    np.add.at(steps, end[real], -1)
+    result: BoolArray = np.cumsum(steps)[:count] > 0
+    return result
+
+
+class Part(IntEnum):
+    """The part that an activity can play in a MoE layer, by its name or what it was resolved to."""
+
+    NONE = 0
+    BORDER = 1
+    """Norm, attention, head, optimizer: no MoE layer reaches across them."""
+    ROUTER = 2
+    MAP = 3
+    """Which token goes where: row maps, multi-hot maps, histograms."""
+    CONTROL = 4
+    COUNTS = 5
+    """A small copy to the host."""
+    PAYLOAD = 6
+    REORDER = 7
+    """Permute, unpermute, sort, pad."""
+    GROUPED = 8
+    GEMM = 9
+    ACTIVATION = 10
+    CAST = 11
+    """Casts and scaling for low precision."""
+    GATHER = 12
+    """A gather whose purpose was not told."""
+    OTHER = 13
+    """Other compute: element-wise work, copies by kernels."""
+
+
+_BORDERS: Final = {"norm", "attention", "rope", "loss", "embedding", "optimizer", "ssm"}
+_NO_GEMM: Final = {"grouped_setup", "splitk_reduce"}
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """All activities of a rank, lane after lane, each in order of launch; arrays of shape (n,).
+
+    `order` are places in `Activities`; `lane` numbers the lanes; `part` is a `Part`; `undoes` marks reorders
+    that bring tokens back into their own order, as their names say.
+    """
+
+    order: IntArray
+    lane: IntArray
+    part: IntArray
+    undoes: BoolArray
+
+    def places(self, *parts: Part) -> IntArray:
+        """Where in the order these parts stand, ascending."""
+        return np.flatnonzero(np.isin(self.part, parts))
+
+
+def lanes_of(rank: RankTimeline, resolution: Resolution) -> Lanes:
+    """Sort the activities of a rank into lanes. `resolution`: what its communication is for."""
+    rows = rank.activities
+    order = launch_order(rows)
+    thread = rows.launch_thread
+    if 2 * int((thread != NULL).sum()) <= len(rows):
+        thread = np.full(len(rows), NULL, dtype=np.int64)
+    order = order[np.argsort(thread[order], kind="stable")].astype(PLACE)
+    new = np.concatenate(([False], np.diff(thread[order]) != 0))
+    names = rank.columns.kernel_names
+    undoing = [role(name, classify_kernel(name)) == Role.UNPERMUTE for name in names]
+    undoes = np.array([*undoing, False], dtype=np.bool_)[rows.name]
+    return Lanes(order, np.cumsum(new, dtype=PLACE), _parts(rank, resolution)[order], undoes[order])
+
+
+def _parts(rank: RankTimeline, resolution: Resolution) -> IntArray:
+    """Part of each activity, shape (n,)."""
+    rows = rank.activities
+    classes = (*map(classify_kernel, rank.columns.kernel_names), UNNAMED)
+    by_name = np.array([_part(kernel) for kernel in classes], dtype=CODE)
+    compute = (rows.source == Source.KERNEL) & (rows.bucket == Bucket.COMPUTE)
+    part = by_name[rows.name]
+    part[~compute] = Part.NONE
+    part[_small_reads(rank)] = Part.COUNTS
+    gathers = resolution.of_kind("other_comm") & (resolution.operation == OPERATIONS.index("all_gather"))
+    part[resolution.index[gathers]] = Part.GATHER
+    part[resolution.index[resolution.of_kind(*PAYLOAD_KINDS)]] = Part.PAYLOAD
+    part[resolution.index[resolution.of_kind(CONTROL_KIND)]] = Part.CONTROL
+    return part
+
+
+def _small_reads(rank: RankTimeline) -> BoolArray:
+    rows = rank.activities
+    small = (rows.bucket == Bucket.COPY) & (rows.key == COPY_KINDS.index("memcpy_d2h"))
+    sizes = rank.columns.copies.size_bytes
+    small[small] = is_token_count(sizes[rows.row[small]])
+    return np.asarray(small, dtype=np.bool_)
+
+
+def _part(kernel: KernelClass) -> Part:
+    if kernel.class_ in _BORDERS:
+        return Part.BORDER
+    if kernel.class_ in ("router", "permute"):
+        if kernel.subclass == "map":
+            return Part.MAP
+        return Part.ROUTER if kernel.class_ == "router" else Part.REORDER
+    if kernel.class_ == "gemm" and kernel.subclass not in _NO_GEMM:
+        return Part.GROUPED if kernel.subclass == "grouped" else Part.GEMM
+    if kernel.class_ == "activation" or kernel.subclass == "act_quant":
+        return Part.ACTIVATION
+    if kernel.class_ == "quantize":
+        return Part.CAST
+    return Part.NONE if kernel.class_ == "comm" else Part.OTHER
+
 
 GRADIENTS: Final = Limit(
     1.5, "GEMMs per GEMM of a forward pass", "ours: 2 in backward, 1 where it is repeated"
@@ -34,7 +184,7 @@ class Kind(IntEnum):
     BACKWARD = 2
 
 
-KINDS: Final = tuple(kind.name.lower() for kind in Kind)
+KINDS: Final[tuple[Pass, ...]] = ("forward", "recompute", "backward")
 
 
 @dataclass(frozen=True, slots=True)

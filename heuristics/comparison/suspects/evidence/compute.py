@@ -19,9 +19,9 @@ from heuristics.comparison.suspects.view import (
     same_count,
 )
 from heuristics.result.compared import KernelDelta
-from heuristics.result.known import OrMissing, known
-from heuristics.result.rank import Memory, Rank
 from traces.limits import Limit
+from traces.missing import OrMissing, known
+from traces.sections.rank import Memory, Rank
 from traces.spelling import in_ms, percent
 
 SLOWER: Final = Limit(

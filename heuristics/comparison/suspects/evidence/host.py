@@ -10,9 +10,9 @@ from heuristics.comparison.suspects.causes import named
 from heuristics.comparison.suspects.direction import way
 from heuristics.comparison.suspects.rule import Signs
 from heuristics.comparison.suspects.view import CLASSES, MAIN, View, grew, kernel_counts, same_count
-from heuristics.result.known import known
-from heuristics.result.trace import Trace
 from traces.limits import Limit
+from traces.missing import known
+from traces.sections.trace import Trace
 from traces.spelling import in_ms, percent, signed_ms
 
 LESS: Final = Limit(

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from heuristics.comparison.difference.changed import changed, difference
 from heuristics.result.compared import ComparedChange
 from heuristics.result.configured import Configuration
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from tests.comparison_doubles import configuration, kernel, log, rank, result, trace
+from traces.sections.rank import Rank
 
 
 def between(base: Result, new: Result) -> tuple[ComparedChange, ...]:

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from heuristics.comparison.difference.kernels import compare_kernels
 from heuristics.result.compared import KernelDelta
-from heuristics.result.rank import Rank
-from heuristics.result.tables import Kernel
 from tests import comparison_doubles as doubles
+from traces.sections.rank import Rank
+from traces.sections.tables import Kernel
 
 GRID = (100, 1, 1)
 OTHER = (64, 1, 1)

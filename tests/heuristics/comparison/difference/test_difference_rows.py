@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 from heuristics.comparison.difference.rows import Attribution, attribute, layers, whole_parts
 from heuristics.result.compared import ComparedRow, LayerDelta
-from heuristics.result.known import known
-from heuristics.result.moe import LayerRow
-from heuristics.result.rank import Rank
-from heuristics.result.tables import Group, LedgerRow
 from tests import comparison_doubles as doubles
 from tests.difference_by_definition import Ledger, Parts, parts_by_row, step_delta
+from traces.missing import known
+from traces.sections.rank import LayerRow, Rank
+from traces.sections.tables import Group, LedgerRow
 
 TWO = (1, 1)
 MANY = 10

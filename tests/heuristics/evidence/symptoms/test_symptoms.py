@@ -12,11 +12,12 @@ from heuristics.evidence.evidence import RunEvidence
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
 from heuristics.evidence.symptoms.rank import FIGURES
 from heuristics.result.judged import Wall
-from heuristics.result.known import known
-from heuristics.run.run import WALL_IDS, WallId
+from heuristics.run.run import WALL_IDS
 from heuristics.walls.bound import LargestBucket
 from traces.account.absent import CAUSES
+from traces.missing import known
 from traces.names.kernels import COMM_KINDS
+from traces.sections.tables import WallId
 from traces.settings.settings import settings
 
 

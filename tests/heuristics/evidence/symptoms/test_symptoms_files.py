@@ -16,10 +16,10 @@ from heuristics.evidence.observed import observed_by
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
 from heuristics.evidence.symptoms.document import Rank
 from heuristics.figures.figures import figures_of
-from heuristics.result.known import known
 from tests.document_doubles import exposed
 from tests.opinions_doubles import measured
 from traces.errors import InputError
+from traces.missing import known
 
 
 def read(**said: object) -> Symptoms:

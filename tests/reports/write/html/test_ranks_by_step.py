@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.result.run import RankInRun, Run
 from reports.write.html.ranks import StepMap, pair_of, step_maps_of
 from tests.result_doubles import double
 from traces.missing import Missing
 from traces.ranks.cause import Cause
+from traces.sections.rank import Rank
+from traces.sections.run import RankInRun, Run
 
 MS = 1_000_000
 

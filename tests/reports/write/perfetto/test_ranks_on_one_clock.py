@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from heuristics.result.rank import Rank, Step, Steps
 from heuristics.result.result import Result
-from heuristics.result.run import ClockFit, Run
-from heuristics.result.trace import Trace
 from reports.content.blocks import Detail
 from reports.write.perfetto.analysis import on_clock, write_perfetto
 from tests.result_doubles import double
 from traces.ranks.cause import Cause, ClockSource
 from traces.ranks.clock_fit import ClockFit as Fitted
+from traces.sections.rank import Rank, Step, Steps
+from traces.sections.run import ClockFit, Run
+from traces.sections.trace import Trace
 
 MS = 1_000_000
 

@@ -29,8 +29,8 @@ from tests.simulate.recorded import View
 from tests.simulate.recording import Recording
 from tests.simulate.run import run
 from traces.measure.measurements import measure_rank
-from traces.measure.moe_ledger import MoeLedger
-from traces.missing import Missing
+from traces.missing import Missing, known
+from traces.sections.rank import Moe
 from traces.steps.selection import Selection
 
 Export = Callable[..., Path]
@@ -39,17 +39,17 @@ ACTIVATION = "scaled_gated_forward_kernel"
 NAMED, BARE = View(ranges="layers"), View(ranges="none")
 
 
-def told(knobs: Knobs, view: View, folder: Path) -> MoeLedger:
+def told(knobs: Knobs, view: View, folder: Path) -> Moe:
     """The ledger of a run whose rows are as the simulator ran them, and layers where there are any."""
     simulated = run(knobs)
     found = measured(simulated, view, folder)
-    assert isinstance(found.moe, MoeLedger)
+    assert isinstance(found.moe, Moe)
     truth = true_rows(simulated, found.steps.windows)
     rows: dict[tuple[str, str], Figures] = {
         (row.module, row.pass_): (row.count, row.work_ns, row.wall_ns) for row in found.moe.rows
     }
     assert rows == over_layers(truth)
-    if found.moe.layers is not None:
+    if not isinstance(found.moe.layers, Missing):
         by_layer = {
             (row.layer, row.module, row.pass_): (row.count, row.work_ns, row.wall_ns)
             for row in found.moe.by_layer
@@ -67,7 +67,7 @@ def test_every_module_of_every_pass_and_layer_is_as_it_ran(
     found = told(replace(SMALL, dispatcher=dispatcher, recompute=recompute), view, tmp_path)
     assert found.layers == 3
     assert ("dispatch", "recompute") in {(row.module, row.pass_) for row in found.rows} or recompute == "none"
-    assert found.missing == ()
+    assert not isinstance(found.tax_ns, Missing)
 
 
 @pytest.mark.parametrize("recompute", ["none", "moe", "full"])
@@ -94,8 +94,9 @@ def test_microbatches_that_take_turns_keep_their_rows_and_have_layers_only_by_ra
     knobs = replace(SMALL, dispatcher=dispatcher, recompute=recompute, ep_overlap=True, microbatch_count=3)
     assert told(knobs, NAMED, tmp_path).layers == 3
     bare = told(knobs, BARE, tmp_path)
-    assert (bare.layers, bare.by_layer) == (None, ())
-    assert [gap.path for gap in bare.missing] == ["moe.layers"]
+    assert isinstance(bare.layers, Missing)
+    assert bare.by_layer == ()
+    assert not isinstance(bare.tax_ns, Missing)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +126,7 @@ def test_the_tax_is_what_routing_needs_and_nothing_hides(
     knobs = replace(SMALL, dispatcher=dispatcher, ep_overlap=overlap, token_sync=False)
     simulated = run(knobs)
     found = measured(simulated, BARE, tmp_path)
-    assert isinstance(found.moe, MoeLedger)
+    assert isinstance(found.moe, Moe)
     tax_ns = true_tax(simulated, found.steps.windows).total_ns
     assert (found.moe.tax_ns, found.moe.tax_frac) == (tax_ns, tax_ns / found.budget.window_ns)
 
@@ -133,19 +134,19 @@ def test_the_tax_is_what_routing_needs_and_nothing_hides(
 def test_the_wait_for_token_counts_is_tax_too(tmp_path: Path) -> None:
     simulated = run(SMALL)
     found = measured(simulated, BARE, tmp_path)
-    assert isinstance(found.moe, MoeLedger)
+    assert isinstance(found.moe, Moe)
     assert not isinstance(found.account, Missing)
-    waits = [row.host_wait_ns or 0 for row in found.moe.rows]
+    waits = [known(row.host_wait_ns) or 0 for row in found.moe.rows]
     assert sum(waits) == found.account.launch_starved_ns["token_count_sync"] > 0
     alone_ns = true_tax(simulated, found.steps.windows).total_ns
-    assert alone_ns < (found.moe.tax_ns or 0) <= alone_ns + sum(waits)
+    assert alone_ns < (known(found.moe.tax_ns) or 0) <= alone_ns + sum(waits)
 
 
 def test_blocking_of_the_rows_is_that_of_the_account(tmp_path: Path) -> None:
     found = measured(run(replace(SMALL, dispatcher="deepep", recompute="moe")), BARE, tmp_path)
-    assert isinstance(found.moe, MoeLedger)
+    assert isinstance(found.moe, Moe)
     assert not isinstance(found.account, Missing)
-    payload = [row.blocking_ns or 0 for row in found.moe.rows if row.module in ("dispatch", "combine")]
+    payload = [known(row.blocking_ns) or 0 for row in found.moe.rows if row.module in ("dispatch", "combine")]
     both = found.account.blocking_ns["ep_dispatch"] + found.account.blocking_ns["ep_combine"]
     assert len(payload) == 6
     assert sum(payload) == both > 0
@@ -153,17 +154,17 @@ def test_blocking_of_the_rows_is_that_of_the_account(tmp_path: Path) -> None:
 
 def test_rows_of_steps_add_up_to_the_row(tmp_path: Path) -> None:
     found = measured(run(SMALL), BARE, tmp_path)
-    assert isinstance(found.moe, MoeLedger)
+    assert isinstance(found.moe, Moe)
     assert [sum(row.per_step_ns) for row in found.moe.rows] == [row.wall_ns for row in found.moe.rows]
     assert {len(row.per_step_ns) for row in found.moe.rows} == {len(found.steps.used)}
 
 
 def test_a_gather_dispatcher_that_nothing_names_leaves_the_tax_open(tmp_path: Path) -> None:
     found = measured(run(replace(SMALL, dispatcher="allgather")), BARE, tmp_path).moe
-    assert isinstance(found, MoeLedger)
+    assert isinstance(found, Moe)
     assert [row for row in found.rows if row.module in ("dispatch", "combine")] == []
-    assert (found.tax_ns, found.layers) == (None, None)
-    assert [gap.path for gap in found.missing] == ["moe.layers", "moe.tax_ns"]
+    assert isinstance(found.tax_ns, Missing)
+    assert isinstance(found.layers, Missing)
 
 
 def test_a_dense_model_has_no_ledger(tmp_path: Path) -> None:
@@ -186,13 +187,13 @@ def test_two_microbatches_in_one_sequence_are_refused(tmp_path: Path) -> None:
     assert "do not close" in found.reason
 
 
-def ledger_of(path: Path) -> MoeLedger:
+def ledger_of(path: Path) -> Moe:
     found = measure_rank(rank_of(path), Selection()).moe
-    assert isinstance(found, MoeLedger)
+    assert isinstance(found, Moe)
     return found
 
 
-def walls(moe: MoeLedger) -> dict[tuple[str, str], int]:
+def walls(moe: Moe) -> dict[tuple[str, str], int]:
     return {(row.module, row.pass_): row.wall_ns for row in moe.rows}
 
 
@@ -263,7 +264,7 @@ def test_experts_on_one_rank_are_told_by_name(export: Export) -> None:
         ("expert_gemm", "forward"): 8_000,
         ("unpermute", "forward"): 8_000,
     }
-    assert found.layers is None
+    assert isinstance(found.layers, Missing)
 
 
 DISPATCH = "void deep_ep::intranode::dispatch<(int)8>(int4 *)"
@@ -293,8 +294,9 @@ def test_where_no_name_tells_a_permute_the_tax_is_open(export: Export) -> None:
     for place, name in enumerate((ROUTER, DISPATCH, GEMM)):
         recording.kernel(name, place * 10_000, place * 10_000 + 9_000, launch_ns=place * 10_000)
     found = ledger_of(export(recording))
-    assert (found.tax_ns, found.tax_frac) == (None, None)
-    assert "permutation" in found.missing[-1].reason
+    assert isinstance(found.tax_ns, Missing)
+    assert "permutation" in found.tax_ns.reason
+    assert found.tax_frac == found.tax_ns
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["activation", "all"])
@@ -312,6 +314,6 @@ def test_a_pass_with_two_gradients_per_gemm_is_backward_whatever_runs_again_in_i
     rank = rank_of(export(line.recording))
     rank.columns.thread_names[line.recording.global_id(1000, 1001)] = "pt_autograd_0"
     moe = measure_rank(rank, Selection()).moe
-    assert isinstance(moe, MoeLedger)
+    assert isinstance(moe, Moe)
     counts = {row.pass_: row.count for row in moe.rows if row.module == "expert_gemm"}
     assert counts == {"forward": 6, "backward": 12} | ({"recompute": 6} if whole else {})

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
-from heuristics.result.known import Bytes, Count, Frac, Ns, OrMissing, Section
+from traces.missing import OrMissing
 from traces.ranks.cause import Cause, ClockSource, HotRank, ProblemKind
+from traces.sections.section import Bytes, Count, Frac, Ns, Section
 
 
 class RankInRun(Section, frozen=True):
@@ -71,6 +72,10 @@ class ClockFit(Section, frozen=True):
     base_ns: int
     offset_ns: int
     drift_ppm: float
+
+    def time_of(self, own_ns: int) -> int:
+        """A time of this clock on the one clock."""
+        return own_ns - self.offset_ns - round((own_ns - self.base_ns) * self.drift_ppm * 1e-6)
 
 
 class Clocks(Section, frozen=True):

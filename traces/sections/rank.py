@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, field
 from msgspec.structs import replace
 
-from heuristics.result.compute import Sm, TensorCores
-from heuristics.result.known import Bytes, Count, Frac, Ns, OrMissing, Section
-from heuristics.result.moe import A2a, Moe
-from heuristics.result.tables import KernelTable, LedgerRow, Timeline
+from traces.missing import OrMissing, known
 from traces.names.frameworks import Framework
+from traces.sections.section import Bytes, Count, Frac, Ns, Section
+from traces.sections.tables import KernelTable, LedgerRow, Timeline
 
 
 class Totals(Section, frozen=True):
@@ -40,6 +39,7 @@ class Dropped(Step, frozen=True):
 
 StepSource = Literal["user", "nvtx", "optimizer", "graph", "period", "none"]
 Unit = Literal["step", "block", "replay", "window"]
+"""A block repeats with nothing that shows a step; a replay is of a graph whose kernels are not recorded."""
 
 
 class Outside(Section, frozen=True):
@@ -149,6 +149,12 @@ class Memory(Section, frozen=True):
     peak_bytes: OrMissing[Bytes]
     capacity_bytes: OrMissing[Bytes]
 
+    @property
+    def peak_frac(self) -> float | None:
+        """The peak as part of the capacity, where both are known and more than nothing."""
+        peak, capacity = known(self.peak_bytes), known(self.capacity_bytes)
+        return peak / capacity if peak and capacity else None
+
 
 class DataLoading(Section, frozen=True):
     """Waits for the next batch. `workers`: of the loader, by the rhythm of the waits; 1 may be none."""
@@ -199,6 +205,138 @@ class UnknownKernel(Section, frozen=True):
     grid: OrMissing[tuple[Count, Count, Count]]
     per_step_ns: OrMissing[Ns]
     finding: bool
+
+
+class LaunchUse(Section, frozen=True):
+    """What launches allow; in ns are sums of kernel work, which may overlap."""
+
+    occupancy_frac: OrMissing[Frac]
+    launch_occupancy_frac: OrMissing[Frac]
+    fill_frac: OrMissing[Frac]
+    tail_ns: OrMissing[Ns]
+    under_filled_ns: OrMissing[Ns]
+    persistent_ns: OrMissing[Ns]
+    limiter_ns: OrMissing[Mapping[str, Ns]]
+
+
+class Stretch(Section, frozen=True):
+    """How much longer compute takes beside communication, and what that rests on."""
+
+    frac: float
+    group_count: Count
+    beside_count: Count
+    beside_ns: Ns
+
+
+class Measured(Section, frozen=True):
+    """What hardware counters say, over samples of the whole GPU in which something ran."""
+
+    sm_active_frac: OrMissing[Frac]
+    sm_issue_frac: OrMissing[Frac]
+    tensor_active_frac: OrMissing[Frac]
+    pure_frac: Frac
+    samples: Count
+
+
+class Sm(LaunchUse, frozen=True):
+    """The SMs of one rank, over all compute kernels and by class."""
+
+    sm_count: OrMissing[Count]
+    capability_at_least: OrMissing[str]
+    by_class: Mapping[str, LaunchUse]
+    comm_blocks: OrMissing[Count]
+    comm_blocks_mean: OrMissing[float]
+    stretch_frac: OrMissing[float]
+    stretch: OrMissing[Stretch]
+    measured: OrMissing[Measured]
+
+
+class TensorCores(Section, frozen=True):
+    """GEMMs, and those of them that do without tensor cores."""
+
+    gemm_ns: Ns
+    simt_ns: Ns
+    simt_count: Count
+    tf32: OrMissing[bool]
+    fp32_to_tf32_frac: OrMissing[Frac]
+    matrix_ns: Ns | UnsetType = UNSET
+    wide_ns: Ns | UnsetType = UNSET
+    wide_count: Count | UnsetType = UNSET
+    half: OrMissing[bool] | UnsetType = UNSET
+    peaks_known: bool | UnsetType = UNSET
+
+    @property
+    def has_half(self) -> bool | None:
+        """Whether the GPU has tensor cores for 16 bits; None where nothing tells."""
+        return None if isinstance(self.half, UnsetType) else known(self.half)
+
+    @property
+    def lengths_ns(self) -> tuple[int, int]:
+        """All matrix work, and what of it is in FP32 or TF32; nothing where an earlier result has neither."""
+        return self.matrix_ns or 0, self.wide_ns or 0
+
+
+Pass = Literal["forward", "recompute", "backward"]
+
+
+class Span(Section, frozen=True):
+    """One kernel of expert traffic, cut at the window."""
+
+    kind: str
+    start_ns: int
+    end_ns: int
+    step: OrMissing[Count]
+    layer: OrMissing[Count]
+    phase: OrMissing[str]
+
+
+class A2a(Section, frozen=True):
+    """Expert all-to-all of one rank."""
+
+    instances: Count
+    payload_ns: Ns
+    control_ns: Ns
+    waiting_like_ns: OrMissing[Ns]
+    exposed_ns: Ns
+    hidden_ns: Ns
+    blocking_ns: OrMissing[Ns]
+    unresolved_ns: Ns
+    spans: tuple[Span, ...]
+
+
+class MoeRow(Section, frozen=True):
+    """One module in one pass, over all layers."""
+
+    module: str
+    pass_: Pass = field(name="pass")
+    count: Count
+    work_ns: Ns
+    wall_ns: Ns
+    exposed_ns: Ns
+    blocking_ns: OrMissing[Ns]
+    host_wait_ns: OrMissing[Ns]
+    per_step_ns: tuple[Ns, ...]
+
+
+class LayerRow(Section, frozen=True):
+    """One module in one pass of one layer, over all used steps."""
+
+    layer: Count
+    module: str
+    pass_: Pass = field(name="pass")
+    count: Count
+    work_ns: Ns
+    wall_ns: Ns
+
+
+class Moe(Section, frozen=True):
+    """What each module of the MoE layers takes."""
+
+    tax_ns: OrMissing[Ns]
+    tax_frac: OrMissing[Frac]
+    layers: OrMissing[Count]
+    rows: tuple[MoeRow, ...]
+    by_layer: tuple[LayerRow, ...]
 
 
 class Replay(Section, frozen=True):

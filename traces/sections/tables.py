@@ -4,10 +4,11 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from heuristics.result.known import Count, Ns, OrMissing, Section
-from heuristics.run.run import WallId
+from traces.missing import OrMissing
+from traces.sections.section import Count, Ns, Section
 
 Group = Literal["budget", "absent", "moe"]
+WallId = Literal["memory", "communication", "host_overhead", "compute"]
 NameIndex = Annotated[int, Meta(ge=-1)]
 
 

@@ -4,7 +4,8 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
-from heuristics.result.known import Bytes, Count, Frac, OrMissing, Section
+from traces.missing import OrMissing
+from traces.sections.section import Bytes, Count, Frac, Section
 
 
 class Gpu(Section, frozen=True):
