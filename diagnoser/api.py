@@ -1,7 +1,7 @@
 """The functions of the public API, each of one request, called with its fields."""
 
+from diagnoser.diagnosis import ComparisonResult, Diagnosis
 from diagnoser.options.requests import Analysis, Check, Comparison, keywords
-from diagnoser.running.diagnosis import ComparisonResult, Diagnosis
 
 
 @keywords(Analysis)

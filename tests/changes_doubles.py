@@ -16,11 +16,11 @@ from tests.simulate.run import Run
 from traces.account.account import measure_account
 from traces.account.device import find_queueing
 from traces.formats.open import read_trace
-from traces.measure.measurements import subject_of
 from traces.measure.recompute import measure_recompute
 from traces.measure.sm import measure_sm
+from traces.measurements import subject_of
 from traces.replay.changes.change import Change
-from traces.replay.costs import Costs, measure_costs
+from traces.replay.changes.costs import Costs, measure_costs
 from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import with_kinds
 from traces.steps.found import Step, Steps, from_steps

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from itertools import accumulate, pairwise
 from typing import Any
 
-from diagnoser.running.diagnosis import Diagnosis
+from diagnoser.diagnosis import Diagnosis
 from heuristics.comparison.difference.changed import Value
 from heuristics.result.configured import Configuration, Log, Setting
 from heuristics.result.judged import Wall

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final, cast
 
+from heuristics.config.about import Given, Stage
+from heuristics.config.observed import Observed
 from heuristics.rules.rules import Rule, known_lines
-from heuristics.run.given import Given, Stage
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.places import DATA
 from traces.settings.settings import Framework, Value, settings

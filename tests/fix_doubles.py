@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from msgspec import structs
 
+from heuristics.config.about import Given
+from heuristics.config.observed import Observed
 from heuristics.fixes.change import NO_LINES
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
 from heuristics.result.judged import Knobs
-from heuristics.run.given import Given
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from traces.settings.settings import Value, settings
 from traces.training_log.log import TrainingLog

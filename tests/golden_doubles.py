@@ -18,6 +18,7 @@ from typing import Any, cast
 
 from msgspec.structs import asdict
 
+from heuristics.config.about import Given
 from heuristics.evidence.fit import with_fit
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
 from heuristics.findings.contradictions import find_contradictions
@@ -27,7 +28,6 @@ from heuristics.result.judged import Knobs
 from heuristics.rules.check import check_rules
 from heuristics.rules.failures import explain_failures
 from heuristics.rules.rules import known_lines
-from heuristics.run.given import Given
 from tests.places import DATA
 from traces.missing import known
 from traces.settings.settings import Settings, Value, settings

@@ -21,7 +21,7 @@ from traces.formats.open import read_trace
 from traces.intervals import Spans, covered_ns, intersect, subtract, union
 from traces.measure.budget import Budget, measure_budget
 from traces.measure.ledger import measure_ledger
-from traces.measure.moe_ledger import measure_moe
+from traces.measure.moe.ledger import measure_moe
 from traces.measure.recompute import measure_recompute
 from traces.measure.step_timeline import measure_timelines
 from traces.missing import Missing

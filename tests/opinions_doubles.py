@@ -17,14 +17,14 @@ from typing import Final, get_args
 from hypothesis import strategies as st
 from msgspec import structs
 
+from heuristics.config.about import Given, Guidance, Routing, Stage
 from heuristics.config.hardware import FAMILIES
+from heuristics.config.observed import Observed
 from heuristics.figures.figures import figures_of
 from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
 from heuristics.result.judged import Evidence, Outcome, Wall
-from heuristics.run.given import Given, Guidance, Routing, Stage
-from heuristics.run.observed import Observed
 from heuristics.run.run import WALL_IDS, Run
 from heuristics.walls import JUDGES, judge_walls, replayed_prices
 from heuristics.walls.price import shown
@@ -34,10 +34,10 @@ from traces.account.account import Account
 from traces.formats.open import read_trace
 from traces.measure.bounds import Bounds
 from traces.measure.budget import Budget
-from traces.measure.measurements import RankMeasurements, measure_rank
+from traces.measurements import RankMeasurements, measure_rank
 from traces.missing import Missing
 from traces.names.kernels import COMM_KINDS, compute_classes
-from traces.replay.costs import Costs, Without
+from traces.replay.changes.costs import Costs, Without
 from traces.replay.proofs import Cost, Proofs
 from traces.sections.tables import WallId
 from traces.steps.found import Step, Steps, from_steps

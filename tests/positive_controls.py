@@ -15,9 +15,9 @@ import pytest
 import yaml
 
 from diagnoser.running.configuration import read_configured
+from heuristics.config.about import Given
 from heuristics.evidence.symptoms import Symptoms, observed_from
 from heuristics.judging.judgement import Configured, Judgement, judge_observed
-from heuristics.run.given import Given
 
 LISTED: Final = Path(__file__).parent / "data" / "positive_controls.toml"
 _CASES: Final = "tests/functional_tests/test_cases"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final, get_args
 
 from reports.content.blocks import Detail
+from reports.formats import FORMS, WRITERS, Asked, FigureForm, Kind, kind_of
 from reports.result.codec import Document
 from reports.result.read import typed
-from reports.write.formats import FORMS, WRITERS, Asked, FigureForm, Kind, kind_of
 
 PICTURES: Final[tuple[str, ...]] = get_args(FigureForm)
 ANALYSIS: Final = FORMS[Kind.ANALYSIS]

@@ -15,7 +15,7 @@ from traces.account.account import measure_account
 from traces.account.device import find_queueing
 from traces.columns import IntArray
 from traces.formats.open import read_trace
-from traces.replay.costs import Costs, measure_costs
+from traces.replay.changes.costs import Costs, measure_costs
 from traces.replay.edits import Subject
 from traces.replay.graph import Graph, build_graph
 from traces.replay.run import replay

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from heuristics.config.about import Given, Guidance
+from heuristics.config.observed import Observed
 from heuristics.fixes.fix import Fix
 from heuristics.guides.table import Row, facts_of
-from heuristics.run.given import Given, Guidance
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 
 BOTH: tuple[Guidance, Guidance] = ("seed", "main-2026-08")

@@ -12,9 +12,9 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, Final
 
+from heuristics.config.about import Given
 from heuristics.config.view import Config
 from heuristics.rules.condition import CONFIGURED, NULL, named
-from heuristics.run.given import Given
 from heuristics.run.run import Run
 from reports.result.codec import Document
 from traces.settings.knobs import knobs

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from heuristics.run.given import Given
-from heuristics.run.observed import Observed
+from heuristics.config.about import Given
+from heuristics.config.observed import Observed
 from heuristics.run.run import Run
 from heuristics.workflow.walk import RULES, Judged, RuleState, WorkflowRule
 from traces.settings.settings import Framework, Value, settings

@@ -7,7 +7,7 @@ from diagnoser.options import Force, MergeForm, MergeForms, OutputPlace, Redact,
 from diagnoser.options.command import command
 from diagnoser.output import Target, plan_targets, say_skipped, screen, write
 from diagnoser.output.results import Output, plan_results, saved_result, write_results
-from reports.write.formats import kind_of
+from reports.formats import kind_of
 from traces.errors import NotAResult
 
 _DAMAGE: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError)
@@ -79,7 +79,7 @@ def merge(
 
             text = render_json(run.to_dict())
         else:
-            from reports.content.merged import page
+            from reports.content.analysis.run import page
             from reports.write.text import write_text
 
             text = write_text(page(run.result), screen())

@@ -24,7 +24,7 @@ from diagnoser.output import Target, say, say_skipped, write
 from diagnoser.output.progress import progress_display
 from diagnoser.output.results import CheckOutput, Output, plan_results, write_results
 from diagnoser.running.inputs import result_base, traces_named
-from reports.write.formats import Kind
+from reports.formats import Kind
 from traces.errors import UsageError
 from traces.missing import known
 

@@ -56,7 +56,7 @@ def _gpu(name: str) -> str:
 
 def given_from(about: Mapping[str, object]) -> Any:
     """A `Given`. Raises `UsageError` for a field or a value that cannot be."""
-    from heuristics.run.given import Given, Guidance, Routing, Stage
+    from heuristics.config.about import Given, Guidance, Routing, Stage
 
     values = dict(about)
     for field in values:

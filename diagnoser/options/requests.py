@@ -23,6 +23,7 @@ from typing import (
     get_type_hints,
 )
 
+from diagnoser.diagnosis import Diagnosis
 from diagnoser.options import (
     FILE,
     About,
@@ -54,7 +55,6 @@ from diagnoser.options import (
     SymptomsFile,
 )
 from diagnoser.options.given import given_from
-from diagnoser.running.diagnosis import Diagnosis
 from heuristics.config.options import OPTIONS, option_of
 from traces.progress import Progress, silent
 

@@ -21,9 +21,9 @@ from diagnoser.options import (
 )
 from diagnoser.output import Target, base_name, plan_targets, screen, write
 from reports.content.blocks import Detail, View
+from reports.formats import BINARY, EXTENSIONS, FORMS, WRITERS, Asked, Kind, Whole
 from reports.frameworks import FRAMEWORKS
 from reports.result.read import read_document, typed
-from reports.write.formats import BINARY, EXTENSIONS, FORMS, WRITERS, Asked, Kind, Whole
 from traces.errors import NotAResult, UsageError
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import Final
 
 from diagnoser.output import as_bytes, check_place
 from heuristics.result.compared import Compared
+from reports.formats import EXTENSIONS, Whole
 from reports.result.codec import Document
 from reports.result.json_text import render_json
-from reports.write.formats import EXTENSIONS, Whole
 from traces.errors import OutputNotWritable, UsageError
 from traces.files.aside import aside, move_to_new, sweep
 

@@ -14,21 +14,21 @@ from typing import Any, Final, Literal, get_args
 
 from msgspec import structs
 
+from diagnoser.diagnosis import ComparisonResult, Diagnosis
 from diagnoser.options.given import gate_frac, given_from, predictions
 from diagnoser.options.requests import Analysis, Comparison, made_again, path_of, reading_of
 from diagnoser.running.configuration import read_configured
-from diagnoser.running.diagnosis import ComparisonResult, Diagnosis
 from diagnoser.running.inputs import real, traces_named
 from diagnoser.running.pipeline import diagnose
 from diagnoser.running.processes import Workers
 from diagnoser.version import VERSION
 from heuristics.comparison.comparison import compare
 from heuristics.comparison.expected import Prediction
+from heuristics.config.about import Guidance
 from heuristics.config.options import OPTIONS
 from heuristics.evidence.symptoms import observed_from, symptoms_of
 from heuristics.judging.judgement import Configured, judge_observed
 from heuristics.result.result import Result
-from heuristics.run.given import Guidance
 from reports.result.codec import encode
 from reports.result.fill.result import result_of_run
 from reports.result.fill.shown import given as given_of_run

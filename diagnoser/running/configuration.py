@@ -5,18 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from diagnoser.diagnosis import Diagnosis
 from diagnoser.options.given import given_from
 from diagnoser.options.requests import Check, path_of
-from diagnoser.running.diagnosis import Diagnosis
 from diagnoser.version import VERSION
 from traces.errors import InputError
 from traces.files.plain_file import no_file, read_text
 from traces.progress import Progress, silent
 
 if TYPE_CHECKING:
+    from heuristics.config.about import Given
     from heuristics.judging.judgement import Configured
     from heuristics.plan.allowed import Ask
-    from heuristics.run.given import Given
     from traces.training_log.log import TrainingLog
 
 

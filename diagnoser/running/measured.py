@@ -24,7 +24,7 @@ from traces.formats.nsys_schema import CALLS
 from traces.formats.open import ReadOptions, read_trace
 from traces.limits import Limit
 from traces.measure.capture import measure_messages
-from traces.measure.measurements import RankMeasurements, measure_rank
+from traces.measurements import RankMeasurements, measure_rank
 from traces.missing import Missing
 from traces.names.gpus import with_products
 from traces.progress import report

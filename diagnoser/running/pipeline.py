@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
+from diagnoser.diagnosis import Diagnosis
 from diagnoser.options.given import given_from
 from diagnoser.options.requests import Analysis, made_again, path_of, path_words, paths_of, reading_of
 from diagnoser.running.cluster import workers_of
 from diagnoser.running.configuration import asker, read_configured
-from diagnoser.running.diagnosis import Diagnosis
 from diagnoser.running.inputs import traces_named
 from diagnoser.running.measured import (
     MeasuredTrace,
@@ -38,7 +38,7 @@ from traces.errors import EmptySelection, InputError, NothingToDiagnose
 from traces.formats.known_texts import trace_name
 from traces.formats.open import read_and_examine
 from traces.measure.capture import measure_capture
-from traces.measure.measurements import RankMeasurements
+from traces.measurements import RankMeasurements
 from traces.ranks.identity import with_world_size
 from traces.steps.selection import Selection, parse_selection
 from traces.timeline import build
@@ -115,8 +115,8 @@ def _together(
     if len(found) < 2:
         return found, None, None
     from heuristics.run.repairs import repaired
-    from traces.ranks.problems import refuse_unlike
     from traces.ranks.run import judge, run_of
+    from traces.unlike import refuse_unlike
 
     refuse_unlike(found)
     tables = judge([rank.summary for rank in found])

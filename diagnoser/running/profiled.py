@@ -125,7 +125,7 @@ def _doctor(recording: RankRecording) -> str:
 def _analysed(folder: Path, recordings: Sequence[RankRecording], progress: Progress) -> int:
     """Write what `analyze` finds in the recordings: the result and its first screen, or why there is none."""
     from diagnoser.running.pipeline import diagnose
-    from reports.write.formats import WRITERS, Asked
+    from reports.formats import WRITERS, Asked
 
     exports = [one.export for one in recordings]
     ranks = folder / "ranks.csv"

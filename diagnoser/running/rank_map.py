@@ -18,8 +18,8 @@ from traces.ranks.summary import Identity
 from traces.timeline import RankTimeline
 
 if TYPE_CHECKING:
+    from heuristics.config.about import Given
     from heuristics.judging.judgement import Configured
-    from heuristics.run.given import Given
     from traces.sections.run import Run
 
 _MUST: Final = ("file", "rank")
@@ -208,8 +208,8 @@ def contradictions(identity: Identity, row: Row | None) -> list[str]:
 
 def configured_world(given: Given | None, configured: Configured | None) -> WorldSize | None:
     """The world size by option, configuration or log, in this order of trust, and where it is from."""
+    from heuristics.config.about import Given
     from heuristics.judging.judgement import Configured
-    from heuristics.run.given import Given
     from heuristics.run.run import Run
 
     files = configured or Configured()

@@ -13,7 +13,7 @@ from heuristics.comparison.difference.kernels import compare_kernels
 from heuristics.comparison.difference.matched import budget_rows, mean_step_ns
 from heuristics.comparison.difference.rows import FEW, Facts, attribute, layers, part_of
 from heuristics.comparison.expected import Prediction, judge_expected
-from heuristics.comparison.ranks import Pair, compare_runs, index_of, pair_ranks, place_of
+from heuristics.comparison.ranks import Pair, compare_runs, pair_ranks, place_of
 from heuristics.comparison.size import Judged, judge_gate, judge_pairs, judge_size, measure_size
 from heuristics.comparison.suspects.find import find_suspects, with_explained
 from heuristics.result.compared import (
@@ -31,7 +31,7 @@ from heuristics.result.compared import (
     Suspect,
 )
 from heuristics.result.configured import Log
-from heuristics.result.result import Result
+from heuristics.result.result import Result, index_of
 from heuristics.result.tool import SCHEMA_VERSION, Tool
 from traces.missing import Missing, OrMissing, known
 from traces.sections.rank import Rank

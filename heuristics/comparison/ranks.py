@@ -14,12 +14,12 @@ from heuristics.result.compared import (
     LateState,
     Place,
 )
-from heuristics.result.result import Result
+from heuristics.result.result import Result, rank_in_run
 from traces.errors import EmptySelection
 from traces.missing import Missing, OrMissing, known
-from traces.ranks.cause import Cause
+from traces.sections.cause import Cause
 from traces.sections.rank import Rank
-from traces.sections.run import Late, LikeRanks, RankInRun, Run
+from traces.sections.run import Late, LikeRanks, Run
 
 _KEYS: Final[tuple[Callable[[LikeRanks], tuple[object, ...]], ...]] = (
     lambda one: (one.attention_kernels, one.router_kernels, one.has_experts, one.has_embedding, one.has_loss),
@@ -96,17 +96,6 @@ def pairs_by_group(base: Result, new: Result) -> tuple[tuple[Rank, Rank], ...]:
         for mine, its in like_groups(base.run, new.run)
         for one, other in zip(base.run.groups[mine].ranks, new.run.groups[its].ranks, strict=False)
     )
-
-
-def rank_in_run(result: Result, rank: Rank) -> RankInRun | None:
-    """What several ranks show of one of them; None where it was recorded alone."""
-    ranks, index = () if result.run is UNSET else result.run.ranks, index_of(result, rank)
-    return next((one for one in ranks if one.index == index), None)
-
-
-def index_of(result: Result, rank: Rank) -> int:
-    """The place of a rank in its own result."""
-    return next(index for index, one in enumerate(result.ranks) if one is rank)
 
 
 def place_of(result: Result, index: int) -> Place:

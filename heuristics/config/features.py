@@ -3,8 +3,8 @@
 import re
 from typing import Final
 
+from heuristics.config.about import Routing
 from heuristics.config.logic import all_of, any_of, negated
-from heuristics.run.given import Routing
 from traces.settings.settings import KnobView, Settings
 
 FLEX: Final = ("deepep", "hybridep", "ncclep")

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from typing import Any, Final
 
+from heuristics.config.about import Given
+from heuristics.config.observed import Observed
 from heuristics.config.options import OPTIONS
 from heuristics.config.versions import PACKAGES
 from heuristics.config.view import Config
-from heuristics.run.given import Given
-from heuristics.run.observed import Observed
 from traces.limits import Limit
 from traces.settings.settings import Settings
 

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 from functools import cached_property
 
 from heuristics.config.features import Features
-from heuristics.run.observed import Observed
+from heuristics.config.observed import Observed
 
 
 class Observing(Features):

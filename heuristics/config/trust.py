@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Final
 
+from heuristics.config.about import Given, Routing
+from heuristics.config.observed import Observed
 from heuristics.config.options import OPTIONS, option_of
-from heuristics.run.given import Given, Routing
-from heuristics.run.observed import Observed
 from traces.settings.derive import with_ranks
 from traces.settings.effective import effective
 from traces.settings.effective_bridge import finalized, of_precision

@@ -5,6 +5,7 @@ from functools import cached_property
 from math import prod
 from typing import Final
 
+from heuristics.config.about import Given, Guidance, Routing, Stage
 from heuristics.config.families import MLA, NO_SHARED, QWEN, SHARED, by_family, family_of
 from heuristics.config.hardware import (
     RACK_NODE,
@@ -16,12 +17,11 @@ from heuristics.config.hardware import (
     gpu_family,
 )
 from heuristics.config.logic import negated
+from heuristics.config.observed import Observed
 from heuristics.config.observing import Observing
 from heuristics.config.options import OPTIONS
 from heuristics.config.trust import Understand, by_trust, effective_settings
 from heuristics.config.versions import Package, Version, core_of_bridge, numbers
-from heuristics.run.given import Given, Guidance, Routing, Stage
-from heuristics.run.observed import Observed
 from traces.settings.precision import bits_of, configured_precision
 from traces.settings.settings import Settings
 from traces.settings.values import stage_count

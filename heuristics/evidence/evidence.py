@@ -7,13 +7,13 @@ from typing import Final
 
 from msgspec import structs
 
+from heuristics.config.observed import Observed
 from heuristics.evidence.observed import observed_by
 from heuristics.figures.figures import Figures, figures_of
 from heuristics.figures.startup import Startup, find_startup, judged_ns
 from heuristics.guides.facts import EP_KINDS
 from heuristics.plan.gains import Replayed
 from heuristics.result.judged import Verdict, Wall
-from heuristics.run.observed import Observed
 from heuristics.run.repairs import LateRank
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import judge_walls, replayed_prices
@@ -22,9 +22,9 @@ from heuristics.walls.price import Price, Unpriced
 from heuristics.walls.verdict import find_verdict
 from traces.cures import cure
 from traces.limits import Limit
-from traces.measure.measurements import RankMeasurements
+from traces.measurements import RankMeasurements
 from traces.missing import Missing, known
-from traces.ranks.cause import Cause
+from traces.sections.cause import Cause
 from traces.sections.run import Run
 from traces.sections.tables import WallId
 

@@ -11,9 +11,9 @@ from typing import Final
 
 from msgspec import structs
 
+from heuristics.config.about import Given
 from heuristics.evidence.evidence import RunEvidence
 from heuristics.result.judged import Evidence, Verdict, Wall
-from heuristics.run.given import Given
 from heuristics.walls.bound import TIGHT
 from heuristics.walls.confidence import with_confidence
 from heuristics.walls.price import shown

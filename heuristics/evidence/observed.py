@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, Final
 
+from heuristics.config.observed import Observed
 from heuristics.figures.figures import Figures, frac_of
-from heuristics.run.observed import Observed
 from traces.limits import Limit
 from traces.missing import known
 from traces.names.frameworks import FRAMEWORKS

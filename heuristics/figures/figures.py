@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from heuristics.config.hardware import gpu_family
+from heuristics.config.observed import Observed
 from heuristics.figures.startup import CAUSES as STARTUP_CAUSES
 from heuristics.figures.startup import judged_ns
-from heuristics.run.observed import Observed
 from traces.account.account import Account
-from traces.measure.measurements import RankMeasurements
+from traces.measurements import RankMeasurements
 from traces.missing import known
 from traces.names.kernels import COMM_KINDS, compute_classes
 from traces.sections.rank import DataLoading, Memory, Span, TensorCores

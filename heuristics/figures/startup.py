@@ -11,7 +11,7 @@ from typing import Final
 
 from traces.account.account import Account
 from traces.limits import Limit
-from traces.measure.measurements import RankMeasurements
+from traces.measurements import RankMeasurements
 from traces.replay.proofs import Cost
 
 STARTUP: Final = Limit(

@@ -3,18 +3,6 @@
 from math import gcd
 from typing import Final
 
-from heuristics.config.sizes import (
-    OTHER_LAYOUTS,
-    batch_divides,
-    deeper_pp,
-    doubled_micro_batch,
-    even_layout,
-    experts_divide,
-    fewer_stages,
-    present_layout,
-    virtual_stages,
-    wider_ep,
-)
 from heuristics.fixes.change import MICRO_BATCH, Change
 from heuristics.fixes.needs import head_room
 from heuristics.fixes.precondition import Precondition, already_so, holds, is_not
@@ -28,6 +16,18 @@ from heuristics.guides.memory_use import (
 )
 from heuristics.guides.parallel import LONG, guided_cp, is_far, sequence_length, wider_cp
 from heuristics.run.run import Run
+from heuristics.run.sizes import (
+    OTHER_LAYOUTS,
+    batch_divides,
+    deeper_pp,
+    doubled_micro_batch,
+    even_layout,
+    experts_divide,
+    fewer_stages,
+    present_layout,
+    virtual_stages,
+    wider_ep,
+)
 from traces.limits import Limit
 from traces.settings.settings import Value
 from traces.settings.spelling import LAYOUT

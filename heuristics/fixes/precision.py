@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from heuristics.config.sizes import seems_moe
 from heuristics.fixes.change import Change
 from heuristics.fixes.needs import needed
 from heuristics.fixes.precondition import Precondition, already, already_so, holds, is_not, te_at_least
@@ -12,6 +11,7 @@ from heuristics.guides.facts import is_low_precision
 from heuristics.guides.modules import captured_alone, recomputed_now
 from heuristics.guides.precision import ROUTER, RecipeName, choose_precision
 from heuristics.run.run import Run
+from heuristics.run.sizes import seems_moe
 from heuristics.walls.compute import LAYOUT
 from traces.limits import Limit
 from traces.measure.tensor_cores import HALF_SINCE, TF32_SINCE

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Final, Literal, cast
 
+from heuristics.config.about import Guidance
 from heuristics.config.features import GRAPH_MODULES
 from heuristics.config.versions import numbers
 from heuristics.guides.facts import host_visible
 from heuristics.guides.table import OTHER, Refusal, Row, fire, table
 from heuristics.rules.check import Asked, asked_by
 from heuristics.rules.rules import Rule
-from heuristics.run.given import Guidance
 from heuristics.run.run import Run
 from traces.limits import Limit
 from traces.settings.settings import Framework, Value

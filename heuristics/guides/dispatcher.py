@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from heuristics.config.about import Guidance
 from heuristics.guides.facts import ep_share, is_low_precision, pipeline_dominates
 from heuristics.guides.table import OTHER, Refusal, Row, fire, table
 from heuristics.rules.check import limits, past_limit
-from heuristics.run.given import Guidance
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
 from traces.limits import Limit

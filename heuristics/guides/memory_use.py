@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from heuristics.config.sizes import OTHER_LAYOUTS, even_layout
 from heuristics.run.run import Run
+from heuristics.run.sizes import OTHER_LAYOUTS, even_layout
 from heuristics.walls.bound import TIGHT
 from traces.limits import Limit
 from traces.missing import Missing

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, Literal, cast
 
+from heuristics.config.about import Guidance
 from heuristics.guides.table import OTHER, Row, fire, table
-from heuristics.run.given import Guidance
 from heuristics.run.run import Run
 
 RecipeName = Literal["bf16", "fp8_delayed", "fp8_current", "fp8_blockwise", "mxfp8", "nvfp4"]

@@ -8,9 +8,9 @@ from typing import Final, NamedTuple, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from heuristics.config.about import Guidance
 from heuristics.guides.facts import GUIDE_FACTS
 from heuristics.rules.condition import Condition, Language
-from heuristics.run.given import Guidance
 from heuristics.run.run import Run
 from traces.settings.settings import Value
 from traces.toml_tables import read_table

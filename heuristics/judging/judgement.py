@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET, structs
 
+from heuristics.config.about import Given, Guidance
 from heuristics.config.given import given_and_configured
 from heuristics.config.trust import files_by_trust
 from heuristics.config.versions import PACKAGES
@@ -20,10 +21,9 @@ from heuristics.plan.gains import Replay, combined_of, gains_of, replay_here
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Rejection
 from heuristics.result.judged import Choice, Combined, MemoryRoom, Verdict, Wall
-from heuristics.run.given import Given, Guidance
 from heuristics.run.run import Run
 from heuristics.walls.verdict import completed
-from traces.measure.measurements import RankMeasurements
+from traces.measurements import RankMeasurements
 from traces.missing import Missing, known
 from traces.names.frameworks import Framework
 from traces.sections import run as sections

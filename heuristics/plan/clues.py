@@ -14,7 +14,7 @@ from heuristics.rules.condition import Condition, Language
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
 from traces.limits import Limit
-from traces.ranks.cause import Cause
+from traces.sections.cause import Cause
 from traces.sections.tables import WallId
 from traces.toml_tables import read_table
 from traces.training_log.log import OutOfMemory

@@ -16,7 +16,7 @@ from heuristics.walls.bound import NO_WALL
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.replay.changes.change import Change, Joint, Together
-from traces.replay.costs import Costs
+from traces.replay.changes.costs import Costs
 from traces.sections.tables import WallId
 
 

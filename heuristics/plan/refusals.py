@@ -24,7 +24,7 @@ from heuristics.result.judged import Refusal, Room
 from heuristics.run.run import Run
 from traces.limits import Limit
 from traces.missing import Missing
-from traces.replay.costs import WORTH
+from traces.replay.changes.costs import WORTH
 from traces.settings.settings import Value
 from traces.sizes.memory import ERROR, delta
 from traces.spelling import gigabytes, percent

@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 from heuristics.result.judged import Level
 from heuristics.result.tool import SchemaVersion, Tool
 from traces.missing import Missing, OrMissing, known
-from traces.ranks.cause import Cause
+from traces.sections.cause import Cause
 from traces.sections.rank import StepSource
 from traces.sections.section import Count, Frac, Ns, Section
 from traces.sections.tables import Timeline, WallId

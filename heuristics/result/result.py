@@ -20,7 +20,7 @@ from heuristics.result.tool import SchemaVersion, Tool
 from traces.missing import Missing, OrMissing
 from traces.names.frameworks import Framework
 from traces.sections.rank import Rank
-from traces.sections.run import Run
+from traces.sections.run import RankInRun, Run
 from traces.sections.section import Section
 from traces.sections.trace import Trace
 from traces.sizes.memory import MemoryEstimate
@@ -82,3 +82,14 @@ class Merged(Section, frozen=True, kw_only=True):
     missing: tuple[Missing, ...]
     traces: tuple[str, ...]
     run: Run
+
+
+def rank_in_run(result: Result, rank: Rank) -> RankInRun | None:
+    """What several ranks show of one of them; None where it was recorded alone."""
+    ranks, index = () if result.run is UNSET else result.run.ranks, index_of(result, rank)
+    return next((one for one in ranks if one.index == index), None)
+
+
+def index_of(result: Result, rank: Rank) -> int:
+    """The place of a rank in its own result."""
+    return next(index for index, one in enumerate(result.ranks) if one is rank)

@@ -23,9 +23,9 @@ from typing import Any, Final, Protocol
 from packaging.version import Version
 
 from heuristics.config.facts import FACTS, Fact
+from heuristics.config.observed import Observed
 from heuristics.config.view import Config
 from heuristics.rules.facts import HATCH
-from heuristics.run.observed import Observed
 from traces.settings.knobs import knobs
 from traces.settings.settings import OFF
 from traces.toml_tables import Readers

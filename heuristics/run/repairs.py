@@ -8,7 +8,7 @@ from msgspec import structs
 
 from traces.limits import Limit
 from traces.missing import known
-from traces.ranks.cause import Cause
+from traces.sections.cause import Cause
 from traces.sections.run import Run
 
 FIRST: Final = Limit(

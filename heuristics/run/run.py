@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
+from heuristics.config.about import Given
+from heuristics.config.observed import Observed
 from heuristics.config.observing import active_precision
 from heuristics.config.options import OPTIONS
 from heuristics.config.trust import validated_settings
 from heuristics.config.view import Config
-from heuristics.run.given import Given
-from heuristics.run.observed import Observed
 from heuristics.run.repairs import LateRank
 from traces.names.frameworks import Framework
 from traces.sections.tables import WallId

@@ -19,7 +19,7 @@ from heuristics.figures.figures import Figures
 from heuristics.result.judged import Evidence, Wall
 from heuristics.walls.price import WALL, Price, Unpriced, at_most_frac, judged, price, shown_frac
 from traces.cures import cure
-from traces.measure.measurements import RankMeasurements
+from traces.measurements import RankMeasurements
 from traces.missing import Missing, known
 from traces.spelling import percent
 

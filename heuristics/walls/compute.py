@@ -25,7 +25,7 @@ from heuristics.result.judged import Evidence, Wall
 from heuristics.walls.price import WALL, Price, Unpriced, at_most_frac, judged, price, shown
 from traces.cures import cure
 from traces.limits import Limit
-from traces.measure.measurements import RankMeasurements
+from traces.measurements import RankMeasurements
 from traces.missing import Missing, known
 from traces.replay.proofs import ELASTIC
 from traces.spelling import percent

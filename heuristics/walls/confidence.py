@@ -10,7 +10,7 @@ from heuristics.result.judged import Level, Reason, Verdict, Wall
 from heuristics.walls.price import only_in_first_step
 from traces.account.account import Account
 from traces.limits import Limit
-from traces.measure.measurements import RankMeasurements
+from traces.measurements import RankMeasurements
 from traces.missing import Missing, known
 from traces.sections.run import Run
 from traces.sections.tables import WallId

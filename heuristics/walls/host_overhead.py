@@ -17,7 +17,7 @@ from heuristics.figures.figures import Figures
 from heuristics.result.judged import Evidence, Wall
 from heuristics.walls.price import Price, Unpriced, judged, price, shown, shown_frac
 from traces.limits import Limit
-from traces.measure.measurements import RankMeasurements
+from traces.measurements import RankMeasurements
 
 EXPOSED_INPUT: Final = Limit(
     0.05,

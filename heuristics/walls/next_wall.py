@@ -11,9 +11,9 @@ from heuristics.result.judged import Verdict, Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.walls.price import WALL, cost_of
 from traces.limits import Limit
-from traces.measure.measurements import RankMeasurements
+from traces.measurements import RankMeasurements
 from traces.missing import Missing, known
-from traces.replay.costs import FIRST, Without
+from traces.replay.changes.costs import FIRST, Without
 from traces.replay.proofs import Cost
 from traces.sections.tables import WallId
 from traces.spelling import percent, spoken

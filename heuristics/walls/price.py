@@ -13,7 +13,7 @@ from heuristics.figures.startup import find_startup, initialising_ns, judged_ns,
 from heuristics.result.judged import Evidence, Outcome, Wall
 from traces.cures import cure
 from traces.limits import Limit
-from traces.measure.measurements import RankMeasurements
+from traces.measurements import RankMeasurements
 from traces.missing import Missing, OrMissing, known
 from traces.names.kernels import COMM_KINDS, GRAPH_REPLAY
 from traces.replay.proofs import Cost

@@ -16,7 +16,7 @@ from heuristics.walls.memory import does_not_fit
 from heuristics.walls.next_wall import find_next
 from heuristics.walls.price import LITTLE
 from traces.limits import Limit
-from traces.measure.measurements import RankMeasurements
+from traces.measurements import RankMeasurements
 from traces.missing import Missing, OrMissing, known
 from traces.sections.run import Run
 from traces.sections.tables import WallId

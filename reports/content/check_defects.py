@@ -10,7 +10,7 @@ from heuristics.result.configured import Configuration
 from heuristics.result.judged import Checked
 from heuristics.result.result import Result
 from reports.content.blocks import Code, Detail, Words, words
-from reports.content.wording import ended, joined
+from reports.content.names import ended, joined
 from traces.missing import known
 from traces.settings.derive import DEFAULT
 from traces.spelling import counted

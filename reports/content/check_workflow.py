@@ -8,7 +8,7 @@ from heuristics.result.configured import Experiment, UndecidedRule, WorkflowStep
 from heuristics.result.judged import Choice
 from heuristics.result.result import Result
 from reports.content.blocks import Block, Code, Fold, Items, Sentence, Words, words
-from reports.content.wording import ended, joined
+from reports.content.names import ended, joined
 from traces.missing import known
 from traces.spelling import counted
 

@@ -1,13 +1,41 @@
-"""Names that people read: of keys, which have their home in `measures.toml`, and of foreign kernels."""
+"""How things are called, alike on every page: keys, foreign kernels, rows of the step with their hue, lists.
+
+Keys have their names in `measures.toml`. A published issue is one sentence; `plain` is for text alone.
+"""
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from heuristics.result.compared import Place, Side
+from heuristics.result.judged import KnownIssue
+from reports.content.blocks import Code, Hue, Words, words
 from reports.measures import named
 from traces.missing import OrMissing, known
 from traces.sections.rank import Rank
+from traces.sections.tables import WallId
 from traces.spelling import gpu_model, printable
+
+
+def joined(several: Sequence[Words], between: str = ", ") -> Words:
+    """Words with something between them."""
+    return words(*(span for place, one in enumerate(several) for span in ((between,) if place else ()) + one))
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as a sentence takes them: `a`, `a and b`, `a, b and c`."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def ended(text: str) -> str:
+    """A text with one full stop, or its question mark."""
+    return text if text.endswith("?") else f"{text.rstrip('.')}."
+
+
+def sentence(text: str) -> str:
+    """With a capital in front as well."""
+    return ended(text[:1].upper() + text[1:])
+
 
 KERNEL_WIDTH: Final = 28
 _WRAPPERS: Final = re.compile(
@@ -75,3 +103,52 @@ def who(of: Rank | Side | Place) -> str:
 def grid_words(grid: OrMissing[tuple[int, int, int]]) -> str:
     """The blocks of a kernel: `8 x 4 x 1`; empty where they are not told."""
     return " x ".join(map(str, known(grid) or ()))
+
+
+def plain(said: Words) -> str:
+    """The words one after the other; keys by their names. What is foreign is as foreign as before."""
+    return "".join(
+        one if isinstance(one, str) else one.text if isinstance(one, Code) else name_of(one.key)
+        for one in said
+    )
+
+
+def issue_sentence(one: KnownIssue, of_a_run: bool = True) -> str:
+    """Where it was met, what happens, what helps, and its source. `of_a_run`: with what is unknown of it.
+
+    The first package stands for all: their releases are the same in time.
+    """
+    where = one.releases[0] + (f", on {' or '.join(one.gpus)}" if one.gpus else "")
+    if of_a_run and one.only_if:
+        unknown = ", ".join(name.replace("_", " ") for name in one.only_if)
+        where = f"if your release is {where}; not known here: {unknown}"
+    return f"({where}): {one.what}. Workaround: {one.workaround}. {one.source}."
+
+
+PIECES: Final = (
+    ("compute", "compute", Hue.COMPUTE),
+    ("busy", "busy", Hue.COMPUTE),
+    ("exposed_comm", "communication", Hue.COMMUNICATION),
+    ("exposed_copy", "copies", Hue.COPY),
+    ("idle.launch_starved.profiler", "profiler", Hue.OTHER),
+    ("idle.launch_starved.lazy_init", "start-up", Hue.OTHER),
+    ("idle.launch_starved.allocator", "allocator", Hue.MEMORY),
+    ("idle.launch_starved.data", "waiting for data", Hue.HOST),
+    ("idle.launch_starved.", "CPU late", Hue.HOST),
+    ("idle.launch_latency.", "launch delays", Hue.IDLE),
+    ("idle.", "other idle", Hue.IDLE),
+    ("idle", "nothing recorded", Hue.IDLE),
+)
+"""Rows of the ledger by what they begin with, first match first: the piece of the bar and its colour."""
+WALL_HUES: Final[dict[WallId, Hue]] = {
+    "memory": Hue.MEMORY,
+    "communication": Hue.COMMUNICATION,
+    "host_overhead": Hue.HOST,
+    "compute": Hue.COMPUTE,
+}
+
+
+def hue_of(row: str) -> Hue:
+    """The colour of a row of the step; a comparison names idle rows without their first word."""
+    of = (hue for begin, _, hue in PIECES if row.startswith(begin) or f"idle.{row}".startswith(begin))
+    return next(of, Hue.OTHER)

@@ -9,10 +9,9 @@ from heuristics.result.result import Result
 from heuristics.result.tool import SCHEMA_VERSION
 from reports.content.analysis.plan import plan
 from reports.content.blocks import Step
-from reports.content.names import is_cure, name_of
+from reports.content.names import is_cure, name_of, plain
 from reports.result.codec import lowered
 from reports.result.json_text import render_json
-from reports.write.plain import plain
 from traces.limits import Limit
 from traces.missing import known
 

@@ -21,8 +21,8 @@ from heuristics.result.judged import Choice
 from heuristics.result.result import Result
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import Request
+from reports.content.analysis.check import page
 from reports.content.blocks import Block, Detail, Fold, Items, Part, View
-from reports.content.check import page
 from reports.content.check_defects import Weight, defects, first_errors
 from reports.write.github import write_github
 from reports.write.text import write_text

@@ -12,9 +12,9 @@ import pytest
 
 import diagnoser
 from diagnoser.cli import run
+from diagnoser.diagnosis import Diagnosis
 from diagnoser.options.given import gate_frac
 from diagnoser.options.requests import Analysis, Comparison
-from diagnoser.running.diagnosis import Diagnosis
 from diagnoser.running.pipeline import diagnose
 from tests.check_doubles import script, written
 from tests.compare_doubles import as_json, result_of_run, run_of

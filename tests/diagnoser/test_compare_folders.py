@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import diagnoser
-from diagnoser.running.diagnosis import Diagnosis
+from diagnoser.diagnosis import Diagnosis
 from tests.rendering import text
 from tests.sets_doubles import RUN, written
 from tests.simulate.ranks.described import Cause

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 import diagnoser
-from diagnoser.running.diagnosis import Diagnosis
+from diagnoser.diagnosis import Diagnosis
 from heuristics.run.run import WALL_IDS
 from reports.content.analysis import page
 from reports.content.blocks import Detail, View

@@ -27,7 +27,7 @@ from traces.formats.open import ReadOptions
 from traces.limits import Limit
 from traces.progress import report, silent
 from traces.replay.changes.change import Joint
-from traces.replay.costs import Costs
+from traces.replay.changes.costs import Costs
 from traces.steps.selection import Selection
 
 DEMOS = ("host_overhead", "token_sync", "graphs_lost")  # of one GPU; changes of which are replayed together

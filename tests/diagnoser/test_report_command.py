@@ -20,8 +20,8 @@ import pytest
 import diagnoser
 from diagnoser.cli import run
 from diagnoser.output import _harmless, base_name
+from reports.formats import WRITERS, Asked, Whole, kind_of
 from reports.result.json_text import render_json
-from reports.write.formats import WRITERS, Asked, Whole, kind_of
 from tests.check_doubles import SCRIPT, written
 from tests.compare_doubles import as_json, result_of_run, run_of
 from tests.diagnoser.test_cli import command

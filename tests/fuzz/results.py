@@ -15,8 +15,8 @@ import diagnoser
 from diagnoser.commands.results import _DAMAGE
 from diagnoser.output.results import saved_result
 from reports.content.blocks import Detail
+from reports.formats import WRITERS, Asked
 from reports.result.codec import Document
-from reports.write.formats import WRITERS, Asked
 from tests.comparison_document_doubles import document_of, regression
 from tests.document_doubles import DISPATCH, exposed
 from tests.fuzz.mutations import tree

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import diagnoser
 from reports.content.blocks import Detail
-from reports.write.formats import WRITERS, Asked
+from reports.formats import WRITERS, Asked
 
 
 def diagnosed(path: Path) -> None:

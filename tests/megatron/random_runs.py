@@ -15,6 +15,7 @@ from typing import Final
 
 from hypothesis import strategies as st
 
+from heuristics.config.about import Given
 from heuristics.evidence.evidence import RunEvidence
 from heuristics.evidence.fit import with_fit
 from heuristics.evidence.symptoms import Symptoms, observed_from
@@ -23,7 +24,6 @@ from heuristics.plan.allowed import changed
 from heuristics.plan.planned import Planned
 from heuristics.plan.variants import upgraded
 from heuristics.rules.check import check_rules
-from heuristics.run.given import Given
 from heuristics.run.run import Run
 from tests.constraint_doubles import DEFAULTS
 from tests.megatron.random_knobs import LISTS, MODELS, POOL, RESET, SIZES, VERSIONS

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from heuristics.config.about import Given
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import Request, request_of
-from heuristics.run.given import Given
 from heuristics.run.run import Run
 from tests.megatron.conftest import Ask
 from tests.places import DATA

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import pytest
 
+from heuristics.config.about import Given
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import Request, request_of
-from heuristics.run.given import Given
 from heuristics.run.run import Run
 from tests.megatron.conftest import Ask
 from traces.settings.settings import Value, settings

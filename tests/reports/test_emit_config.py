@@ -15,12 +15,12 @@ from msgspec.structs import replace
 
 import diagnoser
 from diagnoser.cli import run
+from heuristics.config.about import Given
+from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.plan.planned import Planned
 from heuristics.result.judged import Knobs
 from heuristics.result.result import Result
-from heuristics.run.given import Given
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from reports.emit import emit_config
 from reports.emit_values import yaml_value

@@ -18,9 +18,9 @@ from tests.simulate.ranks.recorded import Capture, Nccl, write_ranks
 from tests.simulate.ranks.routing import hot_factor
 from traces.formats.open import ReadOptions
 from traces.missing import Missing
-from traces.ranks.cause import HotRank
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import RankSummary
+from traces.sections.cause import HotRank
 from traces.sections.run import ExpertGroups, Pipeline
 from traces.steps.selection import Selection
 

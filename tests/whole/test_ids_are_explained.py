@@ -9,12 +9,12 @@ from functools import cache
 
 import pytest
 
+from heuristics.config.about import Given
 from heuristics.evidence.symptoms import Symptoms, observed_from
 from heuristics.judging.judgement import judge_observed
 from heuristics.result.result import Result
-from heuristics.run.given import Given
+from reports.content.analysis.check import page
 from reports.content.blocks import Block, Code, Detail, Fold, Items, Part, Words
-from reports.content.check import page
 from reports.content.explain.page import explain_page
 from reports.result.codec import encode
 from reports.result.fill.result import result_of_run

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from heuristics.judging.judgement import Configured, Judgement, judge_observed
 from heuristics.result.result import Result
 from reports.content.blocks import Detail
+from reports.formats import WRITERS, Asked
 from reports.result.codec import encode
 from reports.result.fill.result import result_of_run
-from reports.write.formats import WRITERS, Asked
 from tests.check_doubles import BRIDGE, CONTRADICTS, ILLEGAL, SCRIPT, log_lines
 from tests.golden_doubles import Case, cases, judgement_of
 from tests.log_doubles import log_of

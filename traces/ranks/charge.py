@@ -16,7 +16,6 @@ from traces.groups import mask_of
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
-from traces.ranks.cause import Cause
 from traces.ranks.clocks import Aligned
 from traces.ranks.late import COST, NOTHING, Suspicion
 from traces.ranks.match import Matched
@@ -24,6 +23,7 @@ from traces.ranks.parts import median, most, spread
 from traces.ranks.side_by_side import Alike, Grid, own_step_of
 from traces.ranks.summary import UNKNOWN, RankSummary, in_steps
 from traces.ranks.waits import NOBODY, Waits
+from traces.sections.cause import Cause
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,11 @@ from traces.columns import BoolArray, FloatArray, IntArray, distinct
 from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.ranks import parts
-from traces.ranks.cause import ClockSource
 from traces.ranks.clock_fit import DRIFT, ClockFit, lines_by_part
 from traces.ranks.match import Matched
 from traces.ranks.summary import RankSummary
 from traces.sections import run as sections
+from traces.sections.cause import ClockSource
 from traces.spelling import duration
 
 RESIDUAL: Final = Limit(

@@ -10,11 +10,11 @@ from traces.columns import BoolArray, FloatArray, IntArray, Rows, distinct
 from traces.missing import Missing, gap
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
-from traces.ranks.cause import HotRank
 from traces.ranks.late import HOT, UNEVEN, Routing
 from traces.ranks.match import Matched
 from traces.ranks.side_by_side import Grid
 from traces.ranks.summary import UNKNOWN, ExpertWork, RankSummary
+from traces.sections.cause import HotRank
 from traces.sections.run import ExpertGroups, LayerOfExperts, WorstOfExperts
 
 _KINDS: Final = tuple(COMM_KINDS.index(kind) for kind in ("ep_dispatch", "ep_combine", "ep_a2a"))

@@ -15,11 +15,11 @@ from traces.columns import BoolArray, FloatArray, IntArray, distinct
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
-from traces.ranks.cause import Cause
 from traces.ranks.match import Matched
 from traces.ranks.side_by_side import Alike, Excess, Grid, numbers_of, ratio
 from traces.ranks.summary import UNKNOWN, Operation
 from traces.ranks.waits import EXCHANGES, Links
+from traces.sections.cause import Cause
 
 HOT: Final = Limit(
     0.8, "fraction of the uneven expert work", "ours: elsewhere another rank is above by a fifth of it"

@@ -17,7 +17,6 @@ from traces.groups import group_of
 from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.ranks import parts
-from traces.ranks.cause import Cause
 from traces.ranks.chains import NEVER, NO_ROW, Chains, Ends, chains_of, even_stages, replayed, roles_of, usual
 from traces.ranks.charge import Charged, step_of
 from traces.ranks.clocks import Aligned
@@ -26,6 +25,7 @@ from traces.ranks.side_by_side import Alike, Excess, Grid
 from traces.ranks.summary import UNKNOWN
 from traces.ranks.together import Together
 from traces.ranks.waits import EXCHANGES, Links, Waits
+from traces.sections.cause import Cause
 from traces.sections.run import RunWithout
 
 

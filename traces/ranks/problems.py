@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, TypeVar
@@ -16,14 +16,11 @@ from typing import Final, TypeVar
 import numpy as np
 
 from traces.columns import IntArray, distinct
-from traces.errors import UnlikeRuns
 from traces.limits import Limit
-from traces.measure.measurements import RankMeasurements
-from traces.ranks.cause import ProblemKind
 from traces.ranks.identity import recorded_size
 from traces.ranks.match import Matched
 from traces.ranks.summary import Group, GroupSource, RankSummary
-from traces.spelling import gpu_model
+from traces.sections.cause import ProblemKind
 
 TRUNCATED: Final = Limit(
     0.9, "fraction of the collectives of its groups", "ours: recordings stop within a step of each other"
@@ -262,74 +259,3 @@ def _overlapping(summaries: Sequence[RankSummary], left: Sequence[int]) -> dict[
         else bisect_right(begins, span[1]) - bisect_left(ends, span[0])
         for index in left
     }
-
-
-ALIKE: Final = Limit(
-    0.2,
-    "fraction of compute work in kernels of one name",
-    "ours: stages of one model share their layers' kernels; recordings of two programs share a few helpers",
-)
-_MOST: Final = 3
-_COMM: Final = "comm."
-
-
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """What a set of recordings has in common, told by the first of them."""
-
-    names: list[str]
-    gpu: str | None
-    kernels: Mapping[str, float]
-    communicators: set[int]
-
-    def holds(self, other: _Kind) -> bool:
-        if self.communicators & other.communicators or {*self.names} & {*other.names}:
-            return True
-        same_gpu = None in (self.gpu, other.gpu) or self.gpu == other.gpu
-        return same_gpu and _shared(self.kernels, other.kernels) >= ALIKE.value
-
-
-def refuse_unlike(ranks: Sequence[RankMeasurements]) -> None:
-    """Raises `UnlikeRuns`, with their names, where the recordings are not of one run."""
-    kinds: list[_Kind] = []
-    for one in map(_kind, ranks):
-        home = next((kind for kind in kinds if kind.holds(one)), None)
-        if home is None:
-            kinds.append(one)
-        else:
-            home.names.extend(name for name in one.names if name not in home.names)
-            home.communicators.update(one.communicators)
-    if len(kinds) < 2:
-        return
-    why = "GPUs" if len({kind.gpu for kind in kinds} - {None}) > 1 else "programs"
-    raise UnlikeRuns(
-        f"these recordings are of different {why}, with no communicator in common, so not of one run: "
-        f"{'; '.join(map(_said, kinds))}. Give analyze one run at a time, or compare two"
-    )
-
-
-def _kind(rank: RankMeasurements) -> _Kind:
-    named = {group.key for group in rank.summary.groups if is_named(group)}
-    gpu = rank.gpu.name if rank.gpu else None
-    return _Kind([rank.trace], gpu and gpu_model(gpu), _kernels(rank), named)
-
-
-def _kernels(rank: RankMeasurements) -> Mapping[str, float]:
-    work_ns: dict[str, int] = {}
-    for row in rank.kernel_table.rows:
-        if not row.key.startswith(_COMM):
-            work_ns[row.name] = work_ns.get(row.name, 0) + row.work_ns
-    whole_ns = sum(work_ns.values())
-    return {name: ns / whole_ns for name, ns in work_ns.items() if whole_ns}
-
-
-def _shared(one: Mapping[str, float], other: Mapping[str, float]) -> float:
-    """How much work two recordings have in kernels of one name; all where one of them shows none."""
-    if not one or not other:
-        return 1.0
-    return sum(min(share, other.get(name, 0.0)) for name, share in one.items())
-
-
-def _said(kind: _Kind) -> str:
-    more = f" and {len(kind.names) - _MOST} more" if len(kind.names) > _MOST else ""
-    return f"{', '.join(kind.names[:_MOST])}{more} ({kind.gpu or 'GPU model not recorded'})"

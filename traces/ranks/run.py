@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from traces.missing import Missing, gap
 from traces.ranks import parts
 from traces.ranks.bubbles import pipeline_of
-from traces.ranks.cause import ProblemKind
 from traces.ranks.charge import Separated, charged_to, find_by_votes, lay_by_step, separate
 from traces.ranks.clocks import align, clocks_of, consistent
 from traces.ranks.experts import experts_of
@@ -30,6 +29,7 @@ from traces.ranks.side_by_side import (
 from traces.ranks.summary import UNKNOWN, RankSummary
 from traces.ranks.together import put_together
 from traces.ranks.waits import NOBODY, measure_links, measure_waits
+from traces.sections.cause import ProblemKind
 from traces.sections.run import Late, LikeRanks, Run, RunProblem
 
 _NO_WORLD: Final = gap(

@@ -15,7 +15,7 @@ from traces.columns import NULL, BoolArray, IntArray, distinct
 from traces.groups import group_of
 from traces.intervals import Spans, covered_ns
 from traces.limits import Limit
-from traces.measure.moe_ledger import MoeLedger
+from traces.measure.moe.ledger import MoeLedger
 from traces.missing import Missing
 from traces.ranks import parts
 from traces.ranks.collectives import Spent, collectives_of, spent_by

@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 
 from traces.columns import BoolArray, IntArray
-from traces.ranks.cause import ProblemKind
 from traces.ranks.clocks import ENDS, align, share_a_clock, with_own_clocks, with_shared_clocks
 from traces.ranks.identity import WorldSize, recorded_size, with_numbers, world_size_of
 from traces.ranks.match import Matched, match
@@ -25,6 +24,7 @@ from traces.ranks.problems import (
 )
 from traces.ranks.summary import GroupSource, RankSummary
 from traces.ranks.waits import together
+from traces.sections.cause import ProblemKind
 
 _UNNUMBERED: Final = 1 << 40
 """Stands after every number of a rank."""

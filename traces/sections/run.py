@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from traces.missing import OrMissing
-from traces.ranks.cause import Cause, ClockSource, HotRank, ProblemKind
+from traces.sections.cause import Cause, ClockSource, HotRank, ProblemKind
 from traces.sections.section import Bytes, Count, Frac, Ns, Section
 
 

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from heuristics.comparison.difference.rows import Facts
 from heuristics.comparison.suspects.causes import named
-from heuristics.comparison.suspects.evidence.communication import FUSED, asked_for
+from heuristics.comparison.suspects.communication import FUSED, asked_for
 from heuristics.comparison.suspects.movers import Movable, movable
 from heuristics.comparison.suspects.rule import Found, change_sentences, find, row_sentences
 from heuristics.comparison.suspects.table import rules

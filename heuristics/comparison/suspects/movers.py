@@ -9,11 +9,11 @@ from typing import Final
 from heuristics.comparison.suspects.direction import is_off, way
 from heuristics.comparison.suspects.table import Mover, movers
 from heuristics.comparison.suspects.view import matches
+from heuristics.config.about import Given
+from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Fix
 from heuristics.result.compared import ComparedChange, ComparedRow
-from heuristics.run.given import Given
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from traces.sections.tables import WallId
 from traces.settings.settings import Framework

@@ -13,8 +13,8 @@ from msgspec import Meta, Struct
 from heuristics.result.judged import Verdict, Wall
 from heuristics.result.result import Result
 from traces.errors import InputError
-from traces.ranks.cause import Cause
 from traces.sections import rank as result_rank
+from traces.sections.cause import Cause
 from traces.sections.rank import Dispatcher
 from traces.sections.section import Count, Frac
 from traces.training_log.log import Stage

@@ -6,6 +6,8 @@ from typing import Final
 
 from msgspec import structs
 
+from heuristics.config.about import Given
+from heuristics.config.observed import Observed
 from heuristics.config.view import Config
 from heuristics.evidence.evidence import RunEvidence
 from heuristics.evidence.observed import observed_by
@@ -16,8 +18,6 @@ from heuristics.evidence.symptoms.symptoms import Symptoms
 from heuristics.figures.figures import Figures, compute_again_ns
 from heuristics.findings.recorded import PERTURBED
 from heuristics.result.judged import Level, Reason, Verdict, Wall
-from heuristics.run.given import Given
-from heuristics.run.observed import Observed
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import judge_walls
 from heuristics.walls.bound import Bound, find_bound, largest_bucket, unproven_by_figures

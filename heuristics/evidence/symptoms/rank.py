@@ -7,10 +7,10 @@ from typing import Any, Final, TypeVar, get_args
 from msgspec import structs
 
 from heuristics.config.hardware import gpu_family
+from heuristics.config.observed import Observed
 from heuristics.evidence.symptoms.document import A2a, Detected, Latency, Rank, no_symptom
 from heuristics.figures.figures import RECOMPUTE_LABELS, Figures, Parts, compute_again_ns
 from heuristics.result.judged import Bucket
-from heuristics.run.observed import Observed
 from traces.account.absent import CAUSES
 from traces.errors import InputError
 from traces.limits import Limit

@@ -1,36 +1,114 @@
-"""The page of one analysed run: the first screen, and everything behind it."""
+"""The page of one analysed run: the first screen with its end, and everything behind it.
 
+The first screen ends with kernels, unknown ones, warnings, where to read more and what to type next.
+"""
+
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from msgspec import UNSET
+
 from heuristics.result.result import Result
-from reports.content.analysis.closing import (
-    layout_changes,
-    more,
-    next_command,
-    top_kernels,
-    unknown_kernels,
-    warnings,
-)
-from reports.content.analysis.communication import communication
-from reports.content.analysis.costs import savings, step_bar
-from reports.content.analysis.evidence import evidence
+from reports.content.analysis.gpu import kernels, memory, sms
 from reports.content.analysis.headline import facts, headline, title
-from reports.content.analysis.kernels import kernels
-from reports.content.analysis.lost_time import lost_time
-from reports.content.analysis.memory import memory
-from reports.content.analysis.moe import moe
+from reports.content.analysis.moe import communication, moe
 from reports.content.analysis.plan import framework_note, plan, whole_plan
 from reports.content.analysis.recording import recording
 from reports.content.analysis.run import ranks_part, run_lines
-from reports.content.analysis.scale import telling_rank
-from reports.content.analysis.sms import sms
-from reports.content.analysis.step import hiccups, outside, step
-from reports.content.blocks import Block, Detail, Page, Part
-from reports.content.check_parts import configuration_parts
-from reports.content.names import who
+from reports.content.analysis.step import hiccups, lost_time, outside, step
+from reports.content.analysis.times import telling_rank
+from reports.content.analysis.walls import evidence, savings, step_bar
+from reports.content.blocks import Block, Code, Command, Detail, Page, Part, Sentence, Span, Tone, words
+from reports.content.check_numbers import configuration_parts
+from reports.content.names import kernel_name, name_of, who
+from reports.result.left_out import left_out
+from traces.missing import known
 from traces.sections.rank import Rank
+from traces.spelling import percent
+
+_TOP: Final = 3
+_WORTH: Final = 0.01
+_LATER: Final = {
+    "kineto": "torch.profiler.schedule(wait=20, warmup=2, active=5)",
+    "nsys": "moe-diag capture --for walls",
+}
+"""How to record a steady state, by recorder; of nsys, what prints the line."""
+
+
+def top_kernels(rank: Rank) -> Sentence | None:
+    """The kernels with the most work, by short name."""
+    window_ns = rank.budget_ns.window
+    by_name: dict[tuple[str, str], int] = {}
+    for row in rank.kernel_table.rows:
+        named = (kernel_name(row.name), row.key)
+        by_name[named] = by_name.get(named, 0) + row.work_ns
+    first = sorted(by_name.items(), key=lambda one: -one[1])[:_TOP]
+    spans: list[Span] = []
+    for (name, key), work_ns in first:
+        if work_ns >= _WORTH * window_ns:
+            spans += ["; " if spans else "", Code(name), f" {percent(work_ns / window_ns)} ({name_of(key)})"]
+    return Sentence(words(*spans), "Top kernels") if spans else None
+
+
+def unknown_kernels(result: Result) -> Iterator[Sentence]:
+    """The largest kernel that no rule names, where it fills enough of a window, and how many more."""
+    found = [one for rank in result.ranks for one in rank.unknown_kernels if one.finding]
+    if found:
+        first = max(found, key=lambda one: one.frac)
+        names = {one.name for one in found}
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        said = f" {percent(first.frac)}{more}: counted as compute, purpose unknown."
+        yield Sentence(words(Code(kernel_name(first.name)), said), "Unknown kernel", Tone.NOTICE)
+
+
+def layout_changes(result: Result) -> Iterator[Sentence]:
+    """How much time goes into copies between memory layouts, where it is worth another layout."""
+    compute = next((wall for wall in result.walls if wall.id == "compute"), None)
+    for one in compute.evidence if compute else ():
+        if one.measure == "layout_frac":
+            said = f"{percent(one.value)} of the time: tensors go from NCHW to NHWC and back. "
+            yield Sentence(
+                words(said, "Channels last throughout avoids it [CMP-10]."), "Layout changes", Tone.NOTICE
+            )
+
+
+def warnings(result: Result) -> Iterator[Sentence]:
+    """The first warning that no other line holds already, and how many more there are."""
+    elsewhere = left_out(result.run)
+    found = [one for one in result.warnings if one not in elsewhere]
+    if found and not result.verdict.startup_ns:
+        more = f" (first of {len(found)})" if len(found) > 1 else ""
+        yield Sentence(words(f"{found[0]}.{more}"), "Warning", Tone.NOTICE)
+
+
+def more(result: Result) -> str:
+    """What `--full` has beyond the first screen."""
+    refused = f", with {len(result.refused)} refused" if result.refused else ""
+    checks = " | --config FILE checks flags" if _unchecked(result) else ""
+    return f"--full{refused} | -o page.html{checks}"
+
+
+def _unchecked(result: Result) -> bool:
+    """Whether flags are advised that no configuration was held against."""
+    planned = bool(result.fixes or result.levers)
+    return planned and result.framework == "megatron" and known(result.configuration) is None
+
+
+def next_command(result: Result) -> Command:
+    """What to type next: compare after a change, or record again where this recording says too little."""
+    trace = result.traces[0]
+    path = trace.name if trace.path is UNSET else trace.path
+    blind = all(wall.outcome == "unmeasurable" for wall in result.walls)
+    if result.verdict.startup_ns or blind:
+        recorder = "kineto" if trace.kind == "kineto" else "nsys"
+        return Command(words("Record again:"), _LATER[recorder])
+    if result.fixes or result.levers:
+        sides = "BEFORE/ AFTER/" if len(result.traces) > 1 else f"{shlex.quote(path)} AFTER"
+        return Command(words("Did it help?"), f"moe-diag compare {sides}")
+    return Command(words("What this recording is enough for:"), f"moe-diag doctor {shlex.quote(path)}")
+
 
 __all__ = ["details", "page", "rank_parts"]
 

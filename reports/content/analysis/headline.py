@@ -1,4 +1,4 @@
-"""The one sentence of a run, what it rests on, and the line about the recording."""
+"""The one sentence of a run, what it rests on, and the lines under it: recording, waits for batches."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -7,24 +7,60 @@ from msgspec import UNSET
 
 from heuristics.result.judged import Bucket, Verdict, Wall
 from heuristics.result.result import Result
+from heuristics.walls.host_overhead import EXPOSED_INPUT
 from heuristics.walls.price import LITTLE
 from heuristics.walls.verdict import FAMILIES
-from reports.content.analysis.loading import data_line
-from reports.content.analysis.scale import gpus_of, scale_of, telling_rank, unit_of
-from reports.content.analysis.unproven import (
-    Unused,
-    at_most,
-    bucket_name,
-    open_walls,
-    part_of_time,
-    unused,
-)
+from reports.content.analysis.times import gpus_of, scale_of, stretch_name, telling_rank
+from reports.content.analysis.unproven import Unused, at_most, bucket_name, open_walls, part_of_time, unused
 from reports.content.blocks import Code, Headline, Tone, Words, words
-from reports.content.names import gpu_of, name_of, who
-from reports.content.wording import sentence
+from reports.content.names import gpu_of, name_of, sentence, who
 from reports.measures import measures
+from traces.limits import Limit
 from traces.missing import known
+from traces.sections.rank import DataLoading, Rank
 from traces.spelling import counted, milliseconds, percent
+
+DATA: Final = "data"
+_ORDINALS: Final = ("", "", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+_NUMBERS: Final = ("", "", "two", "three", "four", "five", "six", "seven", "eight")
+
+
+def data_line(result: Result, walls: list[Wall]) -> str:
+    """How steps wait for their batches where a wall is of data, and what the input copies show.
+
+    Beside other walls, or none, copies are told of where many are exposed.
+    """
+    rank = telling_rank(result)
+    loading = rank.data_loading
+    if loading is UNSET or not rank.steps.found:  # without steps nothing tells input from weights
+        return ""
+    if any((known(wall.cost_by_kind_ns) or {}).get(DATA) for wall in walls):
+        return f"{_waits(rank, loading)} {_copies(rank, loading, LITTLE)}".strip()
+    return _copies(rank, loading, EXPOSED_INPUT)
+
+
+def _waits(rank: Rank, loading: DataLoading) -> str:
+    count, steps, absent = known(loading.workers), len(rank.steps.used), known(rank.absent_ns)
+    if not loading.waiting_steps:
+        return ""
+    if count is None or absent is None:
+        return f"{loading.waiting_steps} of {steps} steps wait for their batch."
+    if count == 1:
+        waits = scale_of(rank).ms(absent.launch_starved.get(DATA, 0))
+        return f"Each step waits {waits} ms for its batch: one worker or none, by the rhythm."
+    which = _ORDINALS[count] if count < len(_ORDINALS) else f"{count}th"
+    number = _NUMBERS[count] if count < len(_NUMBERS) else str(count)
+    return f"Every {which} step waits longest: {number} workers, by the rhythm."
+
+
+def _copies(rank: Rank, loading: DataLoading, least: Limit) -> str:
+    share = loading.input_copies_exposed_ns / rank.budget_ns.window
+    if share < least.value:
+        return ""
+    pageable = known(loading.input_copies_pageable)
+    memory = "" if pageable is None else f", from {'pageable' if pageable else 'pinned'} memory"
+    return f"Input copies that no compute hides take {percent(share)}{memory}."
+
 
 MOST: Final = 0.8
 HALF: Final = 0.5
@@ -257,7 +293,7 @@ def facts(result: Result) -> Words:
     spread = spread.replace(")", ", alternating)") if steps.alternating else spread
     dropped = f", {len(steps.dropped)} left out" if steps.dropped else ""
     return words(
-        gpu, f"; {whose}{counted(len(steps.used), unit_of(steps))} of {scale.length}{spread}{dropped}"
+        gpu, f"; {whose}{counted(len(steps.used), stretch_name(steps))} of {scale.length}{spread}{dropped}"
     )
 
 

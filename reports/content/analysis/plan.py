@@ -10,8 +10,7 @@ from msgspec import UNSET
 
 from heuristics.result.judged import Arm, Fix, Knobs, Precondition, Refused, Wall
 from heuristics.result.result import Result
-from reports.content.analysis.find_out import find_out, with_finds
-from reports.content.analysis.unproven import open_walls, unused
+from reports.content.analysis.unproven import find_out, open_walls, unused, with_finds
 from reports.content.blocks import (
     Block,
     Code,
@@ -28,9 +27,7 @@ from reports.content.blocks import (
 )
 from reports.content.check_defects import Weight, answer_words, defects
 from reports.content.check_workflow import choices
-from reports.content.known_issues import issue_sentence
-from reports.content.names import is_cure, name_of
-from reports.content.wording import sentence
+from reports.content.names import is_cure, issue_sentence, name_of, sentence
 from traces.missing import Missing, known
 from traces.names.frameworks import Framework
 from traces.settings.harness_recipes import RECIPE

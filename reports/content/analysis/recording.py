@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from heuristics.result.result import Result
-from reports.content.analysis.scale import scale_of
+from reports.content.analysis.times import scale_of
 from reports.content.blocks import (
     Block,
     Code,

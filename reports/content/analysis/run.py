@@ -1,4 +1,7 @@
-"""Several ranks of one run: how alike they are, who is late and why, and every rank as a row."""
+"""Several ranks of one run: how alike they are, who is late and why, and every rank as a row.
+
+A run that was put together from summaries has a page of its own, with what is wrong with the set.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,18 +10,18 @@ from typing import Final
 
 from msgspec import UNSET
 
-from heuristics.result.result import Result
-from reports.content.analysis.costs import alike, group_line
-from reports.content.analysis.experts import experts, routing_notes
-from reports.content.analysis.stages import stages
-from reports.content.analysis.traffic import traffic
+from heuristics.result.result import Merged, Result
+from reports.content.analysis.inside import experts, routing_notes, stages, traffic
+from reports.content.analysis.walls import alike, group_line
 from reports.content.blocks import (
     Block,
     Cell,
     Code,
     Column,
+    Detail,
     Hue,
     Items,
+    Page,
     Part,
     Quantity,
     Row,
@@ -28,10 +31,9 @@ from reports.content.blocks import (
     Words,
     words,
 )
-from reports.content.names import is_cure, who
-from reports.content.wording import ended, joined, sentence
+from reports.content.names import ended, is_cure, joined, sentence, who
 from traces.missing import Missing, OrMissing, known
-from traces.ranks.cause import Cause
+from traces.sections.cause import Cause
 from traces.sections.run import Late, LikeRanks, RankInRun, Run, RunProblem
 from traces.spelling import counted, duration, milliseconds, numbers, percent, rounded
 
@@ -349,3 +351,24 @@ def _notes(run: Run, names: Names) -> Iterator[Words]:
     if late is not None and late.by_step:
         who_was = [words("none") if one is None else names.full(one) for one in late.by_step[:_ROWS]]
         yield words("Late in each step, in order: ", joined(who_was), ".")
+
+
+def page(merged: Merged) -> Page:
+    """The page of `moe-diag merge FILES`."""
+    run = merged.run
+
+    def name(place: int) -> Words:
+        """By its number where one is recorded, else by its recording."""
+        rank = run.ranks[place].rank
+        return words(Code(merged.traces[place]) if rank is None else f"rank {rank}")
+
+    names = Names(name, name)
+    size = known(run.world_size)
+    seen = counted(run.ranks_seen, "rank") if size is None else f"{run.ranks_seen} of {counted(size, 'rank')}"
+    facts = f"{seen}, {counted(run.collectives, 'collective')} in common, {counted(run.steps, 'step')}"
+    blocks: list[Block] = [*lines_of(run, names, "steps unknown")]
+    if run.ranks:
+        blocks.append(part_of(run, names))
+    if merged.warnings:
+        blocks.append(Items(tuple(words(one) for one in merged.warnings), "Warnings"))
+    return Page(words("run"), words(facts), tuple(blocks), Detail.FULL)

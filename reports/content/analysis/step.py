@@ -1,13 +1,12 @@
-"""One rank's step: how steps were found, and where every millisecond went."""
+"""One rank's step: how steps were found, where every millisecond went, and why no compute ran."""
 
 from collections.abc import Iterator
 
 from heuristics.walls.price import WALL
-from reports.content.analysis.figures import Time, times_of, times_table
-from reports.content.analysis.scale import scale_of, unit_of
+from reports.content.analysis.times import Time, scale_of, stretch_name, times_of, times_table
 from reports.content.blocks import Block, Hue, Items, Part, Sentence, Table, Term, Words, words
-from traces.missing import known
-from traces.sections.rank import Outside, Rank
+from traces.missing import Missing, known
+from traces.sections.rank import Absent, Outside, Rank
 from traces.spelling import counted, duration, percent, printable
 
 
@@ -23,7 +22,9 @@ def _steps(rank: Rank) -> Iterator[Block]:
     else:
         figures = [f"{name} {duration(value)}" for name, value in _lengths(rank)]
         what = printable(steps.what, 120)
-        yield Sentence(words(f"{counted(len(steps.used), unit_of(steps))} by {what}: {', '.join(figures)}."))
+        yield Sentence(
+            words(f"{counted(len(steps.used), stretch_name(steps))} by {what}: {', '.join(figures)}.")
+        )
     notes: list[Words] = []
     if steps.slow:
         hiccups = f"{counted(len(steps.slow), 'hiccup')}: {duration(steps.hiccups_ns)} beyond the median"
@@ -31,7 +32,7 @@ def _steps(rank: Rank) -> Iterator[Block]:
     if steps.outside_ns is not None and steps.outside_ns.total_ns:
         notes.append(words(_outside(rank, steps.outside_ns, 0)))
     if 0 < len(steps.replayed) < len(steps.used):
-        of_all = f"{len(steps.replayed)} of {len(steps.used)} {unit_of(steps)}s were replayed"
+        of_all = f"{len(steps.replayed)} of {len(steps.used)} {stretch_name(steps)}s were replayed"
         notes.append(words(f"{of_all}, each for others of about its length: costs and savings rest on them."))
     if not steps.used and 0 < steps.replayed_ns < (window_ns := rank.budget_ns.window):
         part = f"Slices of {percent(steps.replayed_ns / window_ns)} of the window were replayed"
@@ -39,7 +40,7 @@ def _steps(rank: Rank) -> Iterator[Block]:
     if steps.disagreement:
         notes.append(words(f"{steps.disagreement}."))
     notes += [
-        words(f"{unit_of(steps).capitalize()} {one.index} is left out: {one.reason}.")
+        words(f"{stretch_name(steps).capitalize()} {one.index} is left out: {one.reason}.")
         for one in steps.dropped
     ]
     if (hidden_ns := known(rank.hidden_comm_ns)) is not None:
@@ -64,7 +65,7 @@ def _outside(rank: Rank, found: Outside, least_ns: float) -> str:
         "after the last": found.after_ns,
     }
     said = ", ".join(f"{duration(ns)} {where}" for where, ns in parts.items() if ns and ns >= least_ns)
-    return f"Outside the {unit_of(rank.steps)}s: {said}."
+    return f"Outside the {stretch_name(rank.steps)}s: {said}."
 
 
 def hiccups(rank: Rank) -> Sentence | None:
@@ -72,7 +73,9 @@ def hiccups(rank: Rank) -> Sentence | None:
     steps = rank.steps
     if not steps.slow:
         return None
-    as_many = f"as many usual {unit_of(steps)}s" if len(steps.slow) > 1 else f"a usual {unit_of(steps)}"
+    as_many = (
+        f"as many usual {stretch_name(steps)}s" if len(steps.slow) > 1 else f"a usual {stretch_name(steps)}"
+    )
     count = counted(len(steps.slow), "hiccup")
     return Sentence(words(f"Apart from these, {count}: {duration(steps.hiccups_ns)} beyond {as_many}."))
 
@@ -106,3 +109,49 @@ def _buckets(rank: Rank) -> Iterator[Time]:
     yield Time((Term("exposed_copy"),), parts.exposed_copy, Hue.COPY)
     yield from times_of(rank.exposed_copy_by_kind_ns, Hue.COPY, 1)
     yield Time((Term("idle"),), parts.idle, Hue.IDLE)
+
+
+def lost_time(rank: Rank) -> Part:
+    """The reasons, largest first, and what they rest on."""
+    return Part("Why no compute ran", tuple(_blocks(rank)), "lost-time")
+
+
+def _blocks(rank: Rank) -> Iterator[Block]:
+    if isinstance(rank.absent_ns, Missing):
+        yield Sentence(words(f"Unknown: {rank.absent_ns.reason}."))
+    absent = known(rank.absent_ns)
+    if absent is None:
+        return
+    total = Time((Term("absent_ns"),), rank.budget_ns.window - rank.budget_ns.compute)
+    yield times_table("Time without compute", scale_of(rank), _reasons(absent), total)
+    if (by := known(rank.absent_decided_by_frac)) is not None:
+        said = (
+            f"{percent(by.recorded)} recorded dependency, {percent(by.inferred)} inferred, "
+            f"{percent(by.none)} unknown."
+        )
+        yield Sentence(words(said), "Rests on")
+    if masked_ns := known(rank.masked_ns):
+        said = (
+            f"In {scale_of(rank).ms(masked_ns)} ms of the late launches the late kernel also waited for "
+            "another kernel; a faster host alone would not recover them."
+        )
+        yield Sentence(words(said))
+
+
+def _reasons(absent: Absent) -> Iterator[Time]:
+    delays = {"arrival": absent.launch_latency.arrival, "kernel_gap": absent.launch_latency.kernel_gap}
+    families = (
+        ("launch_starved", absent.launch_starved, Hue.HOST),
+        ("blocking", absent.blocking, Hue.COMMUNICATION),
+        ("launch_latency", delays, Hue.IDLE),
+        ("graph_opaque", absent.graph_opaque, Hue.IDLE),
+        ("dependency_stalled", absent.dependency_stalled, Hue.IDLE),
+        ("trailing", absent.trailing, Hue.IDLE),
+    )
+    for key, parts, hue in families:
+        if isinstance(parts, int):
+            if parts:
+                yield Time((Term(key),), parts, hue)
+        elif total_ns := sum(parts.values()):
+            yield Time((Term(key),), total_ns, hue)
+            yield from times_of(parts, hue, 1)

@@ -1,12 +1,20 @@
-"""What a run may lose its time to where no wall is proven: the largest part, of compute what it can cost."""
+"""Where no wall is proven: what the time may go to, and the steps that find its cause.
 
+Steps are also for a wall that no change is known for. Of compute the part is what it can cost.
+"""
+
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final
 
+from heuristics.plan.gains import DIRECT
 from heuristics.result.judged import Bucket, Wall
 from heuristics.result.result import Result
 from heuristics.walls.price import WALL
-from reports.content.names import name_of
+from reports.content.blocks import Step, words
+from reports.content.names import is_cure, listed, name_of, sentence
+from traces.cures import cure
 from traces.missing import Missing, known
 from traces.sections.tables import WallId
 from traces.spelling import percent
@@ -93,3 +101,84 @@ def bucket_name(result: Result, bucket: Bucket) -> str:
     if bucket == "compute" and all(known(rank.budget_ns.exposed_comm) is None for rank in result.ranks):
         return "busy"
     return name_of(bucket)
+
+
+_LOOKS: Final[Mapping[WallId, tuple[str, str]]] = {
+    "memory": ("Find the code that allocates, copies or computes again", "stacks"),
+    "communication": ("Find which rank the others wait for", "all_ranks"),
+    "host_overhead": ("Find what the host does while the GPU waits", "stacks"),
+    "compute": ("Find which kernels are slow, and why", "slow_kernels"),
+}
+"""Wall -> how its cause is found where no change is known to fit, and the cure that says what to record."""
+_PAUSES: Final = ("long_python_pauses", "os_wait")
+"""Kinds of the host's cost that name no cause."""
+_LONG_PAUSES: Final = ("Find what the host does in its long pauses", "stacks")
+_PARTS: Final[Mapping[Bucket, tuple[str, str]]] = {
+    "idle": _LOOKS["host_overhead"],
+    "exposed_comm": _LOOKS["communication"],
+    "exposed_copy": ("Find what is copied, and whether it can stay on the GPU or come ahead", "stacks"),
+}
+"""The same of time that is not compute, where no wall is proven."""
+
+
+def find_out(result: Result) -> Iterator[Step]:
+    """How to find the cause of a wall that has no step; what to record for walls that were not judged."""
+    wall: WallId | None = known(result.verdict.wall)
+    part, judged = unused(result), any(one.outcome != "unmeasurable" for one in result.walls)
+    if wall is not None:
+        yield _look(_LOOKS[wall], result)
+    elif part is not None and judged and part.bucket in _PARTS:
+        yield _look(_PARTS[part.bucket], result, f"acts on {percent(part.frac)}")
+    open_ = [one for one in open_walls(result) if is_cure(one.cure)]
+    if open_:
+        named = listed([name_of(one.id) for one in open_]) if judged else "any of the walls"
+        cures = dict.fromkeys(one.cure for one in open_)
+        yield Step(
+            "", words(f"Record again, to judge {named}"), "", (), tuple(words(sentence(one)) for one in cures)
+        )
+
+
+def with_finds(result: Result, steps: list[Step], most: int) -> list[Step]:
+    """Beside changes, how to find what no change is for, before what acts on less.
+
+    A part of time that no wall explains; a wall that no change is planned for; long pauses of a host.
+    """
+    if not steps:
+        return steps
+    if (part := unused(result)) is not None and part.bucket in _PARTS:
+        steps = _placed(result, steps, most, _PARTS[part.bucket], part.frac)
+    planned = {fix.wall for fix in result.fixes}
+    for wall in result.walls:
+        cost = known(wall.cost_frac)
+        if wall.outcome != "finding" or cost is None or not planned:
+            continue
+        if wall.id not in planned:
+            steps = _placed(result, steps, most, _LOOKS[wall.id], cost)
+        elif wall.id == "host_overhead" and (share := _pauses_frac(wall, cost)):
+            steps = _placed(result, steps, most, _LONG_PAUSES, share)
+    return steps
+
+
+def _pauses_frac(wall: Wall, cost: float) -> float:
+    """How much long pauses of unknown cause cost, where that is a wall of its own or most of the host's."""
+    kinds, cost_ns = known(wall.cost_by_kind_ns) or {}, known(wall.cost_ns)
+    if not cost_ns:
+        return 0.0
+    part = min(1.0, sum(kinds.get(kind, 0) for kind in _PAUSES) / cost_ns)
+    return cost * part if part > DIRECT.value or cost * part >= WALL.value else 0.0
+
+
+def _placed(result: Result, steps: list[Step], most: int, how: tuple[str, str], frac: float) -> list[Step]:
+    before = takewhile(lambda step: (step.high or 0.0) >= frac, steps)
+    place = min(most - 1, len([*before]))
+    return [*steps[:place], _look(how, result, f"acts on {percent(frac)}"), *steps[place:]]
+
+
+def _look(how: tuple[str, str], result: Result, acts: str = "") -> Step:
+    look, missing = how
+    kind = result.traces[0].kind if result.traces else None
+    if missing == "all_ranks" and len(result.ranks) > 1:
+        missing = "two_steps"  # the ranks are here, and one step does not show who is always late
+    if missing == "stacks" and result.traces and all(one.capture.stacks is True for one in result.traces):
+        missing = "recorded_stacks"
+    return Step("", words(look), acts, (), (words(sentence(cure(missing, kind))),))

@@ -1,15 +1,33 @@
-"""The page of two runs held against each other: the first screen, and everything behind it."""
+"""The page of two runs held against each other: the first screen with its end, and everything behind it.
+
+The first screen ends with what to record to decide, warnings, and what to type next.
+"""
+
+import shlex
+from collections.abc import Iterator
 
 from heuristics.result.compared import Compared
-from reports.content.blocks import Block, Detail, Page
-from reports.content.comparison.causes import causes
-from reports.content.comparison.closing import closing
-from reports.content.comparison.details import details
-from reports.content.comparison.differs import changed, limits
-from reports.content.comparison.expected import expected
-from reports.content.comparison.headline import facts, headline, title
-from reports.content.comparison.ranks import ranks
-from reports.content.comparison.rows import waterfall
+from reports.content.blocks import Block, Command, Detail, Page, Sentence, Tone
+from reports.content.comparison.causes import causes, changed, expected, limits
+from reports.content.comparison.details import details, ranks
+from reports.content.comparison.difference import facts, headline, title, waterfall
+from reports.content.names import sentence
+
+
+def closing(compared: Compared) -> Iterator[Block]:
+    """Warnings, what decides, the true size, the next command."""
+    if compared.warnings:
+        more = f" ({len(compared.warnings) - 1} more in --full)" if len(compared.warnings) > 1 else ""
+        yield Sentence((f"{sentence(compared.warnings[0])}{more}",), "Warning", Tone.NOTICE)
+    if compared.record:
+        yield Sentence((sentence(compared.record),), "To decide")
+    elif compared.size.source == "trace" and compared.verdict in ("regression", "improvement"):
+        yield Sentence(
+            ("Profiling lengthens steps. For the size without it: --base-log, --new-log.",), "Note"
+        )
+    name = "NEW/" if len(compared.new.traces) > 1 else shlex.quote(compared.new.traces[0])
+    yield Command(("What slows the new run:",), f"moe-diag analyze {name}")
+
 
 __all__ = ["page"]
 

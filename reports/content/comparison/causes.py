@@ -1,14 +1,28 @@
-"""What changed that can explain the difference, the likeliest first, each with its evidence."""
+"""Why two runs differ: the likeliest causes with their evidence, what else changed, what fixes were to gain.
 
+What changed can explain something or limits the comparison; a fix has what was predicted and what was gained.
+"""
+
+import json
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from heuristics.result.compared import Compared, ComparisonVerdict, Suspect
-from reports.content.blocks import Block, Items, Sentence, Tone, Words, words
-from reports.content.comparison.headline import unit
-from reports.content.comparison.rows import named
-from reports.content.wording import ended, sentence
-from traces.spelling import counted, milliseconds, signed
+from heuristics.result.compared import (
+    Compared,
+    ComparedChange,
+    ComparisonVerdict,
+    Conclusion,
+    Difference,
+    Ends,
+    Expected,
+    ExpectedOutcome,
+    Suspect,
+)
+from reports.content.blocks import Block, Code, Items, Sentence, Span, Term, Tone, Words, words
+from reports.content.comparison.difference import named, unit
+from reports.content.names import ended, sentence
+from traces.missing import OrMissing, known
+from traces.spelling import counted, milliseconds, percent, printable, signed
 
 _SHOWN: Final = 2
 _EVIDENCE: Final = 2
@@ -80,3 +94,157 @@ def _sharing(suspects: Sequence[Suspect]) -> str:
     rows = [{*one.rows} for one in suspects]
     alike = any(rows[one] & rows[other] for one in range(len(rows)) for other in range(one))
     return "Causes above explain the same parts: one of them may be enough." if alike else ""
+
+
+_CHANGED: Final = 3
+_LIMITS: Final = 4
+_WIDTH: Final = 40
+_WHOLE: Final = 300
+_GRAVE: Final = ("no", "with_differences", "yes")
+
+
+def changed(compared: Compared, everything: bool) -> Iterator[Items | Sentence]:
+    """What changed, what can explain something first; a short page shows that alone."""
+    telling = [one for one in compared.changed if one.can_explain]
+    others = [one for one in compared.changed if not one.can_explain]
+    shown = (*telling, *others) if everything else telling[:_CHANGED]
+    more = len(compared.changed) - len(shown)
+    lines = [_changed(one, everything) for one in shown]
+    if shown and more:
+        lines.append(words(f"{counted(more, 'more change')}: --full"))
+    if lines:
+        yield Items(tuple(lines), "What changed")
+    else:
+        none = f"{counted(more, 'change')}, none of which explains a part that differs: --full"
+        yield Sentence((none if more else "nothing that either side records.",), "What changed")
+
+
+def _changed(one: ComparedChange, everything: bool) -> Words:
+    line = words(_name(one), ": ", *_values(one, everything), f" ({one.source})")
+    if not everything:
+        return line
+    rows = named(one.can_explain)
+    return words(line, *(("; can explain ", rows) if rows else ("; explains no part that differs",)))
+
+
+def _name(one: ComparedChange) -> Span:
+    """A knob is code; what the trace or the log shows has a name, or a key in words."""
+    if one.source in ("configuration", "given"):
+        return Code(one.what)
+    family, _, last = one.what.partition(".")
+    return Term(last) if family == "detected" else one.what.replace(".", " ").replace("_", " ")
+
+
+def _values(one: ComparedChange, everything: bool) -> Words:
+    if one.withheld:
+        return ("differs, its texts are withheld",)
+    width = _WHOLE if everything else _WIDTH
+    base = value_text(one.what, one.base) if one.said_base else None
+    new = value_text(one.what, one.new) if one.said_new else None
+    return words(_value(base, width), " -> ", _value(new, width))
+
+
+def _value(text: str | None, width: int) -> Span:
+    return "not recorded" if text is None else Code(printable(text, width))
+
+
+def value_text(what: str, value: object) -> str:
+    """What a side has of a knob, a version, or a figure of the trace."""
+    if what.endswith("_frac") and isinstance(value, int | float):
+        return percent(value)
+    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+        return ", ".join(value) or "none"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def limits(compared: Compared, everything: bool) -> Iterator[Items | Sentence]:
+    """What limits or forbids the comparison, the gravest first; a short page names what limits it alone."""
+    found = sorted(compared.comparable.differences, key=lambda one: _GRAVE.index(one.state))
+    forbids = [one for one in found if one.state == "no"]
+    others = [one for one in found if one.state != "no"]
+    shown = found if everything else forbids[:_LIMITS]
+    if shown:
+        yield Items(
+            tuple(map(_limit, shown)), "Why not comparable" if forbids else "Limits of this comparison"
+        )
+    if others and not everything:
+        named = ", ".join(one.what for one in others)
+        differ = "" if forbids else f" differ{'s' if len(others) == 1 else ''}"
+        yield Sentence((f"{named}{differ}. Reasons: --full",), "Also differ" if forbids else "Limits")
+
+
+def _limit(one: Difference) -> Words:
+    values = "" if one.base == one.new else f": {one.base} -> {one.new}"
+    return words(f"{one.what}{values}. {sentence(one.because)}")
+
+
+_LABELS: Final[dict[ExpectedOutcome, tuple[str, Tone]]] = {
+    "met": ("AS PREDICTED", Tone.GOOD),
+    "more": ("MORE THAN PREDICTED", Tone.GOOD),
+    "missed": ("PREDICTION MISSED", Tone.BAD),
+    "undecided": ("PREDICTION OPEN", Tone.NOTICE),
+}
+_CONCLUSIONS: Final[dict[Conclusion, str]] = {
+    "as_predicted": "The step gained what was predicted.",
+    "more_than_predicted": "Something else may have helped: repeat both runs with this change alone.",
+    "less_than_predicted": "The step gained less than predicted.",
+    "came_back_elsewhere": "Its part got shorter, the step did not: judge a fix by the step, not by its part",
+    "part_unchanged": "Its part did not get shorter: check in the new run's log that the setting is active.",
+    "not_active": "The new trace does not show it at work: find out why before you judge it.",
+    "changed_together": "The gain cannot be credited to it alone. Changed together with it",
+    "no_prediction": "The plan of the base has no range for it. Give one: --expect FIX=6ms.",
+    "too_few_steps": "Too few steps to separate a gain from chance.",
+    "within_noise": "The steps vary too much to decide whether the prediction holds: record more of them.",
+    "not_comparable": "The runs are not comparable, so no fix is judged.",
+}
+
+
+def expected(compared: Compared, everything: bool) -> Iterator[Block]:
+    """One sentence a fix, and below it its part and the conclusion."""
+    shown = compared.expected if everything else compared.expected[:_SHOWN]
+    for one in shown:
+        label, tone = _LABELS[one.outcome]
+        yield Sentence((_step(one, compared),), label, tone)
+        yield Items((*_part(one), _conclusion(one)))
+    if left := len(compared.expected) - len(shown):
+        yield Sentence((f"{counted(left, 'more fix', 'more fixes')} of the plan: --full",), tone=Tone.MUTED)
+
+
+def _step(one: Expected, compared: Compared) -> str:
+    predicted, ends = known(one.predicted_ns), known(one.ci95_ns)
+    names = " and ".join(one.fixes)
+    range_ = (
+        f"predicted to save {_range(predicted)} {unit(compared)}" if predicted else "without a prediction"
+    )
+    return f"{names}, {range_}: the step changed by {_change(one.gained_ns, ends)}."
+
+
+def _range(predicted: tuple[OrMissing[int], int]) -> str:
+    low, high = known(predicted[0]), predicted[1]
+    if low is None:
+        return f"at most {milliseconds(high)}"
+    return milliseconds(high) if low == high else f"{milliseconds(low)} to {milliseconds(high)}"
+
+
+def _change(gained_ns: int, ends: Ends | None) -> str:
+    """A gain as the page has all differences: new less base."""
+    change = f"{signed(milliseconds(-gained_ns))} ms"
+    if ends is None:
+        return f"{change} (no interval)"
+    low, high = (signed(milliseconds(-one)) for one in reversed(ends))
+    return f"{change} (95 % interval {low} to {high})"
+
+
+def _part(one: Expected) -> Iterator[Words]:
+    if one.part is not None:
+        change = _change(one.part.gained_ns, known(one.part.ci95_ns))
+        yield words("Its part, ", named(one.part.rows), f": {milliseconds(one.part.base_ns)} ms, {change}")
+
+
+def _conclusion(one: Expected) -> Words:
+    conclusion = _CONCLUSIONS[one.conclusion]
+    if one.conclusion == "changed_together":
+        return words(f"{conclusion}: {', '.join(one.together_with)}.")
+    if one.conclusion == "came_back_elsewhere":
+        return words(conclusion, *((". Longer now: ", named(one.grew)) if one.grew else ()), ".")
+    return words(conclusion)

@@ -13,7 +13,7 @@ from heuristics.workflow.walk import WorkflowRule
 from reports.content.blocks import Block, Code, Sentence, words
 from reports.content.check_workflow import PHASES
 from reports.content.explain.topic import Topic, listed, sentence
-from reports.content.wording import ended, joined
+from reports.content.names import ended, joined
 from reports.measures import glossary
 from traces.settings.knobs import Knob, knobs
 

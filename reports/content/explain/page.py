@@ -11,7 +11,7 @@ from typing import Final
 
 from reports.content.blocks import Block, Code, Detail, Page, Part, Sentence, words
 from reports.content.explain.topic import Topic, sentence
-from reports.content.wording import joined
+from reports.content.names import joined
 from reports.measures import GROUPS, Measure, measures, named
 from traces.errors import UsageError
 from traces.spelling import printable
@@ -56,7 +56,7 @@ def _singular(name: str) -> str:
 def _found(name: str, topic: str) -> list[Topic]:
     """Everything that has this name: walls and fixes, measures, then the rest."""
     from reports.content.explain.configuration import spelled
-    from reports.content.explain.limits import limit_topics
+    from reports.content.explain.walls import limit_topics
 
     own = _by_name().get(name, [])
     titled = (one for one in measures().values() if _singular(one.title) == _singular(name))
@@ -73,8 +73,7 @@ def _found(name: str, topic: str) -> list[Topic]:
 def _by_name() -> dict[str, list[Topic]]:
     """Topics by their plain name; measures are apart, as a part of a name is enough for them."""
     from reports.content.explain.configuration import configuration_topics
-    from reports.content.explain.fixes import fix_topics
-    from reports.content.explain.guides import guide_topics
+    from reports.content.explain.fixes import fix_topics, guide_topics
     from reports.content.explain.walls import wall_topics
 
     found: dict[str, list[Topic]] = {}
@@ -94,7 +93,7 @@ def _measure_topic(measure: Measure) -> Topic:
 
 
 def _measure(measure: Measure) -> Iterator[Block]:
-    from reports.content.explain.limits import limit_items
+    from reports.content.explain.walls import limit_items
 
     yield from sentence(measure.what)
     yield from sentence(measure.how, "How")

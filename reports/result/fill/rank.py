@@ -10,9 +10,9 @@ from heuristics.walls.price import wall_of
 from reports.result.fill.parts import because, copied, each
 from traces.account.account import Account
 from traces.cures import cures
-from traces.measure.measurements import RankMeasurements
+from traces.measurements import RankMeasurements
 from traces.missing import Missing, OrMissing, gap
-from traces.replay.costs import Costs
+from traces.replay.changes.costs import Costs
 from traces.sections import rank as typed
 from traces.steps.found import no_steps
 from traces.steps.rules import SLOW_STEPS, alternate

@@ -18,7 +18,7 @@ from reports.result.fill.rank import notes, rank
 from reports.result.fill.shown import given
 from reports.result.fill.trace import ReadTrace, trace
 from traces.cures import cures
-from traces.measure.measurements import RankMeasurements
+from traces.measurements import RankMeasurements
 from traces.missing import Missing, known
 from traces.names.frameworks import Framework
 from traces.sections.run import Run

@@ -4,7 +4,7 @@ import re
 from dataclasses import asdict
 from typing import Any, Final
 
-from heuristics.run.given import Given
+from heuristics.config.about import Given
 from traces.settings.harness_recipes import RECIPE, is_known_recipe
 from traces.settings.knobs import knobs
 from traces.settings.settings import Value

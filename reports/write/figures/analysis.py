@@ -2,7 +2,7 @@
 
 from heuristics.result.result import Result
 from reports.content.analysis import page
-from reports.content.analysis.scale import telling_rank
+from reports.content.analysis.times import telling_rank
 from reports.content.blocks import Bar, Detail, Page, Plan, Sentence, Table
 from reports.write.figures.bars import draw_bar, draw_savings
 from reports.write.figures.canvas import Area, FigureForm, drawn

@@ -7,10 +7,10 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from reports.content.blocks import Bar, Hue, Piece, Quantity, Row, Table
+from reports.content.names import plain
 from reports.write.figures.canvas import BODY, LARGE, LINE, SMALL, Area
 from reports.write.figures.lettering import cut, fitted, inches, wrapped
 from reports.write.palette import HAIR, HUES, SOFT, TONES
-from reports.write.plain import plain
 from traces.spelling import percent
 
 if TYPE_CHECKING:

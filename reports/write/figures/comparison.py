@@ -5,7 +5,7 @@ from typing import Final
 from heuristics.result.compared import Compared, Side
 from reports.content.blocks import Block, Detail, Table
 from reports.content.comparison import page
-from reports.content.hues import hue_of
+from reports.content.names import hue_of
 from reports.write.figures.bars import draw_legend, fill
 from reports.write.figures.canvas import BODY, Area, FigureForm, drawn
 from reports.write.figures.frame import APART, draw_frame, draw_sentences

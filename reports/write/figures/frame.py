@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from reports.content.blocks import Block, Command, Headline, Items, Page, Sentence, Tone
+from reports.content.names import plain
 from reports.write.figures.canvas import BODY, HUGE, LINE, SMALL, Area
 from reports.write.figures.lettering import cut, fitted, harmless, inches, wrapped
 from reports.write.palette import HAIR, INK, SOFT, TONES
-from reports.write.plain import plain
 
 _LINES: Final = 2
 """Of the one sentence, and of what stands under it."""

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from reports.content.blocks import Hue, Plan, Step, Words
+from reports.content.names import plain
 from reports.write.figures.bars import fill
 from reports.write.figures.canvas import BODY, LARGE, LINE, SMALL, Area
 from reports.write.figures.lettering import MONO, MORE, cut, fitted, harmless, inches, mono_inches
 from reports.write.palette import HAIR, HUES, INK, SOFT
-from reports.write.plain import plain
 
 _RANGE: Final = 0.05
 _APART: Final = 0.1

@@ -7,13 +7,12 @@ from typing import Final
 
 from heuristics.result.compared import Compared
 from reports.content.blocks import Cell, Hue, Quantity, Table
-from reports.content.comparison.rows import NOISE
-from reports.content.hues import hue_of
+from reports.content.comparison.difference import NOISE
+from reports.content.names import hue_of, plain
 from reports.write.figures.bars import fill
 from reports.write.figures.canvas import BODY, LARGE, SMALL, Area
 from reports.write.figures.lettering import fitted, inches
 from reports.write.palette import HAIR, INK, SOFT
-from reports.write.plain import plain
 
 _NAMES: Final = 3.0
 _GAP: Final = 0.1

@@ -8,21 +8,21 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from heuristics.result.result import Result
-from reports.content.analysis import RANKS, rank_parts
-from reports.content.analysis.closing import (
+from reports.content.analysis import (
+    RANKS,
     layout_changes,
     next_command,
+    rank_parts,
     top_kernels,
     unknown_kernels,
     warnings,
 )
-from reports.content.analysis.costs import savings, step_bar
-from reports.content.analysis.evidence import evidence
 from reports.content.analysis.headline import facts, headline, title
 from reports.content.analysis.plan import plan, whole_plan
 from reports.content.analysis.recording import recording
 from reports.content.analysis.run import ranks_part, run_lines
-from reports.content.analysis.scale import scale_of, telling_rank
+from reports.content.analysis.times import scale_of, telling_rank
+from reports.content.analysis.walls import evidence, savings, step_bar
 from reports.content.blocks import (
     Block,
     Detail,

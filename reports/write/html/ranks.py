@@ -13,10 +13,10 @@ from msgspec import UNSET
 from heuristics.result.result import Result
 from reports.content.analysis.run import is_late, short_name, shown_ranks
 from reports.content.blocks import Hue
+from reports.content.names import plain
 from reports.write.html.timeline import length
-from reports.write.plain import plain
 from traces.missing import known
-from traces.ranks.cause import Cause
+from traces.sections.cause import Cause
 from traces.sections.rank import Rank
 from traces.sections.run import RankInRun, Run
 from traces.spelling import counted, milliseconds, rounded

@@ -13,7 +13,7 @@ from heuristics.result.judged import Evidence, Wall
 from heuristics.result.result import Result
 from reports.content.analysis.headline import headline
 from reports.content.blocks import Detail
-from reports.content.names import gpu_of, name_of, who
+from reports.content.names import gpu_of, name_of, plain, who
 from reports.redaction import redaction_words
 from reports.result.codec import lowered
 from reports.write.perfetto.tracks import (
@@ -26,10 +26,9 @@ from reports.write.perfetto.tracks import (
     arrow_numbers,
     render_events,
 )
-from reports.write.plain import plain
 from traces.missing import known
 from traces.ranks import clock_fit
-from traces.ranks.cause import ClockSource
+from traces.sections.cause import ClockSource
 from traces.sections.rank import Rank, Span, Step
 from traces.sections.run import ClockFit
 from traces.sections.tables import LedgerRow

@@ -5,12 +5,11 @@ from typing import Final
 
 from heuristics.result.compared import Compared, ComparedRow, Side
 from reports.content.blocks import Detail
-from reports.content.comparison.headline import headline, unit
-from reports.content.names import gpu_of, name_of, who
+from reports.content.comparison.difference import headline, unit
+from reports.content.names import gpu_of, name_of, plain, who
 from reports.redaction import redaction_words
 from reports.result.codec import lowered
 from reports.write.perfetto.tracks import Process, Slice, StepTracks, Track, arrow_numbers, render_events
-from reports.write.plain import plain
 from traces.missing import known
 from traces.spelling import milliseconds, signed
 from traces.steps.selection import seconds

@@ -12,16 +12,7 @@ import pytest
 
 from heuristics.comparison.difference.change_points import ChangePoint, change_points
 from reports.content.blocks import Drawing, Items, Page, View
-from reports.content.trend import (
-    LeftOut,
-    Point,
-    Trend,
-    metrics_page,
-    shown,
-    step_words,
-    trend_page,
-    unit_of,
-)
+from reports.content.trend import LeftOut, Point, Trend, metrics_page, shown, step_words, trend_page, unit_of
 from reports.write.figures.trend import draw_trend
 from reports.write.text import write_text
 from tests.places import ROOT

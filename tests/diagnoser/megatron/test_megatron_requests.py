@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diagnoser import megatron as check
+from heuristics.config.about import Given
 from heuristics.rules.megatron.answer import (
     LONGEST,
     accepted,
@@ -25,7 +26,6 @@ from heuristics.rules.megatron.answer import (
 )
 from heuristics.rules.megatron.core_fields import ALWAYS, OF_MLA, SOMETIMES, is_core_field
 from heuristics.rules.megatron.request import NotAsked, Request, request_of
-from heuristics.run.given import Given
 from heuristics.run.run import Run
 from tests.places import ROOT
 from traces.limits import Limit

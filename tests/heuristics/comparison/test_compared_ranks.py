@@ -11,12 +11,12 @@ from heuristics.comparison.ranks import compare_runs, like_groups, pair_ranks
 from heuristics.result.compared import ComparedRun, LateState
 from heuristics.result.result import Result
 from reports.content.blocks import Sentence
-from reports.content.comparison.ranks import ranks as lines
-from reports.write.plain import plain
+from reports.content.comparison.details import ranks as lines
+from reports.content.names import plain
 from tests.comparison_doubles import rank, result, row
 from tests.result_doubles import double
 from traces.missing import Missing
-from traces.ranks.cause import Cause
+from traces.sections.cause import Cause
 from traces.sections.run import LikeRanks, RankInRun, Run
 
 MS = 1_000_000

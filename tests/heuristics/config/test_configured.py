@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from heuristics.config.about import Given
 from heuristics.config.given import given_and_configured, only_data_parallel
+from heuristics.config.observed import Observed
 from heuristics.config.options import OPTIONS
 from heuristics.config.trust import by_trust, files_by_trust, given_settings, observed_settings
 from heuristics.config.view import Config
 from heuristics.evidence.symptoms import Symptoms, observed_from
 from heuristics.judging.judgement import Configured, run_of
-from heuristics.run.given import Given
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.constraint_doubles import run_with
 from tests.fix_doubles import configured

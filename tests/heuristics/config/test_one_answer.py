@@ -9,10 +9,10 @@ from hypothesis import given as drawn
 from hypothesis import settings as trials
 from hypothesis import strategies as st
 
+from heuristics.config.about import Given
 from heuristics.config.facts import FACTS
 from heuristics.guides.facts import is_low_precision
 from heuristics.rules.megatron.request import Request, request_of
-from heuristics.run.given import Given
 from heuristics.run.run import Run
 from heuristics.workflow.facts import layout_of
 from tests.megatron.random_runs import random_run, seeds

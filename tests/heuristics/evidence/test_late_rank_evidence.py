@@ -9,8 +9,8 @@ from heuristics.evidence.evidence import expert_waiting_frac, late_rank, observe
 from tests.opinions_doubles import budget, rank
 from tests.ranks_doubles import Work, together
 from traces.missing import Missing
-from traces.ranks.cause import Cause
 from traces.ranks.run import analyse_run
+from traces.sections.cause import Cause
 from traces.sections.run import Late, Run, RunWithout
 
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
+from heuristics.config.observed import Observed
 from heuristics.evidence.observed import observed_by
 from heuristics.figures.figures import figures_of
-from heuristics.run.observed import Observed
 from tests.opinions_doubles import NOBODY, account, budget, rank, steps_of, with_memory
-from traces.measure.measurements import RankMeasurements
+from traces.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.sections.rank import A2a, Dispatcher, Passes
 

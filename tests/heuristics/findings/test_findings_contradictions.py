@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heuristics.config.about import Given
+from heuristics.config.observed import Observed
 from heuristics.findings.contradictions import DETECTORS, find_contradictions
 from heuristics.result.configured import ConfigFinding, FindingState
-from heuristics.run.given import Given
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.opinions_doubles import runs
 from tests.sizes_doubles import tiny

@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from heuristics.config.about import Given
 from heuristics.evidence.evidence import RunEvidence, observe
 from heuristics.findings.contradictions import find_contradictions
-from heuristics.run.given import Given
 from heuristics.run.run import Run
 from tests.simulate.export import write_export
 from tests.simulate.knobs import Knobs
@@ -20,7 +20,7 @@ from tests.simulate.recorded import View, record
 from tests.simulate.run import run as simulate
 from tests.workflow_doubles import Config, log_of
 from traces.formats.open import read_trace
-from traces.measure.measurements import measure_rank
+from traces.measurements import measure_rank
 from traces.missing import known
 from traces.settings.settings import Framework, Value, settings
 from traces.steps.selection import Selection

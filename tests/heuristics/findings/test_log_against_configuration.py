@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from diagnoser.cli import run
+from heuristics.config.about import Given
 from heuristics.findings.finding import case_of
 from heuristics.findings.recorded import LOGGED
 from heuristics.guides.mfu_bands import mfu_band
-from heuristics.run.given import Given
 from heuristics.run.run import Run
 from tests.check_doubles import script, written
 from tests.log_doubles import crash, iteration, log_of

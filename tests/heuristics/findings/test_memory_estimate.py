@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from heuristics.config.observed import Observed
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.defects import defects_of
 from heuristics.guides.memory_use import fits
 from heuristics.result.configured import ConfigFinding
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.sizes_doubles import estimated, published, tiny
 from tests.workflow_doubles import BY_ID

@@ -7,11 +7,11 @@ import re
 import pytest
 from msgspec import structs
 
+from heuristics.config.about import Given
+from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
 from heuristics.fixes.fix import Fix
 from heuristics.result.judged import Knobs
-from heuristics.run.given import Given
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.fix_doubles import complete
 from traces.sections.tables import WallId

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 
+from heuristics.config.about import Given
+from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.dispatcher import backend_to_set
 from heuristics.fixes.fix import Fix
-from heuristics.run.given import Given
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.fix_doubles import configured
 from traces.names.kernels import COMM_KINDS

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE, fixes_of
 from heuristics.fixes.fix import Fix
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.fix_doubles import given, need, shows, states
 from traces.names.kernels import compute_classes

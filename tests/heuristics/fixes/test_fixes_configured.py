@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.config.sizes import batch_divides, deeper_pp, even_layout, virtual_stages, wider_ep
+from heuristics.config.about import Given
+from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.precondition import already
 from heuristics.guides.cuda_graphs import choose_graphs
 from heuristics.guides.dispatcher import choose_dispatcher
 from heuristics.guides.recompute import choose_recompute
-from heuristics.run.given import Given
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
+from heuristics.run.sizes import batch_divides, deeper_pp, even_layout, virtual_stages, wider_ep
 from tests.fix_doubles import complete, configured, need
 from tests.opinions_doubles import paying
 from traces.settings.settings import Value

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.guides.memory_use import stage_memory
 from heuristics.plan.plan import make_plan
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from heuristics.workflow.walk import RuleState
 from tests.fix_doubles import complete, given, need, states

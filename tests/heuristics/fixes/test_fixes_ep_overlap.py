@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from heuristics.config.about import Given
+from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.precondition import Precondition
-from heuristics.run.given import Given
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 
 COM_1 = CATALOGUE["COM-1"]

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from heuristics.config.about import Given
+from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Fix
 from heuristics.plan.plan import make_plan
-from heuristics.run.given import Given
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from reports.content.names import name_of
 from tests.fix_doubles import configured

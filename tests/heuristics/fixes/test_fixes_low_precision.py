@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.fix_doubles import configured, given, states
 

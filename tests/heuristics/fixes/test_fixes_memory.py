@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from heuristics.config.about import Given
+from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Fix
-from heuristics.run.given import Given
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.fix_doubles import given, need, shows, states
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from heuristics.config.about import Given
+from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.guides.parallel import connections
 from heuristics.plan.plan import make_plan
-from heuristics.run.given import Given
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.fix_doubles import complete, configured, need, states
 from tests.opinions_doubles import paying

@@ -6,7 +6,7 @@ from heuristics.fixes import catalogue
 from heuristics.fixes.catalogue import CATALOGUE, WrongFix
 from heuristics.fixes.change import Change, without_row
 from heuristics.run.run import Run
-from reports.content.explain.limits import limit_at
+from reports.content.explain.walls import limit_at
 from reports.measures import glossary
 from tests.fix_doubles import complete
 from traces.names.kernels import compute_classes

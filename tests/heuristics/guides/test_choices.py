@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from heuristics.config.about import Given, Guidance
+from heuristics.config.observed import Observed
 from heuristics.guides.choices import choose_all
 from heuristics.result.judged import Choice
-from heuristics.run.given import Given, Guidance
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 
 

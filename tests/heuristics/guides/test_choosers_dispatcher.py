@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from heuristics.config.about import Given, Guidance
+from heuristics.config.observed import Observed
 from heuristics.guides.cuda_graphs import choose_graphs
 from heuristics.guides.dispatcher import (
     DispatcherChoice,
@@ -14,8 +16,6 @@ from heuristics.guides.dispatcher import (
     choose_dispatcher,
     refusals,
 )
-from heuristics.run.given import Given, Guidance
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.run_doubles import BOTH, given_too, run_by, run_of
 from traces.settings.settings import Framework, settings

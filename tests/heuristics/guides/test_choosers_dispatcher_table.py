@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given as examples
 from hypothesis import strategies as st
 
+from heuristics.config.about import Given, Guidance
 from heuristics.config.hardware import FAMILIES
+from heuristics.config.observed import Observed
 from heuristics.guides.dispatcher import choose_dispatcher
 from heuristics.guides.table import fire, table
-from heuristics.run.given import Given, Guidance
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.run_doubles import BOTH, run_of, run_that
 

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given as examples
 from hypothesis import strategies as st
 
+from heuristics.config.about import Given
+from heuristics.config.observed import Observed
 from heuristics.guides.cuda_graphs import (
     GraphChoice,
     Impl,
@@ -19,8 +21,6 @@ from heuristics.guides.cuda_graphs import (
 )
 from heuristics.guides.table import Row, fire, table
 from heuristics.rules.check import asked_by
-from heuristics.run.given import Given
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.run_doubles import BOTH, run_by, run_that
 from traces.settings.settings import Framework, Value, settings

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from heuristics.config.hardware import FAMILIES, gpu_family
+from heuristics.config.observed import Observed
 from heuristics.guides.dispatcher import choose_dispatcher, refusals
-from heuristics.run.observed import Observed
 from tests.run_doubles import run_by, run_of
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import pytest
 
+from heuristics.config.about import Given, Stage
+from heuristics.config.observed import Observed
 from heuristics.guides.modules import MODULES
 from heuristics.guides.precision import ROUTER, choose_precision
 from heuristics.guides.recompute import choose_recompute
-from heuristics.run.given import Given, Stage
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.fix_doubles import complete
 from traces.settings.settings import Value

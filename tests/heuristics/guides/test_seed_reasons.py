@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from heuristics.config.about import Given
+from heuristics.config.observed import Observed
 from heuristics.guides.choices import choose_all
 from heuristics.result.judged import Choice
-from heuristics.run.given import Given
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from reports.content.explain.page import explain_page
 from tests.plain_page import plain

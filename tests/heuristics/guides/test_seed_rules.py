@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
 from heuristics.guides.cuda_graphs import choose_graphs
 from heuristics.guides.dispatcher import backend_extras, backend_notes, choose_dispatcher
-from heuristics.run.observed import Observed
 from tests.run_doubles import run_by, run_of
 
 # ---- seed 000: hardware, EP degree, model family ----

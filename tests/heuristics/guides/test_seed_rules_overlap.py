@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import pytest
 
+from heuristics.config.observed import Observed
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.guides.dispatcher import refusals
 from heuristics.rules.check import check_rules
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.constraint_doubles import run_with
 from tests.run_doubles import given_too, run_by, run_of, shown_too, unmet

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
 from heuristics.fixes.fix import Fix
 from heuristics.guides.cuda_graphs import choose_graphs
@@ -15,7 +16,6 @@ from heuristics.guides.dispatcher import choose_dispatcher
 from heuristics.guides.modules import MODULES
 from heuristics.guides.precision import ROUTER, choose_precision
 from heuristics.guides.recompute import choose_recompute
-from heuristics.run.observed import Observed
 from heuristics.run.run import WALL_IDS
 from tests.run_doubles import given_too, run_by, run_of, shown_too, unmet
 from traces.sections.tables import WallId

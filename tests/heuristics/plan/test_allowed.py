@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from heuristics.config.about import Given
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
@@ -14,7 +15,6 @@ from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan
 from heuristics.rules.megatron.request import Request, request_of
 from heuristics.rules.rules import rules
-from heuristics.run.given import Given
 from heuristics.run.run import Run
 from tests.fix_doubles import complete, given, need, shows
 from tests.opinions_doubles import a_fix, catalogue_of, paying

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
+from heuristics.config.about import Given
 from heuristics.fixes.change import Change
 from heuristics.plan.allowed import OWN, Ask, Asked, plan_asked
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Rejection
 from heuristics.rules.megatron.answer import Answer, Kind
 from heuristics.rules.megatron.request import Request
-from heuristics.run.given import Given
 from heuristics.run.run import Run
 from tests.opinions_doubles import a_fix, catalogue_of, paying
 from traces.settings.settings import Value, settings

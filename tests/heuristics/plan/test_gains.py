@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 import pytest
 
+from heuristics.config.about import Given
+from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.graphs import scopes as graphed
 from heuristics.fixes.memory import recompute_changes as recomputed
 from heuristics.plan.gains import NOT_FOUND, NOT_REPLAYED, Gain, Replayed, gains_of
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Planned
-from heuristics.run.given import Given
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from reports.content.explain.page import explain_page
 from reports.result.fill.plan import fix

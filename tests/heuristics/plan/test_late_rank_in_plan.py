@@ -7,17 +7,17 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
+from heuristics.config.observed import Observed
 from heuristics.evidence.evidence import without_waits
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.needs import mostly_moving
 from heuristics.plan.gains import Gain
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan
-from heuristics.run.observed import Observed
 from heuristics.run.repairs import FIRST, REPAIRS, LateRank, comes_first
 from heuristics.run.run import Run
 from tests.opinions_doubles import a_fix, catalogue_of, paying, wall
-from traces.ranks.cause import Cause
+from traces.sections.cause import Cause
 
 EP = ("ep_dispatch",)
 OVERLAP = a_fix("COM-1", "communication", kinds=EP, changes=lambda run: ("overlap",))

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
+from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER, fixes_of
 from heuristics.fixes.precondition import Precondition
 from heuristics.judging.judgement import judge
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Refused
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.opinions_doubles import (
     COMPUTE,

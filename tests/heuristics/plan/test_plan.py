@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 
 import diagnoser
+from heuristics.config.about import Given
+from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
 from heuristics.fixes.fix import Gain
 from heuristics.fixes.precondition import Precondition
@@ -18,8 +20,6 @@ from heuristics.judging.judgement import judge
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan
 from heuristics.plan.variants import IDS, upgraded
-from heuristics.run.given import Given
-from heuristics.run.observed import Observed
 from heuristics.run.run import WALL_IDS, Run
 from reports.result.fill.plan import fix as fix_section
 from reports.result.fill.plan import refused_fix

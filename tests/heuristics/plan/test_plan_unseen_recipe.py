@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from heuristics.config.about import Given
 from heuristics.evidence.symptoms import observed_from, read_symptoms
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.judging.judgement import Configured, Judgement, judge_observed
-from heuristics.run.given import Given
 from tests.fix_doubles import configured
 from traces.settings.read import read_configuration
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
 from heuristics.plan.plan import make_plan
 from heuristics.plan.refusals import OUTSIDE_FRAC, room_for, without_room
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.sizes_doubles import published, tiny
 from traces.settings.settings import Settings, Value

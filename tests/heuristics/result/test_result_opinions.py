@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from heuristics.config.about import Given
 from heuristics.judging.judgement import Configured, judge
-from heuristics.run.given import Given
 from tests.opinions_doubles import rank
 from traces.settings.settings import Setting, Settings, Value
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from heuristics.config.about import Given
 from heuristics.guides.dispatcher import choose_dispatcher, refusals
 from heuristics.rules.check import limits
-from heuristics.run.given import Given
 from heuristics.run.run import Run
 
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from packaging.version import Version
 
+from heuristics.config.about import Given
 from heuristics.rules.check import asked_by, check_rules, undecided
 from heuristics.rules.rules import in_force, rules, verdict
-from heuristics.run.given import Given
 from heuristics.run.run import Run
 from tests.constraint_doubles import DEFAULTS, megatron_cases, run_with, whole_run
 from traces.settings.settings import Value, settings

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import heuristics.findings
+from heuristics.config.about import Given
+from heuristics.config.observed import Observed
 from heuristics.findings.contradictions import TABLE, find_contradictions, misspelled
 from heuristics.findings.defects import defects_of
 from heuristics.result.configured import Defect
@@ -16,8 +18,6 @@ from heuristics.rules.check import check_rules
 from heuristics.rules.failures import explain_failures
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.rules import rules
-from heuristics.run.given import Given
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from heuristics.workflow.walk import RULES as WORKFLOW
 from tests.constraint_doubles import run_with

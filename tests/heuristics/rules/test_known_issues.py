@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
+from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.plan.planned import Planned
 from heuristics.rules.known_issues import issues, known_issues
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from reports.content.analysis.plan import step_of
 from reports.content.blocks import Words

@@ -9,7 +9,7 @@ from heuristics.judging.judgement import judge
 from heuristics.walls import bound
 from heuristics.walls.bound import Bound, LargestBucket
 from tests.opinions_doubles import NOBODY, account, budget, rank, with_memory
-from traces.measure.measurements import RankMeasurements
+from traces.measurements import RankMeasurements
 from traces.missing import Missing
 
 BLIND = Missing("replay", "clock offset: 3 ms", "record again")

@@ -6,9 +6,9 @@ from heuristics.result.judged import Verdict
 from heuristics.walls.next_wall import find_next
 from heuristics.walls.verdict import verdict_of
 from tests.opinions_doubles import costs, rank, walls_of
-from traces.measure.measurements import RankMeasurements
+from traces.measurements import RankMeasurements
 from traces.missing import Missing
-from traces.replay.costs import Without
+from traces.replay.changes.costs import Without
 from traces.replay.proofs import Cost
 
 

@@ -33,7 +33,7 @@ from tests.opinions_doubles import (
 )
 from tests.page_doubles import first_screen, flat
 from tests.simulate.recording import Recording
-from traces.measure.measurements import RankMeasurements
+from traces.measurements import RankMeasurements
 from traces.missing import Missing, known
 from traces.sections.tables import WallId
 

@@ -25,7 +25,7 @@ from tests.opinions_doubles import (
     walls_of,
     with_memory,
 )
-from traces.measure.measurements import RankMeasurements
+from traces.measurements import RankMeasurements
 from traces.missing import Missing, known
 from traces.sections.rank import A2a, Span
 from traces.sections.tables import WallId

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from heuristics.config.about import Given
+from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Planned
 from heuristics.result.configured import Experiments
-from heuristics.run.given import Given
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from heuristics.workflow.experiments import held_fixed, plan_of_experiments
 from tests.opinions_doubles import COMPUTE, a_fix, catalogue_of, paying

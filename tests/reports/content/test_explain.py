@@ -20,8 +20,8 @@ from heuristics.result.result import Result
 from heuristics.run.run import WALL_IDS, Run
 from heuristics.walls import JUDGES
 from heuristics.walls.verdict import FAMILIES
-from reports.content.explain.limits import limit_at, limits_in
 from reports.content.explain.page import explain_page
+from reports.content.explain.walls import limit_at, limits_in
 from reports.measures import GROUPS, glossary, measures, named
 from reports.result.codec import decode
 from tests.diagnoser.test_check_config import cases

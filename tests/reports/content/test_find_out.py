@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from heuristics.result.result import Result
-from reports.content.analysis.find_out import with_finds
 from reports.content.analysis.plan import plan
+from reports.content.analysis.unproven import with_finds
 from reports.content.blocks import Step, words
 from reports.result.codec import decode
 from tests.reports.content.test_first_screen import scenario

@@ -9,14 +9,12 @@ from msgspec.structs import replace
 
 from heuristics.result.configured import Configuration, Setting
 from heuristics.result.result import Result
-from reports.content.analysis.experts import experts, routing_notes
-from reports.content.analysis.stages import stages
-from reports.content.analysis.traffic import traffic
+from reports.content.analysis.inside import experts, routing_notes, stages, traffic
 from reports.content.blocks import Items, Quantity, Sentence, Table, Words, words
-from reports.write.plain import plain
+from reports.content.names import plain
 from tests.result_doubles import double
 from traces.missing import Missing
-from traces.ranks.cause import HotRank
+from traces.sections.cause import HotRank
 from traces.sections.run import (
     CollectiveSpeed,
     ExpertGroups,

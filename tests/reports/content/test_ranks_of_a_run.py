@@ -8,15 +8,15 @@ import pytest
 from msgspec.structs import replace
 
 from heuristics.result.result import Result
-from reports.content.analysis.closing import warnings
+from reports.content.analysis import warnings
 from reports.content.analysis.run import ranks_part, run_lines
 from reports.content.blocks import Items, Page, Quantity, Table, Tone, View, words
+from reports.content.names import plain
 from reports.write.html.ranks import heat_of
-from reports.write.plain import plain
 from reports.write.text import write_text
 from tests.result_doubles import double
 from traces.missing import Missing
-from traces.ranks.cause import Cause
+from traces.sections.cause import Cause
 from traces.sections.rank import Rank
 from traces.sections.run import LikeRanks, RankInRun, Run, RunProblem
 from traces.sections.trace import Trace

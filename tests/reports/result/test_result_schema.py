@@ -64,7 +64,7 @@ def test_the_schema_that_is_published_is_that_of_the_types(
 
 def test_a_document_keeps_the_schema_and_comes_back_as_the_same_document(document: Json) -> None:
     validate(document)
-    assert diagnoser.running.diagnosis.Diagnosis(decode(document, Result)).to_dict() == document
+    assert diagnoser.diagnosis.Diagnosis(decode(document, Result)).to_dict() == document
 
 
 def spots(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:

@@ -11,7 +11,7 @@ from diagnoser.running.measured import MeasuredTrace, TraceTask, measure_trace
 from tests.simulate.export import write_export
 from tests.simulate.recording import Recording
 from traces.formats.open import ReadOptions
-from traces.replay.costs import Costs
+from traces.replay.changes.costs import Costs
 from traces.steps.selection import Selection
 
 KERNEL = "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_tn"

@@ -23,7 +23,7 @@ from traces.account.device import find_queueing
 from traces.intervals import Spans, intersect, spans, union
 from traces.measure.budget import measure_budget
 from traces.measure.ledger import Borders, cut_at, measure_ledger, per_step_ns
-from traces.measure.measurements import measure_rank
+from traces.measurements import measure_rank
 from traces.missing import Missing
 from traces.sections.tables import LedgerRow
 from traces.steps.found import Step, Steps, from_steps, one_window

@@ -10,9 +10,9 @@ import pytest
 from msgspec import structs
 
 import diagnoser
+from heuristics.config.about import Given
 from heuristics.fixes.catalogue import CATALOGUE, fixes_of
 from heuristics.judging.judgement import Configured, judge
-from heuristics.run.given import Given
 from heuristics.run.run import Run
 from reports.content.blocks import Detail
 from tests.document_doubles import GEMM
@@ -22,7 +22,7 @@ from tests.page_doubles import first_screen, flat, ticket, whole_text
 from tests.simulate.knobs import Knobs
 from tests.simulate.recorded import View, record
 from tests.simulate.run import run
-from traces.measure.measurements import RankMeasurements
+from traces.measurements import RankMeasurements
 from traces.names.frameworks import FRAMEWORKS, Framework, framework_by_names
 from traces.training_log.log import TrainingLog
 

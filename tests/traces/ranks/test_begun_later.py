@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from tests.ranks_doubles import Work, together
-from traces.ranks.cause import Cause
 from traces.ranks.match import match
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import RankSummary
+from traces.sections.cause import Cause
 from traces.sections.run import Late
 
 

@@ -10,9 +10,9 @@ import pytest
 from tests.ranks_doubles import US, Work, array, together
 from traces.missing import Missing
 from traces.names.kernels import COMM_KINDS
-from traces.ranks.cause import HotRank
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import ExpertWork, Operation, RankSummary
+from traces.sections.cause import HotRank
 from traces.sections.run import ExpertGroups
 
 LAYERS, STEPS = 2, 4

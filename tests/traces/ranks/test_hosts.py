@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from tests.ranks_doubles import MS, Work, shifted, together
-from traces.ranks.cause import Cause
 from traces.ranks.clocks import share_a_clock, with_own_clocks, with_shared_clocks
 from traces.ranks.match import match
 from traces.ranks.run import analyse_run, judge
 from traces.ranks.summary import Operation, RankSummary
+from traces.sections.cause import Cause
 from traces.sections.run import Late
 
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tests.ranks_doubles import MS, US, Part, Work, many, shifted, summary_of, together
 from traces.missing import Missing
 from traces.ranks import clocks
-from traces.ranks.cause import Cause
 from traces.ranks.clocks import RESIDUAL, align, consistent
 from traces.ranks.match import match
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import Operation, RankSummary
+from traces.sections.cause import Cause
 from traces.sections.run import Late
 
 S = 1_000_000_000

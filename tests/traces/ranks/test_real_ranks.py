@@ -12,9 +12,9 @@ import pytest
 from tests.places import DATA
 from tests.ranks_doubles import summaries_in
 from traces.missing import Missing, known
-from traces.ranks.cause import Cause
 from traces.ranks.run import analyse_run, judge
 from traces.ranks.summary import RankSummary
+from traces.sections.cause import Cause
 from traces.sections.run import Late
 
 US = 1_000

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from tests.ranks_doubles import Work, many, shifted, together
 from traces.missing import Missing
-from traces.ranks.cause import Cause, ProblemKind
 from traces.ranks.codec import decode, encode
 from traces.ranks.run import analyse_run, judge
 from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
+from traces.sections.cause import Cause, ProblemKind
 from traces.sections.run import Late, Run
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from tests.ranks_doubles import MS, Part, Work, shifted, summary_of, together
 from traces.missing import known
-from traces.ranks.cause import ClockSource
 from traces.ranks.charge import COLUMNS
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import Group, GroupSource, RankSummary
+from traces.sections.cause import ClockSource
 from traces.sections.run import Late, Run
 
 

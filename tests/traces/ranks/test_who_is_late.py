@@ -9,9 +9,9 @@ import pytest
 
 from tests.ranks_doubles import ALIKE, US, Part, Work, array, summary_of, together
 from traces.missing import Missing
-from traces.ranks.cause import Cause
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
+from traces.sections.cause import Cause
 from traces.sections.run import Late, Run
 
 RANKS, STEPS, PER_STEP = 4, 4, 10

@@ -20,7 +20,7 @@ from traces.account.device import find_queueing
 from traces.formats.open import read_trace
 from traces.intervals import spans
 from traces.limits import Limit
-from traces.replay.costs import part_of
+from traces.replay.changes.costs import part_of
 from traces.replay.edits import Edits, Subject
 from traces.replay.graph import Graph, build_graph, happens_in
 from traces.replay.run import Borders, Replayed, replay

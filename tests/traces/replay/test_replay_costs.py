@@ -11,7 +11,7 @@ from tests.simulate.recording import Row
 from traces.account.account import measure_account
 from traces.account.device import find_queueing
 from traces.missing import Missing
-from traces.replay.costs import measure_costs
+from traces.replay.changes.costs import measure_costs
 from traces.steps.found import one_window
 
 

@@ -29,7 +29,7 @@ from traces.columns import NULL, Columns, IntArray
 from traces.formats.open import read_trace
 from traces.launches import join_launches
 from traces.names.ranges import cause_of_range
-from traces.replay.costs import Costs, measure_costs
+from traces.replay.changes.costs import Costs, measure_costs
 from traces.replay.edits import Edits, Subject
 from traces.replay.graph import Graph, Timing, build_graph
 from traces.replay.run import replay

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heuristics.config.about import Given
+from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.run.given import Given
-from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.spelling_doubles import read_back
 from traces.settings.knobs import Knob, by_flag, knobs

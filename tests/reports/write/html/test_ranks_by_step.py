@@ -8,7 +8,7 @@ from heuristics.result.result import Result
 from reports.write.html.ranks import StepMap, pair_of, step_maps_of
 from tests.result_doubles import double
 from traces.missing import Missing
-from traces.ranks.cause import Cause
+from traces.sections.cause import Cause
 from traces.sections.rank import Rank
 from traces.sections.run import RankInRun, Run
 

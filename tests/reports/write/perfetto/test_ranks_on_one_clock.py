@@ -9,8 +9,8 @@ from heuristics.result.result import Result
 from reports.content.blocks import Detail
 from reports.write.perfetto.analysis import on_clock, write_perfetto
 from tests.result_doubles import double
-from traces.ranks.cause import Cause, ClockSource
 from traces.ranks.clock_fit import ClockFit as Fitted
+from traces.sections.cause import Cause, ClockSource
 from traces.sections.rank import Rank, Step, Steps
 from traces.sections.run import ClockFit, Run
 from traces.sections.trace import Trace

@@ -28,7 +28,7 @@ from tests.simulate.knobs import Knobs
 from tests.simulate.recorded import View
 from tests.simulate.recording import Recording
 from tests.simulate.run import run
-from traces.measure.measurements import measure_rank
+from traces.measurements import measure_rank
 from traces.missing import Missing, known
 from traces.sections.rank import Moe
 from traces.steps.selection import Selection

@@ -13,9 +13,9 @@ from tests.simulate.export import write_export
 from tests.simulate.recording import Recording
 from traces.errors import UnlikeRuns
 from traces.formats.open import ReadOptions
-from traces.measure.measurements import RankMeasurements
-from traces.ranks.problems import refuse_unlike
+from traces.measurements import RankMeasurements
 from traces.steps.selection import Selection
+from traces.unlike import refuse_unlike
 
 GEMM = "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_tn"
 OTHER = "volta_sgemm_128x64_nn"

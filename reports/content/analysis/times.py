@@ -1,16 +1,74 @@
-"""Tables of times and of single figures, alike in every part of a long page."""
+"""Times as a page shows them: of which rank, in ms per step, in tables that are alike in every part."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from msgspec import UNSET
 
-from reports.content.analysis.scale import Scale
+from heuristics.result.result import Result
 from reports.content.blocks import Cell, Column, Hue, Quantity, Row, Table, Term, Words, words
+from reports.content.names import gpu_of
 from reports.measures import measures
 from traces.missing import OrMissing, known
+from traces.sections.rank import Rank, Steps
 from traces.sections.section import Section
-from traces.spelling import duration, gigabytes, percent, rounded
+from traces.spelling import duration, gigabytes, milliseconds, percent, rounded
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """One rank and its number of used steps; without steps times are of the whole window."""
+
+    rank: Rank
+    step_count: int
+
+    def ms(self, time_ns: float) -> str:
+        """A total as ms per step, without its unit."""
+        return milliseconds(time_ns / max(1, self.step_count))
+
+    @property
+    def unit(self) -> str:
+        """The unit of `ms`."""
+        return f"ms/{self.whole}" if self.step_count else "ms"
+
+    @property
+    def whole(self) -> str:
+        """What shares are of."""
+        return stretch_name(self.rank.steps) if self.step_count else "window"
+
+    @property
+    def length(self) -> str:
+        """The mean step, or the window, with its unit."""
+        return f"{self.ms(self.rank.budget_ns.window)} ms"
+
+
+_UNITS: Final = {"step": "step", "block": "block", "replay": "graph replay", "window": "window"}
+
+
+def stretch_name(steps: Steps) -> str:
+    """What the stretches of a rank are called."""
+    return _UNITS[steps.unit]
+
+
+def scale_of(rank: Rank) -> Scale:
+    """The scale of one rank."""
+    return Scale(rank, len(rank.steps.used))
+
+
+def telling_rank(result: Result) -> Rank:
+    """The rank whose details are shown: the one that computes for the smallest part of its time."""
+    return min(result.ranks, key=lambda rank: rank.budget_frac.compute)
+
+
+def per_step_ns(result: Result, total_ns: float) -> float:
+    """A total over all ranks, of one step of one rank."""
+    return total_ns / sum(max(1, len(rank.steps.used)) for rank in result.ranks)
+
+
+def gpus_of(rank: Rank, count: int) -> str:
+    """Several GPUs of the model of one rank's."""
+    return f"{count} GPUs, model not recorded" if known(rank.gpu) is None else f"{count} x {gpu_of(rank)}"
 
 
 @dataclass(frozen=True, slots=True)

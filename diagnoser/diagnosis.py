@@ -48,7 +48,7 @@ class Diagnosis:
         """The first screen, as a notebook shows it."""
         from html import escape
 
-        from reports.write.formats import WRITERS, Asked
+        from reports.formats import WRITERS, Asked
 
         return f"<pre>{escape(str(WRITERS['text'](self.result, Asked())))}</pre>"
 

@@ -56,7 +56,7 @@ def page_of(result: Whole, detail: Detail) -> Page:
 
         return compared(result, detail)
     if kind_of(result) is Kind.CONFIGURATION:
-        from reports.content.check import page as checked
+        from reports.content.analysis.check import page as checked
 
         return checked(result, detail)
     from reports.content.analysis import page as analysed

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from heuristics.comparison.suspects.evidence import communication, compute, host
+from heuristics.comparison.suspects import communication, compute, host
 from heuristics.comparison.suspects.rule import Signs
 
 EVIDENCE: Final[Mapping[str, Callable[..., Signs]]] = {

@@ -22,8 +22,8 @@ from traces.measure.host_copies import offload_places, resident_places
 from traces.measure.kernel_table import measure_kernels, unknown_kernels
 from traces.measure.ledger import measure_ledger
 from traces.measure.memory import measure_memory
+from traces.measure.moe.ledger import measure_moe
 from traces.measure.moe.pass_count import PassCount
-from traces.measure.moe_ledger import measure_moe
 from traces.measure.recompute import Recompute, measure_recompute
 from traces.measure.sm import measure_sm, stretch_by_sms
 from traces.measure.step_timeline import measure_timelines
@@ -32,7 +32,7 @@ from traces.missing import Missing, OrMissing, gap, known
 from traces.progress import report
 from traces.ranks.summarise import summarise
 from traces.ranks.summary import RankSummary
-from traces.replay.costs import Costs, measure_costs
+from traces.replay.changes.costs import Costs, measure_costs
 from traces.replay.edits import NOWHERE, Subject
 from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import Unresolved, with_kinds

@@ -4,14 +4,13 @@ from typing import Final
 
 from msgspec import UNSET
 
-from heuristics.comparison.ranks import rank_in_run
 from heuristics.comparison.suspects.causes import families
 from heuristics.comparison.suspects.direction import is_off
 from heuristics.comparison.suspects.rule import Signs
 from heuristics.comparison.suspects.view import MAIN, Part, View, grew, main_part
-from heuristics.result.result import Result
+from heuristics.result.result import Result, rank_in_run
 from traces.missing import known
-from traces.ranks.cause import Cause
+from traces.sections.cause import Cause
 from traces.sections.rank import Rank
 from traces.sections.run import Late
 from traces.spelling import in_ms, signed_ms, spoken

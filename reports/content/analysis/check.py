@@ -30,16 +30,14 @@ from reports.content.check_defects import (
     legal_words,
     recipe_known,
 )
-from reports.content.check_numbers import number_lines
-from reports.content.check_parts import configuration_parts, defect_items
+from reports.content.check_numbers import configuration_parts, defect_items, number_lines
 from reports.content.check_workflow import (
     choice_line,
     choices,
     refused_by_default,
     workflow_lines,
 )
-from reports.content.names import name_of
-from reports.content.wording import ended
+from reports.content.names import ended, name_of
 from reports.redaction import redaction_words
 from traces.missing import known
 from traces.spelling import percent

@@ -1,0 +1,242 @@
+"""The difference of two runs: the verdict in one sentence, and rows that add up as they are printed."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from heuristics.result.compared import Compared, ComparedRow, ComparedSize, ComparisonVerdict, Gate, Side
+from reports.content.blocks import (
+    Code,
+    Column,
+    Headline,
+    Quantity,
+    Row,
+    Sentence,
+    Span,
+    Table,
+    Term,
+    Tone,
+    Words,
+    words,
+)
+from reports.content.names import gpu_of, hue_of, sentence, who
+from traces.missing import OrMissing, known
+from traces.spelling import (
+    adding_up,
+    chosen,
+    counted,
+    milliseconds,
+    percent,
+    places,
+    rounded,
+    signed,
+)
+
+_LABELS: Final[dict[ComparisonVerdict, tuple[str, Tone]]] = {
+    "regression": ("SLOWER", Tone.BAD),
+    "improvement": ("FASTER", Tone.GOOD),
+    "no_change": ("NO CHANGE", Tone.GOOD),
+    "undecided": ("UNDECIDED", Tone.NOTICE),
+    "not_comparable": ("NOT COMPARABLE", Tone.NOTICE),
+}
+_GATES: Final = {
+    "passed": "passed",
+    "tripped": "exceeded (exit code 1)",
+    "undecided": "cannot be judged (exit code 1)",
+}
+
+
+def title(compared: Compared) -> Words:
+    """The recordings' names."""
+    return words(*_recordings(compared.base), " -> ", *_recordings(compared.new))
+
+
+def _recordings(side: Side) -> Words:
+    more = len(side.traces) - 1
+    return words(Code(side.name), f" and {more} more" if more > 0 else "")
+
+
+def facts(compared: Compared) -> Words:
+    """GPU, rank, steps and their mean length on both sides."""
+    base, new = compared.base, compared.new
+    lengths = f"{milliseconds(base.step_ns)} -> {milliseconds(new.step_ns)} ms{_each(compared)}"
+    parts = (
+        both(gpu_of(base), gpu_of(new)),
+        both(who(base), who(new)),
+        both(_steps(base), _steps(new)),
+        lengths,
+    )
+    return words("; ".join(parts))
+
+
+def both(base: str, new: str) -> str:
+    """What both sides say, or what each does."""
+    return base if base == new else f"{base} -> {new}"
+
+
+def has_steps(compared: Compared) -> bool:
+    """Whether steps are compared, not windows."""
+    return compared.base.steps.count > 0 and compared.new.steps.count > 0
+
+
+def unit(compared: Compared) -> str:
+    """The unit of rows."""
+    return "ms/step" if has_steps(compared) else "ms"
+
+
+def _steps(side: Side) -> str:
+    return counted(side.steps.count, "step") if side.steps.count else "no steps found"
+
+
+def _each(compared: Compared) -> str:
+    return " per step" if has_steps(compared) else ""
+
+
+def headline(compared: Compared) -> Headline:
+    """The verdict with the figures it rests on, and below it why."""
+    label, tone = _LABELS[compared.verdict]
+    return Headline(label, (_figures(compared),), tone, tuple(map(words, _under(compared))))
+
+
+def _figures(compared: Compared) -> str:
+    size = compared.size
+    moved = f"{signed(milliseconds(size.delta_ns))} ms{_per(compared)} = {signed(percent(size.delta_frac))}"
+    figures = f"{moved} ({_interval(size)}{_counts(compared)})"
+    if compared.verdict == "undecided":
+        return f"{figures}: may be chance."
+    if compared.verdict == "not_comparable":
+        return f"{moved}, but the runs are too different to find out why."
+    return f"{figures}."
+
+
+def _per(compared: Compared) -> str:
+    return " per iteration" if compared.size.source == "log" else _each(compared)
+
+
+def _interval(size: ComparedSize) -> str:
+    low_ns, high_ns, level = known(size.low_ns), known(size.high_ns), known(size.level_frac)
+    if low_ns is None or high_ns is None or level is None:
+        return "no interval, "
+    low, high = signed(milliseconds(low_ns)), signed(milliseconds(high_ns))
+    return f"{chosen(level)} interval {low} to {high} ms, "
+
+
+def _counts(compared: Compared) -> str:
+    size = compared.size
+    if size.source == "trace" and not has_steps(compared):
+        return "no steps found"
+    what = "iteration of the logs" if size.source == "log" else "step"
+    many = "iterations of the logs" if size.source == "log" else "steps"
+    if size.base_count == size.new_count:
+        return f"{counted(size.base_count, what, many)} a side"
+    return f"{size.base_count:,} and {size.new_count:,} {many}"
+
+
+def _under(compared: Compared) -> Iterator[str]:
+    """Reasons, the traces beside logs, the gate. What forbids a comparison has a list of its own."""
+    if compared.verdict != "not_comparable":
+        yield from (sentence(one) for one in compared.because)
+    if compared.size.source == "log":
+        traced = signed(milliseconds(compared.step_delta_ns))
+        yield f"In the traces it is {traced} {unit(compared)}; the rows below explain that."
+    if compared.gate is not None:
+        yield _gate(compared.gate)
+
+
+def _gate(gate: Gate) -> str:
+    return f"Gate of {chosen(gate.limit_frac)} {_GATES[gate.state]}: {sentence(gate.because)}"
+
+
+NOISE: Final = "noise"
+_SHOWN: Final = 6
+_NAMED: Final = 3
+
+
+def waterfall(compared: Compared) -> Iterator[Table | Sentence]:
+    """The rows that moved most, all others as one, and their sum: each column adds up as printed."""
+    rows = [row for row in compared.attribution if row.row != NOISE]
+    shown, rest = rows[:_SHOWN], rows[_SHOWN:]
+    if not rows:
+        yield Sentence(("No part of the step differs by more than steps vary.",))
+        return
+    decimals = places(max(abs(compared.step_delta_ns), *(abs(row.delta_ns) for row in shown)))
+    columns = [
+        adding_up([row.base_ns for row in shown], compared.base.step_ns, decimals),
+        adding_up([row.new_ns for row in shown], compared.new.step_ns, decimals),
+        adding_up([row.delta_ns for row in shown], compared.step_delta_ns, decimals),
+    ]
+    (base, _, _), (new, _, _), (delta, rest_delta, total) = columns
+    drawn = [
+        Row((words(Term(row.row)), *map(Quantity, (base[at], new[at])), _moved(row, delta[at])))
+        for at, row in enumerate(shown)
+    ]
+    others = f"{counted(len(rest), 'smaller part')}, noise" if rest else "noise"
+    lefts = [Quantity(left) for _, left, _ in columns[:2]]
+    drawn.append(Row((words(others), *lefts, Quantity(signed(rest_delta))), tone=Tone.MUTED))
+    whole = "whole step" if has_steps(compared) else "whole window"
+    sums = [Quantity(one) for _, _, one in columns[:2]]
+    yield Table(
+        f"Where the difference lies, {unit(compared)}",
+        (Column(""), Column("base", number=True), Column("new", number=True), Column("change", number=True)),
+        tuple(drawn),
+        Row((words(whole), *sums, Quantity(signed(total)))),
+    )
+
+
+def _moved(row: ComparedRow, text: str) -> Quantity:
+    return Quantity(signed(text), None if row.share_frac is None else abs(row.share_frac), hue_of(row.row))
+
+
+def row_table(rows: Sequence[ComparedRow], name: Callable[[str], Words]) -> Table:
+    """Every row with what its difference is made of, and its interval. `name`: of a row's key."""
+    columns = ("base", "new", "change", "share", "by number", "by length", "by overlap", "from", "to")
+    return Table(
+        "",
+        (Column(""), *(Column(title, number=True) for title in columns)),
+        tuple(_full_row(row, name) for row in rows),
+    )
+
+
+def ledger_name(row: str) -> Words:
+    """A row of the step."""
+    return words(Term(row))
+
+
+def module_name(row: str) -> Words:
+    """A module of an MoE layer and its pass: `combine.backward`."""
+    module, _, way = row.rpartition(".")
+    return words(Term(module), f", {way}")
+
+
+def _full_row(row: ComparedRow, name: Callable[[str], Words]) -> Row:
+    ends = known(row.ci95_ns) or (None, None)
+    share = "" if row.share_frac is None else signed(percent(row.share_frac))
+    return Row(
+        (
+            name(row.row),
+            Quantity(milliseconds(row.base_ns)),
+            Quantity(milliseconds(row.new_ns)),
+            moved(row.delta_ns),
+            Quantity(share),
+            *map(moved, (row.count_ns, row.duration_ns, row.overlap_ns, *ends)),
+        )
+    )
+
+
+def moved(time_ns: OrMissing[int]) -> Quantity:
+    """A difference in ms; empty where it is unknown."""
+    value = known(time_ns)
+    return Quantity("" if value is None else signed(milliseconds(value)))
+
+
+def named(rows: Sequence[str], most: int = _NAMED) -> Words:
+    """The first rows by their names, and how many more there are; empty without any."""
+    spans: list[Span] = []
+    for row in rows[:most]:
+        spans += [", ", Term(row)] if spans else [Term(row)]
+    more = f" and {len(rows) - most} more" if len(rows) > most else ""
+    return words(*spans, more) if more else words(*spans)
+
+
+def per_step(count: float) -> str:
+    """A number of activities per step: `120`, `0.5`."""
+    return rounded(count) if count < 1000 else f"{count:,.0f}"
