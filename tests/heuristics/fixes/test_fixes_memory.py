@@ -90,7 +90,7 @@ def test_recompute_goes_where_memory_has_room() -> None:
 
 
 def test_selective_recompute_that_runs_already_is_no_fix() -> None:
-    run = shows(recompute_full=False, recompute_modules=("swiglu",), moe=True, grouped_gemm=True)
+    run = shows(recompute_full=False, recompute_modules=("moe_act",), moe=True, grouped_gemm=True)
     assert need(MEM_2, run, "already").state == "unmet"
     other = shows(recompute_full=False, recompute_modules=(), moe=True, grouped_gemm=True)
     assert states(MEM_2, "already", other, Run(FULL), Run()) == ["met", "met", "unknown"]

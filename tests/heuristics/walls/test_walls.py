@@ -310,7 +310,7 @@ def test_every_limit_has_a_unit_and_a_reason_of_its_own() -> None:
     assert {
         "heuristics.walls.price.WALL",
         "heuristics.walls.verdict.NEAR",
-        "heuristics.plan.plan.DIRECT",
+        "heuristics.plan.gains.DIRECT",
     } <= set(limits)
     assert [name for name, limit in limits.items() if not limit.unit or len(limit.because.split()) < 3] == []
 
