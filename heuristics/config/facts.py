@@ -8,6 +8,7 @@ from typing import Any, Final
 from packaging.version import Version
 
 from heuristics.config.view import Config
+from traces.settings.knobs import CP, EP, ETP, PP, TP
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +22,6 @@ class Fact:
     knobs: tuple[str, ...] = ()
     option: str = ""
     words: str = ""
-
-
-_TP: Final = "tensor_model_parallel_size"
-_CP: Final = "context_parallel_size"
-_PP: Final = "pipeline_model_parallel_size"
-_EP: Final = "expert_model_parallel_size"
-_ETP: Final = "expert_tensor_parallel_size"
 
 
 @cache
@@ -118,21 +112,21 @@ FACTS: Final[Mapping[str, Fact]] = {
     "packed": Fact(lambda c: c.packed_sequences, option="--packed-sequences"),
     "stage": Fact(lambda c: c.stage, option="--stage"),
     # sizes; a size that is null is 1, of ETP it is TP
-    "tp": Fact(lambda c: c.tp, (_TP,), words="TP"),
-    "cp": Fact(lambda c: c.cp, (_CP,), words="CP"),
-    "pp": Fact(lambda c: c.pp, (_PP,), words="PP"),
-    "ep": Fact(lambda c: c.ep, (_EP,), words="EP"),
-    "etp": Fact(lambda c: c.etp, (_ETP, _TP), words="ETP"),
+    "tp": Fact(lambda c: c.tp, (TP,), words="TP"),
+    "cp": Fact(lambda c: c.cp, (CP,), words="CP"),
+    "pp": Fact(lambda c: c.pp, (PP,), words="PP"),
+    "ep": Fact(lambda c: c.ep, (EP,), words="EP"),
+    "etp": Fact(lambda c: c.etp, (ETP, TP), words="ETP"),
     "world": Fact(lambda c: c.world, ("world_size",), words="ranks"),
-    "dp": Fact(lambda c: c.dp, ("world_size", _TP, _CP, _PP), words="DP"),
-    "edp": Fact(lambda c: c.edp, ("world_size", _ETP, _EP, _PP), words="EDP"),
+    "dp": Fact(lambda c: c.dp, ("world_size", TP, CP, PP), words="DP"),
+    "edp": Fact(lambda c: c.edp, ("world_size", ETP, EP, PP), words="EDP"),
     "virtual_stages": Fact(
         _virtual_stages,
         ("virtual_pipeline_model_parallel_size", "pipeline_model_parallel_layout"),
         words="virtual stages",
     ),
-    "expert_parallel": Fact(lambda c: c.expert_parallel, (_EP,), "--ep", "experts over several ranks"),
-    "pipeline_parallel": Fact(lambda c: c.pipeline_parallel, (_PP,), "--pp", "pipeline stages"),
+    "expert_parallel": Fact(lambda c: c.expert_parallel, (EP,), "--ep", "experts over several ranks"),
+    "pipeline_parallel": Fact(lambda c: c.pipeline_parallel, (PP,), "--pp", "pipeline stages"),
     # features
     "moe": Fact(lambda c: c.moe(), ("num_moe_experts",), words="several experts"),
     "flex": Fact(

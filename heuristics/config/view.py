@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from functools import cached_property
 from math import prod
-from typing import Final
 
 from heuristics.config.about import Given, Guidance, Routing, Stage
 from heuristics.config.families import MLA, NO_SHARED, QWEN, SHARED, by_family, family_of
@@ -22,13 +21,11 @@ from heuristics.config.observing import Observing
 from heuristics.config.options import OPTIONS
 from heuristics.config.trust import Understand, by_trust, effective_settings
 from heuristics.config.versions import Package, Version, core_of_bridge, numbers
+from traces.settings.knobs import STAGE_LAYOUT, VIRTUAL_STAGES
 from traces.settings.precision import bits_of, configured_precision
 from traces.settings.settings import Settings
 from traces.settings.values import stage_count
 from traces.training_log.log import TrainingLog
-
-_VIRTUAL: Final = "virtual_pipeline_model_parallel_size"
-_LAYOUT: Final = "pipeline_model_parallel_layout"
 
 
 class Config(Observing):
@@ -262,10 +259,10 @@ class Config(Observing):
     @cached_property
     def vpp(self) -> int | None:
         """Virtual stages of a rank: by the layout string, else by number; 1 without, None where unknown."""
-        if self.word(_LAYOUT):
-            stages = stage_count(self.word(_LAYOUT) or "")
-            return max(1, stages // self.pp) if stages and self.pp else self.positive(_VIRTUAL)
-        if (number := self.positive(_VIRTUAL)) is not None:
+        if self.word(STAGE_LAYOUT):
+            stages = stage_count(self.word(STAGE_LAYOUT) or "")
+            return max(1, stages // self.pp) if stages and self.pp else self.positive(VIRTUAL_STAGES)
+        if (number := self.positive(VIRTUAL_STAGES)) is not None:
             return number
         layers, per_stage = (
             self.positive("num_layers"),
@@ -273,7 +270,7 @@ class Config(Observing):
         )
         if layers and per_stage and self.pp:
             return max(1, layers // self.pp // per_stage)
-        return 1 if self.pp == 1 or self.known(_VIRTUAL) else None
+        return 1 if self.pp == 1 or self.known(VIRTUAL_STAGES) else None
 
     @property
     def world(self) -> int | None:
@@ -297,7 +294,7 @@ class Config(Observing):
     @property
     def pp_layout(self) -> str | None:
         """The layout string of the pipeline."""
-        return self.word(_LAYOUT)
+        return self.word(STAGE_LAYOUT)
 
     # What options give beside knobs, or in their place.
 

@@ -18,6 +18,7 @@ from traces.measure.moe.pass_count import PassCount
 from traces.missing import Missing
 from traces.sections.rank import UnknownKernel
 from traces.settings.effective import effective
+from traces.settings.knobs import GLOBAL_BATCH
 from traces.settings.precision import configured_precision
 from traces.settings.settings import KnobView, Settings
 from traces.sizes.layout import layout_of, moe_layers_of_stages
@@ -25,7 +26,7 @@ from traces.sizes.model import layers_of
 from traces.sizes.peaks import peak_precision
 from traces.spelling import chosen, percent
 from traces.training_log.iterations import steady_step
-from traces.training_log.own_lines import BATCH, logged_run
+from traces.training_log.own_lines import logged_run
 
 Why = Literal["cut", "steps", "other_run"]
 
@@ -178,8 +179,8 @@ _PRECISION: Final = ("mixed_precision", "fp4", "fp8", "bf16", "fp16")
 
 def global_batch(case: Case) -> ConfigFinding | None:
     """Steady steps of another global batch; a batch that grows by plan is no contradiction."""
-    said = case.run.asked.written.by_knob.get(BATCH)
-    logged = _logged(case.run).by_knob.get(BATCH)
+    said = case.run.asked.written.by_knob.get(GLOBAL_BATCH)
+    logged = _logged(case.run).by_knob.get(GLOBAL_BATCH)
     if said is None or logged is None or case.run.asked.written.value("train.rampup_batch_size") is not None:
         return None
     if said.value is None or said.value == logged.value:
@@ -189,7 +190,7 @@ def global_batch(case: Case) -> ConfigFinding | None:
         "logged_otherwise",
         f"the log's steps have a global batch of {logged.value:,}, the configuration has {said.value:,}; "
         "throughput is counted with the log's",
-        f"global batch size in {logged.said}; {BATCH} in {said.said}",
+        f"global batch size in {logged.said}; {GLOBAL_BATCH} in {said.said}",
         _OWN,
     )
 

@@ -29,6 +29,7 @@ from heuristics.run.sizes import (
     wider_ep,
 )
 from traces.limits import Limit
+from traces.settings.knobs import CP, EP, ETP, PP, TP, VIRTUAL_STAGES
 from traces.settings.settings import Value
 from traces.settings.spelling import LAYOUT
 from traces.settings.values import fullest_rank
@@ -37,12 +38,6 @@ from traces.spelling import chosen, gigabytes
 SHORT: Final = Limit(
     0.5, "fraction of kernels under 10 us", "ours: below it most launches already carry enough work"
 )
-_TP: Final = "tensor_model_parallel_size"
-_CP: Final = "context_parallel_size"
-_PP: Final = "pipeline_model_parallel_size"
-_EP: Final = "expert_model_parallel_size"
-_ETP: Final = "expert_tensor_parallel_size"
-_VIRTUAL: Final = "virtual_pipeline_model_parallel_size"
 
 
 # ---- pipeline stages ----
@@ -56,17 +51,17 @@ def even_stages(run: Run) -> Change:
     cut = run.config.pp_layout or (run.config.vpp or 1) > 1
     virtual, layout = None if cut else virtual_stages(run), even_layout(run)
     if virtual is not None:
-        return Change({_VIRTUAL: virtual}, megatron_lm=_without_others(run))
+        return Change({VIRTUAL_STAGES: virtual}, megatron_lm=_without_others(run))
     if not run.config.core_before("0.13.0"):
         return _by_layout(run, *(layout or (LAYOUT, 0)))
     layers = "num_layers_per_virtual_pipeline_stage"
-    filled_in = Change(megatron_lm={layers: "N"}, megatron_bridge={_VIRTUAL: "N"}, harness=())
+    filled_in = Change(megatron_lm={layers: "N"}, megatron_bridge={VIRTUAL_STAGES: "N"}, harness=())
     return filled_in if layout is None else Change()
 
 
 def _by_layout(run: Run, named: str, virtual: int) -> Change:
     """Stages by name, with their number a rank where that is known (0: it is not)."""
-    count: dict[str, Value] = {_VIRTUAL: virtual if virtual > 1 else None} if virtual else {}
+    count: dict[str, Value] = {VIRTUAL_STAGES: virtual if virtual > 1 else None} if virtual else {}
     whole: dict[str, Value] = {"pipeline_model_parallel_layout": named, **_without_others(run)}
     return Change(whole, megatron_bridge=count, since="0.13.0")
 
@@ -186,7 +181,7 @@ def more_context(run: Run) -> Change:
     cp = run.config.cp
     known = sequence_length(run) is not None
     size: Value = "N" if cp is None else wider_cp(run) if known else 2 * cp
-    return Change({_CP: size}) if size else Change()
+    return Change({CP: size}) if size else Change()
 
 
 def long_sequences(run: Run) -> tuple[Precondition, ...]:
@@ -214,9 +209,9 @@ def long_sequences(run: Run) -> tuple[Precondition, ...]:
 def more_ranks(run: Run) -> Change:
     """Twice the EP inside the domain, else twice the stages (N where PP is unknown)."""
     if ep := wider_ep(run):
-        return Change({_EP: ep})
+        return Change({EP: ep})
     stages = deeper_pp(run) or (None if run.config.pp else "N")
-    return Change({_PP: stages}) if stages else Change()
+    return Change({PP: stages}) if stages else Change()
 
 
 def cut_further(run: Run) -> tuple[Precondition, ...]:
@@ -255,14 +250,14 @@ def fewer_ranks(run: Run) -> Change:
     """The guide's CP where there is more, else half the TP, else half the stages; one of them at a time."""
     length, cp = sequence_length(run), run.config.cp
     if length is not None and cp is not None and cp > guided_cp(length) and is_far(cp, length):
-        return Change({_CP: guided_cp(length)})
+        return Change({CP: guided_cp(length)})
     if half := _half_tp(run):
         return Change(half)
     stages = fewer_stages(run)
     if stages is None:
         return Change()
-    none: dict[str, Value] = {_VIRTUAL: None} if stages == 1 and run.config.vpp else {}
-    return Change({_PP: stages, **none})
+    none: dict[str, Value] = {VIRTUAL_STAGES: None} if stages == 1 and run.config.vpp else {}
+    return Change({PP: stages, **none})
 
 
 def room_to_halve(run: Run) -> tuple[Precondition, ...]:
@@ -301,7 +296,7 @@ def _half_tp(run: Run) -> dict[str, Value]:
     half: Value = tp // 2 if tp else "TP/2"
     alone = half == 1 and run.config.on("sequence_parallel")
     off: dict[str, Value] = {"sequence_parallel": False} if alone else {}
-    return {_TP: half, **off}
+    return {TP: half, **off}
 
 
 def short_kernels(run: Run) -> tuple[Precondition, ...]:
@@ -326,9 +321,9 @@ def _divides_batch(run: Run, ranks_times: int = 1) -> tuple[Precondition, ...]:
 def larger_shapes(run: Run) -> Change:
     """ETP 1 where experts are cut; else twice the EP inside the domain; else twice the micro-batch."""
     if _experts_cut(run):
-        return Change({_ETP: 1})
+        return Change({ETP: 1})
     ep = wider_ep(run)
-    return Change({_EP: ep} if ep else _doubled(run))
+    return Change({EP: ep} if ep else _doubled(run))
 
 
 def _experts_cut(run: Run) -> bool:

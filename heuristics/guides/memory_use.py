@@ -14,6 +14,7 @@ from heuristics.walls.bound import TIGHT
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.names.gpus import product_named
+from traces.settings.knobs import STAGE_LAYOUT
 from traces.settings.settings import Value
 from traces.sizes.memory import ERROR, MemoryEstimate, by_stage, estimate
 from traces.training_log.memory import pieces_suffice
@@ -161,7 +162,6 @@ LONGEST: Final = Limit(
     "ours: the longest stage sets the pace, and a quarter more costs as much as full recompute does",
 )
 _LAYER, _BORDER, _PREDICTION = "t", "|", "m"
-_LAYOUT: Final = "pipeline_model_parallel_layout"
 _OTHERS: Final[dict[str, Value]] = dict.fromkeys(("virtual_pipeline_model_parallel_size", *OTHER_LAYOUTS))
 
 
@@ -218,7 +218,7 @@ def _bytes(run: Run, changes: Mapping[str, Value]) -> tuple[int, ...] | None:
 
 
 def _with(run: Run, stages: Sequence[str]) -> tuple[int, ...] | None:
-    return _bytes(run, {**_OTHERS, _LAYOUT: _BORDER.join(stages)})
+    return _bytes(run, {**_OTHERS, STAGE_LAYOUT: _BORDER.join(stages)})
 
 
 def _moved(stages: list[str], held: Sequence[int]) -> list[str] | None:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
 
 from heuristics.config.facts import version
 from heuristics.config.logic import negated
@@ -12,10 +11,9 @@ from heuristics.config.view import Config
 from heuristics.result.configured import UndecidedRule
 from heuristics.rules.rules import Level, Rule, has_rule, in_force, rows, rules, verdict
 from heuristics.run.run import Run
-from traces.settings.knobs import knobs, release
+from traces.settings.knobs import VIRTUAL_STAGES, knobs, release
 from traces.settings.settings import Value
 
-_VIRTUAL: Final = "virtual_pipeline_model_parallel_size"
 """Off where nothing sets it, though the table gives it no default: in Megatron-LM it follows from others."""
 
 
@@ -86,7 +84,7 @@ def _is_broken_by_default(run: Run, rule: Rule, asks: tuple[str, ...]) -> bool:
         return False
     core = release(run.config.core_text)
     defaults = {knob: row.default_in(core) for knob in asks if (row := knobs().get(knob)) is not None}
-    defaults |= {_VIRTUAL: (None,)} if _VIRTUAL in asks else {}
+    defaults |= {VIRTUAL_STAGES: (None,)} if VIRTUAL_STAGES in asks else {}
     off = {knob: default[0] for knob, default in defaults.items() if default in ((None,), (False,))}
     return rule.broken(run.changed(off).validated) is True
 

@@ -7,23 +7,19 @@ from typing import Final
 from heuristics.config.facts import Fact
 from heuristics.config.logic import all_of, any_of
 from heuristics.config.view import Config
+from traces.settings.knobs import EP, GLOBAL_BATCH, MICRO_BATCH, PP, STAGE_LAYOUT, VIRTUAL_STAGES
 from traces.settings.values import unrolled
 
-_VPP: Final = "virtual_pipeline_model_parallel_size"
-_LAYOUT: Final = "pipeline_model_parallel_layout"
 _FIRST: Final = "num_layers_in_first_pipeline_stage"
 _LAST: Final = "num_layers_in_last_pipeline_stage"
 _EMBEDDING: Final = "account_for_embedding_in_pipeline_split"
 _LOSS: Final = "account_for_loss_in_pipeline_split"
-_PP: Final = "pipeline_model_parallel_size"
 _PATTERN: Final = "hybrid_layer_pattern"
-_BATCH: Final = "train.global_batch_size"
-_MICRO: Final = "train.micro_batch_size"
 
 
 def _letters(config: Config) -> str | None:
     """A layout string with its repeats written out."""
-    text = config.value(_LAYOUT)
+    text = config.value(STAGE_LAYOUT)
     return unrolled(text) if isinstance(text, str) else None
 
 
@@ -71,7 +67,7 @@ def _middle_fits(config: Config) -> bool | None:
 
 def _virtual_fits(config: Config) -> bool | None:
     """Virtual stages divide the layers of the first, the last and the stages between."""
-    left, virtual = _between(config), config.count(_VPP)
+    left, virtual = _between(config), config.count(VIRTUAL_STAGES)
     if left is None or not virtual:
         return None
     layers, stages = left
@@ -81,7 +77,7 @@ def _virtual_fits(config: Config) -> bool | None:
 
 def _microbatches(config: Config) -> int | None:
     """Of a rank in a step, where the batch divides."""
-    batch, size, copies = config.count(_BATCH), config.count(_MICRO), config.dp
+    batch, size, copies = config.count(GLOBAL_BATCH), config.count(MICRO_BATCH), config.dp
     if not batch or not size or not copies or batch % (size * copies):
         return None
     return batch // (size * copies)
@@ -111,52 +107,60 @@ def _segments_fit(config: Config) -> bool | None:
 
 def _pattern_virtual_fits(config: Config) -> bool | None:
     segments = _segments(config)
-    if segments is None or not config.pp or not config.known(_VPP):
+    if segments is None or not config.pp or not config.known(VIRTUAL_STAGES):
         return None
-    return (config.count(_VPP) or 1) == (max(segments // config.pp, 1))
+    return (config.count(VIRTUAL_STAGES) or 1) == (max(segments // config.pp, 1))
 
 
 STAGE_FACTS: Final[Mapping[str, Fact]] = {
     "layout_text": Fact(
-        lambda c: isinstance(c.value(_LAYOUT), str) if c.known(_LAYOUT) else None,
-        (_LAYOUT,),
+        lambda c: isinstance(c.value(STAGE_LAYOUT), str) if c.known(STAGE_LAYOUT) else None,
+        (STAGE_LAYOUT,),
         words="a layout string",
     ),
     "layout_reads": Fact(
-        lambda c: _letters(c) is not None, (_LAYOUT,), words="a layout string of its letters"
+        lambda c: _letters(c) is not None, (STAGE_LAYOUT,), words="a layout string of its letters"
     ),
     "layout_stages": Fact(
-        _of_layout(lambda letters: letters.count("|") + 1), (_LAYOUT,), words="stages of the layout"
+        _of_layout(lambda letters: letters.count("|") + 1), (STAGE_LAYOUT,), words="stages of the layout"
     ),
-    "layout_vpp": Fact(_in_stages, (_LAYOUT, _PP), words="virtual stages of the layout"),
+    "layout_vpp": Fact(_in_stages, (STAGE_LAYOUT, PP), words="virtual stages of the layout"),
     "layout_layers": Fact(
-        _of_layout(lambda letters: letters.count("t")), (_LAYOUT,), words="t in the layout"
+        _of_layout(lambda letters: letters.count("t")), (STAGE_LAYOUT,), words="t in the layout"
     ),
-    "layout_mtp": Fact(_of_layout(lambda letters: letters.count("m")), (_LAYOUT,), words="m in the layout"),
-    "layout_ends": Fact(_of_layout(_ends), (_LAYOUT,), words="E first and L last"),
+    "layout_mtp": Fact(
+        _of_layout(lambda letters: letters.count("m")), (STAGE_LAYOUT,), words="m in the layout"
+    ),
+    "layout_ends": Fact(_of_layout(_ends), (STAGE_LAYOUT,), words="E first and L last"),
     "layout_mtp_last": Fact(
-        _of_layout(lambda letters: "t" not in letters.partition("m")[2]), (_LAYOUT,), words="m after all t"
+        _of_layout(lambda letters: "t" not in letters.partition("m")[2]),
+        (STAGE_LAYOUT,),
+        words="m after all t",
     ),
-    "layout_mtp_together": Fact(_last_virtual, (_LAYOUT, _PP), words="all m in one last stage"),
-    "microbatches": Fact(_microbatches, (_BATCH, _MICRO, "world_size", _PP), words="micro-batches"),
+    "layout_mtp_together": Fact(_last_virtual, (STAGE_LAYOUT, PP), words="all m in one last stage"),
+    "microbatches": Fact(_microbatches, (GLOBAL_BATCH, MICRO_BATCH, "world_size", PP), words="micro-batches"),
     "pattern_segments": Fact(_segments, (_PATTERN,), words="segments of the pattern"),
-    "pattern_stages_fit": Fact(_segments_fit, (_PATTERN, _PP), words="segments that PP divides"),
+    "pattern_stages_fit": Fact(_segments_fit, (_PATTERN, PP), words="segments that PP divides"),
     "pattern_virtual_fits": Fact(
-        _pattern_virtual_fits, (_PATTERN, _VPP, _PP), words="the virtual stages of the pattern"
+        _pattern_virtual_fits, (_PATTERN, VIRTUAL_STAGES, PP), words="the virtual stages of the pattern"
     ),
     "even_stages": Fact(
-        lambda c: all_of(c.null(_LAYOUT), c.null(_FIRST), c.null(_LAST), "|" not in (c.word(_PATTERN) or "")),
-        (_LAYOUT, _FIRST, _LAST),
+        lambda c: all_of(
+            c.null(STAGE_LAYOUT), c.null(_FIRST), c.null(_LAST), "|" not in (c.word(_PATTERN) or "")
+        ),
+        (STAGE_LAYOUT, _FIRST, _LAST),
         words="stages of one size",
     ),
     "spread_layers": Fact(
         _spread, ("num_layers", _EMBEDDING, _LOSS), words="layers, with what is accounted for"
     ),
     "middle_fits": Fact(
-        _middle_fits, (_FIRST, _LAST, "num_layers", _PP), words="even stages between the first and the last"
+        _middle_fits, (_FIRST, _LAST, "num_layers", PP), words="even stages between the first and the last"
     ),
     "virtual_fits": Fact(
-        _virtual_fits, (_FIRST, _LAST, "num_layers", _PP, _VPP), words="even virtual stages of uneven ones"
+        _virtual_fits,
+        (_FIRST, _LAST, "num_layers", PP, VIRTUAL_STAGES),
+        words="even virtual stages of uneven ones",
     ),
 }
 """By name, as in `heuristics.config.facts`."""
@@ -165,7 +169,6 @@ STAGE_FACTS: Final[Mapping[str, Fact]] = {
 _BACKEND: Final = "moe_flex_dispatcher_backend"
 _DEEPEP: Final = "moe_enable_deepep"
 _PAD: Final = "moe_pad_expert_input_to_capacity"
-_EP: Final = "expert_model_parallel_size"
 _DOMAIN: Final = "NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN"
 _FSDP: Final = ("ddp.use_megatron_fsdp", "use_torch_fsdp2")
 
@@ -212,7 +215,7 @@ DISPATCH_FACTS: Final[Mapping[str, Fact]] = {
     "nvlink_domain": Fact(
         lambda c: c.nvlink_domain, option="--nvlink-domain or --gpu-model", words="NVLink domain"
     ),
-    "ep_in_domain": Fact(_ep_in_domain, (_EP,), "--gpu-model", "EP in one NVLink domain"),
+    "ep_in_domain": Fact(_ep_in_domain, (EP,), "--gpu-model", "EP in one NVLink domain"),
     "domain_ranks": Fact(_domain_ranks, (f"env.{_DOMAIN}",), words=_DOMAIN),
     "gpu": Fact(_gpu, option="--gpu-model", words="GPU"),
     "hardware": Fact(lambda c: c.hardware_class, option="--gpu-model", words="hardware"),

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from traces.settings.knobs import MAIN, Release, knobs
+from traces.settings.knobs import MAIN, VIRTUAL_STAGES, Release, knobs
 from traces.settings.settings import Draft, Setting, Value
 from traces.settings.values import Raw, value_of
 from traces.toml_tables import read_table
@@ -19,7 +19,6 @@ PRECISIONS: Final = "launcher.precisions"
 
 _CUTS: Final = ("tp", "pp", "cp")
 _CODES: Final = ("bf16", "fp8_cs", "fp8_mx", "fp8_sc", "nvfp4")
-_VIRTUAL: Final = "virtual_pipeline_model_parallel_size"
 _VALUES_KNOWN: Final = "launcher.recipe_values_known"
 _CORE_BEFORE_BRIDGE: Final = 13
 """Bridge 0.3 has Megatron-Core 0.16, and so on: its submodule 3rdparty/Megatron-LM at each release."""
@@ -155,7 +154,7 @@ def _sizes(draft: Draft, preset: _Preset, release: int) -> Mapping[str, Value]:
     if grown and grown == int(grown):
         sizes["train.global_batch_size"] = int(grown)
     sizes["sequence_parallel"] = run[0] != 1
-    return sizes | {_VIRTUAL: None if sizes[_VIRTUAL] == 1 else sizes[_VIRTUAL]}
+    return sizes | {VIRTUAL_STAGES: None if sizes[VIRTUAL_STAGES] == 1 else sizes[VIRTUAL_STAGES]}
 
 
 def _also(name: str, gpu: str, release: int) -> Mapping[str, Value]:
@@ -171,9 +170,9 @@ def _stages(draft: Draft, name: str) -> Mapping[str, Value]:
     """How a preset cuts its layers for the stages that the run has."""
     table = _table().stages.get(name, {})
     stages = _count(draft, "pipeline_model_parallel_size")
-    if stages is None or _VIRTUAL not in draft.by_knob:
+    if stages is None or VIRTUAL_STAGES not in draft.by_knob:
         return {}
-    layout = table.get(str(stages * (_count(draft, _VIRTUAL) or 1)))
+    layout = table.get(str(stages * (_count(draft, VIRTUAL_STAGES) or 1)))
     return {} if layout is None else {"pipeline_model_parallel_layout": layout}
 
 

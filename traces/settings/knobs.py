@@ -22,6 +22,17 @@ MAIN: Final[Release] = (0, 20, 0)
 FIRST: Final[Release] = (0, 12, 0)
 """Oldest release the table knows; what was there then may have been there before."""
 
+TP: Final = "tensor_model_parallel_size"
+CP: Final = "context_parallel_size"
+PP: Final = "pipeline_model_parallel_size"
+EP: Final = "expert_model_parallel_size"
+ETP: Final = "expert_tensor_parallel_size"
+VIRTUAL_STAGES: Final = "virtual_pipeline_model_parallel_size"
+STAGE_LAYOUT: Final = "pipeline_model_parallel_layout"
+GLOBAL_BATCH: Final = "train.global_batch_size"
+MICRO_BATCH: Final = "train.micro_batch_size"
+"""Ids of knobs that several files ask for: sizes of a run, its stages and its batch."""
+
 
 @dataclass(frozen=True, slots=True)
 class Older:

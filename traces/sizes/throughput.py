@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from traces.missing import Missing
+from traces.settings.knobs import GLOBAL_BATCH
 from traces.settings.settings import Settings
 from traces.sizes.knobs import Knobs
 from traces.sizes.model import ModelSize, model_size
@@ -92,7 +93,6 @@ class Throughput:
     peak: Peak | None
 
 
-_BATCH: Final = "train.global_batch_size"
 _RANKS: Final = "world_size"
 
 
@@ -115,7 +115,7 @@ def throughput(
     if isinstance(model, Missing):
         return model
     knobs = Knobs(settings)
-    batch, world = knobs.need(_BATCH), knobs.need(_RANKS)
+    batch, world = knobs.need(GLOBAL_BATCH), knobs.need(_RANKS)
     if gap := knobs.gap("throughput"):
         return gap
     if step_ns <= 0:
@@ -135,7 +135,7 @@ def throughput(
 
 def _impossible(settings: Settings, logged: Settings, mfu_frac: float, ceiling: Peak) -> Missing:
     """Which of the numbers is the likely cause: those that no line of a log confirms."""
-    names = {_BATCH: "the global batch", _RANKS: "the number of ranks"}
+    names = {GLOBAL_BATCH: "the global batch", _RANKS: "the number of ranks"}
     doubtful = [
         f"{name} ({settings.value(knob)}, {settings.said(knob)})"
         for knob, name in names.items()

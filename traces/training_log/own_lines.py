@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from traces.settings.knobs import GLOBAL_BATCH
 from traces.settings.settings import Setting, Settings
 from traces.training_log.iterations import SteadyStep
 from traces.training_log.log import Message, TrainingLog
@@ -35,7 +36,6 @@ _RAISED: Final = re.compile(
 """The last line of a traceback, behind the rank that torchrun or srun puts before it."""
 _BUILT_IN: Final = frozenset(name for name in dir(builtins) if name.endswith(("Error", "Exception")))
 _TORCH: Final = frozenset({"OutOfMemoryError", "DistBackendError", "DistStoreError", "ChildFailedError"})
-BATCH: Final = "train.global_batch_size"
 
 
 def sizes_in(text: str, where: str) -> dict[str, Setting]:
@@ -61,7 +61,7 @@ def logged_run(log: TrainingLog, steady: SteadyStep | None) -> Settings:
     found = dict(_sizes(log))
     batches = {one.global_batch_size for one in steady.used} if steady else set()
     if steady is not None and len(batches) == 1 and (batch := batches.pop()):
-        found[BATCH] = Setting(batch, f"{log.name}:{steady.used[-1].line}")
+        found[GLOBAL_BATCH] = Setting(batch, f"{log.name}:{steady.used[-1].line}")
     return Settings(found)
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from heuristics.config.about import Given
 from traces.settings.harness_recipes import RECIPE, is_known_recipe
-from traces.settings.knobs import knobs
+from traces.settings.knobs import STAGE_LAYOUT, knobs
 from traces.settings.settings import Value
 from traces.settings.values import stage_count
 
@@ -18,7 +18,6 @@ _KNOWN_WORDS: Final = frozenset(
     }
 )
 """Texts of knobs that take any word, as the frameworks' own recipes have them: nobody's name or path."""
-_LAYOUT: Final = "pipeline_model_parallel_layout"
 _PLAIN: Final = re.compile(r"[0-9]+(\.[0-9a-z]+)*|[a-z0-9_]{1,24}|[A-Z]{1,4}[0-9]{2,4}[A-Z]{0,2}")
 """A version, a word of the frameworks, a GPU: nothing that could be a path or somebody's name."""
 
@@ -31,7 +30,7 @@ def shown(knob: str, value: Value, redact: bool) -> Any:
         return value
     row = knobs().get(knob)
     known = row is not None and value in row.choices
-    is_layout = knob == _LAYOUT and stage_count(value) is not None
+    is_layout = knob == STAGE_LAYOUT and stage_count(value) is not None
     is_recipe = knob == RECIPE and is_known_recipe(value)
     return value if known or is_layout or is_recipe or value in _KNOWN_WORDS or value.isdecimal() else None
 
