@@ -23,6 +23,7 @@ from msgspec import structs
 from heuristics.figures.figures import Figures
 from heuristics.result.judged import Evidence, Wall
 from heuristics.walls.price import WALL, Price, Unpriced, judged, price, shown, shown_frac, unmeasurable
+from heuristics.words import say
 from traces.cures import cure
 from traces.limits import Limit
 from traces.measurements import RankMeasurements
@@ -89,8 +90,7 @@ def measured(measurements: Sequence[RankMeasurements]) -> Price | Unpriced:
 def _in_graphs(measurements: Sequence[RankMeasurements]) -> Missing | None:
     """Why the price may be more: what is computed again in a graph recorded whole is not seen."""
     if any(rank.replay_count and rank.recompute.places.size for rank in measurements):
-        reason = "something is computed a second time, and graphs recorded whole may hold more of it"
-        return Missing("memory", reason, cure("graphs", measurements[0].kind))
+        return Missing("memory", say("walls.graphs-hold-more"), cure("graphs", measurements[0].kind))
     return None
 
 
@@ -98,7 +98,7 @@ def _unpriced(ranks: Sequence[Figures]) -> Missing | None:
     """What keeps the price itself from being known: whether anything is computed a second time."""
     for rank in ranks:
         if isinstance(gap := rank.memory.recompute_ns, Missing):
-            return Missing("memory", f"time of recompute unknown: {gap.reason}", gap.cure)
+            return Missing("memory", say("walls.recompute-unknown", reason=gap.reason), gap.cure)
     return None
 
 

@@ -1,0 +1,25 @@
+"""What opinions say: each sentence once, in a table by subject; Python gives its code and its figures."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+
+from traces.spelling import in_ms, percent
+from traces.toml_tables import read_table
+
+_SPELLED: Final[dict[str, Callable[[Any], str]]] = {"ns": in_ms, "frac": percent}
+
+
+@cache
+def _sentences(subject: str) -> dict[str, str]:
+    return read_table("heuristics.words", f"{subject}.toml", dict[str, str])
+
+
+def say(code: str, **figures: object) -> str:
+    """The sentence of a code `subject.name`: figures `*_ns` in ms, `*_frac` as shares, others as they are.
+
+    Raises KeyError where the table has no such code, or the sentence asks for a figure that is not given.
+    """
+    subject, name = code.split(".")
+    spelled = {key: _SPELLED.get(key.rpartition("_")[2], str)(value) for key, value in figures.items()}
+    return _sentences(subject)[name].format_map(spelled)
