@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from operator import attrgetter
 from typing import Final
 
-from heuristics.config.facts import Fact, version
+from heuristics.config.facts import Fact
 from heuristics.config.features import FLEX
 from heuristics.config.given import WHOLE
 from heuristics.findings.finding import Case
@@ -12,7 +12,7 @@ from heuristics.guides.facts import ep_share
 from heuristics.guides.parallel import connections
 from heuristics.rules.check import limits, past_limit
 from heuristics.rules.condition import Language
-from heuristics.rules.rules import has_rule, rules
+from heuristics.rules.rules import releases_of, rules
 from heuristics.walls.price import WALL
 from heuristics.workflow.facts import OFFLOADS
 from traces.limits import Limit
@@ -252,9 +252,7 @@ _FACTS: Final[Mapping[str, Fact]] = {
     "in_graphs": Fact(lambda case: percent(case.run.observed.graph_frac or 0.0)),
     "segments_grow": Fact(_segments_grow),
     "register_asserted": Fact(
-        lambda case: (
-            has_rule(rules()["graphs-graph-register"], version(case.run.asked.core), None, None) is not False
-        )
+        lambda case: rules()["graphs-graph-register"].in_force(releases_of(case.run.asked)) is not False
     ),
     "segments_at": Fact(lambda case: _first_at(case, *_ALLOCATOR)),
     "precision_at": Fact(lambda case: _first_at(case, "mixed_precision", "fp8", "fp4")),

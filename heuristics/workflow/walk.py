@@ -7,11 +7,10 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from heuristics.config.facts import version
 from heuristics.config.view import Config
 from heuristics.result.configured import WorkflowStep
 from heuristics.rules.condition import Condition, Language
-from heuristics.rules.rules import Rule, has_rule, in_force, rules
+from heuristics.rules.rules import Rule, releases_of, rules
 from heuristics.run.run import Run
 from heuristics.workflow.facts import FACTS
 from traces.toml_tables import read_table
@@ -83,8 +82,8 @@ def _by_row(row: _Row, run: Run) -> Judged:
 def _by_rule(rule: Rule, run: Run) -> Judged:
     """A prerequisite of a feature that a guide lists."""
     config = run.validated
-    releases = version(config.core), version(config.bridge)
-    if not in_force(rule, *releases) or has_rule(rule, *releases, config.framework) is False:
+    releases = releases_of(config)
+    if not rule.in_force(releases) or rule.applies(releases) is False:
         return Judged("not_applicable", "not a rule of these releases")
     asked, holds = rule.asked(config), rule.holds(config)
     if asked is False or (asked is None and holds is not True):
