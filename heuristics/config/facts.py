@@ -15,13 +15,12 @@ from traces.settings.knobs import CP, EP, ETP, PP, TP
 class Fact:
     """A name. `of`: its value for a configuration, or for a run in tables of runs; None where unknown.
 
-    `knobs` it is made of; `option` that gives it. `words`: the name in sentences, where it is not one itself.
+    `knobs` it is made of; `option` that gives it.
     """
 
     of: Callable[[Any], object]
     knobs: tuple[str, ...] = ()
     option: str = ""
-    words: str = ""
 
 
 @cache
@@ -101,94 +100,71 @@ _OFFLOAD: Final = ("fine_grained_activation_offloading", "offload_modules")
 
 FACTS: Final[Mapping[str, Fact]] = {
     # versions, framework, hardware
-    "core": Fact(_release("core"), option="--core-version", words="Megatron-Core"),
-    "bridge": Fact(_release("bridge"), option="--bridge-version", words="Megatron-Bridge"),
-    "te": Fact(_release("te"), option="--te-version", words="Transformer Engine"),
-    "torch": Fact(_release("torch"), option="--torch-version", words="PyTorch"),
-    "nccl": Fact(lambda c: c.version_text("nccl"), option="--log", words="NCCL"),
-    "capability": Fact(lambda c: version(c.capability), option="--gpu-model", words="compute capability"),
+    "core": Fact(_release("core"), option="--core-version"),
+    "bridge": Fact(_release("bridge"), option="--bridge-version"),
+    "te": Fact(_release("te"), option="--te-version"),
+    "torch": Fact(_release("torch"), option="--torch-version"),
+    "nccl": Fact(lambda c: c.version_text("nccl"), option="--log"),
+    "capability": Fact(lambda c: version(c.capability), option="--gpu-model"),
     "fp8_gpu": Fact(lambda c: c.capability is None or c.capability >= (8, 9), option="--gpu-model"),
     "framework": Fact(lambda c: c.framework, option="--config"),
     "packed": Fact(lambda c: c.packed_sequences, option="--packed-sequences"),
     "stage": Fact(lambda c: c.stage, option="--stage"),
     # sizes; a size that is null is 1, of ETP it is TP
-    "tp": Fact(lambda c: c.tp, (TP,), words="TP"),
-    "cp": Fact(lambda c: c.cp, (CP,), words="CP"),
-    "pp": Fact(lambda c: c.pp, (PP,), words="PP"),
-    "ep": Fact(lambda c: c.ep, (EP,), words="EP"),
-    "etp": Fact(lambda c: c.etp, (ETP, TP), words="ETP"),
-    "world": Fact(lambda c: c.world, ("world_size",), words="ranks"),
-    "dp": Fact(lambda c: c.dp, ("world_size", TP, CP, PP), words="DP"),
-    "edp": Fact(lambda c: c.edp, ("world_size", ETP, EP, PP), words="EDP"),
+    "tp": Fact(lambda c: c.tp, (TP,)),
+    "cp": Fact(lambda c: c.cp, (CP,)),
+    "pp": Fact(lambda c: c.pp, (PP,)),
+    "ep": Fact(lambda c: c.ep, (EP,)),
+    "etp": Fact(lambda c: c.etp, (ETP, TP)),
+    "world": Fact(lambda c: c.world, ("world_size",)),
+    "dp": Fact(lambda c: c.dp, ("world_size", TP, CP, PP)),
+    "edp": Fact(lambda c: c.edp, ("world_size", ETP, EP, PP)),
     "virtual_stages": Fact(
-        _virtual_stages,
-        ("virtual_pipeline_model_parallel_size", "pipeline_model_parallel_layout"),
-        words="virtual stages",
+        _virtual_stages, ("virtual_pipeline_model_parallel_size", "pipeline_model_parallel_layout")
     ),
-    "expert_parallel": Fact(lambda c: c.expert_parallel, (EP,), "--ep", "experts over several ranks"),
-    "pipeline_parallel": Fact(lambda c: c.pipeline_parallel, (PP,), "--pp", "pipeline stages"),
+    "expert_parallel": Fact(lambda c: c.expert_parallel, (EP,), "--ep"),
+    "pipeline_parallel": Fact(lambda c: c.pipeline_parallel, (PP,), "--pp"),
     # features
-    "moe": Fact(lambda c: c.moe(), ("num_moe_experts",), words="several experts"),
+    "moe": Fact(lambda c: c.moe(), ("num_moe_experts",)),
     "flex": Fact(
-        lambda c: c.flex,
-        ("moe_token_dispatcher_type", "moe_flex_dispatcher_backend", "moe_enable_deepep"),
-        words="flex dispatcher",
+        lambda c: c.flex, ("moe_token_dispatcher_type", "moe_flex_dispatcher_backend", "moe_enable_deepep")
     ),
-    "ep_overlap": Fact(
-        lambda c: c.ep_overlap, _overlap("overlap_moe_expert_parallel_comm"), words="EP overlap"
-    ),
-    "delayed_wgrad": Fact(
-        lambda c: c.delayed_wgrad, _overlap("delay_wgrad_compute"), words="delayed weight gradients"
-    ),
+    "ep_overlap": Fact(lambda c: c.ep_overlap, _overlap("overlap_moe_expert_parallel_comm")),
+    "delayed_wgrad": Fact(lambda c: c.delayed_wgrad, _overlap("delay_wgrad_compute")),
     "early_release": Fact(
         lambda c: c.on("ep_overlap_early_attn_memory_release") is True,
         ("ep_overlap_early_attn_memory_release",),
-        words="early release of attention's memory",
     ),
     "early_reduction": Fact(
-        lambda c: c.grad_reduce_overlap,
-        ("ddp.overlap_grad_reduce", "comm_overlap.overlap_grad_reduce"),
-        words="overlap_grad_reduce",
+        lambda c: c.grad_reduce_overlap, ("ddp.overlap_grad_reduce", "comm_overlap.overlap_grad_reduce")
     ),
-    "precision": Fact(lambda c: c.precision, (_RECIPE,), "--precision", "precision"),
-    "low_precision": Fact(
-        lambda c: c.low_precision(), ("fp8", "fp4", _RECIPE), "--precision", "low precision"
-    ),
-    "fp8_matrices": Fact(lambda c: c.fp8(), ("fp8", _RECIPE), "--precision", "FP8"),
-    "full_recompute": Fact(lambda c: c.full_recompute, (_RECOMPUTE[0],), words="full recompute"),
-    "fp8_gathered": Fact(lambda c: c.any_on(*_GATHER), _GATHER, words="parameters gathered in FP8"),
-    "gather_recipe": Fact(
-        _gather_recipe, ("mixed_precision.fp8_recipe", "fp8_recipe"), words="the FP8 recipe"
-    ),
-    "distributed_optimizer": Fact(
-        lambda c: c.any_on(*_DISTRIBUTED), _DISTRIBUTED, words="distributed optimizer"
-    ),
+    "precision": Fact(lambda c: c.precision, (_RECIPE,), "--precision"),
+    "low_precision": Fact(lambda c: c.low_precision(), ("fp8", "fp4", _RECIPE), "--precision"),
+    "fp8_matrices": Fact(lambda c: c.fp8(), ("fp8", _RECIPE), "--precision"),
+    "full_recompute": Fact(lambda c: c.full_recompute, (_RECOMPUTE[0],)),
+    "fp8_gathered": Fact(lambda c: c.any_on(*_GATHER), _GATHER),
+    "gather_recipe": Fact(_gather_recipe, ("mixed_precision.fp8_recipe", "fp8_recipe")),
+    "distributed_optimizer": Fact(lambda c: c.any_on(*_DISTRIBUTED), _DISTRIBUTED),
     "optimizer_offload_fraction": Fact(_offload_fraction, (_FRACTION,)),
-    "muon": Fact(_muon, ("optimizer.optimizer",), words="Muon"),
-    "expandable_segments": Fact(
-        _expandable_segments, ("env.PYTORCH_CUDA_ALLOC_CONF",), words="expandable segments"
-    ),
-    "unfused_attention": Fact(_unfused_attention, ("attention_backend",), words="unfused attention"),
-    "dropless": Fact(
-        lambda c: c.dropless, ("moe_expert_capacity_factor",), "--routing", "routing without dropped tokens"
-    ),
+    "muon": Fact(_muon, ("optimizer.optimizer",)),
+    "expandable_segments": Fact(_expandable_segments, ("env.PYTORCH_CUDA_ALLOC_CONF",)),
+    "unfused_attention": Fact(_unfused_attention, ("attention_backend",)),
+    "dropless": Fact(lambda c: c.dropless, ("moe_expert_capacity_factor",), "--routing"),
     "dense_in_bridge": Fact(  # Bridge looks at the experts first, Megatron-LM at EP alone
-        lambda c: c.moe() is False and c.framework == "megatron_bridge",
-        ("num_moe_experts",),
-        words="a dense model of Megatron-Bridge",
+        lambda c: c.moe() is False and c.framework == "megatron_bridge", ("num_moe_experts",)
     ),
-    "dense_layers": Fact(lambda c: c.dense_layers, ("moe_layer_freq",), words="dense layers"),
+    "dense_layers": Fact(lambda c: c.dense_layers, ("moe_layer_freq",)),
     # CUDA graphs
-    "graph_impl": Fact(lambda c: c.graph_impl, _GRAPHS, words="cuda_graph_impl"),
-    "graphs": Fact(_graphs, _GRAPHS, words="CUDA graphs"),
-    "full_iteration": Fact(lambda c: c.full_iteration, _MODULES, words="a graph of the full iteration"),
-    "graph_modules": Fact(lambda c: c.graph_modules, ("cuda_graph_modules",), words="cuda_graph_modules"),
-    "graph_parts": Fact(lambda c: c.graph_parts, _MODULES, words="modules named for the graphs"),
-    "captured": Fact(lambda c: c.captured, _MODULES, words="modules in the graphs"),
-    "graphed_wgrad": Fact(lambda c: c.graphed_wgrad, _WGRADS, words="weight gradients in graphs"),
+    "graph_impl": Fact(lambda c: c.graph_impl, _GRAPHS),
+    "graphs": Fact(_graphs, _GRAPHS),
+    "full_iteration": Fact(lambda c: c.full_iteration, _MODULES),
+    "graph_modules": Fact(lambda c: c.graph_modules, ("cuda_graph_modules",)),
+    "graph_parts": Fact(lambda c: c.graph_parts, _MODULES),
+    "captured": Fact(lambda c: c.captured, _MODULES),
+    "graphed_wgrad": Fact(lambda c: c.graphed_wgrad, _WGRADS),
     # lists, as the framework understands them
-    "recomputed": Fact(lambda c: c.recompute_modules(), _RECOMPUTE, words="recomputed modules"),
-    "recompute_list": Fact(_recompute_list, _RECOMPUTE, words="recompute_modules"),
-    "offloaded": Fact(lambda c: c.offloads(), _OFFLOAD, words="offloaded modules"),
+    "recomputed": Fact(lambda c: c.recompute_modules(), _RECOMPUTE),
+    "recompute_list": Fact(_recompute_list, _RECOMPUTE),
+    "offloaded": Fact(lambda c: c.offloads(), _OFFLOAD),
 }
 """By name. A name has one meaning in every table."""

@@ -26,6 +26,7 @@ from heuristics.config.facts import FACTS, Fact
 from heuristics.config.observed import Observed
 from heuristics.config.view import Config
 from heuristics.rules.facts import HATCH
+from heuristics.words import say
 from traces.settings.knobs import knobs
 from traces.settings.settings import OFF
 from traces.toml_tables import Readers
@@ -126,7 +127,8 @@ class Condition:
 
     def figures(self, config: Config) -> str:
         """What is known of its names, in words: `EP 1, PyTorch not known`; no text but known ones."""
-        return ", ".join(f"{_words(one)} {self._shown(one, config)}" for one in self.named)
+        names = {one.name: say(f"facts.{one.name}") if one.fact else one.name for one in self.named}
+        return ", ".join(f"{names[one.name]} {self._shown(one, config)}" for one in self.named)
 
     def _shown(self, term: Term, config: Config) -> str:
         name, value = term.name, term.of(config)
@@ -267,26 +269,10 @@ def _once(name: str, of: Evaluated, asked: Asked) -> object:
     return asked.told[name]
 
 
-def _asked(name: str) -> Term:
-    home, _, own = name.partition(".")
-    if not hasattr(Observed if home == "active" else Config, own):
-        raise ValueError(f"{name} is no question")
-
-    def of(config: Config) -> object:
-        found = getattr(config.active if home == "active" else config, own)
-        return None if found == "unknown" else found
-
-    return Term(of, name=name)
-
-
 @cache
 def _knobs(condition: Condition) -> tuple[str, ...]:
     spoken = (one.fact.knobs if one.fact else (one.name,) for one in condition.named)
     return tuple(dict.fromkeys(knob for several in spoken for knob in several))
-
-
-def _words(term: Term) -> str:
-    return (term.fact.words if term.fact else "") or term.name
 
 
 def _truth(value: object) -> bool | None:

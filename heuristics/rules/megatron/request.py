@@ -16,6 +16,7 @@ from typing import Final
 from heuristics.config.versions import numbers
 from heuristics.rules.megatron.core_fields import OF_MLA, is_core_field
 from heuristics.run.run import Run
+from heuristics.words import say
 from traces.limits import Limit
 from traces.settings.effective_bridge import OFF_UNLESS_SAID, of_precision
 from traces.settings.settings import Settings, Value
@@ -198,12 +199,12 @@ def request_of(run: Run) -> Request | NotAsked:
     """What to ask of a run's configuration; `NotAsked` where too little, or no size, is known."""
     said = _said(run)
     if not said:
-        return NotAsked("nothing is known of the configuration", "--config")
+        return NotAsked(say("megatron.nothing-known"), "--config")
     if refused := _no_sizes(said, run):
         return refused
     said |= _virtual_stages(said, run)
     if "num_layers" not in said and any(said.get(name) for name in _CUTS_LAYERS):
-        return NotAsked("pipeline stages are cut unevenly and the number of layers is unknown", "num_layers")
+        return NotAsked(say("megatron.layers-unknown"), "num_layers")
     options = assumed_options(said, run)
     fields = {**options, **said}
     fields |= derived(fields)
@@ -245,7 +246,7 @@ def _no_sizes(said: Mapping[str, Value], run: Run) -> NotAsked | None:
         if value is None and name in _SIZES_OR_NULL:
             continue
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            return NotAsked(f"{name} is no whole number from {least} up", name)
+            return NotAsked(say("megatron.no-size", name=name, least=least), name)
     return None
 
 
