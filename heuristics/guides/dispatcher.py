@@ -9,14 +9,17 @@ With it go SM counts, the machine's topology, placement, and what it asks of the
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from heuristics.config.about import Guidance
-from heuristics.guides.facts import ep_share, is_low_precision, pipeline_dominates
-from heuristics.guides.table import Chosen, Refusal, Row, fire
+from heuristics.guides.facts import ep_share, is_low_precision
+from heuristics.guides.table import GUIDED, Chosen, Refusal, Row, fire
 from heuristics.rules.check import limits, past_limit
+from heuristics.rules.condition import Condition
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
 from heuristics.words import say
@@ -24,6 +27,7 @@ from traces.limits import Limit
 from traces.settings.knobs import knobs
 from traces.settings.printed import change_of
 from traces.settings.spelling import in_section, spell
+from traces.toml_tables import keyed, place, read_rows, written
 
 ALLTOALL: Final = "alltoall"
 NOT_FIRST: Final = "not-first-knob"
@@ -43,13 +47,34 @@ class DispatcherChoice(Chosen):
     before: tuple[str, ...]
 
 
+class Note(Struct, frozen=True, forbid_unknown_fields=True):
+    """What else matters, by `dispatcher.toml`, which says what its fields are."""
+
+    id: str
+    text: str
+    backends: tuple[str, ...] = ()
+    when: Condition | None = None
+    before: str = ""
+    option: str = ""
+
+    def holds(self, run: Run) -> bool | None:
+        """Whether it matters for a run."""
+        return self.when.holds(run) if self.when else True
+
+
+@cache
+def _notes() -> Mapping[str, Note]:
+    rows = keyed(written("heuristics.guides", "dispatcher.toml")["note"])
+    return read_rows(rows, dict[str, Note], place("heuristics.guides", "dispatcher.toml"), GUIDED.readers)
+
+
 def choose_dispatcher(run: Run, edition: Guidance | None = None) -> DispatcherChoice:
     """Choose for a run by an edition of the guide, its own where none is named."""
     fired = fire("dispatcher", run, edition, lambda row: _allowed(row, refusals(run, row.answer)))
     row, asks = fired.row, fired.asks
     refused = refusals(run, row.answer)
     first, candidates = _allowed(row, refused)
-    notes, before = [row.reason], tuple[str, ...]()
+    notes, before = [row.reason], list[Note]()
     if row.winner and (why := {one.what: one.reason for one in refused}.get(row.answer[0])):
         instead = first or " or ".join(candidates)
         notes.insert(0, say("guides.refused-here", backend=row.answer[0], why=why, instead=instead))
@@ -60,10 +85,12 @@ def choose_dispatcher(run: Run, edition: Guidance | None = None) -> DispatcherCh
             first, candidates, row, asks = now, (now,), replace(row, id=NOT_FIRST, settings=()), ()
             notes = [say("guides.costs-little", share_frac=share)]
         else:
-            before, asks = _before_a_swap(run), (*asks, *_asks_of_swap(run))
+            first_of_all = [one for one in _notes().values() if one.before]
+            before = [one for one in first_of_all if one.holds(run)]
+            asks += tuple(one.option for one in first_of_all if one.option and one.holds(run) is None)
     backends = (first,) if first else candidates
     extras = [extra for backend in backends for extra in backend_extras(run, backend)]
-    notes += [say(f"guides.before-{fix}") for fix in before]
+    notes += [one.text for one in before]
     notes += [note for backend in backends for note in backend_notes(run, backend)]
     if is_low_precision(run):
         notes.append(say("guides.low-precision"))
@@ -74,7 +101,7 @@ def choose_dispatcher(run: Run, edition: Guidance | None = None) -> DispatcherCh
         first=first,
         candidates=candidates,
         extras=_once((*extras, *_of_framework(row.settings, run))),
-        before=before,
+        before=tuple(one.before for one in before),
         notes=_once(notes),
         asks=_once((*asks, *of_sizes)),
         refused=refused,
@@ -86,17 +113,6 @@ def _allowed(row: Row, refused: Sequence[Refusal]) -> tuple[str | None, tuple[st
     out = {refusal.what for refusal in refused}
     candidates = tuple(name for name in row.answer if name not in out) or (ALLTOALL,)
     return (candidates[0] if row.winner or len(candidates) == 1 else None), candidates
-
-
-def _before_a_swap(run: Run) -> tuple[str, ...]:
-    """Fixes that come first."""
-    unbound = run.config.hardware_class == "nvl72" and run.config.cpu_bound_to_numa is False
-    return (*(("HST-1",) if unbound else ()), *(("COM-6",) if pipeline_dominates(run) else ()))
-
-
-def _asks_of_swap(run: Run) -> tuple[str, ...]:
-    may_be_unbound = run.config.hardware_class == "nvl72" and run.config.cpu_bound_to_numa is None
-    return ("--cpu-bound-to-numa",) if may_be_unbound else ()
 
 
 def _of_framework(flags: Sequence[str], run: Run) -> Sequence[str]:
@@ -150,14 +166,9 @@ def backend_variables(run: Run, backend: str) -> Mapping[str, str]:
 
 def backend_notes(run: Run, backend: str) -> tuple[str, ...]:
     """What a backend asks of the rest of the configuration, and how far it can be trusted here."""
-    if backend not in SM_KNOBS:
-        return _alltoall_notes(run) if backend == "alltoall" else ()
-    return (
-        say("guides.flex-needs", dtype=_spelled(run, "moe_router_dtype", "fp32")),
-        say("guides.flex-helper"),
-        say("guides.sms-are-a-start", backend=backend),
-        *(_hybridep_notes(run) if backend == "hybridep" else ()),
-    )
+    words = {"router_dtype": _spelled(run, "moe_router_dtype", "fp32")}
+    of_backend = (one for one in _notes().values() if backend in one.backends)
+    return tuple(GUIDED.filled(one.text, run, words) for one in of_backend if one.holds(run))
 
 
 def _deepep_sms(run: Run) -> Limit:
@@ -195,21 +206,6 @@ def _topology(run: Run) -> tuple[str, ...]:
     if topology.multi_node and nodes > 1 and not rest:  # one EP group inside one rack
         return (*told, f"--segment {nodes}")
     return told
-
-
-def _hybridep_notes(run: Run) -> tuple[str, ...]:
-    notes = [say("guides.hybridep-in-bf16")] if is_low_precision(run) else []
-    if run.config.hardware_class in ("hopper", "blackwell_nvl8", "ampere"):
-        notes.append(say("guides.hybridep-without-nvl72"))
-        if run.config.spans_domain:
-            notes.append(say("guides.hybridep-across-domains"))
-    return tuple(notes)
-
-
-def _alltoall_notes(run: Run) -> tuple[str, ...]:
-    if run.config.container is None or "26.08" not in run.config.container:
-        return ()
-    return (say("guides.alltoall-26-08"),)
 
 
 def refusals(run: Run, backends: Sequence[str]) -> tuple[Refusal, ...]:

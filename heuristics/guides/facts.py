@@ -124,6 +124,7 @@ GUIDE_FACTS: Final[Mapping[str, Fact]] = {
         option="--flex-package",
     ),
     "ep_size": Fact(_ep_size, option="--ep"),
+    "pipeline_dominates": Fact(pipeline_dominates),
     "crosses": Fact(lambda run: run.config.spans_domain is True),
     "runs_low_precision": Fact(is_low_precision, option="--precision"),
     # CUDA graphs; where they run, a quiet host is what they gave, and no reason to do without them

@@ -75,14 +75,6 @@ def _virtual_fits(config: Config) -> bool | None:
     return not any(count % virtual for count in counts if count is not None)
 
 
-def _microbatches(config: Config) -> int | None:
-    """Of a rank in a step, where the batch divides."""
-    batch, size, copies = config.count(GLOBAL_BATCH), config.count(MICRO_BATCH), config.dp
-    if not batch or not size or not copies or batch % (size * copies):
-        return None
-    return batch // (size * copies)
-
-
 def _last_virtual(config: Config) -> bool | None:
     """All MTP layers of a layout stand in one stage, of the last round of virtual stages."""
     letters, stages = _letters(config), config.pp
@@ -97,12 +89,6 @@ def _segments(config: Config) -> int | None:
     """Segments between the bars of a pattern of layers; MTP layers stand behind the first slash."""
     pattern = config.word(_PATTERN)
     return pattern.split("/")[0].count("|") + 1 if pattern else None
-
-
-def _segments_fit(config: Config) -> bool | None:
-    """A pattern without bars is cut by Megatron-LM itself."""
-    segments = _segments(config)
-    return None if segments is None or not config.pp else segments == 1 or segments % config.pp == 0
 
 
 def _pattern_virtual_fits(config: Config) -> bool | None:
@@ -141,15 +127,6 @@ def _domain_ranks(config: Config) -> int | str | None:
     return int(text) if text and text.isascii() and text.isdigit() else text or None
 
 
-def _ep_in_domain(config: Config) -> int | None:
-    topology = config.hybrid_topology
-    return None if topology is None else topology.ranks_per_domain
-
-
-def _gpu(config: Config) -> str | None:
-    return config.gpu_family.name if config.gpu_family else None
-
-
 RECIPES: Final[Mapping[str, tuple[str, ...]]] = {
     "hopper": ("fp8_blockwise", "fp8_per_tensor", "fp8_delayed", "fp8"),
     "blackwell_nvl8": ("mxfp8", "nvfp4", "fp8_per_tensor", "fp8_delayed", "fp8"),
@@ -157,11 +134,6 @@ RECIPES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Recipes that a platform's guides name: the first is where the older edition starts, one scale per tensor is
 a candidate of the newer one on all."""
-
-
-def _platform_recipe(config: Config) -> bool | None:
-    hardware, precision = config.hardware_class, config.precision
-    return None if hardware is None or precision is None else precision in RECIPES.get(hardware, ())
 
 
 def _cp_list_fits(config: Config) -> bool | None:
@@ -204,9 +176,12 @@ HATCH: Final[Mapping[str, Fact]] = {
         _of_layout(lambda letters: "t" not in letters.partition("m")[2]), (STAGE_LAYOUT,)
     ),
     "layout_mtp_together": Fact(_last_virtual, (STAGE_LAYOUT, PP)),
-    "microbatches": Fact(_microbatches, (GLOBAL_BATCH, MICRO_BATCH, "world_size", PP)),
+    "microbatches": Fact(lambda c: c.microbatches, (GLOBAL_BATCH, MICRO_BATCH, "world_size", PP)),
     "pattern_segments": Fact(_segments, (_PATTERN,)),
-    "pattern_stages_fit": Fact(_segments_fit, (_PATTERN, PP)),
+    "pattern_stages_fit": Fact(  # a pattern without bars is cut by Megatron-LM itself
+        lambda c: None if not (one := _segments(c)) or not c.pp else one == 1 or one % c.pp == 0,
+        (_PATTERN, PP),
+    ),
     "pattern_virtual_fits": Fact(_pattern_virtual_fits, (_PATTERN, VIRTUAL_STAGES, PP)),
     "even_stages": Fact(
         lambda c: all_of(
@@ -224,14 +199,20 @@ HATCH: Final[Mapping[str, Fact]] = {
     ),
     "padded_to_capacity": Fact(_padded, (_PAD,), "--routing"),
     "nvlink_domain": Fact(lambda c: c.nvlink_domain, option="--nvlink-domain or --gpu-model"),
-    "ep_in_domain": Fact(_ep_in_domain, (EP,), "--gpu-model"),
+    "ep_in_domain": Fact(
+        lambda c: c.hybrid_topology and c.hybrid_topology.ranks_per_domain, (EP,), "--gpu-model"
+    ),
     "domain_ranks": Fact(_domain_ranks, (f"env.{_DOMAIN}",)),
-    "gpu": Fact(_gpu, option="--gpu-model"),
+    "gpu": Fact(lambda c: c.gpu_family and c.gpu_family.name, option="--gpu-model"),
     "hardware": Fact(lambda c: c.hardware_class, option="--gpu-model"),
     "container": Fact(lambda c: c.container, option="--container"),
     "fsdp": Fact(lambda c: any_of(*(c.on(knob) for knob in _FSDP)), _FSDP),
     # precision, sequences, sharding, model
-    "platform_recipe": Fact(_platform_recipe, ("fp8", "fp8_recipe", "fp4"), "--gpu-model"),
+    "platform_recipe": Fact(
+        lambda c: c.hardware_class and c.precision and c.precision in RECIPES.get(c.hardware_class, ()),
+        ("fp8", "fp8_recipe", "fp4"),
+        "--gpu-model",
+    ),
     "cp_list_fits": Fact(_cp_list_fits, ("cp_comm_type", "num_layers")),
     "megatron_fsdp": Fact(  # off where nobody asks for it
         lambda c: c.on("ddp.use_megatron_fsdp") is True, ("ddp.use_megatron_fsdp",)

@@ -38,37 +38,15 @@ _UPGRADES: Final[Mapping[Package, str]] = {"te": "ENV-3", "torch": "ENV-1"}
 """Package -> the correction that is a newer one."""
 
 
-class _Read(NamedTuple):
-    """What was read for messages: a place as rules name it, by its path, from the oldest release to main.
-
-    `tag`: before a release; `becomes`: the release that main will be.
-    """
-
-    place: str
-    path: str
-    tag: str
-    oldest: Version
-    main: str
-    becomes: Version
-
-
 _READ: Final = (
-    *(
-        _Read(place, path, "core_v", Version("0.12.0"), "d98e8a64", Version("0.20.0"))
-        for place, path in (
-            ("Megatron-Core, ", "Megatron-LM, megatron/core/"),
-            ("Megatron-LM, training/", "Megatron-LM, megatron/training/"),
-        )
-    ),
-    _Read(
-        "Megatron-Bridge, ",
-        "Megatron-Bridge, src/megatron/bridge/",
-        "v",
-        Version("0.3.1"),
-        "067f987d",
-        Version("0.7.0"),
-    ),
+    ("Megatron-Core, ", "Megatron-LM, megatron/core/", "core_v", "0.12.0", "0.20.0", "d98e8a64"),
+    ("Megatron-LM, training/", "Megatron-LM, megatron/training/", "core_v", "0.12.0", "0.20.0", "d98e8a64"),
+    ("Megatron-Bridge, ", "Megatron-Bridge, src/megatron/bridge/", "v", "0.3.1", "0.7.0", "067f987d"),
 )
+"""What was read for messages: a place as rules name it, by its path, from the oldest release to main.
+
+The tag before a release, the oldest, the one that main will be, and main.
+"""
 
 
 @cache
@@ -189,12 +167,12 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def _printed(self, source: str) -> str:
         """A place of `source` by its path, with the releases that were read and print the message."""
-        for read in _READ:
-            if source.startswith(read.place):
-                own = (read.tag == "v") == (self.by == "megatron_bridge")
-                first = (own and self.since) or read.oldest
-                releases = read.main if first >= read.becomes else f"{read.tag}{first} to {read.main}"
-                return f"{read.path}{source.removeprefix(read.place)}, {releases}"
+        for place, path, tag, oldest, next_one, main in _READ:
+            if source.startswith(place):
+                own = (tag == "v") == (self.by == "megatron_bridge")
+                first = (own and self.since) or Version(oldest)
+                releases = main if first >= Version(next_one) else f"{tag}{first} to {main}"
+                return f"{path}{source.removeprefix(place)}, {releases}"
         return source
 
     def asked(self, config: Config) -> bool | None:
@@ -267,8 +245,6 @@ def _words(knob: str, value: Value, by: By) -> str:
             return f"{knob} {'on' if value else 'off'}"
         case tuple():
             return f"{knob} {' '.join(map(str, value))}"
-        case float():
-            return f"{knob} {value:g}"
     return f"{knob} {value}"
 
 
