@@ -8,7 +8,7 @@ from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.needs import layer_offload, needed, no_layer_offload
 from heuristics.fixes.precondition import Precondition, already_so, at_least, holds, is_not, te_at_least
-from heuristics.guides.modules import MODULES, captured_alone, recomputed_now, replays
+from heuristics.guides.modules import MODULES, captured_alone, meets, recomputed_now, replays
 from heuristics.guides.parallel import connections
 from heuristics.guides.recompute import RecomputeChoice, choose_recompute
 from heuristics.run.run import Run
@@ -104,7 +104,7 @@ def _module_needs(run: Run, choice: RecomputeChoice) -> list[Precondition]:
         needs += [holds(text, told, told_by="--precision"), te_at_least(run, "2.6.0")]
     for label in choice.modules:
         if MODULES[label].option:
-            legal = True if MODULES[label].legal(run) else None
+            legal = True if meets(label, run) else None
             needs.append(holds(f"{label}: {MODULES[label].needs}", legal, told_by="--family"))
     return needs
 

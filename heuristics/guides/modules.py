@@ -111,7 +111,7 @@ MODULES: Final = read_keyed("heuristics.guides", "modules.toml", Module)
 """By label."""
 
 
-def legal(label: str, run: Run) -> bool | None:
+def meets(label: str, run: Run) -> bool | None:
     """Whether a run meets what a label needs; None where unknown."""
     return _LEGAL[label](run) if label in _LEGAL else None
 
@@ -132,4 +132,4 @@ def exhausted(run: Run) -> bool:
     """Whether every selective module is recomputed already or known to be impossible."""
     now = recomputed_now(run)
     covered = now | INSIDE_MOE if "moe" in now else now
-    return all(one.avoid or label in covered or legal(label, run) is False for label, one in MODULES.items())
+    return all(one.avoid or label in covered or meets(label, run) is False for label, one in MODULES.items())

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from heuristics.config.about import Guidance
-from heuristics.guides.modules import INSIDE_MOE, MODULES, OF_EXPERTS, is_short, legal, recomputed_now
+from heuristics.guides.modules import INSIDE_MOE, MODULES, OF_EXPERTS, is_short, meets, recomputed_now
 from heuristics.guides.table import Chosen, Refusal, Row, fire
 from heuristics.run.run import Run
 from heuristics.words import say
@@ -26,7 +26,7 @@ def choose_recompute(run: Run, edition: Guidance | None = None) -> RecomputeChoi
     row = fire("recompute", run, edition).row
     modules, then = _next(run, row, recomputed_now(run))
     asks = ["--memory-tight"] if run.config.memory_tight is None else []
-    asks += [one.option for label, one in MODULES.items() if one.option and legal(label, run) is None]
+    asks += [one.option for label, one in MODULES.items() if one.option and meets(label, run) is None]
     return RecomputeChoice(
         row=row,
         granularity=cast(Granularity, row.how),
@@ -55,7 +55,7 @@ def _next(run: Run, row: Row, now: frozenset[str]) -> tuple[tuple[str, ...], tup
 
 
 def _takes(run: Run, label: str) -> bool:
-    module, is_legal = MODULES[label], legal(label, run)
+    module, is_legal = MODULES[label], meets(label, run)
     return not module.avoid and (module.usual if is_legal is None else is_legal)
 
 
@@ -63,7 +63,7 @@ def _refusals(run: Run) -> Iterator[Refusal]:
     for label, module in MODULES.items():
         if label in OF_EXPERTS and run.active.moe is False:
             continue
-        is_legal = legal(label, run)
+        is_legal = meets(label, run)
         if module.avoid and is_legal is not False:
             yield Refusal(label, module.avoid, module.source)
         elif is_legal is False or (is_legal is None and not module.usual):

@@ -201,7 +201,8 @@ CORRECTION: Final = re.compile(r"(?:CFG|ENV|CAP)-[1-9][0-9]?")
 def corrections() -> Mapping[str, tuple[Rule | Row, ...]]:
     """What rules and failures ask for beside fixes, by id in order, with all that it is for."""
     found: dict[str, tuple[Rule | Row, ...]] = {}
-    for one in (*rules().values(), *failures().values()):
+    every: tuple[Rule | Row, ...] = (*rules().values(), *failures().values())
+    for one in every:
         if CORRECTION.fullmatch(one.fix):
             found[one.fix] = (*found.get(one.fix, ()), one)
     return dict(sorted(found.items(), key=lambda entry: (entry[0][:3], int(entry[0][4:]))))
