@@ -21,7 +21,7 @@ from diagnoser.cli import run as cli
 RUN: Final = RanksRun(
     3,
     Layout(expert=4, data=4, ranks_per_host=2),
-    Knobs(step_count=4, layer_count=2),
+    Knobs(step_count=4, layer_count=1),
     Cause.SLOW_DEVICE,
     rank=1,
     strength=1.5,

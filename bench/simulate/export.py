@@ -114,17 +114,16 @@ def _write(path: Path, schema: _Schema, rows: _Rows) -> None:
 
 
 def _fill(connection: sqlite3.Connection, schema: _Schema, rows: _Rows) -> None:
-    from sqlite_utils import Database  # here, because reading traces must not pay for its import
-
     connection.execute("PRAGMA page_size = 4096")  # before the first table, or it has no effect
     connection.execute("PRAGMA synchronous = OFF")  # a simulation need not survive a power cut
     for table in rows:
         declared = ", ".join(f"{name} {kind}" for name, kind in schema.tables[table])
         connection.execute(f"CREATE TABLE {table} ({declared})")
-    database = Database(connection)
     for table, table_rows in rows.items():
-        if table_rows:
-            database.table(table).insert_all(table_rows)
+        places = ", ".join("?" * len(schema.tables[table]))
+        connection.executemany(
+            f"INSERT INTO {table} VALUES ({places})", (tuple(row.values()) for row in table_rows)
+        )
     connection.commit()
 
 
