@@ -146,7 +146,9 @@ SHARED_SM_KNOB: Final = "moe_flex_dispatcher_num_sms"
 def backend_extras(run: Run, backend: str) -> tuple[str, ...]:
     """Settings that go with a backend on this run; those that depend on what is unknown are left out."""
     if backend == "deepep":
-        return (_sm_knob(run, backend, str(int(_deepep_sms(run).value))),)
+        on_b200 = run.config.gpu_family is not None and run.config.gpu_family.name == "B200"
+        few = DEEPEP_SMS_B200_DSV3 if on_b200 and run.config.family == "dsv3" else DEEPEP_SMS
+        return (_sm_knob(run, backend, str(int(few.value))),)
     if backend != "hybridep":
         return ()
     sweep = say("guides.sweep", first=int(HYBRIDEP_SMS.value), last=int(HYBRIDEP_SMS_HARNESS.value))
@@ -169,12 +171,6 @@ def backend_notes(run: Run, backend: str) -> tuple[str, ...]:
     words = {"router_dtype": _spelled(run, "moe_router_dtype", "fp32")}
     of_backend = (one for one in _notes().values() if backend in one.backends)
     return tuple(GUIDED.filled(one.text, run, words) for one in of_backend if one.holds(run))
-
-
-def _deepep_sms(run: Run) -> Limit:
-    family = run.config.gpu_family
-    on_b200 = family is not None and family.name == "B200"
-    return DEEPEP_SMS_B200_DSV3 if on_b200 and run.config.family == "dsv3" else DEEPEP_SMS
 
 
 def sm_knob(run: Run, backend: str) -> str:

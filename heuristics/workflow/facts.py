@@ -91,18 +91,6 @@ def _share(frac: float | None) -> str | None:
     return None if frac is None else percent(frac)
 
 
-def _free(run: Run) -> str | None:
-    used = used_frac(run)
-    return None if used is None else percent(1 - used)
-
-
-def _half(run: Run) -> str | None:
-    tp, pp = run.config.tp, run.config.pp
-    if tp is None or pp is None:
-        return None
-    return f"TP (TP{tp // 2})" if tp > 1 else f"PP (PP{pp // 2})"
-
-
 def _labels(run: Run) -> tuple[str, ...]:
     names = run.config.recompute_modules() or ()
     return tuple(name if name in MODULES else say("workflow.unknown-label") for name in names)
@@ -125,10 +113,6 @@ def _in_domains(run: Run) -> str:
     if run.config.moe() is False:
         return say("workflow.in-domains-dense", tp=tp, domain=domain)
     return say("workflow.in-domains", tp=tp, experts=expert_ranks(run) or "?", domain=domain)
-
-
-def _layer_ranks(run: Run) -> int | None:
-    return None if run.config.tp is None else max(run.config.tp, expert_ranks(run) or 1)
 
 
 def _cp_is_far(run: Run) -> bool | None:
@@ -172,14 +156,13 @@ FACTS: Final[Mapping[str, Fact]] = {
     "fits": Fact(fits),
     "shortage": Fact(_shortage),
     "used": Fact(lambda run: _share(used_frac(run))),
-    "free": Fact(_free),
+    "free": Fact(lambda run: None if (used := used_frac(run)) is None else percent(1 - used)),
     "head_room": Fact(lambda run: chosen(HEAD_ROOM.value)),
     "head_room_taken": Fact(
         lambda run: None if (used := used_frac(run)) is None else used > 1 - HEAD_ROOM.value
     ),
     "halved": Fact(lambda run: chosen(ROOM_TO_HALVE.value)),
     "room_to_halve": Fact(has_room_to_halve),
-    "half": Fact(_half),
     "memory_short": Fact(is_tight),
     "graph_room": Fact(_graph_room),
     "takes_memory": Fact(_takes_memory),
@@ -194,7 +177,9 @@ FACTS: Final[Mapping[str, Fact]] = {
     "twice_dp": Fact(lambda run: f"DP{run.config.dp * 2}" if run.config.dp else "twice that"),
     "in_domains": Fact(_in_domains),
     "hot_ranks": Fact(lambda run: run.config.tp if run.config.moe() is False else expert_ranks(run)),
-    "layer_ranks": Fact(_layer_ranks),
+    "layer_ranks": Fact(
+        lambda run: None if run.config.tp is None else max(run.config.tp, expert_ranks(run) or 1)
+    ),
     # exchanges that something carries across domains, as in Megatron-Bridge's recipes
     "leaves_domains": Fact(lambda run: run.active.dispatcher in ("deepep", "hybridep", "ncclep")),
     "cp_is_far": Fact(_cp_is_far),
