@@ -5,7 +5,7 @@ from fractions import Fraction
 from statistics import median
 from typing import Any, Final
 
-from heuristics.comparison.difference.changed import settings_of
+from heuristics.comparison.difference.subject import settings_of
 from heuristics.result.result import Result
 from traces.missing import OrMissing, known
 from traces.sections.rank import Rank

@@ -1,6 +1,6 @@
 """Two results -> a comparison: comparable, real, why, what changed. The one entry."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from statistics import mean, median
 from typing import Final
@@ -12,6 +12,7 @@ from heuristics.comparison.difference.changed import changed
 from heuristics.comparison.difference.kernels import compare_kernels
 from heuristics.comparison.difference.matched import budget_rows, mean_step_ns
 from heuristics.comparison.difference.rows import FEW, Facts, attribute, layers, part_of
+from heuristics.comparison.difference.subject import Subject
 from heuristics.comparison.expected import Prediction, judge_expected
 from heuristics.comparison.ranks import Pair, compare_runs, pair_ranks, place_of
 from heuristics.comparison.size import Judged, judge_gate, judge_pairs, judge_size, measure_size
@@ -31,7 +32,7 @@ from heuristics.result.compared import (
     Suspect,
 )
 from heuristics.result.configured import Log
-from heuristics.result.result import Result, index_of
+from heuristics.result.result import Result
 from heuristics.result.tool import SCHEMA_VERSION, Tool
 from traces.missing import Missing, OrMissing, known
 from traces.sections.rank import Rank
@@ -45,8 +46,9 @@ _NO_LOG: Final = Missing("", "no training log was given", "--base-log, --new-log
 _SHORT_LOG: Final = Missing("", "the log holds no iterations after its start", "give a longer log")
 
 
-def side_of(result: Result, rank: Rank, means_ns: Mapping[str, Fraction], named: Collection[str]) -> Side:
+def side_of(side: Subject, means_ns: Mapping[str, Fraction], named: Collection[str]) -> Side:
     """One side. `means_ns`: what its step is made of, by row; `named`: the rows the attribution names."""
+    result, rank = side.result, side.rank
     step_ns, verdict = round(mean_step_ns(rank)), result.verdict
     return Side(
         name=rank.trace,
@@ -140,24 +142,23 @@ def compare(
     has no such GPU.
     """
     pairs = pair_ranks(base, new, *gpus)
-    base_rank, new_rank = pairs[0].base, pairs[0].new
+    one, other = Subject(base, pairs[0].base), Subject(new, pairs[0].new)
+    sides = one.rank, other.rank
     facts = with_explained(
         Facts(
-            base,
-            new,
-            base_rank,
-            new_rank,
-            attribution=attribute(base_rank, new_rank),
-            layers=layers(base_rank, new_rank),
-            kernels=compare_kernels(base_rank, new_rank),
-            changed=changed(base, new, base_rank, new_rank),
+            one,
+            other,
+            attribution=attribute(*sides),
+            layers=layers(*sides),
+            kernels=compare_kernels(*sides),
+            changed=changed(one, other),
         )
     )
-    comparable = judge_comparable(base, new, base_rank, new_rank)
+    comparable = judge_comparable(one, other)
     base_log, new_log = known(base.log), known(new.log)
-    size = measure_size(base_rank, new_rank, base_log, new_log)
+    size = measure_size(*sides, base_log, new_log)
     logged = [len(log.iterations_ns) if log else 0 for log in (base_log, new_log)]
-    judged = judge_pairs(judge_size(size, comparable, base_rank, new_rank, (logged[0], logged[1])), pairs)
+    judged = judge_pairs(judge_size(size, comparable, *sides, (logged[0], logged[1])), pairs)
     return whole(
         facts,
         pairs,
@@ -212,8 +213,8 @@ def whole(
         suspects=suspects,
         pairs=tuple(
             ComparedPair(
-                base=place_of(facts.base, index_of(facts.base, pair.base)),
-                new=place_of(facts.new, index_of(facts.new, pair.new)),
+                base=place_of(facts.base.result, pair.base),
+                new=place_of(facts.new.result, pair.new),
                 by=pair.by,
                 step_delta_ns=mean_delta_ns(pair.base, pair.new),
             )
@@ -225,11 +226,9 @@ def whole(
     )
 
 
-def _sides(facts: Facts) -> tuple[Side, Side]:
+def _sides(facts: Facts) -> Iterator[Side]:
     """Both sides; their steps are made of the same rows, those that only one has included."""
-    rows = budget_rows(facts.base_rank, facts.new_rank)
+    rows = budget_rows(facts.base.rank, facts.new.rank)
     named = {one.row for one in facts.attribution.rows}
-    return (
-        side_of(facts.base, facts.base_rank, {one.row: one.base.mean_ns for one in rows}, named),
-        side_of(facts.new, facts.new_rank, {one.row: one.new.mean_ns for one in rows}, named),
-    )
+    yield side_of(facts.base, {one.row: one.base.mean_ns for one in rows}, named)
+    yield side_of(facts.new, {one.row: one.new.mean_ns for one in rows}, named)

@@ -7,15 +7,13 @@ from typing import Final
 
 from heuristics.comparison.difference.changed import (
     Observed,
-    Settings,
-    Value,
     difference,
-    settings_of,
     trace_facts,
 )
 from heuristics.comparison.difference.interval import interval_of
 from heuristics.comparison.difference.matched import added, budget_rows
 from heuristics.comparison.difference.rows import NOISE, Facts
+from heuristics.comparison.difference.subject import Settings, Value
 from heuristics.comparison.size import Judged
 from heuristics.comparison.suspects.direction import is_off, way
 from heuristics.comparison.suspects.movers import GO_ALONG, rows_of
@@ -120,7 +118,7 @@ def _judged(
     ends = (-size.ends_ns[1], -size.ends_ns[0]) if size.ends_ns else None
     open_ = _why_undecided(known(predicted), ends, judged, together_with)
     outcome = _outcome(known(predicted), ends, judged) if open_ is None else "undecided"
-    inactive = is_inactive(one, trace_facts(facts.new_rank))
+    inactive = is_inactive(one, trace_facts(facts.new.rank))
     grew = (row.row for row in facts.attribution.rows if row.delta_ns > 0 and row.row != NOISE)
     return Expected(
         fixes=one.ids,
@@ -149,7 +147,7 @@ def _predicted_ns(one: Taken, step_ns: int) -> OrMissing[PredictedEnds]:
 def _part(one: Taken, facts: Facts) -> ExpectedPart | None:
     """What fixes act on, by the rows of the step that are theirs; None where they act on no single row."""
     own = {row for id_ in one.ids if id_ in CATALOGUE for row in rows_of(CATALOGUE[id_])}
-    rows = [row for row in budget_rows(facts.base_rank, facts.new_rank) if row.row in own]
+    rows = [row for row in budget_rows(facts.base.rank, facts.new.rank) if row.row in own]
     if not rows:
         return None
     whole = added(rows)
@@ -212,7 +210,7 @@ def taken(facts: Facts, predictions: Sequence[Prediction]) -> tuple[Taken, ...]:
     """Each fix that is new, those that the plan has a range for together first as one."""
     single = tuple(_single(facts, {one.fix: one for one in predictions}))
     ids = tuple(id_ for one in single for id_ in one.ids)
-    both = next((one for one in facts.base.combined if set(one.ids) == set(ids)), None)
+    both = next((one for one in facts.base.result.combined if set(one.ids) == set(ids)), None)
     if both is None or len(single) < 2:
         return single
     sets = dict(chain.from_iterable(one.sets.items() for one in single))
@@ -225,7 +223,7 @@ def is_inactive(one: Taken, observed: Mapping[str, Observed]) -> bool:
 
 
 def _single(facts: Facts, given: Mapping[str, Prediction]) -> Iterator[Taken]:
-    planned = {one.id: one for one in (*facts.base.fixes, *facts.base.levers)}
+    planned = {one.id: one for one in (*facts.base.result.fixes, *facts.base.result.levers)}
     for id_ in dict.fromkeys((*planned, *given)):
         fix, prediction = planned.get(id_), given.get(id_)
         ways = ways_of(fix.knobs) if fix else ()
@@ -249,11 +247,11 @@ def ways_of(knobs: Knobs) -> tuple[Mapping[str, Value], ...]:
 
 def _by(ways: Sequence[Mapping[str, Value]], facts: Facts) -> ExpectedBy | None:
     """How the new side is known to have a fix that base has not; None where it is not."""
-    sides = settings_of(facts.base), settings_of(facts.new)
+    sides = facts.base.settings, facts.new.settings
     own = [{knob: value for knob, value in one.items() if not matches(knob, GO_ALONG)} for one in ways]
     if any(_is_configured(one, *sides) for one in own):
         return "configuration"
-    base, new = trace_facts(facts.base_rank), trace_facts(facts.new_rank)
+    base, new = trace_facts(facts.base.rank), trace_facts(facts.new.rank)
     knobs = chain.from_iterable(one.items() for one in own)
     is_new = (_is_observed(*one, new) and _is_observed(*one, base) is False for one in knobs)
     return "trace" if any(is_new) else None

@@ -14,7 +14,7 @@ from heuristics.result.compared import (
     LateState,
     Place,
 )
-from heuristics.result.result import Result, rank_in_run
+from heuristics.result.result import Result, index_of, rank_in_run
 from traces.errors import EmptySelection
 from traces.missing import Missing, OrMissing, known
 from traces.sections.cause import Cause
@@ -98,10 +98,9 @@ def pairs_by_group(base: Result, new: Result) -> tuple[tuple[Rank, Rank], ...]:
     )
 
 
-def place_of(result: Result, index: int) -> Place:
+def place_of(result: Result, rank: Rank) -> Place:
     """Where a rank stands in its own result."""
-    rank = result.ranks[index]
-    return Place(index, rank.device, rank.rank)
+    return Place(index_of(result, rank), rank.device, rank.rank)
 
 
 def same_size(base: Result, new: Result) -> bool:
@@ -183,7 +182,7 @@ def _late(base: Result, new: Result, matched: dict[int, int]) -> ComparedLate:
 
 
 def _place(result: Result, late: Late | None) -> Place | None:
-    return None if late is None or late.index is None else place_of(result, late.index)
+    return None if late is None or late.index is None else place_of(result, result.ranks[late.index])
 
 
 def _state(before: Late | None, after: Late | None, matched: dict[int, int]) -> LateState:

@@ -10,7 +10,7 @@ from typing import Final
 from heuristics.comparison.difference.interval import LEAST, interval_of
 from heuristics.comparison.difference.rows import FEW, part_of, step_count
 from heuristics.comparison.ranks import Pair
-from heuristics.comparison.recorded_alike import same_recording
+from heuristics.comparison.same_work import same_recording
 from heuristics.result.compared import Comparable, ComparedSize, ComparisonVerdict, Ends, Gate
 from heuristics.result.configured import Log
 from traces.limits import Limit

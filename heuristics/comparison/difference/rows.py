@@ -21,8 +21,8 @@ from heuristics.comparison.difference.matched import (
     group_rows,
     mean_step_ns,
 )
+from heuristics.comparison.difference.subject import Subject
 from heuristics.result.compared import ComparedChange, ComparedRow, KernelDelta, LayerDelta
-from heuristics.result.result import Result
 from traces.limits import Limit
 from traces.missing import Missing, known
 from traces.sections.rank import Rank
@@ -82,10 +82,8 @@ class Scatter:
 class Facts(Struct, frozen=True):
     """All that is known of a difference before anybody has an opinion of its cause."""
 
-    base: Result
-    new: Result
-    base_rank: Rank
-    new_rank: Rank
+    base: Subject
+    new: Subject
     attribution: Attribution
     layers: tuple[LayerDelta, ...]
     kernels: tuple[KernelDelta, ...]

@@ -1,10 +1,9 @@
 """Which way a setting went: more of it, less of it, across some releases, or unknown."""
 
 import re
-from collections.abc import Callable
 from typing import Final, Literal
 
-from heuristics.comparison.difference.changed import Value
+from heuristics.comparison.difference.subject import Value
 from heuristics.result.compared import ComparedChange
 
 Way = Literal[1, 0, -1]
@@ -59,19 +58,7 @@ def _compared(base: float, new: float) -> Way:
     return 1 if base < new else -1
 
 
-def crossed(since: str, at_least: str = "0", until: str = "9999") -> Callable[[ComparedChange], bool]:
-    """Whether a version went from below `since`, not below `at_least`, to `since` or above, below `until`."""
-
-    def went(change: ComparedChange) -> bool:
-        base, new = _numbers(change.base), _numbers(change.new)
-        if base is None or new is None:
-            return False
-        low, border, high = (_numbers(one) or () for one in (at_least, since, until))
-        return low <= base < border <= new < high
-
-    return went
-
-
-def _numbers(version: Value) -> tuple[int, ...] | None:
+def numbers(version: Value) -> tuple[int, ...] | None:
+    """The first numbers in a version, or in the name of what has one; None where there are none."""
     found = re.findall(r"\d+", version) if isinstance(version, str) else []
-    return tuple(int(one) for one in found[:4]) or None
+    return tuple(map(int, found[:4])) or None

@@ -7,7 +7,7 @@ from itertools import product
 from typing import Final
 
 from heuristics.comparison.suspects.direction import is_off, way
-from heuristics.comparison.suspects.table import Mover, movers
+from heuristics.comparison.suspects.table import Mover, causes
 from heuristics.comparison.suspects.view import matches
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
@@ -46,7 +46,7 @@ class Movable:
 
 def movable(change: ComparedChange, rows: Sequence[ComparedRow]) -> Movable:
     """Which of the rows that moved a change can explain."""
-    able = [one for one in (*movers(), *fix_movers()) if matches(change.what, one.what)]
+    able = [one for one in (*causes().movers, *fix_movers()) if matches(change.what, one.what)]
     explained = tuple(row.row for row in rows if any(_moves(one, change, row) for one in able))
     used = [one for one in able if any(_moves(one, change, row) for row in rows)]
     sources = tuple(dict.fromkeys(one.source for one in used))

@@ -1,20 +1,23 @@
 """The rules of `causes.toml`, and what can move which rows."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache, partial
+from collections.abc import Iterator
+from functools import cache
 from itertools import groupby
-from typing import Any
+from typing import Any, Literal
 
-from heuristics.comparison.suspects.causes import Row, expanded, families, named, table
-from heuristics.comparison.suspects.direction import crossed
-from heuristics.comparison.suspects.evidence import EVIDENCE
-from heuristics.comparison.suspects.rule import Rule, any_way, way_of
+from msgspec import Struct
+
+from heuristics.comparison.suspects.causes import expanded, table
+from heuristics.comparison.suspects.direction import numbers, way
+from heuristics.comparison.suspects.facts import VIEWED
+from heuristics.result.compared import ComparedChange
+from heuristics.result.judged import Level
+from heuristics.rules.condition import Condition
 from traces.names.kernels import compute_classes
+from traces.toml_tables import read_rows
 
 
-@dataclass(frozen=True, slots=True)
-class Mover:
+class Mover(Struct, frozen=True, forbid_unknown_fields=True):
     """What can move rows: `what` are patterns of changed things, all others patterns of rows.
 
     More of it makes `slower` longer and `faster` shorter, less of it the reverse; `either` moves both ways.
@@ -29,71 +32,83 @@ class Mover:
     is_broad: bool = False
 
 
+class Crossed(Struct, frozen=True, forbid_unknown_fields=True):
+    """Releases: from below `since`, not below `at_least`, to `since` or above, below `until`."""
+
+    since: str
+    at_least: str = "0"
+    until: str = "9999"
+
+    def by(self, change: ComparedChange) -> bool:
+        """Whether a version went across them."""
+        base, new = numbers(change.base), numbers(change.new)
+        if base is None or new is None:
+            return False
+        low, border, high = (numbers(one) or () for one in (self.at_least, self.since, self.until))
+        return low <= base < border <= new < high
+
+
+class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A cause that comes up on the new side; where it went away there, `mirrored` is its title.
+
+    `slower`, `faster`, `either`: patterns of the rows that it makes longer, shorter, or either. `observed`:
+    what else a trace must show: ruled out where it does not hold; `signs`: how that is worded, each with its
+    own condition if it has one. `changed`: patterns of changed things that are the cause, one of which went
+    `way`, or across the releases `crossed`. `needs`: the evidence without which it is no suspect. `at_most`,
+    `at_least`: between which its confidence lies.
+    """
+
+    id: str
+    title: str
+    mirrored: str
+    next: str
+    source: str
+    slower: tuple[str, ...] = ()
+    faster: tuple[str, ...] = ()
+    either: tuple[str, ...] = ()
+    observed: Condition | None = None
+    signs: tuple[str | tuple[Condition, str], ...] = ()
+    changed: tuple[str, ...] = ()
+    way: Literal["more", "less"] | None = None
+    crossed: Crossed | None = None
+    needs: Literal["observed", "changed", "any"] = "any"
+    at_most: Level = "high"
+    at_least: Level = "low"
+
+    def went(self, change: ComparedChange) -> bool:
+        """Whether a thing changed the way that brings the cause; also where that is not known."""
+        if self.crossed:
+            return self.crossed.by(change)
+        return self.way is None or way(change) in (0, 1 if self.way == "more" else -1)
+
+
+class Causes(Struct, frozen=True):
+    """The table, each row written out."""
+
+    movers: tuple[Mover, ...]
+    rules: tuple[Rule, ...]
+
+
 @cache
-def movers() -> tuple[Mover, ...]:
-    """What can move which rows by itself, where no fix of the catalogue has it."""
+def causes() -> Causes:
+    """What can move which rows by itself, where no fix of the catalogue has it, and the causes, in order."""
     sources = table()["sources"]
-    return tuple(
-        Mover(
-            what=tuple(row["what"]),
-            source=sources.get(row["source"], row["source"]),
-            slower=named(*row.get("slower", ())),
-            faster=named(*row.get("faster", ())),
-            either=named(*row.get("either", ())),
-            is_broad=row.get("is_broad", False),
-        )
-        for row in table()["movers"]
-    )
+    movers = (expanded(row, {}, "") for row in table()["movers"])
+    rows: dict[str, Any] = {
+        "movers": [{**row, "source": sources.get(row["source"], row["source"])} for row in movers],
+        "rules": [*_rules()],
+    }
+    return read_rows(rows, Causes, "heuristics/comparison/suspects/causes.toml", VIEWED.readers)
 
 
-@cache
-def rules() -> tuple[Rule, ...]:
-    """All causes, in the order of the table."""
-    return tuple(
-        rule for each, rows in groupby(table()["cause"], _each) for rule in _expand(each, tuple(rows))
-    )
-
-
-def _each(row: Row) -> str:
-    return str(row.get("each", ""))
-
-
-def _expand(each: str, rows: Sequence[Row]) -> Iterator[Rule]:
+def _rules() -> Iterator[dict[str, Any]]:
     """One rule a row; one a family and row, or one a row and class, where it is for each of them."""
-    if each == "family":
-        for key, family in families().items():
-            yield from (_rule(row, key, family) for row in rows)
-        return
-    for row in rows:
-        for key in compute_classes() if each == "class" else ("",):
-            yield _rule(row, key, {})
-
-
-def _rule(row: Row, key: str, family: Row) -> Rule:
-    texts = {"next": table()["families_next"], **family, "key": key}
-    sets = {**table()["sets"], **{f"family_{name}": one for name, one in family.items()}}
-
-    def text(name: str) -> str:
-        return str(row[name]).format_map(texts)
-
-    def listed(name: str) -> tuple[str, ...]:
-        return tuple(one.replace("{key}", key) for one in expanded(row.get(name, ()), sets))
-
-    other: dict[str, Any] = {name: row[name] for name in ("needs", "at_most", "at_least") if name in row}
-    if "observed" in row:
-        name, *of = row["observed"]
-        other["observed"] = partial(EVIDENCE[name], *((key,) if key else ()), *of)
-    releases = row.get("crossed")
-    return Rule(
-        id=text("id"),
-        title=text("title"),
-        mirrored=text("mirrored"),
-        next=text("next"),
-        source=row["source"],
-        slower=listed("slower"),
-        faster=listed("faster"),
-        either=listed("either"),
-        changed=listed("changed"),
-        went=crossed(**releases) if releases else way_of(row["way"]) if "way" in row else any_way,
-        **other,
-    )
+    written = [{"id": id_, **row} for id_, row in table()["causes"].items()]
+    for each, several in groupby(written, lambda row: row.pop("each", "")):
+        rows = [*several]
+        if each == "family":
+            for key, family in table()["families"].items():
+                yield from (expanded(row, family, key) for row in rows)
+        else:
+            for row in rows:
+                yield from (expanded(row, {}, key) for key in (compute_classes() if each else ("",)))

@@ -13,7 +13,7 @@ from heuristics.comparison.difference.rows import Facts
 from heuristics.comparison.suspects.direction import way
 from heuristics.comparison.suspects.find import find_suspects, with_explained
 from heuristics.comparison.suspects.movers import fix_movers
-from heuristics.comparison.suspects.table import movers, rules
+from heuristics.comparison.suspects.table import causes
 from heuristics.comparison.suspects.view import turned
 from heuristics.result.compared import Suspect
 from tests.comparison_doubles import configuration, trace
@@ -420,9 +420,11 @@ def test_a_setting_goes_up_down_or_cannot_be_said(base: object, new: object, exp
 
 
 def test_ids_are_distinct_and_every_rule_and_mover_has_its_source() -> None:
-    assert len({rule.id for rule in rules()}) == len(rules())
-    assert all(rule.source and rule.next and (rule.slower or rule.faster or rule.either) for rule in rules())
-    assert all(one.source and one.what for one in (*movers(), *fix_movers()))
+    assert len({rule.id for rule in causes().rules}) == len(causes().rules)
+    assert all(
+        rule.source and rule.next and (rule.slower or rule.faster or rule.either) for rule in causes().rules
+    )
+    assert all(one.source and one.what for one in (*causes().movers, *fix_movers()))
 
 
 ROWS = (

@@ -1,0 +1,99 @@
+"""One side of a comparison: a result and the rank of it that is compared, and what is known of both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from heuristics.result.result import Result
+from traces.limits import Limit
+from traces.missing import known
+from traces.sections.rank import Rank
+from traces.sections.trace import Trace
+
+Value = bool | int | float | str | None | tuple[Any, ...]
+
+SAME_COUNT: Final = Limit(
+    0.02,
+    "fraction",
+    "ours: classes of two GPUs of one real run differ by up to 1.8 %; one of 32 layers is 3 %",
+)
+_COUNTED: Final = ("compute.", "exposed_comm.")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings by knob. `sources`: where each is set; one whose value is withheld is in `withheld` only."""
+
+    values: Mapping[str, Value]
+    sources: Mapping[str, str]
+    withheld: frozenset[str]
+
+
+NONE: Final = Settings({}, {}, frozenset())
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A result and the rank of it that is compared."""
+
+    result: Result
+    rank: Rank
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings of its configuration; none without one."""
+        return settings_of(self.result)
+
+    @cached_property
+    def given(self) -> dict[str, Value]:
+        """What was given of the run, by field of `Given`."""
+        return {field: _plain(value) for field, value in self.result.given.items()}
+
+    @property
+    def trace(self) -> Trace | None:
+        """The trace that the rank is of."""
+        traces = self.result.traces
+        return next((one for one in traces if one.name == self.rank.trace), next(iter(traces), None))
+
+    @property
+    def container(self) -> str | None:
+        """The container that the log names."""
+        log = known(self.result.log)
+        return log.versions.get("container") if log else None
+
+    @cached_property
+    def counts(self) -> dict[str, float]:
+        """Activities per step of each row of compute and communication."""
+        steps, rows = len(self.rank.lengths_ns), known(self.rank.ledger) or ()
+        budget = (row for row in rows if row.group == "budget")
+        return {row.row: row.count / steps for row in budget if row.row.startswith(_COUNTED)}
+
+    def value(self, *names: str) -> Value:
+        """What is known of a knob or a given fact; the first of some names that is set."""
+        values = (source.get(name) for name in names for source in (self.settings.values, self.given))
+        return next((value for value in values if value is not None), None)
+
+
+def same_count(before: float, after: float) -> bool:
+    """Whether two numbers of activities are the same but for what routing moves."""
+    return abs(after - before) <= SAME_COUNT.value * max(before, after)
+
+
+def settings_of(result: Result) -> Settings:
+    """The settings of its configuration; none without one."""
+    configuration = known(result.configuration)
+    if configuration is None:
+        return NONE
+    return Settings(
+        values={one.knob: _plain(one.value) for one in configuration.settings if not one.withheld},
+        sources={one.knob: one.said for one in configuration.settings},
+        withheld=frozenset(one.knob for one in configuration.settings if one.withheld),
+    )
+
+
+def _plain(value: Any) -> Value:
+    """A value in which lists, as JSON has them, are tuples."""
+    return tuple(map(_plain, value)) if isinstance(value, list | tuple) else value
