@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from heuristics.comparison.difference.changed import gpus
-from heuristics.comparison.difference.subject import Subject
+from heuristics.comparison.difference.subject import Subject, sided
 from heuristics.comparison.same_work import (
     same_classes,
     same_recording,
@@ -69,8 +69,7 @@ _NEEDED: Final = {"routing mode": "routing", "PP": "pp", "CUDA graphs": "graphs"
 class Sides:
     """Both sides. `cut_otherwise`: their configurations cut the same step another way.
 
-    `stack`: what differs of the stack below a dispatcher. `told`, `held`: facts and conditions that were asked
-    before.
+    `stack`: what differs of the stack below a dispatcher. `told`, `held`: facts and conditions asked before.
     """
 
     base: Subject
@@ -211,18 +210,9 @@ def _stack_unknown(sides: Sides) -> str | None:
     return ", ".join(name for name, key in _NEEDED.items() if None in [one.get(key) for one in both]) or None
 
 
-def _of_base(of: Callable[[Subject], object], sides: Sides) -> object:
-    return of(sides.base)
-
-
-def _of_new(of: Callable[[Subject], object], sides: Sides) -> object:
-    return of(sides.new)
-
-
 ALIKE: Final = Language(
     {
-        **{f"base.{name}": Fact(partial(_of_base, of)) for name, of in _OF_A_SIDE.items()},
-        **{f"new.{name}": Fact(partial(_of_new, of)) for name, of in _OF_A_SIDE.items()},
+        **sided(_OF_A_SIDE, "base", "new"),
         "base.gpu": Fact(partial(_gpu, 0)),
         "new.gpu": Fact(partial(_gpu, 1)),
         "stepped": Fact(lambda sides: sides.base.rank.steps.found and sides.new.rank.steps.found),

@@ -155,10 +155,8 @@ def compare(
         )
     )
     comparable = judge_comparable(one, other)
-    base_log, new_log = known(base.log), known(new.log)
-    size = measure_size(*sides, base_log, new_log)
-    logged = [len(log.iterations_ns) if log else 0 for log in (base_log, new_log)]
-    judged = judge_pairs(judge_size(size, comparable, *sides, (logged[0], logged[1])), pairs)
+    size = measure_size(one, other)
+    judged = judge_pairs(judge_size(size, comparable, one, other), pairs)
     return whole(
         facts,
         pairs,

@@ -14,7 +14,7 @@ from heuristics.result.compared import (
     LateState,
     Place,
 )
-from heuristics.result.result import Result, index_of, rank_in_run
+from heuristics.result.result import Result, index_of, late_rank, rank_in_run
 from traces.errors import EmptySelection
 from traces.missing import Missing, OrMissing, known
 from traces.sections.cause import Cause
@@ -171,7 +171,7 @@ def _delta(base: OrMissing[int], new: OrMissing[int]) -> OrMissing[int]:
 
 def _late(base: Result, new: Result, matched: dict[int, int]) -> ComparedLate:
     """The late rank before and after; what nobody can tell of one side is no change."""
-    before, after = (None if one.run is UNSET else known(one.run.late) for one in (base, new))
+    before, after = late_rank(base), late_rank(new)
     return ComparedLate(
         _state(before, after, matched),
         None if before is None else before.cause,

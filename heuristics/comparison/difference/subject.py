@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from operator import attrgetter
 from typing import Any, Final
 
+from heuristics.config.facts import Fact
 from heuristics.result.result import Result
 from traces.limits import Limit
 from traces.missing import known
@@ -59,6 +61,12 @@ class Subject:
         return next((one for one in traces if one.name == self.rank.trace), next(iter(traces), None))
 
     @property
+    def logged_ns(self) -> tuple[int, ...]:
+        """Lengths of the steady iterations of its log."""
+        log = known(self.result.log)
+        return tuple(log.iterations_ns) if log else ()
+
+    @property
     def container(self) -> str | None:
         """The container that the log names."""
         log = known(self.result.log)
@@ -80,6 +88,19 @@ class Subject:
 def same_count(before: float, after: float) -> bool:
     """Whether two numbers of activities are the same but for what routing moves."""
     return abs(after - before) <= SAME_COUNT.value * max(before, after)
+
+
+def sided(figures: Mapping[str, Callable[[Subject], object]], *sides: str) -> dict[str, Fact]:
+    """Facts `SIDE.NAME` for conditions that are asked of what has these sides."""
+    return {
+        f"{side}.{name}": Fact(partial(_of_side, attrgetter(side), of))
+        for side in sides
+        for name, of in figures.items()
+    }
+
+
+def _of_side(side: Callable[[Any], Subject], of: Callable[[Subject], object], asked: Any) -> object:
+    return of(side(asked))
 
 
 def settings_of(result: Result) -> Settings:

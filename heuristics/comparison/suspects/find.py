@@ -12,7 +12,8 @@ from msgspec import structs
 from heuristics.comparison.difference.rows import Facts
 from heuristics.comparison.difference.subject import Value
 from heuristics.comparison.suspects.causes import named
-from heuristics.comparison.suspects.facts import FUSED, VIEWED, asked_for
+from heuristics.comparison.suspects.facts import FUSED, VIEWED
+from heuristics.comparison.suspects.figures import asked_for
 from heuristics.comparison.suspects.movers import Movable, movable
 from heuristics.comparison.suspects.table import Rule, causes
 from heuristics.comparison.suspects.view import View
@@ -85,8 +86,8 @@ def find_suspects(facts: Facts) -> tuple[Suspect, ...]:
 
 def _with_control(view: View, suspect: Suspect) -> Suspect:
     """Where exchanges between experts got longer by a flex backend: alltoall shows whether that is why."""
-    runs = view.facts.new.rank.detected.dispatcher
-    backend = asked_for(view.facts.new) if runs == "unknown" else runs
+    runs = view.after.rank.detected.dispatcher
+    backend = asked_for(view.after) if runs == "unknown" else runs
     experts = {row.row for row in view.matching(named("@ep"))}
     longer = suspect.explains_ns > 0 and not experts.isdisjoint(suspect.rows)
     if not longer or backend not in FUSED or not suspect.next:

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from heuristics.comparison.difference.rows import NOISE, Facts
+from heuristics.comparison.difference.subject import Subject
 from heuristics.result.compared import Change, ComparedChange, ComparedRow
 from traces.missing import Missing
 
@@ -49,6 +50,16 @@ class View:
     sign: Literal[1, -1] = 1
     told: dict[str, object] = field(default_factory=dict)
     held: dict[str, bool | None] = field(default_factory=dict)
+
+    @property
+    def before(self) -> Subject:
+        """The side that may lack the cause."""
+        return self.facts.base
+
+    @property
+    def after(self) -> Subject:
+        """The side that may have it."""
+        return self.facts.new
 
     @cached_property
     def rows(self) -> dict[str, ComparedRow]:
