@@ -203,8 +203,9 @@ def regression(**fields: Any) -> Compared:
         "suspects": (GRAPHS, NCCL),
         "gate": Gate(0.03, "tripped", "the lower end of the interval, +8.8 %, is above it"),
     }
-    made = whole(**{**plain, **fields})
-    return replace(made, tool=replace(made.tool, version="0.2"))
+    parts = {**plain, **fields}
+    made = whole(*(parts.pop(name) for name in ("facts", "pairs", "comparable", "size", "judged")))
+    return replace(made, tool=replace(made.tool, version="0.2"), **parts)
 
 
 def undecided() -> Compared:

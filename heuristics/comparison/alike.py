@@ -187,7 +187,6 @@ def _slowed_otherwise(sides: Sides) -> bool:
 
 
 def _stack_differs(sides: Sides) -> str | None:
-    """What differs beside the dispatcher."""
     base, new = sides.base.given, sides.new.given
     versions = (
         name
@@ -198,7 +197,6 @@ def _stack_differs(sides: Sides) -> str | None:
 
 
 def _stack_unknown(sides: Sides) -> str | None:
-    """What is not known to be the same beside the dispatcher."""
     both = [
         {
             "container": side.container,

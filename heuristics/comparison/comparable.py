@@ -68,7 +68,6 @@ class Configured(Rule, frozen=True, kw_only=True):
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """All knobs that tell it."""
         options = () if self.by_option else [OPTIONS[field] for field in self.fields]
         return (*(knob for one in options for knob in one.knobs[: 1 if one.is_knob else None]), *self.knobs)
 
@@ -88,7 +87,6 @@ class Table(Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def table() -> Table:
-    """The table `comparable.toml`."""
     return read_table("heuristics.comparison", "comparable.toml", Table, ALIKE.readers)
 
 
@@ -180,7 +178,6 @@ def _alone(
 
 
 def _alike(rule: Configured, base: Mapping[str, Value], new: Mapping[str, Value]) -> bool:
-    """Whether both have the same."""
     keys = rule.common(base, new)
     return bool(keys) and all(base[key] == new[key] for key in keys)
 

@@ -83,7 +83,6 @@ def _mean(values_ns: Sequence[int]) -> Fraction:
 
 
 def judge_size(size: ComparedSize, comparable: Comparable, base: Subject, new: Subject) -> Judged:
-    """Regression, improvement, no change, or why that is unknown."""
     traced = tuple(_traces_beside_logs(size, base.rank, new.rank))
     if comparable.state == "no":
         no = [f"{one.what}: {one.because}" for one in comparable.differences if one.state == "no"]
@@ -146,7 +145,6 @@ def judge_gate(size: ComparedSize, judged: Judged, limit_frac: float) -> Gate:
 
 
 def _judge_around_zero(size: ComparedSize, ends: Ends, traced: tuple[str, ...]) -> Judged:
-    """An interval that holds zero: narrow enough to say that nothing changed, or not."""
     shorter_ns = min(size.base_mean_ns, size.new_mean_ns)
     furthest_ns = max(-ends[0], ends[1])
     shows_ns = (ends[1] - ends[0]) // 2  # about the smallest difference that the interval could have shown
@@ -166,7 +164,6 @@ def _judge_around_zero(size: ComparedSize, ends: Ends, traced: tuple[str, ...]) 
 
 
 def _record_for(count: float) -> str:
-    """What to record so that about `count` steps a side are there."""
     many = max(ceil(count), int(LEAST.value))
     if many > RECORDABLE.value:
         return say("comparison.record-logs", count=f"{float(f'{many:.1e}'):,.0f}")
@@ -223,7 +220,6 @@ def _traces_beside_logs(size: ComparedSize, base: Rank, new: Rank) -> Iterator[s
 
 
 def _lacking(size: ComparedSize, base: Subject, new: Subject) -> Iterator[str]:
-    """Why there is no interval."""
     yield say("comparison.few", counts=_counts(size), least=LEAST.value)
     for name, side in (("base", base), ("new", new)):
         if not side.rank.steps.found:

@@ -83,7 +83,6 @@ def _settings(base: Subject, new: Subject) -> Iterator[ComparedChange]:
 
 
 def _versions(base: Subject, new: Subject) -> Iterator[ComparedChange]:
-    """Versions that both have; by the less trusted of the two sources."""
     for package in PACKAGES:
         one, other = _version(base.result, package), _version(new.result, package)
         if one and other and one[0] != other[0]:
@@ -92,7 +91,6 @@ def _versions(base: Subject, new: Subject) -> Iterator[ComparedChange]:
 
 
 def _version(result: Result, package: str) -> tuple[str, Source] | None:
-    """A version and its source."""
     given = result.given.get(package if package == "container" else f"{package}_version")
     configuration, log = known(result.configuration), known(result.log)
     named = getattr(configuration.versions, package, None) if configuration else None
@@ -106,7 +104,6 @@ def _version(result: Result, package: str) -> tuple[str, Source] | None:
 
 
 def _environment(base: Subject, new: Subject, listed: set[str]) -> Iterator[ComparedChange]:
-    """What was given beside knobs, the GPU, and what recorded it."""
     for field in base.given.keys() & new.given.keys() - _VERSIONS - {"gpu"}:
         values = base.given[field], new.given[field]
         if values[0] != values[1] and (field not in OPTIONS or listed.isdisjoint(OPTIONS[field].knobs)):
@@ -143,7 +140,6 @@ def _recorders(base: Trace, new: Trace) -> Iterator[ComparedChange]:
 
 
 def _observed(base: Rank, new: Rank) -> Iterator[ComparedChange]:
-    """What was observed in both traces."""
     one, other = trace_facts(base), trace_facts(new)
     for what in one.keys() & other.keys():
         if one[what].differs(other[what]):

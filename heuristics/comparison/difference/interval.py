@@ -67,7 +67,6 @@ class Interval:
 
     @property
     def ends_ns(self) -> tuple[int, int]:
-        """Both ends, the lower first."""
         return self.low_ns, self.high_ns
 
 

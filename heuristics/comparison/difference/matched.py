@@ -54,7 +54,6 @@ class Matched:
 
     @property
     def delta_ns(self) -> Fraction:
-        """New less base, per step."""
         return self.new.mean_ns - self.base.mean_ns
 
 
@@ -118,7 +117,6 @@ def _group(rank: Rank, group: Group) -> list[LedgerRow]:
 
 
 def _side(rank: Rank, group: Group, name_of: Callable[[str], str]) -> dict[str, OneSide]:
-    """Rows of one side by name."""
     named: dict[str, list[OneSide]] = defaultdict(list)
     steps = len(rank.lengths_ns)
     for row in _group(rank, group):

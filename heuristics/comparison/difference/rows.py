@@ -106,7 +106,6 @@ def step_count(rank: Rank) -> int:
 
 
 def _adding_up(rows: Sequence[Matched], step_ns: Fraction, few: bool) -> tuple[ComparedRow, ...]:
-    """Rows beyond noise, and `noise` with all else: together the rounded sum of all differences."""
     beyond, noise = split_noise(rows, step_ns)
     named = _in_order(_delta(one, few) for one in beyond)
     return with_shares((*named, _noise(added(rows), named, noise, few)))
@@ -258,7 +257,6 @@ def layers(base: Rank, new: Rank) -> tuple[LayerDelta, ...]:
 
 
 def _by_layer(rank: Rank) -> dict[int, dict[str, Fraction]]:
-    """Wall time per step of each layer by module, over its passes."""
     found: dict[int, dict[str, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
     moe = known(rank.moe)
     for row in moe.by_layer if moe else ():

@@ -46,29 +46,24 @@ class Subject:
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings of its configuration; none without one."""
         return settings_of(self.result)
 
     @cached_property
     def given(self) -> dict[str, Value]:
-        """What was given of the run, by field of `Given`."""
         return {field: _plain(value) for field, value in self.result.given.items()}
 
     @property
     def trace(self) -> Trace | None:
-        """The trace that the rank is of."""
         traces = self.result.traces
         return next((one for one in traces if one.name == self.rank.trace), next(iter(traces), None))
 
     @property
     def logged_ns(self) -> tuple[int, ...]:
-        """Lengths of the steady iterations of its log."""
         log = known(self.result.log)
         return tuple(log.iterations_ns) if log else ()
 
     @property
     def container(self) -> str | None:
-        """The container that the log names."""
         log = known(self.result.log)
         return log.versions.get("container") if log else None
 
@@ -104,7 +99,6 @@ def _of_side(side: Callable[[Any], Subject], of: Callable[[Subject], object], as
 
 
 def settings_of(result: Result) -> Settings:
-    """The settings of its configuration; none without one."""
     configuration = known(result.configuration)
     if configuration is None:
         return NONE
@@ -116,5 +110,4 @@ def settings_of(result: Result) -> Settings:
 
 
 def _plain(value: Any) -> Value:
-    """A value in which lists, as JSON has them, are tuples."""
     return tuple(map(_plain, value)) if isinstance(value, list | tuple) else value

@@ -36,7 +36,6 @@ def way(change: ComparedChange) -> Way:
 
 
 def is_off(value: Value) -> bool:
-    """Whether a value is one of those that switch a thing off."""
     return any(value == off and type(value) is type(off) for off in _OFF)
 
 
@@ -59,6 +58,5 @@ def _compared(base: float, new: float) -> Way:
 
 
 def numbers(version: Value) -> tuple[int, ...] | None:
-    """The first numbers in a version, or in the name of what has one; None where there are none."""
     found = re.findall(r"\d+", version) if isinstance(version, str) else []
     return tuple(map(int, found[:4])) or None

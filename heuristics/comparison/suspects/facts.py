@@ -55,13 +55,11 @@ def _pair(name: str, view: View) -> tuple[Any, Any]:
 
 
 def _delta(name: str, view: View) -> float | None:
-    """How much more of a figure there is after."""
     before, after = _pair(name, view)
     return None if before is None or after is None else after - before
 
 
 def _arrow(name: str, view: View) -> str | None:
-    """A figure of both sides, where both have it."""
     pair = _pair(name, view)
     return None if None in pair else view.arrow(*map(FIGURES[name].spelled, pair))
 
@@ -77,7 +75,6 @@ def _skipped(before: Subject, after: Subject) -> bool:
 
 
 def _findings(view: View) -> tuple[str, ...]:
-    """Findings of the configuration of the side after that speak of its dispatcher."""
     return tuple(one.id for one in view.after.result.config_findings if "dispatcher" in one.id)
 
 
@@ -100,7 +97,6 @@ def _narrowed(view: View) -> bool | None:
 
 
 def _grew(name: str, view: View) -> bool | None:
-    """A time of the memory section grew visibly."""
     more_ns, steps = _delta(name, view), view.before.rank.lengths_ns
     return None if more_ns is None else more_ns >= VISIBLE.value * sum(steps) / len(steps)
 
@@ -110,7 +106,6 @@ def _gpu_ns(view: View) -> int:
 
 
 def _overlap_costs(view: View) -> str | None:
-    """The host got later by more than is hidden now."""
     cost_ns = view.delta_ns(named("@host", "launch_starved.sync"))
     hidden_ns = max(-view.delta_ns(named("@ep")), 0)
     more = cost_ns > hidden_ns
@@ -126,7 +121,6 @@ def _late_rank_came(view: View) -> bool:
 
 
 def _is_most(name: str, patterns: Iterable[str], view: View) -> bool:
-    """Whether a figure grew by most of what rows grew by."""
     more_ns, grown_ns = _delta(name, view), sum(row.delta_ns for row in view.grew(patterns))
     return more_ns is not None and grown_ns > 0 and more_ns >= MAIN.value * grown_ns
 
@@ -143,7 +137,6 @@ def _late_rank(view: View) -> str | None:
 
 
 def _parts(rows: Iterable[ComparedRow]) -> dict[str, int]:
-    """What rows grew by, by what made it; nothing where that is unknown."""
     parts = [[known(one) for one in (row.count_ns, row.duration_ns, row.overlap_ns)] for row in rows]
     if any(one[0] is None for one in parts):
         return {}
@@ -167,7 +160,6 @@ def _parts_of(patterns: Iterable[str], view: View) -> str:
 
 
 def _calls(patterns: Iterable[str], view: View) -> str:
-    """Activities a step of rows that grew."""
     rows = view.grew(patterns)
     return view.arrow(whole(sum(row.base_count for row in rows)), whole(sum(row.new_count for row in rows)))
 
@@ -215,7 +207,6 @@ def _more_work(view: View) -> bool:
 
 
 def _ungrouped(view: View) -> bool:
-    """Grouped GEMMs went, and others came."""
     (grouped, left), (gemms, more) = _pair("grouped", view), _pair("gemms", view)
     return bool(grouped) and left <= (1 - MAIN.value) * grouped and more > gemms
 
@@ -253,7 +244,6 @@ def _way(row_name: str, view: View) -> Way | None:
 
 
 def _kernels(row_name: str, way: Way, view: View) -> tuple[str, ...]:
-    """The kernels of a class that changed most."""
     kernels = [one for one in view.facts.kernels if one.key == row_name and one.change in CHANGES[way]]
     return tuple(_kernel(view, one) for one in kernels[:2])
 

@@ -23,12 +23,10 @@ class Figure:
 
 
 def _counted(*rows: str) -> Figure:
-    """Kernels a step of some classes of compute."""
     return Figure(lambda side: sum(side.counts.get(row, 0.0) for row in rows), whole)
 
 
 def _of_memory(field: str, spelled: Callable[[float], str]) -> Figure:
-    """A number of the memory section, per step."""
 
     def per_step(side: Subject) -> float | None:
         value = known(getattr(side.rank.memory, field))

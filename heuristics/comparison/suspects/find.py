@@ -57,7 +57,6 @@ class Found:
 
     @property
     def weight(self) -> float:
-        """How sure it is."""
         return WEIGHTS[self.suspect.confidence].value
 
 
@@ -135,7 +134,6 @@ def _by_rule(rule: Rule, view: View) -> Found | None:
 
 
 def _moved_its_way(rule: Rule, view: View) -> tuple[ComparedRow, ...]:
-    """Rows of a rule that moved as it would move them, in the order of the rows."""
     longer, shorter = view.matching(rule.slower), view.matching(rule.faster)
     moved = [row.row for row in view.matching(rule.either)]
     moved += [row.row for row in longer if row.delta_ns > 0]
@@ -157,7 +155,6 @@ def _signs(rule: Rule, view: View) -> Iterator[str]:
 
 
 def _row_sentences(view: View, rows: Sequence[ComparedRow]) -> Iterator[str]:
-    """The largest rows with their times, and how many more there are."""
     most = int(SHOWN_ROWS.value)
     largest = sorted(rows, key=lambda row: (-abs(row.delta_ns), row.row))
     for row in largest[:most]:
@@ -176,7 +173,6 @@ def _row_sentences(view: View, rows: Sequence[ComparedRow]) -> Iterator[str]:
 
 
 def _change_sentences(view: View, changes: Sequence[ComparedChange]) -> Iterator[str]:
-    """What changed."""
     for one in changes[: int(SHOWN_CHANGES.value)]:
         if one.withheld:
             yield say("comparison.change-withheld", what=one.what)

@@ -45,7 +45,6 @@ class Movable:
 
 
 def movable(change: ComparedChange, rows: Sequence[ComparedRow]) -> Movable:
-    """Which of the rows that moved a change can explain."""
     able = [one for one in (*causes().movers, *fix_movers()) if matches(change.what, one.what)]
     explained = tuple(row.row for row in rows if any(_moves(one, change, row) for one in able))
     used = [one for one in able if any(_moves(one, change, row) for row in rows)]

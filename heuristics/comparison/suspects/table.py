@@ -40,7 +40,6 @@ class Crossed(Struct, frozen=True, forbid_unknown_fields=True):
     until: str = "9999"
 
     def by(self, change: ComparedChange) -> bool:
-        """Whether a version went across them."""
         base, new = numbers(change.base), numbers(change.new)
         if base is None or new is None:
             return False
@@ -102,7 +101,6 @@ def causes() -> Causes:
 
 
 def _rules() -> Iterator[dict[str, Any]]:
-    """One rule a row; one a family and row, or one a row and class, where it is for each of them."""
     written = [{"id": id_, **row} for id_, row in table()["causes"].items()]
     for each, several in groupby(written, lambda row: row.pop("each", "")):
         rows = [*several]

@@ -35,7 +35,6 @@ T = TypeVar("T", bound=Struct)
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
-    """Whether a name is one of some patterns, in which `*` stands for anything."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
@@ -53,12 +52,10 @@ class View:
 
     @property
     def before(self) -> Subject:
-        """The side that may lack the cause."""
         return self.facts.base
 
     @property
     def after(self) -> Subject:
-        """The side that may have it."""
         return self.facts.new
 
     @cached_property
@@ -73,23 +70,18 @@ class View:
         return sum(abs(row.delta_ns) for row in self.facts.attribution.rows)
 
     def other(self) -> View:
-        """The same difference from the other side."""
         return View(turned(self.facts), 1 if self.sign == -1 else -1)
 
     def matching(self, patterns: Iterable[str]) -> tuple[ComparedRow, ...]:
-        """Rows that moved, by pattern of their names."""
         return tuple(row for name, row in self.rows.items() if matches(name, patterns))
 
     def grew(self, patterns: Iterable[str]) -> tuple[ComparedRow, ...]:
-        """Rows that got longer, by pattern of their names."""
         return tuple(row for row in self.matching(patterns) if row.delta_ns > 0)
 
     def delta_ns(self, patterns: Iterable[str]) -> int:
-        """What rows grew by per step, added up."""
         return sum(row.delta_ns for row in self.matching(patterns))
 
     def changes(self, patterns: Iterable[str]) -> tuple[ComparedChange, ...]:
-        """What changed, by pattern of its name."""
         return tuple(change for change in self.facts.changed if matches(change.what, patterns))
 
     def arrow(self, before: str, after: str) -> str:

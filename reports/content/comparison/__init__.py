@@ -15,7 +15,6 @@ from reports.content.names import sentence
 
 
 def closing(compared: Compared) -> Iterator[Block]:
-    """Warnings, what decides, the true size, the next command."""
     if compared.warnings:
         more = f" ({len(compared.warnings) - 1} more in --full)" if len(compared.warnings) > 1 else ""
         yield Sentence((f"{sentence(compared.warnings[0])}{more}",), "Warning", Tone.NOTICE)

@@ -1,10 +1,12 @@
 """The difference of two runs: the verdict in one sentence, and rows that add up as they are printed."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from heuristics.result.compared import Compared, ComparedRow, ComparedSize, ComparisonVerdict, Gate, Side
 from reports.content.blocks import (
+    Cell,
     Code,
     Column,
     Headline,
@@ -46,7 +48,6 @@ _GATES: Final = {
 
 
 def title(compared: Compared) -> Words:
-    """The recordings' names."""
     return words(*_recordings(compared.base), " -> ", *_recordings(compared.new))
 
 
@@ -56,7 +57,6 @@ def _recordings(side: Side) -> Words:
 
 
 def facts(compared: Compared) -> Words:
-    """GPU, rank, steps and their mean length on both sides."""
     base, new = compared.base, compared.new
     lengths = f"{milliseconds(base.step_ns)} -> {milliseconds(new.step_ns)} ms{_each(compared)}"
     parts = (
@@ -69,17 +69,14 @@ def facts(compared: Compared) -> Words:
 
 
 def both(base: str, new: str) -> str:
-    """What both sides say, or what each does."""
     return base if base == new else f"{base} -> {new}"
 
 
 def has_steps(compared: Compared) -> bool:
-    """Whether steps are compared, not windows."""
     return compared.base.steps.count > 0 and compared.new.steps.count > 0
 
 
 def unit(compared: Compared) -> str:
-    """The unit of rows."""
     return "ms/step" if has_steps(compared) else "ms"
 
 
@@ -154,31 +151,26 @@ _NAMED: Final = 3
 def waterfall(compared: Compared) -> Iterator[Table | Sentence]:
     """The rows that moved most, all others as one, and their sum: each column adds up as printed."""
     rows = [row for row in compared.attribution if row.row != NOISE]
-    shown, rest = rows[:_SHOWN], rows[_SHOWN:]
+    shown, left_out = rows[:_SHOWN], rows[_SHOWN:]
     if not rows:
         yield Sentence(("No part of the step differs by more than steps vary.",))
         return
     decimals = places(max(abs(compared.step_delta_ns), *(abs(row.delta_ns) for row in shown)))
-    columns = [
-        adding_up([row.base_ns for row in shown], compared.base.step_ns, decimals),
-        adding_up([row.new_ns for row in shown], compared.new.step_ns, decimals),
-        adding_up([row.delta_ns for row in shown], compared.step_delta_ns, decimals),
-    ]
-    (base, _, _), (new, _, _), (delta, rest_delta, total) = columns
+    sums_ns = compared.base.step_ns, compared.new.step_ns, compared.step_delta_ns
+    times_ns = zip(*((row.base_ns, row.new_ns, row.delta_ns) for row in shown), strict=True)
+    columns = [adding_up(one, sum_ns, decimals) for one, sum_ns in zip(times_ns, sums_ns, strict=True)]
+    (base, base_rest, base_sum), (new, new_rest, new_sum), (delta, rest, total) = columns
     drawn = [
-        Row((words(Term(row.row)), *map(Quantity, (base[at], new[at])), _moved(row, delta[at])))
+        Row((words(Term(row.row)), Quantity(base[at]), Quantity(new[at]), _moved(row, delta[at])))
         for at, row in enumerate(shown)
     ]
-    others = f"{counted(len(rest), 'smaller part')}, noise" if rest else "noise"
-    lefts = [Quantity(left) for _, left, _ in columns[:2]]
-    drawn.append(Row((words(others), *lefts, Quantity(signed(rest_delta))), tone=Tone.MUTED))
-    whole = "whole step" if has_steps(compared) else "whole window"
-    sums = [Quantity(one) for _, _, one in columns[:2]]
-    yield Table(
-        f"Where the difference lies, {unit(compared)}",
-        (Column(""), Column("base", number=True), Column("new", number=True), Column("change", number=True)),
-        tuple(drawn),
-        Row((words(whole), *sums, Quantity(signed(total)))),
+    others = f"{counted(len(left_out), 'smaller part')}, noise" if left_out else "noise"
+    cells = words(others), Quantity(base_rest), Quantity(new_rest), Quantity(signed(rest))
+    whole = words("whole step" if has_steps(compared) else "whole window")
+    yield replace(
+        table(("", "base", "new", "change"), [*drawn, Row(cells, tone=Tone.MUTED)]),
+        title=f"Where the difference lies, {unit(compared)}",
+        total=Row((whole, Quantity(base_sum), Quantity(new_sum), Quantity(signed(total)))),
     )
 
 
@@ -186,19 +178,26 @@ def _moved(row: ComparedRow, text: str) -> Quantity:
     return Quantity(signed(text), None if row.share_frac is None else abs(row.share_frac), hue_of(row.row))
 
 
-def row_table(rows: Sequence[ComparedRow], name: Callable[[str], Words]) -> Table:
-    """Every row with what its difference is made of, and its interval. `name`: of a row's key."""
-    columns = ("base", "new", "change", "share", "by number", "by length", "by overlap", "from", "to")
-    return Table(
-        "",
-        (Column(""), *(Column(title, number=True) for title in columns)),
-        tuple(_full_row(row, name) for row in rows),
-    )
+def table(heads: Sequence[str], rows: Iterable[Row | Iterable[str | Cell]]) -> Table:
+    """Rows under columns; columns of numbers stand to the right."""
+    made = [one if isinstance(one, Row) else Row(tuple(map(_cell, one))) for one in rows]
+    cells = made[0].cells if made else [()] * len(heads)
+    columns = (Column(head, isinstance(cell, Quantity)) for head, cell in zip(heads, cells, strict=True))
+    return Table("", tuple(columns), tuple(made))
 
 
-def ledger_name(row: str) -> Words:
-    """A row of the step."""
+def _cell(cell: str | Cell) -> Cell:
+    return words(cell) if isinstance(cell, str) else cell
+
+
+def _row_name(row: str) -> Words:
     return words(Term(row))
+
+
+def row_table(rows: Sequence[ComparedRow], name: Callable[[str], Words] = _row_name) -> Table:
+    """Every row with what its difference is made of, and its interval. `name`: of a row's key."""
+    columns = ("", "base", "new", "change", "share", "by number", "by length", "by overlap", "from", "to")
+    return table(columns, (_full_row(row, name) for row in rows))
 
 
 def module_name(row: str) -> Words:
@@ -207,19 +206,12 @@ def module_name(row: str) -> Words:
     return words(Term(module), f", {way}")
 
 
-def _full_row(row: ComparedRow, name: Callable[[str], Words]) -> Row:
+def _full_row(row: ComparedRow, name: Callable[[str], Words]) -> Iterator[Cell]:
+    yield name(row.row)
+    yield from (Quantity(milliseconds(row.base_ns)), Quantity(milliseconds(row.new_ns)), moved(row.delta_ns))
+    yield Quantity("" if row.share_frac is None else signed(percent(row.share_frac)))
     ends = known(row.ci95_ns) or (None, None)
-    share = "" if row.share_frac is None else signed(percent(row.share_frac))
-    return Row(
-        (
-            name(row.row),
-            Quantity(milliseconds(row.base_ns)),
-            Quantity(milliseconds(row.new_ns)),
-            moved(row.delta_ns),
-            Quantity(share),
-            *map(moved, (row.count_ns, row.duration_ns, row.overlap_ns, *ends)),
-        )
-    )
+    yield from map(moved, (row.count_ns, row.duration_ns, row.overlap_ns, *ends))
 
 
 def moved(time_ns: OrMissing[int]) -> Quantity:
