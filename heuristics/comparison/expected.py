@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-from heuristics.comparison.difference.changed import Observed, difference, trace_facts
+from heuristics.comparison.difference.changed import Observed, difference, is_off, trace_facts, way
 from heuristics.comparison.difference.interval import interval_of
 from heuristics.comparison.difference.matched import added, budget_rows
 from heuristics.comparison.difference.rows import NOISE, Facts
 from heuristics.comparison.difference.subject import Value
 from heuristics.comparison.size import Judged
-from heuristics.comparison.suspects.direction import is_off, way
-from heuristics.comparison.suspects.movers import GO_ALONG, rows_of
+from heuristics.comparison.suspects.table import GO_ALONG, rows_of
 from heuristics.comparison.suspects.view import matches
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.result.compared import (

@@ -6,7 +6,7 @@ from a forward that runs twice. The optimizer runs once a step, whatever the ste
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Final
 
@@ -32,10 +32,8 @@ SAME_UNIT: Final = Limit(
     "of shared kernel work whose count or work per step is the same",
     "ours: full recompute leaves 0.47, twice the layers or microbatches at most 0.05, a window of steps 0",
 )
-_OPTIMIZER: Final = "compute.optimizer"
-
-PerStep = Mapping[str, tuple[Fraction, Fraction]]
-"""By family: count and work in ns, per step."""
+Pair = tuple[Fraction, Fraction]
+"""Count and work in ns, per step."""
 
 
 def same_unit(base: Rank, new: Rank) -> bool | None:
@@ -44,9 +42,12 @@ def same_unit(base: Rank, new: Rank) -> bool | None:
     By backward kernels where names tell them, by class; else by all kernels but the optimizer's, by name.
     """
     for family, near, limit in ((_backward, _same_passes, SAME_BACKWARD), (_by_name, _near, SAME_UNIT)):
-        frac = _same_frac(per_step(base, family), per_step(new, family), near)
-        if frac is not None:
-            return frac >= limit.value
+        one, other = _per_step(base, family), _per_step(new, family)
+        works = {key: one[key][1] + other[key][1] for key in one.keys() & other.keys()}
+        if total := sum(works.values()):
+            return (
+                float(sum(works[key] for key in works if near(one[key], other[key])) / total) >= limit.value
+            )
     return None
 
 
@@ -55,15 +56,15 @@ def same_classes(base: Rank, new: Rank) -> bool | None:
 
     What windows are held to: their borders cut the work anywhere, so nothing else shows how much they hold.
     """
-    one, other = (per_step(rank, _compute_class) for rank in (base, new))
+    one, other = _per_step(base, _compute_class), _per_step(new, _compute_class)
     if not one or not other:
         return None
     return one.keys() == other.keys() and all(_same_count(one[key], other[key]) for key in one)
 
 
-def per_step(rank: Rank, family: Callable[[Kernel], str | None]) -> PerStep:
-    """Count and work per step of kernels by family; those without one are left out."""
-    found: dict[str, tuple[Fraction, Fraction]] = defaultdict(lambda: (Fraction(0), Fraction(0)))
+def _per_step(rank: Rank, family: Callable[[Kernel], str | None]) -> dict[str, Pair]:
+    """Kernels by family; those without one are left out."""
+    found: dict[str, Pair] = defaultdict(lambda: (Fraction(0), Fraction(0)))
     steps = len(rank.lengths_ns)
     for kernel in rank.kernel_table.rows:
         key = family(kernel)
@@ -79,23 +80,11 @@ def _compute_class(kernel: Kernel) -> str | None:
 
 def _backward(kernel: Kernel) -> str | None:
     """The class of a compute kernel whose name says that it runs in backward."""
-    is_backward = kernel.key.startswith("compute.") and classify_kernel(kernel.name).phase == "bwd"
-    return kernel.key if is_backward else None
+    return _compute_class(kernel) if classify_kernel(kernel.name).phase == "bwd" else None
 
 
 def _by_name(kernel: Kernel) -> str | None:
-    return None if kernel.key == _OPTIMIZER else kernel.name
-
-
-Pair = tuple[Fraction, Fraction]
-
-
-def _same_frac(base: PerStep, new: PerStep, near: Callable[[Pair, Pair], bool]) -> float | None:
-    """Of the families that both have, the part of the work that is near; None where they share none."""
-    shared = base.keys() & new.keys()
-    works = {key: base[key][1] + new[key][1] for key in shared}
-    total = sum(works.values())
-    return float(sum(works[key] for key in shared if near(base[key], new[key])) / total) if total else None
+    return None if kernel.key == "compute.optimizer" else kernel.name
 
 
 def _same_passes(one: Pair, other: Pair) -> bool:
@@ -109,7 +98,7 @@ def _same_passes(one: Pair, other: Pair) -> bool:
 
 def _near(one: Pair, other: Pair) -> bool:
     """Twice the steps is twice the kernels, each as long as before: neither count nor work is near."""
-    return any(_near_each(*pair) for pair in zip(one, other, strict=True))
+    return any(map(_near_each, one, other))
 
 
 def _near_each(one: Fraction, other: Fraction) -> bool:
@@ -122,7 +111,7 @@ def _same_count(one: Pair, other: Pair) -> bool:
 
 def shared_work_frac(base: Rank, new: Rank) -> float | None:
     """Kernel work by names that both have, as part of all of the side that shares less; None: unknown."""
-    one, other = (per_step(rank, lambda kernel: kernel.name) for rank in (base, new))
+    one, other = (_per_step(rank, lambda kernel: kernel.name) for rank in (base, new))
     if not one or not other:
         return None
     shares = []

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, Literal
 
+from heuristics.comparison.difference.changed import way
 from heuristics.comparison.difference.subject import Subject, same_count, sided
 from heuristics.comparison.suspects.causes import named, table
-from heuristics.comparison.suspects.direction import way
 from heuristics.comparison.suspects.figures import CLASSES, FIGURES, asked_for, dispatcher, whole
 from heuristics.comparison.suspects.view import View
 from heuristics.config.facts import Fact

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from heuristics.comparison.difference.changed import is_off
 from heuristics.comparison.difference.subject import Subject
 from heuristics.comparison.suspects.causes import named
-from heuristics.comparison.suspects.direction import is_off
 from heuristics.result.result import rank_in_run
 from traces.missing import known
 from traces.spelling import in_ms, percent

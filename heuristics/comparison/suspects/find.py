@@ -14,8 +14,7 @@ from heuristics.comparison.difference.subject import Value
 from heuristics.comparison.suspects.causes import named
 from heuristics.comparison.suspects.facts import FUSED, VIEWED
 from heuristics.comparison.suspects.figures import asked_for
-from heuristics.comparison.suspects.movers import Movable, movable
-from heuristics.comparison.suspects.table import Rule, causes
+from heuristics.comparison.suspects.table import Movable, Rule, causes, movable
 from heuristics.comparison.suspects.view import View
 from heuristics.result.compared import ComparedChange, ComparedRow, Suspect
 from heuristics.result.judged import Level
@@ -108,7 +107,8 @@ def _by_rules(view: View) -> tuple[Found, ...]:
 def _by_rule(rule: Rule, view: View) -> Found | None:
     """The rule's suspect in a view, or None where its rows did not move its way or evidence is lacking."""
     rows = _moved_its_way(rule, view)
-    observed = rule.observed.holds(view) if rows and rule.observed else None
+    by_itself = True if rule.signs else None  # its rows are its sign
+    observed = rule.observed.holds(view) if rule.observed else by_itself
     if not rows or observed is False:
         return None
     changed = tuple(change for change in view.changes(rule.changed) if rule.went(change))

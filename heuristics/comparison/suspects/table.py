@@ -1,20 +1,45 @@
-"""The rules of `causes.toml`, and what can move which rows."""
+"""The rules of `causes.toml`, and what can move which rows: by that table, and by the fixes' own knobs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
-from itertools import groupby
-from typing import Any, Literal
+from itertools import groupby, product
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from heuristics.comparison.difference.changed import is_off, numbers, way
 from heuristics.comparison.suspects.causes import expanded, table
-from heuristics.comparison.suspects.direction import numbers, way
 from heuristics.comparison.suspects.facts import VIEWED
-from heuristics.result.compared import ComparedChange
+from heuristics.comparison.suspects.view import matches
+from heuristics.config.about import Given
+from heuristics.config.observed import Observed
+from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.fixes.fix import Fix
+from heuristics.result.compared import ComparedChange, ComparedRow
 from heuristics.result.judged import Level
 from heuristics.rules.condition import Condition
+from heuristics.run.run import Run
 from traces.names.kernels import compute_classes
+from traces.sections.tables import WallId
+from traces.settings.settings import Framework
 from traces.toml_tables import read_rows
+
+_HOST_ROWS: Final = {
+    "arrival": ("launch_latency.arrival", "launch_latency.kernel_gap"),
+    "long_python_pauses": ("launch_starved.python",),
+}
+"""Kinds of the host wall that are rows of another name."""
+
+GO_ALONG: Final = ("*te_rng_tracker", "moe_router_dtype", "ddp.use_distributed_optimizer")
+"""What fixes set beside their own knobs, because those need it: it moves none of their rows by itself."""
+
+_RUNS: Final = (
+    Run(),
+    Run(given=Given(gpu="H100"), observed=Observed(moe=True, dispatcher="alltoall")),
+    Run(given=Given(gpu="GB200", precision="mxfp8"), observed=Observed(moe=True, dispatcher="hybridep")),
+)
+"""Runs that fixes are asked for their knobs on: what they spell hangs on the GPU."""
 
 
 class Mover(Struct, frozen=True, forbid_unknown_fields=True):
@@ -110,3 +135,66 @@ def _rules() -> Iterator[dict[str, Any]]:
         else:
             for row in rows:
                 yield from (expanded(row, {}, key) for key in (compute_classes() if each else ("",)))
+
+
+@dataclass(frozen=True, slots=True)
+class Movable:
+    """Rows that a change can have moved the way it went; `is_broad`: it can move nearly everything."""
+
+    rows: tuple[str, ...]
+    is_broad: bool
+    sources: tuple[str, ...]
+
+
+def movable(change: ComparedChange, rows: Sequence[ComparedRow]) -> Movable:
+    able = [one for one in (*causes().movers, *fix_movers()) if matches(change.what, one.what)]
+    explained = tuple(row.row for row in rows if any(_moves(one, change, row) for one in able))
+    used = [one for one in able if any(_moves(one, change, row) for row in rows)]
+    sources = tuple(dict.fromkeys(one.source for one in used))
+    return Movable(explained, any(one.is_broad for one in used), sources)
+
+
+def _moves(mover: Mover, change: ComparedChange, row: ComparedRow) -> bool:
+    """Whether a change can move a row the way it moved; where its direction is unknown, either way."""
+    if matches(row.row, mover.either):
+        return True
+    longer = row.delta_ns > 0
+    went = way(change)
+    with_it, against_it = (mover.faster, mover.slower) if longer else (mover.slower, mover.faster)
+    return (went != 1 and matches(row.row, with_it)) or (went != -1 and matches(row.row, against_it))
+
+
+@cache
+def fix_movers() -> tuple[Mover, ...]:
+    """What fixes of the catalogue switch on, and the rows of the kinds that they act on."""
+    found: dict[tuple[str, str], Mover] = {}
+    for fix in CATALOGUE.values():
+        rows = rows_of(fix)
+        if not rows:
+            continue
+        for knob, is_switch in _knobs(fix).items():
+            faster, either = (rows, ()) if is_switch else ((), rows)
+            found[fix.id, knob] = Mover((knob,), fix.sources[0], faster=faster, either=either)
+    return tuple(found.values())
+
+
+def rows_of(fix: Fix) -> tuple[str, ...]:
+    """Rows of the step that a fix acts on; none where it acts on all of its wall."""
+    prefix: dict[WallId, str] = {
+        "communication": "exposed_comm",
+        "host_overhead": "launch_starved",
+        "compute": "compute",
+        "memory": "launch_starved",
+    }
+    return tuple(row for kind in fix.kinds for row in _HOST_ROWS.get(kind, (f"{prefix[fix.wall]}.{kind}",)))
+
+
+def _knobs(fix: Fix) -> dict[str, bool]:
+    """Knobs that a fix sets to something, and whether it switches them on. What it leaves out is no mover."""
+    found: dict[str, bool] = {}
+    frameworks: tuple[Framework, Framework] = ("megatron_lm", "megatron_bridge")
+    for run, framework in product(_RUNS, frameworks):
+        for knob, value in fix.change(run).of(framework, run.settings).items():
+            if not is_off(value) and not matches(knob, GO_ALONG):
+                found[knob] = value is True
+    return found

@@ -9,11 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from heuristics.comparison.difference.changed import way
 from heuristics.comparison.difference.rows import Facts
-from heuristics.comparison.suspects.direction import way
 from heuristics.comparison.suspects.find import find_suspects, with_explained
-from heuristics.comparison.suspects.movers import fix_movers
-from heuristics.comparison.suspects.table import causes
+from heuristics.comparison.suspects.table import causes, fix_movers
 from heuristics.comparison.suspects.view import turned
 from heuristics.result.compared import Suspect
 from tests.comparison_doubles import configuration, trace
