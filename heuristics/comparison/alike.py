@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from heuristics.comparison.difference.changed import gpus
+from heuristics.comparison.difference.changed import EXCHANGES, gpus
 from heuristics.comparison.difference.subject import Subject, sided
 from heuristics.comparison.same_work import (
     same_classes,
@@ -46,12 +46,7 @@ _TABLES: Final = {
     "cpu_op": "operators",
 }
 """Tables that something is known by alone; the rest is absent where nothing happened to be recorded in it."""
-_ROUTES: Final = frozenset(
-    (
-        *("compute.router", "compute.permute", "compute.grouped_gemm"),
-        *("comm.ep_dispatch", "comm.ep_combine", "comm.ep_a2a", "comm.ep_control"),
-    )
-)
+_ROUTES: Final = {"compute.router", "compute.permute", "compute.grouped_gemm", *EXCHANGES}
 """Keys of kernels that only MoE layers have."""
 _MAY_ROUTE: Final = "comm.sendrecv_unresolved"
 """Perhaps their all-to-all: without ranges or named permutes it is unknown."""

@@ -7,7 +7,7 @@ Of what is configured only what both sides tell can differ: unknown on one side 
 layout is one where the other configuration has none: its layers are then spread evenly.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -120,10 +120,16 @@ def _recorded(sides: Sides) -> Iterator[Difference]:
 def _configured_differences(base: Subject, new: Subject) -> Iterator[Difference]:
     """What both configure, and otherwise; where they do not, what their traces show to differ."""
     sides = _configured(base), _configured(new)
-    alike = {rule.what for rule in table().configured if _alike(rule, *sides)}
+    common = {rule.what: rule.common(*sides) for rule in table().configured}
+    differ = {what: [key for key in keys if sides[0][key] != sides[1][key]] for what, keys in common.items()}
+    alike = {what for what, keys in common.items() if keys and not differ[what]}
     forced = _forced(base, sides[0]), _forced(new, sides[1])
     for rule in table().configured:
-        values = _differ(rule, *sides) or _observed(rule, base, new) or _alone(rule, (base, new), sides)
+        values = (
+            _differ(rule, differ[rule.what], sides)
+            or _observed(rule, base, new)
+            or _alone(rule, (base, new), sides)
+        )
         if rule.what == _ROUTING_MODE and None not in forced and forced[0] != forced[1]:
             modes = values or (_FORCED_WORDS[bool(forced[0])], _FORCED_WORDS[bool(forced[1])])
             yield _difference(rule, modes, "no", say("comparison.routing-forced"))
@@ -151,15 +157,14 @@ def _forced(side: Subject, configured: Mapping[str, Value]) -> bool | None:
     return False if is_silent else None
 
 
-def _differ(rule: Configured, base: Mapping[str, Value], new: Mapping[str, Value]) -> Words | None:
-    """What each side has where both have it and it differs; by name where a rule has several names."""
-    keys = [key for key in rule.common(base, new) if base[key] != new[key]]
+def _differ(rule: Configured, keys: Sequence[str], configured: Iterable[Mapping[str, Value]]) -> Words | None:
+    """What each side has where it differs; by name where a rule has several names."""
     if not keys:
         return None
     several = len(rule.fields) > 1 or (keys[0] in rule.asked and len(rule.asked) > 1)
     one, other = (
         ", ".join(f"{key} {_spelled(side[key])}" if several else _spelled(side[key]) for key in keys)
-        for side in (base, new)
+        for side in configured
     )
     return one, other
 
@@ -175,11 +180,6 @@ def _alone(
         return None
     one, other = (next((side[key] for key in keys if side.get(key) is not None), None) for side in configured)
     return (_spelled(one), _spelled(other)) if (one is None) != (other is None) else None
-
-
-def _alike(rule: Configured, base: Mapping[str, Value], new: Mapping[str, Value]) -> bool:
-    keys = rule.common(base, new)
-    return bool(keys) and all(base[key] == new[key] for key in keys)
 
 
 def _observed(rule: Configured, base: Subject, new: Subject) -> Words | None:

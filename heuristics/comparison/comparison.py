@@ -1,8 +1,8 @@
 """Two results -> a comparison: comparable, real, why, what changed. The one entry."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
-from statistics import mean, median
+from statistics import median
 from typing import Final
 
 from msgspec.structs import replace
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from heuristics.comparison.comparable import judge_comparable
 from heuristics.comparison.difference.changed import changed
 from heuristics.comparison.difference.kernels import compare_kernels
-from heuristics.comparison.difference.matched import budget_rows, mean_step_ns
+from heuristics.comparison.difference.matched import budget_rows, mean_ns, mean_step_ns
 from heuristics.comparison.difference.rows import FEW, Facts, attribute, layers, part_of
 from heuristics.comparison.difference.subject import Subject
 from heuristics.comparison.expected import Prediction, judge_expected
@@ -96,9 +96,8 @@ def _log(log: Log | None) -> SideLog | Missing:
     return SideLog(log.name, len(lengths), *middle)
 
 
-def _mean_and_median(lengths_ns: Iterable[int]) -> tuple[int, int]:
-    exact = [*map(Fraction, lengths_ns)]
-    return round(mean(exact)), round(median(exact))
+def _mean_and_median(lengths_ns: Sequence[int]) -> tuple[int, int]:
+    return round(mean_ns(lengths_ns)), round(median(map(Fraction, lengths_ns)))
 
 
 def compare(

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from math import ceil
 from statistics import median
 from typing import Final
 
 from heuristics.comparison.difference.interval import LEAST, interval_of
+from heuristics.comparison.difference.matched import mean_ns, mean_step_ns
 from heuristics.comparison.difference.rows import FEW, part_of, step_count
 from heuristics.comparison.difference.subject import Subject
 from heuristics.comparison.ranks import Pair
@@ -56,7 +56,7 @@ def measure_size(base: Subject, new: Subject) -> ComparedSize:
     """
     by_log = all(len(side.logged_ns) >= LEAST.value for side in (base, new))
     base_ns, new_ns = (side.logged_ns if by_log else side.rank.lengths_ns for side in (base, new))
-    base_mean, new_mean = _mean(base_ns), _mean(new_ns)
+    base_mean, new_mean = mean_ns(base_ns), mean_ns(new_ns)
     base_mean_ns, delta_ns = round(base_mean), round(new_mean - base_mean)
     found = interval_of(base_ns, new_ns)
     return ComparedSize(
@@ -76,10 +76,6 @@ def measure_size(base: Subject, new: Subject) -> ComparedSize:
         level_frac=found.level if found else FEW,
         method=found.method if found else FEW,
     )
-
-
-def _mean(values_ns: Sequence[int]) -> Fraction:
-    return Fraction(sum(values_ns), len(values_ns))
 
 
 def judge_size(size: ComparedSize, comparable: Comparable, base: Subject, new: Subject) -> Judged:
@@ -104,7 +100,7 @@ def judge_pairs(judged: Judged, pairs: Sequence[Pair]) -> Judged:
     if judged.verdict != "no_change":
         return judged
     for place, pair in enumerate(pairs[1:], 2):
-        base_ns, new_ns = (_mean(side.lengths_ns) for side in (pair.base, pair.new))
+        base_ns, new_ns = (mean_step_ns(side) for side in (pair.base, pair.new))
         if abs(new_ns - base_ns) > MATTERS.value * min(base_ns, new_ns):
             other = say(
                 "comparison.another-pair",
@@ -208,7 +204,7 @@ def _traces_beside_logs(size: ComparedSize, base: Rank, new: Rank) -> Iterator[s
         for side, logged_ns in ((base, size.base_median_ns), (new, size.new_median_ns))
     ]
     yield say("comparison.profiled-beside-logged", base=longer[0], new=longer[1])
-    traced_ns = round(_mean(new.lengths_ns) - _mean(base.lengths_ns))
+    traced_ns = round(mean_step_ns(new) - mean_step_ns(base))
     if not size.ends_ns[0] <= traced_ns <= size.ends_ns[1]:
         other_way = traced_ns * size.delta_ns < 0
         yield say(

@@ -32,7 +32,7 @@ MOVED: Final = Limit(
     0.01, "of kernel work", "ours: a share of work moves with its times; a graph more or less moves more"
 )
 CALLS: Final = Limit(1, "a step", "ours: less than one a step is by chance")
-_EXCHANGE: Final = ("comm.ep_dispatch", "comm.ep_combine", "comm.ep_a2a", "comm.ep_control")
+EXCHANGES: Final = ("comm.ep_dispatch", "comm.ep_combine", "comm.ep_a2a", "comm.ep_control")
 _FAMILY: Final = re.compile(r"^(?:void )?([^<(#]+)")
 """A kernel's name without its template arguments and parameters."""
 
@@ -207,7 +207,7 @@ def _run_again(rank: Rank) -> tuple[str, ...] | None:
 
 def _exchange_kernels(rank: Rank) -> tuple[str, ...] | None:
     """Kernels that exchange tokens between experts, by name without arguments; None where there are none."""
-    names = {one.name for one in rank.kernel_table.rows if one.key in _EXCHANGE}
+    names = {one.name for one in rank.kernel_table.rows if one.key in EXCHANGES}
     found = {match[1].strip() for name in names if (match := _FAMILY.match(name))}
     return tuple(sorted(found)) or None
 

@@ -57,9 +57,14 @@ class Matched:
         return self.new.mean_ns - self.base.mean_ns
 
 
+def mean_ns(lengths_ns: Sequence[int]) -> Fraction:
+    """Their mean, exactly."""
+    return Fraction(sum(lengths_ns), len(lengths_ns))
+
+
 def mean_step_ns(rank: Rank) -> Fraction:
     """Mean length of the used steps, or of the one window."""
-    return Fraction(sum(rank.lengths_ns), len(rank.lengths_ns))
+    return mean_ns(rank.lengths_ns)
 
 
 def budget_rows(base: Rank, new: Rank) -> tuple[Matched, ...]:

@@ -34,9 +34,6 @@ class Settings:
     withheld: frozenset[str]
 
 
-NONE: Final = Settings({}, {}, frozenset())
-
-
 @dataclass(frozen=True)
 class Subject:
     """A result and the rank of it that is compared."""
@@ -100,12 +97,11 @@ def _of_side(side: Callable[[Any], Subject], of: Callable[[Subject], object], as
 
 def settings_of(result: Result) -> Settings:
     configuration = known(result.configuration)
-    if configuration is None:
-        return NONE
+    settings = configuration.settings if configuration else ()
     return Settings(
-        values={one.knob: _plain(one.value) for one in configuration.settings if not one.withheld},
-        sources={one.knob: one.said for one in configuration.settings},
-        withheld=frozenset(one.knob for one in configuration.settings if one.withheld),
+        values={one.knob: _plain(one.value) for one in settings if not one.withheld},
+        sources={one.knob: one.said for one in settings},
+        withheld=frozenset(one.knob for one in settings if one.withheld),
     )
 
 

@@ -14,6 +14,7 @@ from heuristics.comparison.suspects.causes import named, table
 from heuristics.comparison.suspects.figures import CLASSES, FIGURES, asked_for, dispatcher, whole
 from heuristics.comparison.suspects.view import View
 from heuristics.config.facts import Fact
+from heuristics.config.features import FLEX
 from heuristics.result.compared import Change, ComparedRow, KernelDelta
 from heuristics.result.result import late_rank
 from heuristics.rules.condition import Language
@@ -45,8 +46,6 @@ MOST: Final = Limit(0.8, "fraction of compute", "ours: the rest are classes too 
 EXCHANGED: Final = Limit(
     0.25, "fraction of the class", "ours: a judgement: less is one GEMM of a layer out of many"
 )
-FUSED: Final = ("deepep", "hybridep", "ncclep")
-"""Dispatchers of `flex`, as the trace is read for them."""
 
 
 def _pair(name: str, view: View) -> tuple[Any, Any]:
@@ -71,7 +70,7 @@ def _same(name: str, view: View) -> bool:
 def _skipped(before: Subject, after: Subject) -> bool:
     """The fused dispatcher that is asked for after ran before; another one runs after."""
     ran, asked = dispatcher(before), asked_for(after)
-    return asked in FUSED and asked == ran and dispatcher(after) not in (None, ran)
+    return asked in FLEX and asked == ran and dispatcher(after) not in (None, ran)
 
 
 def _findings(view: View) -> tuple[str, ...]:

@@ -12,10 +12,11 @@ from msgspec import structs
 from heuristics.comparison.difference.rows import Facts
 from heuristics.comparison.difference.subject import Value
 from heuristics.comparison.suspects.causes import named
-from heuristics.comparison.suspects.facts import FUSED, VIEWED
+from heuristics.comparison.suspects.facts import VIEWED
 from heuristics.comparison.suspects.figures import asked_for
 from heuristics.comparison.suspects.table import Movable, Rule, causes, movable
 from heuristics.comparison.suspects.view import View
+from heuristics.config.features import FLEX
 from heuristics.result.compared import ComparedChange, ComparedRow, Suspect
 from heuristics.result.judged import Level
 from heuristics.words import say
@@ -88,7 +89,7 @@ def _with_control(view: View, suspect: Suspect) -> Suspect:
     backend = asked_for(view.after) if runs == "unknown" else runs
     experts = {row.row for row in view.matching(named("@ep"))}
     longer = suspect.explains_ns > 0 and not experts.isdisjoint(suspect.rows)
-    if not longer or backend not in FUSED or not suspect.next:
+    if not longer or backend not in FLEX or not suspect.next:
         return suspect
     return structs.replace(suspect, next=say("comparison.with-control", next=suspect.next))
 

@@ -28,9 +28,6 @@ def closing(compared: Compared) -> Iterator[Block]:
     yield Command(("What slows the new run:",), f"moe-diag analyze {name}")
 
 
-__all__ = ["page"]
-
-
 def page(compared: Compared, detail: Detail) -> Page:
     """The first screen; with `Detail.FULL` every cause, change and limit on it, and all tables after it."""
     everything = detail is Detail.FULL

@@ -19,10 +19,10 @@ from heuristics.result.compared import (
     Suspect,
 )
 from reports.content.blocks import Block, Code, Items, Sentence, Span, Term, Tone, Words, words
-from reports.content.comparison.difference import named, unit
+from reports.content.comparison.difference import delta, named, unit
 from reports.content.names import ended, sentence
 from traces.missing import OrMissing, known
-from traces.spelling import counted, milliseconds, percent, printable, signed
+from traces.spelling import counted, milliseconds, percent, printable
 
 _SHOWN: Final = 2
 _EVIDENCE: Final = 2
@@ -66,9 +66,7 @@ def _cause(compared: Compared, suspect: Suspect) -> Words:
 def _explains(compared: Compared, suspect: Suspect) -> str:
     """How much a suspect explains, never more than the whole."""
     explains_ns, delta_ns = suspect.explains_ns, compared.step_delta_ns
-    explains, whole, rest = (
-        signed(milliseconds(one)) for one in (explains_ns, delta_ns, delta_ns - explains_ns)
-    )
+    explains, whole, rest = map(delta, (explains_ns, delta_ns, delta_ns - explains_ns))
     if explains_ns * delta_ns < 0:
         return f"Works the other way: {explains} {unit(compared)}"
     if abs(explains_ns) > abs(delta_ns):
@@ -194,12 +192,9 @@ def expected(compared: Compared, everything: bool) -> Iterator[Block]:
 
 
 def _step(one: Expected, compared: Compared) -> str:
-    predicted, ends = known(one.predicted_ns), known(one.ci95_ns)
-    names = " and ".join(one.fixes)
-    range_ = (
-        f"predicted to save {_range(predicted)} {unit(compared)}" if predicted else "without a prediction"
-    )
-    return f"{names}, {range_}: the step changed by {_change(one.gained_ns, ends)}."
+    predicted, change = known(one.predicted_ns), _change(one.gained_ns, known(one.ci95_ns))
+    saves = f"predicted to save {_range(predicted)} {unit(compared)}" if predicted else "without a prediction"
+    return f"{' and '.join(one.fixes)}, {saves}: the step changed by {change}."
 
 
 def _range(predicted: tuple[OrMissing[int], int]) -> str:
@@ -211,11 +206,10 @@ def _range(predicted: tuple[OrMissing[int], int]) -> str:
 
 def _change(gained_ns: int, ends: Ends | None) -> str:
     """A gain as the page has all differences: new less base."""
-    change = f"{signed(milliseconds(-gained_ns))} ms"
-    if ends is None:
-        return f"{change} (no interval)"
-    low, high = (signed(milliseconds(-one)) for one in reversed(ends))
-    return f"{change} (95 % interval {low} to {high})"
+    interval = "no interval"
+    if ends:
+        interval = f"95 % interval {delta(-ends[1])} to {delta(-ends[0])}"
+    return f"{delta(-gained_ns)} ms ({interval})"
 
 
 def _part(one: Expected) -> Iterator[Words]:

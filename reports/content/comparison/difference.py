@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from heuristics.result.compared import Compared, ComparedRow, ComparedSize, ComparisonVerdict, Gate, Side
+from heuristics.result.compared import Compared, ComparedRow, ComparedSize, ComparisonVerdict, Side
 from reports.content.blocks import (
     Cell,
     Code,
@@ -13,14 +13,13 @@ from reports.content.blocks import (
     Quantity,
     Row,
     Sentence,
-    Span,
     Table,
     Term,
     Tone,
     Words,
     words,
 )
-from reports.content.names import gpu_of, hue_of, sentence, who
+from reports.content.names import gpu_of, hue_of, joined, sentence, who
 from traces.missing import OrMissing, known
 from traces.spelling import (
     adding_up,
@@ -58,14 +57,9 @@ def _recordings(side: Side) -> Words:
 
 def facts(compared: Compared) -> Words:
     base, new = compared.base, compared.new
+    pairs = ((of(base), of(new)) for of in (gpu_of, who, _steps))
     lengths = f"{milliseconds(base.step_ns)} -> {milliseconds(new.step_ns)} ms{_each(compared)}"
-    parts = (
-        both(gpu_of(base), gpu_of(new)),
-        both(who(base), who(new)),
-        both(_steps(base), _steps(new)),
-        lengths,
-    )
-    return words("; ".join(parts))
+    return words("; ".join((*(both(*pair) for pair in pairs), lengths)))
 
 
 def both(base: str, new: str) -> str:
@@ -96,51 +90,41 @@ def headline(compared: Compared) -> Headline:
 
 def _figures(compared: Compared) -> str:
     size = compared.size
-    moved = f"{signed(milliseconds(size.delta_ns))} ms{_per(compared)} = {signed(percent(size.delta_frac))}"
-    figures = f"{moved} ({_interval(size)}{_counts(compared)})"
-    if compared.verdict == "undecided":
-        return f"{figures}: may be chance."
+    per = " per iteration" if size.source == "log" else _each(compared)
+    moved = f"{delta(size.delta_ns)} ms{per} = {signed(percent(size.delta_frac))}"
     if compared.verdict == "not_comparable":
         return f"{moved}, but the runs are too different to find out why."
-    return f"{figures}."
-
-
-def _per(compared: Compared) -> str:
-    return " per iteration" if compared.size.source == "log" else _each(compared)
+    chance = ": may be chance" if compared.verdict == "undecided" else ""
+    return f"{moved} ({_interval(size)}, {_counts(compared)}){chance}."
 
 
 def _interval(size: ComparedSize) -> str:
-    low_ns, high_ns, level = known(size.low_ns), known(size.high_ns), known(size.level_frac)
-    if low_ns is None or high_ns is None or level is None:
-        return "no interval, "
-    low, high = signed(milliseconds(low_ns)), signed(milliseconds(high_ns))
-    return f"{chosen(level)} interval {low} to {high} ms, "
+    level = known(size.level_frac)
+    if size.ends_ns is None or level is None:
+        return "no interval"
+    return f"{chosen(level)} interval {' to '.join(map(delta, size.ends_ns))} ms"
 
 
 def _counts(compared: Compared) -> str:
     size = compared.size
     if size.source == "trace" and not has_steps(compared):
         return "no steps found"
-    what = "iteration of the logs" if size.source == "log" else "step"
-    many = "iterations of the logs" if size.source == "log" else "steps"
+    of = " of the logs" if size.source == "log" else ""
+    one, many = (f"iteration{of}", f"iterations{of}") if of else ("step", "steps")
     if size.base_count == size.new_count:
-        return f"{counted(size.base_count, what, many)} a side"
+        return f"{counted(size.base_count, one, many)} a side"
     return f"{size.base_count:,} and {size.new_count:,} {many}"
 
 
 def _under(compared: Compared) -> Iterator[str]:
     """Reasons, the traces beside logs, the gate. What forbids a comparison has a list of its own."""
     if compared.verdict != "not_comparable":
-        yield from (sentence(one) for one in compared.because)
+        yield from map(sentence, compared.because)
     if compared.size.source == "log":
-        traced = signed(milliseconds(compared.step_delta_ns))
-        yield f"In the traces it is {traced} {unit(compared)}; the rows below explain that."
-    if compared.gate is not None:
-        yield _gate(compared.gate)
-
-
-def _gate(gate: Gate) -> str:
-    return f"Gate of {chosen(gate.limit_frac)} {_GATES[gate.state]}: {sentence(gate.because)}"
+        traced = f"{delta(compared.step_delta_ns)} {unit(compared)}"
+        yield f"In the traces it is {traced}; the rows below explain that."
+    if gate := compared.gate:
+        yield f"Gate of {chosen(gate.limit_frac)} {_GATES[gate.state]}: {sentence(gate.because)}"
 
 
 NOISE: Final = "noise"
@@ -159,9 +143,9 @@ def waterfall(compared: Compared) -> Iterator[Table | Sentence]:
     sums_ns = compared.base.step_ns, compared.new.step_ns, compared.step_delta_ns
     times_ns = zip(*((row.base_ns, row.new_ns, row.delta_ns) for row in shown), strict=True)
     columns = [adding_up(one, sum_ns, decimals) for one, sum_ns in zip(times_ns, sums_ns, strict=True)]
-    (base, base_rest, base_sum), (new, new_rest, new_sum), (delta, rest, total) = columns
+    (base, base_rest, base_sum), (new, new_rest, new_sum), (change, rest, total) = columns
     drawn = [
-        Row((words(Term(row.row)), Quantity(base[at]), Quantity(new[at]), _moved(row, delta[at])))
+        Row((words(Term(row.row)), Quantity(base[at]), Quantity(new[at]), _moved(row, change[at])))
         for at, row in enumerate(shown)
     ]
     others = f"{counted(len(left_out), 'smaller part')}, noise" if left_out else "noise"
@@ -214,19 +198,21 @@ def _full_row(row: ComparedRow, name: Callable[[str], Words]) -> Iterator[Cell]:
     yield from map(moved, (row.count_ns, row.duration_ns, row.overlap_ns, *ends))
 
 
+def delta(time_ns: float) -> str:
+    """A difference in ms, without its unit."""
+    return signed(milliseconds(time_ns))
+
+
 def moved(time_ns: OrMissing[int]) -> Quantity:
     """A difference in ms; empty where it is unknown."""
     value = known(time_ns)
-    return Quantity("" if value is None else signed(milliseconds(value)))
+    return Quantity("" if value is None else delta(value))
 
 
 def named(rows: Sequence[str], most: int = _NAMED) -> Words:
     """The first rows by their names, and how many more there are; empty without any."""
-    spans: list[Span] = []
-    for row in rows[:most]:
-        spans += [", ", Term(row)] if spans else [Term(row)]
-    more = f" and {len(rows) - most} more" if len(rows) > most else ""
-    return words(*spans, more) if more else words(*spans)
+    more = (f" and {len(rows) - most} more",) if len(rows) > most else ()
+    return words(joined([(Term(row),) for row in rows[:most]]), more)
 
 
 def per_step(count: float) -> str:
