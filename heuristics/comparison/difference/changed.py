@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from math import prod
-from typing import Final, Literal
+from typing import Any, Final
 
 from heuristics.comparison.difference.subject import Subject, Value
 from heuristics.config.options import OPTIONS
@@ -40,7 +40,6 @@ _OFF: Final = (None, False, 0, 0.0, (), "", "none", "None", "null", "off", "fals
 _BITS: Final = {"fp4": 4, "fp8": 8, "16": 16, "32": 32}
 """Bits of a precision by what its name has in it; the narrower first, as in `bf16_with_mxfp8`."""
 _FULLER: Final = {"selective": 1, "full": 2}
-Way = Literal[1, 0, -1]
 
 
 def difference(
@@ -229,25 +228,29 @@ def _per_step(rank: Rank, total: OrMissing[int]) -> float | None:
     return None if count is None or not rank.steps.found else count / len(rank.lengths_ns)
 
 
-def way(change: ComparedChange) -> Way:
+def way(change: ComparedChange) -> int:
     """1 where the new side has more of it, -1 where less, 0 where that is unknown.
 
     Off (None, False, 0, nothing in a list, `none`) is less than on; numbers and lists are compared; of two
     precisions the narrower is more; full recompute is more than selective.
     """
+    base, new = change.base, change.new
     if change.withheld:
         return 0
-    base, new = change.base, change.new
-    bits = _bits(base), _bits(new)
-    if None not in bits:
-        return _compared(-(bits[0] or 0), -(bits[1] or 0))
+    if None not in (bits := (_bits(new), _bits(base))):
+        return _order(*bits)
     if is_off(base) or is_off(new):
-        return _compared(int(not is_off(base)), int(not is_off(new)))
+        return _order(not is_off(base), not is_off(new))
     if isinstance(base, int | float) and isinstance(new, int | float):
-        return _compared(base, new)
+        return _order(base, new)
     if isinstance(base, tuple) and isinstance(new, tuple):
-        return _by_parts(frozenset(base), frozenset(new))
-    return _compared(_FULLER.get(str(base), 0), _FULLER.get(str(new), 0))
+        return _order(frozenset(base), frozenset(new))
+    return _order(_FULLER.get(str(base), 0), _FULLER.get(str(new), 0))
+
+
+def _order(one: Any, other: Any) -> int:
+    """1 where the other is more, or holds all of one and more; -1 the other way round."""
+    return int(one < other) - int(other < one)
 
 
 def is_off(value: Value) -> bool:
@@ -258,18 +261,6 @@ def _bits(value: Value) -> int | None:
     if not isinstance(value, str):
         return None
     return next((bits for part, bits in _BITS.items() if part in value.lower()), None)
-
-
-def _by_parts(base: frozenset[Value], new: frozenset[Value]) -> Way:
-    if base < new:
-        return 1
-    return -1 if new < base else 0
-
-
-def _compared(base: float, new: float) -> Way:
-    if base == new:
-        return 0
-    return 1 if base < new else -1
 
 
 def numbers(version: Value) -> tuple[int, ...] | None:

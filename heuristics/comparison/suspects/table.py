@@ -147,11 +147,14 @@ class Movable:
 
 
 def movable(change: ComparedChange, rows: Sequence[ComparedRow]) -> Movable:
-    able = [one for one in (*causes().movers, *fix_movers()) if matches(change.what, one.what)]
-    explained = tuple(row.row for row in rows if any(_moves(one, change, row) for one in able))
-    used = [one for one in able if any(_moves(one, change, row) for row in rows)]
-    sources = tuple(dict.fromkeys(one.source for one in used))
-    return Movable(explained, any(one.is_broad for one in used), sources)
+    able = (one for one in (*causes().movers, *fix_movers()) if matches(change.what, one.what))
+    used = [(one, row) for one in able for row in rows if _moves(one, change, row)]
+    names = {row.row for _, row in used}
+    return Movable(
+        rows=tuple(row.row for row in rows if row.row in names),
+        is_broad=any(one.is_broad for one, _ in used),
+        sources=tuple(dict.fromkeys(one.source for one, _ in used)),
+    )
 
 
 def _moves(mover: Mover, change: ComparedChange, row: ComparedRow) -> bool:
@@ -167,15 +170,12 @@ def _moves(mover: Mover, change: ComparedChange, row: ComparedRow) -> bool:
 @cache
 def fix_movers() -> tuple[Mover, ...]:
     """What fixes of the catalogue switch on, and the rows of the kinds that they act on."""
-    found: dict[tuple[str, str], Mover] = {}
-    for fix in CATALOGUE.values():
-        rows = rows_of(fix)
-        if not rows:
-            continue
-        for knob, is_switch in _knobs(fix).items():
-            faster, either = (rows, ()) if is_switch else ((), rows)
-            found[fix.id, knob] = Mover((knob,), fix.sources[0], faster=faster, either=either)
-    return tuple(found.values())
+    return tuple(
+        Mover((knob,), fix.sources[0], faster=rows if is_switch else (), either=() if is_switch else rows)
+        for fix in CATALOGUE.values()
+        if (rows := rows_of(fix))
+        for knob, is_switch in _knobs(fix).items()
+    )
 
 
 def rows_of(fix: Fix) -> tuple[str, ...]:
