@@ -22,7 +22,6 @@ from heuristics.rules.condition import Condition
 from heuristics.words import say
 from traces.limits import Limit
 from traces.missing import known
-from traces.spelling import percent
 from traces.toml_tables import read_table
 
 GRAPHS_MOVED: Final = Limit(
@@ -191,7 +190,8 @@ def _observed(rule: Configured, base: Subject, new: Subject) -> Words | None:
         return _spelled(one.value), _spelled(other.value)
     if abs(one.value - other.value) <= GRAPHS_MOVED.value:
         return None
-    return f"{percent(one.value)} of kernel work", f"{percent(other.value)} of kernel work"
+    shares = (say("comparison.kernel-work", part_frac=side.value) for side in (one, other))
+    return next(shares), next(shares)
 
 
 def _spelled(value: Value) -> str:
