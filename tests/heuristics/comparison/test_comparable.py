@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from string import Formatter
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from diagnoser import analyze
+from heuristics.comparison.alike import ALIKE
 from heuristics.comparison.comparable import judge_comparable, table
 from heuristics.comparison.difference.subject import Subject, Value
 from heuristics.result.compared import Comparable, Difference
@@ -364,6 +366,13 @@ def test_every_rule_names_where_it_is_from() -> None:
     rules, texts = table().configured, table().texts
     assert all("Megatron-Bridge, " in texts[rule.source] for rule in rules)
     assert len({rule.what for rule in rules}) == len(rules)
+
+
+def test_every_figure_of_a_row_is_a_fact_of_both_sides_or_of_the_pair() -> None:
+    rows, texts = table().recorded, table().texts
+    shown = {f"{side}.{row.shows}" for row in rows for side in ("base", "new")}
+    named = {name for row in rows for _, name, _, _ in Formatter().parse(row.because) if name}
+    assert sorted((shown | named) - ALIKE.facts.keys() - texts.keys()) == []
 
 
 @st.composite
