@@ -113,7 +113,7 @@ def _release(side: Subject) -> str | None:
     return ".".join((version or "").split(".")[:2]) or None
 
 
-def _unrecorded(side: Subject) -> str | None:
+def _unrecorded(side: Subject) -> str:
     tables = side.trace.missing_tables if side.trace else ()
     return ", ".join(sorted({_TABLES[name] for name in tables if name in _TABLES})) or "nothing"
 
@@ -193,11 +193,7 @@ def _stack_differs(sides: Sides) -> str | None:
 
 def _stack_unknown(sides: Sides) -> str | None:
     both = [
-        {
-            "container": side.container,
-            **side.given,
-            "graphs": known(side.rank.detected.graph_share_frac),
-        }
+        {"container": side.container, **side.given, "graphs": known(side.rank.detected.graph_share_frac)}
         for side in (sides.base, sides.new)
     ]
     return ", ".join(name for name, key in _NEEDED.items() if None in [one.get(key) for one in both]) or None

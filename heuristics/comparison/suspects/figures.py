@@ -27,7 +27,6 @@ def _counted(*rows: str) -> Figure:
 
 
 def _of_memory(field: str, spelled: Callable[[float], str]) -> Figure:
-
     def per_step(side: Subject) -> float | None:
         value = known(getattr(side.rank.memory, field))
         return None if value is None else value / len(side.rank.lengths_ns)
