@@ -5,7 +5,7 @@ from fractions import Fraction
 from statistics import median
 from typing import Any, Final
 
-from heuristics.comparison.difference.subject import settings_of
+from heuristics.comparison.difference.subject import Subject
 from heuristics.result.result import Result
 from traces.missing import OrMissing, known
 from traces.sections.rank import Rank
@@ -35,7 +35,7 @@ def metrics(result: Result) -> dict[str, float]:
 
 def alike(result: Result) -> dict[str, Any]:
     """GPU, ranks and sizes of the model, as far as told: results that differ in one are not one trend."""
-    settings = settings_of(result).values
+    settings = Subject(result, _first(result)).values
     sizes = {knob: settings[knob] for knob in _SHAPE if settings.get(knob) is not None}
     return {"gpu": known(_first(result).gpu), "ranks": len(result.ranks), **sizes}
 

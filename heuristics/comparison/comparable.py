@@ -140,8 +140,8 @@ def _configured_differences(base: Subject, new: Subject) -> Iterator[Difference]
 
 def _configured(side: Subject) -> dict[str, Value]:
     """What files and options set, by field of `Given` and by knob; not what a trace shows."""
-    settings, container = side.settings, side.container
-    said = {knob: value for knob, value in settings.values.items() if settings.sources[knob] != "trace"}
+    container = side.container
+    said = {knob: value for knob, value in side.values.items() if side.settings[knob].said != "trace"}
     return {**said, **({"container": container} if container else {}), **side.given}
 
 
@@ -152,7 +152,7 @@ def _forced(side: Subject, configured: Mapping[str, Value]) -> bool | None:
     if _FORCE in configured:
         return bool(configured[_FORCE])
     script = known(side.result.configuration)
-    is_silent = script and script.framework == "megatron_lm" and _FORCE not in side.settings.withheld
+    is_silent = script and script.framework == "megatron_lm" and not side.withholds(_FORCE)
     return False if is_silent else None
 
 
@@ -175,7 +175,7 @@ def _alone(
     if not rule.alone or any(known(side.result.configuration) is None for side in sides):
         return None
     keys = (*rule.fields, *rule.asked)
-    if any(key in side.settings.withheld for side in sides for key in keys):
+    if any(side.withholds(key) for side in sides for key in keys):
         return None
     one, other = (next((side[key] for key in keys if side.get(key) is not None), None) for side in configured)
     return (_spelled(one), _spelled(other)) if (one is None) != (other is None) else None

@@ -219,7 +219,7 @@ def _ways_of(knobs: Knobs) -> Iterator[Mapping[str, Value]]:
 def _by(ways: Sequence[Mapping[str, Value]], facts: Facts) -> ExpectedBy | None:
     """How the new side is known to have a fix that base has not; None where it is not."""
     own = [{knob: value for knob, value in one.items() if not matches(knob, GO_ALONG)} for one in ways]
-    if any(_is_configured(one, facts.base.settings.values, facts.new.settings.values) for one in own):
+    if any(_is_configured(one, facts.base.values, facts.new.values) for one in own):
         return "configuration"
     base, new = trace_facts(facts.base.rank), trace_facts(facts.new.rank)
     knobs = chain.from_iterable(one.items() for one in own)

@@ -76,15 +76,14 @@ def _settings(base: Subject, new: Subject) -> Iterator[ComparedChange]:
             there = files[0] is not None, files[1] is not None
             yield difference("configuration", names[0], names[1], "configuration", *there)
         return
-    sides = base.settings, new.settings
-    for knob in {*sides[0].sources, *sides[1].sources}:
-        sources = [side.sources[knob] for side in sides if knob in side.sources]
-        hidden = [knob in side.withheld for side in sides]
-        if all(one == "trace" for one in sources) or all(hidden):
+    for knob in {*base.settings, *new.settings}:
+        said = [side.settings[knob] for side in (base, new) if knob in side.settings]
+        hidden = [one.withheld for one in said]
+        if all(one.said == "trace" for one in said) or hidden == [True, True]:
             continue
-        values = sides[0].values.get(knob), sides[1].values.get(knob)
-        if len(sources) == 1 or any(hidden) or values[0] != values[1]:
-            set_by = knob in sides[0].sources, knob in sides[1].sources
+        values = base.values.get(knob), new.values.get(knob)
+        if len(said) == 1 or any(hidden) or values[0] != values[1]:
+            set_by = knob in base.settings, knob in new.settings
             yield difference(knob, *values, "configuration", *set_by, any(hidden))
 
 

@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from heuristics.config.facts import Fact
+from heuristics.result.configured import Setting
 from heuristics.result.result import Result
 from traces.limits import Limit
 from traces.missing import known
@@ -25,15 +26,6 @@ SAME_COUNT: Final = Limit(
 _COUNTED: Final = ("compute.", "exposed_comm.")
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Settings by knob. `sources`: where each is set; one whose value is withheld is in `withheld` only."""
-
-    values: Mapping[str, Value]
-    sources: Mapping[str, str]
-    withheld: frozenset[str]
-
-
 @dataclass(frozen=True)
 class Subject:
     """A result and the rank of it that is compared."""
@@ -42,8 +34,15 @@ class Subject:
     rank: Rank
 
     @cached_property
-    def settings(self) -> Settings:
-        return settings_of(self.result)
+    def settings(self) -> dict[str, Setting]:
+        """What its configuration sets, by knob."""
+        configuration = known(self.result.configuration)
+        return {one.knob: one for one in configuration.settings} if configuration else {}
+
+    @cached_property
+    def values(self) -> dict[str, Value]:
+        """To what it sets them, but for those whose value is withheld."""
+        return {knob: _plain(one.value) for knob, one in self.settings.items() if not one.withheld}
 
     @cached_property
     def given(self) -> dict[str, Value]:
@@ -71,9 +70,12 @@ class Subject:
         budget = (row for row in rows if row.group == "budget")
         return {row.row: row.count / steps for row in budget if row.row.startswith(_COUNTED)}
 
+    def withholds(self, knob: str) -> bool:
+        return knob in self.settings and self.settings[knob].withheld
+
     def value(self, *names: str) -> Value:
         """What is known of a knob or a given fact; the first of some names that is set."""
-        values = (source.get(name) for name in names for source in (self.settings.values, self.given))
+        values = (source.get(name) for name in names for source in (self.values, self.given))
         return next((value for value in values if value is not None), None)
 
 
@@ -93,16 +95,6 @@ def sided(figures: Mapping[str, Callable[[Subject], object]], *sides: str) -> di
 
 def _of_side(side: Callable[[Any], Subject], of: Callable[[Subject], object], asked: Any) -> object:
     return of(side(asked))
-
-
-def settings_of(result: Result) -> Settings:
-    configuration = known(result.configuration)
-    settings = configuration.settings if configuration else ()
-    return Settings(
-        values={one.knob: _plain(one.value) for one in settings if not one.withheld},
-        sources={one.knob: one.said for one in settings},
-        withheld=frozenset(one.knob for one in settings if one.withheld),
-    )
 
 
 def _plain(value: Any) -> Value:
