@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,12 +25,7 @@ history_app = typer.Typer(
 )
 
 
-class TrendForm(StrEnum):
-    """Formats of a trend."""
-
-    TEXT = "text"
-    PNG = "png"
-    SVG = "svg"
+TrendForm = StrEnum("TrendForm", "TEXT PNG SVG")
 
 
 @history_app.callback()
@@ -70,33 +66,26 @@ def add(
     """
     from diagnoser.history.kept import add_file, row_of
     from diagnoser.options.requests import Analysis
+    from diagnoser.output import show
 
     history = _store(store)
     added = add_file(history, result, Analysis(result, nsys=nsys, cache_dir=cache_dir), tag, keep_origin)
-    _write(_kept_words(row_of(history, added.id), added.is_new, added.size_bytes))
+    words = _row_words(row_of(history, added.id))
+    if added.is_new:
+        show(f"Kept as {words} Its document takes {-(-added.size_bytes // 1000)} KB.\n")
+    else:
+        show(f"The same result is kept already, as {words} Nothing was added.\n")
 
 
 @history_app.command("list")
 def list_(store: StoreFile = None) -> None:
     """All results, oldest first, and which are baselines."""
     from diagnoser.output import base_name
-    from reports.content.trend import Line, list_page
+    from reports.content.trend import list_page
 
     history = _store(store)
-    lines = [
-        Line(
-            id=row.id,
-            added_at=row.added_at,
-            name=base_name(Path(row.name)),
-            tag=row.tag,
-            gpu=row.gpu,
-            step_ns=row.step_ns,
-            wall=row.wall,
-            origin=row.origin,
-        )
-        for row in history.rows()
-    ]
-    _write(_text(list_page(lines, history.baselines())))
+    lines = [replace(row, name=base_name(Path(row.name))) for row in history.rows()]
+    _show(list_page(lines, history.baselines()))
 
 
 @history_app.command()
@@ -133,9 +122,11 @@ def trend(
     """
     from diagnoser.history.kept import metric_names, trend_of
     from diagnoser.output import plan_targets, write
+    from reports.content.blocks import View
     from reports.content.trend import metrics_page, trend_page
 
-    chosen = form or _form_of(output)
+    ending = output.rpartition(".")[2]
+    chosen = form or TrendForm(ending if ending in ("png", "svg") else "text")
     if chosen is TrendForm.PNG and output == "-":
         raise UsageError("a png is no text for a terminal. Give -o FILE.png")
     history = _store(store)
@@ -144,18 +135,18 @@ def trend(
     (target,) = plan_targets([chosen.value], output, [named, history.path], extensions, force_overwrite)
     rows = history.rows()
     if not metric:
-        _write(_text(metrics_page(metric_names(rows))))
+        _show(metrics_page(metric_names(rows)))
         return
     found = trend_of(rows, metric, like)
     if chosen is TrendForm.TEXT:
-        write(target, _text(trend_page(found)), force_overwrite)
+        from reports.write.text import write_text
+
+        write(target, write_text(trend_page(found), View()), force_overwrite)
         return
     from reports.write.figures.trend import draw_trend
 
-    if chosen is TrendForm.SVG:
-        write(target, draw_trend(found, "svg").decode(), force_overwrite)
-    else:
-        write(target, draw_trend(found, "png"), force_overwrite)
+    drawn = draw_trend(found, chosen.value)
+    write(target, drawn.decode() if chosen is TrendForm.SVG else drawn, force_overwrite)
 
 
 @history_app.command()
@@ -185,6 +176,7 @@ def baseline(
     """
     from diagnoser.history.kept import add_file, baseline_row, check_name, set_baseline
     from diagnoser.options.requests import Analysis
+    from diagnoser.output import show
 
     history = _store(store)
     if not result:
@@ -194,24 +186,13 @@ def baseline(
         asked = Analysis(result, nsys=nsys, cache_dir=cache_dir)
         number = int(result) if result.isdecimal() else add_file(history, Path(result), asked, tag).id
         row = set_baseline(history, name, number)
-    _write(f"Baseline {name} is {_row_words(row)}\n")
+    show(f"Baseline {name} is {_row_words(row)}\n")
 
 
 def _store(given: Path | None) -> Store:
     from diagnoser.history.store import Store, history_file
 
     return Store(history_file(given))
-
-
-def _form_of(output: str) -> TrendForm:
-    ending = output.rpartition(".")[2]
-    return TrendForm(ending) if ending in ("png", "svg") else TrendForm.TEXT
-
-
-def _kept_words(row: Kept, is_new: bool, size_bytes: int) -> str:
-    if not is_new:
-        return f"The same result is kept already, as {_row_words(row)} Nothing was added.\n"
-    return f"Kept as {_row_words(row)} Its document takes {-(-size_bytes // 1000)} KB.\n"
 
 
 def _row_words(row: Kept) -> str:
@@ -224,14 +205,8 @@ def _row_words(row: Kept) -> str:
     return f"result {row.id} of {row.added_at[:10]}: {printable(row.name, 40)}{tag}, {step}, {wall}."
 
 
-def _text(page: Page) -> str:
+def _show(page: Page) -> None:
+    from diagnoser.output import show_page
     from reports.content.blocks import View
-    from reports.write.text import write_text
 
-    return write_text(page, View())
-
-
-def _write(text: str) -> None:
-    from diagnoser.output import Target, write
-
-    write(Target("text", None), text, force=False)
+    show_page(page, View())

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from reports.content.blocks import View
+from reports.content.blocks import Page, View
 from traces.errors import OutputNotWritable, UsageError
 from traces.files.aside import sweep, write_whole
 
@@ -113,6 +113,17 @@ def say_skipped(reasons: Sequence[str]) -> None:
     """Why inputs were left out, a line each."""
     for reason in reasons:
         say(f"skipped: {reason}")
+
+
+def show(text: str) -> None:
+    write(Target("text", None), text, force=False)
+
+
+def show_page(page: Page, view: View | None = None) -> None:
+    """On stdout, by default as wide and coloured as it can be."""
+    from reports.write.text import write_text
+
+    show(write_text(page, view or screen()))
 
 
 def write(target: Target, content: str | bytes, force: bool) -> None:
