@@ -145,8 +145,9 @@ def trend(
         return
     from reports.write.figures.trend import draw_trend
 
-    drawn = draw_trend(found, chosen.value)
-    write(target, drawn.decode() if chosen is TrendForm.SVG else drawn, force_overwrite)
+    is_svg = chosen is TrendForm.SVG
+    drawn = draw_trend(found, "svg" if is_svg else "png")
+    write(target, drawn.decode() if is_svg else drawn, force_overwrite)
 
 
 @history_app.command()

@@ -33,42 +33,10 @@ class Typed:
 FILE: Final = Typed(Path | None)
 
 
-class Form(StrEnum):
-    """Formats of a result."""
-
-    TEXT = "text"
-    MARKDOWN = "markdown"
-    HTML = "html"
-    JSON = "json"
-    CSV = "csv"
-    PNG = "png"
-    SVG = "svg"
-    PDF = "pdf"
-    PERFETTO = "perfetto"
-
-
-class CheckForm(StrEnum):
-    """Formats of a judged configuration."""
-
-    TEXT = "text"
-    MARKDOWN = "markdown"
-    HTML = "html"
-    JSON = "json"
-
-
-class MergeForm(StrEnum):
-    """Formats of a run put together from summaries."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-class Flavor(StrEnum):
-    """Who reads the markdown."""
-
-    GITHUB = "github"
-    JIRA = "jira"
-
+Form = StrEnum("Form", "TEXT MARKDOWN HTML JSON CSV PNG SVG PDF PERFETTO")
+CheckForm = StrEnum("CheckForm", "TEXT MARKDOWN HTML JSON")
+MergeForm = StrEnum("MergeForm", "TEXT JSON")
+Flavor = StrEnum("Flavor", "GITHUB JIRA")
 
 _HEURISTICS: Final = Path(__file__).resolve().parents[2] / "heuristics"
 _FIX: Final = re.compile(r'^id = "([A-Z]+-\d+)"', re.MULTILINE)
@@ -77,7 +45,6 @@ _WALLS: Final = ("memory", "communication", "host_overhead", "compute")
 
 
 def explain_words(incomplete: str) -> list[str]:
-    """Walls, fixes, findings, measures and other words of a result."""
     from reports.measures import glossary, measures
 
     tables = ((_HEURISTICS / "fixes" / f"{wall}.toml").read_text(encoding="utf-8") for wall in _WALLS)
@@ -87,14 +54,12 @@ def explain_words(incomplete: str) -> list[str]:
 
 
 def scenarios(incomplete: str) -> list[str]:
-    """The runs that `demo` diagnoses."""
     from diagnoser.demo import RECORDINGS
 
     return _beginning(incomplete, ("list", *RECORDINGS))
 
 
 def patches(incomplete: str) -> list[str]:
-    """What `--emit-config` writes."""
     return _beginning(incomplete, FRAMEWORKS)
 
 

@@ -70,25 +70,26 @@ def plan_targets(
         targets = [Target(form, Path(output)) for form in forms]
     if len(targets) > 1 and len({target.path for target in targets}) == 1:
         raise UsageError(f"several formats cannot all go to {output!r}. Give -o . or -o FOLDER/.")
-    for target in targets:
-        _check(target.path, traces, force)
-    for folder in {target.path.parent for target in targets if target.path}:
+    paths = [target.path for target in targets if target.path]
+    for path in paths:
+        _check(path, traces, force)
+    for folder in {path.parent for path in paths}:
         sweep(folder)
     return targets
 
 
 def base_name(trace: Path) -> str:
     """The name of a trace or a result, without the extension of its format and what ours end with."""
-    name = trace.name
-    for extension in _TRACES:
-        if name.endswith(extension) and name != extension:
-            return name[: -len(extension)]
-    for extension in _RESULTS:
-        if name.endswith(extension) and name != extension:
-            name = name[: -len(extension)]
-            ours = next((ending for ending in _ENDINGS if name.endswith(ending) and name != ending), "")
-            return name.removesuffix(ours)
-    return name
+    name = _without(trace.name, _TRACES)
+    if name != trace.name:
+        return name
+    name = _without(trace.name, _RESULTS)
+    return name if name == trace.name else _without(name, _ENDINGS)
+
+
+def _without(name: str, ends: Sequence[str]) -> str:
+    """A name without the first of these that it ends with, and is not as a whole."""
+    return name.removesuffix(next((end for end in ends if name.endswith(end) and name != end), ""))
 
 
 def screen() -> View:
@@ -110,7 +111,6 @@ def say(message: str) -> None:
 
 
 def say_skipped(reasons: Sequence[str]) -> None:
-    """Why inputs were left out, a line each."""
     for reason in reasons:
         say(f"skipped: {reason}")
 
@@ -162,25 +162,22 @@ def _is_special(path: Path) -> bool:
 
 def _print(text: str, form: str) -> None:
     """To a terminal only what moves no cursor; where a program reads, its own encoding stays whole."""
+    is_screen = sys.stdout.isatty()
+    if is_screen:
+        text = _coloured(text) if form == _COLOURED else _harmless(text)
     try:
-        if sys.stdout.isatty():
-            sys.stdout.write(_encodable(_coloured(text) if form == _COLOURED else _harmless(text)))
-        elif form in _FOR_PEOPLE:
-            sys.stdout.write(_encodable(text))
+        if is_screen or form in _FOR_PEOPLE:
+            encoding = sys.stdout.encoding or "utf-8"
+            sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
         else:
             sys.stdout.flush()
             sys.stdout.buffer.write(text.encode())
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader has seen enough
-        _forget_stdout()
-    except OSError:
-        _forget_stdout()
-        raise
-
-
-def _encodable(text: str) -> str:
-    encoding = sys.stdout.encoding or "utf-8"
-    return text.encode(encoding, "backslashreplace").decode(encoding)
+    except OSError as error:
+        with suppress(OSError, ValueError):  # the interpreter's own flush at exit gets a place to go
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # else the reader has seen enough
+            raise
 
 
 def _coloured(text: str) -> str:
@@ -202,15 +199,7 @@ def _harmless(text: str) -> str:
     )
 
 
-def _forget_stdout() -> None:
-    """Give the interpreter's own flush at exit a place to go."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _check(path: Path | None, traces: Sequence[Path], force: bool) -> None:
-    if path is None:
-        return
+def _check(path: Path, traces: Sequence[Path], force: bool) -> None:
     if path.is_dir():
         raise UsageError(f"{path} is a folder. Give -o {path}/ to put the result in it.")
     if any(trace.exists() and path.exists() and path.samefile(trace) for trace in traces):

@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,9 +78,7 @@ def merge_summaries(paths: Sequence[Path]) -> MergedRun:
 
 
 def _inside(folder: Path) -> list[Path]:
-    """The files of a folder that are named as summaries, in order of name."""
-    names = sorted(entry.name for entry in os.scandir(folder) if entry.name.endswith(SUFFIX))
-    return [folder / name for name in names]
+    return [folder / name for name in sorted(os.listdir(folder)) if name.endswith(SUFFIX)]  # noqa: PTH208 - fast
 
 
 def _none_inside(folder: Path) -> str:
@@ -89,7 +86,7 @@ def _none_inside(folder: Path) -> str:
 
 
 def _read(path: Path) -> RankSummary:
-    """Raises `InputError` for what cannot be read or is no summary. No more is read than one can have."""
+    """No more is read than a summary can have. Raises `InputError` for what cannot be read or is none."""
     if what := no_file(path):
         raise TraceNotFound(f"{path} is {what}. Name a summary, or a folder of them.")
     try:
@@ -101,14 +98,12 @@ def _read(path: Path) -> RankSummary:
     return decode(blob, str(path))
 
 
-def check_folder(folder: Path | None, traces: Sequence[Path], force: bool) -> None:
+def check_folder(folder: Path, traces: Sequence[Path], force: bool) -> None:
     """Before any work: the folder can be, and nothing of these traces is in it.
 
     Raises `UsageError` for a summary that is there already, unless `force`, `OutputNotWritable` for a place
     that can be no folder.
     """
-    if folder is None:
-        return
     check_place(folder, "--summary")
     sweep(folder)
     bases = {base_name(trace) for trace in traces}
@@ -120,18 +115,16 @@ def check_folder(folder: Path | None, traces: Sequence[Path], force: bool) -> No
             )
 
 
-def keep_summaries(folder: Path | None, found: Sequence[tuple[Path, RankSummary]], force: bool) -> None:
+def keep_summaries(folder: Path, found: Sequence[tuple[Path, RankSummary]], force: bool) -> None:
     """Write the summary of each rank with the trace that it came from; each file is whole or not there.
 
     A file is named as its trace; where several ranks would have one name, a number follows.
     """
-    if folder is None:
-        return
     folder.mkdir(exist_ok=True)
-    several = Counter(base_name(trace) for trace, _ in found)
-    seen: Counter[str] = Counter()
+    by_name: dict[str, list[RankSummary]] = {}
     for trace, summary in found:
-        base = base_name(trace)
-        name = f"{base}_{seen[base]}" if several[base] > 1 else base
-        seen[base] += 1
-        write(Target("summary", folder / f"{name}{SUFFIX}"), summary_bytes(summary), force)
+        by_name.setdefault(base_name(trace), []).append(summary)
+    for base, several in by_name.items():
+        for place, summary in enumerate(several):
+            name = f"{base}_{place}" if len(several) > 1 else base
+            write(Target("summary", folder / f"{name}{SUFFIX}"), summary_bytes(summary), force)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from msgspec import UNSET
 
 from diagnoser.diagnosis import Diagnosis
 from diagnoser.options.given import given_from
-from diagnoser.options.requests import Analysis, made_again, path_of, path_words, paths_of, reading_of
+from diagnoser.options.requests import Analysis, made_again, path_of, path_words, reading_of
 from diagnoser.running.cluster import workers_of
 from diagnoser.running.configuration import asker, read_configured
 from diagnoser.running.inputs import traces_named
@@ -53,7 +54,8 @@ def diagnose(asked: Analysis, command: str | None = None) -> Diagnosis:
 
     `command`: the line that makes the result again, None for that of `analyze`.
     """
-    named, progress = paths_of(asked.paths), asked.progress
+    several, progress = asked.paths, asked.progress
+    named = [Path(path) for path in ([several] if isinstance(several, str | PathLike) else several)]
     given, config = given_from(asked.about or {}), path_of(asked.config)
     configured = read_configured(config, path_of(asked.log), given, progress)
     chosen = parse_selection(asked.steps, asked.nvtx, asked.start, asked.end, asked.rank, asked.gpu)
