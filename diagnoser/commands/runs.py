@@ -52,7 +52,7 @@ def analyze(
     want = wanted()
     files = traces_named(traces)
     beside = [asked.keywords[name] for name in ("config", "log", "ranks")]
-    plan = plan_results(Kind.ANALYSIS, want, [result_base(traces), *files], beside)
+    plan = plan_results(Kind.ANALYSIS, want, [result_base(traces[0]), *files], beside)
     if summary:
         from diagnoser.running.merging import check_folder, keep_summaries
 
@@ -166,7 +166,7 @@ def compare(
     asked = comparison(before, after)
     check_comparison(asked)
     want, sides = wanted(), sides_of(asked)
-    plan = plan_results(Kind.COMPARISON, want, [result_base([after]), *sides[1].files()], sides[0].files())
+    plan = plan_results(Kind.COMPARISON, want, [result_base(after), *sides[1].files()], sides[0].files())
     with progress_display() as progress:
         result = compare_sides(asked, baseline, progress)
     write_results(result.result, plan, want)

@@ -19,7 +19,6 @@ from diagnoser.running.inputs import traces_named
 from diagnoser.running.measured import (
     MeasuredTrace,
     TraceTask,
-    homes_of,
     measure_all,
     no_such_rank,
     recording_gaps,
@@ -72,16 +71,11 @@ def diagnose(asked: Analysis, command: str | None = None) -> Diagnosis:
         read = measure_all(workers, tasks)
         measured, skipped, warnings = _chosen(paths, read, chosen)
         world = configured_world(given, configured)
-        size = mapped_world(rows) or world
-        found = [
-            replace(rank, summary=with_world_size(rank.summary, size))
-            for trace in measured
-            for rank in trace.ranks
-        ]
+        size, every = mapped_world(rows) or world, [rank for trace in measured for rank in trace.ranks]
+        found = [replace(rank, summary=with_world_size(rank.summary, size)) for rank in every]
         ranks, together, order = _together(found)
-        homes = homes_of(read, order)
         ask = asker(asked.ask_megatron and configured.has_files)
-        judged = judge(ranks, given, configured, ask, together, replay_at(workers, homes))
+        judged = judge(ranks, given, configured, ask, together, replay_at(workers, read, order))
         warnings += other_world(world, together) if together else []
     sources = [trace.path for trace in measured for _ in trace.ranks]
     missing = [gap for index, trace in enumerate(measured) for gap in recording_gaps(index, trace)]
@@ -137,9 +131,7 @@ def _chosen(
     Raises the first error where no trace can be used. A rank the selection misses becomes a warning, unless
     it misses all.
     """
-    warnings: list[str] = []
-    read: list[MeasuredTrace] = []
-    failed: list[InputError | NothingToDiagnose] = []
+    warnings, read, failed = list[str](), list[MeasuredTrace](), list[InputError | NothingToDiagnose]()
     for path, one in zip(paths, found, strict=True):
         if isinstance(one, MeasuredTrace) and one.devices:
             read.append(one)
@@ -149,11 +141,10 @@ def _chosen(
             warnings.append(f"{trace_name(path)} was skipped: {why_skipped(failed[-1])}")
     if not read:
         raise failed[0]
-    if not any(trace.is_chosen for trace in read):
+    if not any(trace.ranks or trace.missed for trace in read):
         raise EmptySelection(no_such_rank(read, selection))
     missed = [one for trace in read for one in trace.missed]
-    for process, device, error in missed:
-        warnings.append(f"process {process}, GPU {device} is left out: {error}")
+    warnings += [f"process {process}, GPU {device} is left out: {error}" for process, device, error in missed]
     measured = [trace for trace in read if trace.ranks]
     if not measured:
         raise missed[0][2]

@@ -24,7 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar, cast
 
 from traces.errors import ProcessEnded
 from traces.limits import Limit
@@ -74,11 +74,9 @@ class Gathered:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is left to wait for."""
         return sum(place < self.end for place in self.results) == self.end
 
     def add(self, place: int, result: object, error: Exception | None) -> None:
-        """What the job at a place gave, or raised."""
         if error is None:
             self.results[place] = result
         else:
@@ -122,13 +120,15 @@ class Engine(ABC):
         Raises `ProcessEnded` where nobody could answer.
         """
         jobs = [replace(self._jobs[place], question=question) for place, question in questions.items()]
-        answers: list[A | ProcessEnded] = self._run(jobs)
-        found = []
-        for one in answers:
-            if isinstance(one, ProcessEnded):
-                raise one
-            found.append(one)
-        return found
+        return all_of(self._run(jobs))
+
+
+def all_of(found: Sequence[R | ProcessEnded]) -> list[R]:
+    """Results; raises the first `ProcessEnded` among them."""
+    for one in found:
+        if isinstance(one, ProcessEnded):
+            raise one
+    return list(cast("Sequence[R]", found))
 
 
 def _usable_cores() -> int:
@@ -187,7 +187,11 @@ class Workers(Engine):
                     continue
                 worker.busy_with = None
                 if message is None:
-                    gathered.add(place, _ended(job.name), None)
+                    ended = ProcessEnded(
+                        f"the process that read {job.name} was ended from outside, perhaps because memory "
+                        "ran out. Give --jobs 1: one trace at a time takes least."
+                    )
+                    gathered.add(place, ended, None)
                     self._bury(worker)
                 else:
                     gathered.add(place, *message)
@@ -215,8 +219,8 @@ class Workers(Engine):
         self._workers.remove(worker)
 
     def _start(self, count: int) -> None:
-        forks = _forks()
-        context = multiprocessing.get_context("fork") if forks else multiprocessing.get_context("spawn")
+        forks = sys.platform == "linux" and threading.active_count() == 1
+        context: Any = multiprocessing.get_context("fork" if forks else "spawn")
         while len(self._workers) < count:
             ours, theirs = context.Pipe()
             inherited = [ours, *(worker.pipe for worker in self._workers)] if forks else []
@@ -238,17 +242,6 @@ class Workers(Engine):
             except (EOFError, OSError):
                 found.append((busy[pipe], None))
         return found
-
-
-def _forks() -> bool:
-    return sys.platform == "linux" and threading.active_count() == 1
-
-
-def _ended(name: str) -> ProcessEnded:
-    return ProcessEnded(
-        f"the process that read {name} was ended from outside, perhaps because memory ran out. "
-        "Give --jobs 1: one trace at a time takes least."
-    )
 
 
 def _serve(pipe: Connection, inherited: Sequence[Connection]) -> None:
