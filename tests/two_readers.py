@@ -9,8 +9,7 @@ from pathlib import Path
 
 from traces.errors import DamagedTrace
 from traces.formats.sqlite_pages import PageTables
-from traces.formats.sqlite_tables import SqliteTables
-from traces.formats.tables import EVERY_ROW, RowFilter, TableColumns
+from traces.formats.sqlite_tables import EVERY_ROW, RowFilter, SqliteTables, TableColumns
 
 Cells = dict[str, list[object]]
 

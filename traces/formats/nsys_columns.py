@@ -23,8 +23,14 @@ from traces.columns import (
 )
 from traces.errors import DamagedTrace
 from traces.formats import nsys_schema as schema
-from traces.formats.sqlite_tables import SqliteTables
-from traces.formats.tables import EVERY_ROW, RowFilter, TableColumns, Texts, empty_columns
+from traces.formats.sqlite_tables import (
+    EVERY_ROW,
+    RowFilter,
+    SqliteTables,
+    TableColumns,
+    Texts,
+    empty_columns,
+)
 from traces.groups import begins
 
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from traces.columns import NULL, FloatArray, GpuSamples, IntArray, distinct
 from traces.formats.nsys_columns import read_present
-from traces.formats.sqlite_tables import SqliteTables
-from traces.formats.tables import RowFilter
+from traces.formats.sqlite_tables import RowFilter, SqliteTables
 
 METRICS: Final = "GPU_METRICS"
 METRIC_NAMES: Final = "TARGET_INFO_GPU_METRICS"

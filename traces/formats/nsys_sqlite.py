@@ -22,8 +22,7 @@ from traces.formats import nsys_schema as schema
 from traces.formats.nccl_payloads import read_nccl_calls
 from traces.formats.nsys_columns import named, process_ids, read_memory_use, read_present, timed
 from traces.formats.nsys_metrics import read_gpu_samples
-from traces.formats.sqlite_tables import SqliteTables
-from traces.formats.tables import RowFilter, TableColumns
+from traces.formats.sqlite_tables import RowFilter, SqliteTables, TableColumns
 from traces.launches import distinct_shapes
 
 _GPU_REQUIRED = ("start", "end", "deviceId", "streamId")

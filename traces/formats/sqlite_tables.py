@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, Self
 from urllib.parse import quote
 
@@ -20,9 +21,42 @@ import numpy as np
 
 from traces.columns import NULL, IntArray, distinct
 from traces.errors import DamagedTrace, TraceNotFound
-from traces.formats.tables import EVERY_ROW, RowFilter, TableColumns, Texts, empty_columns
 from traces.limits import Limit
 from traces.progress import Progress, silent
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A text column: `codes` of shape (n,) index the distinct `values`; -1 where the row has NULL."""
+
+    codes: IntArray
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumns:
+    """Columns of one table in the same row order; integers hold `traces.columns.NULL` for NULL."""
+
+    integers: Mapping[str, IntArray]
+    texts: Mapping[str, Texts]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.integers.values()), ())) or max(
+            (len(text.codes) for text in self.texts.values()), default=0
+        )
+
+
+RowFilter = Mapping[str, Sequence[int] | None]
+"""Which rows are wanted: those whose column has one of the numbers; for None, those where it is not NULL."""
+
+EVERY_ROW: Final[RowFilter] = MappingProxyType({})
+
+
+def empty_columns(integers: Sequence[str], texts: Sequence[str] = ()) -> TableColumns:
+    """Columns of no row."""
+    nothing = np.empty(0, dtype=np.int64)
+    return TableColumns(dict.fromkeys(integers, nothing), {name: Texts(nothing, ()) for name in texts})
+
 
 MAGIC: Final = b"SQLite format 3\0"
 
@@ -97,14 +131,6 @@ class StoredColumn:
     type: str
     is_key: bool
     is_hidden: bool
-
-
-@dataclass(frozen=True, slots=True)
-class StoredTable:
-    """Where a table's rows are stored, and its columns in the order of its records."""
-
-    root_page: int
-    columns: tuple[StoredColumn, ...]
 
 
 class SqliteTables:
@@ -228,8 +254,8 @@ class SqliteTables:
             names = ", ".join(_quoted(name) for name in columns)
             return self._db.execute(f"SELECT {names} FROM {_quoted(table)}").fetchall()
 
-    def stored(self, table: str) -> StoredTable | None:
-        """How a table is stored; None for a view and whatever else has no rows of its own."""
+    def stored(self, table: str) -> tuple[int, list[StoredColumn]] | None:
+        """Page where the rows are, and the columns in the order of records; None where there are none."""
         with self._reading(table):
             found = self._db.execute(
                 "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)
@@ -237,11 +263,10 @@ class SqliteTables:
             rows = self._db.execute(f"PRAGMA table_xinfo({_quoted(table)})").fetchall()
         if found is None or not isinstance(found[0], int):
             return None
-        columns = (
+        return found[0], [
             StoredColumn(str(name), str(kind), bool(key), bool(hidden))
             for _, name, kind, _, _, key, hidden in rows
-        )
-        return StoredTable(found[0], tuple(columns))
+        ]
 
     def row_at(
         self, table: str, rowid: int, integers: Sequence[str], texts: Sequence[str], only: RowFilter

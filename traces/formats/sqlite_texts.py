@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traces.columns import IntArray
-from traces.formats.tables import Texts
+from traces.formats.sqlite_tables import Texts
 from traces.loops import loop
 
 _Bytes = NDArray[np.uint8]

@@ -22,7 +22,7 @@ from tests.simulate.run import run
 from traces.columns import NULL, MemoryUse
 from traces.formats.nsys_columns import read_memory_use
 from traces.formats.open import read_trace
-from traces.formats.tables import TableColumns
+from traces.formats.sqlite_tables import TableColumns
 from traces.intervals import spans
 from traces.measure.capture import measure_capture
 from traces.measure.memory import peak_memory
