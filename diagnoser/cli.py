@@ -104,7 +104,6 @@ def _app(*names: str) -> typer.Typer:
 
 
 def main() -> NoReturn:
-    """Run the command line and exit with its code."""
     try:
         sys.unraisablehook = _once_more
         _answer(signal.default_int_handler)
@@ -134,7 +133,6 @@ def _once_more(dropped: Any) -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command line, print what it says, and return the exit code."""
     try:
         first = arguments[:1]
         app = _app(*(first if first and first[0] in COMMANDS else COMMANDS))

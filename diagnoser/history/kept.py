@@ -105,7 +105,6 @@ def trend_of(rows: Sequence[Kept], metric: str, like: int | None = None) -> Tren
 
 
 def metric_names(rows: Sequence[Kept]) -> list[str]:
-    """Every metric that some result has, in the order of the results."""
     return list(dict.fromkeys(name for row in rows for name in row.metrics))
 
 
@@ -122,7 +121,6 @@ def _check_metric(rows: Sequence[Kept], metric: str) -> None:
 
 
 def _left_out(rows: Sequence[Kept], chosen: Kept) -> tuple[LeftOut, ...]:
-    """Results of other groups, counted by what they differ in."""
     groups: dict[tuple[str, ...], list[int]] = {}
     for row in rows:
         keys = dict.fromkeys([*chosen.alike, *row.alike])

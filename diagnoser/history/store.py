@@ -144,7 +144,6 @@ class Store:
         return document
 
     def baselines(self) -> dict[str, int]:
-        """Number of the result that each baseline is, by name."""
         with self._reading() as database:
             listed = "SELECT name, result FROM baselines ORDER BY name"
             return dict(map(tuple, database.execute(listed))) if database else {}

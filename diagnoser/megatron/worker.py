@@ -32,7 +32,6 @@ _UNBUILT: Final = "nothing was laid out, since the configuration itself is not a
 
 
 def main() -> None:
-    """Answer the requests on stdin; only our own lines reach stdout."""
     out = _stdout_of_our_own()
     requests = [Request(**plain) for plain in json.load(sys.stdin)]
     try:

@@ -64,7 +64,6 @@ def patches(incomplete: str) -> list[str]:
 
 
 def _beginning(incomplete: str, words: Iterable[str]) -> list[str]:
-    """Words that begin so, each once."""
     return [one for one in dict.fromkeys(words) if one.startswith(incomplete)]
 
 

@@ -89,7 +89,6 @@ def command(*, lacks: Collection[str] = (), bounded: bool = False) -> Callable[[
 
 
 def _fields(request: type, lacks: Collection[str]) -> Iterator[Parameter]:
-    """The fields of a request that are options."""
     hints = get_type_hints(request, include_extras=True)
     for one in fields(request):
         if get_origin(hints[one.name]) is Annotated and one.name not in lacks:

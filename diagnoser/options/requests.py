@@ -120,7 +120,6 @@ def reading_of(asked: Analysis | Comparison) -> "ReadOptions":
 
 
 def keywords(request: Callable[P, A]) -> Callable[[Callable[[A], R]], Callable[P, R]]:
-    """Let a function of a request be called with the request's fields."""
 
     def made(function: Callable[[A], R]) -> Callable[P, R]:
         @wraps(function)

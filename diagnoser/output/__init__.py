@@ -104,7 +104,6 @@ def screen() -> View:
 
 
 def say(message: str) -> None:
-    """One line to the user, beside the results."""
     line = "moe-diag: " + " ".join(message.split())
     with suppress(OSError):  # nobody listens, or the terminal went away
         print(_harmless(line) if sys.stderr.isatty() else line, file=sys.stderr, flush=True)

@@ -38,7 +38,6 @@ class Ticket:
 
     @property
     def names(self) -> list[str]:
-        """Of all its files."""
         return [*self.files.values(), self.manifest]
 
 

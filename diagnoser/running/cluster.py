@@ -41,7 +41,6 @@ _LOOK_S: Final = 2.0
 
 
 def workers_of(jobs: int | None, scheduler: str | None, progress: Progress) -> Engine:
-    """What does the work: processes of this machine, or the workers of a scheduler."""
     if scheduler is None:
         return Workers(jobs, progress)
     if jobs not in (None, 1):

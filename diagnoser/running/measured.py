@@ -200,7 +200,6 @@ def _measured_trace(task: TraceTask) -> MeasuredTrace | InputError:
 
 
 def _check_no_result(path: Path) -> None:
-    """An earlier result is rendered, and a kept summary merged, not diagnosed."""
     if path.name.endswith(SUFFIX) and path.is_file():
         with path.open("rb") as file:
             if is_summary(file.read(64)):
@@ -247,7 +246,6 @@ def _dropped(kind: str) -> str:
 
 
 def what_to_record(trace: MeasuredTrace) -> str:
-    """Why a trace without GPU work cannot be diagnosed, and what to record instead."""
     path, kind = trace.path, trace.info.kind
     if trace.graph_launches:
         return (
@@ -287,7 +285,6 @@ def why_skipped(error: Exception) -> str:
 
 
 def no_such_rank(traces: Sequence[MeasuredTrace], selection: Selection) -> str:
-    """Why --rank or --gpu matches nothing, and what there is."""
     gpus = ", ".join(map(str, sorted({device for trace in traces for device in trace.devices})))
     recorded = sorted({number for trace in traces for number in trace.recorded_ranks})
     numbers = ", ".join(map(str, recorded))
@@ -298,7 +295,6 @@ def no_such_rank(traces: Sequence[MeasuredTrace], selection: Selection) -> str:
 
 
 def recording_gaps(index: int, trace: MeasuredTrace) -> Iterator[Missing]:
-    """What the recording of trace `index` hides from the budget of its ranks."""
     if trace.opaque_graph_launches:
         yield Missing(
             f"traces[{index}].graph_launches",

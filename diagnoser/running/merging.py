@@ -39,7 +39,6 @@ class MergedRun:
     skipped: tuple[str, ...] = ()
 
     def to_dict(self) -> Document:
-        """The JSON document as plain values; a copy of its own."""
         return encode(self.result)
 
 

@@ -69,7 +69,6 @@ class Gathered:
 
     @property
     def end(self) -> int:
-        """The place of the first that failed; their number where none did."""
         return min(self.failed, default=self.count)
 
     @property
@@ -83,7 +82,6 @@ class Gathered:
             self.failed[place] = error
 
     def in_order(self) -> list[Any]:
-        """The results; raises what the first job that failed raised."""
         if self.failed:
             raise self.failed[self.end]
         return [self.results[place] for place in range(self.count)]

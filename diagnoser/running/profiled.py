@@ -60,7 +60,6 @@ def profiled(request: Request, folder: Path, *, rank_count: int, nsys: str | Non
 
 
 def summary(folder: Path, code: int) -> str:
-    """What stands in the folder and what was found, in a few lines."""
     known: list[dict[str, Any]] = [
         json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("rank*.known.json"))
     ]

@@ -133,7 +133,6 @@ def _named(
 
 
 def mapped_world(rows: Mapping[Path, Sequence[Row]]) -> WorldSize | None:
-    """The world size that some row has, for all ranks of the run."""
     every = chain.from_iterable(rows.values())
     return next((WorldSize(row.world_size, row.place) for row in every if row.world_size), None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from itertools import chain
+from itertools import accumulate, chain
 from operator import attrgetter
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from traces.columns import NULL, BoolArray, IntArray
 from traces.formats import kineto_schema as schema
+from traces.formats.texts import Texts, in_order
 
 _LARGEST: Final = 2**61  # so that a start and a duration still add up in 64 bits
 
@@ -187,12 +188,11 @@ _TEXTS: Final = ("collective", "group", "description", "members", "dtype")
 class Table:
     """Events of one category in the order of the file, as columns.
 
-    `numbers`: shape (n,), of grids (n, 3), NULL where not recorded. `texts`: of each row an index into the
-    distinct texts, which stand in the order they come; -1 where a row has none.
+    `numbers`: shape (n,), of grids (n, 3), NULL where not recorded. Texts stand in the order they come.
     """
 
     numbers: Mapping[str, IntArray]
-    texts: Mapping[str, tuple[IntArray, tuple[str, ...]]]
+    texts: Mapping[str, Texts]
 
     def __len__(self) -> int:
         return len(self.numbers["pid"])
@@ -204,8 +204,8 @@ class Table:
         """The rows that are wanted."""
         if wanted.all():
             return self
-        texts = {name: (code[wanted], several) for name, (code, several) in self.texts.items()}
-        return joined([Table({name: each[wanted] for name, each in self.numbers.items()}, texts)])
+        texts = {name: in_order(code[wanted], several) for name, (code, several) in self.texts.items()}
+        return Table({name: each[wanted] for name, each in self.numbers.items()}, texts)
 
 
 def table(rows: Sequence[Row], name: str) -> Table:
@@ -253,27 +253,18 @@ def rows_of(events: Iterable[object]) -> list[Row]:
     ]
 
 
-def _coded(texts: Iterable[object]) -> tuple[IntArray, tuple[str, ...]]:
+def _coded(texts: Iterable[object]) -> Texts:
     codes: dict[str, int] = {}
     code = [codes.setdefault(text, len(codes)) if isinstance(text, str) else -1 for text in texts]
-    return np.array(code, dtype=np.int64), tuple(codes)
+    return Texts(np.array(code, dtype=np.int64), tuple(codes))
 
 
-def _joined_texts(
-    several: Sequence[tuple[IntArray, tuple[str, ...]]],
-) -> tuple[IntArray, tuple[str, ...]]:
-    """Codes of one list of the texts that rows have, in the order in which they come first."""
-    codes: dict[str, int] = {}
-    found = []
-    for code, texts in several:
-        first = np.full(len(texts) + 1, len(code))
-        first[code[::-1]] = np.arange(len(code))[::-1]
-        new = np.full(len(texts) + 1, -1, dtype=np.int64)
-        for old in np.argsort(first[:-1], kind="stable").tolist():
-            if first[old] < len(code):
-                new[old] = codes.setdefault(texts[old], len(codes))
-        found.append(new[code])
-    return np.concatenate(found), tuple(codes)
+def _joined_texts(several: Sequence[Texts]) -> Texts:
+    before = accumulate((len(each.values) for each in several), initial=0)
+    codes = [
+        np.where(each.codes < 0, -1, each.codes + first) for each, first in zip(several, before, strict=False)
+    ]
+    return in_order(np.concatenate(codes), tuple(chain.from_iterable(each.values for each in several)))
 
 
 def _shapes(values: Sequence[object]) -> IntArray:

@@ -28,9 +28,9 @@ from traces.formats.sqlite_tables import (
     RowFilter,
     SqliteTables,
     TableColumns,
-    Texts,
     empty_columns,
 )
+from traces.formats.texts import Texts
 from traces.groups import begins
 
 

@@ -18,7 +18,7 @@ from traces.errors import DamagedTrace
 from traces.formats.readers import PAGES_FROM, Reader
 from traces.formats.sqlite_cells import SPARE_BYTES, UNUSUAL, decode_pages
 from traces.formats.sqlite_tables import EVERY_ROW, RowFilter, SqliteTables, StoredColumn, TableColumns
-from traces.formats.sqlite_texts import TextStore, in_order
+from traces.formats.texts import TextStore, in_order
 from traces.loops import runs_compiled
 from traces.progress import Progress, silent
 

@@ -21,16 +21,9 @@ import numpy as np
 
 from traces.columns import NULL, IntArray, distinct
 from traces.errors import DamagedTrace, TraceNotFound
+from traces.formats.texts import Texts
 from traces.limits import Limit
 from traces.progress import Progress, silent
-
-
-@dataclass(frozen=True, slots=True)
-class Texts:
-    """A text column: `codes` of shape (n,) index the distinct `values`; -1 where the row has NULL."""
-
-    codes: IntArray
-    values: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

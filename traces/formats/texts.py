@@ -1,19 +1,25 @@
 """Distinct texts of a column, found by their bytes: no Python object for each row."""
 
 from itertools import pairwise
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traces.columns import IntArray
-from traces.formats.sqlite_tables import Texts
 from traces.loops import loop
 
 _Bytes = NDArray[np.uint8]
 _Number = TypeVar("_Number", bound=np.generic)
 _FIRST_ROOM: Final = 256
 _FIRST_BYTES: Final = 1 << 16
+
+
+class Texts(NamedTuple):
+    """A text column: `codes` of shape (n,) index the distinct `values`; -1 where the row has none."""
+
+    codes: IntArray
+    values: tuple[str, ...]
 
 
 @loop("out", "buckets", "hashes", "ends", "arena", "state")
@@ -127,12 +133,13 @@ class TextStore:
 def in_order(codes: IntArray, values: tuple[str, ...]) -> Texts:
     """The column with each text once, in order of first sight, and only those that it has."""
     place: dict[str, int] = {}
-    used, first = np.unique(codes, return_index=True)
+    first = np.full(len(values) + 1, len(codes))  # code -1 takes the last entry, here and below
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
     new = np.full(len(values) + 1, -1, dtype=np.int64)
-    for code in used[np.argsort(first)].tolist():
-        if code >= 0:
+    for code in np.argsort(first[:-1], kind="stable").tolist():
+        if first[code] < len(codes):
             new[code] = place.setdefault(values[code], len(place))
-    return Texts(new[codes], tuple(place))  # code -1 takes the last entry, which stays -1
+    return Texts(new[codes], tuple(place))
 
 
 def _longer(values: NDArray[_Number], length: int) -> NDArray[_Number]:
