@@ -20,7 +20,7 @@ from traces.errors import MoeDiagError
 from traces.formats import kineto_json, kineto_rows
 from traces.formats.kineto import read_kineto
 from traces.formats.kineto_json import read_events
-from traces.formats.kineto_rows import Table
+from traces.formats.tables import Table
 from traces.progress import silent
 from traces.timeline import build
 

@@ -15,7 +15,8 @@ from traces.columns import NULL, Columns, Gpu, SmLimits, TraceInfo, distinct, pr
 from traces.formats import kineto_activities, kineto_collectives, known_texts
 from traces.formats import kineto_schema as schema
 from traces.formats.kineto_json import Event, load
-from traces.formats.kineto_rows import Table, joined, table, whole
+from traces.formats.kineto_rows import joined, table, whole
+from traces.formats.tables import Table
 from traces.limits import Limit
 from traces.names.gpus import WARP_THREADS
 from traces.progress import Progress, silent

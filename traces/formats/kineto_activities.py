@@ -25,7 +25,8 @@ from traces.columns import (
     distinct,
 )
 from traces.formats import kineto_schema as schema
-from traces.formats.kineto_rows import Table, first_told, table
+from traces.formats.kineto_rows import first_told, table
+from traces.formats.tables import Table
 from traces.groups import begins
 from traces.launches import distinct_shapes
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from traces.columns import EXCHANGES, NULL, PURPOSES, Collectives, IntArray
 from traces.formats.kineto_json import Event
-from traces.formats.kineto_rows import Table
+from traces.formats.tables import Table
 from traces.process_group import ProcessGroup
 
 _NOTHING: Final = -1

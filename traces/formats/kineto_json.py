@@ -30,7 +30,8 @@ from traces.errors import DamagedTrace, NotATrace
 from traces.files.unpacked import Unpacked
 from traces.formats import kineto_rows
 from traces.formats import kineto_schema as schema
-from traces.formats.kineto_rows import Row, Table
+from traces.formats.kineto_rows import Row
+from traces.formats.tables import Table
 from traces.limits import Limit
 from traces.progress import Progress
 from traces.spelling import megabytes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from itertools import accumulate, chain
 from operator import attrgetter
@@ -12,9 +11,9 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from traces.columns import NULL, BoolArray, IntArray
+from traces.columns import NULL, IntArray
 from traces.formats import kineto_schema as schema
-from traces.formats.texts import Texts, in_order
+from traces.formats.tables import Table, Texts, in_order
 
 _LARGEST: Final = 2**61  # so that a start and a duration still add up in 64 bits
 
@@ -184,30 +183,6 @@ _NUMBERS: Final[Mapping[str, tuple[str, ...]]] = {
 _TEXTS: Final = ("collective", "group", "description", "members", "dtype")
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Events of one category in the order of the file, as columns.
-
-    `numbers`: shape (n,), of grids (n, 3), NULL where not recorded. Texts stand in the order they come.
-    """
-
-    numbers: Mapping[str, IntArray]
-    texts: Mapping[str, Texts]
-
-    def __len__(self) -> int:
-        return len(self.numbers["pid"])
-
-    def __getitem__(self, name: str) -> IntArray:
-        return self.numbers[name]
-
-    def only(self, wanted: BoolArray) -> Table:
-        """The rows that are wanted."""
-        if wanted.all():
-            return self
-        texts = {name: in_order(code[wanted], several) for name, (code, several) in self.texts.items()}
-        return Table({name: each[wanted] for name, each in self.numbers.items()}, texts)
-
-
 def table(rows: Sequence[Row], name: str) -> Table:
     """Rows of one category as columns."""
     given = [row.args or _NO_ARGUMENTS for row in rows]
@@ -236,10 +211,10 @@ def table(rows: Sequence[Row], name: str) -> Table:
 
 def joined(tables: Sequence[Table]) -> Table:
     """Rows of several tables one after the other, with what all of them have."""
-    numbers = set.intersection(*(set(each.numbers) for each in tables))
+    numbers = set.intersection(*(set(each.integers) for each in tables))
     texts = set.intersection(*(set(each.texts) for each in tables))
     return Table(
-        {name: np.concatenate([each.numbers[name] for each in tables]) for name in numbers},
+        {name: np.concatenate([each.integers[name] for each in tables]) for name in numbers},
         {name: _joined_texts([each.texts[name] for each in tables]) for name in texts},
     )
 

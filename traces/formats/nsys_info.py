@@ -131,7 +131,7 @@ def traps(tables: SqliteTables, columns: Columns) -> Iterator[tuple[Trap, int]]:
     if partial := sum(bool(export.get(name)) for name in _PARTIAL):
         yield Trap.PARTIAL_EXPORT, partial
     if {"eventType", "start", "end"} <= tables.columns_of(schema.NVTX):
-        kept = tables.read(schema.NVTX, ("eventType", "start", "end")).integers
+        kept = tables.read(schema.NVTX, ("eventType", "start", "end"))
         domains = int(np.isin(kept["eventType"], _DOMAIN_TYPES).sum())
         if domains and not len(columns.ranges):
             yield Trap.UNREAD_RANGES, domains

@@ -17,7 +17,8 @@ from traces.errors import OutputNotWritable
 from traces.formats import known_texts
 from traces.formats import nsys_schema as schema
 from traces.formats.nsys_sqlite import read_export
-from traces.formats.sqlite_tables import EVERY_ROW, RowFilter, SqliteTables, TableColumns
+from traces.formats.sqlite_tables import EVERY_ROW, RowFilter, SqliteTables
+from traces.formats.tables import Table
 from traces.names.ranges import public_call, public_range
 
 _Public = Callable[[str], str | None]
@@ -74,7 +75,7 @@ class _Asking(SqliteTables):
 
     def read(
         self, table: str, integers: Sequence[str], texts: Sequence[str] = (), only: RowFilter = EVERY_ROW
-    ) -> TableColumns:
+    ) -> Table:
         self.asked[table] |= dict.fromkeys([*integers, *texts])
         return super().read(table, integers, texts, only)
 

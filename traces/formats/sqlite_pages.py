@@ -17,8 +17,8 @@ from traces.columns import IntArray
 from traces.errors import DamagedTrace
 from traces.formats.readers import PAGES_FROM, Reader
 from traces.formats.sqlite_cells import SPARE_BYTES, UNUSUAL, decode_pages
-from traces.formats.sqlite_tables import EVERY_ROW, RowFilter, SqliteTables, StoredColumn, TableColumns
-from traces.formats.texts import TextStore, in_order
+from traces.formats.sqlite_tables import EVERY_ROW, RowFilter, SqliteTables, StoredColumn
+from traces.formats.tables import Table, TextStore, in_order
 from traces.loops import runs_compiled
 from traces.progress import Progress, silent
 
@@ -154,7 +154,7 @@ class TableReader:
         self._slots = len(integers) + 2 * len(texts)
         self._work = pages.count * pages.page_size  # all tables of a file run alike
 
-    def read(self, progress: Progress) -> TableColumns:
+    def read(self, progress: Progress) -> Table:
         """The columns, in rowid order."""
         leaves = self._pages.leaves(self._root)
         size = self._pages.page_size
@@ -188,7 +188,7 @@ class TableReader:
             name: store.coded(codes)
             for name, codes, store in zip(self._texts, whole[len(self._integers) :], stores, strict=True)
         }
-        return self._with_left(TableColumns(numbers_of, coded), left)
+        return self._with_left(Table(numbers_of, coded), left)
 
     def _cells(self, data: NDArray[np.uint8], pages: int, is_alone: bool) -> int:
         heads = data[: pages * self._pages.page_size].reshape(pages, -1)
@@ -223,7 +223,7 @@ class TableReader:
             raise Unusual
         return out, rows
 
-    def _with_left(self, found: TableColumns, left: list[tuple[int, int]]) -> TableColumns:
+    def _with_left(self, found: Table, left: list[tuple[int, int]]) -> Table:
         """The columns with the rows in them that SQLite reads."""
         if not left:
             return found
@@ -246,7 +246,7 @@ class TableReader:
                 found.texts[name].codes[row] = (
                     -1 if value is None else known[name].setdefault(value, len(known[name]))
                 )
-        return TableColumns(
+        return Table(
             {name: values[keep] for name, values in found.integers.items()},
             {name: in_order(text.codes[keep], tuple(known[name])) for name, text in found.texts.items()},
         )
@@ -329,7 +329,7 @@ class PageTables(SqliteTables):
 
     def read(
         self, table: str, integers: Sequence[str], texts: Sequence[str] = (), only: RowFilter = EVERY_ROW
-    ) -> TableColumns:
+    ) -> Table:
         """Whole columns of a table that has them, in one pass and the table's own row order."""
         if self._pages is not None:
             try:

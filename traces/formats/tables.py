@@ -1,12 +1,14 @@
-"""Distinct texts of a column, found by their bytes: no Python object for each row."""
+"""A table's columns, whichever recorder wrote it; distinct texts of a column are found by their bytes."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traces.columns import IntArray
+from traces.columns import BoolArray, IntArray
 from traces.loops import loop
 
 _Bytes = NDArray[np.uint8]
@@ -20,6 +22,29 @@ class Texts(NamedTuple):
 
     codes: IntArray
     values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Columns of one table in the same row order; integers hold `traces.columns.NULL` for NULL."""
+
+    integers: Mapping[str, IntArray]
+    texts: Mapping[str, Texts]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.integers.values()), ())) or max(
+            (len(text.codes) for text in self.texts.values()), default=0
+        )
+
+    def __getitem__(self, name: str) -> IntArray:
+        return self.integers[name]
+
+    def only(self, wanted: BoolArray) -> "Table":
+        """The rows that are wanted, with the texts that these have."""
+        if wanted.all():
+            return self
+        texts = {name: in_order(code[wanted], several) for name, (code, several) in self.texts.items()}
+        return Table({name: each[wanted] for name, each in self.integers.items()}, texts)
 
 
 @loop("out", "buckets", "hashes", "ends", "arena", "state")
