@@ -163,7 +163,9 @@ def _print(text: str, form: str) -> None:
     """To a terminal only what moves no cursor; where a program reads, its own encoding stays whole."""
     is_screen = sys.stdout.isatty()
     if is_screen:
-        text = _coloured(text) if form == _COLOURED else _harmless(text)
+        # the text writer takes control characters out of foreign names: every colour left is its own
+        pieces = _COLOUR.split(text) if form == _COLOURED else [text]
+        text = "".join(piece if place % 2 else _harmless(piece) for place, piece in enumerate(pieces))
     try:
         if is_screen or form in _FOR_PEOPLE:
             encoding = sys.stdout.encoding or "utf-8"
@@ -177,15 +179,6 @@ def _print(text: str, form: str) -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):  # else the reader has seen enough
             raise
-
-
-def _coloured(text: str) -> str:
-    """The colours of the text writer as they are, all between them harmless.
-
-    The writer takes control characters out of foreign names, so that every colour left is its own.
-    """
-    pieces = _COLOUR.split(text)
-    return "".join(piece if place % 2 else _harmless(piece) for place, piece in enumerate(pieces))
 
 
 def _harmless(text: str) -> str:

@@ -54,7 +54,11 @@ def merge_summaries(paths: Sequence[Path]) -> MergedRun:
     read: list[RankSummary] = []
     failed: list[InputError] = []
     warnings: list[str] = []
-    for path in files_named(paths, _inside, _none_inside):
+
+    def none(folder: Path) -> str:
+        return f"{folder} has no summaries (*{SUFFIX}). Make them: moe-diag analyze TRACES --summary {folder}"
+
+    for path in files_named(paths, _inside, none):
         try:
             read.append(_read(path))
         except InputError as error:
@@ -78,10 +82,6 @@ def merge_summaries(paths: Sequence[Path]) -> MergedRun:
 
 def _inside(folder: Path) -> list[Path]:
     return [folder / name for name in sorted(os.listdir(folder)) if name.endswith(SUFFIX)]  # noqa: PTH208 - fast
-
-
-def _none_inside(folder: Path) -> str:
-    return f"{folder} has no summaries (*{SUFFIX}). Make them: moe-diag analyze TRACES --summary {folder}"
 
 
 def _read(path: Path) -> RankSummary:

@@ -129,10 +129,6 @@ def all_of(found: Sequence[R | ProcessEnded]) -> list[R]:
     return list(cast("Sequence[R]", found))
 
 
-def _usable_cores() -> int:
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-
-
 @dataclass(frozen=True, slots=True)
 class _Doing:
     what: str
@@ -152,7 +148,8 @@ class Workers(Engine):
     """At most `jobs` processes; with one job, or one task, none but this. `jobs` None: as many as cores."""
 
     def __init__(self, jobs: int | None, progress: Progress) -> None:
-        self._most, self._progress = jobs or _usable_cores(), progress
+        cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+        self._most, self._progress = jobs or cores, progress
         self._workers: list[_Worker] = []
         self._made: dict[int, _Worker] = {}
         self._kept: dict[int, Any] = {}

@@ -44,6 +44,7 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
     ranges, texts = kineto_activities.ranges(
         joined([host[schema.ANNOTATIONS], host[schema.OPERATORS]]), threads
     )
+    nothing = table((), schema.KERNELS)  # graph replays are recorded kernel by kernel, calls of the OS not
     version = whole(header.get("schemaVersion"))
     left_out = {"GPU rows without a device": without_device, "host rows without times": without_times}
     distributed = header.get("distributedInfo")
@@ -63,12 +64,12 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
         ),
         kernels=kernels,
         copies=kineto_activities.copies(gpu[schema.MEMCPY], gpu[schema.MEMSET], process),
-        replays=kineto_activities.no_rows(),
+        replays=kineto_activities.gpu_rows(nothing, NULL),
         calls=calls,
         ranges=ranges,
         events=kineto_activities.event_records(tables[schema.EVENTS], host[schema.SYNCS], process),
         syncs=kineto_activities.synchronisations(host[schema.SYNCS], process),
-        os_calls=kineto_activities.host_spans(table((), schema.OVERHEADS), threads),
+        os_calls=kineto_activities.host_spans(nothing, threads),
         overheads=kineto_activities.host_spans(host[schema.OVERHEADS], threads),
         thread_names={},
         kernel_names=kernel_names,

@@ -34,6 +34,7 @@ _BYTES: Final = {
 """Bytes of an element, by the name of its type (c10/core/ScalarType.h)."""
 TYPES: Final = frozenset(_BYTES)
 _CUT_RANKS: Final = re.compile(r"\[[\s\d,.]*\]")
+"""A list of ranks and nothing else; long ones end with points."""
 
 
 def process_groups(
@@ -67,11 +68,6 @@ def sizes(kernels: Table) -> IntArray:
 def number_of(name: str) -> str:
     """What stands for a group's name, the same on every rank: its number, or one made of its name."""
     return name if name.isascii() and name.isdigit() else str(_fingerprint(name, signed=False))
-
-
-def are_ranks(text: str) -> bool:
-    """Whether a text is a list of ranks and nothing else; long ones end with points."""
-    return bool(text) and _CUT_RANKS.fullmatch(text) is not None
 
 
 def ranks(text: str) -> tuple[int, ...] | None:
@@ -182,7 +178,7 @@ class KnownWords:
         members = _text(given, "Process Group Ranks")
         if ranks(members) is None and group in self._listed:
             members = str(list(self._listed[group]))
-        if are_ranks(members):
+        if _CUT_RANKS.fullmatch(members):
             kept["Process Group Ranks"] = members
         if (dtype := _text(given, "dtype")) in TYPES:
             kept["dtype"] = dtype

@@ -1,7 +1,5 @@
 """Events of a PyTorch profiler trace as typed rows, rows as columns: only what is read is kept."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import accumulate, chain
@@ -104,66 +102,6 @@ _SPELLED: Final = {
 }
 
 
-class Numbers(msgspec.Struct, gc=False, rename=_SPELLED):
-    """What an event's arguments say in numbers; values are of any type."""
-
-    device: Any = NULL
-    in_device: Any = NULL
-    stream: Any = NULL
-    context: Any = NULL
-    correlation: Any = NULL
-    bytes: Any = NULL
-    grid: Any = None
-    block: Any = None
-    registers_per_thread: Any = NULL
-    warps_per_sm: Any = NULL
-    shared_memory: Any = NULL
-    graph_node_id: Any = NULL
-    event_id: Any = NULL
-    wait_on_stream: Any = NULL
-    wait_on_cuda_event_id: Any = NULL
-    wait_on_cuda_event_record_corr_id: Any = NULL
-    memory_device: Any = NULL
-    memory_device_type: Any = NULL
-    total_reserved: Any = NULL
-    sequence: Any = NULL
-    elements: Any = NULL
-    group_size: Any = NULL
-
-
-class Arguments(Numbers, gc=False, rename=_SPELLED):
-    """All that is read of an event's arguments."""
-
-    collective: Any = None
-    group: Any = None
-    description: Any = None
-    members: Any = None
-    dtype: Any = None
-
-
-class Row(msgspec.Struct, gc=False):
-    """One event; JSON's fractions are texts, so that times stay exact."""
-
-    ph: Any = None
-    cat: Any = None
-    name: Any = None
-    pid: Any = NULL
-    tid: Any = NULL
-    ts: Any = NULL
-    dur: Any = NULL
-    args: Arguments | None = None
-
-    @property
-    def table(self) -> str | None:
-        """Name of a complete event's category, if we know it, or of memory events; None for all else."""
-        if self.ph == "X":
-            return schema.TABLE_OF.get(self.cat) if isinstance(self.cat, str) else None
-        return schema.MEMORY if self.ph == "i" and self.name == schema.MEMORY_EVENT else None
-
-
-_NO_ARGUMENTS: Final = Arguments()
-_NO_SHAPE: Final = (NULL, NULL, NULL)
-_NS_PER_US: Final = 1000
 _ON_GPU: Final = ("device", "in_device", "stream", "correlation")
 _NUMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     schema.KERNELS: (
@@ -181,6 +119,42 @@ _NUMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     schema.MEMORY: ("memory_device", "memory_device_type", "total_reserved"),
 }
 _TEXTS: Final = ("collective", "group", "description", "members", "dtype")
+_OF_KERNELS: Final = ("grid", "block", "warps_per_sm")
+_ALL_NUMBERS: Final = (*_OF_KERNELS, *chain.from_iterable(_NUMBERS.values()))
+
+Numbers: Final = msgspec.defstruct(
+    "Numbers", [(name, Any, NULL) for name in dict.fromkeys(_ALL_NUMBERS)], rename=_SPELLED, gc=False
+)
+"""What an event's arguments say in numbers; values are of any type."""
+Arguments: Final = msgspec.defstruct(
+    "Arguments", [(name, Any, None) for name in _TEXTS], bases=(Numbers,), rename=_SPELLED, gc=False
+)
+"""All that is read of an event's arguments."""
+
+
+class Row(msgspec.Struct, gc=False):
+    """One event; JSON's fractions are texts, so that times stay exact."""
+
+    ph: Any = None
+    cat: Any = None
+    name: Any = None
+    pid: Any = NULL
+    tid: Any = NULL
+    ts: Any = NULL
+    dur: Any = NULL
+    args: Arguments | None = None  # type: ignore[valid-type]
+
+    @property
+    def table(self) -> str | None:
+        """Name of a complete event's category, if we know it, or of memory events; None for all else."""
+        if self.ph == "X":
+            return schema.TABLE_OF.get(self.cat) if isinstance(self.cat, str) else None
+        return schema.MEMORY if self.ph == "i" and self.name == schema.MEMORY_EVENT else None
+
+
+_NO_ARGUMENTS: Final = Arguments()
+_NO_SHAPE: Final = (NULL, NULL, NULL)
+_NS_PER_US: Final = 1000
 
 
 def table(rows: Sequence[Row], name: str) -> Table:
@@ -200,11 +174,9 @@ def table(rows: Sequence[Row], name: str) -> Table:
     if name in (schema.KERNELS, schema.MEMCPY, schema.MEMSET):  # the first releases wrote "stream 7"
         tids = [tid.removeprefix("stream ") if isinstance(tid, str) else tid for tid in tids]
     if name == schema.KERNELS:
-        numbers |= {
-            "grid": _shapes([one.grid for one in given]),
-            "block": _shapes([one.block for one in given]),
-            "warps_per_1e6_sms": column([one.warps_per_sm for one in given], 1_000_000),
-        }
+        grids, blocks, warps = (list(map(attrgetter(each), given)) for each in _OF_KERNELS)
+        numbers |= {"grid": _shapes(grids), "block": _shapes(blocks)}
+        numbers["warps_per_1e6_sms"] = column(warps, 1_000_000)
         texts |= {each: _coded(map(attrgetter(each), given)) for each in _TEXTS}
     return Table(numbers | {"tid": column(tids)}, texts)
 
