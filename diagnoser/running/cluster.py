@@ -148,7 +148,8 @@ class Cluster(Engine):
                 place, job = left.popleft()
                 running[place] = self._submitted(job)
                 running[place].add_done_callback(lambda _, place=place: ended.put(place))
-            self._say(jobs, gathered, running)
+            done, doing = len(gathered.results), jobs[min(running)].name if running else "waiting for workers"
+            self._progress(f"{done} of {len(jobs)} done, {Path(doing).name}", done / len(jobs), None)
             with suppress(Empty):
                 place = ended.get(timeout=_LOOK_S if threads else _LOOK_S / 10)
                 try:
@@ -172,9 +173,11 @@ class Cluster(Engine):
         """What `Kept.packed` will give, where the `Kept` of this job is."""
         if job.place not in self._kept:
             sent = pickle.dumps(Sent(replace(job, question=None), versions()))
-            self._kept[job.place] = self._client.submit(pickle.loads, sent, key=_key("kept"), pure=False)
+            self._kept[job.place] = self._client.submit(
+                pickle.loads, sent, key=f"moe-diag-kept-{uuid4().hex}", pure=False
+            )
         call = methodcaller("packed", pickle.dumps(job.question))
-        return self._client.submit(call, self._kept[job.place], key=_key("job"), pure=False)
+        return self._client.submit(call, self._kept[job.place], key=f"moe-diag-job-{uuid4().hex}", pure=False)
 
     def _outcome(self, future: Any, name: str) -> tuple[object, Exception | None]:
         """What a job gave and what it raised. Raises `TimeoutError` where it is not there yet, after all."""
@@ -186,11 +189,10 @@ class Cluster(Engine):
         except TimeoutError:
             raise
         except KilledWorker:
-            ended = ProcessEnded(
+            return ProcessEnded(
                 f"every worker that read {name} was ended from outside, perhaps because memory ran out. "
                 "Start workers with more memory: dask worker --memory-limit"
-            )
-            return ended, None
+            ), None
         except (CancelledError, OSError):
             raise self._scheduler_ended() from None
         except Exception as error:  # ours would have been returned
@@ -207,19 +209,10 @@ class Cluster(Engine):
             raise self._scheduler_ended() from None
         return sum(one["nthreads"] for one in workers.values() if one["status"] == "running")
 
-    def _say(self, jobs: Sequence[Job], gathered: Gathered, running: Mapping[int, object]) -> None:
-        done = len(gathered.results)
-        doing = jobs[min(running)].name if running else "waiting for workers"
-        self._progress(f"{done} of {len(jobs)} done, {Path(doing).name}", done / len(jobs), None)
-
     def _scheduler_ended(self) -> ClusterUnavailable:
         return ClusterUnavailable(
             f"the scheduler at {self._address} ended before all was done. Start it and its workers again."
         )
-
-
-def _key(what: str) -> str:
-    return f"moe-diag-{what}-{uuid4().hex}"
 
 
 def _connected(address: str) -> Any:

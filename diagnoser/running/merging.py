@@ -2,33 +2,25 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from diagnoser.output import Target, base_name, check_place, write
 from diagnoser.running.inputs import files_named
-from diagnoser.running.measured import keep_freed_memory
+from diagnoser.running.measured import keep_freed_memory, why_skipped
 from diagnoser.version import VERSION
 from heuristics.result.result import Merged
 from heuristics.result.tool import SCHEMA_VERSION, Tool
 from heuristics.run.repairs import repaired
 from reports.result.codec import Document, encode
-from traces.errors import DamagedTrace, InputError, NotATrace, TraceNotFound, UsageError
+from traces.errors import InputError, NotATrace, TraceNotFound, UsageError
 from traces.files.aside import sweep
 from traces.files.plain_file import no_file
 from traces.ranks.codec import MOST, SUFFIX, decode
 from traces.ranks.codec import encode as summary_bytes
 from traces.ranks.run import judge, run_of
 from traces.ranks.summary import RankSummary
-
-_SKIPPED: Final[Mapping[type[InputError], str]] = {
-    TraceNotFound: "it cannot be read",
-    NotATrace: "it is no summary that this moe-diag reads",
-    DamagedTrace: "it is damaged",
-}
-"""What a document says of a file that failed: never the error's own words, which hold paths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +55,9 @@ def merge_summaries(paths: Sequence[Path]) -> MergedRun:
             read.append(_read(path))
         except InputError as error:
             failed.append(error)
-            warnings.append(f"{path.name} was skipped: {_SKIPPED[type(error)]}")
+            unread = isinstance(error, NotATrace)
+            why = "it is no summary that this moe-diag reads" if unread else why_skipped(error)
+            warnings.append(f"{path.name} was skipped: {why}")
     if not read:
         raise failed[0]
     names, judged = [summary.identity.trace for summary in read], judge(read)
