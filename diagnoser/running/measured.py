@@ -37,11 +37,8 @@ from traces.steps.selection import Selection
 from traces.timeline import RankTimeline, build
 
 _NO_WORK: Final = "neither kernels nor graph rows"
-_TRIM_THRESHOLD: Final = -1
-_MMAP_THRESHOLD: Final = -3
-"""Names of what glibc can be told, from its malloc.h."""
-_KEPT_BYTES: Final = 128 << 20
-_LARGE_BYTES: Final = 16 << 20
+_MALLOC: Final = {-1: 128 << 20, -3: 16 << 20}
+"""M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of glibc's malloc.h, in bytes."""
 MOST_RANKS: Final = Limit(
     512,
     "processes on GPUs in one recording",
@@ -155,8 +152,8 @@ def keep_freed_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):  # another C library
         return
-    mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
-    mallopt(_MMAP_THRESHOLD, _LARGE_BYTES)
+    for name, size_bytes in _MALLOC.items():
+        mallopt(name, size_bytes)
 
 
 def measure_trace(task: TraceTask) -> MeasuredTrace | InputError:
@@ -177,13 +174,14 @@ def _measured_trace(task: TraceTask) -> MeasuredTrace | InputError:
         timeline = build(columns)
     except InputError as error:
         return error
-    if (count := sum(_is_chosen(rank, task) for rank in timeline.ranks)) > MOST_RANKS.value:
+    chosen = [rank for rank in timeline.ranks if _is_chosen(rank, task)]
+    if len(chosen) > MOST_RANKS.value:
         return NotATrace(
-            f"{task.file} has work of {count:,} pairs of a process and a GPU; no machine has over "
+            f"{task.file} has work of {len(chosen):,} pairs of a process and a GPU; no machine has over "
             f"{MOST_RANKS.value:,.0f}. Choose some with --gpu, or record again."
         )
     unknown = check_rows(task.rows, timeline.ranks)
-    ranks, missed, warnings = _measured(timeline.ranks, task)
+    ranks, missed, warnings = _measured(chosen, task)
     numbers = (_number(rank, task) for rank in timeline.ranks)
     return MeasuredTrace(
         task.path,
@@ -213,8 +211,6 @@ def _measured(
 ) -> tuple[tuple[RankMeasurements, ...], tuple[tuple[int | None, int, EmptySelection], ...], tuple[str, ...]]:
     done, missed, warnings = [], [], list[str]()
     for rank in ranks:
-        if not _is_chosen(rank, task):
-            continue
         try:
             one = measure_rank(rank, task.selection, only_data_parallel=task.only_data_parallel)
         except EmptySelection as error:
@@ -229,15 +225,15 @@ def _measured(
 
 def _is_chosen(rank: RankTimeline, task: TraceTask) -> bool:
     wanted = task.selection
-    gpu_fits = wanted.gpu is None or rank.device == wanted.gpu
-    return gpu_fits and (wanted.rank is None or _number(rank, task) == wanted.rank)
+    return wanted.gpu in (None, rank.device) and wanted.rank in (None, _number(rank, task))
 
 
 def _number(rank: RankTimeline, task: TraceTask) -> int | None:
     """Its number as recorded, else by the map."""
-    recorded = None if rank.process is None else rank.columns.rank_of.get(rank.process)
+    if rank.process in rank.columns.rank_of:
+        return rank.columns.rank_of[rank.process]
     row = row_of(task.rows, rank)
-    return recorded if recorded is not None or row is None else row.rank
+    return None if row is None else row.rank
 
 
 def _dropped(kind: str) -> str:
