@@ -10,19 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from diagnoser.options import CacheDir, Force, KeepOrigin, NsysPath, StoreFile, Tag
-from diagnoser.options.command import command
+from diagnoser.options.command import command, commands_of
 from traces.errors import UsageError
 
 if TYPE_CHECKING:
     from diagnoser.history.store import Kept, Store
     from reports.content.blocks import Page
 
-history_app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
+history_app = commands_of()
 
 
 TrendForm = StrEnum("TrendForm", "TEXT PNG SVG")
@@ -175,7 +170,7 @@ def baseline(
     moe-diag history baseline main                          which result it is
     moe-diag compare --baseline main new.nsys-rep
     """
-    from diagnoser.history.kept import add_file, baseline_row, check_name, set_baseline
+    from diagnoser.history.kept import add_file, baseline_row, check_name, row_of
     from diagnoser.options.requests import Analysis
     from diagnoser.output import show
 
@@ -186,7 +181,8 @@ def baseline(
         check_name(name)
         asked = Analysis(result, nsys=nsys, cache_dir=cache_dir)
         number = int(result) if result.isdecimal() else add_file(history, Path(result), asked, tag).id
-        row = set_baseline(history, name, number)
+        row = row_of(history, number)
+        history.set_baseline(name, number)
     show(f"Baseline {name} is {_row_words(row)}\n")
 
 

@@ -63,14 +63,6 @@ def baseline_row(store: Store, name: str) -> Kept:
     return row_of(store, baselines[name])
 
 
-def set_baseline(store: Store, name: str, number: int) -> Kept:
-    """Let a name stand for a result. Raises `UsageError` for a name or a number that cannot be."""
-    check_name(name)
-    row = row_of(store, number)
-    store.set_baseline(name, number)
-    return row
-
-
 def check_name(name: str) -> None:
     """Raise `UsageError` for a name that a command line or a table would not carry well."""
     if not _NAME.fullmatch(name):

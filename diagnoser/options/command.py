@@ -43,6 +43,16 @@ _ABOUT: Final = "about_"
 Command = Callable[..., int | None]
 
 
+def commands_of(name: str | None = None) -> typer.Typer:
+    return typer.Typer(
+        name=name,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+
+
 def command(*, lacks: Collection[str] = (), bounded: bool = False) -> Callable[[Command], Command]:
     """Let a function be read by the parser of the command line.
 
