@@ -15,9 +15,7 @@ from traces.recording.options import Question, TrainedWith
 
 
 def capture(
-    question: AskedFor = Question.WALLS,
-    framework: Framework = TrainedWith.MEGATRON_LM,
-    slurm: Slurm = False,
+    question: AskedFor = Question.WALLS, framework: Framework = TrainedWith.MEGATRON_LM, slurm: Slurm = False
 ) -> None:
     """How to record a run: line of nsys, flags of the framework.
 

@@ -48,10 +48,7 @@ def report(result: ResultFile, wanted: partial[Output], redact: Redact = True) -
 
 @command(bounded=True)
 def merge(
-    summaries: Summaries,
-    form: MergeForms = None,
-    output: OutputPlace = "-",
-    force_overwrite: Force = False,
+    summaries: Summaries, form: MergeForms = None, output: OutputPlace = "-", force_overwrite: Force = False
 ) -> None:
     """Put kept summaries of ranks together: who makes whom wait.
 

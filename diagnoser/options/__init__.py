@@ -107,8 +107,7 @@ ConfigArgument = Annotated[
     ),
 ]
 ResultFile = Annotated[
-    Path,
-    _argument("RESULT.json", "What analyze, compare or check-config wrote with -f json; .json.gz too."),
+    Path, _argument("RESULT.json", "What analyze, compare or check-config wrote with -f json; .json.gz too.")
 ]
 BaseRun = Annotated[
     Path,
@@ -279,12 +278,10 @@ SchedulerAddress = Annotated[
     _option("ADDRESS", "Have the traces read by the workers of this dask scheduler: tcp://HOST:8786."),
 ]
 AskedFor = Annotated[
-    Question,
-    typer.Option("--for", metavar="|".join(Question), help="What the recording is to answer."),
+    Question, typer.Option("--for", metavar="|".join(Question), help="What the recording is to answer.")
 ]
 Framework = Annotated[
-    TrainedWith,
-    typer.Option(metavar="|".join(TrainedWith), help="Whose flags mark the steps."),
+    TrainedWith, typer.Option(metavar="|".join(TrainedWith), help="Whose flags mark the steps.")
 ]
 Slurm = Annotated[bool, _option(None, "A line for srun; otherwise for torchrun.", "--slurm")]
 Keep = Annotated[Path | None, _option("PATH", "Keep the simulated export here, to analyze it yourself.")]

@@ -27,9 +27,7 @@ from traces.errors import OutOfMemory, OutOfTime, UsageError
 from traces.limits import Limit
 
 LEAST: Final = Limit(
-    256 << 20,
-    "bytes",
-    "ours: below 150 MB a library cannot be loaded, and ends the program in its words",
+    256 << 20, "bytes", "ours: below 150 MB a library cannot be loaded, and ends the program in its words"
 )
 LONGEST: Final = Limit(30 * 24 * 3600, "seconds", "ours: a month; a longer one is a slip")
 

@@ -122,9 +122,7 @@ def _together(
 
 
 def _chosen(
-    paths: Sequence[Path],
-    found: Sequence[MeasuredTrace | InputError],
-    selection: Selection,
+    paths: Sequence[Path], found: Sequence[MeasuredTrace | InputError], selection: Selection
 ) -> tuple[list[MeasuredTrace], tuple[str, ...], list[str]]:
     """The traces with chosen ranks, why others were skipped, and warnings.
 

@@ -23,12 +23,7 @@ from traces.columns import (
 )
 from traces.errors import DamagedTrace
 from traces.formats import nsys_schema as schema
-from traces.formats.sqlite_tables import (
-    EVERY_ROW,
-    RowFilter,
-    SqliteTables,
-    empty_columns,
-)
+from traces.formats.sqlite_tables import EVERY_ROW, RowFilter, SqliteTables, empty_columns
 from traces.formats.tables import Table, Texts
 from traces.groups import begins
 

@@ -39,10 +39,7 @@ def empty_columns(integers: Sequence[str], texts: Sequence[str] = ()) -> Table:
 
 MAGIC: Final = b"SQLite format 3\0"
 
-_SIDE_FILES: Final = {
-    "-wal": "changes not yet merged into it",
-    "-journal": "an unfinished change",
-}
+_SIDE_FILES: Final = {"-wal": "changes not yet merged into it", "-journal": "an unfinished change"}
 
 
 def check_whole(path: Path) -> None:
@@ -75,9 +72,7 @@ def check_whole(path: Path) -> None:
 
 
 LONGEST_VALUE: Final = Limit(
-    64 << 20,
-    "bytes",
-    "ours: texts of an export are under 1 MB, and a view can make a gigabyte",
+    64 << 20, "bytes", "ours: texts of an export are under 1 MB, and a view can make a gigabyte"
 )
 _CHUNK_ROWS: Final = 65_536
 _IDS_PER_QUERY: Final = 500  # SQLite takes at least 999 variables
