@@ -139,9 +139,9 @@ def check(path: Path, deep: bool) -> None:
 
 def _whole(path: Path) -> tuple[object, dict[str, Table]]:
     header, events = read_events(path)
-    parts = kineto_json._Parts()
-    parts.add(kineto_rows.rows_of(events))
-    return dict(header), parts.tables()
+    parts: dict[str, list[Table]] = {}
+    kineto_json._added(parts, kineto_rows.rows_of(events))
+    return dict(header), kineto_json._tables(parts)
 
 
 TARGET: Final = Target("kineto", begin, spoil, written, check)

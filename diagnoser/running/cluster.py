@@ -217,7 +217,16 @@ class Cluster(Engine):
 
 def _connected(address: str) -> Any:
     distributed: Any = import_module("distributed")
-    _check(address)
+    # what a client would only end for after a long time, and not in one line
+    known = re.fullmatch(r"(?:(tcp|tls)://)?[^\s/]+:\d+", address)
+    if known is None:
+        raise UsageError(f"{address!r} is no address of a scheduler. Give one as --scheduler tcp://HOST:8786")
+    if known[1] == "tls":
+        security: Any = import_module("distributed.security")
+        if security.Security().get_connection_args("client").get("ssl_context") is None:
+            raise UsageError(
+                f"{address} needs certificates: name them in dask's configuration, distributed.comm.tls"
+            )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of other versions, which each job looks at itself
@@ -228,19 +237,6 @@ def _connected(address: str) -> Any:
         raise ClusterUnavailable(
             f"no scheduler answers at {address}. Start one with dask scheduler; it prints its address."
         ) from None
-
-
-def _check(address: str) -> None:
-    """What a client would only end for after a long time, and not in one line."""
-    known = re.fullmatch(r"(?:(tcp|tls)://)?[^\s/]+:\d+", address)
-    if known is None:
-        raise UsageError(f"{address!r} is no address of a scheduler. Give one as --scheduler tcp://HOST:8786")
-    if known[1] == "tls":
-        security: Any = import_module("distributed.security")
-        if security.Security().get_connection_args("client").get("ssl_context") is None:
-            raise UsageError(
-                f"{address} needs certificates: name them in dask's configuration, distributed.comm.tls"
-            )
 
 
 @contextmanager

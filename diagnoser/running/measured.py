@@ -19,7 +19,15 @@ from reports.result.read import is_result
 from traces import errors
 from traces.columns import TraceInfo
 from traces.cures import cure
-from traces.errors import EmptySelection, InputError, NotATrace, NotShared, TraceNotFound
+from traces.errors import (
+    EmptySelection,
+    InputError,
+    NotATrace,
+    NothingToDiagnose,
+    NotShared,
+    TraceNotFound,
+)
+from traces.formats.known_texts import trace_name
 from traces.formats.nsys_schema import CALLS
 from traces.formats.open import ReadOptions, read_trace
 from traces.limits import Limit
@@ -236,12 +244,40 @@ def _number(rank: RankTimeline, task: TraceTask) -> int | None:
     return None if row is None else row.rank
 
 
+def chosen_of(
+    paths: Sequence[Path], found: Sequence[MeasuredTrace | InputError], selection: Selection
+) -> tuple[list[MeasuredTrace], tuple[str, ...], list[str]]:
+    """The traces with chosen ranks, why others were skipped, and warnings.
+
+    Raises the first error where no trace can be used. A rank the selection misses becomes a warning, unless
+    it misses all.
+    """
+    warnings, read, failed = list[str](), list[MeasuredTrace](), list[InputError | NothingToDiagnose]()
+    for path, one in zip(paths, found, strict=True):
+        if isinstance(one, MeasuredTrace) and one.devices:
+            read.append(one)
+            warnings += [f"{trace_name(path)}: {warning}" for warning in one.warnings]
+        else:
+            failed.append(NothingToDiagnose(_what_to_record(one)) if isinstance(one, MeasuredTrace) else one)
+            warnings.append(f"{trace_name(path)} was skipped: {why_skipped(failed[-1])}")
+    if not read:
+        raise failed[0]
+    if not any(trace.ranks or trace.missed for trace in read):
+        raise EmptySelection(_no_such_rank(read, selection))
+    missed = [one for trace in read for one in trace.missed]
+    warnings += [f"process {process}, GPU {device} is left out: {error}" for process, device, error in missed]
+    measured = [trace for trace in read if trace.ranks]
+    if not measured:
+        raise missed[0][2]
+    return measured, tuple(map(str, failed)), warnings
+
+
 def _dropped(kind: str) -> str:
     """What shows the work of graph launches that left none."""
     return cure("graphs", kind) + ("" if kind == "kineto" else ", or export with nsys 2024.3 or newer")
 
 
-def what_to_record(trace: MeasuredTrace) -> str:
+def _what_to_record(trace: MeasuredTrace) -> str:
     path, kind = trace.path, trace.info.kind
     if trace.graph_launches:
         return (
@@ -280,7 +316,7 @@ def why_skipped(error: Exception) -> str:
     return next((why for kind, why in _SKIPPED.items() if isinstance(error, kind)), "it could not be used")
 
 
-def no_such_rank(traces: Sequence[MeasuredTrace], selection: Selection) -> str:
+def _no_such_rank(traces: Sequence[MeasuredTrace], selection: Selection) -> str:
     gpus = ", ".join(map(str, sorted({device for trace in traces for device in trace.devices})))
     recorded = sorted({number for trace in traces for number in trace.recorded_ranks})
     numbers = ", ".join(map(str, recorded))

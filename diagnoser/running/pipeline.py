@@ -17,14 +17,11 @@ from diagnoser.running.cluster import workers_of
 from diagnoser.running.configuration import asker, read_configured
 from diagnoser.running.inputs import traces_named
 from diagnoser.running.measured import (
-    MeasuredTrace,
     TraceTask,
+    chosen_of,
     measure_all,
-    no_such_rank,
     recording_gaps,
     replay_at,
-    what_to_record,
-    why_skipped,
     window_warnings,
 )
 from diagnoser.running.rank_map import configured_world, mapped_world, other_world, read_rank_map
@@ -34,13 +31,12 @@ from heuristics.judging.judgement import judge
 from reports.result.fill.result import result_of_run
 from reports.result.fill.trace import ReadTrace
 from reports.result.left_out import left_out
-from traces.errors import EmptySelection, InputError, NothingToDiagnose
-from traces.formats.known_texts import trace_name
+from traces.errors import InputError, NothingToDiagnose
 from traces.formats.open import read_and_examine
 from traces.measure.capture import measure_capture
 from traces.measurements import RankMeasurements
 from traces.ranks.identity import with_world_size
-from traces.steps.selection import Selection, parse_selection
+from traces.steps.selection import parse_selection
 from traces.timeline import build
 
 if TYPE_CHECKING:
@@ -69,7 +65,7 @@ def diagnose(asked: Analysis, command: str | None = None) -> Diagnosis:
     }
     with workers_of(asked.jobs, asked.scheduler, progress) as workers:
         read = measure_all(workers, tasks)
-        measured, skipped, warnings = _chosen(paths, read, chosen)
+        measured, skipped, warnings = chosen_of(paths, read, chosen)
         world = configured_world(given, configured)
         size, every = mapped_world(rows) or world, [rank for trace in measured for rank in trace.ranks]
         found = [replace(rank, summary=with_world_size(rank.summary, size)) for rank in every]
@@ -119,34 +115,6 @@ def _together(
     run, order = repaired(run_of(tables, [rank.trace for rank in found])), tables.together.indices
     ranks = [replace(found[index], rank=one.rank) for index, one in zip(order, run.ranks, strict=True)]
     return ranks, run, order
-
-
-def _chosen(
-    paths: Sequence[Path], found: Sequence[MeasuredTrace | InputError], selection: Selection
-) -> tuple[list[MeasuredTrace], tuple[str, ...], list[str]]:
-    """The traces with chosen ranks, why others were skipped, and warnings.
-
-    Raises the first error where no trace can be used. A rank the selection misses becomes a warning, unless
-    it misses all.
-    """
-    warnings, read, failed = list[str](), list[MeasuredTrace](), list[InputError | NothingToDiagnose]()
-    for path, one in zip(paths, found, strict=True):
-        if isinstance(one, MeasuredTrace) and one.devices:
-            read.append(one)
-            warnings += [f"{trace_name(path)}: {warning}" for warning in one.warnings]
-        else:
-            failed.append(NothingToDiagnose(what_to_record(one)) if isinstance(one, MeasuredTrace) else one)
-            warnings.append(f"{trace_name(path)} was skipped: {why_skipped(failed[-1])}")
-    if not read:
-        raise failed[0]
-    if not any(trace.ranks or trace.missed for trace in read):
-        raise EmptySelection(no_such_rank(read, selection))
-    missed = [one for trace in read for one in trace.missed]
-    warnings += [f"process {process}, GPU {device} is left out: {error}" for process, device, error in missed]
-    measured = [trace for trace in read if trace.ranks]
-    if not measured:
-        raise missed[0][2]
-    return measured, tuple(map(str, failed)), warnings
 
 
 def _launched_frac(ranks: Sequence[RankMeasurements]) -> float | None:

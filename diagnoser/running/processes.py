@@ -18,13 +18,13 @@ import threading
 import time
 import traceback
 import warnings
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any, Final, Self, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from traces.errors import ProcessEnded
 from traces.limits import Limit
@@ -87,17 +87,10 @@ class Gathered:
         return [self.results[place] for place in range(self.count)]
 
 
-class Engine(ABC):
+class Engine(AbstractContextManager["Engine"]):
     """Whatever does the same work on several things, as a context manager that ends all it began."""
 
     _jobs: Sequence[Job] = ()
-
-    def __enter__(self) -> Self:
-        return self
-
-    @abstractmethod
-    def __exit__(self, *_: object) -> None:
-        """End all that was begun."""
 
     @abstractmethod
     def _run(self, jobs: Sequence[Job]) -> list[Any]:

@@ -53,19 +53,23 @@ _UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
 _DECODER: Final = msgspec.json.Decoder(list[Row], float_hook=str)
 
 
+_Parts = dict[str, list[Table]]
+"""By table, in the order of the file."""
+
+
 def load(path: Path, progress: Progress) -> tuple[Mapping[str, object], dict[str, Table]]:
     """What stands beside the events of a trace, and its activities by the table names of the schema.
 
     Raises what `read_events` raises.
     """
     progress(f"reading {path.name}", None)
-    parts = _Parts()
+    parts: _Parts = {}
     header = _by_parts(path, parts, progress)
-    if header is None or parts.are_empty:
-        parts = _Parts()
+    if header is None or not parts:
+        parts = {}
         header, events = read_events(path)
-        parts.add(kineto_rows.rows_of(events))
-    return header, parts.tables()
+        _added(parts, kineto_rows.rows_of(events))
+    return header, _tables(parts)
 
 
 def _by_parts(path: Path, parts: _Parts, progress: Progress) -> Mapping[str, object] | None:
@@ -76,11 +80,11 @@ def _by_parts(path: Path, parts: _Parts, progress: Progress) -> Mapping[str, obj
         if not (begin := _BEGIN.search(part)):
             return None
         before, part = part[: begin.end()], part[begin.end() :] + source.read(_PART_BYTES)
-        while (between := _BETWEEN.match(part)) and parts.add(_rows(between[1])):
+        while (between := _BETWEEN.match(part)) and _added(parts, _rows(between[1])):
             progress(f"reading {path.name}", file.tell() / size)
             part = part[between.end() :] + source.read(_PART_BYTES)
         for end in islice(_END.finditer(part), _ENDS_TRIED):
-            if parts.add(_rows(part[: end.end()])):
+            if _added(parts, _rows(part[: end.end()])):
                 rest = b"".join(islice(iter(lambda: source.read(_PART_BYTES), b""), _REST_PARTS))
                 return None if source.read(1) else _header(before + b"0" + part[end.end() :] + rest)
     return None
@@ -111,33 +115,21 @@ def _header(without_events: bytes) -> Mapping[str, object] | None:
     return {} if document == [0] else None
 
 
-class _Parts:
-    """Activities that were read so far. `are_empty`: there was none that we know."""
+def _added(parts: _Parts, rows: list[Row] | None) -> bool:
+    """Add rows as columns; False where there are none to add."""
+    by_table: dict[str, list[Row]] = {}
+    for row in rows or ():
+        if table := row.table:
+            by_table.setdefault(table, []).append(row)
+    for table, several in by_table.items():
+        parts.setdefault(table, []).append(kineto_rows.table(several, table))
+    return rows is not None
 
-    def __init__(self) -> None:
-        self._tables: dict[str, list[Table]] = {}
 
-    @property
-    def are_empty(self) -> bool:
-        return not self._tables
-
-    def add(self, rows: list[Row] | None) -> bool:
-        """Add rows as columns; False where there are none to add."""
-        by_table: dict[str, list[Row]] = {}
-        for row in rows or ():
-            if table := row.table:
-                by_table.setdefault(table, []).append(row)
-        for table, several in by_table.items():
-            self._tables.setdefault(table, []).append(kineto_rows.table(several, table))
-        return rows is not None
-
-    def tables(self) -> dict[str, Table]:
-        """Each table whole; empty where nothing was added."""
-        found = {name: self._tables.pop(name, None) for name in schema.TABLES}
-        return {
-            name: kineto_rows.joined(several or [kineto_rows.table((), name)])
-            for name, several in found.items()
-        }
+def _tables(parts: _Parts) -> dict[str, Table]:
+    """Each table whole; empty where nothing was added."""
+    found = {name: parts.pop(name, []) or [kineto_rows.table((), name)] for name in schema.TABLES}
+    return {name: kineto_rows.joined(several) for name, several in found.items()}
 
 
 WHOLE: Final = Limit(
