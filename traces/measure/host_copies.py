@@ -90,8 +90,7 @@ def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
         touching = [pair for pair in pairs if used[list(pair)].any()]
         if len(touching) >= OFFLOAD_PAIRS.value * len(steps.used):
             found += [place for pair in touching for place in pair if used[place]]
-    places: IntArray = at[np.array(found, dtype=np.int64)]
-    return places
+    return at[np.array(found, dtype=np.int64)]
 
 
 def _whole_graphs(rank: RankTimeline) -> Missing:
@@ -135,16 +134,14 @@ def resident_places(rank: RankTimeline, steps: Steps, offloaded: IntArray | Miss
     size = rank.columns.copies.size_bytes[rows.row[at]]
     often = RECURS.value * len(steps.used)
     recur = [one for one, n in Counter(size[weights].tolist()).items() if n >= often]
-    recurring: IntArray = at[inside & np.isin(size, recur)]
-    return recurring
+    return at[inside & np.isin(size, recur)]
 
 
 def _large_from_host(rank: RankTimeline) -> IntArray:
     rows, copies = rank.activities, rank.columns.copies
     at = np.flatnonzero((rows.source == Source.COPY) & (rows.bucket == Bucket.COPY))
     at = at[rows.key[at] == COPY_KINDS.index("memcpy_h2d")]
-    large: IntArray = at[copies.size_bytes[rows.row[at]] >= LARGE.value]
-    return large
+    return at[copies.size_bytes[rows.row[at]] >= LARGE.value]
 
 
 def _batches(rank: RankTimeline, at: IntArray) -> BoolArray:
@@ -163,14 +160,12 @@ def _batches(rank: RankTimeline, at: IntArray) -> BoolArray:
     begin, until = start[first], np.append(start[first[1:]], rows.end_ns.max())
     feeds_a_pass = np.searchsorted(passes, until) > np.searchsorted(passes, begin)
     length = np.diff(first, append=len(at))
-    short: BoolArray = np.repeat(feeds_a_pass & (length <= BATCH_TENSORS.value), length)
-    return short
+    return np.repeat(feeds_a_pass & (length <= BATCH_TENSORS.value), length)
 
 
 def _starts(rows: Activities, classes: tuple[str, ...]) -> IntArray:
     codes = [code for code, name in enumerate(compute_classes()) if name in classes]
-    starts: IntArray = rows.start_ns[(rows.bucket == Bucket.COMPUTE) & np.isin(rows.key, codes)]
-    return starts
+    return rows.start_ns[(rows.bucket == Bucket.COMPUTE) & np.isin(rows.key, codes)]
 
 
 def _recurring_shapes(rank: RankTimeline, at: IntArray, first: IntArray) -> int:

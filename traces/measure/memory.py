@@ -161,8 +161,7 @@ def _allocator_calls(rank: RankTimeline, host: Spans) -> tuple[int, int]:
 
 def _starts_within(time_ns: IntArray, held: Spans) -> BoolArray:
     index = np.searchsorted(held.start_ns, time_ns, side="right") - 1
-    result: BoolArray = (index >= 0) & (time_ns < held.end_ns[index])
-    return result
+    return (index >= 0) & (time_ns < held.end_ns[index])
 
 
 def _outermost(start_ns: IntArray, end_ns: IntArray) -> IntArray:

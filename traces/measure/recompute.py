@@ -143,8 +143,7 @@ def _passes(rank: RankTimeline, inside: BoolArray) -> dict[str, tuple[BoolArray,
 
     def mask(module: str, phase: str) -> BoolArray:
         of_name = np.array([*(one == (module, phase) for one in named), False], dtype=np.bool_)
-        result: BoolArray = kernel & of_name[rows.name]
-        return result
+        return kernel & of_name[rows.name]
 
     return {module: (mask(module, "fwd"), mask(module, "bwd")) for module in MODULES}
 
@@ -218,8 +217,7 @@ def _launched(rank: RankTimeline) -> Launched:
     classes = [*map(classify_kernel, names)]
 
     def mask(of_name: list[bool]) -> BoolArray:
-        result: BoolArray = np.array([*of_name, False], dtype=np.bool_)[rows.name]
-        return result
+        return np.array([*of_name, False], dtype=np.bool_)[rows.name]
 
     silent = [role(name, kernel) is Role.SILENT for name, kernel in zip(names, classes, strict=True)]
     return Launched(
@@ -242,8 +240,7 @@ def _gradients(name: IntArray, gemm: BoolArray, autograd: BoolArray, found: Stre
     left = int(theirs.sum()) - 2 * int((gemm & ~autograd).sum()) - int(inner.sum())
     if not edges.any() or left > LEFT.value * int(edges.sum()):
         return np.zeros(len(name), dtype=np.bool_)
-    result: BoolArray = theirs & np.isin(name, name[theirs & ~found.widest])
-    return result
+    return theirs & np.isin(name, name[theirs & ~found.widest])
 
 
 def _wall(rows: Activities, which: IntArray, windows: Spans) -> Spans:

@@ -154,8 +154,7 @@ def _covered(low: IntArray, high: IntArray, count: int) -> BoolArray:
     change = np.zeros(count + 1, dtype=np.int64)
     np.add.at(change, low, 1)
     np.add.at(change, high + 1, -1)
-    result: BoolArray = np.cumsum(change[:-1]) > 0
-    return result
+    return np.cumsum(change[:-1]) > 0
 
 
 def _kinds(rows: Activities) -> IntArray:
@@ -171,8 +170,7 @@ def _on_one_thread(rows: Activities, sequence: IntArray, at: IntArray, way: int)
     ends = (next_ < 0) | (next_ >= len(sequence))
     next_ = np.where(ends, at, next_)
     there, here = (rows.take(sequence[places]).launch_thread for places in (next_, at))
-    result: BoolArray = ~ends & (there == here)
-    return result
+    return ~ends & (there == here)
 
 
 UNKNOWN: Final = Limit(

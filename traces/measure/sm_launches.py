@@ -64,8 +64,7 @@ class Occupancy:
         memory: it asks the calculator about a kernel that has not opted in to more.
         """
         spread = np.minimum(self.resident_blocks, grid_blocks / sm_count)
-        result: FloatArray = spread * self.block_threads / (WARP_THREADS * self.max_warps)
-        return result
+        return spread * self.block_threads / (WARP_THREADS * self.max_warps)
 
 
 def theoretical_occupancy(
@@ -95,14 +94,12 @@ def _warps(threads: IntArray) -> IntArray:
 
 
 def _rounded_up(amount: IntArray, unit: int) -> IntArray:
-    result: IntArray = -(-amount // unit) * unit
-    return result
+    return -(-amount // unit) * unit
 
 
 def _fit(room: int, each: IntArray) -> IntArray:
     """How many pieces fit; a piece of nothing is no limit."""
-    result: IntArray = np.where(each > 0, room // np.maximum(each, 1), _NO_LIMIT // SUB_PARTITIONS)
-    return result
+    return np.where(each > 0, room // np.maximum(each, 1), _NO_LIMIT // SUB_PARTITIONS)
 
 
 SMALL_KERNEL: Final = Limit(
@@ -272,5 +269,4 @@ def _written_persistent(rank: RankTimeline, kernels: Activities) -> BoolArray:
     by_name = [may_be_persistent(name) for name in rank.columns.kernel_names]
     grouped = kernels.key == KEYS[Bucket.COMPUTE].index("grouped_gemm")
     named = np.array([*by_name, False], dtype=np.bool_)[kernels.name]
-    result: BoolArray = (kernels.bucket == Bucket.COMPUTE) & (named | grouped)
-    return result
+    return (kernels.bucket == Bucket.COMPUTE) & (named | grouped)

@@ -212,10 +212,7 @@ class _Around:
         at = previous_at(free)[np.where(routed, first, 0)]
         routed &= at >= zones.begin
         begin = np.minimum(next_at(router)[self._returned], zones.end)
-        result: BoolArray = free & (
-            self._where(routed, at, at + 1) | self._where(self._back, begin, zones.end)
-        )
-        return result
+        return free & (self._where(routed, at, at + 1) | self._where(self._back, begin, zones.end))
 
 
 MODULES: Final = (
@@ -324,5 +321,4 @@ def _counts_gathered(lanes: Lanes, zones: Zones) -> BoolArray:
     """Gathers between the router of a pass and its tokens' leaving: they carry token counts."""
     routed = previous_at(np.isin(lanes.part, (Part.ROUTER, Part.MAP)))[:-1]
     begin = np.append(zones.begin, len(lanes.part))[zones.of]
-    result: BoolArray = (lanes.part == Part.GATHER) & (zones.zone == Zone.BEFORE) & (routed >= begin)
-    return result
+    return (lanes.part == Part.GATHER) & (zones.zone == Zone.BEFORE) & (routed >= begin)

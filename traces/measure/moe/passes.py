@@ -29,15 +29,13 @@ def next_at(mask: BoolArray) -> IntArray:
     """Of each place i, 0 to n, the first place at i or later where the mask holds, n where none; (n + 1,)."""
     count = len(mask)
     here = np.append(np.where(mask, np.arange(count, dtype=PLACE), PLACE(count)), PLACE(count))
-    result: IntArray = np.minimum.accumulate(here[::-1])[::-1]
-    return result
+    return np.minimum.accumulate(here[::-1])[::-1]
 
 
 def previous_at(mask: BoolArray) -> IntArray:
     """Of each place i, 0 to n, the last place before i where the mask holds, -1 where none; (n + 1,)."""
     here = np.append(PLACE(-1), np.where(mask, np.arange(len(mask), dtype=PLACE), PLACE(-1)))
-    result: IntArray = np.maximum.accumulate(here)
-    return result
+    return np.maximum.accumulate(here)
 
 
 def nth_next(at: IntArray, start: IntArray, nth: IntArray) -> IntArray:
@@ -62,8 +60,7 @@ def within(start: IntArray, end: IntArray, count: int) -> BoolArray:
     steps = np.zeros(count + 1, dtype=np.int64)
     np.add.at(steps, start[real], 1)
     np.add.at(steps, end[real], -1)
-    result: BoolArray = np.cumsum(steps)[:count] > 0
-    return result
+    return np.cumsum(steps)[:count] > 0
 
 
 class Part(IntEnum):
@@ -330,12 +327,10 @@ def _with_gradients(lanes: Lanes, by_autograd: BoolArray, first: IntArray, last:
     of_forward = count[~by_autograd & (count > 0)]
     if not len(of_forward):
         return np.zeros(len(count), dtype=np.bool_)
-    result: BoolArray = count > GRADIENTS.value * np.median(of_forward)
-    return result
+    return count > GRADIENTS.value * np.median(of_forward)
 
 
 def _any_within(mask: BoolArray, first: IntArray, last: IntArray) -> BoolArray:
     """Whether the mask holds anywhere in [first, last]."""
     held = np.concatenate(([0], np.cumsum(mask)))
-    result: BoolArray = held[last + 1] > held[first]
-    return result
+    return held[last + 1] > held[first]
