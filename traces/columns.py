@@ -65,13 +65,11 @@ class Rows:
 
     @classmethod
     def joined(cls, *tables: Self) -> Self:
-        """The rows of several tables, one after the other."""
         several = ([getattr(one, name) for one in tables] for name in cls.__match_args__)
         return cls(*map(np.concatenate, several)) if tables else cls.none()
 
     @classmethod
     def none(cls) -> Self:
-        """No row."""
         return cls(*(np.empty(0, dtype=np.int64) for _ in cls.__match_args__))
 
 

@@ -150,7 +150,6 @@ def _last_end(rows: GpuRows, places: IntArray) -> IntArray:
 
 
 def _named(names: tuple[str, ...], parts: tuple[str, ...]) -> BoolArray:
-    """Which distinct calls have one of these in their names; one more at the end for those without one."""
     return np.array([*(any(part in name for part in parts) for name in names), False], dtype=np.bool_)
 
 

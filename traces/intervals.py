@@ -25,11 +25,9 @@ class Spans:
 
     @property
     def total_ns(self) -> int:
-        """How many nanoseconds the set holds."""
         return int((self.end_ns - self.start_ns).sum())
 
     def pairs(self) -> list[list[int]]:
-        """The set as [[start, end], ...]."""
         return [[int(s), int(e)] for s, e in zip(self.start_ns, self.end_ns, strict=True)]
 
 

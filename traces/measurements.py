@@ -181,7 +181,6 @@ def measure_rank(
 
 
 def _unseen(rank: RankTimeline) -> Missing | None:
-    """Why communication cannot be told from compute; None where it can."""
     rows, kind = rank.activities, rank.columns.info.kind
     if not rank.has_kernels:
         reason = "graph replays were recorded whole: their kernels are not in the trace"

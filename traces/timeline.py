@@ -140,7 +140,6 @@ class RankTimeline:
 
     @property
     def process(self) -> int | None:
-        """The operating system's process id."""
         return None if self.process_gid == NULL else process_of(self.process_gid)
 
     @property
@@ -167,7 +166,6 @@ class RankTimeline:
 
     @property
     def has_kernels(self) -> bool:
-        """Whether single kernels were recorded, not only whole graph replays."""
         return bool((self.activities.source == Source.KERNEL).any())
 
 

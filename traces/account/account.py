@@ -229,7 +229,6 @@ class _Accountant:
             column.append(values)
 
     def _masked(self, left: HostPieces) -> int:
-        """How much of the pieces lies under a producer of their kernel, or what their call outlasted."""
         total = 0
         place = np.column_stack((self._queueing.producers.place[left.kernel], left.under))
         some = np.flatnonzero((place >= 0).any(axis=1))

@@ -32,12 +32,10 @@ class Latencies:
 
     @property
     def most_arrival_ns(self) -> int:
-        """Above this, waiting for a launch to arrive is no latency any more."""
         return _most_ns(self.arrival_ns)
 
     @property
     def most_gap_ns(self) -> int:
-        """Above this, the gap after a producer is no latency any more."""
         return _most_ns(self.gap_ns)
 
 

@@ -179,7 +179,6 @@ class Host:
         self._overlays = {thread: [*self._overlays_of(thread)] for thread in self._threads.tolist()}
 
     def is_poll(self, call: int) -> bool:
-        """Whether a call, a row of `Calls`, is a poll of host memory."""
         columns = self._rank.columns
         return call >= 0 and columns.call_names[columns.calls.name[call]] == POLL
 
@@ -223,7 +222,6 @@ class Host:
         return told
 
     def _calls_within(self, thread: int, since_ns: int, until_ns: int) -> IntArray:
-        """Rows of a thread's calls from the first that had not returned by an instant on to another."""
         calls = self._rank.columns.calls
         theirs = np.flatnonzero(calls.thread_gid == thread)
         start_ns = calls.start_ns[theirs]

@@ -263,7 +263,6 @@ class _LaunchOrder:
 
     @classmethod
     def of(cls, rows: Activities, by_launch: IntArray, before: IntArray) -> _LaunchOrder:
-        """Of a rank's; `by_launch` are their places in this order."""
         number = np.full(len(rows), -1, dtype=PLACE)
         number[by_launch] = np.arange(len(by_launch))
         what, previous = signature(rows), before[by_launch]

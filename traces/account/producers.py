@@ -214,7 +214,6 @@ def _stream_waits(columns: Columns, process_gid: int) -> tuple[IntArray, IntArra
 
 
 def _records(columns: Columns, process_gid: int) -> tuple[IntArray, IntArray]:
-    """Rows of `events` with a known call, in order of that call, and when it was."""
     events = columns.events
     launches = join_launches(columns.calls, events.process_gid, events.correlation_id)
     mine = np.flatnonzero((events.process_gid == process_gid) & (launches.call >= 0))

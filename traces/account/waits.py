@@ -116,14 +116,12 @@ def _looks_polled(after_ns: IntArray, pause_ns: IntArray, count: int) -> bool:
 
 
 def _some_call_within(rows: Activities, calls: HostCalls, works: IntArray) -> bool:
-    """Whether the host made any call between the launch of some work and its end."""
     next_call = np.searchsorted(calls.start_ns, rows.take(works).launch_end_ns, side="left")
     begins_ns = np.append(calls.start_ns, rows.end_ns.max())[next_call]
     return bool((begins_ns < rows.end_ns[works]).any())
 
 
 def _scatter(values_ns: IntArray) -> float:
-    """How far values lie from their median, on average."""
     return float(np.abs(values_ns - np.median(values_ns)).mean())
 
 
@@ -264,7 +262,6 @@ class Waits:
         return cause
 
     def _name_cold_starts(self, host: HostPieces) -> HostPieces:
-        """Give the cold start after a synchronising call the name of that call."""
         cause = host.cause.copy()
         cold = np.flatnonzero((host.after >= 0) & (cause == CAUSE["sync"]))
         named = {call: self._cause(call, CAUSE["sync"]) for call in set(host.after[cold].tolist())}

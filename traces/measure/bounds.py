@@ -44,7 +44,6 @@ class Bounds:
     compute: int | None
 
     def of(self, wall: str) -> int | None:
-        """The bound of a wall by its name. Raises KeyError for another name."""
         return {
             "communication": self.communication,
             "host_overhead": self.host_overhead,

@@ -74,7 +74,6 @@ def detect_precision(rank: RankTimeline, windows: Spans) -> Precision:
 
 
 def _work_by_name(rank: RankTimeline, windows: Spans) -> dict[str, int]:
-    """Kernel time within the windows by name, names without any left out."""
     rows = rank.activities
     rows = rows.take((rows.source == Source.KERNEL) & (rows.name >= 0))
     work_ns = np.zeros(len(rank.columns.kernel_names), dtype=np.int64)

@@ -124,7 +124,6 @@ def _parts(budget: Budget) -> dict[str, int]:
 
 
 def _works(rows: Activities, windows: Spans) -> dict[str, tuple[int, int]]:
-    """Count and summed time of the activities of each row in the windows."""
     in_windows_ns = covered_ns(rows.start_ns, rows.end_ns, windows)
     works: dict[str, tuple[int, int]] = {}
     prefixes = {Bucket.COMPUTE: "compute", Bucket.COMM: "exposed_comm", Bucket.COPY: "exposed_copy"}
@@ -141,7 +140,6 @@ def _works(rows: Activities, windows: Spans) -> dict[str, tuple[int, int]]:
 
 
 def _absent_rows(absent: AbsentPieces, steps: Steps) -> Iterator[LedgerRow]:
-    """Reasons why no compute ran, each step's own."""
     for reason, within in _by_reason(absent, steps.windows):
         yield from _stretches(reason, "absent", within, borders_of(steps))
 
@@ -160,6 +158,5 @@ def _stretches(name: str, group: Group, within: Spans, borders: Borders) -> Iter
 
 
 def _moe_rows(moe: Moe) -> Iterator[LedgerRow]:
-    """Modules by pass."""
     for row in moe.rows:
         yield LedgerRow(f"moe.{row.module}.{row.pass_}", "moe", None, row.count, row.work_ns, row.per_step_ns)

@@ -106,14 +106,12 @@ def measure_memory(rank: RankTimeline, steps: Steps, gpu: Gpu | None, recompute:
 
 
 def _uses(rank: RankTimeline, steps: Steps) -> Iterator[CopyUse | Missing]:
-    """Offload copies, and copies of what lives in host memory."""
     offloaded = offload_places(rank, steps)
     for places in (offloaded, resident_places(rank, steps, offloaded)):
         yield places if isinstance(places, Missing) else copy_use(rank, places, steps.windows)
 
 
 def _keys(name: str, use: CopyUse | Missing) -> dict[str, int | Missing]:
-    """Fields of `Memory` about some copies."""
     exposed, copies, whole, size = (
         (use,) * 4 if isinstance(use, Missing) else (use.exposed_ns, use.count, use.union_ns, use.size_bytes)
     )
@@ -148,7 +146,6 @@ def _host_time(rows: Activities, steps: Steps) -> tuple[Spans, str]:
 
 
 def _allocator_calls(rank: RankTimeline, host: Spans) -> tuple[int, int]:
-    """Wall time and number of the launching threads' allocating and freeing calls in the host's time."""
     calls, rows = rank.columns.calls, rank.activities
     kind = call_kinds(rank.columns.call_names)[calls.name]
     threads = distinct(rows.launch_thread[rows.launch_thread != NULL])

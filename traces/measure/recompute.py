@@ -56,7 +56,6 @@ class Recompute:
 
     @property
     def missing(self) -> Missing | None:
-        """Why it is unknown what runs a second time."""
         return self.recompute_ns if isinstance(self.recompute_ns, Missing) else None
 
     @property
@@ -66,7 +65,6 @@ class Recompute:
 
     @property
     def again(self) -> tuple[str, ...]:
-        """Modules of which some passes are known to run a second time."""
         passes = {} if isinstance(self.modules, Missing) else self.modules
         return tuple(module for module, one in passes.items() if known(one.recomputed_count))
 

@@ -217,7 +217,6 @@ def _forward(rank: RankTimeline) -> BoolArray:
 
 
 def _mask(rank: RankTimeline, of_name: list[bool]) -> BoolArray:
-    """The kernels whose name is one of these, shape (n,)."""
     rows = rank.activities
     chosen: BoolArray = np.array([*of_name, False], dtype=np.bool_)[rows.name]
     chosen &= rows.source == Source.KERNEL
@@ -225,7 +224,6 @@ def _mask(rank: RankTimeline, of_name: list[bool]) -> BoolArray:
 
 
 def _once_each(rank: RankTimeline, inside: BoolArray) -> bool:
-    """Whether a family runs both ways, and each that does no more often forward than backward."""
     classes = [classify_kernel(name) for name in rank.columns.kernel_names]
     both = []
     for family in FAMILIES:

@@ -166,7 +166,6 @@ def measure_samples(
 
 
 def _classes(kernels: Activities) -> Iterator[BoolArray]:
-    """Masks of the kernels of each class of compute, and of communication."""
     compute = kernels.bucket == Bucket.COMPUTE
     for key in distinct(kernels.key[compute]):
         yield compute & (kernels.key == key)

@@ -46,7 +46,6 @@ class Occupancy:
     max_warps: int
 
     def take(self, which: BoolArray) -> Occupancy:
-        """Some of the launches."""
         return Occupancy(
             self.resident_blocks[which], self.block_threads[which], self.limiter[which], self.max_warps
         )

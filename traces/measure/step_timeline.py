@@ -32,7 +32,6 @@ class Texts:
         self._place: dict[str, int] = {}
 
     def listed(self) -> tuple[str, ...]:
-        """All of them, each at its place."""
         return tuple(self._place)
 
     def places(
@@ -229,7 +228,6 @@ class _Drawn:
         return self._timeline(index, (start_ns, end_ns), mine, left_out, None)
 
     def in_brief(self, step: Step, most: int) -> Timeline:
-        """The longest rows of each kind, so many of each at most."""
         rows, mine = self._within(step.start_ns, step.end_ns)
         kept = mine[longest((rows.end_ns - rows.start_ns)[mine], most)]
         left_out = len(mine) - len(kept)

@@ -104,7 +104,6 @@ def tensor_frac(gpu: Gpu | None) -> float | None:
 
 
 def _capability(rank: RankTimeline, gpu: Gpu | None) -> str | None:
-    """The GPU's compute capability, else the newest that its kernels' names speak of."""
     names = rank.columns.kernel_names
     spoken = distinct(rank.activities.name[rank.activities.source == Source.KERNEL])
     return (gpu.capability if gpu else None) or capability_at_least(names[c] for c in spoken if c >= 0)

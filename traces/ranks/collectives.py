@@ -255,7 +255,6 @@ def _given_bytes(called: Called, mine: IntArray, operation: IntArray) -> IntArra
 
 
 def _groups(comm: Communication, mine: IntArray, operation: IntArray) -> tuple[tuple[Group, ...], IntArray]:
-    """The group of each collective: of its communicator, else its process group, else by order."""
     rank, rows = comm.rank, comm.rows.take(mine)
     found: list[Group] = []
     group = np.full(len(mine), UNKNOWN, dtype=np.int64)
@@ -321,7 +320,6 @@ def _sequences(group: IntArray, number: IntArray) -> IntArray:
 
 
 def _before(group: IntArray, start_ns: IntArray, end_ns: IntArray, spent: Spent) -> dict[str, IntArray]:
-    """What the rank did since its previous collective of the same group ended."""
     before = before_of(group)
     has = before >= 0
     since_ns = np.where(has, np.minimum(end_ns[before], start_ns), start_ns)

@@ -63,7 +63,6 @@ def _own_places(summaries: Sequence[RankSummary]) -> dict[tuple[int, int], int]:
 
 
 def _fit(peers: Sequence[set[int]]) -> bool:
-    """Whether each is a peer of its peers."""
     return all(
         other < len(peers) and number in peers[other] for number, mine in enumerate(peers) for other in mine
     )
@@ -81,7 +80,6 @@ class Flat:
         return len(self.place)
 
     def of_source(self, source: GroupSource) -> BoolArray:
-        """Which rows are of groups that are known by this."""
         return np.array([group.source == source for group in self.groups] + [False])[self.rows.group]
 
 

@@ -39,7 +39,6 @@ class _Cells(Rows):
 
     @property
     def above(self) -> FloatArray:
-        """What the largest is above the mean."""
         return self.most - self.mean
 
 

@@ -200,13 +200,11 @@ def _always_the_same(
 
 
 def _slow_hosts(grid: Grid, alike: Sequence[Alike]) -> BoolArray:
-    """Which ranks' hosts take longer from launch to launch, whether their GPUs wait for it or not."""
     pace = ratio(_medians(grid.pace_ns), alike)
     return np.nan_to_num(pace, nan=1.0) >= HOST.value
 
 
 def _starving(grid: Grid, excess: Excess) -> BoolArray:
-    """Which ranks leave their GPU idle within steps more than others do, in nearly all of them."""
     mean = _mean(excess.host_ns)
     usual = _mean(grid.host_ns) - mean
     more = (mean >= STANDS_OUT.value * _deviation(mean)) & (mean >= (HOST.value - 1) * usual)
@@ -214,7 +212,6 @@ def _starving(grid: Grid, excess: Excess) -> BoolArray:
 
 
 def _linked(links: Links, steps: int, step_ns: float) -> Iterator[Suspicion]:
-    """A rank whose data moves longer in all its groups."""
     may = np.nan_to_num(links.factor, nan=1.0) >= LINK.value
     may &= np.nan_to_num(links.cost_ns) / steps >= COST.value * step_ns
     if may.any():
@@ -263,7 +260,6 @@ def _standing_out(table: FloatArray, step_ns: float) -> FloatArray:
 
 
 def _routed(grid: Grid, routing: Routing, step_ns: float) -> Iterator[Suspicion]:
-    """Expert work of a group is uneven."""
     if routing.imbalance is None or routing.imbalance < UNEVEN.value:
         return
     cost_ns = routing.cost_ns / grid.step_count
@@ -272,7 +268,6 @@ def _routed(grid: Grid, routing: Routing, step_ns: float) -> Iterator[Suspicion]
 
 
 def _staged(grid: Grid, alike: Sequence[Alike], step_ns: float) -> Iterator[Suspicion]:
-    """One kind of ranks has more layers than the others, and more work."""
     layers = [group.layers for group in alike]
     if len(set(layers)) < 2:
         return

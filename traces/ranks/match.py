@@ -101,7 +101,6 @@ class Matched:
         return len(self.first) - 1
 
     def take(self, instances: BoolArray) -> Matched:
-        """Some of the instances, a mask of shape (n,)."""
         rows = parts.spread(instances, self.first)
         first = parts.borders(np.diff(self.first)[instances])
         changed: dict[str, IntArray] = {"first": first, "instance": parts.numbers(first)}
@@ -116,22 +115,18 @@ class Matched:
 
     @property
     def compute_ns(self) -> IntArray:
-        """Before the participation."""
         return self.recorded.rows.compute_ns[self.at]
 
     @property
     def grouped_ns(self) -> IntArray:
-        """Before the participation."""
         return self.recorded.rows.grouped_ns[self.at]
 
     @property
     def host_ns(self) -> IntArray:
-        """Before the participation."""
         return self.recorded.rows.host_ns[self.at]
 
     @property
     def loader_ns(self) -> IntArray:
-        """Before the participation."""
         return self.recorded.rows.loader_ns[self.at]
 
     @property

@@ -109,7 +109,6 @@ def run_of(judged: Judged, names: Sequence[str]) -> Run:
 
 
 def _like(one: Alike, grid: Grid) -> LikeRanks:
-    """Ranks that do the same work, and their median step."""
     return LikeRanks(
         ranks=one.places,
         attention_kernels=one.fingerprint.attention,
@@ -133,7 +132,6 @@ def _separated(judged: Judged) -> Separated:
 
 
 def _exposed_frac(separated: Separated) -> float | None:
-    """Of the exposed communication of all ranks, what is waiting for the cause."""
     waits_ns = sum(separated.late_exposed_ns.values())
     return min(1.0, waits_ns / separated.exposed_ns) if separated.exposed_ns else None
 

@@ -43,7 +43,6 @@ class Waits:
     moving_ns: IntArray
 
     def of_instance_ns(self, first: IntArray) -> IntArray:
-        """All waiting of each instance, shape (n,)."""
         return parts.total(self.wait_ns, first)
 
 

@@ -44,18 +44,15 @@ class Waits(Rows):
 
     @classmethod
     def of(cls, waits: Iterable[Wait]) -> Waits:
-        """The waits given, in order."""
         call, work, after_ns = np.array(list(waits), dtype=np.int64).reshape(-1, 3).T
         return cls.ordered(call, work, after_ns)
 
     @classmethod
     def ordered(cls, call: IntArray, work: IntArray, after_ns: IntArray) -> Waits:
-        """The same of arrays in any order."""
         order = np.argsort(call, kind="stable")
         return cls(call[order].astype(PLACE), work[order].astype(PLACE), after_ns[order])
 
     def without(self, calls: BoolArray) -> Waits:
-        """The waits of all but some calls, a mask of shape (m,)."""
         return self.take(~calls[self.call])
 
     def holding(self, works: BoolArray, calls: int) -> BoolArray:
@@ -188,7 +185,6 @@ class _Finder:
         return [int(copies[-1])] if len(copies) else [int(some[-1])]
 
     def _last_of_thread(self, call: int) -> list[int]:
-        """The last work a call's thread had launched, looked for among the latest few of all."""
         before = int(np.searchsorted(self._launches, self._calls.start_ns[call], side="left"))
         recent = self._by_launch[max(0, before - 64) : before]
         mine = recent[self._rows.take(recent).launch_thread == self._calls.thread[call]]

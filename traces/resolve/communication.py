@@ -103,7 +103,6 @@ class Communication:
         return len(self.index)
 
     def of_subclass(self, *subclasses: str) -> BoolArray:
-        """Mask of the kernels whose name has one of these subclasses; shape (m,)."""
         wanted = np.array([kernel.subclass in subclasses for kernel in self.classes], dtype=np.bool_)
         mask: BoolArray = wanted[self.rows.name] & (self.rows.source == Source.KERNEL)
         told, by_range = self._told_by(lambda name: int(name in subclasses))
@@ -111,7 +110,6 @@ class Communication:
         return mask
 
     def operation_by_name(self) -> IntArray:
-        """Operation that the name gives, shape (m,)."""
         codes = [_operation(c.subclass) for c in self.classes]
         found = self._by_name(codes)
         told, by_range = self._told_by(_operation)
@@ -126,7 +124,6 @@ class Communication:
         return found
 
     def phase_by_name(self) -> IntArray:
-        """Phase that the name gives, shape (m,): of DeepEP's notify and dispatch, by HybridEP's last bool."""
         names = (*self.rank.columns.kernel_names, "")
         return self._by_name([_phase(name, c) for name, c in zip(names, self.classes, strict=True)])
 
@@ -154,7 +151,6 @@ def _operation(subclass: str) -> int:
 
 
 def _told(rank: RankTimeline, rows: Activities, classes: tuple[KernelClass, ...]) -> IntArray:
-    """What ranges around the launches tell of kernels that do every collective, shape (m,)."""
     told = np.full(len(rows), UNTOLD, dtype=np.int64)
     generic = np.array([one.subclass == GENERIC for one in classes])[rows.name] & (
         rows.source == Source.KERNEL

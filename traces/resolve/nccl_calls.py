@@ -146,7 +146,6 @@ class Groups:
 
     @property
     def known(self) -> BoolArray:
-        """Whether there is a group."""
         return self.send_count >= 0
 
     def shape(self) -> IntArray:
@@ -226,12 +225,10 @@ class ThreadCalls:
 
     @property
     def sends(self) -> BoolArray:
-        """Which of them send to one peer."""
         return self.code == _SEND
 
     @property
     def receives(self) -> BoolArray:
-        """Which of them receive from one peer."""
         return self.code == _RECEIVE
 
     @property

@@ -76,7 +76,6 @@ class Neighbours:
     permute_count: int
 
     def beside(self, *roles: Role) -> BoolArray:
-        """Whether one of these roles is on either side."""
         return np.isin(self.previous, roles) | np.isin(self.next, roles)
 
     def dispatch_like(self) -> BoolArray:

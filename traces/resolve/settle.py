@@ -168,7 +168,6 @@ def _settle_by_shape(
 
 
 def _three_to_one(bracketed: BoolArray, near: Neighbours) -> bool:
-    """Whether there are as many SendRecv per permute as Megatron-Core's dispatcher makes."""
     if not near.permute_count:
         return False
     return bool(abs(bracketed.sum() / near.permute_count - PER_PERMUTE.value) <= PER_PERMUTE_SLACK.value)

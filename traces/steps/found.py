@@ -25,7 +25,6 @@ class Step:
 
     @property
     def length_ns(self) -> int:
-        """Its wall time."""
         return self.end_ns - self.start_ns
 
 
@@ -44,7 +43,6 @@ class Found:
     kernel_counts: list[int]
 
     def take(self, which: BoolArray) -> Found:
-        """Some of the steps, a mask of shape (n,), counted anew."""
         places = [int(place) for place in np.flatnonzero(which)]
         return Found(
             self.what,
@@ -81,17 +79,14 @@ class Steps:
 
     @property
     def used(self) -> tuple[Step, ...]:
-        """Steps that count."""
         return tuple(step for step in self.recorded if step.dropped is None)
 
     @property
     def dropped(self) -> tuple[Step, ...]:
-        """Steps left out, each with its reason."""
         return tuple(step for step in self.recorded if step.dropped is not None)
 
     @property
     def median_ns(self) -> int | None:
-        """Median wall time of the used steps; None without steps."""
         lengths = self.lengths_ns()
         return median_ns(lengths) if lengths else None
 
@@ -120,7 +115,6 @@ class Steps:
         return np.where(times_ns < end_ns[place], place, -1)
 
     def lengths_ns(self) -> list[int]:
-        """Wall times of the used steps."""
         return [step.length_ns for step in self.used]
 
 
@@ -142,7 +136,6 @@ def drop(step: Step, reason: str) -> Step:
 
 
 def median_ns(lengths_ns: list[int]) -> int:
-    """Median in whole nanoseconds (a half is rounded down)."""
     return int(median(lengths_ns))
 
 

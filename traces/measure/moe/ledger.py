@@ -269,7 +269,6 @@ def _of_each(layers: IntArray, members: Membership) -> IntArray:
 
 
 def _no_tax(resolution: Resolution, members: Membership, absent: AbsentPieces | Missing) -> Missing | None:
-    """Why the tax cannot be told, where it cannot."""
     for open_ in resolution.unresolved:
         if open_.kind == "sendrecv_unresolved":
             reason = f"some SendRecv could be expert traffic: {open_.reason}"

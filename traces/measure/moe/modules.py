@@ -81,7 +81,6 @@ def zones_of(lanes: Lanes, passes: Passes, told: Evidence) -> Zones:
 
 
 def _reach(lanes: Lanes, passes: Passes, told: Evidence) -> tuple[IntArray, IntArray]:
-    """Where the zone before each pass begins, and where the one after it ends."""
     count, border = len(lanes.order), lanes.part == Part.BORDER
     first, after = passes.to_first, passes.from_last + 1
     turn = np.concatenate(([True], lanes.lane[1:] != lanes.lane[:-1]))
@@ -275,7 +274,6 @@ def members_of(lanes: Lanes, passes: Passes, told: Evidence) -> Membership:
 
 
 def _in_order(lanes: Lanes, which: BoolArray, values: IntArray) -> IntArray:
-    """Some values of a lane order in the order of the activities, `UNTOLD` elsewhere."""
     result = np.full_like(values, UNTOLD)
     result[lanes.order[which]] = values[which]
     return result
@@ -313,7 +311,6 @@ def _by_part(lanes: Lanes, zone: IntArray, backward: BoolArray, whole: BoolArray
 
 
 def _either(which: BoolArray, module: str, other: str | None = None) -> IntArray:
-    """One module where a mask holds, another or none elsewhere."""
     return np.where(which, CODE(_CODE[module]), CODE(UNTOLD if other is None else _CODE[other]))
 
 

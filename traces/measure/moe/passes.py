@@ -107,7 +107,6 @@ class Lanes:
     undoes: BoolArray
 
     def places(self, *parts: Part) -> IntArray:
-        """Where in the order these parts stand, ascending."""
         return np.flatnonzero(np.isin(self.part, parts))
 
 
@@ -331,6 +330,5 @@ def _with_gradients(lanes: Lanes, by_autograd: BoolArray, first: IntArray, last:
 
 
 def _any_within(mask: BoolArray, first: IntArray, last: IntArray) -> BoolArray:
-    """Whether the mask holds anywhere in [first, last]."""
     held = np.concatenate(([0], np.cumsum(mask)))
     return held[last + 1] > held[first]

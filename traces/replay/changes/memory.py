@@ -52,7 +52,6 @@ def _without(kind: str, recorded: Recorded, least: BoolArray, most: BoolArray) -
 
 
 def _first_gone(graph: Graph, before: Timing, after: Timing) -> IntArray:
-    """Calls that go while the one before them stays."""
     gone = (after.own_ns == 0) & (before.own_ns > 0)
     previous = graph.calls.before
     return np.flatnonzero(gone & ~gone[np.maximum(previous, 0)])
