@@ -104,11 +104,38 @@ def before_of(key: IntArray) -> IntArray:
     return before
 
 
+def next_at(mask: BoolArray) -> IntArray:
+    """Of each place i, 0 to n, the first place at i or later where the mask holds, n where none; (n + 1,)."""
+    count = len(mask)
+    here = np.append(np.where(mask, np.arange(count, dtype=PLACE), PLACE(count)), PLACE(count))
+    return np.minimum.accumulate(here[::-1])[::-1]
+
+
+def previous_at(mask: BoolArray) -> IntArray:
+    """Of each place i, 0 to n, the last place before i where the mask holds, -1 where none; (n + 1,)."""
+    here = np.append(PLACE(-1), np.where(mask, np.arange(len(mask), dtype=PLACE), PLACE(-1)))
+    return np.maximum.accumulate(here)
+
+
+def sums_of(values: IntArray, group: IntArray, count: int) -> IntArray:
+    """Exact sums by group number, shape (count,), for rows in any order."""
+    sums = np.zeros(count, dtype=np.int64)
+    np.add.at(sums, group, values)
+    return sums
+
+
 def mask_of(places: IntArray, count: int) -> BoolArray:
     """Some places as a mask of shape (count,)."""
     mask = np.zeros(count, dtype=np.bool_)
     mask[places] = True
     return mask
+
+
+def mask_within(start: IntArray, end: IntArray, count: int) -> BoolArray:
+    """Mask of `count` places that lie in any of the stretches [start, end)."""
+    real = end > start
+    change = np.bincount(start[real], minlength=count + 1) - np.bincount(end[real], minlength=count + 1)
+    return np.cumsum(change)[:count] > 0
 
 
 def passing(test: Callable[[str], object], texts: Iterable[str]) -> BoolArray:

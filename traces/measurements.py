@@ -23,7 +23,7 @@ from traces.measure.kernel_table import measure_kernels, unknown_kernels
 from traces.measure.ledger import measure_ledger
 from traces.measure.memory import measure_memory
 from traces.measure.moe.ledger import measure_moe
-from traces.measure.moe.pass_count import PassCount
+from traces.measure.moe.passes import PassCount
 from traces.measure.recompute import Recompute, measure_recompute
 from traces.measure.sm import measure_sm, stretch_by_sms
 from traces.measure.step_timeline import measure_timelines

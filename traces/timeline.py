@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final
@@ -25,13 +25,14 @@ from traces.columns import (
     process_of,
     without_gpu_rows,
 )
-from traces.groups import group_of
+from traces.groups import group_of, passing
 from traces.host_clock import ClockFix, clock_fixes, on_gpu_clock
 from traces.launches import AMBIGUOUS, joined_rows, launches_a_graph, of_call
 from traces.names.kernels import (
     COMM_KINDS,
     GRAPH_REPLAY,
     UNNAMED,
+    KernelClass,
     classify_kernel,
     comm_kind,
     compute_class,
@@ -94,6 +95,14 @@ class Activities:
     def launch_thread(self) -> IntArray:
         """The thread of each launching call; looked up as `launch_end_ns` is."""
         return of_call(self.calls.thread_gid, self.call)
+
+    @property
+    def launching_threads(self) -> IntArray:
+        return distinct(self.launch_thread[self.launch_thread != NULL])
+
+    def copies(self, kind: str) -> BoolArray:
+        """Which are copies of one of `COPY_KINDS`, shape (n,)."""
+        return (self.bucket == Bucket.COPY) & (self.key == COPY_KINDS.index(kind))
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -165,6 +174,17 @@ class RankTimeline:
         return blocks
 
     @property
+    def classes(self) -> tuple[KernelClass, ...]:
+        """Of each kernel name of the columns; the last is for activities without a name (-1)."""
+        return (*map(classify_kernel, self.columns.kernel_names), UNNAMED)
+
+    def named(self, fits: Callable[[str, KernelClass], object]) -> BoolArray:
+        """The kernels whose name, and what it says, fits; shape (n,)."""
+        names = (*self.columns.kernel_names, "")
+        found = [bool(name and fits(name, one)) for name, one in zip(names, self.classes, strict=True)]
+        return np.array(found)[self.activities.name]
+
+    @property
     def has_kernels(self) -> bool:
         return bool((self.activities.source == Source.KERNEL).any())
 
@@ -220,8 +240,7 @@ def _graph_launches(columns: Columns, work: _Work) -> tuple[int, int]:
     outside of it; unless no graph launch shows any work.
     """
     calls = columns.calls
-    is_launch = [*map(launches_a_graph, columns.call_names)]
-    rows = np.flatnonzero(np.array([*is_launch, False], dtype=np.bool_)[calls.name])
+    rows = np.flatnonzero(passing(launches_a_graph, columns.call_names)[calls.name])
     worked = {_launch_id(columns, row) for row in rows[np.isin(rows, distinct(work.call))].tolist()}
     computed = work.call[work.kept & (work.bucket == Bucket.COMPUTE) & (work.call >= 0)]
     process, computing = calls.thread_gid & PROCESS_BITS, distinct(computed)
@@ -307,23 +326,19 @@ def _all_work(columns: Columns) -> tuple[_Work, list[str]]:
 
 def _known_device(device_id: IntArray) -> tuple[IntArray, BoolArray]:
     """Device of each row, and which have one; a row without belongs to the only device there is."""
-    known = device_id != NULL
-    candidates = distinct(device_id)
-    candidates = candidates[candidates != NULL]
-    if len(candidates) == 1:
-        return np.full(len(device_id), candidates[0]), np.ones(len(device_id), dtype=np.bool_)
-    return device_id, known
+    candidates = distinct(device_id[device_id != NULL])
+    only = np.full(len(device_id), candidates[0]) if len(candidates) == 1 else device_id
+    return only, only != NULL
 
 
 def _kinds(columns: Columns) -> tuple[IntArray, IntArray]:
     """Bucket and key of each kernel, copy and replay, in that order; each distinct name is matched once."""
     place = {bucket: {key: index for index, key in enumerate(keys)} for bucket, keys in KEYS.items()}
-    classes = [classify_kernel(name) for name in columns.kernel_names]
     of_name = [
         (Bucket.COMM, place[Bucket.COMM][comm_kind(kernel)])
         if is_communication(kernel)
         else (Bucket.COMPUTE, place[Bucket.COMPUTE][compute_class(kernel)])
-        for kernel in (*classes, UNNAMED)  # a kernel without a name has code -1: the last
+        for kernel in (*map(classify_kernel, columns.kernel_names), UNNAMED)  # without a name: -1, the last
     ]
     of_kernel = np.array(of_name, dtype=CODE)[columns.kernels.name]
     between_gpus = columns.copies.kind == place[Bucket.COPY]["memcpy_p2p"]

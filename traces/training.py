@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import CODE, NULL, PROCESS_BITS, BoolArray, IntArray, distinct
-from traces.intervals import covered_ns, union
+from traces.intervals import covered_ns, instants_of
 from traces.limits import Limit
 from traces.names.kernels import classify_kernel
 from traces.names.ranges import is_backward_name, is_optimizer_name
@@ -136,7 +136,7 @@ def _in_backward_ranges(rank: RankTimeline, threads: list[int]) -> BoolArray:
     result = np.zeros(len(rows), dtype=np.bool_)
     for thread in threads if named.any() else ():
         theirs, mine = named & (ranges.thread_gid == thread), rows.launch_thread == thread
-        held = union(ranges.start_ns[theirs], ranges.end_ns[theirs])
+        held = instants_of(ranges, theirs)
         begin_ns = rows.launch_ns[mine]
         result[mine] = covered_ns(begin_ns, begin_ns + 1, held) > 0
     return result

@@ -25,7 +25,7 @@ from traces.account.pieces import BEGINNING, NO_KERNEL, Pieces, compute_gaps, la
 from traces.account.waits import Waits, with_poll_calls
 from traces.columns import CODE, PLACE, IntArray
 from traces.cures import cure
-from traces.intervals import Spans, covered_ns, intersect, union
+from traces.intervals import Spans, intersect, ns_in, union
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.spelling import duration, percent
@@ -218,7 +218,7 @@ class _Accountant:
         yield from judge_device(self._rows, pieces.clipped(ready, pieces.end_ns), self._queueing)
 
     def _note(self, part: Judged) -> None:
-        ns = covered_ns(part.start_ns, part.end_ns, self._windows)
+        ns = ns_in(part, self._windows)
         of_part = np.zeros(len(REASONS), dtype=np.int64)
         np.add.at(of_part, part.reason, ns)
         self._ns.update({REASONS[code]: int(of_part[code]) for code in np.flatnonzero(of_part).tolist()})

@@ -13,7 +13,7 @@ from typing import Final, Self, TypeVar
 import numpy as np
 
 from traces.columns import PLACE, IntArray, Rows
-from traces.intervals import Spans, union
+from traces.intervals import Spans, instants_of
 from traces.launchers import helper_work
 from traces.timeline import Activities, Bucket
 
@@ -129,7 +129,7 @@ def compute_gaps(activities: Activities, windows: Spans) -> Gaps:
     first, last = int(windows.start_ns[0]), int(windows.end_ns[-1])
     compute = np.flatnonzero(activities.bucket == Bucket.COMPUTE)
     compute = compute[activities.end_ns[compute] > activities.start_ns[compute]]
-    busy = union(activities.start_ns[compute], activities.end_ns[compute])
+    busy = instants_of(activities, compute)
     own = compute[~helper_work(activities)[compute]]
     after = np.searchsorted(activities.start_ns[own], busy.start_ns)
     ended_by = np.append(own, NO_KERNEL)[after]

@@ -20,7 +20,7 @@ from traces.account.calls import NONE, POLL, CallKind, HostCalls, host_calls
 from traces.account.host import CAUSE, Host, HostPieces
 from traces.account.inferred import synchronised_streams, wait_calls_ns
 from traces.account.pieces import last_to_end
-from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, Calls, IntArray, distinct
+from traces.columns import NULL, PLACE, BoolArray, Calls, IntArray, distinct
 from traces.groups import passing
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS, is_polled_kernel
@@ -151,9 +151,13 @@ TOKEN_COUNT: Final = Limit(
 )
 
 
-def is_token_count(size_bytes: IntArray) -> BoolArray:
-    """Which copies to the host are small enough to be a read of token counts; one of unknown size is none."""
-    return (size_bytes >= 0) & (size_bytes <= TOKEN_COUNT.value)
+def token_count_reads(rank: RankTimeline) -> BoolArray:
+    """Copies to the host small enough to be a read of token counts, shape (n,); of unknown size none is."""
+    rows = rank.activities
+    small = rows.copies("memcpy_d2h")
+    size_bytes = rank.columns.copies.size_bytes[rows.row[small]]
+    small[small] = (size_bytes >= 0) & (size_bytes <= TOKEN_COUNT.value)
+    return small
 
 
 class Waits:
@@ -171,10 +175,7 @@ class Waits:
         self._ended = rows.end_ns[self._by_end]
         own = np.flatnonzero((rows.source == Source.COPY) & (rows.call >= 0))
         self._own = own[np.argsort(rows.call[own], kind="stable")]
-        sizes = rank.columns.copies.size_bytes
-        is_count = (rows.bucket == Bucket.COPY) & (rows.key == COPY_KINDS.index("memcpy_d2h"))
-        is_count[is_count] = is_token_count(sizes[rows.row[is_count]])
-        self._is_count = is_count & _routes(rows)
+        self._is_count = token_count_reads(rank) & _routes(rows)
         of_stream = passing(lambda name: "StreamSynchronize" in name, rank.columns.call_names)
         self._of_stream = of_stream[self._calls.name]
         self._named, self._waits_ns = synchronised_streams(rank), wait_calls_ns(rank)

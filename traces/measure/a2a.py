@@ -7,7 +7,7 @@ import numpy as np
 from traces.account.account import Account
 from traces.columns import BoolArray
 from traces.cures import cure
-from traces.intervals import Spans, covered_ns, intersect, subtract, union
+from traces.intervals import Spans, instants_of, intersect, ns_in, subtract, union
 from traces.missing import Missing, gap
 from traces.names.kernels import COMM_KINDS
 from traces.resolve.layers import Places, places_of
@@ -50,12 +50,12 @@ def measure_a2a(
     rows = rank.activities.take(resolution.index)
     payload, control = resolution.of_kind(*PAYLOAD_KINDS), resolution.of_kind(CONTROL_KIND)
     compute = rank.activities.take(rank.activities.bucket == Bucket.COMPUTE)
-    not_compute = subtract(windows, union(compute.start_ns, compute.end_ns))
+    not_compute = subtract(windows, instants_of(compute))
     everything = _within(rows, payload | control, windows)
     exposed_ns = intersect(everything, not_compute).total_ns
     unresolved = _within(rows, resolution.of_kind("sendrecv_unresolved"), windows)
     places = places_of(rank, resolution, steps)
-    instances = int((payload & (covered_ns(rows.start_ns, rows.end_ns, windows) > 0)).sum())
+    instances = int((payload & (ns_in(rows, windows) > 0)).sum())
     reason = "no all-to-all has another of its kind, layer and size to compare with"
     alone = gap(reason, "record several steps")
     waiting_ns = _waiting_like(rank, resolution, rows, places, windows)
@@ -75,7 +75,7 @@ def measure_a2a(
 
 
 def _within(rows: Activities, mask: BoolArray, windows: Spans) -> Spans:
-    return intersect(union(rows.start_ns[mask], rows.end_ns[mask]), windows)
+    return intersect(instants_of(rows, mask), windows)
 
 
 def _waiting_like(
@@ -83,7 +83,7 @@ def _waiting_like(
 ) -> int | None:
     """Time in which instances ran longer than the fastest of their like; only whole ones in the windows."""
     duration_ns = rows.end_ns - rows.start_ns
-    whole = (covered_ns(rows.start_ns, rows.end_ns, windows) == duration_ns) & (duration_ns > 0)
+    whole = (ns_in(rows, windows) == duration_ns) & (duration_ns > 0)
     alike = np.flatnonzero(whole & resolution.of_kind("ep_dispatch", "ep_combine") & (places.part != UNTOLD))
     if not len(alike):
         return None
@@ -111,7 +111,7 @@ def _spans(
     windows: Spans,
 ) -> tuple[Span, ...]:
     """Expert traffic that has time in the windows, in order of start."""
-    which = which & (covered_ns(rows.start_ns, rows.end_ns, windows) > 0)
+    which = which & (ns_in(rows, windows) > 0)
     mine = np.flatnonzero(which)
     first = np.searchsorted(windows.end_ns, rows.start_ns[mine], side="right")
     last = np.searchsorted(windows.start_ns, rows.end_ns[mine], side="left") - 1

@@ -13,7 +13,7 @@ from traces.account.host import PAUSE, input_copies
 from traces.columns import NULL, IntArray
 from traces.copied_memory import Memory
 from traces.cures import cure
-from traces.intervals import intersect, subtract, union
+from traces.intervals import instants_of, intersect, subtract
 from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.sections.rank import DataLoading
@@ -43,8 +43,8 @@ def measure_data_loading(rank: RankTimeline, steps: Steps, ledger: Sequence[Ledg
     """
     rows, copies = rank.activities, input_copies(rank)
     busy = (rows.bucket == Bucket.COMPUTE) | (rows.bucket == Bucket.COMM)
-    other = union(rows.start_ns[busy], rows.end_ns[busy])
-    moving = union(rows.start_ns[copies], rows.end_ns[copies])
+    other = instants_of(rows, busy)
+    moving = instants_of(rows, copies)
     exposed_ns = intersect(subtract(moving, other), steps.windows).total_ns
     waits = waits_of(ledger, steps)
     waiting, found = int((waits > PAUSE.value).sum()), workers_by_rhythm(waits)

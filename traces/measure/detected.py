@@ -8,7 +8,7 @@ import numpy as np
 
 from traces.columns import IntArray, distinct
 from traces.cures import cure
-from traces.intervals import Spans, covered_ns
+from traces.intervals import Spans, ns_in
 from traces.launches import launches_a_graph
 from traces.limits import Limit
 from traces.measure.a2a import dispatcher_of
@@ -77,7 +77,7 @@ def _work_by_name(rank: RankTimeline, windows: Spans) -> dict[str, int]:
     rows = rank.activities
     rows = rows.take((rows.source == Source.KERNEL) & (rows.name >= 0))
     work_ns = np.zeros(len(rank.columns.kernel_names), dtype=np.int64)
-    np.add.at(work_ns, rows.name, covered_ns(rows.start_ns, rows.end_ns, windows))
+    np.add.at(work_ns, rows.name, ns_in(rows, windows))
     codes = distinct(rows.name)
     return {rank.columns.kernel_names[c]: int(work_ns[c]) for c in codes.tolist() if work_ns[c]}
 
@@ -97,7 +97,7 @@ def detect(rank: RankTimeline, resolution: Resolution, steps: Steps, recompute: 
     `framework`: whose run the names of the whole recording show. `ep_overlap` is for those who see all ranks.
     """
     rows, kind = rank.activities, rank.columns.info.kind
-    work_ns = covered_ns(rows.start_ns, rows.end_ns, steps.windows)
+    work_ns = ns_in(rows, steps.windows)
     is_kernel = rows.source == Source.KERNEL
     in_graph = rows.source == Source.REPLAY
     in_graph[is_kernel] = rank.columns.kernels.in_graph[rows.row[is_kernel]]

@@ -11,7 +11,7 @@ import numpy as np
 from traces.columns import NULL, IntArray
 from traces.cures import cure
 from traces.groups import first_of, group_of
-from traces.intervals import Spans, covered_ns, intersect, union
+from traces.intervals import Spans, instants_of, intersect, ns_in
 from traces.launches import grid_numbers
 from traces.limits import Limit
 from traces.missing import Missing, gap, known
@@ -35,13 +35,13 @@ def unknown_kernels(rank: RankTimeline, steps: Steps) -> tuple[UnknownKernel, ..
     unnamed = {-1: NO_NAME} | {
         code: name for code, name in enumerate(names) if classify_kernel(name).rule is None
     }
-    inside = (rows.source == Source.KERNEL) & (covered_ns(rows.start_ns, rows.end_ns, windows) > 0)
+    inside = (rows.source == Source.KERNEL) & (ns_in(rows, windows) > 0)
     found = []
     for code, name in unnamed.items():
         mine = rows.take(inside & (rows.name == code))
         if not len(mine):
             continue
-        busy_ns = intersect(union(mine.start_ns, mine.end_ns), windows).total_ns
+        busy_ns = intersect(instants_of(mine), windows).total_ns
         shapes, shape = rank.columns.kernels.shapes, rank.columns.kernels.shape[mine.row]
         grids = grid_numbers(shapes)
         often: list[int] = shapes.grid[grids == np.bincount(grids[shape]).argmax()][0].tolist()
@@ -80,7 +80,7 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
     their whole durations.
     """
     rows = rank.activities
-    in_windows_ns = covered_ns(rows.start_ns, rows.end_ns, windows)
+    in_windows_ns = ns_in(rows, windows)
     mine = np.flatnonzero((rows.source == Source.KERNEL) & (in_windows_ns > 0))
     if not len(mine):
         return KernelTable((), KernelsLeftOut(0, 0, 0))

@@ -18,7 +18,7 @@ import numpy as np
 
 from traces.columns import NULL, BoolArray, FloatArray, Gpu, IntArray, LaunchShapes, distinct
 from traces.cures import cure
-from traces.intervals import Spans, covered_ns
+from traces.intervals import Spans, ns_in
 from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.names.gpus import REGISTER_UNIT, SUB_PARTITIONS, WARP_THREADS, SmCapacity, sm_capacity
@@ -235,7 +235,7 @@ def _judge(
     tail = np.where((waves > 1) & (waves < TAIL_WAVES.value), (last - waves) / last, 0.0)
     enough = grid_blocks >= PERSISTENT_GRID.value * sm_count
     return _Judged(
-        work_ns=covered_ns(kernels.start_ns, kernels.end_ns, windows),
+        work_ns=ns_in(kernels, windows),
         persistent=enough[shape] & _written_persistent(rank, kernels),
         small=kernels.end_ns - kernels.start_ns < SMALL_KERNEL.value,
         shape=shape,

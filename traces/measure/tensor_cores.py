@@ -8,7 +8,7 @@ import numpy as np
 
 from traces.columns import Gpu, IntArray, distinct
 from traces.cures import cure
-from traces.intervals import Spans, covered_ns
+from traces.intervals import Spans, ns_in
 from traces.missing import gap
 from traces.names.gpus import capability_at_least
 from traces.names.kernels import WideFormat, classify_kernel, is_matrix_work, is_simt_gemm, wide_format
@@ -34,7 +34,7 @@ def measure_tensor_cores(rank: RankTimeline, windows: Spans, gpu: Gpu | None) ->
     for 16 bits. `peaks_known`: whether the peak rates of all `wide_ns` are.
     """
     rows, how = rank.activities, cure("gpu", rank.columns.info.kind)
-    ns = covered_ns(rows.start_ns, rows.end_ns, windows)
+    ns = ns_in(rows, windows)
     simt, groups = simt_places(rank), wide_places(rank, gpu)
     wide = ns[np.concatenate([NOWHERE, *_by_format(rank).values()])]
     tf32, half, frac = has_tf32(gpu), has_half(rank, gpu), tensor_frac(gpu)

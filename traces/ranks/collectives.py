@@ -12,7 +12,7 @@ import numpy as np
 from traces.account.absent import REASONS, AbsentPieces
 from traces.columns import BoolArray, IntArray, distinct
 from traces.groups import before_of, group_of, mask_of, place_in_run
-from traces.intervals import Spans, covered_ns, subtract, union
+from traces.intervals import Spans, covered_ns, instants_of, ns_in, subtract
 from traces.missing import Missing
 from traces.ranks.identity import fingerprint_of_pair, fingerprint_of_text
 from traces.ranks.summary import UNKNOWN, Group, GroupSource, Instances, Messages, Operation, Peers
@@ -59,13 +59,13 @@ def spent_by(rank: RankTimeline, steps: Steps, absent: AbsentPieces | Missing) -
     if not isinstance(absent, Missing):
         starved = np.array(_STARVED, dtype=np.bool_)[absent.reason]
         at_step = np.isin(absent.kernel, _first_kernels(rows, steps)) | (absent.reason == _DATA)
-        host = subtract(union(absent.start_ns[starved & ~at_step], absent.end_ns[starved & ~at_step]), comm)
-        loader = subtract(union(absent.start_ns[starved & at_step], absent.end_ns[starved & at_step]), comm)
+        host = subtract(instants_of(absent, starved & ~at_step), comm)
+        loader = subtract(instants_of(absent, starved & at_step), comm)
     return Spent(compute, _union(rows, grouped), comm, exposed, host, loader)
 
 
 def _union(rows: Activities, which: BoolArray) -> Spans:
-    return union(rows.start_ns[which], rows.end_ns[which])
+    return instants_of(rows, which)
 
 
 def _first_kernels(rows: Activities, steps: Steps) -> IntArray:
@@ -239,7 +239,7 @@ def collectives_of(rank: RankTimeline, steps: Steps, spent: Spent) -> Collective
         step=steps.used_at(rows.start_ns),
         start_ns=rows.start_ns,
         end_ns=rows.end_ns,
-        exposed_ns=covered_ns(rows.start_ns, rows.end_ns, spent.exposed),
+        exposed_ns=ns_in(rows, spent.exposed),
         **_before(group, rows.start_ns, rows.end_ns, spent),
     )
     used = steps.used_at(comm.rows.start_ns) != UNKNOWN if steps.used else np.ones(len(comm), dtype=np.bool_)

@@ -13,7 +13,7 @@ from traces.account.absent import AbsentPieces
 from traces.account.host import ranges_of_cause
 from traces.columns import NULL, BoolArray, IntArray, distinct
 from traces.groups import group_of
-from traces.intervals import Spans, covered_ns
+from traces.intervals import Spans, covered_ns, ns_in
 from traces.limits import Limit
 from traces.measure.moe.ledger import MoeLedger
 from traces.missing import Missing
@@ -42,8 +42,8 @@ _LEAST_KERNELS: Final = 3
 def kernel_times(rank: RankTimeline, windows: Spans, comm: Spans) -> KernelTimes:
     """Medians of the kinds of compute kernels with the most time, beside no communication."""
     rows, kernels = rank.activities, rank.columns.kernels
-    inside = covered_ns(rows.start_ns, rows.end_ns, windows) == rows.end_ns - rows.start_ns
-    alone = covered_ns(rows.start_ns, rows.end_ns, comm) == 0
+    inside = ns_in(rows, windows) == rows.end_ns - rows.start_ns
+    alone = ns_in(rows, comm) == 0
     mine = np.flatnonzero(
         (rows.bucket == Bucket.COMPUTE) & (rows.source == Source.KERNEL) & (rows.name >= 0) & inside & alone
     )

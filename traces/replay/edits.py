@@ -12,7 +12,7 @@ import numpy as np
 from traces.account.calls import CallKind, is_kind
 from traces.columns import NULL, BoolArray, FloatArray, IntArray, distinct
 from traces.groups import mask_of
-from traces.intervals import covered_ns, union
+from traces.intervals import instants_of, ns_in
 from traces.limits import Limit
 from traces.replay.graph import Graph, Timing
 from traces.replay.without import (
@@ -260,7 +260,7 @@ class Edits:
         timing = without_work(self._timing, which)
         if not stretch or stretch < 0:
             return timing
-        beside = covered_ns(rows.start_ns, rows.end_ns, union(rows.start_ns[which], rows.end_ns[which]))
+        beside = ns_in(rows, instants_of(rows, which))
         # work that an earlier edit made shorter was beside it for as much less
         beside = beside * self._timing.duration_ns // np.maximum(rows.end_ns - rows.start_ns, 1)
         return without_stretch(timing, np.where(self._subject.crowded(), beside, 0), stretch)

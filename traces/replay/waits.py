@@ -16,11 +16,11 @@ import numpy as np
 from traces.account.calls import NONE, CallKind, HostCalls, is_kind
 from traces.account.clocks import SKEW
 from traces.account.inferred import synchronised_streams
-from traces.account.waits import BLOCKING_COPY, is_token_count
-from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, IntArray, Rows, distinct
+from traces.account.waits import BLOCKING_COPY, token_count_reads
+from traces.columns import NULL, PLACE, BoolArray, IntArray, Rows, distinct
 from traces.groups import mask_of, places_of_each
 from traces.limits import Limit
-from traces.timeline import Bucket, RankTimeline, Source
+from traces.timeline import RankTimeline, Source
 
 
 class Wait(NamedTuple):
@@ -110,10 +110,7 @@ class _Finder:
         self._streams = [
             self._by_launch[places] for _, places in places_of_each(rows.stream_id[self._by_launch])
         ]
-        small = (rows.source == Source.COPY) & (rows.bucket == Bucket.COPY)
-        small &= rows.key == COPY_KINDS.index("memcpy_d2h")
-        small[small] = is_token_count(rank.columns.copies.size_bytes[rows.row[small]])
-        self._small_copy = small
+        self._small_copy = token_count_reads(rank)
         self._of_call: dict[int, list[Wait]] = {}
         self._own = calls.end_ns - calls.start_ns
         self._feeds = np.zeros(len(rows), dtype=np.bool_)

@@ -11,7 +11,7 @@ import numpy as np
 from traces.account.calls import CallKind, kinds_of_calls
 from traces.columns import NULL, PROCESS_BITS, BoolArray, Calls, HostSpans, IntArray
 from traces.groups import passing
-from traces.intervals import covered_ns, union
+from traces.intervals import covered_ns, instants_of
 from traces.limits import Limit
 from traces.spelling import percent
 from traces.steps.found import Found, Step, Steps, drop, from_steps
@@ -192,7 +192,7 @@ def _initialising_ns(rank: RankTimeline, found: Found) -> list[int]:
     calls = rank.columns.calls
     of_kind = np.isin(kinds_of_calls(rank), _INITIALISING)
     mine = of_kind & (calls.start_ns != NULL) & (calls.end_ns >= calls.start_ns) & _is_of(rank, calls)
-    loading = union(calls.start_ns[mine], calls.end_ns[mine])
+    loading = instants_of(calls, mine)
     return [int(ns) for ns in covered_ns(found.host_start_ns, found.host_end_ns, loading)]
 
 

@@ -13,7 +13,7 @@ from traces.account.device import Queueing
 from traces.account.inferred import UNEXPLAINED
 from traces.account.producers import Producers
 from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, IntArray
-from traces.intervals import Spans, intersect, union
+from traces.intervals import Spans, instants_of, intersect, union
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.progress import report
@@ -243,6 +243,6 @@ class _Pricing:
 
     def _doubt(self, proofs: Proofs) -> Missing | None:
         rows = self._graph.rows
-        busy_ns = intersect(union(rows.start_ns, rows.end_ns), self._windows).total_ns
+        busy_ns = intersect(instants_of(rows), self._windows).total_ns
         kind = self._subject.rank.columns.info.kind
         return doubt(proofs, busy_ns / self._windows.total_ns, kind)

@@ -13,7 +13,7 @@ import numpy as np
 from traces.account.calls import NONE, CallKind, is_kind
 from traces.columns import BoolArray, IntArray
 from traces.groups import mask_of, passing
-from traces.intervals import covered_ns, union
+from traces.intervals import instants_of, ns_in
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
 from traces.replay.changes.change import Draft, Recorded
@@ -101,7 +101,7 @@ def dispatcher_drafts(recorded: Recorded) -> Iterator[Draft]:
         return
     moving_ns = _moving_ns(recorded)
     rows = recorded.rows
-    beside_ns = covered_ns(rows.start_ns, rows.end_ns, union(rows.start_ns[expert], rows.end_ns[expert]))
+    beside_ns = ns_in(rows, instants_of(rows, expert))
     relieved_ns = np.where(recorded.subject.crowded(), beside_ns * (1 - MOST.value), 0).astype(np.int64)
 
     def low(timing: Timing) -> Timing:
