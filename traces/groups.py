@@ -1,11 +1,13 @@
 """Numbers for rows that are alike, places among equal ones, and masks of rows."""
 
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
 from traces.columns import PLACE, BoolArray, IntArray
+
+T = TypeVar("T")
 
 
 def group_of(*columns: IntArray) -> IntArray:
@@ -138,6 +140,6 @@ def mask_within(start: IntArray, end: IntArray, count: int) -> BoolArray:
     return np.cumsum(change)[:count] > 0
 
 
-def passing(test: Callable[[str], object], texts: Iterable[str]) -> BoolArray:
-    """Which texts pass a test; one more at the end, which does not, for rows without a text (-1)."""
-    return np.array([*(bool(test(text)) for text in texts), False], dtype=np.bool_)
+def passing(test: Callable[[T], object], several: Iterable[T]) -> BoolArray:
+    """Which texts or groups pass a test; one more at the end, which does not, for rows without one (-1)."""
+    return np.array([*(bool(test(one)) for one in several), False], dtype=np.bool_)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traces.groups import sums_of
 from traces.intervals import Spans, covered_ns, first_come, instants_of, intersect, subtract
 from traces.missing import Missing, OrMissing
 from traces.names.kernels import COMM_KINDS
@@ -82,8 +83,7 @@ def _first_come_by_key(rows: Activities, bucket: Bucket, within: Spans) -> dict[
     """Time of each key where each instant belongs to the row that started first; keys by name."""
     own_start = first_come(rows.start_ns, rows.end_ns)
     own_ns = covered_ns(np.minimum(own_start, rows.end_ns), rows.end_ns, within)
-    by_key = np.zeros(len(KEYS[bucket]), dtype=np.int64)
-    np.add.at(by_key, rows.key, own_ns)
+    by_key = sums_of(own_ns, rows.key, len(KEYS[bucket]))
     return {KEYS[bucket][key]: int(by_key[key]) for key in np.flatnonzero(by_key)}
 
 

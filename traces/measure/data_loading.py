@@ -42,9 +42,7 @@ def measure_data_loading(rank: RankTimeline, steps: Steps, ledger: Sequence[Ledg
     memory keep the host until they end. What is exposed of them lies in the windows, with no kernel beside.
     """
     rows, copies = rank.activities, input_copies(rank)
-    busy = (rows.bucket == Bucket.COMPUTE) | (rows.bucket == Bucket.COMM)
-    other = instants_of(rows, busy)
-    moving = instants_of(rows, copies)
+    other, moving = instants_of(rows, rows.bucket != Bucket.COPY), instants_of(rows, copies)
     exposed_ns = intersect(subtract(moving, other), steps.windows).total_ns
     waits = waits_of(ledger, steps)
     waiting, found = int((waits > PAUSE.value).sum()), workers_by_rhythm(waits)

@@ -8,6 +8,7 @@ import numpy as np
 
 from traces.columns import IntArray, distinct
 from traces.cures import cure
+from traces.groups import passing, sums_of
 from traces.intervals import Spans, ns_in
 from traces.launches import launches_a_graph
 from traces.limits import Limit
@@ -74,12 +75,9 @@ def detect_precision(rank: RankTimeline, windows: Spans) -> Precision:
 
 
 def _work_by_name(rank: RankTimeline, windows: Spans) -> dict[str, int]:
-    rows = rank.activities
-    rows = rows.take((rows.source == Source.KERNEL) & (rows.name >= 0))
-    work_ns = np.zeros(len(rank.columns.kernel_names), dtype=np.int64)
-    np.add.at(work_ns, rows.name, ns_in(rows, windows))
-    codes = distinct(rows.name)
-    return {rank.columns.kernel_names[c]: int(work_ns[c]) for c in codes.tolist() if work_ns[c]}
+    names, rows = rank.columns.kernel_names, rank.activities.take(rank.activities.name >= 0)
+    work_ns = sums_of(ns_in(rows, windows), rows.name, len(names))
+    return {names[code]: int(work_ns[code]) for code in np.flatnonzero(work_ns).tolist()}
 
 
 SHORT: Final = Limit(
@@ -102,7 +100,7 @@ def detect(rank: RankTimeline, resolution: Resolution, steps: Steps, recompute: 
     in_graph = rows.source == Source.REPLAY
     in_graph[is_kernel] = rank.columns.kernels.in_graph[rows.row[is_kernel]]
     calls = rank.columns.calls
-    launches_graph = np.array([*map(launches_a_graph, rank.columns.call_names), False], dtype=np.bool_)
+    launches_graph = passing(launches_a_graph, rank.columns.call_names)
     in_graph |= is_kernel & launches_graph[np.append(calls.name, -1)[rows.call]]
     total_ns = int(work_ns[rows.source != Source.COPY].sum())
     mine = is_kernel & (work_ns > 0)

@@ -10,7 +10,7 @@ import numpy as np
 
 from traces.columns import NULL, IntArray
 from traces.cures import cure
-from traces.groups import first_of, group_of
+from traces.groups import first_of, group_of, sums_of
 from traces.intervals import Spans, instants_of, intersect, ns_in
 from traces.launches import grid_numbers
 from traces.limits import Limit
@@ -87,8 +87,7 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
     shapes, shape = rank.columns.kernels.shapes, rank.columns.kernels.shape[rows.row[mine]]
     group = group_of(grid_numbers(shapes)[shape], rows.name[mine], rows.bucket[mine], rows.key[mine])
     count = np.bincount(group)
-    work_ns = np.zeros(len(count), dtype=np.int64)
-    np.add.at(work_ns, group, in_windows_ns[mine])
+    work_ns = sums_of(in_windows_ns[mine], group, len(count))
     std_ns = _std_ns((rows.end_ns - rows.start_ns)[mine], group, count)
     names, unknown = rank.columns.kernel_names, no_grid(rank)
     found = [

@@ -18,6 +18,7 @@ import numpy as np
 
 from traces.columns import NULL, BoolArray, FloatArray, Gpu, IntArray, LaunchShapes, distinct
 from traces.cures import cure
+from traces.groups import passing, sums_of
 from traces.intervals import Spans, ns_in
 from traces.limits import Limit
 from traces.missing import Missing, gap
@@ -44,11 +45,6 @@ class Occupancy:
     block_threads: IntArray
     limiter: IntArray
     max_warps: int
-
-    def take(self, which: BoolArray) -> Occupancy:
-        return Occupancy(
-            self.resident_blocks[which], self.block_threads[which], self.limiter[which], self.max_warps
-        )
 
     @property
     def theoretical_frac(self) -> FloatArray:
@@ -193,8 +189,7 @@ class _Judged:
         known = self.known[self.shape]
         judged = which & known & ~self.persistent
         large = judged & ~self.small
-        limiter_ns = np.zeros(len(LIMITERS), dtype=np.int64)
-        np.add.at(limiter_ns, self.limiter[self.shape[judged]], self.work_ns[judged])
+        limiter_ns = sums_of(self.work_ns[judged], self.limiter[self.shape[judged]], len(LIMITERS))
         return LaunchUse(
             persistent_ns=self._sum(which & self.persistent),
             occupancy_frac=self._mean(self.occupancy, judged, no_occupancy),
@@ -224,12 +219,9 @@ def _judge(
 ) -> _Judged:
     shapes, grid_blocks = rank.columns.kernels.shapes, rank.columns.kernels.shapes.blocks
     known = _known(shapes)
-    shared_bytes = shapes.static_shared_bytes[known] + shapes.dynamic_shared_bytes[known]
-    threads, registers = shapes.block[known].prod(axis=1), shapes.registers[known]
-    fits = theoretical_occupancy(capacity, threads, registers, shared_bytes)
+    fits = _occupancy(capacity, shapes, known)
     known[known] = fits.resident_blocks > 0
-    fits = fits.take(fits.resident_blocks > 0)
-    blocks = grid_blocks[known]
+    fits, blocks = _occupancy(capacity, shapes, known), grid_blocks[known]
     waves = blocks / (sm_count * fits.resident_blocks)
     last = np.ceil(waves)
     tail = np.where((waves > 1) & (waves < TAIL_WAVES.value), (last - waves) / last, 0.0)
@@ -249,6 +241,12 @@ def _judge(
     )
 
 
+def _occupancy(capacity: SmCapacity, shapes: LaunchShapes, which: BoolArray) -> Occupancy:
+    shared_bytes = shapes.static_shared_bytes[which] + shapes.dynamic_shared_bytes[which]
+    threads, registers = shapes.block[which].prod(axis=1), shapes.registers[which]
+    return theoretical_occupancy(capacity, threads, registers, shared_bytes)
+
+
 def _known(shapes: LaunchShapes) -> BoolArray:
     """Where the trace has all of a shape, a mask of shape (k,)."""
     known: BoolArray = (shapes.blocks != NULL) & (shapes.block.min(axis=1) > 0)
@@ -265,7 +263,6 @@ def _spread(where: BoolArray, values: FloatArray) -> FloatArray:
 
 def _written_persistent(rank: RankTimeline, kernels: Activities) -> BoolArray:
     """Which compute kernels are of a family that may be persistent; -1, no name, picks the last: no."""
-    by_name = [may_be_persistent(name) for name in rank.columns.kernel_names]
     grouped = kernels.key == KEYS[Bucket.COMPUTE].index("grouped_gemm")
-    named = np.array([*by_name, False], dtype=np.bool_)[kernels.name]
+    named = passing(may_be_persistent, rank.columns.kernel_names)[kernels.name]
     return (kernels.bucket == Bucket.COMPUTE) & (named | grouped)

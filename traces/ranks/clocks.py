@@ -77,9 +77,6 @@ class Aligned:
     end_ns: IntArray
     clocks: Clocks
 
-    def take(self, rows: BoolArray) -> Aligned:
-        return Aligned(self.start_ns[rows], self.end_ns[rows], self.clocks)
-
 
 def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
     """Put the participations on one clock, as far as that can be."""
@@ -303,13 +300,8 @@ def _numbered(summaries: Sequence[RankSummary], keys: Sequence[Hashable]) -> lis
     ]
 
 
-def clocks_of(summaries: Sequence[RankSummary], clocks: Clocks) -> sections.Clocks:
+def fits_of(summaries: Sequence[RankSummary], clocks: Clocks) -> Iterator[sections.ClockFit]:
     """Every clock of which that is known. `summaries` are those used, in order of place."""
-    residual_ns = clocks.missing or clocks.residual_ns
-    return sections.Clocks(clocks.aligned, residual_ns, tuple(_fits(summaries, clocks)))
-
-
-def _fits(summaries: Sequence[RankSummary], clocks: Clocks) -> Iterator[sections.ClockFit]:
     places: dict[int, list[int]] = defaultdict(list)
     for place, one in enumerate(summaries):
         places[one.identity.clock].append(place)

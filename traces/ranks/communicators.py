@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import BoolArray, IntArray, distinct
+from traces.groups import passing
 from traces.limits import Limit
 from traces.ranks.clock_fit import ClockFit, line_between
 from traces.ranks.identity import fingerprint_of_pair, fingerprint_of_text
@@ -80,7 +81,7 @@ class Flat:
         return len(self.place)
 
     def of_source(self, source: GroupSource) -> BoolArray:
-        return np.array([group.source == source for group in self.groups] + [False])[self.rows.group]
+        return passing(lambda group: group.source == source, self.groups)[self.rows.group]
 
 
 def flat_of(summaries: Sequence[RankSummary], recorded: Recorded) -> Flat:
