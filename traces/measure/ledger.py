@@ -47,10 +47,7 @@ class Cut:
 
 def borders_of(steps: Steps) -> Borders:
     """The used steps; where there are none, the one window."""
-    if not steps.used:
-        return Borders(steps.windows.start_ns, steps.windows.end_ns)
-    start, end = ([getattr(step, key) for step in steps.used] for key in ("start_ns", "end_ns"))
-    return Borders(np.array(start, dtype=np.int64), np.array(end, dtype=np.int64))
+    return Borders(*steps.borders_ns) if steps.used else Borders(steps.windows.start_ns, steps.windows.end_ns)
 
 
 def cut_at(start_ns: IntArray, end_ns: IntArray, borders: Borders) -> Cut:

@@ -107,12 +107,18 @@ class Steps:
         between_ns = end_ns - begin_ns - sum(one.length_ns for one in inside)
         return Outside(max(0, begin_ns - first_ns), between_ns, max(0, last_ns - end_ns))
 
+    @property
+    def borders_ns(self) -> tuple[IntArray, IntArray]:
+        """Starts and ends of the used steps, shape (k,) each."""
+        pairs = [(step.start_ns, step.end_ns) for step in self.used]
+        begin_ns, end_ns = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+        return begin_ns, end_ns
+
     def used_at(self, times_ns: IntArray) -> IntArray:
         """The place in `used` of the step that each time lies in, shape (n,), -1 where in none."""
-        begin_ns = np.array([step.start_ns for step in self.used], dtype=np.int64)
-        end_ns = np.array([step.end_ns for step in self.used] + [NULL], dtype=np.int64)
+        begin_ns, end_ns = self.borders_ns
         place = np.searchsorted(begin_ns, times_ns, side="right") - 1
-        return np.where(times_ns < end_ns[place], place, -1)
+        return np.where(times_ns < np.append(end_ns, NULL)[place], place, -1)
 
     def lengths_ns(self) -> list[int]:
         return [step.length_ns for step in self.used]
