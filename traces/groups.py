@@ -84,10 +84,10 @@ def sorted_within(group: IntArray, values: IntArray) -> IntArray:
     return packed
 
 
-def place_in_run(values: IntArray) -> IntArray:
-    """Of each value its place, from 0, in its run of equal ones, shape (n,)."""
-    places = np.arange(len(values))
-    return places - np.maximum.accumulate(np.where(begins(values), places, 0))
+def place_in_run(*keys: IntArray) -> IntArray:
+    """Of each row its place, from 0, in its run of rows with equal keys, shape (n,)."""
+    places = np.arange(len(keys[0]))
+    return places - np.maximum.accumulate(np.where(begins(*keys), places, 0))
 
 
 def begins(*keys: IntArray) -> BoolArray:

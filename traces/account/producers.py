@@ -18,7 +18,7 @@ from traces.account.inferred import (
     stream_waits,
     tight_ns,
     tight_producers,
-    wait_call_count,
+    wait_calls,
 )
 from traces.columns import NULL, PLACE, BoolArray, Columns, IntArray, distinct
 from traces.groups import before_of, group_of, mask_of, place_in_run
@@ -139,7 +139,8 @@ def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray, bool]:
     consumer = np.concatenate((consumer, consumer[own]))
     producer = np.concatenate((producer, producer[behind]))
     both = (consumer >= 0) & (producer >= 0)
-    return consumer[both], producer[both], bool(found.sum() >= EVERY.value * wait_call_count(rank))
+    called = np.bincount(columns.calls.name[wait_calls(rank)]).max(initial=0)  # in runtime and driver once
+    return consumer[both], producer[both], bool(found.sum() >= EVERY.value * called)
 
 
 def _pending(

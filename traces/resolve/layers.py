@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import BoolArray, IntArray, distinct
-from traces.groups import begins
+from traces.groups import begins, next_at, place_in_run
 from traces.resolve.communication import Communication, communication_of
 from traces.resolve.neighbours import Neighbours, launch_order
 from traces.resolve.ranges import Enclosing, enclosing_ranges
@@ -110,13 +110,10 @@ def _passes(step: IntArray, phase: IntArray, operation: IntArray) -> tuple[IntAr
     """
     if not len(step):
         return step.copy(), step.copy()
-    new_phase = begins(step, phase)
-    new_run = new_phase | begins(operation)
-    here = np.arange(len(step))
-    part = here - np.maximum.accumulate(np.where(new_run, here, 0))
-    opens = new_run & (operation == _DISPATCH)
+    part = place_in_run(step, phase, operation)
+    opens = (part == 0) & (operation == _DISPATCH)
     number = np.cumsum(opens) - 1
-    first = np.maximum.accumulate(np.where(new_phase, here, 0))
+    first = np.arange(len(step)) - place_in_run(step, phase)
     orphan = (number - number[first] + opens[first]) == 0
     return np.where(orphan, UNTOLD, number), part
 
@@ -164,8 +161,6 @@ def _recomputed(phase: IntArray, thread: IntArray) -> BoolArray:
 
 def _give_to_recomputed(of_pass: IntArray, number: IntArray, recomputed: BoolArray, phase: IntArray) -> None:
     """A recomputed pass is of the layer whose backward comes next; passes in order of time."""
-    here = np.arange(len(number))
-    backward = np.where(phase == _BACKWARD, here, len(here))
-    following = np.minimum.accumulate(backward[::-1])[::-1]
-    fill = recomputed & (following < len(here))
+    following = next_at(phase == _BACKWARD)[:-1]
+    fill = recomputed & (following < len(number))
     of_pass[number[fill]] = of_pass[number[following[fill]]]

@@ -187,7 +187,7 @@ def calls_by_thread(
     wanted = passing(_CALLS.__contains__, texts)[ranges.text]
     code = np.array([_CALLS.get(text, -1) for text in texts] + [-1], dtype=np.int64)[ranges.text[wanted]]
     thread = ranges.thread_gid[wanted]
-    for gid in distinct(comm.rows.launch_thread[comm.rows.launch_thread != NULL]):
+    for gid in comm.rows.launching_threads:
         here = thread == gid
         if not here.any():
             continue

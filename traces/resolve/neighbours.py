@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import NULL, BoolArray, IntArray
+from traces.groups import next_at, previous_at
 from traces.names.kernels import KernelClass
 from traces.resolve.communication import Communication
 from traces.resolve.resolution import PHASES, UNTOLD
@@ -97,17 +98,14 @@ class Neighbours:
 def neighbours_of(comm: Communication) -> Neighbours:
     """Look left and right of each communication activity, in the order of launches."""
     rank = comm.rank
-    names = (*rank.columns.kernel_names, "")
-    role_of = np.array([role(n, c) for n, c in zip(names, comm.classes, strict=True)], dtype=np.int64)
-    phase_of = np.array([_phase(c) for c in comm.classes], dtype=np.int64)
+    role_of = np.array([*map(role, (*rank.columns.kernel_names, ""), comm.classes)], dtype=np.int64)
+    phase_of = np.array([*map(_phase, comm.classes)], dtype=np.int64)
     rows = rank.activities
     compute = (rows.bucket == Bucket.COMPUTE) & (rows.source == Source.KERNEL)
     roles = np.where(compute, role_of[rows.name], Role.SILENT)
     phases = np.where(compute, phase_of[rows.name], UNTOLD)
     order = launch_order(rows)
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    mine = place[comm.index]
+    mine = np.argsort(order)[comm.index]
     previous, following = _nearest(roles[order], Role.SILENT)
     previous_phase, next_phase = _nearest(phases[order], UNTOLD)
     return Neighbours(
@@ -155,8 +153,5 @@ def _phase(kernel: KernelClass) -> int:
 
 def _nearest(values: IntArray, silent: int) -> tuple[IntArray, IntArray]:
     """Of each place the nearest telling value before it and after it, `silent` where there is none."""
-    here = np.arange(len(values))
-    padded = np.concatenate((values, [silent]))
-    before = np.maximum.accumulate(np.where(values != silent, here, -1))
-    after = np.minimum.accumulate(np.where(values != silent, here, len(values))[::-1])[::-1]
-    return padded[before], padded[after]
+    padded, tells = np.append(values, silent), values != silent
+    return padded[previous_at(tells)[:-1]], padded[next_at(tells)[:-1]]
