@@ -23,7 +23,6 @@ from traces.columns import (
     IntArray,
     distinct,
     process_of,
-    without_gpu_rows,
 )
 from traces.groups import group_of, passing
 from traces.host_clock import ClockFix, clock_fixes, on_gpu_clock
@@ -212,7 +211,9 @@ def build(columns: Columns) -> Timeline:
     work, warnings = _all_work(columns)
     launched, opaque = _graph_launches(columns, work)
     fixes = clock_fixes(columns, work.rows, work.call)
-    columns = on_gpu_clock(without_gpu_rows(columns), fixes)  # the work holds the GPU's rows now
+    none = GpuRows.none()  # the work holds the GPU's rows now
+    kernels, copies = replace(columns.kernels, rows=none), replace(columns.copies, rows=none)
+    columns = on_gpu_clock(replace(columns, kernels=kernels, copies=copies), fixes)
     for gid, fix in fixes.items():
         apart, within = signed_ms(fix.ahead_ns), duration(fix.within_ns)
         warnings.append(
@@ -354,9 +355,7 @@ def _known_process(process_gid: IntArray, columns: Columns) -> IntArray:
     host = columns.calls.thread_gid
     known = np.concatenate((distinct(process_gid), distinct(host)))
     candidates = distinct(known[known != NULL] & PROCESS_BITS)
-    if len(candidates) != 1:
-        return process_gid
-    return np.where(process_gid == NULL, candidates[0], process_gid)
+    return np.where(process_gid == NULL, candidates[0], process_gid) if len(candidates) == 1 else process_gid
 
 
 def _checked_times(rows: GpuRows) -> tuple[BoolArray, IntArray, list[str]]:

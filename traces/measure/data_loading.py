@@ -10,8 +10,7 @@ from typing import Final
 import numpy as np
 
 from traces.account.host import PAUSE, input_copies
-from traces.columns import NULL, IntArray
-from traces.copied_memory import Memory
+from traces.columns import NULL, IntArray, Memory
 from traces.cures import cure
 from traces.intervals import instants_of, intersect, subtract
 from traces.limits import Limit

@@ -104,8 +104,9 @@ def resident_places(rank: RankTimeline, steps: Steps, offloaded: IntArray | Miss
     """
     if not rank.has_kernels:
         return _whole_graphs(rank)
-    rows = rank.activities
-    at = _large_from_host(rank)
+    rows, sizes = rank.activities, rank.columns.copies.size_bytes
+    at = np.flatnonzero(rows.copies("memcpy_h2d"))
+    at = at[sizes[rows.row[at]] >= LARGE.value]
     if not isinstance(offloaded, Missing):
         at = at[~np.isin(at, offloaded)]
     inside = covered_ns(rows.start_ns[at], rows.end_ns[at], steps.windows) > 0
@@ -113,16 +114,10 @@ def resident_places(rank: RankTimeline, steps: Steps, offloaded: IntArray | Miss
     if not steps.used:
         _, _, filled_ns, _ = copy_use(rank, at[weights], steps.windows)
         return at[weights] if filled_ns > FILLS.value * steps.windows.total_ns else at[:0]
-    size = rank.columns.copies.size_bytes[rows.row[at]]
+    size = sizes[rows.row[at]]
     often = RECURS.value * len(steps.used)
     recur = [one for one, n in Counter(size[weights].tolist()).items() if n >= often]
     return at[inside & np.isin(size, recur)]
-
-
-def _large_from_host(rank: RankTimeline) -> IntArray:
-    rows, copies = rank.activities, rank.columns.copies
-    at = np.flatnonzero(rows.copies("memcpy_h2d"))
-    return at[copies.size_bytes[rows.row[at]] >= LARGE.value]
 
 
 def _batches(rank: RankTimeline, at: IntArray) -> BoolArray:

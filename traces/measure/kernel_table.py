@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, IntArray
+from traces.columns import NULL
 from traces.cures import cure
 from traces.groups import first_of, group_of, sums_of
 from traces.intervals import Spans, instants_of, intersect, ns_in
@@ -88,7 +88,11 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
     group = group_of(grid_numbers(shapes)[shape], rows.name[mine], rows.bucket[mine], rows.key[mine])
     count = np.bincount(group)
     work_ns = sums_of(in_windows_ns[mine], group, len(count))
-    std_ns = _std_ns((rows.end_ns - rows.start_ns)[mine], group, count)
+    length_ns = (rows.end_ns - rows.start_ns)[mine]
+    mean_ns = np.bincount(group, weights=length_ns) / count
+    # about its own mean, so that no square loses digits
+    variance = np.bincount(group, weights=(length_ns - mean_ns[group]) ** 2) / count
+    std_ns = np.sqrt(variance).tolist()
     names, unknown = rank.columns.kernel_names, no_grid(rank)
     found = [
         Kernel(
@@ -97,7 +101,7 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
             key=f"{PREFIX[Bucket(rows.bucket[mine[at]])]}.{KEYS[rows.bucket[mine[at]]][rows.key[mine[at]]]}",
             count=int(count[place]),
             work_ns=int(work_ns[place]),
-            std_ns=std_ns[place],
+            std_ns=round(std_ns[place]),
         )
         for place, at in enumerate(first_of(group).tolist())
     ]
@@ -109,13 +113,6 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
 
 
 PREFIX: Final = {Bucket.COMPUTE: "compute", Bucket.COMM: "comm", Bucket.COPY: "copy"}
-
-
-def _std_ns(length_ns: IntArray, group: IntArray, count: IntArray) -> list[int]:
-    """Of the lengths of each group, about its own mean, so that no square loses digits."""
-    mean_ns = np.bincount(group, weights=length_ns) / count
-    variance = np.bincount(group, weights=(length_ns - mean_ns[group]) ** 2) / count
-    return [round(std_ns) for std_ns in np.sqrt(variance).tolist()]
 
 
 def shortened(name: str) -> str:

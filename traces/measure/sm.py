@@ -207,10 +207,11 @@ def measure_sm(
     use = LaunchUse(**dict.fromkeys(_USE, told)) if isinstance(told, Missing) else told.use
     blocks, blocks_mean = measure_comm_blocks(kernels, shapes.blocks[shape], windows, rank.columns.info.kind)
     stretch = measure_stretch(kernels, grid_numbers(shapes)[shape], (shapes.grid != NULL).all(axis=1)[shape])
+    names = (rank.columns.kernel_names[code] for code in distinct(kernels.name) if code >= 0)
     sm = Sm(
         **{name: getattr(use, name) for name in _USE},
         sm_count=missing if gpu is None or gpu.sm_count is None else gpu.sm_count,
-        capability_at_least=None if gpu and gpu.capability else _spoken_capability(rank, kernels),
+        capability_at_least=None if gpu and gpu.capability else capability_at_least(names),
         by_class={} if isinstance(told, Missing) else told.by_class,
         comm_blocks=blocks,
         comm_blocks_mean=blocks_mean,
@@ -219,9 +220,3 @@ def measure_sm(
         measured=measure_samples(kernels, windows, gpu, samples, rank.columns.info.kind),
     )
     return SmUse(sm, None if isinstance(told, Missing) else told.work_ns)
-
-
-def _spoken_capability(rank: RankTimeline, kernels: Activities) -> str | None:
-    return capability_at_least(
-        rank.columns.kernel_names[code] for code in distinct(kernels.name) if code >= 0
-    )

@@ -16,6 +16,7 @@ from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.match import Matched
+from traces.ranks.parts import first_where
 from traces.ranks.side_by_side import Alike, Excess, Grid, numbers_of, ratio
 from traces.ranks.summary import UNKNOWN, Operation
 from traces.ranks.waits import EXCHANGES, Links
@@ -58,7 +59,9 @@ def routing_of(matched: Matched, slow: FloatArray, alike: Sequence[Alike], count
     above = np.where(told, parts.most(work, first), 0.0) - mean
     by_group, of_group = (parts.sums(one, matched.group, len(matched.groups)) for one in (above, mean))
     uneven = np.divide(by_group, of_group, out=np.zeros(len(by_group)), where=of_group > 0)
-    hot = _hot(matched, _first_largest(work, first), above, uneven)
+    hot = _hot(
+        matched, first_where(work == parts.spread(parts.most(work, first), first), first), above, uneven
+    )
     of_experts = np.isin(matched.group, distinct(matched.group[_as_a_rule(matched, worked)]))
     return Routing(1 + float(uneven.max()), float(by_group.max()), hot, of_experts)
 
@@ -99,11 +102,6 @@ def _as_a_rule(matched: Matched, told: BoolArray) -> BoolArray:
     """
     often = np.bincount(matched.group[told], minlength=len(matched.groups))
     return told & (2 * often[matched.group] >= often.max(initial=0))
-
-
-def _first_largest(work: FloatArray, first: IntArray) -> IntArray:
-    rows = np.flatnonzero(work == parts.spread(parts.most(work, first), first))
-    return rows[np.searchsorted(rows, first[:-1])]
 
 
 COST: Final = Limit(0.01, "fraction of the step", "ours: nobody changes a machine for less")
@@ -166,7 +164,8 @@ def find_late(
     if grid.step_count < 2:
         return NOTHING
     step_ns = _median(grid.length_ns)
-    slow_host = _slow_hosts(grid, alike)
+    # from launch to launch, whether their GPUs wait for it or not
+    slow_host = np.nan_to_num(ratio(_medians(grid.pace_ns), alike), nan=1.0) >= HOST.value
     found = [
         *_always_the_same(grid, excess, factor, slow_host, step_ns),
         *(_linked(links, grid.step_count, step_ns) if links else ()),
@@ -197,11 +196,6 @@ def _always_the_same(
             place = int(np.argmax(np.where(may, cost_ns, 0.0)))
             times = float(factor[place]) if cause is Cause.SLOW_DEVICE else 1.0
             yield Suspicion(cause, place, float(cost_ns[place]), factor=times)
-
-
-def _slow_hosts(grid: Grid, alike: Sequence[Alike]) -> BoolArray:
-    pace = ratio(_medians(grid.pace_ns), alike)
-    return np.nan_to_num(pace, nan=1.0) >= HOST.value
 
 
 def _starving(grid: Grid, excess: Excess) -> BoolArray:

@@ -66,13 +66,12 @@ def measure_waits(matched: Matched, aligned: Aligned, *, all_ranks_seen: bool) -
     arrived_ns = parts.spread(parts.most(aligned.start_ns, first), first)
     until_arrived_ns = np.minimum(arrived_ns - aligned.start_ns, lasts_ns)
     wait_ns = np.where(together, beyond_ns, until_arrived_ns)
-    last = _first_where(aligned.start_ns == arrived_ns, first)
+    last = parts.first_where(aligned.start_ns == arrived_ns, first)
     near_ns = np.maximum(aligned.clocks.residual_ns or 0, _ALIKE.value * transfer_ns)
     shortest = beyond_ns <= parts.spread(near_ns, first)
     latest_ns = parts.spread(parts.most(np.where(shortest, aligned.start_ns, _NEVER), first), first)
-    last = np.where(
-        matched.ends_together, _first_where(shortest & (aligned.start_ns == latest_ns), first), last
-    )
+    latest = parts.first_where(shortest & (aligned.start_ns == latest_ns), first)
+    last = np.where(matched.ends_together, latest, last)
     waited = (parts.total(wait_ns, first) > 0) & complete(matched, all_ranks_seen)
     return Waits(transfer_ns, np.where(waited, last, NOBODY), wait_ns, lasts_ns - wait_ns)
 
@@ -81,12 +80,6 @@ def complete(matched: Matched, all_ranks_seen: bool) -> BoolArray:
     """Which instances were recorded by every rank of their group."""
     sizes = matched.group_sizes
     return np.where(sizes > 0, matched.sizes >= sizes, all_ranks_seen)
-
-
-def _first_where(which: BoolArray, first: IntArray) -> IntArray:
-    """The first row of each part where it holds, which it does in every part."""
-    rows = np.flatnonzero(which)
-    return rows[np.searchsorted(rows, first[:-1])]
 
 
 EXCHANGES: Final = (Operation.EXCHANGE, Operation.DISPATCH, Operation.COMBINE)
@@ -115,7 +108,8 @@ def measure_links(
 ) -> Links:
     """Compare the links of all ranks; `without`, shape (n,): instances that tell something else."""
     used = np.flatnonzero(~without)
-    kind = kinds_of(matched)[used]
+    about = matched.kind[matched.first[:-1]]
+    kind = group_of(matched.operation, about, matched.purposes, matched.sizes).astype(np.int64)[used]
     if not len(used):
         return Links(*(np.full(count, np.nan) for _ in range(3)))
     kinds = int(kind.max()) + 1
@@ -173,12 +167,6 @@ def slowness(seen: FloatArray, size: IntArray) -> FloatArray:
     left = size - 1 - seen
     real = np.divide(seen * (size - 2), left, out=seen.copy(), where=(size > 2) & (left > 0))
     return np.maximum(seen, np.minimum(real, 2 * seen + size))
-
-
-def kinds_of(matched: Matched) -> IntArray:
-    """A number for each instance, the same for one operation in groups of one purpose and size."""
-    about = matched.kind[matched.first[:-1]]
-    return group_of(matched.operation, about, matched.purposes, matched.sizes).astype(np.int64)
 
 
 def _tells(matched: Matched, which: BoolArray, alike: Sequence[Alike], count: int) -> BoolArray:

@@ -11,7 +11,6 @@ from traces.account.calls import NONE, HostCalls, host_calls, launching_call
 from traces.account.device import Latencies, Queueing
 from traces.account.host import cpu_optimizer, data_pauses, ranges_of_cause
 from traces.account.inferred import UNEXPLAINED
-from traces.account.producers import Producers
 from traces.account.waits import Poll, find_polls
 from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, HostSpans, IntArray, Ranges, distinct
 from traces.intervals import Spans, covered_ns, spans, union
@@ -145,7 +144,12 @@ def build_graph(rank: RankTimeline, stretches: Spans, queueing: Queueing) -> Gra
     polled, pause_ns = _polled(calls, find_polls(rank, calls))
     within_ns = _within_call(rows, calls, launched_by, waits.waits)
     launched_ns = _launched_ns(calls, launched_by, within_ns, waits.own_ns)
-    place, room = _held_by(rows, queueing.producers, launched_ns)
+    found = queueing.producers
+    place = np.stack([_settled(rows, places, found.room) for places in found.place.T], axis=1)
+    ready_ns = np.maximum(_ended_ns(rows, place.T), launched_ns)
+    # only where that one was launched as the other was ready
+    room = np.where((found.room >= 0) & (launched_ns[found.room] <= ready_ns), found.room, NONE)
+    del ready_ns
     before = (*place.T, engine, room)
     gap_ns, arrival_ns, residual_ns = _latencies(rows, launched_ns, within_ns, before, queueing.latencies)
     del launched_ns
@@ -191,16 +195,6 @@ def _ended_ns(rows: Activities, before: Iterable[IntArray]) -> IntArray:
         some = np.flatnonzero(places >= 0)
         ended_ns[some] = np.maximum(ended_ns[some], rows.end_ns[places[some]])
     return ended_ns
-
-
-def _held_by(rows: Activities, found: Producers, launched_ns: IntArray) -> tuple[IntArray, IntArray]:
-    """Producers of each, shape (n, k), and the kernel that held its SMs, shape (n,); -1 for none.
-
-    That one only where it was launched as the other was ready.
-    """
-    place = np.stack([_settled(rows, places, found.room) for places in found.place.T], axis=1)
-    ready_ns = np.maximum(_ended_ns(rows, place.T), launched_ns)
-    return place, np.where((found.room >= 0) & (launched_ns[found.room] <= ready_ns), found.room, NONE)
 
 
 def _polled(calls: HostCalls, polls: list[Poll]) -> tuple[Waits, IntArray]:

@@ -6,7 +6,6 @@ range, else by its place in the step.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,9 +19,8 @@ from traces.resolve.ranges import Enclosing, enclosing_ranges
 from traces.resolve.resolution import OPERATIONS, PAYLOAD_KINDS, PHASES, UNTOLD, Resolution
 from traces.steps.found import Steps
 from traces.timeline import RankTimeline
+from traces.training import AUTOGRAD_THREAD
 
-_AUTOGRAD: Final = re.compile(r"pt_autograd")
-"""PyTorch names the threads that run backward `pt_autograd_0`, and so on."""
 _EXPERT: Final = ("dispatch", "combine", "a2a", "notify", "sync", "layout", "fused")
 
 
@@ -40,7 +38,10 @@ def phases_of(comm: Communication, operation: IntArray, ranges: Enclosing, near:
     phase = _first_told(phase, np.where(operation == code["combine"], near.previous_phase, UNTOLD))
     agreed = np.where(near.previous_phase == near.next_phase, near.next_phase, UNTOLD)
     phase = _first_told(phase, agreed)
-    phase = _first_told(phase, np.where(_on_autograd(comm), PHASES.index("bwd"), UNTOLD))
+    threads = comm.rank.columns.thread_names.items()
+    autograd = [gid for gid, name in threads if name.startswith(AUTOGRAD_THREAD)]
+    launched = np.isin(comm.rows.launch_thread, np.array(autograd, dtype=np.int64))
+    phase = _first_told(phase, np.where(launched, PHASES.index("bwd"), UNTOLD))
     return np.where(expert, phase, UNTOLD)
 
 
@@ -59,12 +60,6 @@ def _of_notify(comm: Communication, phase: IntArray, dispatch: BoolArray) -> Int
         after_notify = dispatch[mine[1:]] & notify[mine[:-1]]
         result[mine[1:][after_notify]] = phase[mine[:-1][after_notify]]
     return result
-
-
-def _on_autograd(comm: Communication) -> BoolArray:
-    names = comm.rank.columns.thread_names
-    autograd = [gid for gid, name in names.items() if _AUTOGRAD.match(name)]
-    return np.isin(comm.rows.launch_thread, np.array(autograd, dtype=np.int64))
 
 
 _FORWARD, _BACKWARD = PHASES.index("fwd"), PHASES.index("bwd")

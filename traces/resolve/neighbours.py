@@ -79,15 +79,11 @@ class Neighbours:
     def beside(self, *roles: Role) -> BoolArray:
         return np.isin(self.previous, roles) | np.isin(self.next, roles)
 
-    def dispatch_like(self) -> BoolArray:
-        """Between a permute and expert work: tokens leave for their experts."""
+    def bracketed(self) -> BoolArray:
+        """Between a permute and expert work, or that and an unpermute: tokens leave or results come back."""
         from_permute = (self.previous == Role.PERMUTE) & np.isin(self.next, (Role.EXPERT, Role.GEMM))
-        return from_permute | ((self.previous == Role.ROUTER) & (self.next == Role.EXPERT))
-
-    def combine_like(self) -> BoolArray:
-        """Between expert work and an unpermute: results come back."""
-        from_expert: BoolArray = np.isin(self.previous, (Role.EXPERT, Role.GEMM))
-        return from_expert & np.equal(self.next, Role.UNPERMUTE)
+        leaves = from_permute | ((self.previous == Role.ROUTER) & (self.next == Role.EXPERT))
+        return leaves | (np.isin(self.previous, (Role.EXPERT, Role.GEMM)) & (self.next == Role.UNPERMUTE))
 
     def amid_experts(self) -> BoolArray:
         """On one side at least, tokens are with their experts or on the way there and back."""

@@ -124,8 +124,3 @@ class Draft:
 
     def of(self, *purposes: str) -> BoolArray:
         return np.isin(self.purpose, [PURPOSES.index(purpose) for purpose in purposes])
-
-
-def empty_draft(count: int) -> Draft:
-    """Nothing settled."""
-    return Draft(*(np.full(count, UNTOLD, dtype=np.int64) for _ in range(3)))

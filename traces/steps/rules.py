@@ -201,7 +201,9 @@ def leave_out_hiccups(steps: Steps) -> Steps:
     lengths = steps.lengths_ns()
     if len(lengths) < SLOW_STEPS.value or alternate(lengths):
         return steps
-    middle, limit_ns = median(lengths), _slow_from_ns(lengths)
+    middle = median(lengths)
+    spread = _SCALE * median(abs(length - middle) for length in lengths)
+    limit_ns = middle + max(SLOW_MAD.value * spread, SLOW_FRAC.value * middle)
     slow = {step.index: step for step in steps.used if step.length_ns > limit_ns}
     if len(slow) > EXCEPTIONS.value * len(lengths) or _in_turn([ns > limit_ns for ns in lengths]):
         return steps
@@ -213,12 +215,6 @@ def leave_out_hiccups(steps: Steps) -> Steps:
     )
     windows = from_steps(steps.source, steps.what, recorded).windows
     return replace(steps, recorded=recorded, windows=windows, slow=tuple(slow))
-
-
-def _slow_from_ns(lengths_ns: list[int]) -> float:
-    middle = median(lengths_ns)
-    spread = _SCALE * median(abs(length - middle) for length in lengths_ns)
-    return middle + max(SLOW_MAD.value * spread, SLOW_FRAC.value * middle)
 
 
 def disagreement_of(ways: list[Steps]) -> str | None:

@@ -178,14 +178,11 @@ def _near_exchange(recorded: Recorded) -> BoolArray:
     heavy = np.array([one.class_ in HEAVY for one in recorded.classes], dtype=np.bool_)
     expert = of_kinds(recorded, EP_KINDS)
     calls = np.arange(len(graph.calls))
-    of_heavy, of_expert = (_launching(graph.launched_by, which) for which in (heavy, expert))
+    by = graph.launched_by
+    of_heavy, of_expert = (np.sort(by[which & (by != NONE)]) for which in (heavy, expert))
     before = _nearest(of_expert, calls, -1) > _nearest(of_heavy, calls, -1)
     after = -_nearest(of_expert, calls, 1) > -_nearest(of_heavy, calls, 1)
     return before | after
-
-
-def _launching(launched_by: IntArray, which: BoolArray) -> IntArray:
-    return np.sort(launched_by[which & (launched_by != NONE)])
 
 
 def _nearest(some: IntArray, calls: IntArray, way: int) -> IntArray:
