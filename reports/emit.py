@@ -83,7 +83,6 @@ def _of(result: Result) -> str:
 
 
 def _text(words: Words) -> str:
-    """Words as a comment has them."""
     spans = (one.text if isinstance(one, Code) else str(one) for one in words)
     return "".join(printable(span, len(span)) for span in spans)
 
@@ -153,7 +152,6 @@ def _bridge(knobs: Knobs) -> Iterator[str]:
 
 
 def _put(tree: Tree, path: Sequence[str], value: str) -> None:
-    """A value at its path."""
     *groups, name = path
     for group in groups:
         below = tree.setdefault(group, {})
@@ -203,7 +201,6 @@ def _environment(line: str) -> Iterator[str]:
 
 
 def _note(line: str) -> str:
-    """What a line in brackets says, as a sentence."""
     said = line.removeprefix("(").removesuffix(")")
     return f"{said[:1].upper()}{said[1:]}."
 

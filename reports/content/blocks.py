@@ -29,7 +29,6 @@ Words = tuple[Span, ...]
 
 
 def words(*spans: Span | Words) -> Words:
-    """Spans and words as one, in order."""
     flat: list[Span] = []
     for one in spans:
         flat += one if isinstance(one, tuple) else (one,)

@@ -114,7 +114,6 @@ def _unread(configuration: Configuration) -> Iterator[Defect]:
 
 
 def defect_words(one: Defect, detail: Detail) -> Words:
-    """One entry: its id, what is wrong, what cures it, and where it was seen."""
     start: Words = (Code(one.id), ": ") if one.id else ()
     mark = {Weight.WARNED: "warning: ", Weight.NO_EFFECT: "no effect: "}.get(one.weight, "")
     cure = f" Cure: {ended(one.cure)}" if one.cure else ""
@@ -155,7 +154,6 @@ def legal_words(result: Result, configuration: Configuration) -> str:
 
 
 def _errors(result: Result) -> tuple[str, str]:
-    """How many errors there are, and who stops at them."""
     weights = [one.weight for one in defects(result)]
     rejected, fails = weights.count(Weight.REJECTED), weights.count(Weight.FAILS)
     if not rejected:

@@ -60,7 +60,6 @@ _PARTS: Final = ("parameters", "gradients", "optimizer", "activations", "logits"
 
 
 def number_lines(result: Result) -> Iterator[Block]:
-    """Step, throughput and memory, one line each."""
     if (log := known(result.log)) is not None:
         yield from _log(log, result)
     yield from _throughput(result)
@@ -68,7 +67,6 @@ def number_lines(result: Result) -> Iterator[Block]:
 
 
 def number_tables(result: Result) -> Iterator[Block]:
-    """The published rows of the same model, and memory by part."""
     if (found := known(result.throughput)) is not None and found.references:
         yield _published(found)
         sources = tuple(words(one.source) for one in found.references)
@@ -126,7 +124,6 @@ def _throughput(result: Result) -> Iterator[Sentence]:
 
 
 def _nearest(found: Nearest) -> str:
-    """How far the nearest published run of the model is, and in what it differs."""
     row = found.reference
     run = ", ".join(filter(None, (row.model, f"{row.gpus or ''} {row.gpu}".strip(), row.precision)))
     differs = ", ".join(f"{_ASPECTS[one.what]} {one.here} ({one.published})" for one in found.differs)
@@ -151,7 +148,6 @@ def _memory(result: Result) -> Iterator[Sentence]:
 
 
 def _unknown(gap: Missing, label: str, configuration: Configuration | None) -> Iterator[Sentence]:
-    """Why a number of a configuration that was given is unknown."""
     if configuration is not None and is_written(configuration):
         yield Sentence(words(f"Unknown: {gap.reason.rstrip('.')}. Needed: {gap.cure.rstrip('.')}."), label)
 
@@ -229,7 +225,6 @@ def configuration_parts(result: Result) -> tuple[Part, ...]:
 
 
 def _configuration(result: Result, configuration: Configuration) -> Iterator[Block]:
-    """Legal or not, every defect, and the settings as they were understood."""
     yield Sentence(words(legal_words(result, configuration)))
     yield from (Sentence(words(one)) for one in answer_words(configuration.checked))
     yield from defect_items(result, Detail.FULL)

@@ -50,7 +50,6 @@ def _rules(result: Result) -> tuple[WorkflowStep, ...]:
 
 
 def _counts(result: Result) -> Iterator[Sentence]:
-    """How many rules are in which state."""
     rules = _rules(result)
     count = Counter(map(_state, rules))
     counts = ", ".join(f"{count[state]} {name}" for state, name in STATES.items() if count[state])
@@ -65,7 +64,6 @@ def _state(one: WorkflowStep) -> State:
 
 
 def step_words(one: WorkflowStep) -> Words:
-    """A rule with why it is in its state, and what to do or to give."""
     way = "By the guide" if _state(one) == "differs" else "Cure"
     cure = f" {way}: {ended(one.advice)}" if one.advice else ""
     fix = words(" [", Code(one.fix), "]") if one.fix and one.advice else ()
@@ -74,7 +72,6 @@ def step_words(one: WorkflowStep) -> Words:
 
 
 def _missing_inputs(rules: Sequence[WorkflowStep]) -> Words:
-    """How many rules could not be checked, and which inputs would settle most of them."""
     wanted = Counter(one.tells.rstrip(".") for one in rules if one.state == "unknown")
     if not wanted:
         return ()
@@ -129,7 +126,6 @@ def choice_line(result: Result) -> Iterator[Block]:
 
 
 def choices(result: Result) -> Iterator[Block]:
-    """What the guides choose: the rule that decides and why, what goes with it, and the other edition."""
     for one in result.choices:
         asks = words(" Could change with: ", *_codes(one.asks), ".") if one.asks else ()
         start = words(f"{ended(one.answer)} Rule ", Code(one.rule), f": {ended(one.reason)}", *asks)
@@ -138,7 +134,6 @@ def choices(result: Result) -> Iterator[Block]:
 
 
 def _particulars(one: Choice) -> Iterator[Words]:
-    """What goes with a choice, each on a line of its own."""
     if one.other:
         yield words(f"The other edition: {one.other} (rule ", Code(one.other_rule), f": {one.other_reason}).")
     for label, several in (

@@ -92,7 +92,6 @@ def page(
 
 
 def _never(info: TraceInfo, row: str) -> bool:
-    """Whether this kind of recording never holds it."""
     return info.kind == "kineto" and row in _NOT_IN_KINETO
 
 

@@ -18,7 +18,6 @@ from traces.spelling import gpu_model, printable
 
 
 def joined(several: Sequence[Words], between: str = ", ") -> Words:
-    """Words with something between them."""
     return words(*(span for place, one in enumerate(several) for span in ((between,) if place else ()) + one))
 
 
@@ -33,7 +32,6 @@ def ended(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """With a capital in front as well."""
     return ended(text[:1].upper() + text[1:])
 
 
@@ -61,7 +59,6 @@ def name_of(key: str) -> str:
 
 
 def capital(text: str) -> str:
-    """With a capital in front, the rest as it is."""
     return text[:1].upper() + text[1:]
 
 
@@ -89,13 +86,11 @@ def _first(name: str) -> str:
 
 
 def gpu_of(of: Rank | Side) -> str:
-    """The model of the GPU in short."""
     gpu = known(of.gpu)
     return "GPU model not recorded" if gpu is None else gpu_model(gpu)
 
 
 def who(of: Rank | Side | Place) -> str:
-    """A rank in two or three words."""
     number = known(of.rank)
     return f"GPU {of.device}" if number is None else f"rank {number}, GPU {of.device}"
 

@@ -168,7 +168,6 @@ def step_words(change: ChangePoint, unit: Unit) -> str:
 
 
 def group_words(alike: Mapping[str, object]) -> str:
-    """What all results of a trend have in common."""
     gpu = printable(str(alike.get("gpu") or "GPU not recorded"), 40)
     return ", ".join(
         [gpu, *(f"{_ALIKE.get(key, key)}: {value}" for key, value in alike.items() if key != "gpu")]
@@ -176,7 +175,6 @@ def group_words(alike: Mapping[str, object]) -> str:
 
 
 def left_out_words(left_out: Sequence[LeftOut]) -> list[str]:
-    """How many results are not shown, why, and how to see them."""
     return [
         f"{counted(one.count, 'result')} with another "
         f"{', '.join(_ALIKE.get(key, key) for key in one.differ)}: --like {one.newest}"
@@ -185,7 +183,6 @@ def left_out_words(left_out: Sequence[LeftOut]) -> list[str]:
 
 
 def trend_page(trend: Trend) -> Page:
-    """The newest change first, the chart, all changes, what is missing."""
     unit = unit_of(trend.metric)
     title = words(Code(trend.metric), f" in {unit.word}" if unit.word else "")
     return Page(title, (group_words(trend.alike),), tuple(_blocks(trend, unit)))
@@ -229,7 +226,6 @@ def _named(point: Point) -> str:
 
 
 def metrics_page(names: Sequence[str]) -> Page:
-    """The metrics that can be followed, each with its unit."""
     if not names:
         return _empty()
     rows = tuple(Row((words(Code(name)), words(unit_of(name).word))) for name in names)
@@ -252,7 +248,6 @@ class Line:
 
 
 def list_page(lines: Sequence[Line], baselines: Mapping[str, int]) -> Page:
-    """All results, oldest first, and which are baselines."""
     if not lines:
         return _empty()
     columns = (

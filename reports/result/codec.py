@@ -46,7 +46,6 @@ def gaps(result: Struct) -> tuple[Missing, ...]:
 
 
 def lowered(section: Struct) -> Document:
-    """A part of a result as the document has it."""
     found: Document = _lower(section, "*", {})
     return found
 
@@ -95,7 +94,6 @@ def decode(document: object, kind: type[R]) -> R:
 
 
 def _wrong(said: str) -> str:
-    """Our own sentence of what a document breaks: where, then what."""
     found = _PATH.search(said)
     place, what = found[1] if found else "", _PATH.sub("", said)
     if absent := _ABSENT.fullmatch(what):

@@ -12,7 +12,6 @@ from reports.measures import meaning
 
 
 def schema(kind: type[Struct]) -> dict[str, Any]:
-    """Draft 2020-12; every key with its meaning."""
     made = msgspec.json.schema(kind)
     for name, section in made["$defs"].items():
         for key, one in section.get("properties", {}).items():

@@ -102,7 +102,6 @@ def _absent(absent: Absent | None) -> Mapping[str, int | None]:
 
 
 def _moe(moe: Moe, window_ns: int) -> Iterator[Row]:
-    """The tax and every module by pass."""
     yield "moe", "tax", moe.tax_ns, moe.tax_frac
     for row in moe.rows:
         yield "moe", f"{row.module}.{row.pass_}", row.wall_ns, row.wall_ns / window_ns

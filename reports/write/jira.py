@@ -57,11 +57,9 @@ class Jira(Markup):
     folds_last = True
 
     def plain(self, text: str) -> str:
-        """As `harmless`."""
         return harmless(text)
 
     def code(self, text: str, width: int = TEXT_WIDTH) -> str:
-        """In two braces."""
         return f"{{{{{harmless(printable(text, width).strip(), width)}}}}}"
 
     def strong(self, spans: Sequence[Span], said: Callable[[Sequence[Span]], str]) -> str:
@@ -76,7 +74,6 @@ class Jira(Markup):
         return f"h{min(level + 1, 6)}. {marked}"
 
     def listed(self, items: Iterable[Item], is_numbered: bool) -> Iterator[str]:
-        """With two levels."""
         mark = "#" if is_numbered else "*"
         for line, under in items:
             yield f"{mark} {line}"
@@ -98,5 +95,4 @@ class Jira(Markup):
             yield from ("{noformat}", *shown, "{noformat}")
 
     def folded(self, level: int, title: str, inside: Iterable[str]) -> Iterator[str]:
-        """Under a heading."""
         yield from (self.heading(level, harmless(title).strip()), *inside)

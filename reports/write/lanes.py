@@ -61,7 +61,6 @@ def title_of(key: str) -> str:
 
 
 def longest(lane: Drawn, count: int) -> Drawn:
-    """The lane with its `count` longest activities, in their order."""
     places = sorted(nlargest(count, range(len(lane.at_ns)), key=lambda place: lane.length_ns[place]))
     if len(places) == len(lane.at_ns):
         return lane
@@ -104,7 +103,6 @@ def _streams(one: Stretch) -> Iterator[Drawn]:
 
 
 def _meaning(lane: Lane, keys: Sequence[str]) -> str:
-    """What a stream is for: compute, copies, or the operations that it communicates for."""
     times: dict[str, dict[str, int]] = {}
     for key, length_ns in zip(keys, lane.length_ns, strict=True):
         family, _, kind = key.partition(".")

@@ -109,7 +109,6 @@ class Writer:
     markup: Markup
 
     def write(self) -> str:
-        """The page, ending in a line break."""
         lines = [self.markup.heading(1, self.said(self.page.title))]
         lines += [self.said(self.page.facts)] if self.page.facts else []
         lines += self.blocks(self.page.blocks, 2)
@@ -157,11 +156,9 @@ class Writer:
                 yield from self.blocks(block.blocks, level + 1)
 
     def said(self, spans: Sequence[Span]) -> str:
-        """Words of one line."""
         return "".join(map(self._span, spans)).strip()
 
     def strong(self, spans: Sequence[Span]) -> str:
-        """Words of one line that are seen first."""
         return self.markup.strong(spans, self.said)
 
     def _span(self, span: Span) -> str:
@@ -210,7 +207,6 @@ class Writer:
         return self.strong(spans) if is_strong and any(spans) else self.said(spans)
 
     def _bar(self, bar: Bar) -> Iterator[str]:
-        """Drawn in fixed width, and its pieces in words."""
         yield f"{self.strong((bar.title,))} {self.said((bar.whole,))}: {self.markup.code(drawn_bar(bar))}"
         pieces = (f"{GLYPHS[one.hue]} {one.name} {one.amount} ({percent(one.share)})" for one in bar.pieces)
         yield self.said(("; ".join(pieces),))

@@ -66,7 +66,6 @@ def text_of(said: Words, view: View, style: str = "") -> Text:
 
 
 def plain(text: str, style: str = "") -> Text:
-    """One string as a line."""
     from rich.text import Text
 
     return Text(printable(text, len(text)), style=style)
@@ -225,7 +224,6 @@ class _Grid:
         return self.start + (self.bar + len(_GAP) if self.bar else 0)
 
     def joined(self, cells: list[Text], indent: str = "  ") -> Text:
-        """The columns of one line, numbers to the right."""
         line = plain(indent)
         for at, (size, number) in enumerate(zip(self.sizes, self.numbers, strict=True)):
             size = size + 2 - len(indent) if at == 0 else size
@@ -234,7 +232,6 @@ class _Grid:
         return line
 
     def last_head(self, heads: list[Text]) -> str:
-        """The head of the last column, where its words begin."""
         return " " * (self.words - self.start) + heads[-1].plain if len(heads) > len(self.sizes) else ""
 
 

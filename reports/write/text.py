@@ -100,7 +100,6 @@ def _head(page: Page, view: View) -> list[Text]:
 
 @singledispatch
 def block_lines(block: Block, view: View, room: Room) -> list[Text]:
-    """One block as lines."""
     raise TypeError(type(block).__name__)
 
 
@@ -196,7 +195,6 @@ def _(block: Plan, view: View, room: Room) -> list[Text]:
 
 
 def _step_lines(place: int, step: Step, view: View, room: Room) -> list[Text]:
-    """The title with what it saves to the right, the settings, then the notes."""
     number = f"  {place}  "
     is_won = step.replayed and step.high is not None
     saves = plain(step.saves, "green" if is_won else "") + plain(f"  [{step.id}]" if step.id else "", "dim")

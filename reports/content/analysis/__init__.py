@@ -38,7 +38,6 @@ _LATER: Final = {
 
 
 def top_kernels(rank: Rank) -> Sentence | None:
-    """The kernels with the most work, by short name."""
     window_ns = rank.budget_ns.window
     by_name: dict[tuple[str, str], int] = {}
     for row in rank.kernel_table.rows:
@@ -64,7 +63,6 @@ def unknown_kernels(result: Result) -> Iterator[Sentence]:
 
 
 def layout_changes(result: Result) -> Iterator[Sentence]:
-    """How much time goes into copies between memory layouts, where it is worth another layout."""
     compute = next((wall for wall in result.walls if wall.id == "compute"), None)
     for one in compute.evidence if compute else ():
         if one.measure == "layout_frac":
@@ -91,13 +89,11 @@ def more(result: Result) -> str:
 
 
 def _unchecked(result: Result) -> bool:
-    """Whether flags are advised that no configuration was held against."""
     planned = bool(result.fixes or result.levers)
     return planned and result.framework == "megatron" and known(result.configuration) is None
 
 
 def next_command(result: Result) -> Command:
-    """What to type next: compare after a change, or record again where this recording says too little."""
     trace = result.traces[0]
     path = trace.name if trace.path is UNSET else trace.path
     blind = all(wall.outcome == "unmeasurable" for wall in result.walls)
@@ -141,7 +137,6 @@ def page(result: Result, detail: Detail) -> Page:
 
 
 def details(result: Result) -> tuple[Part, ...]:
-    """All that is behind the first screen, by subject."""
     telling, several = telling_rank(result), len(result.ranks) > 1
     ranks = sorted(result.ranks, key=lambda rank: rank is not telling)[:RANKS]
     together = ranks_part(result)
@@ -154,7 +149,6 @@ def details(result: Result) -> tuple[Part, ...]:
 
 
 def rank_parts(result: Result, rank: Rank) -> Iterator[Part]:
-    """What was measured of one rank, a part a subject."""
     found = (
         step(rank),
         lost_time(rank),

@@ -12,7 +12,6 @@ from traces.spelling import counted, duration, percent
 
 
 def kernels(rank: Rank) -> Part:
-    """The table, the unknown ones, how they are launched, and what lacks its launch."""
     return Part("Kernels", tuple(_kernel_blocks(rank)), "kernels")
 
 
@@ -32,7 +31,6 @@ def _kernel_blocks(rank: Rank) -> Iterator[Block]:
 
 
 def _launches(rank: Rank) -> Iterator[tuple[str, OrMissing[float]]]:
-    """How much the host has to launch."""
     yield "short_kernel_frac", rank.detected.short_kernel_frac
     yield "graph_share_frac", rank.detected.graph_share_frac
     yield "kernels_per_launch", rank.detected.kernels_per_launch
@@ -69,7 +67,6 @@ def _unknown(one: UnknownKernel, scale: Scale) -> Row:
 
 
 def sms(rank: Rank) -> Part:
-    """What launches allow, what counters say, GEMMs without tensor cores, and the same by class."""
     return Part("Use of the SMs", tuple(_sm_blocks(rank)), "sms")
 
 
@@ -106,7 +103,6 @@ def _class_row(key: str, use: LaunchUse, scale: Scale) -> Row:
 
 
 def memory(rank: Rank) -> Part:
-    """Recompute, offload, copies from host memory, the allocator, peak and capacity."""
     return Part("Memory", tuple(_memory_blocks(rank)), "memory")
 
 

@@ -76,7 +76,6 @@ _FORCED: Final = (
 
 
 def headline(result: Result) -> Headline:
-    """What slows the run, or that nothing does, or why that cannot be said."""
     found = findings(result)
     under = tuple(_under(result))
     if differ := [one.text for one in result.config_findings if one.state == "counted_otherwise"]:
@@ -167,7 +166,6 @@ def cause(wall: Wall) -> str:
 
 
 def _is_class(kind: str) -> bool:
-    """Whether a kind of compute's cost is a class of kernels, which then fill the GPU too little."""
     return measures()[kind].group == "class"
 
 
@@ -185,7 +183,6 @@ def _startup(result: Result) -> str:
 
 
 def _closest(result: Result) -> str:
-    """The wall that costs most of those below a tenth, and where most of the time goes."""
     bucket: Bucket | None = known(result.verdict.largest_bucket)
     part = known(result.verdict.largest_bucket_frac)
     largest = "" if bucket is None or part is None else f"Largest part: {_part(result, bucket, part)}."
@@ -228,7 +225,6 @@ def _unjudged(result: Result) -> str:
 
 
 def _under(result: Result) -> Iterator[Words]:
-    """The confidence with its decisive reason, and what changes the meaning of the headline."""
     verdict = result.verdict
     if (level := known(verdict.confidence)) is not None:
         yield words(f"Confidence {level}{_because(verdict)}.")
@@ -265,7 +261,6 @@ def _because(verdict: Verdict) -> str:
 
 
 def forced_balance(result: Result) -> bool:
-    """Whether options or the configuration force even routing."""
     if result.given.get("routing") == "force_balance":
         return True
     configuration = known(result.configuration)
@@ -274,13 +269,11 @@ def forced_balance(result: Result) -> bool:
 
 
 def title(result: Result) -> Words:
-    """The recordings' names."""
     names = [trace.name for trace in result.traces]
     return words(Code(names[0]), f" and {len(names) - 1} more" if len(names) > 1 else "")
 
 
 def facts(result: Result) -> Words:
-    """GPU, steps and the step's length with its spread."""
     rank = telling_rank(result)
     scale, steps = scale_of(rank), rank.steps
     many = len(result.ranks) > 1

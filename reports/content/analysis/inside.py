@@ -48,7 +48,6 @@ def _ms(value: OrMissing[int]) -> Quantity:
 
 
 def _against_formula(found: Pipeline) -> Words:
-    """Observed and expected, and what more virtual stages leave."""
     frac, expected = known(found.bubble_frac), known(found.formula_frac)
     parts = ["unknown" if frac is None else f"{percent(frac)} of the steps"]
     microbatches, chunks = known(found.microbatches), known(found.chunks)

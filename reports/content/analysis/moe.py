@@ -17,7 +17,6 @@ _PASSES: Final[tuple[Pass, ...]] = ("forward", "recompute", "backward")
 
 
 def moe(rank: Rank) -> Part | None:
-    """The overhead of routing in one figure, then modules by pass; nothing where no tokens are routed."""
     found = known(rank.moe)
     return Part("MoE layers", tuple(_blocks(found, scale_of(rank))), "moe") if found and found.rows else None
 
@@ -57,7 +56,6 @@ def _waits(rows: list[MoeRow], scale: Scale) -> str:
 
 
 def communication(result: Result, rank: Rank) -> Part | None:
-    """All-to-all and messages; nothing where the recording has neither."""
     blocks = (*_all_to_all(rank), *_messages(result, rank))
     return Part("Communication", blocks, "communication") if blocks else None
 

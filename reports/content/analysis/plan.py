@@ -120,7 +120,6 @@ def _leading(steps: Sequence[Step]) -> int:
 
 
 def framework_note(result: Result) -> Sentence | None:
-    """Whose settings the plan names where they are not Megatron's; nothing for Megatron or without a plan."""
     if result.framework == "megatron" or not (result.fixes or result.levers):
         return None
     seen = FRAMEWORKS.get(result.framework, "no framework that is known here")
@@ -136,7 +135,6 @@ _WHY_CORRECT: Final = {
 
 
 def _corrections(result: Result) -> Iterator[Step]:
-    """What the configuration gets wrong, before all that makes it faster."""
     for one in defects(result):
         if one.weight <= Weight.NOT_AS_WRITTEN:
             why = _WHY_CORRECT[one.weight]
@@ -145,7 +143,6 @@ def _corrections(result: Result) -> Iterator[Step]:
 
 
 def step_of(result: Result, fix: Fix, everything: bool = False) -> Step:
-    """One fix as a step; `everything`: with all it needs and does."""
     low, high = _gain(fix)
     notes = tuple(_all_notes(fix)) if everything else (*_one_note(fix), *_issues(fix, everything))
     notes = (*_in_place_of(result, fix), *notes, *(_PER_TOKEN if fix.per_token else ()))
@@ -190,7 +187,6 @@ def _in_place_of(result: Result, fix: Fix) -> Iterator[Words]:
 
 
 def _experiment(arms: Sequence[Arm]) -> Words:
-    """That no guide names a winner, and how to find the one of this run."""
     names = " against ".join(arm.name for arm in arms)
     return words(
         f"The guide names no best one: measure {names}, one run each, under the same routing. Forced balance "
@@ -199,7 +195,6 @@ def _experiment(arms: Sequence[Arm]) -> Words:
 
 
 def _ways(fix: Fix, order: Iterable[str]) -> Iterator[Spelling]:
-    """Every way to write the change, or each of its arms."""
     if not fix.arms:
         yield from _spellings(fix.knobs, order)
     for arm in fix.arms:
@@ -216,7 +211,6 @@ def _order(result: Result) -> Iterable[str]:
 
 
 def _spellings(knobs: Knobs, order: Iterable[str]) -> Iterator[Spelling]:
-    """Every way to write the change that exists."""
     for id_ in order:
         lines: tuple[str, ...] = getattr(knobs, id_)
         if lines:
@@ -246,13 +240,11 @@ def _issues(fix: Fix, everything: bool) -> Iterator[Words]:
 
 
 def _condition(one: Precondition) -> str:
-    """What a fix needs; what is not met with what would meet it."""
     cure = f" ({one.cure})" if one.cure and one.state == "unmet" else ""
     return f"{_STATES[one.state]}: {one.text}{cure}"
 
 
 def _all_notes(fix: Fix) -> Iterator[Words]:
-    """Everything that is known of a fix, a sentence each."""
     if fix.first_because:
         yield words(f"First because: {fix.first_because}")
     yield words(f"Versions: {fix.versions}")
@@ -295,7 +287,6 @@ def _together(result: Result, shown: Sequence[Step]) -> Words:
 
 
 def whole_plan(result: Result) -> Part:
-    """Every fix with all that is known of it, what was refused and why, what the guides choose."""
     fixes = [step_of(result, fix, everything=True) for fix in (*result.fixes, *result.levers)]
     blocks: list[Block] = [Plan("Every step", tuple(fixes))] if fixes else []
     if result.refused:
@@ -325,7 +316,6 @@ def _why_none(result: Result) -> str:
 
 
 def _why_not_planned(result: Result) -> str:
-    """Why no change is planned for a wall that is known."""
     if result.refused:
         first = result.refused[0]
         refused = counted(len(result.refused), "known change was", "known changes were")

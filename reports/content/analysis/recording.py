@@ -27,7 +27,6 @@ from traces.spelling import percent
 
 
 def recording(result: Result) -> Part:
-    """Origin, quality, ranks, and every gap with what would close it."""
     return Part("The recording", tuple(_blocks(result)), "recording")
 
 

@@ -62,7 +62,6 @@ _SEVERAL: Final[Mapping[Cause, str]] = {
 
 
 def run_lines(result: Result) -> tuple[Sentence, ...]:
-    """The lines of the first screen: the ranks together, who is late, what to check, what is wrong."""
     run = result.run
     if run is UNSET:
         line = group_line(result)
@@ -103,7 +102,6 @@ def _together(run: Run, otherwise: str) -> Sentence:
 
 
 def _steps(run: Run, otherwise: str) -> str:
-    """The steps of all ranks, or their spread."""
     lengths = [length for one in run.ranks if (length := known(one.step_ns))]
     if len(lengths) < len(run.ranks) or not lengths:
         return otherwise
@@ -135,7 +133,6 @@ def _late(run: Run, names: Names) -> Iterator[Sentence]:
 
 
 def _why(run: Run, names: Names, late: Late) -> Words:
-    """Who is late, and by what."""
     if late.index is not None:
         factor = known(run.ranks[late.index].device_factor)
         longer = f"{rounded(factor)} times as long" if factor else "longer"
@@ -153,7 +150,6 @@ def _why(run: Run, names: Names, late: Late) -> Words:
 
 
 def _uneven(run: Run, late: Late) -> str:
-    """How uneven the work of experts is, where that is the cause."""
     most = known(run.imbalance)
     if late.cause is not Cause.ROUTING_IMBALANCE or most is None:
         return ""
@@ -161,7 +157,6 @@ def _uneven(run: Run, late: Late) -> str:
 
 
 def _costs(run: Run, late: Late) -> str:
-    """What being late costs, and what its repair saves."""
     of = "a step" if run.steps else "the recording"
     said = f"Costs {duration(late.cost_ns)} of {of}"
     if run.wait_ns:
@@ -216,14 +211,12 @@ def _end(name: str) -> str:
 
 
 def _several(names: Names, places: Sequence[int]) -> Words:
-    """Some ranks; more than a sentence names are counted."""
     named = joined([names.full(place) for place in places[:_NAMED]])
     more = len(places) - _NAMED
     return words(named, f" and {more} more" if more > 0 else "")
 
 
 def ranks_part(result: Result) -> Part | None:
-    """Every rank as a row, the groups of like ranks, and what the figures rest on."""
     run = result.run
     if run is UNSET or not run.ranks:
         return None
@@ -316,7 +309,6 @@ def _group(place: int, one: LikeRanks) -> Row:
 
 
 def _by_kind(run: Run) -> str:
-    """The kinds of communication in which most of the waiting is."""
     parts = sorted(((ns, kind) for kind, ns in run.wait_by_kind_ns.items() if ns), reverse=True)
     shares = ", ".join(f"{percent(ns / run.wait_ns)} in {kind}" for ns, kind in parts[:_NAMED])
     return f" ({shares})" if parts else ""
@@ -354,11 +346,9 @@ def _notes(run: Run, names: Names) -> Iterator[Words]:
 
 
 def page(merged: Merged) -> Page:
-    """The page of `moe-diag merge FILES`."""
     run = merged.run
 
     def name(place: int) -> Words:
-        """By its number where one is recorded, else by its recording."""
         rank = run.ranks[place].rank
         return words(Code(merged.traces[place]) if rank is None else f"rank {rank}")
 

@@ -11,7 +11,6 @@ from traces.spelling import counted, duration, percent, printable
 
 
 def step(rank: Rank) -> Part:
-    """The steps and the budget."""
     return Part("Where the time goes", (*_steps(rank), budget(rank)), "step")
 
 
@@ -58,7 +57,6 @@ def outside(rank: Rank) -> Sentence | None:
 
 
 def _outside(rank: Rank, found: Outside, least_ns: float) -> str:
-    """Each part that lasts so long."""
     parts = {
         "before the first": found.before_ns,
         "between them": found.between_ns,
@@ -69,7 +67,6 @@ def _outside(rank: Rank, found: Outside, least_ns: float) -> str:
 
 
 def hiccups(rank: Rank) -> Sentence | None:
-    """Steps that took far longer than usual and are in no other figure."""
     steps = rank.steps
     if not steps.slow:
         return None
@@ -93,7 +90,6 @@ def _lengths(rank: Rank) -> Iterator[tuple[str, int]]:
 
 
 def budget(rank: Rank) -> Table:
-    """Every nanosecond of the window in one bucket, with its parts."""
     return times_table(
         "Budget", scale_of(rank), _buckets(rank), Time((Term("window"),), rank.budget_ns.window)
     )
@@ -112,7 +108,6 @@ def _buckets(rank: Rank) -> Iterator[Time]:
 
 
 def lost_time(rank: Rank) -> Part:
-    """The reasons, largest first, and what they rest on."""
     return Part("Why no compute ran", tuple(_blocks(rank)), "lost-time")
 
 

@@ -24,12 +24,10 @@ class Scale:
     step_count: int
 
     def ms(self, time_ns: float) -> str:
-        """A total as ms per step, without its unit."""
         return milliseconds(time_ns / max(1, self.step_count))
 
     @property
     def unit(self) -> str:
-        """The unit of `ms`."""
         return f"ms/{self.whole}" if self.step_count else "ms"
 
     @property
@@ -47,12 +45,10 @@ _UNITS: Final = {"step": "step", "block": "block", "replay": "graph replay", "wi
 
 
 def stretch_name(steps: Steps) -> str:
-    """What the stretches of a rank are called."""
     return _UNITS[steps.unit]
 
 
 def scale_of(rank: Rank) -> Scale:
-    """The scale of one rank."""
     return Scale(rank, len(rank.steps.used))
 
 
@@ -67,7 +63,6 @@ def per_step_ns(result: Result, total_ns: float) -> float:
 
 
 def gpus_of(rank: Rank, count: int) -> str:
-    """Several GPUs of the model of one rank's."""
     return f"{count} GPUs, model not recorded" if known(rank.gpu) is None else f"{count} x {gpu_of(rank)}"
 
 
@@ -91,7 +86,6 @@ def times_of(parts: Mapping[str, int], hue: Hue, depth: int = 0) -> Iterable[Tim
 def times_table(
     title: str, scale: Scale, times: Iterable[Time], total: Time | None = None, note: Words = ()
 ) -> Table:
-    """Times as ms per step with their share of the step."""
     columns = (Column(""), Column(scale.unit, number=True), Column("share", number=True))
     rows = tuple(_time_row(scale, time) for time in times)
     return Table(title, columns, rows, _time_row(scale, total) if total else None, note=note)
@@ -130,7 +124,6 @@ def _figure_row(key: str, value: OrMissing[float], scale: Scale | None) -> Row:
 
 
 def unit_of(key: str) -> str:
-    """The unit of a key."""
     measure = measures().get(key)
     return measure.unit if measure else ""
 

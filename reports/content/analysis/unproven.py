@@ -88,7 +88,6 @@ def at_most(wall: Wall) -> str:
 
 
 def part_of_time(result: Result, part: Unused) -> str:
-    """How much of the time it takes, as a sentence."""
     unseen = part.bucket == "idle" and bucket_name(result, "idle") != name_of("idle")
     takes = "Nothing was recorded for" if unseen else _TAKES[part.bucket]
     return f"{takes} {percent(part.frac)} of the time."

@@ -92,7 +92,6 @@ def _parts(rank: Rank) -> dict[str, tuple[int, Hue]]:
 
 
 def _beside(scale: Scale) -> Iterator[str]:
-    """What the bar cannot show: work done twice, and communication that costs nothing."""
     rank, window_ns = scale.rank, scale.rank.budget_ns.window
     said = []
     if again_ns := known(rank.memory.recompute_ns):
@@ -132,7 +131,6 @@ def _apart(result: Result) -> Iterator[str]:
 
 
 def _shown_ns(rank: Rank, wall: WallId) -> int:
-    """What the bar shows of a wall."""
     if wall == "communication":
         return known(rank.budget_ns.exposed_comm) or 0
     absent = known(rank.absent_ns)
@@ -165,7 +163,6 @@ def _row(result: Result, wall: Wall) -> Row:
 
 
 def _mostly(wall: Wall) -> Words:
-    """The kind that is most of it, else the two that cost most."""
     if wall.outcome != "finding":
         return ()
     kind = main_kind(wall)
@@ -174,7 +171,6 @@ def _mostly(wall: Wall) -> Words:
 
 
 def group_line(result: Result) -> Sentence | None:
-    """How alike several ranks are, in one line."""
     if len(result.ranks) < 2:
         return None
     return Sentence(words(alike(result)), f"{len(result.ranks)} ranks")
@@ -194,12 +190,10 @@ def alike(result: Result) -> str:
 
 
 def _lengths(result: Result) -> list[float]:
-    """A step, or the window, of every rank, the shortest first."""
     return sorted(rank.budget_ns.window / max(1, len(rank.steps.used)) for rank in result.ranks)
 
 
 def _differ(result: Result) -> bool:
-    """Whether several ranks' steps are not alike."""
     return len(result.ranks) > 1 and _lengths(result)[-1] > (1 + _APART) * _lengths(result)[0]
 
 
@@ -209,7 +203,6 @@ def _span(low: str, high: str) -> str:
 
 
 def evidence(result: Result) -> Part:
-    """The verdict's reasons, a fold a wall, and whether the replay means anything."""
     blocks = (*_verdict(result), *(_wall(result, wall) for wall in result.walls), *_proofs(result))
     return Part("How sure, and why", blocks, "evidence")
 

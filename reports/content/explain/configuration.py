@@ -36,7 +36,6 @@ _LEVELS: Final = {
 
 
 def configuration_topics() -> Iterator[Topic]:
-    """Rules, steps of the workflow, findings, failures, corrections and settings."""
     for rule in rules().values():
         yield Topic(rule.id, "rule of a release", partial(_rule, rule))
     for step in (one for one in WORKFLOW if one.id not in rules()):
@@ -120,6 +119,5 @@ def _setting(knob: Knob) -> Iterator[Block]:
 
 
 def _speaking(knob: str) -> Iterator[Block]:
-    """Rules that speak of a setting."""
     speaking: Iterable[Rule] = (rule for rule in rules().values() if knob in rule.knobs)
     yield from listed("Rules", (words(Code(rule.id), f": {ended(rule.text)}") for rule in speaking))

@@ -86,7 +86,6 @@ _VALUES: Final[Mapping[object, str]] = {
 
 
 def guide_topics() -> Iterator[Topic]:
-    """Every table of the guides, then every rule in them, of both editions."""
     for name, about in _TABLES.items():
         yield Topic(name, f"table of the guide on {about}", partial(_table, name))
         for edition, rows in table(name).items():
@@ -102,7 +101,6 @@ def table_of(fix: str) -> Iterator[Block]:
 
 
 def _table(name: str) -> Iterator[Block]:
-    """The rows in their order, of both editions; the first of an edition that holds decides."""
     yield from sentence(
         "The first row that holds decides; what is unknown is passed over and asked for. A row of one "
         "edition only names it.",
@@ -115,7 +113,6 @@ def _table(name: str) -> Iterator[Block]:
 
 
 def _lines(name: str) -> Iterator[Words]:
-    """Each row once: its rule and edition, when it holds, what it chooses and why."""
     editions = _rows(name)
     for row in dict.fromkeys(row for rows in editions.values() for row in rows):
         of = [edition for edition, rows in editions.items() if row in rows]
@@ -136,7 +133,6 @@ def _avoided(module: Module) -> str:
 
 
 def _when(row: Row) -> str:
-    """The conditions of a row in words."""
     if row.when is None:
         return "otherwise"
     known = (
@@ -191,7 +187,6 @@ _CHANGES: Final = {
 
 
 def fix_topics() -> Iterator[Topic]:
-    """Every fix of the catalogue, then those of plug-ins."""
     for number, fix in fixes_of("megatron").items():
         yield Topic(number, "fix", partial(_fix, fix), fix.title)
 

@@ -54,7 +54,6 @@ def _singular(name: str) -> str:
 
 
 def _found(name: str, topic: str) -> list[Topic]:
-    """Everything that has this name: walls and fixes, measures, then the rest."""
     from reports.content.explain.configuration import spelled
     from reports.content.explain.walls import limit_topics
 
@@ -111,7 +110,6 @@ def explained() -> dict[str, list[str]]:
 
 
 def _everything() -> Page:
-    """All topics by kind, measures by group."""
     of_kind = explained()
     listed = {kind: names for kind, names in of_kind.items() if kind in _FIRST}
     for group, title in GROUPS.items():

@@ -90,7 +90,6 @@ _MEASURED: Final[Mapping[WallId, tuple[str, ...]]] = {
 
 
 def wall_topics() -> Iterator[Topic]:
-    """The four walls."""
     for wall in WALL_IDS:
         yield Topic(wall, "wall", partial(_wall, wall), name_of(wall))
 

@@ -32,7 +32,6 @@ _SPOKEN: Final = {
 
 
 def fill(axes: Axes, box: tuple[float, float, float, float], hue: Hue) -> None:
-    """A rectangle of a hue: left, top, width, height."""
     from matplotlib.patches import Rectangle
 
     left, top, width, height = box
@@ -83,7 +82,6 @@ def _label(area: Area, piece: Piece) -> bool:
 
 
 def _legend(area: Area, pieces: Sequence[Piece], top: float) -> float:
-    """Each piece with its length, side by side."""
     left = 0.0
     for piece in pieces:
         words = f"{piece.name} {percent(piece.share)}, {piece.amount} ms"

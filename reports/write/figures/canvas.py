@@ -44,7 +44,6 @@ class Area:
     height: float
 
     def part(self, left: float, top: float, width: float, height: float) -> Area:
-        """A part of this area, by its place in it."""
         return Area(self.figure, self.left + left, self.top + top, width, height)
 
     def axes(self) -> Axes:
@@ -86,7 +85,6 @@ def new_sheet() -> Area:
 
 
 def drawn(draw: Callable[[Area], None], form: FigureForm) -> bytes:
-    """The file of one sheet that `draw` fills."""
     file = BytesIO()
     with own_style():
         area = new_sheet()

@@ -21,7 +21,6 @@ _COLUMNS: Final = (0.58, 0.38)
 
 
 def draw_comparison(compared: Compared, form: FigureForm) -> bytes:
-    """The file: one landscape sheet, drawn from the blocks of the first screen."""
     return drawn(lambda area: draw_on(area, compared), form)
 
 
@@ -42,7 +41,6 @@ def draw_on(area: Area, compared: Compared) -> None:
 
 
 def _draw_steps(area: Area, compared: Compared) -> None:
-    """Both steps on one scale, by family of row."""
     longest_ns = max(compared.base.step_ns, compared.new.step_ns) or 1
     hues = {hue_of(row.row) for side in (compared.base, compared.new) for row in side.budget_rows}
     draw_legend(area, hues)

@@ -38,7 +38,6 @@ def inches(text: str, size: float, *, bold: bool = False) -> float:
 
 
 def mono_inches(size: float) -> float:
-    """How wide each letter of code is."""
     return 0.6021 * size / _POINTS_PER_INCH
 
 

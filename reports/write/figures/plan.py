@@ -28,7 +28,6 @@ _DETAILS: Final = (
 
 
 def draw_plan(area: Area, plan: Plan) -> None:
-    """All steps in as much detail as there is room for."""
     area.text(0, 0.08, fitted(plan.title, area.width, LARGE, bold=True), LARGE, weight="bold")
     notes = [plain(plan.together)] if plan.together else []
     notes += [f"{plan.left_out} more: --full"] if plan.left_out else []
@@ -46,7 +45,6 @@ def draw_plan(area: Area, plan: Plan) -> None:
 
 
 def _said(step: Step, width: float, detail: tuple[int, int]) -> tuple[list[str], tuple[Words, ...]]:
-    """The lines of code and the notes of a step."""
     lines, conditions = detail
     return _code(step, width - 0.3, lines), step.notes[:conditions]
 

@@ -33,7 +33,6 @@ _LANE: Final = 0.2
 
 
 def timeline_height(timeline: Timeline) -> float:
-    """Inches that a timeline takes."""
     return len(_chosen(timeline)[0]) * _LANE + 0.55
 
 
@@ -76,7 +75,6 @@ def _chosen(timeline: Timeline) -> tuple[list[Drawn], int]:
 
 
 def _draw_lane(area: Area, lane: Drawn, length_ns: int) -> None:
-    """Runs of pixels of one hue and one tint."""
     axes = area.axes()
     axes.axhspan(0, area.height, color=SHEET, linewidth=0)
     width = area.width / _BINS
@@ -88,7 +86,6 @@ def _draw_lane(area: Area, lane: Drawn, length_ns: int) -> None:
 
 
 def _runs(lane: Drawn, length_ns: int) -> Iterator[tuple[Hue, int, int, int]]:
-    """Hue, tint, first pixel and number of pixels."""
     import numpy as np
 
     busy = pixels(lane, length_ns, _BINS)
@@ -134,7 +131,6 @@ def _hue(lane: Drawn, key: str) -> Hue:
 
 
 def _scale(area: Area, inner: Area, length_ns: int) -> None:
-    """Milliseconds along the bottom."""
     for tick in range(_TICKS + 1):
         left = _NAMES + inner.width * tick / _TICKS
         place = {0: "left", _TICKS: "right"}.get(tick, "center")

@@ -27,7 +27,6 @@ _LINE: Final = 110
 
 
 def draw_trend(trend: Trend, form: FigureForm) -> bytes:
-    """The figure's file: values with their gaps, the mean between changes, each change with its size."""
     from matplotlib.figure import Figure
 
     with own_style():

@@ -98,7 +98,6 @@ def harmless(value: object) -> object:
 
 @cache
 def environment() -> Environment:
-    """The templates of this folder, every text of them escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     found = Environment(
@@ -175,17 +174,14 @@ class Marks:
 
     @property
     def glossary(self) -> tuple[Measure, ...]:
-        """What the page's terms mean."""
         return tuple(self._terms.values())
 
     def show(self, block: Block) -> Markup:
-        """One block."""
         macro = getattr(self._macros, _MACROS[type(block)])
         shown: Markup = macro(block)
         return shown
 
     def said(self, words: Words) -> Markup:
-        """Words with their code and terms."""
         from markupsafe import Markup
 
         return Markup("").join(self._span(one) for one in words)
@@ -215,7 +211,6 @@ class Marks:
 
 
 def pieces(bar: Bar) -> list[Drawn]:
-    """The pieces of a bar side by side."""
     ends = list(accumulate((one.share for one in bar.pieces), initial=0.0))
     drawn = []
     for one, left in zip(bar.pieces, ends, strict=False):
@@ -229,10 +224,8 @@ def pieces(bar: Bar) -> list[Drawn]:
 
 
 def is_quantity(cell: object) -> bool:
-    """Whether a cell of a table is a number rather than words."""
     return isinstance(cell, Quantity)
 
 
 def shared(marks: Marks, page: Page) -> dict[str, object]:
-    """What every template reads."""
     return {"page": page, "show": marks.show, "words": marks.said, "glossary": lambda: marks.glossary}

@@ -90,7 +90,6 @@ def hero_of(result: Result) -> Hero:
 
 
 def cards_of(table: Table, worst: str | None) -> list[Card]:
-    """Each row as a card; `worst`: the wall of the verdict."""
     return [_card(table, row, row.id == worst) for row in table.rows]
 
 
@@ -152,7 +151,6 @@ class Tab:
 
 
 def write_html(page: Page, view: View) -> str:
-    """Any page of blocks, one below the other."""
     return assemble("base.html.j2", shared(Marks(view), page), SCRIPTS, STYLES)
 
 
@@ -183,7 +181,6 @@ def walls_of(ranks: Sequence[Rank]) -> WallOf:
 
 
 def _analysis(result: Result) -> Mapping[str, object]:
-    """What the page holds but for its timelines."""
     rank = telling_rank(result)
     table, steps = savings(result), plan(result, None)
     return {
@@ -231,13 +228,11 @@ def _folded(part: Part, place: str = "") -> Fold:
 
 
 def _beside_plan(result: Result) -> list[Block]:
-    """What was refused, and what the guides choose."""
     lists = [block for block in whole_plan(result).blocks if isinstance(block, Items)]
     return [Fold(one.title, (replace(one, title=""),)) for one in lists]
 
 
 def _more_of(result: Result) -> Mapping[str, tuple[Words, ...]]:
-    """All that is known of each change, by its id."""
     plans = [block for block in whole_plan(result).blocks if isinstance(block, Plan)]
     return {step.id: step.notes for one in plans for step in one.steps}
 

@@ -55,7 +55,6 @@ class Heat:
 
 
 def heat_of(result: Result) -> Heat | None:
-    """The map of a run; None of one rank."""
     run = result.run
     if run is UNSET or len(run.ranks) < 2:
         return None
@@ -229,7 +228,6 @@ class Pair:
 
     @property
     def data(self) -> dict[str, object]:
-        """What the script of the page needs."""
         return {"texts": self.texts, "shares": self.shares}
 
 

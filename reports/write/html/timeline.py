@@ -265,7 +265,6 @@ def _caption(one: Stretch, left_out: int) -> str:
 
 
 def _tables(one: Stretch) -> Iterator[Table]:
-    """Every class with its number, its summed time and its longest; then the reasons."""
     lanes = lanes_of(one)
     titles = ("Number", "Sum, ms", "Longest, ms")
     for title, kind in (

@@ -39,7 +39,6 @@ OnClock = Callable[[int], int]
 
 
 def fits_of(result: Result) -> dict[int, ClockFit]:
-    """How the clock of each rank stands to the one clock, by place; empty where nothing tells."""
     run = result.run
     return {} if run is UNSET else {place: fit for fit in run.clocks.by_rank for place in fit.ranks}
 
@@ -52,7 +51,6 @@ def on_clock(fit: ClockFit | None) -> OnClock:
 
 
 def moved(process: Process, to: OnClock) -> Process:
-    """The process with all its times on another clock."""
     tracks = [replace(track, slices=[_slice(one, to) for one in track.slices]) for track in process.tracks]
     counters = [
         Counter(one.name, [(to(at_ns), values) for at_ns, values in one.points]) for one in process.counters
@@ -128,7 +126,6 @@ def _late(result: Result, place: int) -> str:
 
 
 def _about(result: Result, shown: int) -> Args:
-    """What wrote the file, and what is left out of it."""
     return {
         **lowered(result.tool),
         "schema_version": result.schema_version,
@@ -144,7 +141,6 @@ def _about(result: Result, shown: int) -> Args:
 
 
 def _verdict_tracks(result: Result) -> Iterator[Track]:
-    """The verdict and each wall, as long as all windows."""
     fits = fits_of(result)
     times = [
         on_clock(fits.get(place))(time_ns)
@@ -164,13 +160,11 @@ def _verdict_tracks(result: Result) -> Iterator[Track]:
 
 
 def _wall(result: Result, wall: Wall) -> Args:
-    """Its cost, the figures behind it, what is missing, and what to try first against it."""
     fixes = [one for one in result.fixes if one.wall == wall.id][:_FIXES]
     return {**lowered(wall), "next": [f"{fix.id} {fix.title}" for fix in fixes]}
 
 
 def _own_tracks(result: Result, place: int) -> Iterator[Track]:
-    """What was found of a rank: evidence, steps, windows."""
     rank = result.ranks[place]
     for wall in result.walls:
         seen = [slice for one in wall.evidence if one.rank == place for slice in _evidence(wall, one)]
@@ -187,7 +181,6 @@ def _own_tracks(result: Result, place: int) -> Iterator[Track]:
 
 
 def _whole(rank: Rank) -> Args:
-    """What is known of all windows together."""
     return {
         "budget_ns": lowered(rank.budget_ns),
         "exposed_comm_by_kind_ns": known(rank.exposed_comm_by_kind_ns),
@@ -200,7 +193,6 @@ def _whole(rank: Rank) -> Args:
 
 
 def _evidence(wall: Wall, one: Evidence) -> Iterator[Slice]:
-    """Where it can be seen, if at one place."""
     if one.start_ns is not None and one.end_ns is not None:
         said = {**lowered(one), **_where(one.start_ns, one.end_ns)}
         yield Slice(one.start_ns, one.end_ns, name_of(one.measure), wall.id, said)

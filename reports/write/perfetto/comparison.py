@@ -59,7 +59,6 @@ def _notes(compared: Compared, rows: tuple[ComparedRow, ...], length_ns: int) ->
 
 
 def _step(name: str, side: Side) -> Track:
-    """The step that is shown, from its beginning."""
     timeline = side.timeline
     step = known(timeline.step)
     where = {

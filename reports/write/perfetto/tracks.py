@@ -276,5 +276,4 @@ def _host(
 
 
 def arrow_numbers() -> Iterator[int]:
-    """Numbers of arrows, each once in a file."""
     return count(1)
