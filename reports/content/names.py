@@ -4,8 +4,8 @@ Keys have their names in `measures.toml`. A published issue is one sentence; `pl
 """
 
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
 
 from heuristics.result.compared import Place, Side
 from heuristics.result.judged import KnownIssue
@@ -24,6 +24,14 @@ def joined(several: Sequence[Words], between: str = ", ") -> Words:
 def listed(names: Sequence[str]) -> str:
     """Names as a sentence takes them: `a`, `a and b`, `a, b and c`."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+Known = TypeVar("Known")
+
+
+def told(value: OrMissing[Known], written: Callable[[Known], str]) -> str:
+    """A value as people read it; `unknown` where it is missing."""
+    return "unknown" if (one := known(value)) is None else written(one)
 
 
 def ended(text: str) -> str:
@@ -65,6 +73,11 @@ def capital(text: str) -> str:
 def is_cure(cure: str) -> bool:
     """Whether there is something to do: cures of what nothing can tell begin with "none"."""
     return bool(cure) and re.match(r"none\b", cure) is None
+
+
+def how_to_learn(cure: str) -> str:
+    """The end of a sentence on what is missing; nothing where nothing can tell it."""
+    return f" To learn it: {cure.rstrip('.')}." if is_cure(cure) else ""
 
 
 def kernel_name(recorded: str) -> str:

@@ -10,7 +10,7 @@ from heuristics.result.result import Result
 from heuristics.walls.host_overhead import EXPOSED_INPUT
 from heuristics.walls.price import LITTLE
 from heuristics.walls.verdict import FAMILIES
-from reports.content.analysis.times import gpus_of, scale_of, stretch_name, telling_rank
+from reports.content.analysis.times import scale_of, stretch_name, telling_rank
 from reports.content.analysis.unproven import Unused, at_most, bucket_name, open_walls, part_of_time, unused
 from reports.content.blocks import Code, Headline, Tone, Words, words
 from reports.content.names import gpu_of, name_of, sentence, who
@@ -18,7 +18,7 @@ from reports.measures import measures
 from traces.limits import Limit
 from traces.missing import known
 from traces.sections.rank import DataLoading, Rank
-from traces.spelling import counted, milliseconds, percent
+from traces.spelling import counted, gpu_model, milliseconds, percent
 
 DATA: Final = "data"
 _ORDINALS: Final = ("", "", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
@@ -277,7 +277,10 @@ def facts(result: Result) -> Words:
     rank = telling_rank(result)
     scale, steps = scale_of(rank), rank.steps
     many = len(result.ranks) > 1
-    gpu = gpus_of(rank, len(result.ranks)) if many else f"{gpu_of(rank)}, GPU {rank.device}"
+    gpu = f"{gpu_of(rank)}, GPU {rank.device}"
+    if many:
+        count, model = len(result.ranks), known(rank.gpu)
+        gpu = f"{count} GPUs, model not recorded" if model is None else f"{count} x {gpu_model(model)}"
     whose = f"{who(rank)}: " if many else ""
     if not steps.used:
         return words(gpu, f"; {whose}no steps found, window of {scale.length}")
