@@ -6,7 +6,7 @@ word) and `Term` (a key of the document under its human name).
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -91,6 +91,12 @@ class Items:
     numbered: bool = False
 
 
+def items(title: str, entries: Iterable[str | Words], numbered: bool = False) -> Iterator[Items]:
+    """Entries that are not empty under a title; nothing where there are none."""
+    if there := tuple(words(one) for one in entries if one):
+        yield Items(there, title, numbered)
+
+
 @dataclass(frozen=True, slots=True)
 class Quantity:
     """A number as people read it, its unit apart; `share` draws a bar beside it where it is a share.
@@ -142,7 +148,9 @@ ALL_BUT_FIRST: Final = range(1, 99)
 """The columns of numbers of most tables."""
 
 
-def row(cells: Sequence[Entry], numbers: Container[int] = ALL_BUT_FIRST, tone: Tone = Tone.PLAIN) -> Row:
+def row(
+    cells: Sequence[Entry], numbers: Container[int] = ALL_BUT_FIRST, tone: Tone = Tone.PLAIN, id: str = ""
+) -> Row:
     """A row of cells or of single spans; a text in a column of numbers is a quantity."""
     made = (
         Quantity(one)
@@ -152,7 +160,7 @@ def row(cells: Sequence[Entry], numbers: Container[int] = ALL_BUT_FIRST, tone: T
         else words(one)
         for at, one in enumerate(cells)
     )
-    return Row(tuple(made), tone=tone)
+    return Row(tuple(made), tone=tone, id=id)
 
 
 def table(

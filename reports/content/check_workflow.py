@@ -7,8 +7,8 @@ from typing import Final, Literal
 from heuristics.result.configured import Experiment, UndecidedRule, WorkflowStep
 from heuristics.result.judged import Choice
 from heuristics.result.result import Result
-from reports.content.blocks import Block, Code, Fold, Items, Sentence, Words, words
-from reports.content.names import ended, joined
+from reports.content.blocks import Block, Code, Fold, Items, Sentence, Words, items, words
+from reports.content.names import capital, codes, ended
 from traces.missing import known
 from traces.spelling import counted
 
@@ -36,12 +36,10 @@ def workflow_lines(result: Result, shown: int) -> Iterator[Block]:
     """Counts by state, then the rules not followed, at most `shown` of them."""
     rules = _rules(result)
     open_ = [one for state in OPEN for one in rules if _state(one) == state]
-    named = open_[:shown]
+    more = len(open_) - shown
+    rest = f"{more} more of these: --full" if more > 0 else ""
     yield from _counts(result)
-    if named:
-        more = len(open_) - len(named)
-        rest = (words(f"{more} more of these: --full"),) if more else ()
-        yield Items((*map(step_words, named), *rest))
+    yield from items("", (*map(step_words, open_[:shown]), rest))
 
 
 def _rules(result: Result) -> tuple[WorkflowStep, ...]:
@@ -92,23 +90,18 @@ def workflow_rules(result: Result) -> Iterator[Block]:
         if rules:
             title = f"{counted(len(rules), 'rule')} {name}"
             yield Items(rules, title) if state in OPEN else Fold(title, (Items(rules),), f"workflow-{state}")
-    if undecided := _undecided(result):
-        open_ = tuple(
-            words(Code(one.id), f": {ended(one.text)} Missing input: ", _codes(one.asks), ".")
-            for one in undecided
-        )
-        yield Fold("Rules of these releases that could not be checked", (Items(open_),), "undecided")
+    if undecided := tuple(_rule_words(one, "Missing input") for one in _undecided(result)):
+        yield Fold("Rules of these releases that could not be checked", (Items(undecided),), "undecided")
 
 
 def refused_by_default(result: Result) -> tuple[Words, ...]:
     """Rules that refuse the run where what is not given has its default."""
-    return tuple(
-        words(
-            Code(one.id), f": {ended(one.text)} It holds only if one of these is set: ", _codes(one.asks), "."
-        )
-        for one in _undecided(result)
-        if one.broken_by_default
-    )
+    why = "It holds only if one of these is set"
+    return tuple(_rule_words(one, why) for one in _undecided(result) if one.broken_by_default)
+
+
+def _rule_words(one: UndecidedRule, why_asked: str) -> Words:
+    return words(Code(one.id), f": {ended(one.text)} {why_asked}: ", codes(one.asks), ".")
 
 
 def _undecided(result: Result) -> tuple[UndecidedRule, ...]:
@@ -127,23 +120,20 @@ def choice_line(result: Result) -> Iterator[Block]:
 
 def choices(result: Result) -> Iterator[Block]:
     for one in result.choices:
-        asks = words(" Could change with: ", *_codes(one.asks), ".") if one.asks else ()
-        start = words(f"{ended(one.answer)} Rule ", Code(one.rule), f": {ended(one.reason)}", *asks)
+        asks = words(" Could change with: ", codes(one.asks), ".") if one.asks else ()
+        start = words(f"{ended(one.answer)} Rule ", Code(one.rule), f": {ended(one.reason)}", asks)
         edition = f"edition {result.tool.guidance} of the guides"
-        yield Items((start, *_particulars(one)), f"{_about(one)[:1].upper()}{_about(one)[1:]}, by {edition}")
+        yield Items((start, *_particulars(one)), f"{capital(_about(one))}, by {edition}")
 
 
 def _particulars(one: Choice) -> Iterator[Words]:
     if one.other:
         yield words(f"The other edition: {one.other} (rule ", Code(one.other_rule), f": {one.other_reason}).")
-    for label, several in (
-        ("First", one.before),
-        ("Settings", one.settings),
-        ("Then, one at a time after a test", one.then),
-        ("Never", one.never),
-    ):
+    labelled = {"First": one.before, "Settings": one.settings}
+    labelled |= {"Then, one at a time after a test": one.then, "Never": one.never}
+    for label, several in labelled.items():
         if several:
-            yield words(f"{label}: ", _codes(several), ".")
+            yield words(f"{label}: ", codes(several), ".")
     yield from (words(ended(note)) for note in one.notes)
     yield from (words(ended(f"Ruled out: {why}")) for why in one.refused)
     if one.source:
@@ -154,17 +144,13 @@ def _about(one: Choice) -> str:
     return {"cuda_graphs": "CUDA graphs"}.get(one.about, one.about)
 
 
-def _codes(several: Sequence[str]) -> Words:
-    return joined([(Code(one),) for one in several])
-
-
 def experiment_blocks(result: Result) -> Iterator[Block]:
     """The plan as runs to make, one variable each; nothing where there is the baseline alone."""
     plan = known(result.experiments)
     if plan is None or not (plan.then or plan.later or len(plan.first) > 1):
         return
     runs = (*plan.first, *plan.then, *plan.later)
-    yield Items(tuple(map(_experiment, runs)), "Experiments, one change each", numbered=True)
+    yield from items("Experiments, one change each", map(_experiment, runs), numbered=True)
     steps = counted(runs[0].step_count, "step")
     yield Sentence(words(f"Each over {steps} without the profiler. Keep fixed: {', '.join(runs[0].holds)}."))
     yield Sentence(words(f"Note each time: {'; '.join(runs[0].measure)}."))

@@ -4,7 +4,7 @@ Keys have their names in `measures.toml`. A published issue is one sentence; `pl
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
 from heuristics.result.compared import Place, Side
@@ -19,6 +19,11 @@ from traces.spelling import gpu_model, printable
 
 def joined(several: Sequence[Words], between: str = ", ") -> Words:
     return words(*(span for place, one in enumerate(several) for span in ((between,) if place else ()) + one))
+
+
+def codes(several: Iterable[str]) -> Words:
+    """Ids, flags or settings one after the other."""
+    return joined([(Code(one),) for one in several])
 
 
 def listed(names: Sequence[str]) -> str:
@@ -40,7 +45,7 @@ def ended(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    return ended(text[:1].upper() + text[1:])
+    return ended(capital(text))
 
 
 KERNEL_WIDTH: Final = 28

@@ -8,16 +8,14 @@ from heuristics.comparison.difference.change_points import ChangePoint
 from reports.content.blocks import (
     Block,
     Code,
-    Column,
     Command,
     Drawing,
     Headline,
-    Items,
     Page,
-    Row,
     Sentence,
-    Table,
     Tone,
+    items,
+    table,
     words,
 )
 from reports.content.names import name_of
@@ -56,12 +54,10 @@ def chart_lines(
 
 def _columns(count: int, width: int) -> list[int]:
     """Where each value stands: up to four columns apart while there is room, at most `width`."""
-    if count == 1:
-        return [1]
-    apart = min(_APART, (width - 2) // (count - 1))
-    if apart:
+    between = max(1, count - 1)
+    if apart := min(_APART, (width - 2) // between):
         return [1 + place * apart for place in range(count)]
-    return [1 + place * (width - 2) // (count - 1) for place in range(count)]
+    return [1 + place * (width - 2) // between for place in range(count)]
 
 
 def _under(numbers: Sequence[int], columns: Sequence[int], room: int) -> str:
@@ -195,10 +191,9 @@ def _blocks(trend: Trend, unit: Unit) -> Iterator[Block]:
     if known:
         changed = [change.index for change in trend.changes]
         yield Drawing(tuple(chart_lines([one.id for one in trend.points], values, changed)))
-    if trend.changes:
-        earlier = len(trend.changes) - _CHANGES
-        said = [words(_change(trend, change, unit)) for change in trend.changes[-_CHANGES:]]
-        yield Items((*said, *([words(f"and {earlier} before them")] if earlier > 0 else [])), "Changes")
+    earlier = len(trend.changes) - _CHANGES
+    said = [_change(trend, change, unit) for change in trend.changes[-_CHANGES:]]
+    yield from items("Changes", (*said, f"and {earlier} before them" if earlier > 0 else ""))
     if known and known[-1].value is not None:
         yield Sentence((f"{shown(known[-1].value, unit)} in {_named(known[-1])}",), "Newest")
     if gaps := [str(one.id) for one in trend.points if one.value is None]:
@@ -228,9 +223,8 @@ def _named(point: Point) -> str:
 def metrics_page(names: Sequence[str]) -> Page:
     if not names:
         return _empty()
-    rows = tuple(Row((words(Code(name)), words(unit_of(name).word))) for name in names)
-    columns = (Column("metric"), Column("unit"))
-    return Page(words("Metrics of the history"), (), (Table("", columns, rows),))
+    rows = ((Code(name), unit_of(name).word) for name in names)
+    return Page(words("Metrics of the history"), (), (table("", ("metric", "unit"), rows, ()),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,30 +244,21 @@ class Line:
 def list_page(lines: Sequence[Line], baselines: Mapping[str, int]) -> Page:
     if not lines:
         return _empty()
-    columns = (
-        Column("id", number=True),
-        Column("added"),
-        Column("name"),
-        Column("tag"),
-        Column("GPU"),
-        Column("step ms", number=True),
-        Column("bottleneck"),
-        *([Column("origin")] if any(line.origin for line in lines) else []),
-    )
-    rows = (Row(row.cells[: len(columns)]) for row in map(_listed, lines))
-    blocks: list[Block] = [Table("", columns, tuple(rows))]
+    heads = ["id", "added", "name", "tag", "GPU", "step ms", "bottleneck"]
+    heads += ["origin"] if any(line.origin for line in lines) else []
+    rows = (_listed(line)[: len(heads)] for line in lines)
+    blocks: list[Block] = [table("", heads, rows, (0, 5))]
     if baselines:
         named = ", ".join(f"{name} is {number}" for name, number in sorted(baselines.items()))
         blocks.append(Sentence((named,), "Baselines"))
     return Page(words("Results of the history"), (), tuple(blocks))
 
 
-def _listed(line: Line) -> Row:
+def _listed(line: Line) -> tuple[str, ...]:
     step = "unknown" if line.step_ns is None else shown(line.step_ns, Unit("", 1e-6))
     gpu = gpu_model(line.gpu or "unknown")
     wall = "none" if line.wall is None else name_of(line.wall)
-    texts = (str(line.id), line.added_at[:10], line.name, line.tag, gpu, step, wall, line.origin or "")
-    return Row(tuple(map(words, texts)))
+    return str(line.id), line.added_at[:10], line.name, line.tag, gpu, step, wall, line.origin or ""
 
 
 def _empty() -> Page:
