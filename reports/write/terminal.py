@@ -1,18 +1,16 @@
 """What a terminal shows: words and tones as rich's styled texts, tables and bars, and lines as one string."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from rich.cells import cell_len
+from rich.text import Text
 
 from reports.content.blocks import Bar, Code, Hue, Piece, Quantity, Row, Table, Term, Tone, View, Words
 from reports.content.names import name_of
 from traces.spelling import percent, printable
-
-if TYPE_CHECKING:
-    from rich.text import Text
 
 STYLES: Final[Mapping[Tone, str]] = {
     Tone.PLAIN: "",
@@ -51,8 +49,6 @@ _ENDLESS: Final = 10**6
 
 def text_of(said: Words, view: View, style: str = "") -> Text:
     """Words as one line; foreign characters that move the cursor are gone."""
-    from rich.text import Text
-
     line = Text(style=style)
     for span in said:
         if isinstance(span, Code):
@@ -66,8 +62,6 @@ def text_of(said: Words, view: View, style: str = "") -> Text:
 
 
 def plain(text: str, style: str = "") -> Text:
-    from rich.text import Text
-
     return Text(printable(text, len(text)), style=style)
 
 
@@ -104,8 +98,6 @@ def continued(line: str, width: int, indent: str) -> list[Text]:
 
 def _breaks(text: str, room: int) -> list[int]:
     """Where lines after the first begin; a word is never broken."""
-    from rich.cells import cell_len
-
     breaks, used = [], 0
     for word in _WORD.finditer(text):
         size = cell_len(word[0].rstrip())
@@ -154,8 +146,6 @@ _MOST_ROWS: Final = 40
 
 def bar_lines(bar: Bar, view: View) -> list[Text]:
     """The bar with names that fit inside, then every piece with its amount; they add up to the whole."""
-    from rich.text import Text
-
     width = (view.width or 80) - 1
     label = f"{bar.title}  "
     lines = [plain(label, "bold") + _drawn(bar.pieces, min(width, 120) - len(label))]

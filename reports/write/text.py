@@ -1,16 +1,13 @@
 """A page as plain text for a terminal or a pipe: the first screen fits 40 lines, whatever the width."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from rich.text import Text
 
 from reports.content import blocks
 from reports.content.blocks import Block, CodeBlock, Detail, Page, Plan, Step, View
 from reports.write.terminal import STYLES, bar_lines, continued, plain, printed, table_lines, text_of, wrapped
-
-if TYPE_CHECKING:
-    from rich.text import Text
 
 SCREEN: Final = 40
 """Lines of a first screen at most."""

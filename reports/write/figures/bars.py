@@ -1,10 +1,11 @@
 """The bar of a step, and the table of what could be saved with a bar to each row."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 
 from reports.content.blocks import Bar, Hue, Piece, Quantity, Row, Table
 from reports.content.names import plain
@@ -12,9 +13,6 @@ from reports.write.figures.canvas import BODY, LARGE, LINE, SMALL, Area
 from reports.write.figures.lettering import cut, fitted, inches, wrapped
 from reports.write.palette import HAIR, HUES, SOFT, TONES
 from traces.spelling import percent
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _HIGH: Final = 0.44
 _GAP: Final = 0.08
@@ -32,8 +30,6 @@ _SPOKEN: Final = {
 
 
 def fill(axes: Axes, box: tuple[float, float, float, float], hue: Hue) -> None:
-    from matplotlib.patches import Rectangle
-
     left, top, width, height = box
     paint = HUES[hue]
     axes.add_patch(

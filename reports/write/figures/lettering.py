@@ -1,15 +1,13 @@
 """Texts in figures: harmless, in glyphs the font has, measured before they are drawn."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from matplotlib.font_manager import FontProperties, findfont
+from matplotlib.ft2font import FT2Font, LoadFlags
 
 from traces.spelling import printable
-
-if TYPE_CHECKING:
-    from matplotlib.ft2font import FT2Font
 
 FONT: Final = "DejaVu Sans"
 MONO: Final = "DejaVu Sans Mono"
@@ -75,17 +73,12 @@ def cut(lines: Sequence[str], most: int) -> list[str]:
 @cache
 def _advance(char: str, bold: bool) -> float:
     """Width of one character at a size of one."""
-    from matplotlib.ft2font import LoadFlags
-
     return _font(bold).load_char(ord(char), flags=LoadFlags.NO_HINTING).linearHoriAdvance / _FIXED / _MEASURED
 
 
 @cache
 def _font(bold: bool) -> FT2Font:
     """A font of our own: matplotlib shares one per file, and sets its size as it draws."""
-    from matplotlib.font_manager import FontProperties, findfont
-    from matplotlib.ft2font import FT2Font
-
     font = FT2Font(findfont(FontProperties(family=FONT, weight="bold" if bold else "normal")))
     font.set_size(_MEASURED, _POINTS_PER_INCH)
     return font

@@ -1,10 +1,11 @@
 """One step by stream, small: what each lane mostly did in every pixel, as dense as it was busy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from reports.content.blocks import Hue
 from reports.content.names import hue_of
@@ -17,10 +18,6 @@ from traces.columns import COPY_KINDS
 from traces.missing import known
 from traces.sections.tables import Timeline
 from traces.spelling import counted, duration, milliseconds
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 _STREAMS: Final = 5
 _NAMES: Final = 2.1
@@ -86,8 +83,6 @@ def _draw_lane(area: Area, lane: Drawn, length_ns: int) -> None:
 
 
 def _runs(lane: Drawn, length_ns: int) -> Iterator[tuple[Hue, int, int, int]]:
-    import numpy as np
-
     busy = pixels(lane, length_ns, _BINS)
     level = np.ceil(np.minimum(busy.sum(axis=0), 1.0) * _LEVELS - 1e-9).astype(int).tolist()
     most = busy.argmax(axis=0).tolist()
@@ -100,8 +95,6 @@ def _runs(lane: Drawn, length_ns: int) -> Iterator[tuple[Hue, int, int, int]]:
 
 def pixels(lane: Drawn, length_ns: int, count: int) -> NDArray[np.float64]:
     """How much of each pixel each hue fills, shape (hues, count), hues in the order of `Hue`."""
-    import numpy as np
-
     hue_at = {key: _HUES.index(_hue(lane, key)) for key in set(lane.key)}
     scale = count / length_ns
     begin = np.minimum(np.array(lane.at_ns, dtype=np.float64) * scale, count)
