@@ -5,6 +5,7 @@ Ranks of several recordings stand on one clock as far as the result has it; othe
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Final
 
 from msgspec import UNSET
@@ -13,7 +14,7 @@ from heuristics.result.judged import Evidence, Wall
 from heuristics.result.result import Result
 from reports.content.analysis.headline import headline
 from reports.content.blocks import Detail
-from reports.content.names import gpu_of, name_of, plain, who
+from reports.content.names import gpu_of, name_of, who
 from reports.redaction import redaction_words
 from reports.result.codec import lowered
 from reports.write.perfetto.tracks import (
@@ -21,10 +22,10 @@ from reports.write.perfetto.tracks import (
     Counter,
     Process,
     Slice,
-    StepTracks,
     Track,
-    arrow_numbers,
     render_events,
+    step_tracks,
+    verdict,
 )
 from traces.missing import known
 from traces.ranks import clock_fit
@@ -100,13 +101,13 @@ def write_perfetto(result: Result, detail: Detail) -> str:
     """
     shown = len(result.ranks) if detail is Detail.FULL else min(_SHOWN, len(result.ranks))
     processes = [Process("moe-diag: verdict", [*_verdict_tracks(result)])]
-    arrows, fits = arrow_numbers(), fits_of(result)
+    arrows, fits = count(1), fits_of(result)
     for place, rank in enumerate(result.ranks):
         tracks = [*_own_tracks(result, place)]
         if place < shown:
             a2a = known(rank.a2a)
             tracks.append(Track("expert all-to-all", [_span(one) for one in a2a.spans] if a2a else []))
-            tracks += StepTracks(rank.timelines, arrows).tracks()
+            tracks += step_tracks(rank.timelines, arrows)
         process = Process(_name(result, place), tracks, [*_counters(rank)])
         processes.append(moved(process, on_clock(fits[place])) if place in fits else process)
     return render_events(processes, _about(result, shown))
@@ -149,10 +150,7 @@ def _verdict_tracks(result: Result) -> Iterator[Track]:
         for time_ns in pair
     ]
     start_ns, end_ns = min(times), max(times)
-    first = headline(result)
-    said = {"because": [plain(one) for one in first.under]}
-    name = f"{first.label}: {plain(first.said)}"
-    yield Track("verdict", [Slice(start_ns, end_ns, name, "verdict", said)])
+    yield verdict(headline(result), start_ns, end_ns, "verdict")
     for wall in sorted(result.walls, key=lambda one: -(known(one.cost_frac) or 0)):
         share = known(wall.cost_frac)
         name = f"{name_of(wall.id)}: {'unknown' if share is None else f'at most {percent(share)}'}"
