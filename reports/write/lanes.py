@@ -64,14 +64,9 @@ def longest(lane: Drawn, count: int) -> Drawn:
     places = sorted(nlargest(count, range(len(lane.at_ns)), key=lambda place: lane.length_ns[place]))
     if len(places) == len(lane.at_ns):
         return lane
-    return replace(
-        lane,
-        at_ns=[lane.at_ns[place] for place in places],
-        length_ns=[lane.length_ns[place] for place in places],
-        key=[lane.key[place] for place in places],
-        name=[lane.name[place] for place in places],
-        launch_ns=[lane.launch_ns[place] for place in places] if lane.launch_ns else (),
-    )
+    columns = {name: getattr(lane, name) for name in ("at_ns", "length_ns", "key", "name", "launch_ns")}
+    kept = {name: [column[place] for place in places] for name, column in columns.items() if column}
+    return replace(lane, **kept)
 
 
 def _host(one: Stretch) -> Iterator[Drawn]:
