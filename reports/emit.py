@@ -131,7 +131,6 @@ def _comments(*texts: str) -> Iterator[str]:
 
 
 def _bridge(knobs: Knobs) -> Iterator[str]:
-    """Overrides as nested YAML, environment as comments: a configuration file has none."""
     for line in knobs.environment:
         yield from (f"# {said}" for said in _environment(line))
     tree: Tree = {}
@@ -166,7 +165,6 @@ def _nested(tree: Tree, margin: str) -> Iterator[str]:
 
 
 def _megatron_lm(knobs: Knobs) -> Iterator[str]:
-    """A fragment to source before the launch: exports, and the flags as an array."""
     for line in knobs.environment:
         is_shell = _VARIABLE.fullmatch(line) or _LEFT_OUT.fullmatch(line)
         yield from _environment(line) if is_shell else (f"# {said}" for said in _environment(line))
@@ -183,7 +181,6 @@ def _megatron_lm(knobs: Knobs) -> Iterator[str]:
 
 
 def _environment(line: str) -> Iterator[str]:
-    """A line of a fix's environment in the shell's words: a variable, or what else to do."""
     if _VARIABLE.fullmatch(line):
         name, _, value = line.partition("=")
         yield f"export {name}={shlex.quote(value)}"

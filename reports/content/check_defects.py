@@ -123,7 +123,6 @@ def first_errors(result: Result) -> tuple[Words, ...]:
 
 
 def legal_words(result: Result, configuration: Configuration) -> str:
-    """Whether anything refuses the configuration, and for which versions that was asked."""
     told = configuration.versions
     packages = {"Megatron-Core": told.core, "Megatron-Bridge": told.bridge, "PyTorch": told.torch}
     packages["Transformer Engine"] = told.te
@@ -157,7 +156,6 @@ def recipe_known(configuration: Configuration) -> bool:
 
 
 def is_written(configuration: Configuration) -> bool:
-    """Whether a file says anything of the configuration; a log's line of its ranks is none."""
     said = {one.said for one in configuration.settings} - _OF_THE_RUN
     framed = known(configuration.framework) is not None
     return bool(configuration.problems) or (framed and any(not one.startswith("--") for one in said))

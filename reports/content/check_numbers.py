@@ -217,7 +217,6 @@ def _value(value: object, is_withheld: bool) -> Span:
 
 
 def defect_items(result: Result, detail: Detail) -> Iterator[Block]:
-    """What to correct first, then what else was found: the first entries, or all of them."""
     found = defects(result)
     named = found if detail is Detail.FULL else found[:_DEFECTS]
     first = [defect_words(one, detail) for one in named if one.weight <= Weight.NOT_AS_WRITTEN]

@@ -33,7 +33,6 @@ _INPUTS: Final = 4
 
 
 def workflow_lines(result: Result, shown: int) -> Iterator[Block]:
-    """Counts by state, then the rules not followed, at most `shown` of them."""
     rules = _rules(result)
     open_ = [one for state in OPEN for one in rules if _state(one) == state]
     more = len(open_) - shown
@@ -80,7 +79,6 @@ def _missing_inputs(rules: Sequence[WorkflowStep]) -> Words:
 
 
 def workflow_rules(result: Result) -> Iterator[Block]:
-    """Every rule with its reason, those that are followed or open folded by state; then undecided rules."""
     listed = _rules(result)
     yield from _counts(result)
     if inputs := _missing_inputs(listed):
@@ -110,7 +108,6 @@ def _undecided(result: Result) -> tuple[UndecidedRule, ...]:
 
 
 def choice_line(result: Result) -> Iterator[Block]:
-    """What the guides choose, on one line, and why for the first; the other reasons are in the full text."""
     if result.choices:
         first = result.choices[0]
         chosen = "; ".join(f"{_about(one)} {one.answer}" for one in result.choices)
@@ -145,7 +142,6 @@ def _about(one: Choice) -> str:
 
 
 def experiment_blocks(result: Result) -> Iterator[Block]:
-    """The plan as runs to make, one variable each; nothing where there is the baseline alone."""
     plan = known(result.experiments)
     if plan is None or not (plan.then or plan.later or len(plan.first) > 1):
         return

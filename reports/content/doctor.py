@@ -129,7 +129,6 @@ def _graphs(info: TraceInfo, capture: Capture) -> Iterator[str]:
 
 
 def _line(info: TraceInfo, lacking: list[str]) -> Iterator[Block]:
-    """How to record what is missing: the line of `capture`, and what is recorded in a pass of its own."""
     if info.kind == "kineto":
         yield Sentence(words("Record it like this, with what is missing:"))
         yield CodeBlock(profiler_call(lacking), "python")
@@ -142,7 +141,6 @@ def _line(info: TraceInfo, lacking: list[str]) -> Iterator[Block]:
 
 
 def _headline(walls: tuple[Fitness, ...]) -> Headline:
-    """How good it is for each wall, the whole as good as its worst."""
     said = ", ".join(f"{name_of(one.wall)} {one.grade}" for one in walls)
     grades = {one.grade for one in walls}
     if "useless" not in grades:

@@ -22,7 +22,6 @@ def joined(several: Sequence[Words], between: str = ", ") -> Words:
 
 
 def codes(several: Iterable[str]) -> Words:
-    """Ids, flags or settings one after the other."""
     return joined([(Code(one),) for one in several])
 
 
@@ -35,7 +34,6 @@ Known = TypeVar("Known")
 
 
 def told(value: OrMissing[Known], written: Callable[[Known], str]) -> str:
-    """A value as people read it; `unknown` where it is missing."""
     return "unknown" if (one := known(value)) is None else written(one)
 
 
@@ -81,7 +79,6 @@ def is_cure(cure: str) -> bool:
 
 
 def how_to_learn(cure: str) -> str:
-    """The end of a sentence on what is missing; nothing where nothing can tell it."""
     return f" To learn it: {cure.rstrip('.')}." if is_cure(cure) else ""
 
 
@@ -99,7 +96,6 @@ def kernel_name(recorded: str) -> str:
 
 
 def _first(name: str) -> str:
-    """The beginning, which says more than the end."""
     return name if len(name) <= KERNEL_WIDTH else name[: KERNEL_WIDTH - 3] + "..."
 
 
@@ -114,7 +110,6 @@ def who(of: Rank | Side | Place) -> str:
 
 
 def grid_words(grid: OrMissing[tuple[int, int, int]]) -> str:
-    """The blocks of a kernel: `8 x 4 x 1`; empty where they are not told."""
     return " x ".join(map(str, known(grid) or ()))
 
 

@@ -139,7 +139,6 @@ _ALIKE: Final = {
 
 
 def unit_of(metric: str) -> Unit:
-    """The unit a metric is shown in, by its name; those of the ledger are times per step."""
     if metric.startswith("ledger."):
         return Unit("ms per step", 1e-6)
     for end, unit in _UNITS:
@@ -149,7 +148,6 @@ def unit_of(metric: str) -> Unit:
 
 
 def shown(value: float, unit: Unit) -> str:
-    """A value with its unit: `48.0 ms`."""
     return f"{rounded(value * unit.factor)} {unit.word}".rstrip()
 
 

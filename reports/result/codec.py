@@ -26,7 +26,6 @@ _ABSENT: Final = re.compile(r"Object missing required field `([^`]*)`")
 
 
 def encode(result: Struct) -> Document:
-    """The document: plain dict, list, str, int, float, bool and None, keys in the order of the fields."""
     found: dict[Missing, None] = {}
     document: Document = _lower(result, "", found)
     gaps = (*found, *result.missing)  # type: ignore[attr-defined]  # of whole results

@@ -91,7 +91,6 @@ def _bytes(text: str) -> int:
 
 
 def _cut(text: str, limit: Limit = SENTENCE) -> str:
-    """A text, in JSON no longer than the limit."""
     if _bytes(text) <= limit.value:
         return text
     text = text[: int(limit.value)]

@@ -24,7 +24,6 @@ _STARTS: Final = re.compile(r"^(\s*)(?:(>|[-+](?=\s|$|-+\s*$))|(\d{1,9})([.)])(?
 
 
 def write_github(page: Page, view: View) -> str:
-    """The page, ending in a line break, no longer than GitHub takes. Foreign text stays text."""
     return within(page, lambda one: Writer(one, view, GitHub()).write(), LENGTH)
 
 
@@ -63,7 +62,6 @@ class GitHub(Markup):
         return f"**{said(spans)}**"
 
     def heading(self, level: int, marked: str) -> str:
-        """One `#` less for the page's title than HTML has levels, six at most."""
         return f"{'#' * min(level + 1, 6)} {marked}"
 
     def listed(self, items: Iterable[Item], is_numbered: bool) -> Iterator[str]:

@@ -31,7 +31,6 @@ _ENTITIES: Final = {"\\": "&#92;", "&": "&amp;", ".": "&#46;"}
 
 
 def write_jira(page: Page, view: View) -> str:
-    """The page, ending in a line break, as much as a field of Jira holds. Foreign text stays text."""
     return within(page, lambda one: Writer(one, view, Jira()).write(), LENGTH, jira_size)
 
 
@@ -70,7 +69,6 @@ class Jira(Markup):
         return " ".join(filter(None, pieces))
 
     def heading(self, level: int, marked: str) -> str:
-        """One level below the issue's own title, six at most."""
         return f"h{min(level + 1, 6)}. {marked}"
 
     def listed(self, items: Iterable[Item], is_numbered: bool) -> Iterator[str]:

@@ -48,12 +48,10 @@ class Stretch:
 
 
 def lanes_of(one: Stretch) -> list[Drawn]:
-    """From top to bottom: what the host's threads say and call, why no compute ran, streams by family."""
     return [*_host(one), *_why(one.timeline), *sorted(_streams(one), key=_order)]
 
 
 def title_of(key: str) -> str:
-    """What a key of the timeline is called: `comm.ep_dispatch` is expert dispatch."""
     family, _, kind = key.partition(".")
     if family == "host":
         return _HOST[kind]
@@ -70,7 +68,6 @@ def longest(lane: Drawn, count: int) -> Drawn:
 
 
 def _host(one: Stretch) -> Iterator[Drawn]:
-    """Ranges first, outer ones above inner ones; then calls."""
     host = one.timeline.host
     threads = list(dict.fromkeys(lane.thread for lane in host))
     for lane in sorted(host, key=lambda lane: (lane.kind == "calls", lane.thread, lane.depth)):
@@ -115,7 +112,6 @@ def _meaning(lane: Lane, keys: Sequence[str]) -> str:
 
 
 def _order(lane: Drawn) -> tuple[int, int]:
-    """Compute first, then communication, then the rest; the busier stream first."""
     families = {key.partition(".")[0] for key in lane.key}
     place = next((at for at, family in enumerate(_FAMILIES) if family in families), len(_FAMILIES))
     return place, -sum(lane.length_ns)

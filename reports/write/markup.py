@@ -99,7 +99,6 @@ class Writer:
             last = block
 
     def block(self, block: Block, level: int) -> Iterator[str]:
-        """Lines of one block. `level`: of a heading at this place."""
         match block:
             case blocks.Headline():
                 yield f"{self.strong((block.label,))} {self.said(block.said)}".strip()
@@ -146,7 +145,6 @@ class Writer:
         yield from self.markup.listed(((self.said(one), ()) for one in items), is_numbered)
 
     def _table(self, table: Table) -> Iterator[str]:
-        """Its title heads the first column where that has none; shares are drawn in a column after theirs."""
         titles = [self.said((column.title,)) for column in table.columns]
         if titles[0] or not table.title:
             yield from (self.strong((table.title,)), "") if table.title else ()
@@ -201,12 +199,10 @@ class Writer:
 
 
 def attached(markup: Markup, names: Sequence[str]) -> str:
-    """The line of a ticket that names the files beside it."""
     return f"{markup.plain('Attached: ')}{', '.join(map(markup.code, names))}\n"
 
 
 def drawn_bar(bar: blocks.Bar, width: int = BAR_WIDTH) -> str:
-    """The bar's pieces as characters, each at least one; together `width`, or as many as there are pieces."""
     ends, sum_share = [], 0.0
     for piece in bar.pieces:
         sum_share += piece.share
@@ -219,7 +215,6 @@ def drawn_bar(bar: blocks.Bar, width: int = BAR_WIDTH) -> str:
 
 
 def _place_of_shares(table: Table) -> int | None:
-    """The first column with a share that is not zero."""
     for place in range(len(table.columns)):
         if any(_share(row.cells[place]) for row in table.rows):
             return place

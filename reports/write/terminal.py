@@ -48,7 +48,6 @@ _ENDLESS: Final = 10**6
 
 
 def text_of(said: Words, view: View, style: str = "") -> Text:
-    """Words as one line; foreign characters that move the cursor are gone."""
     line = Text(style=style)
     for span in said:
         if isinstance(span, Code):
@@ -97,7 +96,6 @@ def continued(line: str, width: int, indent: str) -> list[Text]:
 
 
 def _breaks(text: str, room: int) -> list[int]:
-    """Where lines after the first begin; a word is never broken."""
     breaks, used = [], 0
     for word in _WORD.finditer(text):
         size = cell_len(word[0].rstrip())
@@ -109,7 +107,6 @@ def _breaks(text: str, room: int) -> list[int]:
 
 
 def printed(lines: Iterable[Text], view: View) -> str:
-    """All lines as one string that ends in a line break: with colours, or plain."""
     if not view.colour:
         return "".join(line.plain.rstrip() + "\n" for line in lines)
     from rich.color import ColorSystem
@@ -145,7 +142,6 @@ _MOST_ROWS: Final = 40
 
 
 def bar_lines(bar: Bar, view: View) -> list[Text]:
-    """The bar with names that fit inside, then every piece with its amount; they add up to the whole."""
     width = (view.width or 80) - 1
     label = f"{bar.title}  "
     lines = [plain(label, "bold") + _drawn(bar.pieces, min(width, 120) - len(label))]

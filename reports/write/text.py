@@ -41,7 +41,6 @@ _ROOMS: Final = (
 
 
 def write_text(page: Page, view: View) -> str:
-    """The page; a first screen is cut until it fits, and says what was cut."""
     if page.detail is Detail.FULL:
         return printed(_lines(page, view, _ROOMS[0]), view)
     for room in _ROOMS:
@@ -52,7 +51,6 @@ def write_text(page: Page, view: View) -> str:
 
 
 def _first_step(lines: list[Text], page: Page) -> int:
-    """How many lines it takes to read the first thing to do; 0 where there is none."""
     plans = [block for block in page.blocks if isinstance(block, Plan)]
     titles = [place for place, line in enumerate(lines, start=2) if plans and line.plain == plans[0].title]
     return titles[0] if titles else 0

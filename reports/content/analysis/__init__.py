@@ -52,7 +52,6 @@ def top_kernels(rank: Rank) -> Sentence | None:
 
 
 def unknown_kernels(result: Result) -> Iterator[Sentence]:
-    """The largest kernel that no rule names, where it fills enough of a window, and how many more."""
     found = [one for rank in result.ranks for one in rank.unknown_kernels if one.finding]
     if found:
         first = max(found, key=lambda one: one.frac)
@@ -82,7 +81,6 @@ def warnings(result: Result) -> Iterator[Sentence]:
 
 
 def more(result: Result) -> str:
-    """What `--full` has beyond the first screen."""
     refused = f", with {len(result.refused)} refused" if result.refused else ""
     checks = " | --config FILE checks flags" if _unchecked(result) else ""
     return f"--full{refused} | -o page.html{checks}"
@@ -113,7 +111,6 @@ RANKS: Final = 8
 
 
 def page(result: Result, detail: Detail) -> Page:
-    """The first screen; with `Detail.FULL` all else after it. Without a step, what to do comes early."""
     rank, what_to_do = telling_rank(result), plan(result)
     costs: tuple[Block | None, ...] = (step_bar(rank), savings(result))
     found: list[Block | None] = [

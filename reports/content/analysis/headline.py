@@ -187,7 +187,6 @@ def _nearest(result: Result) -> str:
 
 
 def _is_opaque(result: Result) -> bool:
-    """Whether graphs recorded whole leave all but the host unjudged."""
     return sum(wall.outcome == "unmeasurable" for wall in result.walls) >= _OPAQUE
 
 
@@ -223,7 +222,6 @@ def _under(result: Result) -> Iterator[str]:
 
 
 def _waits_for_late(result: Result) -> float | None:
-    """How much of the exposed communication is waiting for a late rank, where it is half or more."""
     late = None if result.run is UNSET else known(result.run.late)
     slowed = any(wall.id == "communication" for wall in findings(result))
     share = late.exposed_frac if late is not None and slowed else None
@@ -273,6 +271,5 @@ def facts(result: Result) -> Words:
 
 
 def _spread(low_ns: int, high_ns: int) -> str:
-    """The shortest and the longest step, or their distance where both read alike."""
     low, high = milliseconds(low_ns), milliseconds(high_ns)
     return f" ({low} to {high})" if low != high else f" (equal within {percent((high_ns - low_ns) / low_ns)})"

@@ -13,7 +13,6 @@ from traces.spelling import counted, duration, gigabytes, megabytes, millisecond
 
 
 def stages(run: Run) -> Iterator[Block]:
-    """A table of the stages, and how the bubble compares with the formula; nothing without a pipeline."""
     pipeline = run.pipeline
     if isinstance(pipeline, Missing):
         yield Sentence(words(f"unknown: {ended(pipeline.reason)}"), "Pipeline stages")
@@ -109,7 +108,6 @@ def _pattern(found: ExpertGroups) -> str:
 
 
 def traffic(run: Run, name: Callable[[int], Words]) -> Iterator[Block]:
-    """Speeds by kind and the largest pairs; why they are unknown where no sizes are recorded."""
     found = run.traffic
     if isinstance(found, Missing):
         said = f"unknown: {ended(found.reason)}{how_to_learn(found.cure)}"

@@ -66,7 +66,6 @@ _STATES: Final = {"met": "Met", "unmet": "Needs", "unknown": "Check"}
 
 
 def plan(result: Result, most: int | None = MOST) -> Plan:
-    """The first steps, or all of them; without any the reason why."""
     fixes = result.fixes or result.levers
     errors = tuple(_corrections(result))
     steps = [*errors, *with_finds(result, [step_of(result, fix) for fix in fixes], MOST)]
@@ -84,7 +83,6 @@ def plan(result: Result, most: int | None = MOST) -> Plan:
 
 
 def _after_repair(result: Result) -> bool:
-    """Whether a late rank is to be repaired before the first step, which is no such repair itself."""
     late = None if result.run is UNSET else known(result.run.late)
     first = result.fixes[0].id if result.fixes else ""
     return late is not None and late.repair_first and first not in late.repair_fixes
@@ -218,7 +216,6 @@ def _spellings(knobs: Knobs, order: Iterable[str]) -> Iterator[Spelling]:
 
 
 def _one_note(fix: Fix) -> Iterator[str]:
-    """The one condition that matters most: an earlier step, room, what is not met, what is not known."""
     room = known(fix.room)
     open_ = [one for one in fix.preconditions if one.state != "met"]
     if fix.after:

@@ -85,7 +85,6 @@ def lines_of(run: Run, names: Names, otherwise: str) -> tuple[Sentence, ...]:
 
 
 def _together(run: Run, otherwise: str) -> Sentence:
-    """Which ranks the figures hold for, how alike they are, and how much of their communication waits."""
     world = known(run.world_size)
     label = f"{run.ranks_seen} of {world} ranks" if world else counted(run.ranks_seen, "rank")
     few = world is not None and run.ranks_seen < world
@@ -160,7 +159,6 @@ def _costs(run: Run, late: Late) -> str:
 
 
 def _problems(run: Run) -> Iterator[Sentence]:
-    """What is wrong with the set of recordings, one line each; how many are there stands before."""
     for one in run.problems:
         if one.traces or one.ranks:
             yield Sentence(_problem(one), "Recorded", Tone.NOTICE)
@@ -177,7 +175,6 @@ def _problem(one: RunProblem) -> Words:
 
 
 def name_of_rank(result: Result, place: int) -> Words:
-    """A rank by its number and GPU; without a number its recording, or its process in it, as well."""
     rank = result.ranks[place]
     if known(rank.rank) is not None:
         return words(who(rank))

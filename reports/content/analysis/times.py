@@ -31,12 +31,10 @@ class Scale:
 
     @property
     def whole(self) -> str:
-        """What shares are of."""
         return stretch_name(self.rank.steps) if self.step_count else "window"
 
     @property
     def length(self) -> str:
-        """The mean step, or the window, with its unit."""
         return f"{self.ms(self.rank.budget_ns.window)} ms"
 
 

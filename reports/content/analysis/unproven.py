@@ -81,7 +81,6 @@ def open_walls(result: Result) -> list[Wall]:
 
 
 def at_most(wall: Wall) -> str:
-    """The most that a wall without a cost can be, where anything bounds it."""
     most = known(wall.at_most_frac)
     return f" (at most {percent(most)})" if most is not None and most < 1 else ""
 

@@ -53,7 +53,6 @@ _APART: Final = 0.05
 
 
 def step_bar(rank: Rank) -> Bar:
-    """One step, or the window, in pieces that add up."""
     scale, window_ns, parts = scale_of(rank), rank.budget_ns.window, _parts(rank)
     small = [name for name, (time_ns, _) in parts.items() if time_ns < _SMALL * window_ns]
     if len(small) > 1:
@@ -64,7 +63,6 @@ def step_bar(rank: Rank) -> Bar:
 
 
 def _parts(rank: Rank) -> dict[str, tuple[int, Hue]]:
-    """Time by piece, in the order of `PIECES`; the budget alone where there is no ledger."""
     rows = [row for row in known(rank.ledger) or () if row.group == "budget"]
     if not rows:
         budget, comm_ns = rank.budget_ns, known(rank.budget_ns.exposed_comm)
@@ -98,7 +96,6 @@ def _beside(scale: Scale) -> Iterator[str]:
 
 
 def savings(result: Result) -> Table:
-    """What each wall costs at most, largest first; unknown is never zero."""
     unit = scale_of(result.ranks[0]).unit if result.ranks else "ms"
     unit = f"{unit}, mean" if _differ(result) else unit
     walls = sorted(result.walls, key=lambda wall: -_ceiling(result, wall))
@@ -157,7 +154,6 @@ def _mostly(wall: Wall) -> str:
 
 
 def alike(result: Result) -> str:
-    """Steps or windows of all ranks and how much of them is compute; the longest where they differ."""
     lengths = _lengths(result)
     shares = sorted(rank.budget_frac.compute for rank in result.ranks)
     whole = " or ".join(sorted({scale_of(rank).whole for rank in result.ranks}))

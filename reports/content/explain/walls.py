@@ -46,7 +46,6 @@ def limit_items(places: Iterable[str], title: str = "Limits") -> Iterator[Items]
 
 
 def limit_topics(topic: str) -> Iterator[Topic]:
-    """The limit that is written out as `traces.module.NAME`."""
     found = _PLACE.fullmatch(topic.strip())
     if found and find_spec(found[1].rpartition(".")[0]) and find_spec(found[1]):
         place = f"{found[1]}:{found[2]}"

@@ -66,7 +66,6 @@ def draw_bar(area: Area, bar: Bar) -> float:
 
 
 def _label(area: Area, piece: Piece) -> bool:
-    """What the piece is, as much as fits in it; whether all of that did."""
     whole = f"{piece.name} {percent(piece.share)}, {piece.amount} ms"
     for words in (whole, f"{piece.name} {percent(piece.share)}", percent(piece.share)):
         if inches(words, BODY, bold=True) + 2 * _GAP <= area.width:
@@ -132,7 +131,6 @@ def _saving(area: Area, row: Row, top: float, ends: tuple[float, float]) -> floa
 
 
 def draw_legend(area: Area, seen: Collection[Hue]) -> None:
-    """What the colours mean, in the first line from the right."""
     right = area.width
     for hue in reversed([hue for hue in _SPOKEN if hue in seen]):
         area.text(right, 0.08, _SPOKEN[hue], SMALL, color=SOFT, ha="right")

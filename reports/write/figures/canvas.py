@@ -45,7 +45,6 @@ class Area:
         return Area(self.figure, self.left + left, self.top + top, width, height)
 
     def axes(self) -> Axes:
-        """Axes over the area, in its inches, without ticks or frame."""
         box = (self.left / WIDTH, 1 - (self.top + self.height) / HEIGHT)
         axes = self.figure.add_axes((*box, self.width / WIDTH, self.height / HEIGHT))
         axes.set(xlim=(0, self.width), ylim=(self.height, 0))
@@ -73,7 +72,6 @@ def own_style() -> Iterator[None]:
 
 
 def new_sheet() -> Area:
-    """An empty sheet between its margins; within `own_style`."""
     figure = Figure(figsize=(WIDTH, HEIGHT), dpi=DOTS_PER_INCH)
     return Area(figure, MARGIN, MARGIN, WIDTH - 2 * MARGIN, HEIGHT - 2 * MARGIN)
 

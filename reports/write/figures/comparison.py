@@ -25,7 +25,6 @@ def draw_comparison(compared: Compared, form: FigureForm) -> bytes:
 
 
 def draw_on(area: Area, compared: Compared) -> None:
-    """The sheet's content; runs that are not comparable have no waterfall."""
     shown = page(compared, Detail.FIRST)
     top = draw_frame(area, shown, compared.tool.version)
     tables = [block for block in shown.blocks if isinstance(block, Table)][:1]
@@ -58,7 +57,6 @@ def _draw_steps(area: Area, compared: Compared) -> None:
 
 
 def _parts(side: Side) -> list[tuple[int, str]]:
-    """Times by row, those of one hue side by side."""
     order = {
         hue: place for place, hue in enumerate(dict.fromkeys(hue_of(row.row) for row in side.budget_rows))
     }

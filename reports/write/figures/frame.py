@@ -73,7 +73,6 @@ def _foot(area: Area, page: Page, version: str) -> None:
 
 
 def draw_sentences(area: Area, blocks: Iterable[Block]) -> None:
-    """Sentences beside their labels, and lists, as far as there is room."""
     top = 0.08
     for block in blocks:
         if isinstance(block, Sentence):

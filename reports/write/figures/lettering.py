@@ -54,7 +54,6 @@ def fitted(text: str, width: float, size: float, *, bold: bool = False) -> str:
 
 
 def wrapped(text: str, width: float, size: float, *, bold: bool = False) -> list[str]:
-    """Lines of at most `width` inches; a single word that is wider is cut."""
     lines: list[str] = []
     for word in harmless(text, 10 * _LONGEST).split():
         longer = f"{lines[-1]} {word}" if lines else word
@@ -66,7 +65,6 @@ def wrapped(text: str, width: float, size: float, *, bold: bool = False) -> list
 
 
 def cut(lines: Sequence[str], most: int) -> list[str]:
-    """The first lines, the last of them marked where others follow."""
     return [*lines] if len(lines) <= most else [*lines[: most - 1], f"{lines[most - 1]}{MORE}"]
 
 

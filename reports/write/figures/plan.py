@@ -84,7 +84,6 @@ def _code(step: Step, width: float, most: int) -> list[str]:
 
 
 def _range(area: Area, low: float | None, high: float) -> None:
-    """The saving on a scale of the whole step: sure up to `low`, possible up to `high`."""
     axes = area.axes()
     axes.axhspan(0, area.height, color=HAIR, linewidth=0)
     axes.barh(area.height / 2, high * area.width, area.height, color="#8fc1e3", linewidth=0)

@@ -34,7 +34,6 @@ def timeline_height(timeline: Timeline) -> float:
 
 
 def draw_timeline(area: Area, timeline: Timeline) -> None:
-    """The busiest lanes of host, lost time and GPU; nothing where there is no lane."""
     lanes, left_out = _chosen(timeline)
     if not lanes:
         return

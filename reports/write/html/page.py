@@ -23,16 +23,7 @@ from reports.content.analysis.recording import recording
 from reports.content.analysis.run import ranks_part, run_lines
 from reports.content.analysis.times import scale_of, telling_rank
 from reports.content.analysis.walls import evidence, savings, step_bar
-from reports.content.blocks import (
-    Block,
-    Detail,
-    Fold,
-    Items,
-    Page,
-    Part,
-    Plan,
-    View,
-)
+from reports.content.blocks import Block, Detail, Fold, Items, Page, Part, Plan, View
 from reports.content.names import who
 from reports.write.html.environment import SCRIPTS, STYLES, TIMELINE_SCRIPTS, Marks, assemble, shared
 from reports.write.html.ranks import heat_of, pair_of, step_maps_of
@@ -118,7 +109,6 @@ def write_analysis_html(result: Result, view: View) -> str:
 
 
 def walls_of(ranks: Sequence[Rank]) -> WallOf:
-    """The wall of each key of a timeline, as the ledgers have it."""
     walls: dict[str, str] = {}
     for rank in ranks:
         for row in known(rank.ledger) or ():
@@ -165,7 +155,6 @@ def _folded(part: Part, place: str = "") -> Fold:
 
 
 def _other_ranks(result: Result, rank: Rank) -> Iterator[Fold]:
-    """The parts of each other rank in one fold; those beyond `RANKS` are in the JSON document."""
     others = [one for one in result.ranks if one is not rank]
     for place, one in enumerate(others[: RANKS - 1], 1):
         parts = tuple(_folded(part, f"-{place}") for part in rank_parts(result, one))
@@ -173,7 +162,6 @@ def _other_ranks(result: Result, rank: Rank) -> Iterator[Fold]:
 
 
 def _replayed(result: Result, steps: Plan) -> Replayed:
-    """What single changes and sets of them save, as far as they were replayed."""
     alone = [(step.id, step.low, step.high) for step in steps.steps if step.replayed]
     found: Replayed = [([id], low, high, saving(low, high)) for id, low, high in alone if high is not None]
     return found + [([*one.ids], *one.gain_frac, saving(*one.gain_frac)) for one in result.combined]

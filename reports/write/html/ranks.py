@@ -169,7 +169,6 @@ class Pair:
 
 
 def pair_of(result: Result) -> Pair | None:
-    """The figures of each rank; None of one rank. Those that are late stand first."""
     run = result.run
     if run is UNSET or len(run.ranks) < 2:
         return None

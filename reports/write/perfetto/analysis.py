@@ -64,7 +64,6 @@ def _slice(one: Slice, to: OnClock) -> Slice:
 
 
 def clock_words(result: Result, place: int) -> str:
-    """What a track's name adds where a rank is not on the clock of the others."""
     if len(result.traces) < 2:
         return ""
     fit = fits_of(result).get(place)
@@ -74,7 +73,6 @@ def clock_words(result: Result, place: int) -> str:
 
 
 def about_clocks(result: Result) -> Args:
-    """By what the ranks are on one clock, and how well."""
     run = result.run
     if run is UNSET:
         return {}
@@ -213,7 +211,6 @@ def _span(one: Span) -> Slice:
 
 
 def _counters(rank: Rank) -> Iterator[Counter]:
-    """What the used steps are made of, and why no compute ran in them; nothing outside of them."""
     used, ledger = rank.steps.used, known(rank.ledger)
     if not used or not ledger:
         return
@@ -224,7 +221,6 @@ def _counters(rank: Rank) -> Iterator[Counter]:
 
 
 def _by_head(rows: Sequence[LedgerRow]) -> dict[str, list[int]]:
-    """Rows added up by the first word of their names: one length a step."""
     added: dict[str, list[int]] = {}
     for row in rows:
         head = row.row.partition(".")[0]
