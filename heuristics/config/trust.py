@@ -56,7 +56,7 @@ def _without_later_knobs(core_version: str | None) -> Settings:
     core = release(core_version)
     if core is None:
         return Settings()
-    later = [knob for knob in knobs().values() if knob.core_field and core < knob.since]
+    later = [knob for knob in knobs().values() if knob.is_core and core < knob.since]
     off = {knob.id: False if knob.kind == "bool" else None for knob in later}
     return settings(off, f"not in Megatron-Core {core_version}")
 

@@ -14,8 +14,8 @@ from traces.toml_tables import read_table
 _OVERLAP: Final = "comm_overlap, by Megatron-Bridge, CommOverlapConfig.setup"
 OFF_UNLESS_SAID: Final = ("overlap_moe_expert_parallel_comm", "delay_wgrad_compute")
 """Fields of comm_overlap that are written over the model's, off where it does not say them."""
-_DROPS_SEQUENCE_PARALLEL: Final[Release] = (0, 17, 0)
-_EXPERT_TENSOR_ONE: Final[Release] = (0, 19, 0)
+_DROPS_SEQUENCE_PARALLEL: Final = Release((0, 17, 0))
+_EXPERT_TENSOR_ONE: Final = Release((0, 19, 0))
 """Since Megatron-Bridge 0.4.0 and 0.6.0, by the Megatron-Core that they have."""
 _HIERARCHY: Final = "hierarchical_context_parallel_sizes"
 BUCKET_ELEMENTS: Final = 128 * 1024 * 1024
