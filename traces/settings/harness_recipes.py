@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from math import prod
 from typing import Any, Final, NamedTuple
 
@@ -82,7 +81,7 @@ def is_known_recipe(name: str) -> bool:
 def precisions_ever(name: str, gpu: str) -> frozenset[str]:
     """Precisions that have a preset of a recipe and a GPU in any release."""
     rows = _table().presets.get(name, ())
-    return frozenset(code for of, codes, *_ in rows if of == gpu for code in codes.split())
+    return frozenset(code for of, codes, *_ in rows if gpu in of.split() for code in codes.split())
 
 
 def _precision(flags: Mapping[str, str]) -> str:
@@ -102,7 +101,7 @@ def _found(
         return None
     found: dict[str, dict[str, list[_Preset]]] = {}
     for of, precisions, *batches, ranks, text in rows:
-        if of != gpu.value:
+        if gpu.value not in of.split():
             continue
         words = {word: rest for word, _, rest in (one.partition("=") for one in text.split())}
         for one, (releases, _, batch) in zip(
@@ -203,9 +202,6 @@ def _count(draft: Draft, knob: str) -> int | None:
 @cache
 def _models() -> Mapping[str, Mapping[str, Value]]:
     """Knobs of each model by the name of its recipe."""
-    names = (file.name for file in files("traces.settings").joinpath("models").iterdir())
-    return {
-        name.removesuffix(".toml"): _values(read_table("traces.settings", f"models/{name}", dict[str, Any]))
-        for name in names
-        if name.endswith(".toml")
-    }
+    table = read_table("traces.settings", "models.toml", dict[str, dict[str, dict[str, Any]]])
+    families = {"": dict[str, Any](), **table["families"]}
+    return {name: _values(families[row.pop("family")] | row) for name, row in table["models"].items()}
