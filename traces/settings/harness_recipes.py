@@ -48,7 +48,7 @@ def take_recipe(draft: Draft, flags: Mapping[str, str], core: Release | None) ->
         draft.by_knob[_VALUES_KNOWN] = Setting(False, draft.name)
     if not is_known_recipe(name):
         return
-    _take(draft, name, _models().get(name, {}))
+    _take(draft, name, models().get(name, {}))
     if "--compute_dtype" not in flags:
         _take(draft, name, {"mixed_precision": "bf16_mixed"})
     newer = max(_FIRST + 1, min((core or MAIN)[1] - _CORE_BEFORE_BRIDGE, _ONE_FOR_BOTH))
@@ -75,7 +75,7 @@ def _take(draft: Draft, name: str, settings: Mapping[str, Value]) -> None:
 
 def is_known_recipe(name: str) -> bool:
     """Whether it is one of Bridge's names: its model, or its presets, are in our tables."""
-    return name in _models() or name in _table().presets
+    return name in models() or name in _table().presets
 
 
 def precisions_ever(name: str, gpu: str) -> frozenset[str]:
@@ -200,7 +200,7 @@ def _count(draft: Draft, knob: str) -> int | None:
 
 
 @cache
-def _models() -> Mapping[str, Mapping[str, Value]]:
+def models() -> Mapping[str, Mapping[str, Value]]:
     """Knobs of each model by the name of its recipe."""
     table = read_table("traces.settings", "models.toml", dict[str, dict[str, dict[str, Any]]])
     families = {"": dict[str, Any](), **table["families"]}
