@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from traces.settings.effective_bridge import OFF_UNLESS_SAID
+from traces.settings.effective import OFF_UNLESS_SAID
 from traces.settings.knobs import Knob, Release, by_flag, knobs, release
 from traces.settings.settings import Framework, Settings, Value
 
