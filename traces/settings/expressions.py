@@ -73,8 +73,8 @@ def pattern_of(text: str) -> list[int]:
 
 def _digits(node: ast.expr) -> list[int]:
     match node:
-        case ast.List(elts=entries):
-            return [entry.value for entry in entries if isinstance(entry, ast.Constant)]
+        case ast.List():
+            return list(ast.literal_eval(node))
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             found, times = _digits(left) + _digits(right), 1
         case ast.BinOp(left=left, op=ast.Mult(), right=ast.Constant(value=int(times))):
