@@ -27,7 +27,7 @@ Variable = Literal[
 ]
 
 
-class Gain(Struct, frozen=True, forbid_unknown_fields=True):
+class Gain(Struct, frozen=True, array_like=True):
     """A published measurement of the change, with the shape it was measured on and its source."""
 
     text: str
@@ -113,9 +113,9 @@ class Fix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     wall: WallId
     title: str
     change: Changing
-    versions: str
     verify: str
     sources: tuple[str, ...]
+    versions: str = "every Megatron-Core release here"
     doc: str = ""
     kinds: tuple[str, ...] = ()
     advice: Needing = nothing

@@ -10,7 +10,7 @@ from msgspec import structs
 from heuristics.config.observed import Observed
 from heuristics.evidence.evidence import without_waits
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.fixes.needs import mostly_moving
+from heuristics.fixes.needs import needed
 from heuristics.plan.gains import Gain
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan
@@ -113,7 +113,7 @@ def test_routing_that_hardly_costs_anything_leaves_the_order_to_the_savings() ->
 def test_a_faster_transfer_waits_for_the_repair_of_the_late_rank() -> None:
     seen = Observed(a2a_waiting_frac=0.8)
     cures = {
-        cause: mostly_moving(replace(waiting(cause), observed=seen))[0].met_by
+        cause: needed("moving", replace(waiting(cause), observed=seen))[0].met_by
         for cause in (Cause.SLOW_DEVICE, Cause.SLOW_HOST, Cause.ROUTING_IMBALANCE)
     }
     assert cures == {
@@ -121,4 +121,4 @@ def test_a_faster_transfer_waits_for_the_repair_of_the_late_rank() -> None:
         Cause.SLOW_HOST: "HST-1",
         Cause.ROUTING_IMBALANCE: "COM-11",
     }
-    assert mostly_moving(Run(observed=seen))[0].met_by == "COM-11"
+    assert needed("moving", Run(observed=seen))[0].met_by == "COM-11"
