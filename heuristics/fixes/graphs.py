@@ -10,7 +10,7 @@ from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.memory import BUDGET, BUDGETED_BY
 from heuristics.fixes.needs import all_needed, head_room, needed
-from heuristics.fixes.precondition import Precondition, already_so
+from heuristics.fixes.precondition import Precondition
 from heuristics.guides.cuda_graphs import RNG_TRACKER, GraphChoice, choose_graphs, graph_change
 from heuristics.guides.facts import is_sync_free
 from heuristics.run.run import Run
@@ -95,8 +95,9 @@ def partial_needs(run: Run) -> tuple[Precondition, ...]:
     modules, recomputed = partial_choice(run).modules, shown.recompute_modules
     asks = "HST-7" if choice.impl == "full_iteration" else ", ".join(choice.asks)
     parts = choice.impl == "transformer_engine"
+    is_set = shown.graph_frac != 0 and _configured(run, modules)
     needs = [
-        *already_so("cuda_graph_impl", shown.graph_frac != 0 and _configured(run, modules)),
+        *(needed("not_set_yet", run, False, knob="cuda_graph_impl") if is_set else ()),
         *needed("graphs_guided", run, parts, rule=choice.rule, met_by=asks),
         *all_needed(run, "graphs_hold_little", "no_full_recompute", "no_layer_offload", "static_shapes"),
         *head_room(run, ROOM.value),

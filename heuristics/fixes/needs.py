@@ -2,6 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
@@ -9,9 +10,9 @@ from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType, convert
 
-from heuristics.config.versions import Package
+from heuristics.config.versions import PACKAGE_NAMES, Package, numbers
 from heuristics.fixes.facts import FIX_FACTS, layer_offload
-from heuristics.fixes.precondition import Precondition, already_so, at_least, holds
+from heuristics.fixes.precondition import Precondition, Release, holds
 from heuristics.rules.condition import Language
 from heuristics.run.run import Run
 from traces.cures import cure
@@ -51,7 +52,7 @@ class Need(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if asked and _LANGUAGE.condition(asked).holds(run) is not True:
             return ()
         if self.already:
-            return already_so(self.already, True)
+            return needed("not_set_yet", run, False, knob=self.already)
         if self.release:
             package, version = self.release.split()
             return (release(run, package, version, self.text),)  # type: ignore[arg-type]
@@ -100,8 +101,12 @@ def all_needed(run: Run, *names: str) -> tuple[Precondition, ...]:
 
 
 def release(run: Run, package: Package, version: str, beside: str = "") -> Precondition:
-    """A package, asked for beside something else."""
-    return at_least(package, run.config.version_text(package), version, beside)
+    """A package from a version such as "2.8.0" on; letters after the numbers do not count."""
+    known = run.config.version_text(package)
+    fact = None if known is None else numbers(known) >= numbers(version)
+    words = {"package": PACKAGE_NAMES[package], "beside": beside, "version": version, "option": package}
+    (need,) = needed("release", run, fact, **words)
+    return replace(need, release=Release(package, version))
 
 
 def head_room(run: Run, needed_bytes: float | None = None) -> tuple[Precondition, ...]:
