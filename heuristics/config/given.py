@@ -42,7 +42,7 @@ def only_data_parallel(given: Given, files: Settings) -> bool:
 
     Where files have all that the run has, what they leave out is 1.
     """
-    config = Config(given, Observed(), files, None)
+    config = Config(given, Observed(), files)
     sizes = [config.tp, config.ep, config.pp, config.cp]
     if is_whole(files):
         sizes = [1 if size is None else size for size in sizes]

@@ -1,5 +1,9 @@
 """Three-valued logic: True, False, and None for what is unknown."""
 
+from typing import TypeVar
+
+_T = TypeVar("_T")
+
 
 def all_of(*facts: bool | None) -> bool | None:
     """False where one is, else unknown where one is, else True."""
@@ -14,3 +18,8 @@ def any_of(*facts: bool | None) -> bool | None:
 def negated(fact: bool | None) -> bool | None:
     """The opposite; unknown stays unknown."""
     return None if fact is None else not fact
+
+
+def first_known(*facts: _T | None) -> _T | None:
+    """The first that is known."""
+    return next((fact for fact in facts if fact is not None), None)

@@ -1,6 +1,7 @@
 """One order of trust: option, configuration file, log, trace. Only what is certain is inferred."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Final
 
@@ -15,12 +16,10 @@ from traces.settings.precision import RECIPES
 from traces.settings.rules import Facts
 from traces.settings.settings import Setting, Settings, Value, settings
 
-Understand = Callable[[Settings, str | None], Settings]
-"""What a framework makes of settings, by the version of Megatron-Core."""
-
 TRACE: Final = "trace"
 """Where a setting is from that only the trace tells."""
 
+_WIDE: Final = ("bf16", "fp16", "fp32", "tf32")
 _DISPATCHERS: Final[Mapping[str, Mapping[str, Value]]] = {
     "alltoall": {"moe_token_dispatcher_type": "alltoall"},
     "allgather": {"moe_token_dispatcher_type": "allgather"},
@@ -38,6 +37,11 @@ def by_trust(given: Given, observed: Observed, files: Settings) -> Settings:
         kept = {knob: one for knob, one in files.by_knob.items() if knob not in stale}
         files = Settings(kept, files.framework)
     return with_ranks(observed_settings(observed).under(files).under(given_settings(given)))
+
+
+def files_alone(given: Given) -> Given:
+    """Without what options give in place of knobs."""
+    return replace(given, **{name: None for name, one in OPTIONS.items() if one.knobs})  # type: ignore[arg-type]
 
 
 def files_by_trust(configuration: Settings, log: Settings | None) -> Settings:
@@ -70,17 +74,14 @@ def given_settings(given: Given) -> Settings:
             found[option.knobs[0]] = Setting(value, option_of(field))
     if given.vpp == 1:
         found["virtual_pipeline_model_parallel_size"] = Setting(None, "--vpp")
-    for knob, value in (*_precision_knobs(given.precision).items(), *_wide(given.precision).items()):
+    # an option tells more than kernels do, which leave a smaller part of the work unknown
+    off: dict[str, Value] = {"fp8": None, "fp4": None} if given.precision in _WIDE else {}
+    for knob, value in {**_precision_knobs(given.precision), **off}.items():
         found[knob] = Setting(value, "--precision")
     for knob, value in _routing_knobs(given.routing).items():
         found[knob] = Setting(value, "--routing")
-    return Settings(found).under(environment_of(given))
-
-
-def environment_of(given: Given) -> Settings:
-    """Variables that options give: as good as written in a file, which may have no place for them."""
-    pairs = (variable.partition("=") for variable in given.env or ())
-    return settings({f"env.{name}": text for name, _, text in pairs}, "--env")
+    variables = (variable.partition("=") for variable in given.env or ())
+    return Settings(found).under(settings({f"env.{name}": text for name, _, text in variables}, "--env"))
 
 
 def observed_settings(observed: Observed) -> Settings:
@@ -130,19 +131,11 @@ def _recompute_knobs(observed: Observed) -> dict[str, Value]:
 
 def _precision_knobs(precision: str | None) -> dict[str, Value]:
     """What matrix work in a precision tells; its FP8 format (e4m3, hybrid) nothing does."""
-    if precision in ("bf16", "fp16"):
+    if precision in _WIDE:
         return {"bf16": precision == "bf16", "fp16": precision == "fp16"}
-    if precision in ("fp32", "tf32"):
-        return {"bf16": False, "fp16": False}
     if precision in RECIPES:
         return {"fp8_recipe": RECIPES[precision]}
     return {"fp4_recipe": "nvfp4"} if precision == "nvfp4" else {}
-
-
-def _wide(precision: str | None) -> dict[str, Value]:
-    """What an option tells beyond kernels, which leave a smaller part of the work unknown."""
-    wide = precision in ("bf16", "fp16", "fp32", "tf32")
-    return {"fp8": None, "fp4": None} if wide else {}
 
 
 def _routing_knobs(routing: Routing | None) -> dict[str, Value]:

@@ -9,10 +9,8 @@ from typing import Final
 
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
-from heuristics.config.observing import active_precision
 from heuristics.config.options import OPTIONS
-from heuristics.config.trust import validated_settings
-from heuristics.config.view import Config
+from heuristics.config.view import Config, Trust
 from heuristics.run.repairs import LateRank
 from traces.names.frameworks import Framework
 from traces.sections.tables import WallId
@@ -59,21 +57,28 @@ class Run:
         """Conditions that were asked before, by text."""
         return {}
 
+    def view(self, trust: Trust) -> Config:
+        """What the run is configured to do, by some sources: the one reader of its settings."""
+        if trust not in self._views:
+            self._views[trust] = Config(self.given, self.observed, self.settings, self.log, trust)
+        return self._views[trust]
+
+    @cached_property
+    def _views(self) -> dict[Trust, Config]:
+        return {}
+
     @cached_property
     def config(self) -> Config:
-        """What the run is configured to do: the one reader of its settings."""
-        return Config(self.given, self.observed, self.settings, self.log)
+        """By all sources."""
+        return self.view(Trust.ALL)
 
-    @cached_property
+    @property
     def validated(self) -> Config:
-        """The configuration as the framework's own checks see it, for rules of a release."""
-        return Config(self.given, self.observed, self.settings, self.log, validated_settings)
+        return self.view(Trust.CHECKED)
 
-    @cached_property
+    @property
     def asked(self) -> Config:
-        """What files alone ask for, the trace and the sizes given by options aside."""
-        about = replace(self.given, **{name: None for name, one in OPTIONS.items() if one.knobs})  # type: ignore[arg-type]
-        return Config(about, Observed(), self.settings, self.log)
+        return self.view(Trust.FILES)
 
     @property
     def active(self) -> Observed:
@@ -88,7 +93,7 @@ class Run:
     @cached_property
     def precision(self) -> str | None:
         """Precision of the matrix work as it runs."""
-        return active_precision(self.observed.precision, self.config.precision, self.given.precision)
+        return self.config.running_precision
 
     def changed(self, changes: Mapping[str, Value]) -> Run:
         """The run with a set of changes merged into its whole configuration, what was given as well.
