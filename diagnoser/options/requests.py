@@ -55,7 +55,7 @@ from diagnoser.options import (
     SymptomsFile,
 )
 from diagnoser.options.given import given_from
-from heuristics.config.options import OPTIONS, option_of
+from heuristics.config.about import OPTIONS, option_of
 from traces.progress import Progress, silent
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from heuristics.comparison.difference.changed import Value, given_of, settings_of, trace_facts
-from heuristics.config.options import OPTIONS
+from heuristics.config.about import OPTIONS
 from heuristics.result.compared import Difference, State
 from heuristics.result.result import Result
 from traces.limits import Limit

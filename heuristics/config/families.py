@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from heuristics.config.options import OPTIONS
+from heuristics.config.about import OPTIONS
 from traces.settings.settings import KnobView
 
 _FAMILIES: Final = {

@@ -3,9 +3,8 @@
 from dataclasses import replace
 from typing import Any, Final
 
-from heuristics.config.about import Given
+from heuristics.config.about import OPTIONS, Given
 from heuristics.config.observed import Observed
-from heuristics.config.options import OPTIONS
 from heuristics.config.versions import PACKAGES
 from heuristics.config.view import Config
 from traces.limits import Limit

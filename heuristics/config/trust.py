@@ -5,9 +5,8 @@ from dataclasses import replace
 from functools import cache
 from typing import Final
 
-from heuristics.config.about import Given, Routing
+from heuristics.config.about import OPTIONS, Given, Routing, option_of
 from heuristics.config.observed import Observed
-from heuristics.config.options import OPTIONS, option_of
 from traces.settings.derive import with_ranks
 from traces.settings.effective import effective
 from traces.settings.effective_bridge import finalized, of_precision

@@ -6,7 +6,7 @@ from functools import cached_property
 from math import prod
 from operator import attrgetter
 
-from heuristics.config.about import Given, Guidance, Routing, Stage
+from heuristics.config.about import OPTIONS, Given, Guidance, Routing, Stage
 from heuristics.config.families import MLA, NO_SHARED, QWEN, SHARED, by_family, family_of
 from heuristics.config.features import Features, told
 from heuristics.config.hardware import (
@@ -20,7 +20,6 @@ from heuristics.config.hardware import (
 )
 from heuristics.config.logic import all_of, any_of, first_known, negated
 from heuristics.config.observed import Observed
-from heuristics.config.options import OPTIONS
 from heuristics.config.trust import by_trust, effective_settings, files_alone, validated_settings
 from heuristics.config.versions import Package, Version, core_of_bridge, numbers
 from traces.settings.knobs import CP, EP, ETP, GLOBAL_BATCH, MICRO_BATCH, PP, STAGE_LAYOUT, TP, VIRTUAL_STAGES

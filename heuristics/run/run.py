@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
-from heuristics.config.about import Given
+from heuristics.config.about import OPTIONS, Given
 from heuristics.config.observed import Observed
-from heuristics.config.options import OPTIONS
 from heuristics.config.view import Config, Trust
 from heuristics.run.repairs import LateRank
 from traces.names.frameworks import Framework

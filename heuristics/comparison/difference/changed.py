@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from heuristics.config.options import OPTIONS
+from heuristics.config.about import OPTIONS
 from heuristics.result.compared import ComparedChange, Source
 from heuristics.result.configured import Configuration
 from heuristics.result.result import Result
