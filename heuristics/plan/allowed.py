@@ -19,6 +19,7 @@ from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import NotAsked, Request, request_of
 from heuristics.rules.rules import Rule
 from heuristics.run.run import Run
+from heuristics.words import say
 from traces.limits import Limit
 from traces.settings.settings import Value
 
@@ -87,14 +88,6 @@ Ask = Callable[[Sequence[Request]], Sequence[tuple[Answer, ...]]]
 
 ROUNDS: Final = Limit(3, "rounds", "ours: a plan is made again where a fix is rejected; more never happened")
 
-_TO_FILL_IN: Final = (
-    Answer("config", "not_checked", "the change has a value to fill in, so that nobody was asked"),
-)
-
-_UPGRADED: Final = (
-    Answer("config", "not_checked", "it is for another release than the run's, so that nobody was asked"),
-)
-
 OWN: Final = ""
 """Key of the run's own configuration among the answers."""
 
@@ -118,8 +111,11 @@ def plan_asked(run: Run, make: Callable[[Mapping[str, Rejection]], Plan], ask: A
         new = [one for one in (*plan.fixes, *plan.levers) if one.fix.id not in answers]
         if not new:
             break
-        answers |= {one.fix.id: _TO_FILL_IN for one in new if one.change.is_open}
-        answers |= {one.fix.id: _UPGRADED for one in new if {one.fix.id, *one.after} & {*IDS.values()}}
+        for one in new:
+            if {one.fix.id, *one.after} & {*IDS.values()}:
+                answers[one.fix.id] = _not_asked(say("plan.for-another-release"))
+            elif one.change.is_open:
+                answers[one.fix.id] = _not_asked(say("plan.value-to-fill-in"))
         whole = [one for one in new if one.fix.id not in answers]
         answers |= _ask(ask, {one.fix.id: _with(run, one, plan) for one in whole})
         rejected |= {name: why for name in answers if (why := _rejection(run, name, answers))}
@@ -140,16 +136,19 @@ def _ask(ask: Ask, runs: Mapping[str, Run]) -> dict[str, tuple[Answer, ...]]:
     answers = {name: tuple(_weighed(runs[name], one) for one in several) for name, several in answers.items()}
     for name, one in requests.items():
         if isinstance(one, NotAsked):
-            answers[name] = (Answer("config", "not_checked", f"{one.because}; give {one.cure}"),)
+            answers[name] = _not_asked(say("plan.not-asked", because=one.because, cure=one.cure))
     return answers
+
+
+def _not_asked(why: str) -> tuple[Answer, ...]:
+    return (Answer("config", "not_checked", why),)
 
 
 def _weighed(run: Run, answer: Answer) -> Answer:
     """A rejection of a configuration of which only a part is known may rest on what nobody said."""
     if answer.answer != "rejected" or is_whole(run.settings):
         return answer
-    text = f"rejected with Megatron-Core's own defaults for all settings that are not given: {answer.text}"
-    return replace(answer, answer="needs", text=f"{text}; give the whole configuration")
+    return replace(answer, answer="needs", text=say("plan.rejected-by-defaults", text=answer.text))
 
 
 def _rejection(run: Run, name: str, answers: Mapping[str, tuple[Answer, ...]]) -> Rejection | None:

@@ -7,12 +7,14 @@ from typing import Final
 
 from heuristics.fixes.change import NO_LINES, lines
 from heuristics.fixes.fix import Fix
+from heuristics.fixes.needs import needed
 from heuristics.fixes.precondition import Precondition
 from heuristics.plan.planned import Planned
 from heuristics.result.judged import Combined
 from heuristics.run.repairs import REPAIRS, comes_first
 from heuristics.run.run import Run
 from heuristics.walls.bound import NO_WALL
+from heuristics.words import say
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.replay.changes.change import Change, Joint, Together
@@ -71,21 +73,13 @@ def most_ns(costs: Costs, change: Change) -> int:
     return sum(cost.of_kinds_ns(kinds) for cost, kinds in told if cost is not None)
 
 
-NOT_REPLAYED: Final = "only a ceiling is known: what the change does to a step cannot be replayed"
-NOT_FOUND: Final = (
-    "only a ceiling is known: nothing that the change would act on was found, or it costs little"
-)
 SENDRECV: Final = "sendrecv_unresolved"
 PERHAPS: Final = {
-    "ep_a2a": (SENDRECV, "the unresolved SendRecv is expert all-to-all"),
-    "pp_p2p": (SENDRECV, "the unresolved SendRecv is the pipeline's exchange"),
-    "dp_all_gather": ("other_comm", "the unresolved gathers and scatters are data parallelism's"),
+    "ep_a2a": (SENDRECV, "sendrecv_of_experts"),
+    "pp_p2p": (SENDRECV, "sendrecv_of_stages"),
+    "dp_all_gather": ("other_comm", "gathers_of_data"),
 }
-"""What communication of no known purpose may be, by kind of cost: its own kind, and what must hold for it."""
-_CURES: Final = {
-    SENDRECV: "NVTX ranges of layers, or NCCL's own, identify it",
-    "other_comm": "--config FILE with the parallel sizes, or NVTX ranges of layers, identify them",
-}
+"""What communication of no known purpose may be, by kind of cost: its own kind, and the need for it."""
 DIRECT: Final = Limit(
     0.5,
     "fraction of the wall's cost",
@@ -102,7 +96,7 @@ def planned_of(run: Run, fix: Fix, gains: Mapping[str, Gain]) -> Planned:
     ceiling = fix.acts_on(run)
     if ceiling is None and fix.direct != ():
         ceiling = ceiling_frac(run, fix.wall, with_perhaps(run, wins_of(fix)))
-    why = NO_WALL if ceiling is None else NOT_REPLAYED
+    why = NO_WALL if ceiling is None else say("plan.not-replayed")
     planned = Planned(fix, NO_LINES, conditions, ceiling, low_because=why, replayed=fix.takes_away)
     if is_repair(run, fix):
         return as_repair(run, planned)
@@ -122,14 +116,14 @@ def _replayed(
     if not changes:
         return planned
     if not found:
-        return replace(planned, low_because=NOT_FOUND)
+        return replace(planned, low_because=say("plan.not-found"))
     planned = replace(planned, replayed=True)
     high = sum(gain.high_frac for gain in found)
     if not any(gain.across for gain in found):
         high = min(ceiling_frac, high)
     lows = [gain.low_frac for gain in found if gain.low_frac is not None]
     if not lows:
-        return replace(planned, ceiling_frac=high, low_because=found[0].because or NOT_FOUND)
+        return replace(planned, ceiling_frac=high, low_because=found[0].because or say("plan.not-found"))
     return replace(planned, ceiling_frac=high, low_frac=min(high, max(lows)), low_because="")
 
 
@@ -177,7 +171,7 @@ def _if_resolved(run: Run, fix: Fix) -> tuple[Precondition, ...]:
     perhaps = _perhaps(run, fix.kinds)
     if perhaps is None or not run.cost_ns(fix.wall, perhaps[:1]):
         return ()
-    return (Precondition(perhaps[1], "unknown", told_by=_CURES[perhaps[0]]),)
+    return needed(perhaps[1], run)
 
 
 def ceiling_frac(run: Run, wall: WallId, kinds: tuple[str, ...]) -> float | None:
@@ -195,12 +189,6 @@ def unmet(planned: Planned) -> list[Precondition]:
     return sorted(
         (one for one in planned.preconditions if one.stops), key=lambda one: one.release is not None
     )
-
-
-_REPLAYED: Final = "replayed over all ranks without the cause; the change may remove only part of it"
-_WAITING: Final = (
-    "on the replayed rank, most of it is waiting for a late rank, which this change does not shorten"
-)
 
 
 def repairs(run: Run, wall: WallId, catalogue: Mapping[str, Fix]) -> tuple[Fix, ...]:
@@ -225,8 +213,8 @@ def as_repair(run: Run, planned: Planned) -> Planned:
     """A repair saves at most what the run without its cause does, whatever its wall costs one rank."""
     if not is_repair(run, planned.fix) or run.late is None or run.late.saved_frac is None:
         return planned
-    saved = run.late.saved_frac
-    return replace(planned, ceiling_frac=saved, low_frac=None, low_because=_REPLAYED, replayed=True)
+    saved, why = run.late.saved_frac, say("plan.replayed-without-cause")
+    return replace(planned, ceiling_frac=saved, low_frac=None, low_because=why, replayed=True)
 
 
 def less_waiting(run: Run, planned: Planned, ceiling_frac: float | None) -> Planned:
@@ -243,7 +231,7 @@ def less_waiting(run: Run, planned: Planned, ceiling_frac: float | None) -> Plan
     waits_ns = sum(ns for kind, ns in late.waits_ns.items() if not fix.kinds or kind in fix.kinds)
     low = planned.low_frac - waits_ns / run.window_ns
     if low <= 0 or high is None:
-        return replace(planned, ceiling_frac=high, low_frac=None, low_because=_WAITING)
+        return replace(planned, ceiling_frac=high, low_frac=None, low_because=say("plan.mostly-waiting"))
     return replace(planned, ceiling_frac=high, low_frac=min(low, high))
 
 

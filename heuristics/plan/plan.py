@@ -12,7 +12,7 @@ from heuristics.fixes.fix import Fix
 from heuristics.plan.clues import before_tuning, first_by_clue
 from heuristics.plan.gains import Gain, before_others, is_direct, made, planned_of, repairs, unmet, wins_of
 from heuristics.plan.planned import Plan, Planned, Refused, Rejection, in_paying_order
-from heuristics.plan.refusals import REFUSALS, Considered
+from heuristics.plan.refusals import Considered, refusals
 from heuristics.plan.variants import levers_of, unlocked
 from heuristics.run.run import Run
 from traces.sections.tables import WallId
@@ -77,7 +77,7 @@ def _plan(
             met_by = {one.fix.id for one in earlier if one.fix.wall == wall or one.fix.aside}
             met_by |= {one.fix.same_as for one in earlier}
             one = Considered(run, planned, earlier, met_by, dominated, rejection, permits)
-            if why := next(filter(None, (refusal(one) for refusal in REFUSALS)), None):
+            if why := next(refusals(one), None):
                 refused.append(why)
                 continue
             after = one.allowed.after if one.allowed else ()

@@ -48,7 +48,7 @@ class Refused:
     fix: Fix
     kind: Refusal
     because: str
-    unlocked_by: str
+    unlocked_by: str = ""
     source: str = ""
 
 

@@ -13,6 +13,7 @@ from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition, Release
 from heuristics.plan.planned import Plan, Planned
 from heuristics.run.run import Run
+from heuristics.words import say
 from traces.missing import Missing
 from traces.sections.tables import WallId
 
@@ -51,7 +52,6 @@ def _may_help(run: Run, fix: Fix) -> bool:
 
 IDS: Final[Mapping[Package, str]] = {"torch": "ENV-1", "core": "ENV-2", "te": "ENV-3"}
 """Package -> id of its upgrade, as the rules of releases name it."""
-ALONE: Final = "an upgrade by itself saves nothing that is known: it allows the fix that follows"
 
 
 def unlocked(
@@ -131,22 +131,20 @@ def upgraded(run: Run, releases: Iterable[Release]) -> Run:
 
 
 def _step(run: Run, release: Release, wall: WallId) -> Planned:
-    what = f"{PACKAGE_NAMES[release.package]} {release.version} or later"
+    what = say("plan.release", package=PACKAGE_NAMES[release.package], version=release.version)
     bridge = bridge_of_core(release.version) if release.package == "core" else None
-    with_it = run.config.version_text("bridge") is not None and bridge
+    with_it = bridge and run.config.version_text("bridge") is not None
     fix = Fix(
         id=IDS[release.package],
         wall=wall,
-        title=f"Upgrade to {what}" + (f", with Megatron-Bridge {bridge}" if with_it else ""),
-        change=_no_knob,
+        title=say("plan.upgrade-with-bridge", to=what, bridge=bridge)
+        if with_it
+        else say("plan.upgrade", to=what),
+        change=lambda run: Change(),
         versions=what,
-        verify="the training log reports the release; the step time before the fix is measured anew",
-        sources=("the rules of releases that the fix after it names",),
-        side_effects=("kernels and defaults change too: measure the upgrade alone, then the fix",),
+        verify=say("plan.upgrade-verified"),
+        sources=(say("plan.upgrade-source"),),
+        side_effects=(say("plan.upgrade-side-effect"),),
         direct=(),
     )
-    return Planned(fix, NO_LINES, (), None, low_because=ALONE)
-
-
-def _no_knob(run: Run) -> Change:
-    return Change()
+    return Planned(fix, NO_LINES, (), None, low_because=say("plan.upgrade-alone"))
