@@ -38,13 +38,11 @@ def version(numbers: tuple[int, ...] | None) -> Version | None:
 
 
 def _release(option: str, words: str) -> Fact:
-    """A package's version."""
     package = option.removeprefix("--").removesuffix("-version")
     return Fact(lambda config: version(getattr(config, package)), option=option, words=words)
 
 
 def _graphs(config: Config) -> bool | None:
-    """Whether any CUDA graphs are on."""
     return None if config.graph_impl is None else config.graph_impl != "none"
 
 

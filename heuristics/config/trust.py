@@ -39,7 +39,6 @@ def by_trust(given: Given, observed: Observed, files: Settings) -> Settings:
 
 
 def files_alone(given: Given) -> Given:
-    """Without what options give in place of knobs."""
     return replace(given, **{name: None for name, one in OPTIONS.items() if one.knobs})  # type: ignore[arg-type]
 
 
@@ -65,7 +64,6 @@ def _without_later_knobs(core_version: str | None) -> Settings:
 
 
 def given_settings(given: Given) -> Settings:
-    """What the options configure, by the option's name."""
     found: dict[str, Setting] = {}
     for field, option in OPTIONS.items():
         value: Value = getattr(given, field)
@@ -84,7 +82,6 @@ def given_settings(given: Given) -> Settings:
 
 
 def observed_settings(observed: Observed) -> Settings:
-    """What the trace tells of settings, for certain."""
     found: dict[str, Value] = dict(_DISPATCHERS.get(observed.dispatcher, {}))
     found.update(_precision_knobs(observed.precision))
     if observed.grouped_gemm:

@@ -88,7 +88,6 @@ class Config(Features):
         return given or self._log_versions.get(package)
 
     def version(self, package: Package) -> Version | None:
-        """A package's version; Megatron-Core's also by the Megatron-Bridge release."""
         text = self.version_text(package)
         return None if text is None else numbers(text)
 
@@ -98,7 +97,6 @@ class Config(Features):
     torch: Version | None = told(lambda view: view.version("torch"))
 
     def before(self, package: Package, version: str) -> bool | None:
-        """Whether a package is older than a version."""
         found = self.version(package)
         return None if found is None else found < numbers(version)
 
@@ -232,14 +230,12 @@ class Config(Features):
 
     @property
     def dp(self) -> int | None:
-        """Data-parallel ranks, where the world divides."""
         if self.world is None:
             return self.positive("data_parallel_size")
         return _share(self.world, self.tp, self.cp, self.pp)
 
     @property
     def edp(self) -> int | None:
-        """Data-parallel ranks of the experts, where the world divides."""
         return _share(self.world, self.expert_tensor_size, self.ep, self.pp)
 
     pp_layout: str | None = told(lambda view: view.word(STAGE_LAYOUT))
@@ -306,7 +302,6 @@ class Config(Features):
         return configured if "fp8" in seen and "fp8" in configured else seen
 
     def low_precision(self) -> bool | None:
-        """Whether matrix work is in FP8 or FP4."""
         formats = self.on("fp8"), self.on("fp4")
         if True in formats or None not in formats:
             return True in formats
@@ -314,7 +309,6 @@ class Config(Features):
         return None if bits is None else bits <= 8
 
     def fp8(self) -> bool | None:
-        """Whether matrix work is in FP8."""
         if self.known("fp8"):
             return self.on("fp8")
         bits = bits_of(self.precision)

@@ -27,7 +27,6 @@ _FAILED: Final = Precondition("its plug-in can judge this run", "unmet")
 
 @cache
 def added_fixes() -> Mapping[str, Fix]:
-    """By id, in the order of their plug-ins."""
     found: dict[str, Fix] = {}
     for entry in offered("moe_diag.fixes"):
         with left_out_if_wrong(entry):

@@ -17,7 +17,6 @@ from traces.settings.settings import Value
 
 
 def asked_by_rules(run: Run, fix: str, change: Change) -> tuple[Precondition, ...]:
-    """Preconditions that follow from the change of a fix."""
     values = change.in_run(run)
     return (*_unseen_recipe(run, values), *_of_releases(run, fix, change, values))
 
@@ -41,7 +40,6 @@ def _of_releases(run: Run, fix: str, change: Change, values: Mapping[str, Value]
 
 
 def _known_since(run: Run, on: frozenset[str], needed: str) -> tuple[Precondition, ...]:
-    """The Megatron-Core that has all the knobs, and what else is needed of it."""
     since = max([numbers_of(needed) or FIRST, *(knobs()[knob].since for knob in on if knob in knobs())])
     if since == FIRST and not needed:
         return ()

@@ -58,7 +58,6 @@ class Change(Struct, frozen=True, forbid_unknown_fields=True):
         return with_twins(_closed({**self.megatron_lm, **self.set}))
 
     def in_run(self, run: Run) -> dict[str, Value]:
-        """Knobs in the run's own framework."""
         return self.of(run.settings.framework, run.settings)
 
 

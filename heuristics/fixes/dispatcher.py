@@ -125,7 +125,6 @@ def sms(run: Run) -> Change:
 
 
 def tunable(run: Run) -> tuple[Precondition, ...]:
-    """A flex backend that moves data, and a topology that is known."""
     moving = () if run.config.right_topology is False else ("moving",)  # a wrong one makes it wait
     return all_needed(run, "sm_backend", *moving, "topology_known")
 

@@ -86,7 +86,6 @@ def _narrower_tried(run: Run) -> bool | None:
 
 
 def _gathers_wide(run: Run) -> bool | None:
-    """Parameters are gathered in FP8 only where that is asked for, whatever the precision."""
     bits = bits_of(run.precision)
     allowed = run.precision == "fp8_delayed" or (bits is not None and bits > BITS["mxfp8"])
     gathered = run.config.on("ddp.fp8_param_gather", "mixed_precision.fp8_param_gather")
@@ -94,7 +93,6 @@ def _gathers_wide(run: Run) -> bool | None:
 
 
 def _moments_narrow(run: Run) -> bool:
-    """Both moments are in another format than FP32 already."""
     wide = (None, "fp32", "float32", "torch.float32")
     narrow = all(
         run.config.first(f"optimizer.{name}_dtype") not in wide for name in ("exp_avg", "exp_avg_sq")
@@ -109,7 +107,6 @@ def _cpu_steps(run: Run) -> bool:
 
 
 def _experts_stay(run: Run) -> bool | None:
-    """No activations of experts are moved by fine-grained offload."""
     moved = run.config.names("offload_modules")
     if run.active.offload is False:
         return True
@@ -279,5 +276,4 @@ FIX_FACTS: Final[Mapping[str, Fact]] = {
 
 
 def turns_offload_down(run: Run) -> bool:
-    """Whether offload has to go down: copies run, and memory holds."""
     return run.active.offload is True and not run.does_not_fit

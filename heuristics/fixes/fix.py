@@ -50,7 +50,6 @@ def one_change(run: Run) -> Mapping[str, Change]:
 
 
 def the_same(fix: "Fix", run: Run) -> "Fix":
-    """A fix whose title and costs depend on no run."""
     return fix
 
 
@@ -76,7 +75,6 @@ class Form(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     beside: Saying = nothing
 
     def code_for(self, run: Run) -> tuple[str, ...]:
-        """The lines for a program that trains, or does not."""
         code = self.inference if self.inference and run.active.training is False else self.code
         return (*code, *self.beside(run))
 
@@ -142,7 +140,6 @@ class Fix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     limits: tuple[str, ...] = ()
 
     def knobs(self, run: Run) -> Knobs:
-        """Its change in every spelling."""
         return lines(self.change(run), run)
 
     def preconditions(self, run: Run) -> tuple[Precondition, ...]:

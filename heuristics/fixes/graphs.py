@@ -110,7 +110,6 @@ def partial_needs(run: Run) -> tuple[Precondition, ...]:
 
 
 def _configured(run: Run, modules: tuple[str, ...]) -> bool:
-    """Whether these modules, or whole layers, are configured already."""
     asked = run.config.names("cuda_graph_modules")
     return run.config.first("cuda_graph_impl") == "transformer_engine" and (
         asked is not None and (not asked or set(modules) <= set(asked))
@@ -118,14 +117,12 @@ def _configured(run: Run, modules: tuple[str, ...]) -> bool:
 
 
 def named(fix: Fix, run: Run) -> Fix:
-    """Named after the modules that its change captures."""
     *first, last = (_NAMES[module] for module in partial_choice(run).modules)
     held = f"{', '.join(first)} and {last}" if first else last
     return structs.replace(fix, title=f"CUDA graphs of {held}")
 
 
 def scopes(run: Run) -> tuple[str, ...]:
-    """The scopes that the guide chooses here, as changes."""
     modules = partial_choice(run).modules
     if set(SCOPES) <= set(modules):
         return ("graph_scopes",)
@@ -181,6 +178,5 @@ def sizes_stay(run: Run) -> tuple[Precondition, ...]:
 
 
 def room_for_whole(run: Run) -> tuple[Precondition, ...]:
-    """Memory for every buffer at once."""
     peak = run.active.peak_bytes
     return head_room(run, None if peak is None else peak * (GROWTH.value - 1))

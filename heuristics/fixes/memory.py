@@ -74,7 +74,6 @@ def recompute(run: Run) -> Change:
 
 
 def recompute_needs(run: Run) -> tuple[Precondition, ...]:
-    """Something narrower or more to recompute than now, and what its modules need."""
     choice, shown = choose_recompute(run), run.active
     modules, full = shown.recompute_modules, shown.recompute_full
     if choice.granularity == "none":
@@ -116,7 +115,6 @@ def recompute_changes(run: Run) -> tuple[str, ...]:
 
 
 def whole_layers(run: Run) -> Change:
-    """Every layer; with `block` and fewer layers, only the first ones of each stage."""
     layers, stages = run.config.positive("num_layers"), run.config.pp
     each = layers // stages if layers and stages else "N"
     return Change(
@@ -168,7 +166,6 @@ def _left(run: Run) -> tuple[str, ...]:
 
 
 def more_or_less(fix: Fix, run: Run) -> Fix:
-    """More or less of it, as such, each with the cost that it acts on."""
     if not turns_offload_down(run):
         more = "more activations" if run.active.offload else "activations of single modules"
         return replace(fix, title=f"Offload {more}", wins=("recompute", "allocator"))
@@ -185,7 +182,6 @@ def more_or_less(fix: Fix, run: Run) -> Fix:
 
 
 def offload_needs(run: Run) -> tuple[Precondition, ...]:
-    """Releases, and what must not run beside it; for fewer whole layers only room."""
     less = turns_offload_down(run)
     if less and layer_offload(run):
         return needed("room_for_activations", run)
@@ -201,7 +197,6 @@ def offload_needs(run: Run) -> tuple[Precondition, ...]:
 
 
 def resident(run: Run) -> Change:
-    """Megatron's optimizer offload off, where the configuration has it on."""
     return Change({OPTIMIZER_OFFLOAD: False}) if run.config.on(OPTIMIZER_OFFLOAD) else Change()
 
 

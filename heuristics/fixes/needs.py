@@ -73,7 +73,6 @@ def named(name: str) -> Any:
 
 
 def need_of(written: Mapping[str, Any]) -> Need:
-    """A row. Raises `ValidationError`."""
     fields = dict(written)
     if "limit" in fields:
         limit: Limit = named(fields.pop("limit"))

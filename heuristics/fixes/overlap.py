@@ -73,7 +73,6 @@ def of_tensor_parallelism(run: Run) -> Change:
 
 
 def queues(run: Run) -> Change:
-    """What the run as it is wants."""
     return Change({f"env.{_QUEUES}": str(connections(run))})
 
 

@@ -69,7 +69,6 @@ def even_memory(run: Run) -> Change:
 
 
 def uneven_memory(run: Run) -> tuple[Precondition, ...]:
-    """Stages that the estimate shows to be uneven, and a layout that evens them."""
     found = stage_memory(run)
     if found is None:
         return all_needed(run, "stages_cut", "stage_memory_known")
@@ -86,7 +85,6 @@ def uneven_memory(run: Run) -> tuple[Precondition, ...]:
 
 
 def exchange_kind(run: Run) -> Change:
-    """One kind for all layers, with the ranks of each level where there are two."""
     kind, sizes = exchange(run)
     levels = {"hierarchical_context_parallel_sizes": sizes} if sizes else {}
     return Change({"cp_comm_type": kind, **levels})

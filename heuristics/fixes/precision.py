@@ -121,7 +121,6 @@ def _left_out(run: Run, recipe: RecipeName) -> dict[str, Value]:
 
 
 def low_needs(run: Run) -> tuple[Precondition, ...]:
-    """A GPU that a row names, a wider format until now, a stable run before, and the library for it."""
     recipe, choice = _recipe(run), choose_precision(run)
     spelling, bits = _SPELLINGS.get(recipe), bits_of(run.precision)
     if spelling is None and choice.recipe != "bf16":
@@ -145,5 +144,4 @@ def low_needs(run: Run) -> tuple[Precondition, ...]:
 
 
 def layout_frac(run: Run) -> float | None:
-    """What copies from one memory layout to another take of the windows."""
     return run.active.layout_frac

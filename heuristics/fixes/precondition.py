@@ -36,7 +36,6 @@ class Precondition:
 
     @property
     def stops(self) -> bool:
-        """Whether it keeps the fix out of a plan."""
         return self.state == "unmet" or (self.blocks and self.state == "unknown")
 
     @property
@@ -48,6 +47,5 @@ class Precondition:
 def holds(
     text: str, fact: bool | None, met_by: str = "", told_by: str = "", blocks: bool = False
 ) -> Precondition:
-    """Met where `fact` is True, unmet where False, unknown where None."""
     state: State = "unknown" if fact is None else "met" if fact else "unmet"
     return Precondition(text, state, met_by, told_by, blocks)

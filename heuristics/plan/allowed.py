@@ -42,7 +42,6 @@ Values = Mapping[str, Value]
 
 
 def changed(run: Run, changes: Sequence[Values]) -> Run:
-    """The run with several change sets merged, in order."""
     return run.changed({knob: value for one in changes for knob, value in one.items()})
 
 
@@ -124,7 +123,6 @@ def plan_asked(run: Run, make: Callable[[Mapping[str, Rejection]], Plan], ask: A
 
 
 def _with(run: Run, planned: Planned, plan: Plan) -> Run:
-    """The run with a fix and the earlier ones it stands on."""
     before = [one.change.in_run(run) for one in plan.fixes if one.fix.id in planned.after]
     return changed(run, (*before, planned.change.in_run(run)))
 

@@ -52,7 +52,6 @@ def _unallocated(one: OutOfMemory) -> bool:
 
 
 def _ran_out_in(run: Run) -> frozenset[str]:
-    """Stages in which memory ran out."""
     told = {one.stage for one in run.log.out_of_memory} if run.log else set()
     return frozenset(told | ({run.active.out_of_memory} if run.active.out_of_memory else set()))
 
@@ -92,19 +91,16 @@ _FACTS: Final[Mapping[str, Fact]] = {
 
 @cache
 def clues() -> tuple[Clue, ...]:
-    """The table, in its order."""
     read = read_table("heuristics.plan", "clues.toml", dict[str, tuple[Clue, ...]], Language(_FACTS).readers)
     return read["clue"]
 
 
 def why_first(run: Run, wall: WallId, fix: str) -> str:
-    """Why a clue puts a fix first, with its source; empty where none does."""
     clue = next((one for one in clues() if one.wall == wall and one.when.holds(run)), None)
     return f"{clue.reason} ({clue.source})" if clue and clue.fix == fix else ""
 
 
 def first_by_clue(run: Run, wall: WallId) -> str | None:
-    """Id of the fix that a clue names for a wall; None where no clue holds."""
     return next((clue.fix for clue in clues() if clue.wall == wall and clue.when.holds(run)), None)
 
 

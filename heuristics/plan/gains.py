@@ -139,7 +139,6 @@ def wins_of(fix: Fix) -> tuple[str, ...]:
 
 
 def is_direct(run: Run, fix: Fix) -> bool:
-    """Whether what the fix is made for dominates its wall."""
     kinds = fix.kinds if fix.direct is None else fix.direct
     if run.does_not_fit and fix.wall == "memory":
         return "allocator" in kinds
@@ -148,7 +147,6 @@ def is_direct(run: Run, fix: Fix) -> bool:
 
 
 def share_of(run: Run, wall: WallId, kinds: tuple[str, ...]) -> float | None:
-    """How much of a wall's cost some kinds make up."""
     whole, part = run.cost_ns(wall, ()), run.cost_ns(wall, with_perhaps(run, kinds))
     return None if not whole or part is None else part / whole
 
@@ -175,7 +173,6 @@ def _if_resolved(run: Run, fix: Fix) -> tuple[Precondition, ...]:
 
 
 def ceiling_frac(run: Run, wall: WallId, kinds: tuple[str, ...]) -> float | None:
-    """What some kinds of a wall cost, as part of the windows."""
     ns, total_ns, frac = run.cost_ns(wall, kinds), run.cost_ns(wall, ()), run.total_frac.get(wall)
     if ns is None or total_ns is None:
         return None
@@ -199,12 +196,10 @@ def repairs(run: Run, wall: WallId, catalogue: Mapping[str, Fix]) -> tuple[Fix, 
 
 
 def is_repair(run: Run, fix: Fix) -> bool:
-    """Whether a fix removes what makes ranks wait."""
     return run.late is not None and fix.id in REPAIRS[run.late.cause].fixes
 
 
 def before_others(run: Run) -> tuple[str, ...]:
-    """Ids of the repairs that lead the plan."""
     late = run.late
     return REPAIRS[late.cause].fixes if late is not None and comes_first(late.saved_frac) else ()
 
@@ -246,7 +241,6 @@ Replay = Callable[[Sequence[tuple[Replayed, Sequence[Kinds]]]], Sequence[Sequenc
 
 
 def replay_here(asked: Sequence[tuple[Replayed, Sequence[Kinds]]]) -> list[list[Joint]]:
-    """Replay by the graphs that the ranks hold themselves."""
     return [[_graph(rank).joint(kinds) for kinds in several] for rank, several in asked]
 
 
@@ -308,7 +302,6 @@ def _combined(several: Sequence[Planned], ranks: Sequence[Replayed], joints: Seq
 
 
 def _changes(several: Sequence[Planned], run: Run, ranks: Sequence[Replayed]) -> dict[str, Change]:
-    """The changes that some fixes stand for, by kind, as found on any rank."""
     kinds = {kind for one in several for kind in one.fix.changes(run)}
     return {one.kind: one for rank in ranks for one in rank.changes if one.kind in kinds}
 

@@ -64,7 +64,6 @@ def _plan(
     gains: Mapping[str, Gain],
     rejected: Mapping[str, Rejection],
 ) -> Plan:
-    """The plan for the run as it is."""
     permits = _permits(run)
     chosen: list[Planned] = []
     refused: list[Refused] = []
@@ -95,7 +94,6 @@ def _wanted(
     gains: Mapping[str, Gain],
     seen: Collection[str] = (),
 ) -> list[Planned]:
-    """A wall's fixes that were not seen yet, in the order to consider them."""
     wanted = [planned_of(run, fix, gains) for fix in _ordered(run, wall, catalogue) if fix.id not in seen]
     if run.does_not_fit and wall == "memory":  # room comes first there, not time
         return wanted
@@ -124,7 +122,6 @@ def _before(
 
 
 def _sharing(planned: Planned, chosen: Sequence[Planned]) -> tuple[str, ...]:
-    """Other fixes of the plan that win by the same kinds of the same wall."""
     return tuple(
         other.fix.id
         for other in chosen

@@ -192,7 +192,6 @@ def _peak(run: Run) -> int | None:
 
 
 def rooms_of(run: Run, plan: Plan) -> dict[str, Room]:
-    """By fix id, whether its change fits, for the fixes and levers of a plan whose change moves memory."""
     found = {}
     for one in (*plan.fixes, *plan.levers):
         room = room_for(run, one.change.in_run(run))

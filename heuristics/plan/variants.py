@@ -77,7 +77,6 @@ def unlocked(
 
 
 def _broken(run: Run) -> set[str]:
-    """Rules that the configuration breaks: a newer release may refuse what the run does now."""
     if not run.settings.by_knob:
         return set()
     from heuristics.rules.check import check_rules

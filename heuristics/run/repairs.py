@@ -62,7 +62,6 @@ def comes_first(saved_frac: float | None) -> bool:
 
 
 def repaired(run: Run) -> Run:
-    """The run, and how to repair what makes it late."""
     late, without = known(run.late), known(run.without)
     if late is None:
         return run

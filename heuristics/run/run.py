@@ -48,12 +48,10 @@ class Run:
 
     @cached_property
     def told(self) -> dict[str, object]:
-        """Facts that conditions asked for before, by name."""
         return {}
 
     @cached_property
     def held(self) -> dict[str, bool | None]:
-        """Conditions that were asked before, by text."""
         return {}
 
     def view(self, trust: Trust) -> Config:
@@ -68,7 +66,6 @@ class Run:
 
     @cached_property
     def config(self) -> Config:
-        """By all sources."""
         return self.view(Trust.ALL)
 
     @property
@@ -86,12 +83,10 @@ class Run:
 
     @property
     def gpu(self) -> str | None:
-        """GPU family, such as H100 or GB200."""
         return self.config.gpu
 
     @cached_property
     def precision(self) -> str | None:
-        """Precision of the matrix work as it runs."""
         return self.config.running_precision
 
     def changed(self, changes: Mapping[str, Value]) -> Run:

@@ -23,7 +23,6 @@ _EMBEDDING, _LAYER, _PREDICTION, _LOSS = "E", "t", "m", "L"
 
 
 def doubled_micro_batch(run: Run) -> int | None:
-    """Twice the micro-batch; None where it is unknown."""
     size = run.config.positive("train.micro_batch_size")
     return None if size is None else 2 * size
 
