@@ -12,7 +12,6 @@ from heuristics.guides.memory_use import has_room_to_halve, is_tight
 from heuristics.guides.modules import captured_alone, has_shared_experts, recomputed_now, replays
 from heuristics.guides.parallel import connections, wider_cp
 from heuristics.guides.recompute import choose_recompute
-from heuristics.run.repairs import REPAIRS
 from heuristics.run.run import Run
 from heuristics.run.sizes import (
     batch_divides,
@@ -64,9 +63,8 @@ def _leaves_domain(run: Run) -> bool | None:
 
 def _ends_waiting(run: Run) -> str:
     """What makes ranks wait less: where the late rank is known its repair, else even routing."""
-    if run.late is None:
-        return "COM-11"
-    return next(iter(REPAIRS[run.late.cause].fixes), "the repair of the late rank")
+    repair = next(iter(run.repairs), "the repair of the late rank")
+    return repair if run.late else "COM-11"
 
 
 # ---- memory ----

@@ -13,7 +13,7 @@ from typing import Final
 from heuristics.config.given import is_whole
 from heuristics.config.versions import numbers
 from heuristics.plan.planned import Plan, Planned, Rejection
-from heuristics.plan.variants import IDS
+from heuristics.plan.variants import IDS, broken
 from heuristics.rules.check import check_rules
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import NotAsked, Request, request_of
@@ -50,7 +50,7 @@ class Permits:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._before = {one.id for one in check_rules(run)} if run.settings.by_knob else set()
+        self._before = broken(run)
 
     def judge(self, change: Values, before: Mapping[str, Values]) -> Allowed:
         """A fix by its change set; `before`: those of the fixes earlier in the plan, by id, in order."""
@@ -69,13 +69,13 @@ class Permits:
 
     def _beside(self, change: Values, before: Mapping[str, Values], after: tuple[str, ...]) -> Allowed:
         """Whether it goes with all that comes before it; else with which it does not, the last if several."""
-        broken = self._broken_by((*before.values(), change)) if before else ()
-        if not broken:
+        together = self._broken_by((*before.values(), change)) if before else ()
+        if not together:
             return Allowed(after, ())
         steps = [before[name] for name in after]
         pairs = {name: self._broken_by((*steps, other, change)) for name, other in before.items()}
         name = next((name for name, rules in pairs.items() if rules), list(before)[-1])
-        return Allowed(after, pairs[name] or broken, name)
+        return Allowed(after, pairs[name] or together, name)
 
     def _broken_by(self, several: Sequence[Values]) -> tuple[Rule, ...]:
         found = check_rules(changed(self._run, several))

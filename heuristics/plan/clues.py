@@ -52,12 +52,8 @@ def _unallocated(one: OutOfMemory) -> bool:
 
 
 def _ran_out_in(run: Run) -> frozenset[str]:
-    told = {one.stage for one in run.log.out_of_memory} if run.log else set()
-    return frozenset(told | ({run.active.out_of_memory} if run.active.out_of_memory else set()))
-
-
-def _experts_overlap(run: Run) -> bool:
-    return run.active.ep_overlap is True or run.config.overlap("overlap_moe_expert_parallel_comm") is True
+    stages = [one.stage for one in run.log.out_of_memory] if run.log else []
+    return frozenset(filter(None, (*stages, run.active.out_of_memory)))
 
 
 def _overlap_is_at_hand(run: Run) -> bool:
@@ -80,7 +76,9 @@ _FACTS: Final[Mapping[str, Fact]] = {
     **GUIDE_FACTS,
     "fragmented": Fact(_fragmented),
     "ran_out_in": Fact(_ran_out_in),
-    "experts_overlap": Fact(_experts_overlap),
+    "experts_overlap": Fact(
+        lambda run: run.active.ep_overlap or run.config.overlap("overlap_moe_expert_parallel_comm") is True
+    ),
     "right_topology": Fact(lambda run: run.config.right_topology),
     "uneven_routing": Fact(_uneven_routing),
     "wide_matrices": Fact(lambda run: (run.active.wide_frac or 0.0) >= WALL.value),

@@ -11,7 +11,7 @@ from heuristics.fixes.needs import needed
 from heuristics.fixes.precondition import Precondition
 from heuristics.plan.planned import Planned
 from heuristics.result.judged import Combined
-from heuristics.run.repairs import REPAIRS, comes_first
+from heuristics.run.repairs import comes_first
 from heuristics.run.run import Run
 from heuristics.walls.bound import NO_WALL
 from heuristics.words import say
@@ -98,11 +98,11 @@ def planned_of(run: Run, fix: Fix, gains: Mapping[str, Gain]) -> Planned:
         ceiling = ceiling_frac(run, fix.wall, with_perhaps(run, wins_of(fix)))
     why = NO_WALL if ceiling is None else say("plan.not-replayed")
     planned = Planned(fix, NO_LINES, conditions, ceiling, low_because=why, replayed=fix.takes_away)
-    if is_repair(run, fix):
-        return as_repair(run, planned)
+    if fix.id in run.repairs:
+        return _as_repair(planned, run.late.saved_frac if run.late else None)
     if ceiling is not None:
         planned = _replayed(planned, ceiling, fix.changes(run), gains)
-    return less_waiting(run, planned, ceiling)
+    return _less_waiting(run, planned, ceiling)
 
 
 def _replayed(
@@ -167,9 +167,7 @@ def with_perhaps(run: Run, kinds: tuple[str, ...]) -> tuple[str, ...]:
 def _if_resolved(run: Run, fix: Fix) -> tuple[Precondition, ...]:
     """What a fix needs where part of what it acts on is communication that nothing resolved."""
     perhaps = _perhaps(run, fix.kinds)
-    if perhaps is None or not run.cost_ns(fix.wall, perhaps[:1]):
-        return ()
-    return needed(perhaps[1], run)
+    return needed(perhaps[1], run) if perhaps and run.cost_ns(fix.wall, perhaps[:1]) else ()
 
 
 def ceiling_frac(run: Run, wall: WallId, kinds: tuple[str, ...]) -> float | None:
@@ -190,29 +188,22 @@ def unmet(planned: Planned) -> list[Precondition]:
 
 def repairs(run: Run, wall: WallId, catalogue: Mapping[str, Fix]) -> tuple[Fix, ...]:
     """Fixes of the catalogue that remove what makes ranks wait; the waiting is a cost of communication."""
-    if run.late is None or wall != "communication":
+    if wall != "communication":
         return ()
-    return tuple(catalogue[number] for number in REPAIRS[run.late.cause].fixes if number in catalogue)
-
-
-def is_repair(run: Run, fix: Fix) -> bool:
-    return run.late is not None and fix.id in REPAIRS[run.late.cause].fixes
+    return tuple(catalogue[number] for number in run.repairs if number in catalogue)
 
 
 def before_others(run: Run) -> tuple[str, ...]:
-    late = run.late
-    return REPAIRS[late.cause].fixes if late is not None and comes_first(late.saved_frac) else ()
+    return run.repairs if run.late and comes_first(run.late.saved_frac) else ()
 
 
-def as_repair(run: Run, planned: Planned) -> Planned:
+def _as_repair(planned: Planned, saved: float | None) -> Planned:
     """A repair saves at most what the run without its cause does, whatever its wall costs one rank."""
-    if not is_repair(run, planned.fix) or run.late is None or run.late.saved_frac is None:
-        return planned
-    saved, why = run.late.saved_frac, say("plan.replayed-without-cause")
-    return replace(planned, ceiling_frac=saved, low_frac=None, low_because=why, replayed=True)
+    why = say("plan.replayed-without-cause")
+    return planned if saved is None else replace(planned, ceiling_frac=saved, low_because=why, replayed=True)
 
 
-def less_waiting(run: Run, planned: Planned, ceiling_frac: float | None) -> Planned:
+def _less_waiting(run: Run, planned: Planned, ceiling_frac: float | None) -> Planned:
     """Another fix of communication: the replay of single ranks counts waiting for a late one as saved.
 
     `ceiling_frac`: what its kinds cost beside that waiting.

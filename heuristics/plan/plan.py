@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from heuristics.fixes.added import added_fixes
 from heuristics.fixes.catalogue import WALL_ORDER
 from heuristics.fixes.fix import Fix
+from heuristics.plan.allowed import Permits
 from heuristics.plan.clues import before_tuning, first_by_clue
 from heuristics.plan.gains import Gain, before_others, is_direct, made, planned_of, repairs, unmet, wins_of
 from heuristics.plan.planned import Plan, Planned, Refused, Rejection, in_paying_order
 from heuristics.plan.refusals import Considered, refusals
 from heuristics.plan.variants import levers_of, unlocked
 from heuristics.run.run import Run
+from traces.missing import Missing
 from traces.sections.tables import WallId
-
-if TYPE_CHECKING:
-    from heuristics.plan.allowed import Permits
-    from traces.missing import Missing
 
 
 def make_plan(
@@ -64,7 +61,7 @@ def _plan(
     gains: Mapping[str, Gain],
     rejected: Mapping[str, Rejection],
 ) -> Plan:
-    permits = _permits(run)
+    permits = Permits(run)
     chosen: list[Planned] = []
     refused: list[Refused] = []
     for wall in walls:
@@ -79,8 +76,7 @@ def _plan(
             if why := next(refusals(one), None):
                 refused.append(why)
                 continue
-            after = one.allowed.after if one.allowed else ()
-            chosen = [*one.earlier, replace(one.made, after=after)]
+            chosen = [*one.earlier, replace(one.made, after=one.allowed.after)]
             refused = [one for one in refused if one.fix not in [aside.fix for aside in first]]
     room = [one.fix.id for one in chosen if run.does_not_fit and one.fix.wall == "memory"]
     chosen = in_paying_order(chosen, (*before_tuning(run), *before_others(run), *room))
@@ -98,15 +94,6 @@ def _wanted(
     if run.does_not_fit and wall == "memory":  # room comes first there, not time
         return wanted
     return in_paying_order(wanted, before_others(run))
-
-
-def _permits(run: Run) -> Permits | None:
-    """The rules of all releases, which are loaded only where there are settings to hold against them."""
-    if not run.settings.by_knob:
-        return None
-    from heuristics.plan.allowed import Permits
-
-    return Permits(run)
 
 
 def _before(

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from heuristics.fixes.fix import Fix
 from heuristics.guides.memory_use import estimated, has_room, used_frac
 from heuristics.guides.memory_use import fits as does_fit
+from heuristics.plan.allowed import Allowed, Permits
 from heuristics.plan.gains import (
     ceiling_frac,
     is_direct,
-    is_repair,
     made,
     share_of,
     unmet,
@@ -30,9 +30,6 @@ from traces.replay.changes.costs import WORTH
 from traces.settings.settings import Value
 from traces.sizes.memory import ERROR, delta
 from traces.spelling import gigabytes
-
-if TYPE_CHECKING:
-    from heuristics.plan.allowed import Allowed, Permits
 
 TOUCHED: Final = Limit(
     0.05,
@@ -55,7 +52,7 @@ class Considered:
     met_by: set[str]
     dominated: bool
     rejection: Rejection | None
-    permits: Permits | None
+    permits: Permits
 
     @property
     def fix(self) -> Fix:
@@ -70,10 +67,9 @@ class Considered:
         return self.made.change.in_run(self.run)
 
     @cached_property
-    def allowed(self) -> Allowed | None:
-        """What the rules of the run's versions say of it; None without settings to hold it against."""
+    def allowed(self) -> Allowed:
         before = {one.fix.id: one.change.in_run(self.run) for one in self.earlier}
-        return self.permits.judge(self.values, before) if self.permits else None
+        return self.permits.judge(self.values, before)
 
 
 def refusals(one: Considered) -> Iterator[Refused]:
@@ -101,7 +97,7 @@ def refusals(one: Considered) -> Iterator[Refused]:
     room_left = room_for(one.run, one.values) if one.values else None
     if room_left and room_left.fits is False:
         yield refused("needs", say("plan.memory-first", because=room_left.because), say("plan.frees-memory"))
-    if one.allowed and one.allowed.broken:
+    if one.allowed.broken:
         rule, first = one.allowed.broken[0], one.allowed.beside
         if first:
             excluded = say("plan.excluded-by-rule", fix=first, rule=rule.text)
@@ -116,7 +112,7 @@ def _little(one: Considered) -> str:
     """
     run, fix = one.run, one.fix
     share = share_of(run, fix.wall, fix.kinds)
-    if share is None or share >= 1 or is_direct(run, fix) or is_repair(run, fix):
+    if share is None or share >= 1 or is_direct(run, fix) or fix.id in run.repairs:
         return ""
     if share < TOUCHED.value:
         return say("plan.little-of-wall", kinds=", ".join(fix.kinds), share_frac=share)

@@ -12,6 +12,7 @@ from heuristics.fixes.change import NO_LINES, Change
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition, Release
 from heuristics.plan.planned import Plan, Planned
+from heuristics.rules.check import check_rules
 from heuristics.run.run import Run
 from heuristics.words import say
 from traces.missing import Missing
@@ -69,19 +70,16 @@ def unlocked(
             return plan
         needed = _releases(one.preconditions) if one.fix.id in refused else ()
         upgrade = upgraded(run, needed)
-        later = make(upgrade) if needed and _broken(upgrade) <= _broken(run) else plan
+        later = make(upgrade) if needed and broken(upgrade) <= broken(run) else plan
         if one.fix.id in {other.fix.id for other in later.fixes}:
             steps = tuple(_step(run, release, wall) for release in needed)
             return _joined(plan, steps, later, needed, one.fix.id)
     return plan
 
 
-def _broken(run: Run) -> set[str]:
-    if not run.settings.by_knob:
-        return set()
-    from heuristics.rules.check import check_rules
-
-    return {one.id for one in check_rules(run) if one.level == "error"}
+def broken(run: Run) -> set[str]:
+    found = check_rules(run) if run.settings.by_knob else ()
+    return {one.id for one in found if one.level == "error"}
 
 
 def _joined(

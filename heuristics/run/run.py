@@ -10,7 +10,7 @@ from typing import Final
 from heuristics.config.about import OPTIONS, Given
 from heuristics.config.observed import Observed
 from heuristics.config.view import Config, Trust
-from heuristics.run.repairs import LateRank
+from heuristics.run.repairs import REPAIRS, LateRank
 from traces.names.frameworks import Framework
 from traces.sections.tables import WallId
 from traces.settings.settings import Settings, Value
@@ -88,6 +88,11 @@ class Run:
     @cached_property
     def precision(self) -> str | None:
         return self.config.running_precision
+
+    @property
+    def repairs(self) -> tuple[str, ...]:
+        """Ids of the fixes that remove what makes ranks wait, the first to try first."""
+        return REPAIRS[self.late.cause].fixes if self.late else ()
 
     def changed(self, changes: Mapping[str, Value]) -> Run:
         """The run with a set of changes merged into its whole configuration, what was given as well.

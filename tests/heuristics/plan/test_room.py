@@ -10,6 +10,7 @@ import pytest
 from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
 from heuristics.fixes.change import NO_LINES
+from heuristics.plan.allowed import Permits
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Planned, Refused
 from heuristics.plan.refusals import OUTSIDE_FRAC, Considered, refusals, room_for
@@ -140,7 +141,7 @@ def test_micro_batches_double_what_activations_take() -> None:
 
 def refused(run: Run, changes: Mapping[str, Value]) -> list[Refused]:
     planned = Planned(CATALOGUE["MEM-2"], NO_LINES, (), None)
-    one = Considered(run, planned, (), set(), False, None, None)
+    one = Considered(run, planned, (), set(), False, None, Permits(run))
     one.values = dict(changes)
     return list(refusals(one))
 
