@@ -86,35 +86,24 @@ def _joined(
     now: Plan, upgrades: tuple[Planned, ...], later: Plan, releases: tuple[Release, ...], fix: str
 ) -> Plan:
     """A plan with its upgrades, of which a fix stands on all; before them what the run allows as it is."""
-    kept = {one.fix.id: one.knobs for one in later.fixes}
+    kept = {one.fix.id: one for one in later.fixes}
     before: dict[str, Planned] = {}
     for one in now.fixes:
-        if kept.get(one.fix.id) == one.knobs and {*one.after} <= {*before}:
-            before[one.fix.id] = one
+        if one.fix.id in kept and kept[one.fix.id].knobs == one.knobs and {*one.after} <= {*before}:
+            before[one.fix.id] = replace(one, shares_with=kept[one.fix.id].shares_with)
     ids = tuple(one.fix.id for one in upgrades)
     rest = [one for one in later.fixes if one.fix.id not in before]
     after = (replace(one, after=(*ids, *one.after)) if one.fix.id == fix else one for one in rest)
-    first = (replace(one, shares_with=_of(later, one.fix.id).shares_with) for one in before.values())
-    return replace(later, fixes=(*first, *upgrades, *after), releases=releases)
-
-
-def _of(plan: Plan, fix: str) -> Planned:
-    return next(one for one in plan.fixes if one.fix.id == fix)
+    return replace(later, fixes=(*before.values(), *upgrades, *after), releases=releases)
 
 
 def _releases(needs: Iterable[Precondition]) -> tuple[Release, ...]:
     """The releases that would meet what stops a fix; none where anything else stops it as well."""
-    newest: dict[Package, Release] = {}
-    for one in needs:
-        if not one.stops:
-            continue
-        if one.release is None or one.release.package not in IDS:
-            return ()
-        package = one.release.package
-        known = newest.get(package)
-        if known is None or numbers(one.release.version) > numbers(known.version):
-            newest[package] = one.release
-    return tuple(newest.values())
+    stopping = [one.release for one in needs if one.stops]
+    found = [one for one in stopping if one and one.package in IDS]
+    packages = dict.fromkeys(one.package for one in found) if len(found) == len(stopping) else ()
+    several = ([one for one in found if one.package == package] for package in packages)
+    return tuple(max(one, key=lambda release: numbers(release.version)) for one in several)
 
 
 def upgraded(run: Run, releases: Iterable[Release]) -> Run:
