@@ -9,6 +9,7 @@ from typing import Any, Final
 from heuristics.config.about import Routing
 from heuristics.config.logic import first_known, negated
 from heuristics.config.observed import Observed
+from traces.settings.knobs import EP, PP, TP
 from traces.settings.settings import KnobView, Settings
 
 FLEX: Final = ("deepep", "hybridep", "ncclep")
@@ -92,7 +93,7 @@ class Features(KnobView):
     @property
     def expert_parallel(self) -> bool | None:
         """Whether experts are spread over ranks: by EP, else by a dispatcher that moves tokens."""
-        if (size := self.size("expert_model_parallel_size")) is not None:
+        if (size := self.size(EP)) is not None:
             return size > 1
         if self.observed.moe is False or self.observed.dispatcher == "none":
             return False
@@ -116,15 +117,12 @@ class Features(KnobView):
 
     # Cuts and overlaps: by sizes, else by their traffic.
 
-    @property
-    def pipeline_parallel(self) -> bool | None:
-        size = self.size("pipeline_model_parallel_size")
-        return self.observed.pp_active if size is None else size > 1
-
-    @property
-    def tensor_parallel(self) -> bool | None:
-        size = self.size("tensor_model_parallel_size")
-        return self.observed.tp_active if size is None else size > 1
+    pipeline_parallel: bool | None = told(
+        lambda view: view.observed.pp_active if view.size(PP) is None else view.size(PP) > 1
+    )
+    tensor_parallel: bool | None = told(
+        lambda view: view.observed.tp_active if view.size(TP) is None else view.size(TP) > 1
+    )
 
     def overlap(self, name: str) -> bool | None:
         """A switch of overlap: the model's, else of Bridge's comm_overlap, else of the DDP wrapper."""
@@ -162,11 +160,10 @@ class Features(KnobView):
             return "transformer_engine"
         return "none" if self.known("cuda_graph_impl") or self.observed.graph_frac == 0 else None
 
-    @property
-    def graph_modules(self) -> tuple[str, ...] | None:
-        """What graphs hold; nothing: whole layers, which `full` is an older word for."""
-        names = self.names("cuda_graph_modules")
-        return None if names is None else tuple(one for one in names if one != "full")
+    graph_modules: tuple[str, ...] | None = told(
+        lambda view: (names := view.names("cuda_graph_modules")) and tuple(n for n in names if n != "full")
+    )
+    """What graphs hold; nothing: whole layers, which `full` is an older word for."""
 
     @property
     def full_iteration(self) -> bool | None:
@@ -220,10 +217,6 @@ class Features(KnobView):
             return self.observed.recompute_modules or None
         return modules if not older or "moe" in modules else (*modules, "moe")
 
-    def recomputes(self, label: str) -> bool | None:
-        modules = self.recompute_modules()
-        return None if modules is None else label in modules
-
     def offloads(self) -> tuple[str, ...] | None:
         """What fine-grained offload moves; nothing while it is off."""
         switched = self.on("fine_grained_activation_offloading")
@@ -231,10 +224,10 @@ class Features(KnobView):
 
     # The optimizer, and where processes run.
 
-    @property
-    def distributed_optimizer(self) -> bool | None:
-        """Whether the optimizer is distributed, as Megatron-FSDP's always is."""
-        return True if self.on("ddp.use_megatron_fsdp") else self.on("ddp.use_distributed_optimizer")
+    distributed_optimizer: bool | None = told(
+        lambda view: view.on("ddp.use_megatron_fsdp") or view.on("ddp.use_distributed_optimizer")
+    )
+    """As Megatron-FSDP's always is."""
 
     @property
     def second_fsdp(self) -> bool | None:

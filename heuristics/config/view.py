@@ -104,19 +104,17 @@ class Config(Features):
         """Whether Megatron-Core is known to be older; an unknown one counts as the newest."""
         return self.before("core", version) is True
 
-    @property
-    def framework(self) -> str | None:
-        """Whose spelling the configuration is in, else Bridge where its version was given."""
-        if self.settings.framework:
-            return self.settings.framework
-        return "megatron_bridge" if self.given.bridge_version else None
+    framework: str | None = told(
+        lambda view: view.settings.framework or ("megatron_bridge" if view.given.bridge_version else None)
+    )
+    """Whose spelling the configuration is in, else Bridge where its version was given."""
 
     # Hardware.
 
-    @property
-    def gpu(self) -> str | None:
-        """GPU family, such as H100 or GB200, or the name of a GPU that is none of ours."""
-        return self.given.gpu or self.observed.gpu or gpu_family(self.word("launcher.gpu") or "")
+    gpu: str | None = told(
+        lambda view: view.given.gpu or view.observed.gpu or gpu_family(view.word("launcher.gpu") or "")
+    )
+    """GPU family, such as H100 or GB200, or the name of a GPU that is none of ours."""
 
     gpu_family: GpuFamily | None = told(lambda view: family_named(view.gpu) if view.gpu else None)
 
@@ -204,10 +202,10 @@ class Config(Features):
         is_open = not self.known(ETP) and self.framework == "megatron_bridge"
         return self.positive(ETP) or (None if is_open else self.tp)
 
-    @property
-    def expert_tensor_size(self) -> int | None:
-        """Ranks that share one expert: ETP; 1 where no TP traffic runs."""
-        return 1 if self.etp is None and self.observed.tp_active is False else self.etp
+    expert_tensor_size: int | None = told(
+        lambda view: 1 if view.etp is None and view.observed.tp_active is False else view.etp
+    )
+    """Ranks that share one expert: ETP; 1 where no TP traffic runs."""
 
     @cached_property
     def vpp(self) -> int | None:
@@ -217,10 +215,8 @@ class Config(Features):
             return max(1, stages // self.pp) if stages and self.pp else self.positive(VIRTUAL_STAGES)
         if (number := self.positive(VIRTUAL_STAGES)) is not None:
             return number
-        layers, per_stage = (
-            self.positive("num_layers"),
-            self.positive("num_layers_per_virtual_pipeline_stage"),
-        )
+        layers = self.positive("num_layers")
+        per_stage = self.positive("num_layers_per_virtual_pipeline_stage")
         if layers and per_stage and self.pp:
             return max(1, layers // self.pp // per_stage)
         return 1 if self.pp == 1 or self.known(VIRTUAL_STAGES) else None
@@ -234,9 +230,8 @@ class Config(Features):
             return self.positive("data_parallel_size")
         return _share(self.world, self.tp, self.cp, self.pp)
 
-    @property
-    def edp(self) -> int | None:
-        return _share(self.world, self.expert_tensor_size, self.ep, self.pp)
+    edp: int | None = told(lambda view: _share(view.world, view.expert_tensor_size, view.ep, view.pp))
+    """Data-parallel ranks of the experts."""
 
     pp_layout: str | None = told(lambda view: view.word(STAGE_LAYOUT))
 

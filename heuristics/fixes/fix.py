@@ -6,11 +6,12 @@ from typing import Literal
 from msgspec import Struct
 
 from heuristics.fixes.asked_by_rules import asked_by_rules
-from heuristics.fixes.change import MICRO_BATCH, Change, lines
+from heuristics.fixes.change import Change, lines
 from heuristics.fixes.precondition import Precondition
 from heuristics.result.judged import Knobs
 from heuristics.run.run import Run
 from traces.sections.tables import WallId
+from traces.settings.knobs import MICRO_BATCH
 
 Changing = Callable[[Run], Change]
 Needing = Callable[[Run], tuple[Precondition, ...]]

@@ -69,7 +69,7 @@ def _with_fit_recompute(run: Run) -> Run:
     kept = shown.recompute_modules and tuple(name for name in shown.recompute_modules if name != "moe")
     corrected = replace(run, observed=replace(shown, recompute_full=full, recompute_modules=kept))
     config = run.validated
-    if not config.full_recompute and not config.recomputes("moe"):
+    if not config.full_recompute and "moe" not in (config.recompute_modules() or ()):
         return corrected
     modules = tuple(name for name in config.recompute_modules() or () if name != "moe")
     return corrected.changed({"recompute_granularity": "selective", "recompute_modules": modules})

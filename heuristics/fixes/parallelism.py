@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from heuristics.fixes.change import MICRO_BATCH, Change
+from heuristics.fixes.change import Change
 from heuristics.fixes.facts import exchange, experts_cut
 from heuristics.fixes.needs import all_needed, head_room, needed
 from heuristics.fixes.precondition import Precondition
@@ -20,7 +20,7 @@ from heuristics.run.sizes import (
     wider_ep,
 )
 from traces.limits import Limit
-from traces.settings.knobs import CP, EP, ETP, PP, TP, VIRTUAL_STAGES
+from traces.settings.knobs import CP, EP, ETP, MICRO_BATCH, PP, TP, VIRTUAL_STAGES
 from traces.settings.settings import Value
 from traces.settings.spelling import LAYOUT
 from traces.spelling import chosen, gigabytes
@@ -63,9 +63,8 @@ def _without_others(run: Run) -> dict[str, Value]:
 def even_memory(run: Run) -> Change:
     """The layout whose fullest stage is estimated to hold least; of equal stages where none can be."""
     found = stage_memory(run)
-    if found is not None:
-        return _by_layout(run, found.layout, found.virtual)
-    return _by_layout(run, *(even_layout(run) or (LAYOUT, 0)))
+    layout = (found.layout, found.virtual) if found else even_layout(run) or (LAYOUT, 0)
+    return _by_layout(run, *layout)
 
 
 def uneven_memory(run: Run) -> tuple[Precondition, ...]:
