@@ -27,7 +27,6 @@ from traces.settings.values import fullest_rank
 
 SM_BACKENDS: Final = ("deepep", "hybridep")
 OPTIMIZER_OFFLOAD: Final = "optimizer.optimizer_cpu_offload"
-OFFLOADED_MODULES: Final = ("expert_fc1", "moe_act", "fused_group_mlp")
 
 
 # ---- dispatchers ----
@@ -90,25 +89,10 @@ def _gathers_wide(run: Run) -> bool | None:
     return True if allowed or gathered is False else None
 
 
-def _moments_narrow(run: Run) -> bool:
-    wide = (None, "fp32", "float32", "torch.float32")
-    narrow = all(
-        run.config.first(f"optimizer.{name}_dtype") not in wide for name in ("exp_avg", "exp_avg_sq")
-    )
-    return narrow and run.config.on("optimizer.use_precision_aware_optimizer") is True
-
-
 def _cpu_steps(run: Run) -> bool:
     """That the CPU steps the optimizer is configured, or seen by its copies."""
     asked = run.config.on(OPTIMIZER_OFFLOAD)
     return bool(run.seen_ns("host_overhead", ("cpu_optimizer",))) if asked is None else asked
-
-
-def _experts_stay(run: Run) -> bool | None:
-    moved = run.config.names("offload_modules")
-    if run.active.offload is False:
-        return True
-    return None if moved is None else not {*OFFLOADED_MODULES} & {*moved}
 
 
 def _engine(run: Run) -> bool | None:
@@ -164,16 +148,6 @@ def _deeper_fits(run: Run) -> bool | None:
     return deeper_pp(run) is not None if known else None
 
 
-def _recompute_tried(run: Run) -> bool | None:
-    modules = run.active.recompute_modules
-    return True if run.active.recompute_full else None if modules is None else bool(modules)
-
-
-def _domain_known(run: Run) -> bool | None:
-    sizes = (run.config.ep, run.config.expert_tensor_size, run.config.nvlink_domain)
-    return True if run.active.moe is False or None not in sizes else None
-
-
 def experts_cut(run: Run) -> bool:
     return run.active.moe is not False and (run.config.expert_tensor_size or 1) > 1
 
@@ -219,13 +193,11 @@ FIX_FACTS: Final[Mapping[str, Fact]] = {
         )
     ),
     "gathers_wide": Fact(_gathers_wide),
-    "moments_narrow": Fact(_moments_narrow),
     "cpu_steps": Fact(_cpu_steps),
     "state_shared": Fact(lambda run: run.active.dp_active or (run.config.dp or 1) > 1 or None),
     "grouped_weights": Fact(
         lambda run: run.config.on("moe_single_grouped_weight", "moe_single_grouped_bias")
     ),
-    "experts_stay": Fact(_experts_stay),
     # overlap
     "wgrad_delayed": Fact(lambda run: run.config.overlap("delay_wgrad_compute")),
     "has_shared_experts": Fact(has_shared_experts),
@@ -247,8 +219,6 @@ FIX_FACTS: Final[Mapping[str, Fact]] = {
     "exchange_runs": Fact(lambda run: run.config.first("cp_comm_type")),
     "cp_divides_heads": Fact(_cp_divides_heads),
     "cp_can_widen": Fact(lambda run: wider_cp(run) is not None),
-    "recompute_tried": Fact(_recompute_tried),
-    "domain_known": Fact(_domain_known),
     "wider_ep": Fact(wider_ep),
     "wider_ep_divides": Fact(lambda run: experts_divide(run, wider_ep(run) or 1)),
     "deeper_fits": Fact(_deeper_fits),

@@ -155,10 +155,8 @@ def _half_tp(run: Run) -> dict[str, Value]:
     return {TP: half, **off}
 
 
-def short_kernels(run: Run) -> tuple[Precondition, ...]:
-    """Short kernels, and memory. What a larger micro-batch takes cannot be told from the peak alone."""
-    divides = _divides_batch(run, ranks_times=2 if _half_tp(run) else 1)
-    return (*needed("short_kernels", run), *head_room(run), *divides)
+def batch_divides_over_more(run: Run) -> tuple[Precondition, ...]:
+    return _divides_batch(run, ranks_times=2 if _half_tp(run) else 1)
 
 
 def _divides_batch(run: Run, ranks_times: int = 1) -> tuple[Precondition, ...]:

@@ -132,10 +132,11 @@ def _ask(ask: Ask, runs: Mapping[str, Run]) -> dict[str, tuple[Answer, ...]]:
     asked = {name: one for name, one in requests.items() if isinstance(one, Request)}
     answers = dict(zip(asked, ask(list(asked.values())), strict=True)) if asked else {}
     answers = {name: tuple(_weighed(runs[name], one) for one in several) for name, several in answers.items()}
-    for name, one in requests.items():
-        if isinstance(one, NotAsked):
-            answers[name] = _not_asked(say("plan.not-asked", because=one.because, cure=one.cure))
-    return answers
+    return answers | {
+        name: _not_asked(say("plan.not-asked", because=one.because, cure=one.cure))
+        for name, one in requests.items()
+        if isinstance(one, NotAsked)
+    }
 
 
 def _not_asked(why: str) -> tuple[Answer, ...]:

@@ -62,9 +62,8 @@ def _gain(kind: str, ranks: Sequence[Replayed], whole_ns: int) -> Gain:
     )
     across = any(len(one.acts_on) > 1 for one in told)
     open_ = [one.because for one in told if one.low_ns is None]
-    if open_:
-        return Gain(None, high_ns / whole_ns, open_[0], across)
-    return Gain(sum(one.low_ns or 0 for one in told) / whole_ns, high_ns / whole_ns, None, across)
+    low = None if open_ else sum(one.low_ns or 0 for one in told) / whole_ns
+    return Gain(low, high_ns / whole_ns, open_[0] if open_ else None, across)
 
 
 def most_ns(costs: Costs, change: Change) -> int:
@@ -232,7 +231,10 @@ Replay = Callable[[Sequence[tuple[Replayed, Sequence[Kinds]]]], Sequence[Sequenc
 
 
 def replay_here(asked: Sequence[tuple[Replayed, Sequence[Kinds]]]) -> list[list[Joint]]:
-    return [[_graph(rank).joint(kinds) for kinds in several] for rank, several in asked]
+    return [
+        [rank.costs.together.joint(kinds) for kinds in several if isinstance(rank.costs.together, Together)]
+        for rank, several in asked
+    ]
 
 
 def combined_of(
@@ -262,11 +264,6 @@ def combined_of(
         _combined(several, ranks, [_joint(*one, known) for one in zip(ranks, joints, strict=True)])
         for several, known in zip(sets, changes, strict=True)
     )
-
-
-def _graph(rank: Replayed) -> Together:
-    assert isinstance(rank.costs.together, Together)
-    return rank.costs.together
 
 
 def _sets(fixes: Sequence[Planned]) -> Iterator[tuple[Planned, ...]]:
