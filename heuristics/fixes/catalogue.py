@@ -20,6 +20,7 @@ from heuristics.fixes.change import Change, without_row
 from heuristics.fixes.fix import Changing, Fix, Form, Needing, the_same
 from heuristics.fixes.needs import named, need_of, shared_needs
 from heuristics.run.run import WALL_IDS, Run
+from heuristics.words import say
 from traces.names.frameworks import Framework
 from traces.sections.tables import WallId
 
@@ -153,4 +154,4 @@ def _without_flags(fix: Fix) -> Fix:
     def change(run: Run) -> Change:
         return Change(launch=fix.knobs(run).environment)
 
-    return replace(fix, change=change, versions="any: no matter of the framework", gains=(), excludes=())
+    return replace(fix, change=change, versions=say("fixes.any-framework"), gains=(), excludes=())

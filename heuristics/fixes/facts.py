@@ -21,6 +21,7 @@ from heuristics.run.sizes import (
     present_layout,
     wider_ep,
 )
+from heuristics.words import say
 from traces.measure.tensor_cores import HALF_SINCE, TF32_SINCE
 from traces.settings.precision import BITS, bits_of
 from traces.settings.values import fullest_rank
@@ -62,7 +63,7 @@ def _leaves_domain(run: Run) -> bool | None:
 
 def _ends_waiting(run: Run) -> str:
     """What makes ranks wait less: where the late rank is known its repair, else even routing."""
-    repair = next(iter(run.repairs), "the repair of the late rank")
+    repair = next(iter(run.repairs), say("fixes.repair-of-late-rank"))
     return repair if run.late else "COM-11"
 
 

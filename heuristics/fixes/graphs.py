@@ -14,6 +14,7 @@ from heuristics.fixes.precondition import Precondition
 from heuristics.guides.cuda_graphs import RNG_TRACKER, GraphChoice, choose_graphs, graph_change
 from heuristics.guides.facts import is_sync_free
 from heuristics.run.run import Run
+from heuristics.words import say
 from traces.limits import Limit
 from traces.replay.changes.graphs import SCOPES
 from traces.settings.settings import Value
@@ -118,8 +119,8 @@ def _configured(run: Run, modules: tuple[str, ...]) -> bool:
 
 def named(fix: Fix, run: Run) -> Fix:
     *first, last = (_NAMES[module] for module in partial_choice(run).modules)
-    held = f"{', '.join(first)} and {last}" if first else last
-    return structs.replace(fix, title=f"CUDA graphs of {held}")
+    held = say("fixes.and", several=", ".join(first), last=last) if first else last
+    return structs.replace(fix, title=say("fixes.graphs-of", modules=held))
 
 
 def scopes(run: Run) -> tuple[str, ...]:

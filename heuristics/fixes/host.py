@@ -11,6 +11,7 @@ from heuristics.fixes.needs import needed, release
 from heuristics.fixes.precondition import Precondition
 from heuristics.run.run import Run
 from heuristics.walls.host_overhead import EXPOSED_INPUT
+from heuristics.words import say
 from traces.limits import Limit
 
 GRACE: Final = Limit(2, "GPUs a NUMA node", "Megatron-Bridge, docs/performance-guide.md: Grace-based systems")
@@ -101,8 +102,5 @@ def pinned(run: Run) -> tuple[str, ...]:
     """How input copies keep neither host nor GPU: by pinned memory, or where it is pinned, a batch ahead."""
     pageable, exposed = run.observed.pageable_input, run.observed.exposed_input_frac or 0.0
     if pageable or (pageable is None and exposed >= EXPOSED_INPUT.value):
-        pin = "DataLoader(..., pin_memory=True), batch.to(device, non_blocking=True)"
-        return (f"input is copied from pageable memory: {pin}" if pageable else pin,)
-    if exposed >= EXPOSED_INPUT.value:
-        return ("copy the next batch on a stream of its own while this one is computed",)
-    return ()
+        return (say("fixes.pin-pageable" if pageable else "fixes.pin"),)
+    return (say("fixes.copy-ahead"),) if exposed >= EXPOSED_INPUT.value else ()

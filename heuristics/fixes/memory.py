@@ -14,6 +14,7 @@ from heuristics.guides.modules import MODULES, recomputed_now, replays
 from heuristics.guides.parallel import connections
 from heuristics.guides.recompute import RecomputeChoice, choose_recompute
 from heuristics.run.run import Run
+from heuristics.words import say
 from traces.limits import Limit
 from traces.settings.settings import Value
 
@@ -167,17 +168,14 @@ def _left(run: Run) -> tuple[str, ...]:
 
 def more_or_less(fix: Fix, run: Run) -> Fix:
     if not turns_offload_down(run):
-        more = "more activations" if run.active.offload else "activations of single modules"
-        return replace(fix, title=f"Offload {more}", wins=("recompute", "allocator"))
-    less = replace(fix, title="Offload fewer activations", wins=("offload",), with_room=True)
+        title = say("fixes.offload-more" if run.active.offload else "fixes.offload-single")
+        return replace(fix, title=title, wins=("recompute", "allocator"))
+    less = replace(fix, title=say("fixes.offload-less"), wins=("offload",), with_room=True)
     if not layer_offload(run):
         return less
+    title, versions = say("fixes.offload-fewer-layers"), say("fixes.has-layer-offload")
     return replace(
-        less,
-        title="Offload fewer layers",
-        versions="every release of Megatron-Core that has cpu_offloading",
-        gains=(),
-        side_effects=("the activations of these layers stay on the GPU: its peak of memory rises",),
+        less, title=title, versions=versions, gains=(), side_effects=(say("fixes.fewer-layers-peak"),)
     )
 
 

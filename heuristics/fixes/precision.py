@@ -11,6 +11,7 @@ from heuristics.guides.modules import recomputed_now
 from heuristics.guides.precision import ROUTER, RecipeName, choose_precision
 from heuristics.run.run import Run
 from heuristics.run.sizes import seems_moe
+from heuristics.words import say
 from traces.limits import Limit
 from traces.settings.harness_recipes import PRECISIONS
 from traces.settings.knobs import known_in
@@ -137,7 +138,8 @@ def low_needs(run: Run) -> tuple[Precondition, ...]:
         needs += needed("gathering_optimizer", run)
     dropped = recomputed_now(run) & {"moe_act", "layernorm"}
     if dropped and recipe != "nvfp4":
-        needs.append(release(run, "te", "2.6.0", f" beside recompute of {' and '.join(sorted(dropped))}"))
+        beside = say("fixes.beside-recompute", modules=" and ".join(sorted(dropped)))
+        needs.append(release(run, "te", "2.6.0", beside))
     # padding of token counts goes with every dispatcher but allgather, and not with every graph
     padding = all_needed(run, "no_allgather", "preprocess_eager") if seems_moe(run) else ()
     return (*needs, *padding)

@@ -92,7 +92,7 @@ class Run:
     @property
     def repairs(self) -> tuple[str, ...]:
         """Ids of the fixes that remove what makes ranks wait, the first to try first."""
-        return REPAIRS[self.late.cause].fixes if self.late else ()
+        return REPAIRS.get(self.late.cause, ()) if self.late else ()
 
     def changed(self, changes: Mapping[str, Value]) -> Run:
         """The run with a set of changes merged into its whole configuration, what was given as well.
