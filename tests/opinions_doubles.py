@@ -17,6 +17,8 @@ from typing import Final, get_args
 from hypothesis import strategies as st
 from msgspec import structs
 
+from bench.simulate.export import write_export
+from bench.simulate.recording import Recording
 from heuristics.config.about import Given, Guidance, Routing, Stage
 from heuristics.config.hardware import FAMILIES
 from heuristics.config.observed import Observed
@@ -28,8 +30,6 @@ from heuristics.result.judged import Evidence, Outcome, Wall
 from heuristics.run.run import WALL_IDS, Run
 from heuristics.walls import JUDGES, judge_walls, replayed_prices
 from heuristics.walls.price import shown
-from tests.simulate.export import write_export
-from tests.simulate.recording import Recording
 from traces.account.account import Account
 from traces.formats.open import read_trace
 from traces.measure.bounds import Bounds
