@@ -296,6 +296,17 @@ class Config(Features):
             return configured or seen
         return configured if "fp8" in seen and "fp8" in configured else seen
 
+    running_bits: int | None = told(lambda view: bits_of(view.running_precision))
+    runs_mxfp8: bool | None = told(
+        lambda view: None if view.running_precision is None else view.running_precision == "mxfp8"
+    )
+
+    @property
+    def delayed_scaling(self) -> bool | None:
+        """Whether FP8 is scaled by what earlier steps needed; None where its recipe is unknown."""
+        runs = self.running_precision
+        return None if runs in (None, "mixed", "fp8", "fp8_per_tensor") else runs == "fp8_delayed"
+
     def low_precision(self) -> bool | None:
         formats = self.on("fp8"), self.on("fp4")
         if True in formats or None not in formats:

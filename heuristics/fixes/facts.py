@@ -23,7 +23,6 @@ from heuristics.run.sizes import (
 )
 from heuristics.words import say
 from traces.measure.tensor_cores import HALF_SINCE, TF32_SINCE
-from traces.settings.precision import BITS, bits_of
 from traces.settings.values import fullest_rank
 
 SM_BACKENDS: Final = ("deepep", "hybridep")
@@ -84,8 +83,7 @@ def _narrower_tried(run: Run) -> bool | None:
 
 
 def _gathers_wide(run: Run) -> bool | None:
-    bits = bits_of(run.precision)
-    allowed = run.precision == "fp8_delayed" or (bits is not None and bits > BITS["mxfp8"])
+    allowed = run.config.delayed_scaling or (run.config.running_bits or 0) > 8
     gathered = run.config.on("ddp.fp8_param_gather", "mixed_precision.fp8_param_gather")
     return True if allowed or gathered is False else None
 
@@ -227,7 +225,6 @@ FIX_FACTS: Final[Mapping[str, Fact]] = {
     "batch_divides": Fact(batch_divides),
     # precision
     "capability_major": Fact(lambda run: run.config.capability and run.config.capability[0]),
-    "mxfp8_runs": Fact(lambda run: None if run.precision is None else run.precision == "mxfp8"),
     "tf32_cores": Fact(lambda run: _tensor_cores(run, TF32_SINCE, None)),
     "half_cores": Fact(lambda run: _tensor_cores(run, HALF_SINCE, run.active.tensor_cores)),
     # the host

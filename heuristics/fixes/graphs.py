@@ -168,7 +168,7 @@ def _dropless(run: Run) -> bool:
 def sizes_stay(run: Run) -> tuple[Precondition, ...]:
     """Nothing is read back in the step. HST-6 makes it so where NVIDIA's recipes do: MXFP8 on Blackwell."""
     blackwell = run.config.hardware_class in ("blackwell_nvl8", "nvl72")
-    met_by = "HST-6" if blackwell and run.precision == "mxfp8" else "drop-and-pad routing"
+    met_by = "HST-6" if blackwell and run.config.runs_mxfp8 else "drop-and-pad routing"
     graphed = run.active.graph_frac
     runs = None if graphed is None else graphed > WHOLE.value
     is_whole = run.config.graph_impl == "full_iteration" or runs

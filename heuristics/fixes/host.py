@@ -59,7 +59,7 @@ def likely_kinds(fix: Fix, run: Run) -> Fix:
 def fused(run: Run) -> Change:
     """What is not fused already; without MoE only the loss. The norm's fusion is for MXFP8."""
     names = _unfused(run) if run.active.moe is not False else []
-    norm = ("NVTE_NORM_FWD_USE_CUDNN", "NVTE_NORM_BWD_USE_CUDNN") if run.precision == "mxfp8" else ()
+    norm = ("NVTE_NORM_FWD_USE_CUDNN", "NVTE_NORM_BWD_USE_CUDNN") if run.config.runs_mxfp8 else ()
     return Change(
         {
             **dict.fromkeys(names, True),

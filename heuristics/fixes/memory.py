@@ -95,8 +95,8 @@ def recompute_needs(run: Run) -> tuple[Precondition, ...]:
 def _module_needs(run: Run, choice: RecomputeChoice) -> list[Precondition]:
     needs = [*needed("grouped_gemm", run)] if "moe_act" in choice.modules else []
     dropped = [label for label in ("moe_act", "layernorm") if label in choice.modules]
-    if dropped and (run.precision or "").startswith(("fp8", "mxfp8")):
-        told = None if run.precision in ("fp8", "fp8_per_tensor") else True
+    if dropped and run.config.running_bits == 8:
+        told = negated(run.config.delayed_scaling)
         needs += needed("scaling_not_delayed", run, told, modules=" and ".join(dropped))
         needs.append(release(run, "te", "2.6.0"))
     for module in (MODULES[label] for label in choice.modules):

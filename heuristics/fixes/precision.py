@@ -15,7 +15,7 @@ from heuristics.words import say
 from traces.limits import Limit
 from traces.settings.harness_recipes import PRECISIONS
 from traces.settings.knobs import known_in
-from traces.settings.precision import BITS, bits_of
+from traces.settings.precision import BITS
 from traces.settings.settings import Value
 
 GROUPS: Final = Limit(
@@ -116,14 +116,14 @@ def _left_out(run: Run, recipe: RecipeName) -> dict[str, Value]:
     """Knobs of FP8, where FP4 takes its place: Megatron-Core refuses both at once."""
     if recipe != "nvfp4":
         return {}
-    is_fp8 = run.config.on("fp8") or bits_of(run.precision) == BITS["mxfp8"]
+    is_fp8 = run.config.on("fp8") or run.config.running_bits == 8
     off: dict[str, Value] = {"fp8": None} if is_fp8 else {}
     return off | {knob: False for knob in (_GATHER, _REUSE) if run.config.on(knob)}
 
 
 def low_needs(run: Run) -> tuple[Precondition, ...]:
     recipe, choice = _recipe(run), choose_precision(run)
-    spelling, bits = _SPELLINGS.get(recipe), bits_of(run.precision)
+    spelling, bits = _SPELLINGS.get(recipe), run.config.running_bits
     if spelling is None and choice.recipe != "bf16":
         return needed("preset_named", run, False)
     fact = True if choice.recipe != "bf16" else None if "--gpu-model" in choice.asks else False
