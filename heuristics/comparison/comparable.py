@@ -16,7 +16,7 @@ from msgspec import Struct
 from heuristics.comparison.alike import ALIKE, Sides
 from heuristics.comparison.difference.changed import trace_facts
 from heuristics.comparison.difference.subject import Subject, Value
-from heuristics.config.options import OPTIONS
+from heuristics.config.about import OPTIONS
 from heuristics.result.compared import Comparable, Difference, State
 from heuristics.rules.condition import Condition
 from heuristics.words import say

@@ -15,7 +15,7 @@ from math import prod
 from typing import Any, Final
 
 from heuristics.comparison.difference.subject import Subject, Value
-from heuristics.config.options import OPTIONS
+from heuristics.config.about import OPTIONS
 from heuristics.result.compared import ComparedChange, Source
 from heuristics.result.result import Result
 from traces.limits import Limit

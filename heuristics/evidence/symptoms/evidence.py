@@ -38,7 +38,7 @@ def observed_from(symptoms: Symptoms, settings: Settings | None = None) -> RunEv
 
     `settings`: its configuration, which tells what is recomputed where the symptoms do not.
     """
-    config = Config(Given(), Observed(), settings or Settings(), None)
+    config = Config(Given(), Observed(), settings or Settings())
     configured = tuple(_as_configured(rank, config) for rank in symptoms.ranks)
     ranks = configured or (NOTHING,)
     symptoms = replace(symptoms, ranks=ranks)
