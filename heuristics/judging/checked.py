@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.defects import defects_of
-from heuristics.findings.recorded import perturbed
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.guides.memory_use import estimated
 from heuristics.guides.mfu_bands import mfu_band
@@ -95,7 +94,7 @@ class Contradicted:
 def contradicted(run: Run, problems: tuple[Problem, ...], perturbation_frac: float | None) -> Contradicted:
     """Where configuration, log and trace disagree. `run`: settings as written, shown by the trace alone."""
     failures = explain_failures(run)
-    findings = (*find_contradictions(run, failures, problems), *perturbed(perturbation_frac))
+    findings = find_contradictions(run, failures, problems, perturbation_frac)
     return Contradicted(findings, failures)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
-from heuristics.findings.contradictions import DETECTORS, find_contradictions
+from heuristics.findings.contradictions import TABLE, find_contradictions
 from heuristics.result.configured import ConfigFinding, FindingState
 from heuristics.run.run import Run
 from tests.opinions_doubles import runs
@@ -243,7 +243,8 @@ def test_a_contradiction_is_found_with_its_state(name: str, state: FindingState,
 
 
 def test_every_detector_finds_its_own_and_every_state_is_used() -> None:
-    assert len({row[0] for row in ROWS}) == len(DETECTORS)
+    starts = tuple(id.partition("{")[0] for id in TABLE if id != "CAP-1")
+    assert all(any(row[0].startswith(one) for row in ROWS) for one in starts)
     assert {row[1] for row in ROWS} | {"misspelled", "not_representative"} == set(get_args(FindingState))
 
 
