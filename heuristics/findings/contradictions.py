@@ -16,13 +16,17 @@ from traces.toml_tables import read_table
 
 
 class Row(Struct, frozen=True, forbid_unknown_fields=True):
-    """A finding as its table has it, of a case where `when` holds."""
+    """A finding as its table has it, of a case where `when` holds.
+
+    `same`: steps of the workflow that tell the same, where no rule does.
+    """
 
     state: FindingState
     text: str
     evidence: str
     fix: str
     when: Condition = CASES.condition("True")
+    same: tuple[str, ...] = ()
 
 
 TABLE: Final = read_table("heuristics.findings", "findings.toml", dict[str, tuple[Row, ...]], CASES.readers)
