@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from heuristics.findings.facts import Case
-from heuristics.findings.recorded import layer_passes
+from heuristics.findings.recorded import PERTURBED, layer_passes
 from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
 from heuristics.fixes.overlap import NORM_MARGIN
 from heuristics.guides.memory_use import estimated, ran_out, too_large
@@ -25,7 +25,7 @@ from traces.settings.precision import configured_precision
 from traces.settings.settings import KnobView, Settings
 from traces.sizes.memory import delta
 from traces.sizes.peaks import peak_precision
-from traces.spelling import gigabytes, percent
+from traces.spelling import chosen, gigabytes, percent
 from traces.training_log.iterations import steady_step
 from traces.training_log.own_lines import logged_run
 
@@ -182,6 +182,12 @@ def _precision(case: Case) -> Iterator[Found]:
         yield {"logged": ran, "asked": asked.precision, **where}
 
 
+def _perturbed(case: Case) -> Iterator[Found]:
+    """The profiled step is much longer than the unprofiled one."""
+    if (longer := case.perturbation_frac or 0.0) > PERTURBED.value:
+        yield {"longer": percent(longer), "limit": chosen(PERTURBED.value)}
+
+
 def _logged(run: Run) -> Settings:
     return Settings() if run.log is None else logged_run(run.log, steady_step(run.log))
 
@@ -201,5 +207,6 @@ COMPUTED: Final[Mapping[str, Callable[[Case], Iterable[Found]]]] = {
     "CFG-log-global-batch": _global_batch,
     "CFG-log-world-size": _world_size,
     "CFG-log-precision": _precision,
+    "CAP-1": _perturbed,
 }
 """What computes the figures in the texts of an id, one finding each; texts of the others name facts."""

@@ -19,19 +19,13 @@ from heuristics.walls.price import WALL
 from heuristics.words import say
 from heuristics.workflow.facts import OFFLOADS
 from traces.limits import Limit
-from traces.spelling import chosen, percent
+from traces.spelling import percent
 
 GC_SEEN: Final = Limit(
     0.01, "fraction of the windows", "ours: what manual collection between steps costs stays under it"
 )
 STEADY_CALLS: Final = Limit(
     1, "allocator calls a step", "ours: a library's own allocation now and then is no retry of PyTorch's"
-)
-PERTURBED: Final = Limit(
-    0.10,
-    "of the unprofiled step",
-    "ours: as much as a wall; a published pair of 34.60 s profiled against 29.39 s was judged unusable for "
-    "absolute times (Megatron-Bridge, evals of skill perf-nsys-analysis)",
 )
 DEFAULT_BACKEND: Final = "deepep"
 """Of `moe_flex_dispatcher_backend` in Megatron-Core 0.16 to main (transformer_config.py)."""
@@ -240,11 +234,6 @@ def _shown_from(value: float | None, limit: Limit, spell: Callable[[float], str]
     return None if value is None or value < limit.value else spell(value)
 
 
-def _longer(case: Case) -> str | None:
-    frac = case.perturbation_frac
-    return None if frac is None or frac <= PERTURBED.value else percent(frac)
-
-
 def _unknown_error(case: Case) -> tuple[str, str] | None:
     """The class of the log's first error that no row explains, and its line."""
     error = case.run.log.unknown_error if case.run.log else None
@@ -315,8 +304,6 @@ _FACTS: Final[Mapping[str, Fact]] = {
     "has_run": Fact(lambda case: ran(case.run)),
     "unknown_error": Fact(lambda case: (_unknown_error(case) or (None, None))[0]),
     "unknown_error_at": Fact(lambda case: (_unknown_error(case) or (None, None))[1]),
-    "profiled_longer": Fact(_longer),
-    "profiled_longer_limit": Fact(lambda case: chosen(PERTURBED.value)),
 }
 CASES: Final = Language(_FACTS, "run.asked")
 """Conditions and texts of findings: of a case, whose configuration is what files alone ask for."""

@@ -16,7 +16,7 @@ from heuristics.evidence.symptoms.prices import prices_of
 from heuristics.evidence.symptoms.rank import NOTHING, WINDOW_NS
 from heuristics.evidence.symptoms.symptoms import Symptoms
 from heuristics.figures.figures import Figures, compute_again_ns
-from heuristics.findings.facts import PERTURBED
+from heuristics.findings.recorded import PERTURBED
 from heuristics.result.judged import Level, Reason, Verdict, Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import judge_walls
