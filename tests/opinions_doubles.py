@@ -27,7 +27,8 @@ from heuristics.fixes.precondition import Precondition
 from heuristics.result.judged import Evidence, Outcome, Wall
 from heuristics.run.run import WALL_IDS, Run
 from heuristics.walls import JUDGES, judge_walls, replayed_prices
-from heuristics.walls.price import shown
+from heuristics.walls.memory import RETRIES
+from heuristics.walls.price import costs_of, held
 from tests.simulate.export import write_export
 from tests.simulate.recording import Recording
 from traces.account.account import Account
@@ -58,11 +59,11 @@ COMPUTE: Final[Mapping[WallId, Missing]] = {"compute": Missing("", "no wall boun
 
 def walls_of(ranks: Sequence[RankMeasurements]) -> tuple[Wall, ...]:
     """All walls of a run by its ranks."""
-    return judge_walls(figures_of(ranks), replayed_prices(ranks))
+    return judge_walls(figures_of(ranks), replayed_prices(costs_of(ranks)))
 
 
 def _judge(wall: ModuleType) -> Judge:
-    found: Judge = lambda ranks: wall.judge(figures_of(ranks), wall.measured(ranks))  # noqa: E731
+    found: Judge = lambda ranks: wall.judge(figures_of(ranks), wall.measured(costs_of(ranks)))  # noqa: E731
     return found
 
 
@@ -199,7 +200,7 @@ def wall(
     missing = (gap.reason,) if percent is None else ()
     frac = gap if percent is None else percent / 100
     ns = gap if percent is None else round(percent * 10)
-    again = (shown("allocator_retry_frac", 1.0, "fraction", "in all steps"),) if retried else ()
+    again = (held("allocator_retry_frac", 1.0, RETRIES),) if retried else ()
     return Wall(number, outcome or usual, ns, frac, dict(kinds or {}), None, again, missing, "look")
 
 

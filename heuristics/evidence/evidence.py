@@ -10,7 +10,7 @@ from msgspec import structs
 from heuristics.config.observed import Observed
 from heuristics.evidence.observed import observed_by
 from heuristics.figures.figures import Figures, figures_of
-from heuristics.figures.startup import Startup, find_startup, judged_ns
+from heuristics.figures.startup import Startup
 from heuristics.guides.facts import EP_KINDS
 from heuristics.plan.gains import Replayed
 from heuristics.result.judged import Verdict, Wall
@@ -18,7 +18,7 @@ from heuristics.run.repairs import LateRank
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import judge_walls, replayed_prices
 from heuristics.walls.bound import Bound, LargestBucket, find_bound, largest_bucket, unproven
-from heuristics.walls.price import Price, Unpriced
+from heuristics.walls.price import Price, Unpriced, costs_of
 from heuristics.walls.verdict import find_verdict
 from traces.cures import cure
 from traces.limits import Limit
@@ -128,15 +128,14 @@ class RunEvidence:
 
 def observe(measurements: Sequence[RankMeasurements], together: Run | None = None) -> RunEvidence:
     """Observe a run by the measurements of all its ranks, at least one; `together`: what several show."""
-    ranks = figures_of(measurements)
-    few = too_few(measurements)
-    prices = replayed_prices(measurements) if few is None else dict.fromkeys(WALL_IDS, Unpriced(few))
+    ranks, costs, few = figures_of(measurements), costs_of(measurements), too_few(measurements)
+    prices = replayed_prices(costs) if few is None else dict.fromkeys(WALL_IDS, Unpriced(few))
     walls = judge_walls(ranks, prices)
     steps = {wall: one.step_frac for wall, one in prices.items() if isinstance(one, Price)}
     replayed = tuple(
-        Replayed(rank.costs, rank.costs.changes, judged_ns(rank), place)
-        for place, rank in enumerate(measurements)
-        if not isinstance(rank.costs, Missing) and rank.costs.refused is None
+        Replayed(one.replays, one.replays.changes, one.start.judged_ns, one.place)
+        for one in costs.ranks
+        if one.replays is not None
     )
     bound = _bound(ranks, walls)
     late = late_rank(together, ranks) if together else None
@@ -144,12 +143,12 @@ def observe(measurements: Sequence[RankMeasurements], together: Run | None = Non
         bound=bound,
         largest=largest_bucket(ranks),
         walls=walls,
-        verdict=find_verdict(measurements, walls, steps, together),
+        verdict=find_verdict(costs, walls, steps, together),
         observed=_observed(ranks, together, late),
         window_ns=sum(rank.window_ns for rank in replayed),
         replayed=replayed,
         step_ns=_step_ns(measurements),
-        startup=find_startup(measurements),
+        startup=costs.startup,
         unproven=unproven(walls, bound),
         late=late,
     )

@@ -16,7 +16,7 @@ from heuristics.evidence.evidence import RunEvidence
 from heuristics.result.judged import Evidence, Verdict, Wall
 from heuristics.walls.bound import TIGHT
 from heuristics.walls.confidence import with_confidence
-from heuristics.walls.price import shown
+from heuristics.walls.price import held
 from heuristics.walls.verdict import verdict_of
 from traces.missing import Missing, known
 from traces.sections.tables import WallId
@@ -40,7 +40,7 @@ def with_fit(evidence: RunEvidence, given: Given, log: TrainingLog | None = None
         return _stands(evidence, "memory was given as tight (--memory-tight)", first=False)
     used = _allocated_frac(log.memory if log else (), evidence.observed.memory_bytes)
     if used is not None and used >= TIGHT.value and given.memory_tight is None:
-        peak = shown("peak_allocated_frac", used, TIGHT.unit, TIGHT.because, TIGHT.value)
+        peak = held("peak_allocated_frac", used, TIGHT)
         return _stands(evidence, "the log's peak of allocated memory is near the capacity", False, peak)
     return evidence
 

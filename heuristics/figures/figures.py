@@ -7,7 +7,7 @@ from typing import Final
 from heuristics.config.hardware import gpu_family
 from heuristics.config.observed import Observed
 from heuristics.figures.startup import CAUSES as STARTUP_CAUSES
-from heuristics.figures.startup import judged_ns
+from heuristics.figures.startup import start_of
 from traces.account.account import Account
 from traces.measurements import RankMeasurements
 from traces.missing import known
@@ -115,7 +115,7 @@ def _measured(place: int, rank: RankMeasurements) -> Figures:
     account = rank.account if isinstance(rank.account, Account) else None
     return Figures(
         window_ns=budget.window_ns,
-        judged_ns=judged_ns(rank),
+        judged_ns=start_of(rank).judged_ns,
         memory=rank.memory,
         recompute_at_most_ns=rank.recompute.at_most_ns,
         place=place,

@@ -6,8 +6,7 @@ from heuristics.figures.figures import Figures
 from heuristics.result.judged import Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import communication, compute, host_overhead, memory
-from heuristics.walls.price import Price, Unpriced
-from traces.measurements import RankMeasurements
+from heuristics.walls.price import Price, RunCosts, Unpriced
 from traces.sections.tables import WallId
 
 JUDGES = (memory, communication, host_overhead, compute)
@@ -19,6 +18,6 @@ def judge_walls(ranks: Sequence[Figures], prices: Mapping[WallId, Price | Unpric
     return tuple(one.judge(ranks, prices[wall]) for wall, one in zip(WALL_IDS, JUDGES, strict=True))
 
 
-def replayed_prices(measurements: Sequence[RankMeasurements]) -> dict[WallId, Price | Unpriced]:
+def replayed_prices(costs: RunCosts) -> dict[WallId, Price | Unpriced]:
     """What each wall costs a run, by replay of its trace."""
-    return {wall: one.measured(measurements) for wall, one in zip(WALL_IDS, JUDGES, strict=True)}
+    return {wall: one.measured(costs) for wall, one in zip(WALL_IDS, JUDGES, strict=True)}

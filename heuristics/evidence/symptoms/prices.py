@@ -226,8 +226,8 @@ def _price(
     frac = total_ns / window_ns
     shown = shown if split else {}
     if not more:
-        return Price(total_ns, frac, None, shown, (), None, None)
-    return Price(total_ns, frac, None, shown, (), None, why, min(1.0, frac + more))
+        return Price(total_ns, frac, shown)
+    return Price(total_ns, frac, shown, why, min(1.0, frac + more))
 
 
 def _unpriced(symptoms: Symptoms, what: str, wall: WallId, absent: bool = False) -> Unpriced:
