@@ -45,7 +45,8 @@ def find_contradictions(
     in from the other. What one of them cannot tell makes no contradiction. `perturbation_frac`: how much
     longer the profiled step is than the log's.
     """
-    lines = (one.id for one in (*(run.log.messages if run.log else ()), *failures))
+    messages = run.log.messages if run.log else ()
+    lines = {*(one.id for one in messages), *(one.id for one in failures)}
     case = Case(run, frozenset(lines), perturbation_frac)
     found = [one for id, rows in TABLE.items() for one in _of(id, rows, case)]
     return tuple(sorted((*misspelled(problems), *found), key=lambda one: one.state != "counted_otherwise"))

@@ -19,7 +19,7 @@ from heuristics.result.configured import (
 from heuristics.rules.check import check_rules
 from heuristics.rules.failures import Failure
 from heuristics.rules.megatron.answer import Answer
-from heuristics.rules.rules import By, Level, Rule, known_lines, rules
+from heuristics.rules.rules import By, Rule, known_lines, rules
 from heuristics.run.run import Run
 from heuristics.words import say
 from traces.toml_tables import read_table
@@ -40,7 +40,7 @@ class _Table(Struct, frozen=True, forbid_unknown_fields=True):
     """By the state of a finding or failure, the level of a rule that is no error, and who refuses."""
 
     state: dict[FindingState | FailureState, _Leads]
-    level: dict[Level, _Leads]
+    level: dict[str, _Leads]
     by: dict[By, _Leads]
 
 

@@ -90,7 +90,7 @@ def verdict_of(walls: Sequence[Wall], steps: Steps | None = None, out_of_memory:
         _OPEN,
         wall=first.id,
         because=_why(first, walls, short),
-        runner_up=next((wall.id for wall in told if wall.id != first.id and known(wall.cost_ns)), None),
+        runner_up=next((wall.id for wall in told if wall.id != first.id and _ns(wall)), None),
         kind=_kind(first),
         tied_with=tuple(near),
         does_not_fit=short,
@@ -128,6 +128,10 @@ def _frac(wall: Wall) -> float:
     return known(wall.cost_frac) or 0.0
 
 
+def _ns(wall: Wall) -> int:
+    return known(wall.cost_ns) or 0
+
+
 def _none(walls: Sequence[Wall], told: Sequence[Wall]) -> Verdict:
     if not told:
         return structs.replace(_OPEN, because=(say("walls.none-measured"), *_blind(walls)))
@@ -137,18 +141,18 @@ def _none(walls: Sequence[Wall], told: Sequence[Wall]) -> Verdict:
     unjudged = [f"{spoken(wall.id)}{_most(wall)}" for wall in walls if known(wall.cost_frac) is None]
     if unjudged:
         said += say("walls.unjudged", walls=", ".join(unjudged))
-    runner_up = nearest.id if known(nearest.cost_ns) else None
+    runner_up = nearest.id if _ns(nearest) else None
     return structs.replace(_OPEN, because=(said, *_blind(walls)), runner_up=runner_up)
 
 
 def _why(first: Wall, walls: Sequence[Wall], short: bool) -> tuple[str, ...]:
     said = [say("walls.does-not-fit")] if short else []
-    if known(first.cost_ns):
+    if _ns(first):
         said.append(say("walls.without", wall=spoken(first.id), part_frac=_frac(first)))
     said += [
         say("walls.other", wall=spoken(wall.id), part_frac=_frac(wall))
         for wall in sorted(walls, key=lambda one: -_frac(one))
-        if wall.id != first.id and wall.outcome == "finding" and known(wall.cost_ns)
+        if wall.id != first.id and wall.outcome == "finding" and _ns(wall)
     ]
     return (*said, *_blind(walls))
 
