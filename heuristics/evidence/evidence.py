@@ -20,6 +20,7 @@ from heuristics.walls import judge_walls, replayed_prices
 from heuristics.walls.bound import Bound, LargestBucket, find_bound, largest_bucket, unproven
 from heuristics.walls.price import Price, Unpriced, costs_of
 from heuristics.walls.verdict import find_verdict
+from heuristics.words import say
 from traces.cures import cure
 from traces.limits import Limit
 from traces.measurements import RankMeasurements
@@ -46,7 +47,7 @@ def too_few(measurements: Sequence[RankMeasurements]) -> Missing | None:
         return None
     held = [(most.kernel_count, "kernel"), (most.replay_count, "graph replay")]
     named = ", ".join(f"{count} {what}{'' if count == 1 else 's'}" for count, what in held if count)
-    reason = f"{named} and no step: too few to judge a run by"
+    reason = say("evidence.too-few", work=named)
     return Missing("walls", reason, cure("whole_steps", measurements[0].kind))
 
 

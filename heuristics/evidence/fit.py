@@ -18,14 +18,13 @@ from heuristics.walls.bound import TIGHT
 from heuristics.walls.confidence import with_confidence
 from heuristics.walls.price import held
 from heuristics.walls.verdict import verdict_of
+from heuristics.words import say
 from traces.missing import Missing, known
 from traces.sections.tables import WallId
 from traces.spelling import spoken
-from traces.training_log.log import LoggedMemory, TrainingLog
+from traces.training_log.log import TrainingLog
 
-_NO_ROOM: Final = Missing(
-    "", "what a run cannot do for want of room shows in no step", "compare with a run that has room"
-)
+_NO_ROOM: Final = Missing("", say("evidence.no-room"), say("evidence.compare-with-room"))
 
 
 def with_fit(evidence: RunEvidence, given: Given, log: TrainingLog | None = None) -> RunEvidence:
@@ -35,23 +34,18 @@ def with_fit(evidence: RunEvidence, given: Given, log: TrainingLog | None = None
         stages.append(evidence.observed.out_of_memory)
     if stages:
         where = "" if stages[0] == "unknown" else f" in {stages[0].replace('_', ' ')}"
-        return _stands(evidence, f"the log reports that memory ran out{where}", first=True)
+        return _stands(evidence, say("evidence.ran-out", where=where), first=True)
     if given.memory_tight:
-        return _stands(evidence, "memory was given as tight (--memory-tight)", first=False)
-    used = _allocated_frac(log.memory if log else (), evidence.observed.memory_bytes)
-    if used is not None and used >= TIGHT.value and given.memory_tight is None:
+        return _stands(evidence, say("evidence.given-tight"), first=False)
+    peaks = [one.peak_allocated_bytes or 0 for one in log.memory] if log else []
+    used = max(peaks, default=0) / (evidence.observed.memory_bytes or 1)
+    if evidence.observed.memory_bytes and used >= TIGHT.value and given.memory_tight is None:
         peak = held("peak_allocated_frac", used, TIGHT)
-        return _stands(evidence, "the log's peak of allocated memory is near the capacity", False, peak)
+        return _stands(evidence, say("evidence.near-capacity"), False, (peak,))
     return evidence
 
 
-def _allocated_frac(memory: Sequence[LoggedMemory], capacity_bytes: int | None) -> float | None:
-    peaks = [one.peak_allocated_bytes for one in memory if one.peak_allocated_bytes is not None]
-    return max(peaks) / capacity_bytes if peaks and capacity_bytes else None
-
-
-def _stands(evidence: RunEvidence, why: str, first: bool, item: Evidence | None = None) -> RunEvidence:
-    more = () if item is None else (item,)
+def _stands(evidence: RunEvidence, why: str, first: bool, more: tuple[Evidence, ...] = ()) -> RunEvidence:
     walls = tuple(_finding(wall, more) if wall.id == "memory" else wall for wall in evidence.walls)
     return replace(evidence, walls=walls, verdict=_verdict(evidence, walls, why, first))
 
@@ -81,5 +75,5 @@ def _verdict(evidence: RunEvidence, walls: Sequence[Wall], why: str, first: bool
         because, short = (why, *evidence.verdict.because), found.does_not_fit
         return structs.replace(evidence.verdict, because=because, does_not_fit=short)
     before: WallId | None = known(evidence.verdict.wall)
-    costs = [] if before is None else [f"what {spoken(before)} costs can be saved when the run has room"]
+    costs = [] if before is None else [say("evidence.when-room", wall=spoken(before))]
     return with_confidence(structs.replace(found, because=(why, *costs), runner_up=before), (), "high")

@@ -11,6 +11,7 @@ from heuristics.config.observed import Observed
 from heuristics.evidence.symptoms.document import A2a, Detected, Latency, Rank, no_symptom
 from heuristics.figures.figures import RECOMPUTE_LABELS, Figures, Parts, compute_again_ns
 from heuristics.result.judged import Bucket
+from heuristics.words import say
 from traces.account.absent import CAUSES
 from traces.errors import InputError
 from traces.limits import Limit
@@ -40,11 +41,11 @@ FIGURES: Final[Mapping[WallId, tuple[str, ...]]] = {
 
 def to_give(wall: WallId) -> str:
     """The figures that a wall is judged by, or what measures them."""
-    return f"give {', '.join(FIGURES[wall])}; or analyze a trace of the run"
+    return say("evidence.to-give", figures=", ".join(FIGURES[wall]))
 
 
 CALLS_OF_A_RETRY: Final = Limit(2, "allocator calls a step", "memory is freed and allocated again")
-_NOT_GIVEN: Final = gap("it is not given", to_give("memory"))
+_NOT_GIVEN: Final = gap(say("evidence.not-given"), to_give("memory"))
 _FIELDS: Final[dict[str, Any]] = dict.fromkeys(Memory.__struct_fields__) | {"allocator_scope": ""}
 _UNKNOWN: Final = Memory(**_FIELDS)
 _FULL: Final = frozenset(("core_attn", "layernorm", "moe"))

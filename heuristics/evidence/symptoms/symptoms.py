@@ -21,13 +21,14 @@ from heuristics.figures.figures import Figures
 from heuristics.result.judged import Verdict, Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.walls.price import unmeasurable
+from heuristics.words import say
 from traces.errors import InputError
 from traces.missing import Missing
 from traces.training_log.log import Stage
 
 UNREAD: Final = 20
 """Sentences of unknown keys that are kept: enough to see what a file speaks of."""
-_GAP: Final = Missing("", "the earlier result does not name it", "run analyze again")
+_GAP: Final = Missing("", say("evidence.not-named"), say("evidence.analyze-again"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ def symptoms_of(values: Mapping[str, object]) -> Symptoms:
     )
     notes = () if version is not None else tuple(islice(unread(values), UNREAD))
     if found == Symptoms(ranks=(NOTHING,)):
-        hint = notes[0] if notes else "give budget_frac, exposed_comm_by_kind_frac and absent_frac"
+        hint = notes[0] if notes else say("evidence.give-some")
         raise InputError(f"nothing is given that we know; {hint}")
     return replace(found, unread=notes)
 
