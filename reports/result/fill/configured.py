@@ -24,7 +24,7 @@ def configuration(judgement: Judgement, redact: bool) -> OrMissing[typed.Configu
     """The configuration as it was understood. `redact`: texts that may be a path or a name are withheld."""
     if judgement.from_files is None:
         return NOT_GIVEN
-    checked, settings = judgement.from_files.checked, judgement.run.config.written
+    checked, settings = judgement.from_files, judgement.run.config.written
     filled = typed.Configuration(
         framework=settings.framework,
         legal=checked.legal,
@@ -36,7 +36,7 @@ def configuration(judgement: Judgement, redact: bool) -> OrMissing[typed.Configu
             for knob, one in sorted(settings.by_knob.items())
         ),
         problems=tuple(all_copied(one, typed.Problem) for one in checked.problems),
-        checked=tuple(copied(one, Answered) for one in checked.answers),
+        checked=tuple(copied(one, Answered) for one in checked.own_answers),
     )
     return because(filled, {"framework": gap("no file shows the framework of this spelling", GIVE)})
 
@@ -57,4 +57,4 @@ def memory_estimate(judgement: Judgement) -> OrMissing[MemoryEstimate]:
     """Memory of the fullest rank by part."""
     if judgement.from_files is None:
         return NOT_GIVEN
-    return judgement.from_files.checked.memory
+    return judgement.from_files.memory

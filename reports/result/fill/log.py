@@ -20,7 +20,7 @@ def log(judgement: Judgement) -> OrMissing[Log]:
     """The log, its steady iterations and its peak of memory."""
     if judgement.from_files is None:
         return NOT_GIVEN
-    found, steady = judgement.run.log, judgement.from_files.checked.steady
+    found, steady = judgement.run.log, judgement.from_files.steady
     if found is None:
         return gap("no training log was given", GIVE_LOG)
     peak, left_out = peak_memory(found), [one.reason for one in (steady.left_out if steady else ())]
