@@ -85,7 +85,7 @@ def check_config(asked: Check, ask: Ask | None = None) -> Diagnosis:
     they should be.
     """
     from diagnoser.options.requests import made_again
-    from heuristics.evidence.fit import with_fit
+    from heuristics.evidence.evidence import with_fit
     from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
     from heuristics.judging.judgement import judge_observed
     from reports.result.fill.result import result_of_run

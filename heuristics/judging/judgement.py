@@ -12,7 +12,7 @@ from heuristics.config.about import Given
 from heuristics.config.given import given_and_configured
 from heuristics.config.trust import files_by_trust
 from heuristics.config.versions import PACKAGES
-from heuristics.evidence.evidence import RunEvidence, observe, without_waits
+from heuristics.evidence.evidence import RunEvidence, observe, with_fit, without_waits
 from heuristics.fixes.catalogue import fixes_of
 from heuristics.guides.choices import choose_all
 from heuristics.guides.memory_use import is_tight
@@ -103,11 +103,12 @@ def judge(
     `together`: what several ranks show together; `replay`: what changes save that are made as one, by ranks.
     """
     given, configured = given or Given(), configured or Configured()
-    evidence = _beside_log(observe(measurements, together), configured.log)
-    if configured.log is not None or given.memory_tight:
-        from heuristics.evidence.fit import with_fit
-
-        evidence = with_fit(evidence, given, configured.log)
+    log, evidence = configured.log, observe(measurements, together)
+    steady = steady_step(log) if log else None
+    if steady is not None and evidence.step_ns is not None:
+        longer = perturbation_frac(evidence.step_ns, steady)
+        evidence = replace(evidence, perturbation_frac=longer)
+    evidence = with_fit(evidence, given, log)
     return judge_observed(evidence, given, configured, ask, replay)
 
 
@@ -204,11 +205,3 @@ def _plan(run: Run, evidence: RunEvidence, rejected: Mapping[str, Rejection]) ->
     levers = evidence.unproven if trains else {}
     stand = [wall.id for wall in found]
     return make_plan(run, stand, catalogue, levers, gains_of(evidence.replayed), rejected)
-
-
-def _beside_log(evidence: RunEvidence, log: TrainingLog | None) -> RunEvidence:
-    """With how much longer the profiled step is than the log's steady one."""
-    steady = steady_step(log) if log else None
-    if steady is None or evidence.step_ns is None:
-        return evidence
-    return replace(evidence, perturbation_frac=perturbation_frac(evidence.step_ns, steady))

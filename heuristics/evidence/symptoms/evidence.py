@@ -12,8 +12,7 @@ from heuristics.evidence.evidence import RunEvidence
 from heuristics.evidence.observed import observed_by
 from heuristics.evidence.symptoms.document import Recorded
 from heuristics.evidence.symptoms.prices import prices_of
-from heuristics.evidence.symptoms.rank import NOTHING, WINDOW_NS
-from heuristics.evidence.symptoms.symptoms import Symptoms
+from heuristics.evidence.symptoms.symptoms import NOTHING, WINDOW_NS, Symptoms
 from heuristics.figures.figures import Figures, compute_again_ns
 from heuristics.findings.recorded import PERTURBED
 from heuristics.result.judged import Level, Reason, Verdict, Wall

@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from heuristics.evidence.symptoms.rank import to_give
-from heuristics.evidence.symptoms.symptoms import Late, Symptoms
+from heuristics.evidence.symptoms.symptoms import Late, Symptoms, to_give
 from heuristics.figures.figures import Figures, Parts, frac_of
 from heuristics.walls.price import WALL, Price, Unpriced
 from heuristics.words import say

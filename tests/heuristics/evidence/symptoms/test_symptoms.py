@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from heuristics.evidence.evidence import RunEvidence
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
-from heuristics.evidence.symptoms.rank import FIGURES
+from heuristics.evidence.symptoms.symptoms import FIGURES
 from heuristics.result.judged import Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.walls.bound import LargestBucket
