@@ -150,7 +150,6 @@ def late_rank(together: Run, ranks: Sequence[Figures]) -> LateRank | None:
 
 
 def expert_waiting_frac(together: Run) -> float | None:
-    """How much of the expert all-to-all of several ranks is waiting; None where none was matched."""
     waits_ns, moves_ns = (
         sum(ns for kind, ns in by_kind_ns.items() if kind in EP_KINDS)
         for by_kind_ns in (together.wait_by_kind_ns, together.transfer_by_kind_ns)

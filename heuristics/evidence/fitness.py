@@ -73,7 +73,6 @@ def fitness(info: TraceInfo, capture: Capture, result: Result | None = None) -> 
 
 
 def _in_window(result: Result) -> Iterator[_Verdict]:
-    """What the window of a diagnosis says of every wall."""
     window_ns = sum(rank.budget_ns.window for rank in result.ranks)
     if not all(rank.steps.found for rank in result.ranks):
         yield "usable", say("walls.no-steps")

@@ -21,7 +21,6 @@ _DATA_PARALLEL: Final = frozenset(("dp_reduce_scatter", "dp_all_gather"))
 
 
 def observed_by(ranks: Sequence[Figures]) -> Observed:
-    """What the ranks of a run show; at least one."""
     seen = [rank.observed for rank in ranks]
     kinds = {kind for rank in ranks for kind in rank.comm_kinds}
     classes = {name for rank in ranks for name in rank.by_class_ns or ()}
@@ -60,7 +59,6 @@ def observed_by(ranks: Sequence[Figures]) -> Observed:
 
 
 def _none_runs(ranks: Sequence[Figures]) -> bool | None:
-    """False where it is known that the ranks send nothing to others."""
     whole = all(rank.comm_known and rank.hidden_comm_ns is not None for rank in ranks)
     return False if whole else None
 
@@ -96,7 +94,6 @@ def _dispatcher(seen: Sequence[Observed]) -> str:
 
 
 def _overlap(ranks: Sequence[Figures]) -> bool | None:
-    """Whether expert all-to-all runs under compute on purpose; None between the limits."""
     told = [
         (rank.a2a_hidden_ns, rank.a2a_exposed_ns)
         for rank in ranks
@@ -124,7 +121,6 @@ def _offloads(ranks: Sequence[Figures]) -> bool | None:
 
 
 def _waiting(ranks: Sequence[Figures]) -> float | None:
-    """Part of the expert all-to-all that is like waiting."""
     told = [
         (rank.a2a_waiting_ns, rank.a2a_payload_ns)
         for rank in ranks
@@ -144,7 +140,6 @@ def _wide_ns(rank: Figures) -> int | None:
 
 
 def _absent(ranks: Sequence[Figures]) -> dict[str, float] | None:
-    """Time without compute by cause of a late launch, as part of the windows."""
     told = [rank.starved_ns for rank in ranks]
     if any(causes is None for causes in told):
         return None

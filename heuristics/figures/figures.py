@@ -74,7 +74,6 @@ class Figures:
 
     @property
     def exposed_comm_ns(self) -> int | None:
-        """Exposed communication, where it can be told from compute."""
         kinds = None if self.exposed_by_kind_ns is None else sum(self.exposed_by_kind_ns.values())
         return self.budget_ns.get("exposed_comm", kinds) if self.comm_known else None
 
@@ -95,7 +94,6 @@ class Figures:
 
     @property
     def late_ns(self) -> int | None:
-        """Time without compute for want of a launch."""
         return None if self.starved_ns is None else sum(self.starved_ns.values())
 
 
@@ -106,7 +104,6 @@ def frac_of(ranks: Iterable[Figures], read: Callable[[Figures], int | None]) -> 
 
 
 def figures_of(measurements: Sequence[RankMeasurements]) -> tuple[Figures, ...]:
-    """What a trace tells of its ranks."""
     return tuple(_measured(place, rank) for place, rank in enumerate(measurements))
 
 

@@ -52,7 +52,6 @@ class Start:
 
 
 def start_of(rank: RankMeasurements) -> Start:
-    """Profiler and start-up time in a rank's windows."""
     starved = rank.account.launch_starved_ns if isinstance(rank.account, Account) else {}
     window_ns, ns = rank.budget.window_ns, sum(starved.get(cause, 0) for cause in CAUSES)
     is_much = ns > STARTUP.value * window_ns

@@ -45,7 +45,6 @@ _PRECISION: Final = ("mixed_precision", "fp4", "fp8", "bf16", "fp16")
 
 
 def _overwritten(case: Case) -> Iterator[Found]:
-    """Overlaps set on the model while a CommOverlapConfig writes over them."""
     asked = case.run.asked
     for knob, name in OVERWRITTEN.items():
         section = f"comm_overlap.{knob}"
@@ -163,7 +162,6 @@ def _global_batch(case: Case) -> Iterator[Found]:
 
 
 def _world_size(case: Case) -> Iterator[Found]:
-    """Another number of ranks than an option or the configuration says."""
     written, logged = case.run.asked.written, _logged(case.run).by_knob.get(_WORLD)
     asked = case.run.given.world_size or written.value(_WORLD)
     if logged is not None and asked not in (None, logged.value):
@@ -183,7 +181,6 @@ def _precision(case: Case) -> Iterator[Found]:
 
 
 def _perturbed(case: Case) -> Iterator[Found]:
-    """The profiled step is much longer than the unprofiled one."""
     if (longer := case.perturbation_frac or 0.0) > PERTURBED.value:
         yield {"longer": percent(longer), "limit": chosen(PERTURBED.value)}
 

@@ -74,7 +74,6 @@ def _place(one: Defect, order: Mapping[str, int]) -> int:
 
 
 def _add(entries: list[Defect], new: Defect, told: str | None) -> None:
-    """As an entry of its own, or joined with the one that tells the same."""
     at = next((at for at, one in enumerate(entries) if told is not None and one.tells(told)), None)
     if at is None:
         entries.append(new)
@@ -98,7 +97,6 @@ def _once(*several: Sequence[T]) -> tuple[T, ...]:
 
 
 def _refuses(entry: Defect, answer: Answer) -> bool:
-    """Whether the answer is the own message of the entry's rule."""
     lines = {line for id in entry.of if id in rules() for line in rules()[id].all_lines}
     return any(text in answer.text for line in lines for text in known_lines().by_id[line].texts)
 

@@ -66,7 +66,6 @@ def _at(case: Case, knob: str) -> str:
 
 
 def _first_at(case: Case, *knobs: str, on: bool = False) -> str | None:
-    """Where the first knob that is known, or on, was configured."""
     asked = case.run.asked
     found = (knob for knob in knobs if (asked.on(knob) if on else asked.known(knob)))
     return next((_at(case, knob) for knob in found), None)
@@ -131,7 +130,6 @@ def ran_beside(case: Case) -> str:
 
 
 def other_dispatcher(case: Case) -> bool:
-    """The trace shows another dispatcher than the one asked for."""
     asked, seen = case.run.asked.dispatcher, case.run.observed.dispatcher
     return asked not in (None, "flex", seen) and seen not in ("unknown", "none")
 
@@ -224,7 +222,6 @@ def collected(case: Case) -> str:
 
 
 def estimate_is_certain(case: Case) -> bool:
-    """Memory is too small even for the least that the estimate may stand for."""
     found = too_large(case.run)
     return found is not None and found.is_certain
 
@@ -235,7 +232,6 @@ def _shown_from(value: float | None, limit: Limit, spell: Callable[[float], str]
 
 
 def _unknown_error(case: Case) -> tuple[str, str] | None:
-    """The class of the log's first error that no row explains, and its line."""
     error = case.run.log.unknown_error if case.run.log else None
     return None if error is None else (error.said.get("error", "an exception"), _line(error.line))
 

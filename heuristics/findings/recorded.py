@@ -127,14 +127,12 @@ def difference(steps: Sequence[PassCount], expected: Configured) -> Difference |
 
 
 def _throughout(found: int, expected: Configured) -> Difference:
-    """Every step has as many, and no stage has."""
     some = [count for count in expected.passes if count and found]
     near = next((count for count in some if found % count == 0 or count % found == 0), 0)
     return Difference(found, found, "steps" if near else "other-run", near)
 
 
 def _is_cut(step: tuple[int, int], rest: Sequence[tuple[int, int]], fits: Sequence[tuple[int, int]]) -> bool:
-    """Whether all other steps are as configured, and this one has fewer."""
     whole = rest[0]
     return len({*rest}) == 1 and whole in fits and step[0] <= whole[0] and step[1] <= whole[1]
 
@@ -152,5 +150,4 @@ def _between(counts: tuple[int, ...]) -> str:
 
 
 def is_finding(kernel: UnknownKernel) -> bool:
-    """Whether a kernel is to be named among the findings."""
     return kernel.frac > UNKNOWN.value

@@ -77,7 +77,6 @@ class FromFiles:
 
     @property
     def own_answers(self) -> tuple[Answer, ...]:
-        """Megatron-Core's own on the configuration itself."""
         return self.answers.get(OWN, ())
 
 
@@ -160,7 +159,6 @@ def _failure(one: Failure, told_by: Mapping[str, str], broken: tuple[Rule, ...])
 
 
 def _broken(run: Run, broken: tuple[Rule, ...], told_by: Mapping[str, str]) -> tuple[BrokenRule, ...]:
-    """Broken rules, errors first, with where their knobs were set; knobs that nobody set are left out."""
     by_knob = run.config.written.by_knob
     return tuple(
         BrokenRule(

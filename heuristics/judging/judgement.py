@@ -56,7 +56,6 @@ class Configured:
 
     @property
     def has_files(self) -> bool:
-        """Whether any file says anything."""
         return bool(self.settings.by_knob or self.problems) or self.log is not None
 
 
@@ -86,7 +85,6 @@ class Judgement:
 
     @property
     def forced_routing(self) -> bool:
-        """Whether options, configuration or log say that routing is forced to balance."""
         return self.run.config.routing == "force_balance"
 
 

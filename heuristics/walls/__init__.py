@@ -14,10 +14,8 @@ JUDGES = (memory, communication, host_overhead, compute)
 
 
 def judge_walls(ranks: Sequence[Figures], prices: Mapping[WallId, Price | Unpriced]) -> tuple[Wall, ...]:
-    """Every wall of a run, in the order of the workflow."""
     return tuple(one.judge(ranks, prices[wall]) for wall, one in zip(WALL_IDS, JUDGES, strict=True))
 
 
 def replayed_prices(costs: RunCosts) -> dict[WallId, Price | Unpriced]:
-    """What each wall costs a run, by replay of its trace."""
     return {wall: one.measured(costs) for wall, one in zip(WALL_IDS, JUDGES, strict=True)}

@@ -56,7 +56,6 @@ def find_bound(ranks: Sequence[Figures]) -> Bound:
 
 
 def _of_shares(shares: Mapping[WallId, float]) -> Bound:
-    """Bound of a run whose windows are split by the wall they belong to, each as a part of them."""
     listed = sorted(shares.items(), key=lambda part: -part[1])
     words = ", ".join(f"{wall.replace('_', ' ')} {percent(share)}" for wall, share in listed)
     rest, (largest, most) = 1 - sum(shares.values()), listed[0]

@@ -24,7 +24,6 @@ from traces.missing import Missing, known
 
 
 def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
-    """Judge the communication of a run's ranks (at least one)."""
     comm = [rank for rank in ranks if rank.comm_known]
     found = shown_frac("exposed_comm_frac", comm, lambda rank: rank.exposed_comm_ns)
     if all(rank.blocking_ns is not None for rank in comm):

@@ -33,12 +33,10 @@ LAYOUT: Final = Limit(0.05, "fraction of the windows", "ours: half a wall; less 
 
 
 def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
-    """Judge the compute of a run's ranks (at least one)."""
     return judged("compute", told, ranks, [*_context(ranks), *_tensor_cores(ranks)])
 
 
 def measured(costs: RunCosts) -> Price | Unpriced:
-    """Its price by replay."""
     told = price(costs, "compute")
     if isinstance(told, Unpriced):
         return told
@@ -92,7 +90,6 @@ def _tensor_cores(ranks: Sequence[Figures]) -> Iterator[Evidence]:
 
 
 def _context(ranks: Sequence[Figures]) -> Iterator[Evidence]:
-    """How the launches of all ranks use the SMs."""
     work_ns, judged_ns = sum(rank.work_ns or 0 for rank in ranks), sum(rank.judged_ns for rank in ranks)
     under = [rank.under_filled_ns for rank in ranks if rank.under_filled_ns is not None]
     if work_ns and under:

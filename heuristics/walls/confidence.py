@@ -97,7 +97,6 @@ def _about_ranks(ranks: Sequence[RankCosts], together: Run | None) -> Iterator[R
 
 
 def _not_complete(together: Run) -> str:
-    """How much of the communication is with ranks that may be missing."""
     size, open_frac = known(together.world_size), 1.0 - (known(together.complete_frac) or 0.0)
     if size is None:
         return say("walls.unknown-ranks", open_frac=open_frac)
@@ -128,7 +127,6 @@ def _about_profiler(ranks: Sequence[RankCosts]) -> Iterator[Reason]:
 
 
 def about_others(wall: WallId, walls: Sequence[Wall]) -> Iterator[Reason]:
-    """Other walls that could not be priced: one of them may be larger."""
     unknown = [one for one in walls if one.outcome == "unmeasurable" and known(one.cost_ns) is None]
     if blind := [spoken(one.id) for one in unknown if one.id != wall]:
         yield Reason("unmeasured_walls", say("walls.not-measurable", walls=", ".join(blind)))

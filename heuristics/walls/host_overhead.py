@@ -26,7 +26,6 @@ EXPOSED_INPUT: Final = Limit(
 
 
 def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
-    """Judge the host of a run's ranks (at least one), beside what the account lays on it."""
     found = shown_frac("launch_starved_frac", ranks, lambda rank: rank.late_ns)
     found += shown_frac("masked_frac", ranks, lambda rank: rank.masked_ns)
     if graphs := max(rank.observed.graph_frac or 0.0 for rank in ranks):
@@ -35,5 +34,4 @@ def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
 
 
 def measured(costs: RunCosts) -> Price | Unpriced:
-    """Its price by replay."""
     return price(costs, "host_overhead")

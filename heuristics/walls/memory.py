@@ -55,7 +55,6 @@ def does_not_fit(walls: Sequence[Wall]) -> bool:
 
 
 def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
-    """Judge the memory of a run's ranks (at least one)."""
     result = judged("memory", told, ranks, [*_context(ranks)])
     retries = [(known(rank.memory.allocator_retry_frac) or 0.0, rank.place) for rank in ranks]
     worst, place = max(retries, key=lambda one: one[0])

@@ -75,7 +75,6 @@ def _left(one: RankCosts, first: WallId) -> Without | None:
 
 
 def _frac(left: Sequence[tuple[RankCosts, Without]], wall: WallId) -> float | None:
-    """The cost of a wall as part of what is left."""
     told = [
         one.start.without(cost) if wall == "host_overhead" else cost
         for one, without in left

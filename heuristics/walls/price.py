@@ -81,7 +81,6 @@ class RunCosts:
 
     @property
     def recorder(self) -> str:
-        """What recorded the first rank, for its cures."""
         return self.ranks[0].rank.kind
 
     def at_most_frac(self, wall: WallId, proofs_hold: bool = True) -> float | None:
@@ -100,7 +99,6 @@ class RunCosts:
 
 
 def costs_of(measurements: Sequence[RankMeasurements]) -> RunCosts:
-    """What the replays of a run's ranks tell."""
     ranks = tuple(_costs_of(place, rank) for place, rank in enumerate(measurements))
     return RunCosts(ranks, startup_of([one.start for one in ranks]))
 
@@ -145,7 +143,6 @@ class Unpriced:
 
 
 def price(costs: RunCosts, wall: WallId) -> Price | Unpriced:
-    """The price of a wall's overhead, or why no rank tells it."""
     startup = costs.startup
     if startup is not None and startup.is_nearly_all:
         reason = say("walls.only-startup", part_frac=startup.frac)
@@ -254,7 +251,6 @@ def shown_frac(
 
 
 def only_in_first_step(wall: Wall) -> bool:
-    """Whether the used steps after the first hardly pay its cost, so that it may be warm-up."""
     steady = [one.value for one in wall.evidence if one.measure == "steady_cost_frac"]
     return bool(steady) and steady[0] < STEADY.value
 

@@ -61,7 +61,6 @@ _OPEN: Final = Verdict(
 def find_verdict(
     costs: RunCosts, walls: Sequence[Wall], steps: Steps, together: Run | None = None
 ) -> Verdict:
-    """The verdict of walls that were measured, with how sure it is and what comes after it."""
     verdict = verdict_of(walls, steps)
     wall: WallId | None = known(verdict.wall)
     if wall is None:
@@ -166,7 +165,6 @@ def _blind(walls: Sequence[Wall]) -> tuple[str, ...]:
 
 
 def _most(wall: Wall) -> str:
-    """The most that a wall without a cost can be, where anything bounds it."""
     most = known(wall.at_most_frac)
     return "" if most is None or most >= 1.0 else say("walls.most", part_frac=most)
 

@@ -78,7 +78,6 @@ def _at_most(kinds: Parts, most_ns: int) -> Parts:
 
 
 def _waits_ns(rank: Figures, late: Late | None) -> int:
-    """The wait for a rank that its host or its GPU holds up."""
     if late is None or late.cause not in _NO_TRANSFER:
         return 0
     return 0 if rank.rank is not None and rank.rank == late.rank else late.wait_ns
@@ -123,7 +122,6 @@ def _memory(symptoms: Symptoms) -> Price:
 
 
 def _recomputed_ns(rank: Figures) -> int:
-    """What is computed a second time, with the all-to-all that is sent again for it."""
     ns, seen = known(rank.memory.recompute_ns) or 0, rank.observed
     whole = seen.recompute_full or "moe" in (seen.recompute_modules or ())
     if known(rank.memory.recompute_modules) is not None or not whole or not ns:
@@ -133,7 +131,6 @@ def _recomputed_ns(rank: Figures) -> int:
 
 
 def _unfilled_ns(rank: Figures) -> int:
-    """The part of the window that no compute, communication or late launch fills."""
     filled = sum(rank.budget_ns.get(bucket, 0) for bucket in ("compute", "exposed_comm"))
     return max(0, rank.window_ns - filled - sum((rank.host_by_cause_ns or {}).values()))
 
@@ -237,7 +234,6 @@ def _unlaunched_frac(rank: Figures) -> float:
 
 
 def prices_of(symptoms: Symptoms) -> dict[WallId, Price | Unpriced]:
-    """What each wall costs a run, by its figures."""
     return {
         "memory": _memory(symptoms),
         "communication": _communication(symptoms),

@@ -60,7 +60,6 @@ FIGURES: Final[Mapping[WallId, tuple[str, ...]]] = {
 
 
 def to_give(wall: WallId) -> str:
-    """The figures that a wall is judged by, or what measures them."""
     return say("evidence.to-give", figures=", ".join(FIGURES[wall]))
 
 
@@ -156,12 +155,10 @@ def figures_given(told: Rank) -> Figures:
 
 
 def _ns(part: float | None) -> int | None:
-    """A part of the window as a length of `WINDOW_NS`."""
     return None if part is None else round(part * WINDOW_NS)
 
 
 def _times(told: Mapping[str, float] | None, known: Collection[str], place: str) -> dict[str, int] | None:
-    """Lengths by key, those of no time left out."""
     return None if told is None else {key: ns for key, ns in _parts(told, known, place).items() if ns}
 
 
@@ -209,7 +206,6 @@ def _first(one: T | None, other: T | None) -> T | None:
 
 
 def _observed(told: Rank) -> Observed:
-    """What an object tells of the run itself."""
     seen, kernels = told.detected, told.kernels
     modules, full = _recomputed(seen, told.memory.recompute_modules)
     return Observed(
@@ -233,7 +229,6 @@ def _observed(told: Rank) -> Observed:
 
 
 def _recomputed(seen: Detected, modules: object) -> tuple[tuple[str, ...] | None, bool | None]:
-    """What runs again: `none`, `selective` or `full`, labels, or passes by module."""
     labels = modules if isinstance(modules, tuple) else None
     match seen.recompute:
         case None | "selective":
@@ -254,7 +249,6 @@ def _is_full(modules: tuple[str, ...] | None) -> bool | None:
 
 
 def _check_sums(found: Figures) -> None:
-    """Raise InputError where parts are more than their whole."""
     budget, compute_ns = found.budget_ns, found.budget_ns.get("compute", WINDOW_NS)
     absent = [*(found.starved_ns or {}).values(), *(found.blocking_ns or {}).values()]
     absent += [one for one in (found.arrival_ns, found.opaque_ns, found.stalled_ns) if one]
