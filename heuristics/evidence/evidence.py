@@ -20,11 +20,11 @@ from heuristics.figures.figures import Figures, figures_of
 from heuristics.figures.startup import Startup
 from heuristics.guides.facts import EP_KINDS
 from heuristics.plan.gains import Replayed
-from heuristics.result.judged import Evidence, Verdict, Wall
+from heuristics.result.judged import Bucket, Evidence, Verdict, Wall
 from heuristics.run.repairs import LateRank
 from heuristics.run.run import WALL_IDS
-from heuristics.walls import judge_walls, replayed_prices
-from heuristics.walls.bound import TIGHT, Bound, LargestBucket, find_bound, largest_bucket, unproven
+from heuristics.walls import judge_walls, replayed_price
+from heuristics.walls.bound import TIGHT, Bound, find_bound, largest_bucket, unproven
 from heuristics.walls.confidence import with_confidence
 from heuristics.walls.price import Price, Unpriced, costs_of, held
 from heuristics.walls.verdict import find_verdict, verdict_of
@@ -63,7 +63,7 @@ class RunEvidence:
     """
 
     bound: Bound
-    largest: LargestBucket | None
+    largest: tuple[Bucket, float] | None
     walls: tuple[Wall, ...]
     verdict: Verdict
     observed: Observed
@@ -79,7 +79,7 @@ class RunEvidence:
 def observe(measurements: Sequence[RankMeasurements], together: Run | None = None) -> RunEvidence:
     """Observe a run by the measurements of all its ranks, at least one; `together`: what several show."""
     ranks, costs, few = figures_of(measurements), costs_of(measurements), too_few(measurements)
-    prices = replayed_prices(costs) if few is None else dict.fromkeys(WALL_IDS, Unpriced(few))
+    prices = {wall: Unpriced(few) if few else replayed_price(costs, wall) for wall in WALL_IDS}
     walls = judge_walls(ranks, prices)
     steps = {wall: one.step_frac for wall, one in prices.items() if isinstance(one, Price)}
     replayed = tuple(

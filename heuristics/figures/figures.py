@@ -97,10 +97,13 @@ class Figures:
         return None if self.starved_ns is None else sum(self.starved_ns.values())
 
 
-def frac_of(ranks: Iterable[Figures], read: Callable[[Figures], int | None]) -> float | None:
-    """One length as part of the windows, over the ranks that tell it; None where none does."""
-    found = [(ns, rank.window_ns) for rank in ranks if (ns := read(rank)) is not None]
-    return sum(ns for ns, _ in found) / sum(window_ns for _, window_ns in found) if found else None
+Read = Callable[[Figures], int | None]
+
+
+def frac_of(ranks: Iterable[Figures], read: Read, whole: Read = lambda rank: rank.window_ns) -> float | None:
+    """One length as part of another, the windows unless told, over ranks that tell both; None: none does."""
+    found = [(ns, of) for rank in ranks if (ns := read(rank)) is not None and (of := whole(rank))]
+    return sum(ns for ns, _ in found) / sum(of for _, of in found) if found else None
 
 
 def figures_of(measurements: Sequence[RankMeasurements]) -> tuple[Figures, ...]:

@@ -100,20 +100,12 @@ def _over_half(told: Sequence[Figures], window_ns: int, blind: Figures | None) -
     return Bound(None, reason, say("walls.read-budget"))
 
 
-@dataclass(frozen=True, slots=True)
-class LargestBucket:
-    """The largest bucket of the budget over all ranks, and its share of the summed windows."""
-
-    bucket: Bucket
-    frac: float
-
-
-def largest_bucket(ranks: Sequence[Figures]) -> LargestBucket | None:
-    """Largest bucket of a run; of equals the first in the order of the budget. None where none is known."""
+def largest_bucket(ranks: Sequence[Figures]) -> tuple[Bucket, float] | None:
+    """Largest bucket of a run and its share of the windows; of equals the first."""
     total_ns = {name: sum(rank.budget_ns.get(name, 0) for rank in ranks) for name in get_args(Bucket)}
     name: Bucket = max(total_ns, key=lambda bucket: total_ns[bucket])
     known = any(rank.budget_ns for rank in ranks)
-    return LargestBucket(name, total_ns[name] / sum(rank.window_ns for rank in ranks)) if known else None
+    return (name, total_ns[name] / sum(rank.window_ns for rank in ranks)) if known else None
 
 
 NO_WALL: Final = say("walls.lever")

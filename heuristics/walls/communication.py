@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from heuristics.figures.figures import Figures
 from heuristics.result.judged import Evidence, Wall
-from heuristics.walls.price import WALL, Price, RunCosts, Unpriced, judged, price, shown_frac
+from heuristics.walls.price import WALL, Price, RunCosts, Unpriced, judged, shown_frac
 from heuristics.words import say
 from traces.cures import cure
 from traces.missing import Missing, known
@@ -32,18 +32,15 @@ def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
     return judged("communication", told, ranks, [*found, *_longest(comm)])
 
 
-def measured(costs: RunCosts) -> Price | Unpriced:
-    """Its price by replay, which may be more where waits that no edge explains could make it a wall."""
-    told = price(costs, "communication")
+def doubted(costs: RunCosts, told: Price) -> Price:
+    """It may be more where waits that no edge explains could make it a wall."""
     waits = [one.replays.proofs.residual_free_error_frac for one in costs.ranks if one.replays]
     unexplained = max(waits, default=0.0)
-    if isinstance(told, Unpriced) or not told.frac < WALL.value <= told.frac + unexplained:
+    if not told.frac < WALL.value <= told.frac + unexplained:
         return told
     reason = say("walls.unexplained-communication", part_frac=unexplained)
-    most = costs.at_most_frac("communication", proofs_hold=False)
-    return replace(
-        told, at_least=Missing("replay", reason, cure("events", costs.recorder)), at_most_frac=most
-    )
+    why = Missing("replay", reason, cure("events", costs.recorder))
+    return replace(told, at_least=why, at_most_frac=costs.at_most_frac("communication", proofs_hold=False))
 
 
 def _longest(ranks: Sequence[Figures]) -> list[Evidence]:

@@ -22,7 +22,7 @@ from typing import Final
 
 from heuristics.figures.figures import Figures
 from heuristics.result.judged import Evidence, Wall
-from heuristics.walls.price import WALL, Price, RankCosts, RunCosts, Unpriced, judged, price, shown
+from heuristics.walls.price import WALL, Price, RankCosts, RunCosts, Unpriced, judged, shown
 from heuristics.words import say
 from traces.cures import cure
 from traces.limits import Limit
@@ -36,10 +36,7 @@ def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
     return judged("compute", told, ranks, [*_context(ranks), *_tensor_cores(ranks)])
 
 
-def measured(costs: RunCosts) -> Price | Unpriced:
-    told = price(costs, "compute")
-    if isinstance(told, Unpriced):
-        return told
+def doubted(costs: RunCosts, told: Price) -> Price:
     doubts = (doubt for why in (_without_peaks, _without_grids, _without_proof) for doubt in why(costs.ranks))
     doubt, most = told.at_least or next(doubts, None), told.at_most_frac
     if doubt is not None and most is None:

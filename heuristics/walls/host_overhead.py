@@ -15,7 +15,7 @@ from typing import Final
 
 from heuristics.figures.figures import Figures
 from heuristics.result.judged import Wall
-from heuristics.walls.price import Price, RunCosts, Unpriced, judged, price, shown, shown_frac
+from heuristics.walls.price import Price, Unpriced, judged, shown, shown_frac
 from traces.limits import Limit
 
 EXPOSED_INPUT: Final = Limit(
@@ -31,7 +31,3 @@ def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
     if graphs := max(rank.observed.graph_frac or 0.0 for rank in ranks):
         found.append(shown("graph_share_frac", graphs))
     return judged("host_overhead", told, ranks, found)
-
-
-def measured(costs: RunCosts) -> Price | Unpriced:
-    return price(costs, "host_overhead")

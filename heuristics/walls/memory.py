@@ -21,17 +21,7 @@ from msgspec import structs
 
 from heuristics.figures.figures import Figures, frac_of
 from heuristics.result.judged import Evidence, Wall
-from heuristics.walls.price import (
-    WALL,
-    Price,
-    RunCosts,
-    Unpriced,
-    held,
-    judged,
-    price,
-    shown,
-    unmeasurable,
-)
+from heuristics.walls.price import WALL, Price, RunCosts, Unpriced, held, judged, shown, unmeasurable
 from heuristics.words import say
 from traces.cures import cure
 from traces.limits import Limit
@@ -89,15 +79,14 @@ def _bounded(result: Wall, told: Price | Unpriced, ranks: Sequence[Figures]) -> 
     return structs.replace(bounded, at_least_frac=told.frac) if isinstance(told, Price) else bounded
 
 
-def measured(costs: RunCosts) -> Price | Unpriced:
-    """Its price by replay; what is computed again in a graph recorded whole is not seen."""
-    told, ranks = price(costs, "memory"), [one.rank for one in costs.ranks]
-    if isinstance(told, Unpriced) or told.at_least:
+def doubted(costs: RunCosts, told: Price) -> Price:
+    """It may be more: what is computed again in a graph recorded whole is not seen."""
+    ranks = [one.rank for one in costs.ranks]
+    if told.at_least or not any(rank.replay_count and rank.recompute.places.size for rank in ranks):
         return told
-    if any(rank.replay_count and rank.recompute.places.size for rank in ranks):
-        why = Missing("memory", say("walls.graphs-hold-more"), cure("graphs", costs.recorder))
-        return replace(told, at_least=why)
-    return told
+    return replace(
+        told, at_least=Missing("memory", say("walls.graphs-hold-more"), cure("graphs", costs.recorder))
+    )
 
 
 _PARTS: Final[Mapping[str, Callable[[Figures], int | None]]] = {

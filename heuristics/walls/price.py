@@ -303,14 +303,9 @@ _BY_GROUP: Final[Mapping[str, WallId]] = {
 }
 """The first word of a row; a row of any other is nobody's."""
 _BY_MODULE: Final[Mapping[str, WallId]] = {
-    "dispatch": "communication",
-    "combine": "communication",
-    "expert_gemm": "compute",
-    "expert_activation": "compute",
-    "shared_expert": "compute",
-    "router": "compute",
-    "permute": "compute",
-    "unpermute": "compute",
+    **dict.fromkeys(("dispatch", "combine"), "communication"),
+    **dict.fromkeys(("expert_gemm", "expert_activation", "shared_expert"), "compute"),
+    **dict.fromkeys(("router", "permute", "unpermute"), "compute"),
 }
 """Modules of MoE layers; what is recomputed is the memory wall's, whatever it is."""
 

@@ -8,8 +8,8 @@ from typing import Final, TypeVar
 
 from msgspec import structs
 
-from heuristics.result.judged import Verdict, Wall
-from heuristics.walls.bound import Bound, LargestBucket
+from heuristics.result.judged import Bucket, Verdict, Wall
+from heuristics.walls.bound import Bound
 from heuristics.walls.confidence import reasons_against, with_confidence
 from heuristics.walls.memory import does_not_fit
 from heuristics.walls.next_wall import find_next
@@ -97,7 +97,11 @@ def verdict_of(walls: Sequence[Wall], steps: Steps | None = None, out_of_memory:
 
 
 def completed(
-    verdict: Verdict, walls: Sequence[Wall], bound: Bound, largest: LargestBucket | None, startup_ns: int
+    verdict: Verdict,
+    walls: Sequence[Wall],
+    bound: Bound,
+    largest: tuple[Bucket, float] | None,
+    startup_ns: int,
 ) -> Verdict:
     """With where the time goes, and a gap for what a wall that could not be judged leaves open.
 
@@ -105,6 +109,7 @@ def completed(
     """
     cure = next((wall.cure for wall in walls if wall.cure), None)
     no_budget = Missing("", say("walls.no-budget"), say("walls.give-symptoms"))
+    bucket, part = largest or (no_budget, no_budget)
 
     def open_(value: OrMissing[T], reason: str) -> OrMissing[T]:
         return Missing("", reason, cure) if value is None and cure else value
@@ -117,8 +122,8 @@ def completed(
         confidence=open_(verdict.confidence, verdict.because[0]),
         because=(*verdict.because, bound.because),
         bound=bound.bucket or Missing("", bound.because, bound.cure),
-        largest_bucket=largest.bucket if largest else no_budget,
-        largest_bucket_frac=largest.frac if largest else no_budget,
+        largest_bucket=bucket,
+        largest_bucket_frac=part,
         startup_ns=startup_ns,
     )
 

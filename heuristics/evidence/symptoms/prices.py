@@ -1,11 +1,12 @@
 """What each wall costs by figures that were given, in place of a replay; the walls' own limits judge it."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from heuristics.evidence.symptoms.symptoms import Late, Symptoms, to_give
-from heuristics.figures.figures import Figures, Parts, frac_of
+from heuristics.figures.figures import Figures, Parts, Read, frac_of
 from heuristics.walls.price import WALL, Price, Unpriced
 from heuristics.words import say
 from traces.cures import cure
@@ -42,13 +43,13 @@ _NO_TRANSFER: Final = (*_HOST_LATE, "slow_device")
 
 def _communication(symptoms: Symptoms) -> Price | Unpriced:
     """Exposed communication by kind, at most what blocks; not the waiting for a rank that is late itself."""
-    counted = [(rank, kinds) for rank in symptoms.ranks if (kinds := _exposed(rank)) is not None]
-    if not counted:
-        return _unpriced(symptoms, say("evidence.no-exposed"), "communication", True)
     parts = [
         (rank, _at_most(kinds, max(0, sum(kinds.values()) - _waits_ns(rank, symptoms.late))))
-        for rank, kinds in counted
+        for rank in symptoms.ranks
+        if (kinds := _exposed(rank)) is not None
     ]
+    if not parts:
+        return _unpriced(symptoms, say("evidence.no-exposed"), "communication", True)
     why = Missing("symptoms", say("evidence.waits"), to_give("communication"))
     return _price(symptoms, parts, lambda rank: rank.stalled_ns, why)
 
@@ -90,9 +91,8 @@ def _host_overhead(symptoms: Symptoms) -> Price | Unpriced:
     if not counted:
         return _unpriced(symptoms, say("evidence.no-launch-time"), "host_overhead", True)
     if late is not None and late.cause in _HOST_LATE:
-        number = late.rank
-        owners = [kinds for rank, kinds in counted if rank.rank is not None and rank.rank == number]
-        owner = owners[0] if owners else counted[0][1]
+        owners = (kinds for rank, kinds in counted if rank.rank is not None and rank.rank == late.rank)
+        owner = next(owners, counted[0][1])
         cause = max(owner, key=lambda one: owner[one], default="python")
         for rank, kinds in counted:
             kinds[cause] = kinds.get(cause, 0) + _waits_ns(rank, late)
@@ -103,22 +103,20 @@ def _host_overhead(symptoms: Symptoms) -> Price | Unpriced:
 
 def _memory(symptoms: Symptoms) -> Price:
     """What runs again, with the all-to-all it sends again; exposed copies; the allocator."""
-    ranks = symptoms.ranks
-    costs = [
-        {
-            "recompute": _recomputed_ns(rank),
-            "offload": known(rank.memory.offload_exposed_ns),
-            "host_resident": known(rank.memory.host_resident_exposed_ns),
-            "allocator": known(rank.memory.allocator_ns),
-        }
-        for rank in ranks
-    ]
-    parts = [
-        (rank, {kind: ns for kind, ns in one.items() if ns}) for rank, one in zip(ranks, costs, strict=True)
-    ]
-    unknown = [kind for kind in ("offload", "allocator") if all(one[kind] is None for one in costs)]
+    costs = [(rank, _memory_ns(rank)) for rank in symptoms.ranks]
+    parts = [(rank, {kind: ns for kind, ns in one.items() if ns}) for rank, one in costs]
+    unknown = [kind for kind in ("offload", "allocator") if all(one[kind] is None for _, one in costs)]
     why = Missing("symptoms", say("evidence.parts-unknown", parts=" and ".join(unknown)), to_give("memory"))
-    return _price(symptoms, parts, _unfilled_ns if unknown else _nothing, why)
+    return _price(symptoms, parts, _unfilled_ns, why) if unknown else _price(symptoms, parts)
+
+
+def _memory_ns(rank: Figures) -> dict[str, int | None]:
+    return {
+        "recompute": _recomputed_ns(rank),
+        "offload": known(rank.memory.offload_exposed_ns),
+        "host_resident": known(rank.memory.host_resident_exposed_ns),
+        "allocator": known(rank.memory.allocator_ns),
+    }
 
 
 def _recomputed_ns(rank: Figures) -> int:
@@ -180,14 +178,10 @@ def _empty_ns(rank: Figures) -> int | None:
     return (rank.by_class_ns or {}).get("gemm", busy_ns) if _one_by_one(rank) else None
 
 
-def _nothing(rank: Figures) -> None:
-    """Of a rank where nothing more may belong to a wall."""
-
-
 def _price(
     symptoms: Symptoms,
     parts: Sequence[tuple[Figures, Parts]],
-    open_ns: Callable[[Figures], int | None] = _nothing,
+    open_ns: Read = lambda rank: None,
     why: Missing | None = None,
     split: bool = True,
 ) -> Price:
@@ -195,19 +189,15 @@ def _price(
 
     `open_ns` more may belong to it, as `why` tells.
     """
-    by_kind: dict[str, int] = {}
+    by_kind = Counter[str]()
     for _, kinds in parts:
-        for kind, ns in kinds.items():
-            by_kind[kind] = by_kind.get(kind, 0) + ns
+        by_kind.update(kinds)
     window_ns, ranks = sum(rank.window_ns for rank in symptoms.ranks), [rank for rank, _ in parts]
     scale, more = window_ns / sum(rank.window_ns for rank in ranks), frac_of(ranks, open_ns)
     shown = {kind: round(ns * scale) for kind, ns in by_kind.items() if ns}
     total_ns = min(window_ns, sum(shown.values()))
-    frac = total_ns / window_ns
-    shown = shown if split else {}
-    if not more:
-        return Price(total_ns, frac, shown)
-    return Price(total_ns, frac, shown, why, min(1.0, frac + more))
+    price = Price(total_ns, total_ns / window_ns, shown if split else {})
+    return replace(price, at_least=why, at_most_frac=min(1.0, price.frac + more)) if more else price
 
 
 def _unpriced(symptoms: Symptoms, unknown: str, wall: WallId, absent: bool = False) -> Unpriced:
