@@ -98,7 +98,7 @@ def flex_of_nothing(case: Case) -> bool:
     return said.value(_TYPE) == "flex" and is_null
 
 
-def _skipped(case: Case) -> tuple[str, str] | None:
+def _skipped(case: Case) -> tuple[str, str] | tuple[None, None]:
     """A backend that Megatron-Bridge skips, replaces or refuses on its GPU, and what says so."""
     for line in ("flex-skipped", "deepep-gpu", "hybridep-gpu"):
         if line in case.lines:
@@ -109,14 +109,14 @@ def _skipped(case: Case) -> tuple[str, str] | None:
     run, backend = case.run, case.run.asked.dispatcher or ""
     of_bridge = run.settings.framework == "megatron_bridge" or run.asked.version_text("bridge") is not None
     if not of_bridge or run.observed.dispatcher == backend:
-        return None
+        return None, None
     past = (rule for rule in limits(backend) if rule.by == "megatron_bridge" and past_limit(rule, run.config))
     rule, family = next(past, None), run.config.gpu_family
     on = say("findings.on-gpu", family=family.name) if family else ""
-    return None if rule is None else (backend, f"{on}{rule.text}")
+    return (backend, f"{on}{rule.text}") if rule else (None, None)
 
 
-def _not_installed(case: Case) -> str | None:
+def not_installed(case: Case) -> str | None:
     return next((one for one in FLEX if f"{one}-missing" in case.lines), None)
 
 
@@ -226,14 +226,14 @@ def estimate_is_certain(case: Case) -> bool:
     return found is not None and found.is_certain
 
 
-def _shown_from(value: float | None, limit: Limit, spell: Callable[[float], str] = percent) -> str | None:
+def _from(limit: Limit, value: float | None, spell: Callable[[float], str] = percent) -> str | None:
     """A figure in words where it reaches its limit."""
     return None if value is None or value < limit.value else spell(value)
 
 
-def _unknown_error(case: Case) -> tuple[str, str] | None:
+def _unknown_error(case: Case) -> tuple[str, str] | tuple[None, None]:
     error = case.run.log.unknown_error if case.run.log else None
-    return None if error is None else (error.said.get("error", "an exception"), _line(error.line))
+    return (error.said.get("error", "an exception"), _line(error.line)) if error else (None, None)
 
 
 _RAN: Final[Mapping[str, str]] = {
@@ -248,58 +248,51 @@ _RAN: Final[Mapping[str, str]] = {
 }
 """Fact -> the field of `Observed` that it is."""
 _NAMED: Final = (
-    *(chosen_backend, type_is_open, type_now, ran_beside, flex_of_nothing, other_dispatcher),
+    *(chosen_backend, type_is_open, type_now, ran_beside, flex_of_nothing, not_installed, other_dispatcher),
     *(dispatcher_kernels, padding_at, tp_overlap_asked, tp_overlap_off, overlap_left_off, overlap_off_at),
     *(captured_at, segments_grow, each_expert_alone, gemms_a_layer, may_recompute_moe, collected),
     estimate_is_certain,
 )
 """Facts by the names of what tells them."""
-_FACTS: Final[Mapping[str, Fact]] = {
-    **{name: Fact(attrgetter(f"run.observed.{field}")) for name, field in _RAN.items()},
-    **{of.__name__: Fact(of) for of in _NAMED},
-    "lines": Fact(attrgetter("lines")),
-    "dispatcher": Fact(attrgetter("run.asked.dispatcher")),
-    "type_at": Fact(lambda case: "" if type_is_open(case) else f", {_at(case, _TYPE)}"),
-    "skipped": Fact(lambda case: (_skipped(case) or (None, None))[0]),
-    "skipped_by": Fact(lambda case: (_skipped(case) or (None, None))[1]),
-    "not_installed": Fact(_not_installed),
-    "not_installed_at": Fact(lambda case: case.line_of(f"{_not_installed(case)}-missing")),
-    "tp_overlap_idle": Fact(
-        lambda case: case.run.config.tp == 1 or case.run.config.on("sequence_parallel") is False
+_FACTS: Final[Mapping[str, Callable[[Case], object]]] = {
+    **{name: attrgetter(f"run.observed.{field}") for name, field in _RAN.items()},
+    **{of.__name__: of for of in _NAMED},
+    "lines": attrgetter("lines"),
+    "dispatcher": attrgetter("run.asked.dispatcher"),
+    "type_at": lambda case: "" if type_is_open(case) else f", {_at(case, _TYPE)}",
+    "skipped": lambda case: _skipped(case)[0],
+    "skipped_by": lambda case: _skipped(case)[1],
+    "not_installed_at": lambda case: case.line_of(f"{not_installed(case)}-missing"),
+    "tp_overlap_idle": lambda case: (
+        case.run.config.tp == 1 or case.run.config.on("sequence_parallel") is False
     ),
-    "exchanges_show": Fact(lambda case: (ep_share(case.run) or 0.0) >= WALL.value),
-    "exchanges": Fact(lambda case: percent(ep_share(case.run) or 0.0)),
-    "one_queue": Fact(lambda case: str(case.run.asked.value("env.CUDA_DEVICE_MAX_CONNECTIONS")) == "1"),
-    "sharded": Fact(
-        lambda case: bool(case.run.asked.on("ddp.use_megatron_fsdp") or case.run.asked.on("use_torch_fsdp2"))
+    "exchanges_show": lambda case: (ep_share(case.run) or 0.0) >= WALL.value,
+    "exchanges": lambda case: percent(ep_share(case.run) or 0.0),
+    "one_queue": lambda case: str(case.run.asked.value("env.CUDA_DEVICE_MAX_CONNECTIONS")) == "1",
+    "sharded": lambda case: any(map(case.run.asked.on, ("ddp.use_megatron_fsdp", "use_torch_fsdp2"))),
+    "before_blackwell": lambda case: case.run.config.before_blackwell(),
+    "queues": lambda case: connections(case.run, ep_overlap=True),
+    "captured_then": lambda case: say("findings.captured" if _captured(case) else "findings.not-captured"),
+    "in_graphs": lambda case: percent(case.run.observed.graph_frac or 0.0),
+    "register_asserted": lambda case: (
+        has_rule(rules()["graphs-graph-register"], version(case.run.asked.core), None, None) is not False
     ),
-    "before_blackwell": Fact(lambda case: case.run.config.before_blackwell()),
-    "queues": Fact(lambda case: connections(case.run, ep_overlap=True)),
-    "captured_then": Fact(
-        lambda case: say("findings.captured" if _captured(case) else "findings.not-captured")
+    "segments_at": lambda case: _first_at(case, *_ALLOCATOR),
+    "precision_at": lambda case: _first_at(case, "mixed_precision", "fp8", "fp4"),
+    "nothing_recomputed": lambda case: (
+        case.run.observed.recompute_modules == () and case.run.observed.recompute_full is False
     ),
-    "in_graphs": Fact(lambda case: percent(case.run.observed.graph_frac or 0.0)),
-    "register_asserted": Fact(
-        lambda case: (
-            has_rule(rules()["graphs-graph-register"], version(case.run.asked.core), None, None) is not False
-        )
+    "offload_at": lambda case: _first_at(
+        case, "fine_grained_activation_offloading", "cpu_offloading", on=True
     ),
-    "segments_at": Fact(lambda case: _first_at(case, *_ALLOCATOR)),
-    "precision_at": Fact(lambda case: _first_at(case, "mixed_precision", "fp8", "fp4")),
-    "nothing_recomputed": Fact(
-        lambda case: (case.run.observed.recompute_modules, case.run.observed.recompute_full) == ((), False)
+    "offload_possible": lambda case: any(case.run.asked.on(knob) is not False for knob in OFFLOADS),
+    "allocator_calls": lambda case: _from(
+        STEADY_CALLS, case.run.observed.allocator_calls_per_step, "{:.0f}".format
     ),
-    "offload_at": Fact(
-        lambda case: _first_at(case, "fine_grained_activation_offloading", "cpu_offloading", on=True)
-    ),
-    "offload_possible": Fact(lambda case: any(case.run.asked.on(knob) is not False for knob in OFFLOADS)),
-    "allocator_calls": Fact(
-        lambda case: _shown_from(case.run.observed.allocator_calls_per_step, STEADY_CALLS, "{:.0f}".format)
-    ),
-    "collection": Fact(lambda case: _shown_from((case.run.observed.absent_frac or {}).get("gc"), GC_SEEN)),
-    "has_run": Fact(lambda case: ran(case.run)),
-    "unknown_error": Fact(lambda case: (_unknown_error(case) or (None, None))[0]),
-    "unknown_error_at": Fact(lambda case: (_unknown_error(case) or (None, None))[1]),
+    "collection": lambda case: _from(GC_SEEN, (case.run.observed.absent_frac or {}).get("gc")),
+    "unknown_error": lambda case: _unknown_error(case)[0],
+    "unknown_error_at": lambda case: _unknown_error(case)[1],
+    "has_run": lambda case: ran(case.run),
 }
-CASES: Final = Language(_FACTS, "run.asked")
+CASES: Final = Language({name: Fact(of) for name, of in _FACTS.items()}, "run.asked")
 """Conditions and texts of findings: of a case, whose configuration is what files alone ask for."""

@@ -13,7 +13,7 @@ known cause, memory near its end, communication of which only a sum is known. A 
 undecided points at nothing: what keeps it from being replayed puts its other figures in doubt as well.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, get_args
 
@@ -133,45 +133,34 @@ def unproven_by_figures(
     ranks: Sequence[Figures], walls: Sequence[Wall], bound: Bound
 ) -> Mapping[WallId, Missing]:
     """Walls that figures leave undecided and point at, the largest sign first; else compute."""
-    signs = {wall: sign(ranks) for wall, sign in _SIGNS.items()}
     found = [
         (sign[0], wall.id, Missing("symptoms", sign[1], wall.cure))
         for wall in walls
-        if wall.outcome == "unmeasurable" and (sign := signs.get(wall.id)) is not None
+        if wall.outcome == "unmeasurable" and (sign := _sign(wall.id, ranks)) is not None
     ]
     found.sort(key=lambda one: -one[0])
     return {id_: why for _, id_, why in found} or unproven(walls, bound)
 
 
-def _idle(ranks: Sequence[Figures]) -> tuple[float, str] | None:
+def _sign(wall: WallId, ranks: Sequence[Figures]) -> tuple[float, str] | None:
+    """How much points at a wall, and what it is."""
     idle = frac_of(ranks, lambda rank: rank.budget_ns.get("idle")) or 0.0
-    return (idle, say("walls.sign-idle", part_frac=idle)) if idle >= WALL.value else None
-
-
-def _lump(ranks: Sequence[Figures]) -> tuple[float, str] | None:
-    """Time that is neither compute nor idle, where nothing splits it."""
-    rest = frac_of(ranks, _neither) or 0.0
-    return (rest, say("walls.sign-neither", part_frac=rest)) if rest >= WALL.value else None
-
-
-def _neither(rank: Figures) -> int | None:
-    parts = [rank.budget_ns.get(name) for name in ("compute", "idle")]
-    return None if None in parts else rank.window_ns - sum(ns for ns in parts if ns is not None)
-
-
-def _memory(ranks: Sequence[Figures]) -> tuple[float, str] | None:
-    paid = frac_of(
-        ranks,
-        lambda rank: (known(rank.memory.offload_exposed_ns) or 0) + (known(rank.memory.recompute_ns) or 0),
-    )
-    if paid:
+    if wall == "host_overhead":
+        return (idle, say("walls.sign-idle", part_frac=idle)) if idle >= WALL.value else None
+    if wall == "communication":
+        rest = frac_of(ranks, _neither_ns) or 0.0
+        return (rest, say("walls.sign-neither", part_frac=rest)) if rest >= WALL.value else None
+    if wall == "compute":
+        return None
+    memories = [rank.memory for rank in ranks]
+    paid_ns = sum((known(one.offload_exposed_ns) or 0) + (known(one.recompute_ns) or 0) for one in memories)
+    if paid := paid_ns / sum(rank.window_ns for rank in ranks):
         return paid, say("walls.sign-paid", part_frac=paid)
-    used = max((frac for rank in ranks if (frac := rank.memory.peak_frac)), default=0.0)
+    used = max(one.peak_frac or 0.0 for one in memories)
     return (0.0, say("walls.sign-full", used_frac=used)) if used >= TIGHT.value else None
 
 
-_SIGNS: Final[Mapping[WallId, Callable[[Sequence[Figures]], tuple[float, str] | None]]] = {
-    "host_overhead": _idle,
-    "communication": _lump,
-    "memory": _memory,
-}
+def _neither_ns(rank: Figures) -> int | None:
+    """Time that is neither compute nor idle, where nothing splits it."""
+    compute_ns, idle_ns = (rank.budget_ns.get(name) for name in ("compute", "idle"))
+    return None if compute_ns is None or idle_ns is None else rank.window_ns - compute_ns - idle_ns
