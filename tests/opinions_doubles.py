@@ -16,6 +16,8 @@ from typing import Final, get_args
 from hypothesis import strategies as st
 from msgspec import structs
 
+from bench.simulate.export import write_export
+from bench.simulate.recording import Recording
 from heuristics.config.about import Given, Guidance, Routing, Stage
 from heuristics.config.hardware import FAMILIES
 from heuristics.config.observed import Observed
@@ -28,8 +30,6 @@ from heuristics.run.run import WALL_IDS, Run
 from heuristics.walls import JUDGES, replayed_price
 from heuristics.walls.memory import RETRIES
 from heuristics.walls.price import costs_of, held
-from tests.simulate.export import write_export
-from tests.simulate.recording import Recording
 from traces.account.account import Account
 from traces.formats.open import read_trace
 from traces.measure.bounds import Bounds

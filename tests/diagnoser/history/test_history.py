@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from bench.simulate.export import write_export
+from bench.simulate.recording import Recording
 from diagnoser.history import store as layouts
 from diagnoser.history.commands import history_app
 from diagnoser.history.kept import baseline_document
 from diagnoser.history.store import NotAHistory, Store, history_file
 from tests.history_doubles import H100, document, without_steps
 from tests.places import ROOT
-from tests.simulate.export import write_export
-from tests.simulate.recording import Recording
 from traces.errors import (
     InputError,
     MoeDiagError,

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import diagnoser
+from bench.simulate.knobs import Knobs
 from diagnoser.demo import unpack
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.recorded import Configured, configured, difference
@@ -15,7 +16,6 @@ from heuristics.result.configured import ConfigFinding
 from heuristics.run.run import Run
 from tests.heuristics.findings.test_findings_simulated import observed
 from tests.page_doubles import first_screen, flat
-from tests.simulate.knobs import Knobs
 from tests.workflow_doubles import Config, run_with
 from traces.measure.moe.pass_count import PassCount
 from traces.settings.settings import Problem

@@ -13,6 +13,7 @@ import pytest
 from msgspec import UNSET
 
 import diagnoser
+from bench.simulate.recording import Recording
 from heuristics.fixes.catalogue import WALL_ORDER
 from heuristics.judging.judgement import judge
 from heuristics.result.judged import Reason, Verdict, Wall
@@ -33,7 +34,6 @@ from tests.opinions_doubles import (
     with_memory,
 )
 from tests.page_doubles import first_screen, flat
-from tests.simulate.recording import Recording
 from traces.measurements import RankMeasurements
 from traces.missing import Missing, known
 from traces.sections.tables import WallId

@@ -14,6 +14,7 @@ import pytest
 from msgspec import UNSET, structs
 
 import heuristics
+from bench.simulate.recording import Recording
 from heuristics.result.judged import Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import JUDGES, replayed_price
@@ -39,7 +40,6 @@ from tests.opinions_doubles import (
     walls_of,
     with_memory,
 )
-from tests.simulate.recording import Recording
 from traces.limits import Limit
 from traces.missing import Missing, known
 from traces.sections.rank import TensorCores

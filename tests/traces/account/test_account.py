@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.simulate.export import write_export
-from tests.simulate.recording import Recording
+from bench.simulate.export import write_export
+from bench.simulate.recording import Recording
 from traces.account.account import Account, measure_account
 from traces.account.device import find_queueing
 from traces.formats.open import read_trace

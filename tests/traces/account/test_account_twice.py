@@ -14,6 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.simulate.export import write_export
+from bench.simulate.recording import Recording
 from tests.account_by_definition import (
     Call,
     Mark,
@@ -22,8 +24,6 @@ from tests.account_by_definition import (
     account,
     clocks_agree,
 )
-from tests.simulate.export import write_export
-from tests.simulate.recording import Recording
 from traces.account.account import Account, measure_account
 from traces.account.device import find_queueing
 from traces.columns import IntArray

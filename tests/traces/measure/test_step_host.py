@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.simulate.recording import Recording
 from tests.communication_doubles import GEMM, rank_of
-from tests.simulate.recording import Recording
 from traces.measure.step_timeline import OTHER_ROWS, OTHER_STEPS, Texts, host_lanes, measure_timelines
 from traces.missing import Missing
 from traces.names.ranges import public_call, public_range

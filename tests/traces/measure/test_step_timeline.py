@@ -9,12 +9,12 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.simulate.knobs import draw_knobs
+from bench.simulate.recorded import draw_view
+from bench.simulate.recording import Recording
+from bench.simulate.run import run
 from tests.communication_doubles import GEMM, NORM, SENDRECV, rank_of
 from tests.moe_truth import measured
-from tests.simulate.knobs import draw_knobs
-from tests.simulate.recorded import draw_view
-from tests.simulate.recording import Recording
-from tests.simulate.run import run
 from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
 from traces.measure.step_timeline import MOST, measure_timelines

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
+from bench.simulate.export import write_export
 from diagnoser.cli import run
 from tests.moe_pattern import moe_recording
 from tests.places import ROOT
 from tests.secret_doubles import SECRET
-from tests.simulate.export import write_export
 from traces.errors import InputError
 from traces.formats.nsys_profile import Report
 from traces.formats.nsys_tool import Nsys

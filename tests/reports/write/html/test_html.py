@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import diagnoser
+from bench.simulate.export import write_export
 from heuristics.result.result import Result
 from reports.content.blocks import Bar, Code, Hue, Page, Piece, Sentence, Term, View, words
 from reports.result.codec import Document, decode
@@ -24,7 +25,6 @@ from reports.write.html.page import write_html
 from reports.write.lanes import Stretch, lanes_of
 from tests.document_doubles import DISPATCH, exposed, graph_only
 from tests.html_doubles import HOSTILE, Elements, foreign, long, page_of
-from tests.simulate.export import write_export
 from traces.spelling import percent
 
 Export = Callable[..., Path]
