@@ -163,7 +163,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def line(self) -> KnownLine:
         """Its own message, as a line of a log."""
         printed = self.printed or "; ".join(map(self._printed, self.source.split("; ")))
-        return KnownLine(self.id, self.message, printed)
+        return KnownLine(self.message, printed, self.id)
 
     def _printed(self, source: str) -> str:
         """A place of `source` by its path, with the releases that were read and print the message."""

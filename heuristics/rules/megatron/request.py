@@ -18,7 +18,7 @@ from heuristics.rules.megatron.core_fields import OF_MLA, is_core_field
 from heuristics.run.run import Run
 from heuristics.words import say
 from traces.limits import Limit
-from traces.settings.effective_bridge import OFF_UNLESS_SAID, of_precision
+from traces.settings.effective import OFF_UNLESS_SAID, of_precision
 from traces.settings.knobs import CP, EP, ETP, PP, TP, VIRTUAL_STAGES
 from traces.settings.settings import Settings, Value
 
