@@ -10,6 +10,7 @@ from heuristics.config.versions import Package, numbers
 from heuristics.result.judged import KnownIssue
 from heuristics.rules.condition import READERS, Condition, named
 from heuristics.run.run import Run
+from heuristics.words import say
 from traces.settings.settings import Value
 from traces.toml_tables import read_keyed
 
@@ -77,4 +78,6 @@ def _released(issue: Issue, run: Run) -> bool | None:
 
 def _words(package: str, ends: tuple[str, str]) -> str:
     since, until = ends
-    return f"{package} {since}, before {until}" if until else f"{package} {since} and newer"
+    if not until:
+        return say("rules.released", package=package, since=since)
+    return say("rules.released-until", package=package, since=since, until=until)

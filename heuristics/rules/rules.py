@@ -21,6 +21,7 @@ from heuristics.config.view import Config
 from heuristics.plugins import WrongPlugin, left_out_if_wrong, name_of, offered
 from heuristics.rules.condition import READERS, Condition
 from heuristics.rules.facts import EXAMPLES
+from heuristics.words import say
 from traces.settings.settings import Value
 from traces.toml_tables import WrongRow, keyed, read_keyed, read_rows, read_table
 from traces.training_log.known_lines import KnownLine, KnownLines, shared_lines
@@ -121,7 +122,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         cure = self.cure or alternatives(self.cures)
         cure = cure or " and ".join(_words(knob, value, self.by) for knob, value in self.set.items())
         if not cure and (needed := self.needs_release):
-            cure = f"{PACKAGE_NAMES[needed[0]]} {needed[1]} or later"
+            cure = say("rules.later-release", package=PACKAGE_NAMES[needed[0]], release=needed[1])
             force_setattr(self, "fix", self.fix or _UPGRADES[needed[0]])
         force_setattr(self, "cure", cure)
 
@@ -152,7 +153,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """What would meet it in this run: of several ways those that the run is known to have."""
         cure = alternatives(way for way, needed in self.cures.items() if needed.holds(config)) or self.cure
         example = EXAMPLES[self.example].of(config) if self.example else None
-        return f"{cure}: here {example}" if example else cure
+        return say("rules.in-this-run", cure=cure, example=example) if example else cure
 
     @property
     def all_lines(self) -> tuple[str, ...]:
@@ -240,7 +241,7 @@ def _words(knob: str, value: Value, by: By) -> str:
         return f"{knob.removeprefix('env.')}={value}"
     match value:
         case None:
-            return f"leave {knob} out"
+            return say("rules.left-out", knob=knob)
         case bool():
             return f"{knob} {'on' if value else 'off'}"
         case tuple():
