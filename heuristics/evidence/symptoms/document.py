@@ -210,26 +210,17 @@ def window_ns(values: Mapping[str, object]) -> float | None:
     return window if isinstance(window, int | float) else None
 
 
-def in_parts(values: Mapping[str, object]) -> dict[str, object]:
-    """A rank without what is null, with `_frac` in place of its times in ns. Raises InputError: no window."""
-    return _in_parts(Rank, values, window_ns(values), "")
-
-
-def late_in_parts(run: Mapping[str, object], window_ns: float | None) -> dict[str, object]:
-    late = run.get("late")
-    return {**run, "late": _in_parts(Late, late, window_ns, "run.late.") if isinstance(late, dict) else late}
-
-
-def _in_parts(
-    kind: type[Part], values: Mapping[str, object], window_ns: float | None, place: str
+def in_parts(
+    kind: type[Part], values: Mapping[str, object], window_ns: float | None, place: str = ""
 ) -> dict[str, object]:
+    """An object less what is null, with `_frac` in place of its times in ns. Raises InputError: no window."""
     made = {key: value for key, value in values.items() if value is not None}
     for name in kind.__struct_fields__:
         in_ns, inner = f"{name.removesuffix('frac')}ns", made.get(name)
         if name.endswith("_frac") and inner is None and in_ns in made:
             made[name] = _part(made[in_ns], window_ns, f"{place}{in_ns}")
         elif isinstance(inner, dict) and name in _TIMED:
-            made[name] = _in_parts(_INNER[name], inner, window_ns, f"{place}{name}.")
+            made[name] = in_parts(_INNER[name], inner, window_ns, f"{place}{name}.")
         elif isinstance(inner, dict) and name == "recompute_modules":
             made[name] = _part(inner, window_ns, f"{place}{name}")
         elif isinstance(inner, dict):

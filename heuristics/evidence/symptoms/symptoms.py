@@ -21,11 +21,11 @@ from heuristics.evidence.symptoms.document import (
     Rank,
     Recorded,
     in_parts,
-    late_in_parts,
     no_symptom,
     unread,
     window_ns,
 )
+from heuristics.evidence.symptoms.document import Late as LateGiven
 from heuristics.figures.figures import RECOMPUTE_LABELS, Figures, Parts, compute_again_ns
 from heuristics.result.judged import Bucket, Verdict, Wall
 from heuristics.run.run import WALL_IDS
@@ -315,14 +315,14 @@ def symptoms_of(values: Mapping[str, object]) -> Symptoms:
 
 
 def _decoded(values: Mapping[str, object]) -> Document:
-    made = in_parts(values)
+    made = in_parts(Rank, values, window_ns(values))
     listed = values.get("ranks")
     ranks = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
     if isinstance(listed, list) and len(ranks) == len(listed):
-        made["ranks"] = [in_parts(one) for one in ranks]
-    if isinstance(run := values.get("run"), dict):
+        made["ranks"] = [in_parts(Rank, one, window_ns(one)) for one in ranks]
+    if isinstance(run := values.get("run"), dict) and isinstance(late := run.get("late"), dict):
         windows = [ns for one in (values, *ranks) if (ns := window_ns(one))]
-        made["run"] = late_in_parts(run, max(windows, default=None))
+        made["run"] = {**run, "late": in_parts(LateGiven, late, max(windows, default=None), "run.late.")}
     try:
         return msgspec.convert(made, Document)
     except msgspec.ValidationError as error:
@@ -367,15 +367,13 @@ def _walls(document: Document) -> tuple[Wall, ...]:
 def _open(wall: Wall) -> Wall:
     """The wall with its gaps as it words them; room in memory is the new run's."""
     gap = Missing("", "; ".join(wall.missing), wall.cure)
-    none: Missing | dict[str, int] = gap if wall.outcome == "unmeasurable" else {}
-    return Wall(
-        wall.id,
-        wall.outcome,
-        gap if wall.cost_ns is None else wall.cost_ns,
-        gap if wall.cost_frac is None else wall.cost_frac,
-        none if wall.cost_by_kind_ns is None else wall.cost_by_kind_ns,
-        gap if wall.at_most_frac is None else wall.at_most_frac,
-        wall.evidence,
-        wall.missing,
-        wall.cure,
+    no_kinds: Missing | dict[str, int] = gap if wall.outcome == "unmeasurable" else {}
+    return structs.replace(
+        wall,
+        cost_ns=gap if wall.cost_ns is None else wall.cost_ns,
+        cost_frac=gap if wall.cost_frac is None else wall.cost_frac,
+        cost_by_kind_ns=no_kinds if wall.cost_by_kind_ns is None else wall.cost_by_kind_ns,
+        at_most_frac=gap if wall.at_most_frac is None else wall.at_most_frac,
+        at_least_frac=msgspec.UNSET,
+        room=msgspec.UNSET,
     )
