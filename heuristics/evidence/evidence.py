@@ -45,8 +45,6 @@ KERNELS: Final = Limit(
     "ours: fewer, without a step, are a test of something; one layer of experts takes 25 to 40, and what "
     "slows it was right in each of four recordings of others",
 )
-_STILL_MOVING: Final = (Cause.SLOW_LINK,)
-"""Why ranks wait for data that moves, which an overlap hides; all others wait for a rank to arrive."""
 _NO_ROOM: Final = Missing("", say("evidence.no-room"), say("evidence.compare-with-room"))
 OVERLAPPED: Final = Limit(
     0.3,
@@ -153,7 +151,8 @@ def late_rank(together: Run, ranks: Sequence[Figures]) -> LateRank | None:
     exposed_ns = Counter[str]()
     for rank in ranks:
         exposed_ns.update(rank.exposed_by_kind_ns or {})
-    waits_ns = {} if late.cause in _STILL_MOVING else together.late_exposed_by_kind_ns
+    moves = late.cause is Cause.SLOW_LINK  # an overlap hides it; all others wait for a rank to arrive
+    waits_ns = {} if moves else together.late_exposed_by_kind_ns
     return LateRank(late.cause, without.saved_frac if without else None, waits_ns, exposed_ns)
 
 

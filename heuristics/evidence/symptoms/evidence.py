@@ -14,8 +14,8 @@ from heuristics.config.about import Given
 from heuristics.config.observed import Observed
 from heuristics.config.view import Config
 from heuristics.evidence.evidence import RunEvidence, observed_by
-from heuristics.evidence.symptoms.document import Recorded
-from heuristics.evidence.symptoms.symptoms import NOTHING, WINDOW_NS, Late, Symptoms, to_give
+from heuristics.evidence.symptoms.document import Late, Recorded
+from heuristics.evidence.symptoms.symptoms import NOTHING, WINDOW_NS, Symptoms, to_give
 from heuristics.figures.figures import Figures, Parts, Read, compute_again_ns, frac_of
 from heuristics.findings.recorded import PERTURBED
 from heuristics.result.judged import Level, Reason, Verdict, Wall
@@ -30,6 +30,7 @@ from traces.cures import cure
 from traces.limits import Limit
 from traces.missing import Missing, known
 from traces.names.kernels import COMM_KINDS
+from traces.sections.cause import Cause
 from traces.sections.tables import WallId
 from traces.settings.settings import Settings
 from traces.spelling import spoken
@@ -54,9 +55,9 @@ FUSED_ROUTER: Final = Limit(
     "kernels of a layer",
     "Megatron-LM at 1d9edcf8, DeepSeek-V3 GB200 guide, 2.1.4: what the router fusion leaves of 72",
 )
-_HOST_LATE: Final = ("slow_host", "data_loader", "rotating_jitter")
+_HOST_LATE: Final = (Cause.SLOW_HOST, Cause.DATA_LOADER, Cause.ROTATING_JITTER)
 """Why a rank is late, where its host is why."""
-_NO_TRANSFER: Final = (*_HOST_LATE, "slow_device")
+_NO_TRANSFER: Final = (*_HOST_LATE, Cause.SLOW_DEVICE)
 """Why a rank is late, where the others' waiting is nothing that communication could win."""
 
 
@@ -207,7 +208,7 @@ def _at_most(kinds: Parts, most_ns: int) -> Parts:
 def _waits_ns(rank: Figures, late: Late | None) -> int:
     if late is None or late.cause not in _NO_TRANSFER:
         return 0
-    return 0 if rank.rank is not None and rank.rank == late.rank else late.wait_ns
+    return 0 if rank.rank is not None and rank.rank == late.rank else round(late.wait_frac * WINDOW_NS)
 
 
 def _host_overhead(symptoms: Symptoms) -> Price | Unpriced:

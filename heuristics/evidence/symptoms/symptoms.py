@@ -17,6 +17,7 @@ from heuristics.config.observed import Observed
 from heuristics.evidence.symptoms.document import (
     Detected,
     Document,
+    Late,
     Latency,
     Rank,
     Recorded,
@@ -25,7 +26,6 @@ from heuristics.evidence.symptoms.document import (
     unread,
     window_ns,
 )
-from heuristics.evidence.symptoms.document import Late as LateGiven
 from heuristics.figures.figures import RECOMPUTE_LABELS, Figures, Parts, compute_again_ns
 from heuristics.result.judged import Bucket, Verdict, Wall
 from heuristics.run.run import WALL_IDS
@@ -37,6 +37,7 @@ from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.names.frameworks import FRAMEWORKS
 from traces.names.kernels import COMM_KINDS, compute_classes
+from traces.sections.cause import Cause
 from traces.sections.rank import Memory
 from traces.sections.tables import WallId
 from traces.training_log.log import Stage
@@ -74,15 +75,6 @@ _FULL: Final = frozenset(("core_attn", "layernorm", "moe"))
 UNREAD: Final = 20
 """Sentences of unknown keys that are kept: enough to see what a file speaks of."""
 _GAP: Final = Missing("", say("evidence.not-named"), say("evidence.analyze-again"))
-
-
-@dataclass(frozen=True, slots=True)
-class Late:
-    """Whom the others wait for, why, and how long."""
-
-    cause: str
-    rank: int | None = None
-    wait_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +314,7 @@ def _decoded(values: Mapping[str, object]) -> Document:
         made["ranks"] = [in_parts(Rank, one, window_ns(one)) for one in ranks]
     if isinstance(run := values.get("run"), dict) and isinstance(late := run.get("late"), dict):
         windows = [ns for one in (values, *ranks) if (ns := window_ns(one))]
-        made["run"] = {**run, "late": in_parts(LateGiven, late, max(windows, default=None), "run.late.")}
+        made["run"] = {**run, "late": in_parts(Late, late, max(windows, default=None), "run.late.")}
     try:
         return msgspec.convert(made, Document)
     except msgspec.ValidationError as error:
@@ -355,7 +347,7 @@ def _late(document: Document, ranks: tuple[Figures, ...]) -> Late | None:
     place, number = late.index, late.rank
     if number is None and place is not None and place < len(ranks):
         number = ranks[place].rank
-    return Late(late.cause or "none", number, round(late.wait_frac * WINDOW_NS))
+    return structs.replace(late, cause=late.cause or Cause.NONE, rank=number)
 
 
 def _walls(document: Document) -> tuple[Wall, ...]:
