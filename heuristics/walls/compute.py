@@ -70,7 +70,6 @@ def _doubts(costs: Sequence[RankCosts]) -> Iterator[Missing]:
 
 
 def _tensor_cores(ranks: Sequence[Figures]) -> Iterator[Evidence]:
-    """How much matrix work could be in 16 bits, and how many GEMMs in TF32, where the GPU has them."""
     told = [rank.tensor_cores for rank in ranks if rank.tensor_cores is not None]
     lengths = [use.lengths_ns for use in told if use.half is not False]
     if wide_ns := sum(wide for _, wide in lengths):

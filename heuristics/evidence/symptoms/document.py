@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 from heuristics.result.judged import Verdict, Wall
 from heuristics.result.result import Result
+from heuristics.words import say
 from traces.errors import InputError
 from traces.sections import rank as result_rank
 from traces.sections.cause import Cause
@@ -260,7 +261,7 @@ def _unread(kind: type[Part], values: Mapping[str, object], place: str) -> Itera
     known = names | {f"{name.removesuffix('frac')}ns" for name in names if name.endswith("_frac")}
     for key, value in values.items():
         if key not in known and not (issubclass(kind, Rank) and key in _TOP):
-            yield f"not read: {no_symptom(key, names, place)}"
+            yield say("evidence.not-read", what=no_symptom(key, names, place))
         elif isinstance(value, dict) and key in _INNER:
             yield from _unread(_INNER[key], value, f"{place}{key}.")
 
@@ -269,5 +270,6 @@ def no_symptom(key: str, known: Collection[str], place: str) -> str:
     """A sentence of a key that is none of the known, with what is likely meant."""
     shown = "".join(one for one in key[:SHOWN_LENGTH] if one.isprintable())
     near = get_close_matches(key, sorted(known), n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(sorted(known))}"
-    return f"{place}{shown} is no symptom; {hint}"
+    all_known = say("evidence.known-here", keys=", ".join(sorted(known)))
+    hint = say("evidence.did-you-mean", key=repr(near[0])) if near else all_known
+    return say("evidence.no-symptom", key=f"{place}{shown}", hint=hint)

@@ -229,7 +229,6 @@ def _host_overhead(symptoms: Symptoms) -> Price | Unpriced:
 
 
 def _memory(symptoms: Symptoms) -> Price:
-    """What runs again, with the all-to-all it sends again; exposed copies; the allocator."""
     costs = [(rank, _memory_ns(rank)) for rank in symptoms.ranks]
     parts = [(rank, {kind: ns for kind, ns in one.items() if ns}) for rank, one in costs]
     unknown = [kind for kind in ("offload", "allocator") if all(one[kind] is None for _, one in costs)]
