@@ -13,7 +13,7 @@ from heuristics.config.view import Config
 from heuristics.findings.facts import Case
 from heuristics.words import say
 from traces.limits import Limit
-from traces.measure.moe.pass_count import PassCount
+from traces.measure.moe.passes import PassCount
 from traces.missing import Missing
 from traces.sections.rank import UnknownKernel
 from traces.sizes.layout import layout_of, moe_layers_of_stages

@@ -66,7 +66,7 @@ def observed_from(symptoms: Symptoms, settings: Settings | None = None) -> RunEv
 
     `settings`: its configuration, which tells what is recomputed where the symptoms do not.
     """
-    config = Config(Given(), Observed(), settings or Settings(), None)
+    config = Config(Given(), Observed(), settings or Settings())
     ranks = tuple(_as_configured(rank, config) for rank in symptoms.ranks) or (NOTHING,)
     is_told = bool(symptoms.ranks or symptoms.walls)
     symptoms, gap = replace(symptoms, ranks=ranks), _unusable(symptoms.capture)
