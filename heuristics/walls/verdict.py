@@ -1,11 +1,7 @@
-"""One verdict of four walls, or an honest none; what is tied with it, how sure that is, and what stands next.
-
-What stands next once the verdict's wall is gone is told by costs that are replayed again in what is left.
-"""
+"""One verdict of four walls, or an honest none; what is tied with it, and how sure that is."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import sqrt
 from statistics import fmean, stdev
 from typing import Final
@@ -15,16 +11,15 @@ from msgspec import structs
 from heuristics.result.judged import Verdict, Wall
 from heuristics.walls.confidence import reasons_against, with_confidence
 from heuristics.walls.memory import does_not_fit
-from heuristics.walls.price import LITTLE, WALL, RankCosts, RunCosts
+from heuristics.walls.next_wall import find_next
+from heuristics.walls.price import LITTLE, RunCosts
 from heuristics.words import say
 from traces.limits import Limit
-from traces.missing import Missing, known
-from traces.replay.changes.costs import FIRST, Without
+from traces.missing import known
 from traces.sections.run import Run
 from traces.sections.tables import WallId
 from traces.spelling import spoken
 
-WORTH_SAYING: Final = Limit(0.01, "fraction of what is left", "ours: under a point nobody asks what is next")
 NEAR: Final = Limit(0.03, "fraction of the windows", "ours: costs nearer than 3 points change places easily")
 STEPS: Final = Limit(3, "steps", "ours: of two the interval is six times their difference and holds all")
 STUDENT_95: Final = (
@@ -177,68 +172,3 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
     factor = STUDENT_95[freedom - 1] if freedom <= len(STUDENT_95) else NORMAL_95
     half = factor * stdev(values) / sqrt(len(values))
     return fmean(values) - half, fmean(values) + half
-
-
-def with_next(verdict: Verdict, wall: WallId | Missing | None, frac: float | None, because: str) -> Verdict:
-    """The verdict with what comes after it, and its ceiling as part of what is left.
-
-    Without a wall a gap says why something larger may hide, and None that nothing does; `because`: in words.
-    """
-    part = wall if isinstance(wall, Missing) else frac
-    return structs.replace(verdict, next_wall=wall, next_wall_frac=part, next_because=because)
-
-
-def find_next(verdict: Verdict, first: WallId, costs: RunCosts, walls: Sequence[Wall]) -> Verdict:
-    """With the largest cost of the other walls in the run without the first, from a tenth of that run up."""
-    others = [wall for wall in walls if wall.id != first]
-    blind = [wall for wall in others if known(wall.cost_frac) is None]
-    unjudged, name = ", ".join(spoken(one.id) for one in blind), spoken(first)
-    left = [(one, _left(one, first)) for one in costs.ranks if first in one.by_wall]
-    replayed = [(one, without) for one, without in left if without is not None]
-    if len(replayed) < len(left):
-        unknown = Missing("", say("walls.next-not-replayed", first=name), say("walls.no-cure"))
-        return with_next(verdict, unknown, None, say("walls.next-unknown", first=name))
-    seen = {wall.id: frac for wall in others if (frac := known(wall.cost_frac)) is not None}
-    fracs = {one: frac for one in seen if (frac := _left_frac(replayed, one)) is not None}
-    wall = max(fracs, key=lambda one: fracs[one], default=None)
-    if wall is None or fracs[wall] < WALL.value:
-        said = say("walls.none-next", first=name if first == "host_overhead" else f"{first} overhead")
-        if blind:
-            said += say("walls.but-unjudged", walls=unjudged)
-        if wall is not None and fracs[wall] >= WORTH_SAYING.value:
-            said += say("walls.largest-then", wall=spoken(wall), left_frac=fracs[wall])
-        gap = Missing("", blind[0].missing[0], blind[0].cure) if blind else None
-        return with_next(verdict, gap, None, said)
-    said = say("walls.next", wall=spoken(wall), left_frac=fracs[wall], first=name)
-    if (today := seen[wall]) < WALL.value:
-        said += say("walls.next-today", part_frac=today)
-    if blind:
-        said += say("walls.and-unjudged", walls=unjudged)
-    return with_next(verdict, wall, fracs[wall], said)
-
-
-def _left(one: RankCosts, first: WallId) -> Without | None:
-    """The run of a rank without the first wall; where that costs little there, the run as it is.
-
-    Less the start-up that is left out, of which a run without host overhead holds the profiler's part alone.
-    None where it costs much, and what is left was not replayed.
-    """
-    start, judged_ns = one.start, one.start.judged_ns
-    if one.replays and (without := one.replays.without.get(first)) is not None:
-        gone_ns = start.loading_ns if first == "host_overhead" else 0
-        return replace(without, window_ns=without.window_ns - start.ns + gone_ns)
-    if one.by_wall[first].ns >= FIRST.value * judged_ns:
-        return None
-    return Without(judged_ns, {wall: cost for wall, cost in one.by_wall.items() if wall != first})
-
-
-def _left_frac(left: Sequence[tuple[RankCosts, Without]], wall: WallId) -> float | None:
-    told = [
-        one.start.without(cost) if wall == "host_overhead" else cost
-        for one, without in left
-        if (cost := without.costs.get(wall)) is not None and wall in one.by_wall
-    ]
-    if not told:
-        return None
-    window_ns = sum(without.window_ns for _, without in left if wall in without.costs)
-    return min(1.0, sum(cost.ns for cost in told) / window_ns) if window_ns else 0.0

@@ -23,8 +23,9 @@ from heuristics.run.run import WALL_IDS
 from heuristics.walls import judge_walls
 from heuristics.walls.bound import Bound, find_bound, largest_bucket, unproven_by_figures
 from heuristics.walls.confidence import about_others, with_confidence
+from heuristics.walls.next_wall import with_next
 from heuristics.walls.price import WALL, Price, Unpriced, unmeasurable
-from heuristics.walls.verdict import verdict_of, with_next
+from heuristics.walls.verdict import verdict_of
 from heuristics.words import say
 from traces.cures import cure
 from traces.limits import Limit
