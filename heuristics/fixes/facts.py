@@ -48,8 +48,8 @@ def _sm_backend_cure(run: Run) -> str:
 
 
 def _unknown_topology(run: Run) -> tuple[str, ...]:
-    known = {"--ep": run.config.ep, "--nvlink-domain": run.config.nvlink_domain}
-    return tuple(option for option, value in known.items() if value is None)
+    sizes = (("--ep", run.config.ep), ("--nvlink-domain", run.config.nvlink_domain))
+    return tuple(option for option, size in sizes if size is None)
 
 
 def _leaves_domain(run: Run) -> bool | None:
@@ -62,8 +62,7 @@ def _leaves_domain(run: Run) -> bool | None:
 
 def _ends_waiting(run: Run) -> str:
     """What makes ranks wait less: where the late rank is known its repair, else even routing."""
-    repair = next(iter(run.repairs), say("fixes.repair-of-late-rank"))
-    return repair if run.late else "COM-11"
+    return next(iter(run.repairs), say("fixes.repair-of-late-rank")) if run.late else "COM-11"
 
 
 # ---- memory ----
