@@ -129,7 +129,7 @@ def account(
     undecided_ns: int = 0,
 ) -> Account:
     decided = {"recorded": 0, "inferred": 0, "none": undecided_ns}
-    return Account(dict(starved or {}), dict(blocking or {}), arrival_ns, 0, 0, 0, 0, 0, decided, 0, 0)
+    return Account(dict(starved or {}), dict(blocking or {}), arrival_ns, 0, 0, 0, 0, 0, decided)
 
 
 def budget(compute_ns: int = WINDOW_NS, exposed_comm_ns: int = 0, hidden_comm_ns: int = 0) -> Budget:

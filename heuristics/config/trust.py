@@ -8,11 +8,9 @@ from typing import Final
 from heuristics.config.about import OPTIONS, Given, Routing, option_of
 from heuristics.config.observed import Observed
 from traces.settings.derive import with_ranks
-from traces.settings.effective import effective
-from traces.settings.effective_bridge import finalized, of_precision
-from traces.settings.knobs import MAIN, VIRTUAL_STAGES, knobs, release
+from traces.settings.effective import effective, finalized, of_precision
+from traces.settings.knobs import VIRTUAL_STAGES, knobs, release
 from traces.settings.precision import RECIPES
-from traces.settings.rules import Facts
 from traces.settings.settings import Setting, Settings, Value, settings
 
 TRACE: Final = "trace"
@@ -68,7 +66,7 @@ def _without_later_knobs(core_version: str | None) -> Settings:
     core = release(core_version)
     if core is None:
         return Settings()
-    later = [knob for knob in knobs().values() if knob.core_field and core < knob.since]
+    later = [knob for knob in knobs().values() if knob.is_core and core < knob.since]
     off = {knob.id: False if knob.kind == "bool" else None for knob in later}
     return settings(off, f"not in Megatron-Core {core_version}")
 
@@ -116,10 +114,7 @@ def validated_settings(written: Settings, core_version: str | None) -> Settings:
     if written.framework == "megatron_lm":
         return effective_settings(written, core_version)
     found = _without_later_knobs(core_version).under(_with_recipe(written))
-    if written.framework is None:
-        return found
-    filled = finalized(Facts(found, release(core_version) or MAIN))
-    return found.under(Settings({one.knob: Setting(one.value, one.why) for one in filled}))
+    return found if written.framework is None else finalized(found, core_version)
 
 
 def _with_recipe(written: Settings) -> Settings:

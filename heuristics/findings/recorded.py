@@ -14,7 +14,7 @@ from heuristics.findings.finding import Case, Detector
 from heuristics.result.configured import ConfigFinding
 from heuristics.run.run import Run
 from traces.limits import Limit
-from traces.measure.moe.pass_count import PassCount
+from traces.measure.moe.passes import PassCount
 from traces.missing import Missing
 from traces.sections.rank import UnknownKernel
 from traces.settings.effective import effective

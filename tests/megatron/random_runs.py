@@ -148,7 +148,7 @@ def _can_say(knob: str, framework: Framework, core: str | None) -> bool:
         return False
     if knob.startswith("env.") or knob == "world_size":
         return True
-    return bool(row.bridge) if framework == "megatron_bridge" else bool(row.flag or row.off_flag)
+    return bool(row.bridge) if framework == "megatron_bridge" else bool(row.flag or row.off)
 
 
 def _whole(said: Mapping[str, Value], framework: Framework, core: str | None) -> Settings:

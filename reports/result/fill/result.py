@@ -11,8 +11,7 @@ from heuristics.judging.judgement import Judgement
 from heuristics.plugins import problems
 from heuristics.result.result import Result
 from heuristics.result.tool import SCHEMA_VERSION, Tool
-from reports.result.fill.configured import NOT_GIVEN, configuration, memory_estimate
-from reports.result.fill.log import log
+from reports.result.fill.configured import NOT_GIVEN, configuration, log, memory_estimate
 from reports.result.fill.plan import fixes, refused
 from reports.result.fill.rank import notes, rank
 from reports.result.fill.shown import given

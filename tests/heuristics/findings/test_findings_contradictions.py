@@ -19,7 +19,7 @@ from heuristics.run.run import Run
 from tests.opinions_doubles import runs
 from tests.sizes_doubles import tiny
 from tests.workflow_doubles import Config, log_of, run_with
-from traces.measure.moe.pass_count import PassCount
+from traces.measure.moe.passes import PassCount
 from traces.settings.settings import Problem, Settings, Value, settings
 from traces.training_log.log import Iteration, Message, TrainingLog
 

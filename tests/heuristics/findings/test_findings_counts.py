@@ -17,7 +17,7 @@ from heuristics.run.run import Run
 from tests.heuristics.findings.test_findings_simulated import observed
 from tests.page_doubles import first_screen, flat
 from tests.workflow_doubles import Config, run_with
-from traces.measure.moe.pass_count import PassCount
+from traces.measure.moe.passes import PassCount
 from traces.settings.settings import Problem
 
 EIGHT: Config = {
