@@ -34,7 +34,7 @@ class Trust(Enum):
 
     ALL = "options over files over the trace, as the framework has them"
     CHECKED = "the same, as the checks of its release see them"
-    FILES = "files alone, as the framework has them"
+    FILES = "files alone: neither the trace, nor what options give in place of knobs"
 
 
 class Config(Features):

@@ -66,10 +66,6 @@ class Run:
         return self.view(Trust.CHECKED)
 
     @property
-    def asked(self) -> Config:
-        return self.view(Trust.FILES)
-
-    @property
     def active(self) -> Observed:
         """What runs as far as is known: as observed, else as configured."""
         return self.config.active
