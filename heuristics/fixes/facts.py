@@ -74,6 +74,10 @@ def layer_offload(run: Run) -> bool | None:
     return False if configured is None and run.active.offload is False else configured
 
 
+def turns_offload_down(run: Run) -> bool:
+    return run.active.offload is True and not run.does_not_fit
+
+
 def _narrower_tried(run: Run) -> bool | None:
     """Nobody can say, unless the guide still has something narrower, or memory has room."""
     if run.config.memory_tight is False:
@@ -176,7 +180,6 @@ FIX_FACTS: Final[Mapping[str, Fact]] = {
     "leaves_domain": Fact(_leaves_domain),
     "ends_waiting": Fact(_ends_waiting),
     # memory
-    "fewer_layers": Fact(lambda run: turns_offload_down(run) and layer_offload(run) is True),
     "layer_offload": Fact(layer_offload),
     "room_given": Fact(lambda run: (run.config.memory_tight is False) or None),
     "memory_short": Fact(is_tight),
@@ -220,7 +223,6 @@ FIX_FACTS: Final[Mapping[str, Fact]] = {
     "wider_ep": Fact(wider_ep),
     "wider_ep_divides": Fact(lambda run: experts_divide(run, wider_ep(run) or 1)),
     "deeper_fits": Fact(_deeper_fits),
-    "experts_cut": Fact(experts_cut),
     "batch_divides": Fact(batch_divides),
     # precision
     "capability_major": Fact(lambda run: run.config.capability and run.config.capability[0]),
@@ -238,7 +240,3 @@ FIX_FACTS: Final[Mapping[str, Fact]] = {
         lambda run: None if (ns := run.seen_ns("host_overhead", ("data",))) is None else bool(ns)
     ),
 }
-
-
-def turns_offload_down(run: Run) -> bool:
-    return run.active.offload is True and not run.does_not_fit
