@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, Final
 
 from heuristics.config.about import Given
-from heuristics.config.view import Config
+from heuristics.config.view import Config, Trust
 from heuristics.rules.condition import NULL, named
 from heuristics.run.run import Run
 from heuristics.words import _sentences
@@ -209,7 +209,7 @@ def _size(match: re.Match[str], run: Run) -> Found:
 
 def _place(match: re.Match[str], run: Run) -> Found:
     if match[1] in knobs():
-        places = (run.config.where(match[1]), run.asked.where(match[1]))
+        places = (run.config.where(match[1]), run.view(Trust.FILES).where(match[1]))
         yield f"{match[1]}, where", match[2], match[2] if match[2] in places else places[0]
 
 
@@ -249,10 +249,10 @@ _ONE: Final = (
     (r"^precision \((.*)\)$", lambda run: run.precision),
     (r"^dispatcher \((.*)\)$", lambda run: run.config.dispatcher or run.observed.dispatcher),
     (r"^(alltoall|allgather|deepep|hybridep)(?::|, with| while)", lambda run: run.config.dispatcher),
-    (r"but its type is (\w+):", lambda run: run.asked.dispatcher),
+    (r"but its type is (\w+):", lambda run: run.view(Trust.FILES).dispatcher),
     (
         r"^(\w+) is asked for, and (?:\w+ runs|the GEMMs)",
-        lambda run: (run.asked.dispatcher, run.asked.precision),
+        lambda run: (run.view(Trust.FILES).dispatcher, run.view(Trust.FILES).precision),
     ),
     (r"^routing mode \((.*)\)$", _routing),
     (r"EP overlap is (on|off)", lambda run: run.config.ep_overlap),

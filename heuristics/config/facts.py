@@ -65,13 +65,11 @@ def _offload_fraction(config: Config) -> float | None:
 
 
 def _muon(config: Config) -> bool | None:
-    name = config.value("optimizer.optimizer")
-    return "muon" in name if isinstance(name, str) else None
+    return None if (name := config.word("optimizer.optimizer")) is None else "muon" in name
 
 
 def _expandable_segments(config: Config) -> bool | None:
-    text = config.env("PYTORCH_CUDA_ALLOC_CONF")
-    return None if text is None else "expandable_segments:True" in text
+    return None if (text := config.env("PYTORCH_CUDA_ALLOC_CONF")) is None else _EXPANDABLE in text
 
 
 def _virtual_stages(config: Config) -> bool | None:
@@ -81,6 +79,7 @@ def _virtual_stages(config: Config) -> bool | None:
     return negated(config.null(VIRTUAL_STAGES))
 
 
+_EXPANDABLE: Final = "expandable_segments:True"
 _RECOMPUTE: Final = ("recompute_granularity", "recompute_modules", "moe_layer_recompute")
 _RECIPE: Final = "mixed_precision"
 """A named recipe of Megatron-Bridge, which sets both formats."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
+from heuristics.config.view import Trust
 from heuristics.fixes.change import Change
 from heuristics.fixes.needs import needed, release
 from heuristics.fixes.precondition import Precondition, Release, holds
@@ -58,7 +59,7 @@ def _judged(
     run: Run, fix: str, values: Mapping[str, Value], about: tuple[Rule, ...]
 ) -> tuple[Precondition, ...]:
     """The rules, judged on the changed run; those that no guide names only where they are broken."""
-    before, config = run.validated, run.changed(values).validated
+    before, config = run.view(Trust.CHECKED), run.changed(values).view(Trust.CHECKED)
     releases = releases_of(config)
     found = []
     for rule in about:

@@ -6,6 +6,7 @@ from typing import Final
 from msgspec import structs
 
 from heuristics.config.logic import negated
+from heuristics.config.view import Trust
 from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.memory import BUDGET, BUDGETED_BY
@@ -69,7 +70,7 @@ def _with_fit_recompute(run: Run) -> Run:
     full = None if shown.recompute_full is None else False
     kept = shown.recompute_modules and tuple(name for name in shown.recompute_modules if name != "moe")
     corrected = replace(run, observed=replace(shown, recompute_full=full, recompute_modules=kept))
-    config = run.validated
+    config = run.view(Trust.CHECKED)
     if not config.full_recompute and "moe" not in (config.recompute_modules() or ()):
         return corrected
     modules = tuple(name for name in config.recompute_modules() or () if name != "moe")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from heuristics.config.about import Given
 from heuristics.config.facts import FACTS
+from heuristics.config.view import Trust
 from heuristics.guides.facts import is_low_precision
 from heuristics.rules.megatron.request import Request, request_of
 from heuristics.run.run import Run
@@ -40,7 +41,7 @@ def run_of(seed: int, kept: float) -> Run:
 def test_precision_is_one(seed: int, kept: float) -> None:
     run = run_of(seed, kept)
     precision = run.config.precision
-    assert run.validated.precision == run.asked.precision == run.precision == precision
+    assert run.validated.precision == run.view(Trust.FILES).precision == run.precision == precision
     if precision is None:
         return
     low = (bits_of(precision) or 32) <= 8
@@ -54,7 +55,7 @@ def test_precision_is_one(seed: int, kept: float) -> None:
 def test_versions_are_one(seed: int, kept: float) -> None:
     run = run_of(seed, kept)
     core = run.config.core
-    assert run.validated.core == run.asked.core == core
+    assert run.validated.core == run.view(Trust.FILES).core == core
     if core is None:  # of no release of Megatron-Bridge that we know
         return
     assert str(FACTS["core"].of(run.validated)) == ".".join(map(str, core))
@@ -68,9 +69,9 @@ def test_versions_are_one(seed: int, kept: float) -> None:
 def test_graphs_and_recompute_are_one(seed: int, kept: float) -> None:
     run = run_of(seed, kept)
     config = run.config
-    assert run.asked.graph_impl == config.graph_impl
+    assert run.view(Trust.FILES).graph_impl == config.graph_impl
     assert config.full_iteration in (None, config.graph_impl == "full_iteration", True)
-    assert run.asked.full_recompute is config.full_recompute
+    assert run.view(Trust.FILES).full_recompute is config.full_recompute
     assert run.active.recompute_full is config.full_recompute
     if config.recompute_modules() is not None and not config.full_recompute:
         assert run.active.recompute_modules == config.recompute_modules() == run.validated.recompute_modules()
