@@ -18,12 +18,12 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 MEGATRON := .venv-megatron
-CODE   := diagnoser traces heuristics reports tests
+CODE   := diagnoser traces heuristics reports tests bench conftest.py
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
-SCORES := tests/simulate tests/score tests/compare_score
+SCORES := bench/simulate bench/score bench/compare_score
 # What make check alone runs; CONTRIBUTING.md says of which kinds they are.
 LONG   := $(shell cat tests/data/long_files.txt)
-PRODUCT := $(SCORES:%=--ignore=%) $(LONG:%=--ignore=%)
+PRODUCT := tests $(LONG:%=--ignore=%)
 
 # Compiled tests are kept: to compile them anew takes each process several seconds.
 export PYTHONDONTWRITEBYTECODE :=
@@ -53,7 +53,7 @@ quick: $(VENV)/installed-test
 # What fails of the first is kept in .fuzz/, of the second drawn first by the next run, from .hypothesis.
 fuzz: $(VENV)/installed-test
 	@end=$$(($$(date +%s) + 60 * $(MINUTES))); \
-	$(BIN)/python -m tests.fuzz --jobs $(JOBS) --seconds $$((40 * $(MINUTES) / 7)) || exit 1; \
+	$(BIN)/python -m bench.fuzz --jobs $(JOBS) --seconds $$((40 * $(MINUTES) / 7)) || exit 1; \
 	while $(PYTEST) --quiet -m hypothesis --hypothesis-profile fuzz || exit 1; \
 	  [ $$(date +%s) -lt $$end ]; do :; done
 
@@ -79,24 +79,24 @@ check: lint
 
 score: $(VENV)/installed-test
 	$(PYTEST) $(SCORES)
-	$(BIN)/python -m tests.score --runs $(RUNS) --seed $(SEED) --jobs $(JOBS) $(if $(ONLY),--only "$(ONLY)")
-	$(if $(ONLY),,$(BIN)/python -m tests.score.ranks --seeds $(RANKS_SEEDS) --jobs $(JOBS))
+	$(BIN)/python -m bench.score --runs $(RUNS) --seed $(SEED) --jobs $(JOBS) $(if $(ONLY),--only "$(ONLY)")
+	$(if $(ONLY),,$(BIN)/python -m bench.score.ranks --seeds $(RANKS_SEEDS) --jobs $(JOBS))
 
 score-compare: $(VENV)/installed-test
-	$(BIN)/python -m tests.compare_score --seed $(PAIRS_SEED) --jobs $(JOBS) $(if $(ONLY),--only "$(ONLY)")
+	$(BIN)/python -m bench.compare_score --seed $(PAIRS_SEED) --jobs $(JOBS) $(if $(ONLY),--only "$(ONLY)")
 
 bench: $(VENV)/installed-test
-	$(BIN)/python -m tests.bench --rounds $(ROUNDS)
-	$(BIN)/python -m tests.bench.cluster
+	$(BIN)/python -m bench.speed --rounds $(ROUNDS)
+	$(BIN)/python -m bench.speed.cluster
 
 site: $(VENV)/installed-docs
 	$(BIN)/python -m tests.site site
 
 faults: $(VENV)/installed-test
-	$(BIN)/python -m tests.faults kills --count $(KILLS)
-	$(BIN)/python -m tests.faults steps
-	$(BIN)/python -m tests.faults room
-	$(BIN)/python -m tests.faults together
+	$(BIN)/python -m bench.faults kills --count $(KILLS)
+	$(BIN)/python -m bench.faults steps
+	$(BIN)/python -m bench.faults room
+	$(BIN)/python -m bench.faults together
 
 format: $(VENV)/installed-test
 	$(BIN)/ruff format $(CODE)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from tests.simulate.knobs import Knobs
+from bench.simulate.knobs import Knobs
 from traces.limits import Limit
 
 _OVERLAP: Final = "Megatron-Bridge, skills/nemo-mbridge-perf-moe-comm-overlap/SKILL.md"

@@ -8,11 +8,11 @@ from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.simulate.export import write_export
-from tests.simulate.happened import Executed
-from tests.simulate.host_program import Engine
-from tests.simulate.recorded import START_NS, View, record
-from tests.simulate.run import Run
+from bench.simulate.export import write_export
+from bench.simulate.happened import Executed
+from bench.simulate.host_program import Engine
+from bench.simulate.recorded import START_NS, View, record
+from bench.simulate.run import Run
 from traces.account.account import measure_account
 from traces.account.device import find_queueing
 from traces.formats.open import read_trace

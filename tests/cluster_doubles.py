@@ -12,13 +12,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from bench.simulate.knobs import Knobs
+from bench.simulate.ranks.clocks import draw_clocks
+from bench.simulate.ranks.described import Cause, RanksRun
+from bench.simulate.ranks.happened import simulate
+from bench.simulate.ranks.layout import Layout
+from bench.simulate.ranks.recorded import Capture, write_ranks
 from diagnoser import analyze
-from tests.simulate.knobs import Knobs
-from tests.simulate.ranks.clocks import draw_clocks
-from tests.simulate.ranks.described import Cause, RanksRun
-from tests.simulate.ranks.happened import simulate
-from tests.simulate.ranks.layout import Layout
-from tests.simulate.ranks.recorded import Capture, write_ranks
 from traces.progress import Progress, silent
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from bench.simulate.recording import Recording
 from tests.payload_doubles import send
-from tests.simulate.recording import Recording
 from traces.formats.open import read_trace
 from traces.measure.a2a import measure_a2a
 from traces.missing import Missing

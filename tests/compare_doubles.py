@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import diagnoser
-from tests.simulate.export import write_export
-from tests.simulate.recording import Recording
+from bench.simulate.export import write_export
+from bench.simulate.recording import Recording
 
 GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
 US = 1_000

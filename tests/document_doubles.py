@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.simulate.recording import Recording
+from bench.simulate.recording import Recording
 
 US, MS = 1_000, 1_000_000
 GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"

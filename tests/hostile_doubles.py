@@ -13,12 +13,12 @@ from typing import Any
 import msgspec
 
 import diagnoser
+from bench.simulate.export import write_export
+from bench.simulate.recording import Recording
 from heuristics.result.compared import Compared
 from heuristics.result.result import Result
 from reports.result.codec import Document
 from tests.document_doubles import DISPATCH, GEMM
-from tests.simulate.export import write_export
-from tests.simulate.recording import Recording
 
 US, MS = 1_000, 1_000_000
 RAN = "window.ran=1"

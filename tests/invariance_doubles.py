@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from tests.simulate.recording import Recording, Row
+from bench.simulate.recording import Recording, Row
 
 US: Final = 1_000
 

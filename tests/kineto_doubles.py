@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import diagnoser
-from tests.simulate.recording import COPY_CODES, Recording
+from bench.simulate.recording import COPY_CODES, Recording
 
 Event = dict[str, Any]
 GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"

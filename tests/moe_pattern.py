@@ -11,7 +11,7 @@ import random
 from dataclasses import dataclass
 from typing import Final
 
-from tests.simulate.recording import Recording, Work
+from bench.simulate.recording import Recording, Work
 
 PID: Final = 4200
 AUTOGRAD_TID: Final = PID + 1

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.simulate.export import write_export
-from tests.simulate.happened import Activity
-from tests.simulate.host_program import Engine
-from tests.simulate.recorded import START_NS, View, record
-from tests.simulate.run import Run
+from bench.simulate.export import write_export
+from bench.simulate.happened import Activity
+from bench.simulate.host_program import Engine
+from bench.simulate.recorded import START_NS, View, record
+from bench.simulate.run import Run
 from traces.account.account import Account, absent_pieces, measure_account
 from traces.account.device import find_queueing
 from traces.columns import IntArray
@@ -79,7 +79,7 @@ def measured(run: Run, view: View, folder: Path) -> Found:
     ledger = measure_ledger(
         rank.activities, steps, measure_budget(rank.activities, steps.windows), absent, moe
     )
-    timeline = measure_timelines(rank, steps, absent).shown
+    timeline = measure_timelines(rank, steps, absent)[0]
     return Found(steps, measure_budget(rank.activities, steps.windows), account, moe, ledger, timeline)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.simulate.export import write_export
-from tests.simulate.recording import Recording
+from bench.simulate.export import write_export
+from bench.simulate.recording import Recording
 from traces.account.account import measure_account
 from traces.account.device import find_queueing
 from traces.columns import IntArray

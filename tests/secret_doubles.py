@@ -15,9 +15,9 @@ from urllib.parse import quote
 
 import yaml
 
+from bench.simulate.export import write_export
 from tests.check_doubles import BRIDGE, SCRIPT, log_lines
 from tests.moe_pattern import moe_recording
-from tests.simulate.export import write_export
 from traces.settings.knobs import Knob
 
 SECRET = "hunter2_sesame"

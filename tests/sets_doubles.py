@@ -10,18 +10,18 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
+from bench.simulate.knobs import Knobs
+from bench.simulate.ranks.clocks import draw_clocks
+from bench.simulate.ranks.described import Cause, RanksRun
+from bench.simulate.ranks.happened import RanksDone
+from bench.simulate.ranks.layout import Layout
+from bench.simulate.ranks.recorded import Capture, write_ranks
 from diagnoser.cli import run as cli
-from tests.simulate.knobs import Knobs
-from tests.simulate.ranks.clocks import draw_clocks
-from tests.simulate.ranks.described import Cause, RanksRun
-from tests.simulate.ranks.happened import RanksDone
-from tests.simulate.ranks.layout import Layout
-from tests.simulate.ranks.recorded import Capture, write_ranks
 
 RUN: Final = RanksRun(
     3,
     Layout(expert=4, data=4, ranks_per_host=2),
-    Knobs(step_count=4, layer_count=2),
+    Knobs(step_count=4, layer_count=1),
     Cause.SLOW_DEVICE,
     rank=1,
     strength=1.5,

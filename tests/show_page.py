@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from bench.simulate.ranks.clocks import draw_clocks
+from bench.simulate.ranks.described import Cause
+from bench.simulate.ranks.drawn import draw_run
+from bench.simulate.ranks.recorded import Capture, write_ranks
 from tests.browser import Browser, started
 from tests.places import ROOT
-from tests.simulate.ranks.clocks import draw_clocks
-from tests.simulate.ranks.described import Cause
-from tests.simulate.ranks.drawn import draw_run
-from tests.simulate.ranks.recorded import Capture, write_ranks
 
 SHOWN = ROOT / "docs" / "page"
 _READY = """return new Promise(done => {

@@ -16,14 +16,12 @@ from typing import Final
 
 import pyte
 
+from bench.simulate.export import write_export
+from bench.simulate.recorded import View, record
+from bench.simulate.run import run as simulated
+from bench.simulate.scenarios import SCENARIOS
 from diagnoser.cli import run
-from tests.simulate.export import write_export
-from tests.simulate.recorded import View, record
-from tests.simulate.run import run as simulated
-from tests.simulate.scenarios import SCENARIOS
 
-_ROWS: Final = 2_000
-"""More lines than any report has, so that nothing scrolls away."""
 SIXTEEN: Final = frozenset(
     f"{bright}{name}"
     for bright in ("", "bright")
@@ -89,7 +87,8 @@ class Seen:
 
 def seen(sent: str, columns: int) -> Seen:
     """What a terminal of so many columns shows of what it was sent."""
-    screen = pyte.Screen(columns, _ROWS)
+    rows = sent.count("\n") + len(sent) // columns + 2  # nothing scrolls away
+    screen = pyte.Screen(columns, rows)
     pyte.Stream(screen).feed(sent.replace("\r\n", "\n").replace("\n", "\r\n"))
     last = max(screen.buffer, default=-1) + 1
     lines = [line.rstrip() for line in screen.display[:last]]

@@ -131,7 +131,9 @@ def gpu_model(name: str) -> str:
 
 def printable(name: str, width: int) -> str:
     """A foreign name made harmless: no cursor moves, line breaks or turned reading; cut in the middle."""
-    clean = "".join(" " if unicodedata.category(char)[0] in "CZ" else char for char in name)
+    clean = name
+    if not name.isprintable():  # of what that calls printable nothing is changed
+        clean = "".join(" " if unicodedata.category(char)[0] in "CZ" else char for char in name)
     if len(clean) <= width:
         return clean
     head = (width - 3) * 2 // 3

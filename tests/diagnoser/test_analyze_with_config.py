@@ -11,6 +11,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 import diagnoser
+from bench.simulate.export import write_export
 from diagnoser.cli import run
 from heuristics.result.result import Result
 from reports.content.analysis import page
@@ -23,7 +24,6 @@ from tests.document_doubles import DISPATCH, HOSTILE, exposed
 from tests.page_doubles import first_screen, whole_text
 from tests.planted import planted
 from tests.reports.write.test_markdown import is_ours_alone
-from tests.simulate.export import write_export
 from traces.errors import InputError
 
 GIVEN = {"gpu": "H100", "core_version": "0.16.1"}

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from bench.simulate.export import write_export
+from bench.simulate.recording import Recording
 from diagnoser import __main__ as door
 from diagnoser.cli import run
 from tests.places import ROOT, Reviewed
-from tests.simulate.export import write_export
-from tests.simulate.recording import Recording
 
 GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
 

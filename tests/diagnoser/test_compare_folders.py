@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import diagnoser
+from bench.simulate.ranks.described import Cause
+from bench.simulate.ranks.happened import simulate
+from bench.simulate.ranks.recorded import Capture
 from diagnoser.diagnosis import Diagnosis
 from tests.rendering import text
 from tests.sets_doubles import RUN, written
-from tests.simulate.ranks.described import Cause
-from tests.simulate.ranks.happened import simulate
-from tests.simulate.ranks.recorded import Capture
 from traces.errors import TraceNotFound
 
 

@@ -12,6 +12,7 @@ import pytest
 from msgspec import structs
 
 import diagnoser
+from bench.simulate.export import write_export
 from diagnoser.cli import run
 from diagnoser.options.requests import Comparison, Source
 from diagnoser.running.comparison import read_sides
@@ -33,7 +34,6 @@ from tests.diagnoser.test_cli import (
     truncated,
 )
 from tests.document_doubles import DISPATCH, exposed
-from tests.simulate.export import write_export
 from traces.errors import InputError, NothingToDiagnose, UsageError
 
 SIDES: tuple[Literal["base", "new"], ...] = ("base", "new")

@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 import diagnoser
+from bench.simulate.recording import Recording
 from diagnoser.diagnosis import Diagnosis
 from heuristics.run.run import WALL_IDS
 from reports.content.analysis import page
@@ -17,7 +18,6 @@ from reports.content.blocks import Detail, View
 from reports.write.text import write_text
 from tests.check_doubles import script
 from tests.document_doubles import exposed
-from tests.simulate.recording import Recording
 
 Export = Callable[..., Path]
 

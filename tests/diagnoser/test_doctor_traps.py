@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.simulate.recording import Recording
 from diagnoser.cli import run
-from tests.simulate.recording import Recording
 from traces.formats.open import ReadOptions, read_and_examine
 from traces.progress import silent
 from traces.recording.traps import Trap

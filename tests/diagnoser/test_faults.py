@@ -1,4 +1,4 @@
-"""Runs that are disturbed: killed, without a terminal, without room. `python -m tests.faults` draws more."""
+"""Runs that are disturbed: killed, without a terminal, without room. `python -m bench.faults` draws more."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def test_a_ticket_whose_run_was_killed_is_put_back_unless_it_was_whole(
 
 
 def test_killed_before_each_step_on_the_disk_a_history_stays_right() -> None:
-    line = [sys.executable, "-m", "tests.faults", "steps", "--only", "first of a history"]
+    line = [sys.executable, "-m", "bench.faults", "steps", "--only", "first of a history"]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert "-9: " in done.stdout

@@ -8,12 +8,12 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from bench.speed.ranks import LATE_NS, large_run
 from diagnoser.cli import run
 from diagnoser.running.merging import merge_summaries
 from heuristics.result.result import Merged
 from reports.result.codec import decode
 from reports.result.schema import schema
-from tests.bench.ranks import LATE_NS, large_run
 from tests.compare_doubles import run_of
 from traces.ranks.codec import SUFFIX, encode
 

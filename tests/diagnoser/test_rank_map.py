@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from bench.simulate.ranks.clocks import draw_clocks
+from bench.simulate.ranks.happened import RanksDone, simulate
+from bench.simulate.ranks.recorded import Capture, Files, write_ranks
+from bench.simulate.recorded import PID
 from diagnoser.cli import run as cli
 from diagnoser.running.rank_map import Row, contradictions, identified, read_rank_map
 from tests.sets_doubles import RUN, analyzed, problems
-from tests.simulate.ranks.clocks import draw_clocks
-from tests.simulate.ranks.happened import RanksDone, simulate
-from tests.simulate.ranks.recorded import Capture, Files, write_ranks
-from tests.simulate.recorded import PID
 from traces.errors import InputError, UsageError
 from traces.ranks.summary import Identity
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from bench.simulate.ranks.described import Cause
+from bench.simulate.ranks.happened import RanksDone, simulate
+from bench.simulate.ranks.recorded import Capture, Files, Nccl
 from tests.sets_doubles import RUN, analyzed, late, written
-from tests.simulate.ranks.described import Cause
-from tests.simulate.ranks.happened import RanksDone, simulate
-from tests.simulate.ranks.recorded import Capture, Files, Nccl
 
 
 @pytest.fixture(scope="module")

@@ -12,13 +12,13 @@ from typing import Final
 
 import pytest
 
+from bench.simulate.ranks.described import Cause
+from bench.simulate.ranks.happened import RanksDone, simulate
+from bench.simulate.ranks.layout import Layout
+from bench.simulate.ranks.recorded import Capture, Nccl
+from bench.simulate.recorded import View
 from diagnoser.cli import run as cli
 from tests.sets_doubles import RUN, analyzed, cut, late, problems, without_kernels, written
-from tests.simulate.ranks.described import Cause
-from tests.simulate.ranks.happened import RanksDone, simulate
-from tests.simulate.ranks.layout import Layout
-from tests.simulate.ranks.recorded import Capture, Nccl
-from tests.simulate.recorded import View
 
 OF_NO_GROUP_ALL: Final = (
     "of every group a rank is missing, and all that are here may have waited for that one"

@@ -12,6 +12,11 @@ from tempfile import TemporaryDirectory
 import pytest
 
 import diagnoser
+from bench.simulate.export import write_export
+from bench.simulate.knobs import Knobs
+from bench.simulate.recorded import View, record
+from bench.simulate.run import run
+from bench.simulate.scenarios import SCENARIOS
 from heuristics.result.result import Result
 from reports.content import blocks
 from reports.content.analysis import page
@@ -29,11 +34,6 @@ from tests.jira_grammar import read
 from tests.places import ROOT, Reviewed
 from tests.planted import planted
 from tests.reports.write.test_markdown import is_ours_alone, open_lines, shown
-from tests.simulate.export import write_export
-from tests.simulate.knobs import Knobs
-from tests.simulate.recorded import View, record
-from tests.simulate.run import run
-from tests.simulate.scenarios import SCENARIOS
 from traces.missing import known
 from traces.spelling import percent
 

@@ -16,8 +16,7 @@ from typing import Final
 from hypothesis import strategies as st
 
 from heuristics.config.about import Given
-from heuristics.evidence.evidence import RunEvidence
-from heuristics.evidence.fit import with_fit
+from heuristics.evidence.evidence import RunEvidence, with_fit
 from heuristics.evidence.symptoms import Symptoms, observed_from
 from heuristics.judging.judgement import Configured, Judgement, run_of
 from heuristics.plan.allowed import changed

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 import diagnoser
+from bench.simulate.export import write_export
 from diagnoser.cli import run
 from diagnoser.options.requests import command_line
 from reports.redaction import redaction_words
@@ -22,7 +23,6 @@ from tests.check_doubles import SCRIPT, log, written
 from tests.compare_doubles import as_json, run_of
 from tests.moe_pattern import moe_recording
 from tests.secret_doubles import SECRET, plant
-from tests.simulate.export import write_export
 
 Json = dict[str, Any]
 FORMS = ("text", "markdown", "html", "json", "csv", "svg", "pdf", "perfetto")

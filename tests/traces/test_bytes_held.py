@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.bench.million import write_export
+from bench.speed.million import write_export
 from traces.account.device import find_queueing
 from traces.formats.open import read_trace
 from traces.intervals import spans

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import diagnoser
-from tests.simulate.recording import Recording
+from bench.simulate.recording import Recording
 
 US, MS = 1_000, 1_000_000
 Export = Callable[..., Path]

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from bench.simulate.export import write_export
 from diagnoser.cli import run
 from diagnoser.history import store
 from tests.check_doubles import BRIDGE, log_lines
 from tests.moe_pattern import moe_recording
-from tests.simulate.export import write_export
 from traces.files import unpacked
 from traces.formats import kineto_json
 from traces.limits import Limit

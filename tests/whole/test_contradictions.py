@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 import diagnoser
+from bench.score.corpus import SEARCHED, drawn_case
+from bench.simulate.export import write_export
+from bench.simulate.knobs import Knobs
+from bench.simulate.recorded import View, record
+from bench.simulate.run import run
+from bench.simulate.scenarios import SCENARIOS
 from reports.result.codec import Document
 from tests.contradictions import RULES, contradictions
-from tests.score.corpus import SEARCHED, drawn_case
-from tests.simulate.export import write_export
-from tests.simulate.knobs import Knobs
-from tests.simulate.recorded import View, record
-from tests.simulate.run import run
-from tests.simulate.scenarios import SCENARIOS
 from traces.errors import NothingToDiagnose
 
 FOLDERS = (".", "added", "added/dlrm8", "second-simulator", "real", "bare")

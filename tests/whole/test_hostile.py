@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import diagnoser
+from bench.simulate.export import write_export
 from diagnoser.cli import run
 from reports.content.blocks import Detail
 from reports.frameworks import FRAMEWORKS
@@ -35,7 +36,6 @@ from tests.hostile_doubles import (
 )
 from tests.hostile_shapes import SHAPES, as_text, assert_harmless
 from tests.rendering import ANALYSIS, COMPARISON, PICTURES, rendered
-from tests.simulate.export import write_export
 
 FORMATS = [("analysis", name) for name in ANALYSIS] + [("comparison", name) for name in COMPARISON]
 KEPT = ("id", "wall", "path", "kind", "bound", "outcome", "unit", "source", "state", "key", "keys", "row",

@@ -24,7 +24,7 @@ MAY_IMPORT = {
 }
 MODULES = [path for package in MAY_IMPORT for path in sorted((ROOT / package).rglob("*.py"))]
 HEAVY = (
-    *("numpy", "pandas", "sqlite_utils", "matplotlib", "jinja2", "rich", "yaml", "torch", "megatron"),
+    *("numpy", "pandas", "matplotlib", "jinja2", "rich", "yaml", "torch", "megatron"),
     *("distributed", "dask"),
 )
 
@@ -145,7 +145,7 @@ def test_folders_of_a_package_import_in_their_order() -> None:
 
 def test_imports_go_one_way() -> None:
     for path in MODULES:
-        ours = {name.split(".")[0] for name in imported(path)} & {*MAY_IMPORT, "tests"}
+        ours = {name.split(".")[0] for name in imported(path)} & {*MAY_IMPORT, "tests", "bench"}
         assert ours <= MAY_IMPORT[path.relative_to(ROOT).parts[0]], path
 
 
@@ -188,7 +188,7 @@ def test_files_and_functions_stay_readable() -> None:
 
 
 def test_every_test_file_has_a_name_of_its_own() -> None:
-    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    names = [path.name for place in ("tests", "bench") for path in (ROOT / place).rglob("test_*.py")]
     assert sorted({*names}) == sorted(names)
 
 

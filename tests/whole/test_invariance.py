@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import diagnoser
+from bench.simulate.export import write_export
+from bench.simulate.recording import Recording, Row
 from tests.invariance_doubles import KERNELS, US, recordings_told, seeds
 from tests.moe_pattern import moe_recording
 from tests.places import DATA
-from tests.simulate.export import write_export
-from tests.simulate.recording import Recording, Row
 
 CORPUS: Final = DATA / "kernel_names.csv"
 Document = dict[str, Any]

@@ -12,6 +12,11 @@ from typing import Any
 import pytest
 
 import diagnoser
+from bench.simulate.export import write_export
+from bench.simulate.knobs import Knobs
+from bench.simulate.recorded import View, record
+from bench.simulate.recording import Recording
+from bench.simulate.run import run
 from heuristics.result.compared import Compared
 from reports.content.blocks import Detail
 from reports.result.codec import Document
@@ -27,11 +32,6 @@ from tests.comparison_document_doubles import (
 from tests.document_doubles import DISPATCH, exposed, graph_only
 from tests.number_walk import PHRASES, Walk
 from tests.rendering import ANALYSIS, COMPARISON, rendered
-from tests.simulate.export import write_export
-from tests.simulate.knobs import Knobs
-from tests.simulate.recorded import View, record
-from tests.simulate.recording import Recording
-from tests.simulate.run import run
 from tests.visible_text import PICTURES, READERS
 
 Made = Callable[[], Recording]

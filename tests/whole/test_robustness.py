@@ -12,13 +12,13 @@ from tempfile import TemporaryDirectory
 import pytest
 
 import diagnoser
+from bench.fuzz.exports import cut_down
+from bench.simulate.export import write_export
+from bench.simulate.recording import Recording
 from diagnoser.running.measured import MOST_RANKS
 from reports.result.codec import Document
 from tests.document_doubles import DISPATCH, GEMM, MS, US, exposed
-from tests.fuzz.exports import cut_down
 from tests.places import ROOT
-from tests.simulate.export import write_export
-from tests.simulate.recording import Recording
 from tests.untold import unexplained
 from traces.columns import NULL
 from traces.errors import InputError, MoeDiagError, NothingToDiagnose

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.simulate.export import schema_versions, write_export
 from diagnoser.cli import run
 from tests.check_doubles import BRIDGE, COMMUNICATION
 from tests.kineto_doubles import one_run, write
@@ -30,7 +31,6 @@ from tests.secret_doubles import (
     secrets_in,
     spellings,
 )
-from tests.simulate.export import schema_versions, write_export
 from traces.settings.knobs import Knob, knobs
 
 PATCHES = ("megatron-lm", "bridge")

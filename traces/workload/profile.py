@@ -22,9 +22,8 @@ from typing import Any, Final
 
 from traces.errors import InputError, NsysUnavailable
 from traces.formats.export_cache import exported
-from traces.formats.nsys_profile import OPTIONS, Report, profile_line, report_of
 from traces.formats.nsys_scrub import scrub_exports
-from traces.formats.nsys_tool import Nsys
+from traces.formats.nsys_tool import OPTIONS, Nsys, Report, profile_line, report_of
 from traces.formats.open import read_trace
 from traces.limits import Limit
 from traces.progress import Progress

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import diagnoser
-from tests.simulate.recording import Recording
+from bench.simulate.recording import Recording
 from traces.missing import Missing
 from traces.sections.rank import Detected
 

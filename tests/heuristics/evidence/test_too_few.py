@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import diagnoser
+from bench.simulate.recording import Recording
 from heuristics.evidence.evidence import KERNELS
 from tests.page_doubles import first_screen
-from tests.simulate.recording import Recording
 
 Export = Callable[..., Path]
 FEWEST = int(KERNELS.value)

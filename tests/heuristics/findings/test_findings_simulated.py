@@ -10,14 +10,14 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from bench.simulate.export import write_export
+from bench.simulate.knobs import Knobs
+from bench.simulate.recorded import View, record
+from bench.simulate.run import run as simulate
 from heuristics.config.about import Given
 from heuristics.evidence.evidence import RunEvidence, observe
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.run.run import Run
-from tests.simulate.export import write_export
-from tests.simulate.knobs import Knobs
-from tests.simulate.recorded import View, record
-from tests.simulate.run import run as simulate
 from tests.workflow_doubles import Config, log_of
 from traces.formats.open import read_trace
 from traces.measurements import measure_rank

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import diagnoser
+from bench.simulate.recording import Recording
 from reports.content.blocks import Detail
 from tests.rendering import text
-from tests.simulate.recording import Recording
 from tests.visible_text import READERS
 
 Export = Callable[..., Path]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 import diagnoser
+from bench.simulate.recording import Recording
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
@@ -35,7 +36,6 @@ from tests.opinions_doubles import (
     rank,
     runs,
 )
-from tests.simulate.recording import Recording
 from traces.missing import Missing
 from traces.sections.tables import WallId
 

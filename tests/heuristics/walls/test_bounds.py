@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 import diagnoser
+from bench.simulate.export import write_export
+from bench.simulate.recorded import View, record
+from bench.simulate.recording import Recording
+from bench.simulate.run import run
+from bench.simulate.scenarios import SCENARIOS
 from heuristics.run.run import WALL_IDS
 from tests.document_doubles import graph_only
 from tests.kineto_doubles import overlapped_step, write
 from tests.opinions_doubles import GEMM, JUDGE, cost, costs, measured, rank
-from tests.simulate.export import write_export
-from tests.simulate.recorded import View, record
-from tests.simulate.recording import Recording
-from tests.simulate.run import run
-from tests.simulate.scenarios import SCENARIOS
 from traces.measure.bounds import Bounds
 from traces.missing import Missing, known
 from traces.sections.tables import WallId

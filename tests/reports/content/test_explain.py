@@ -13,6 +13,7 @@ import pytest
 
 import diagnoser
 import heuristics.walls
+from bench.simulate.recording import Recording
 from diagnoser.cli import run
 from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
 from heuristics.result.judged import ReasonId
@@ -29,7 +30,6 @@ from tests.document_doubles import DISPATCH, exposed, graph_only
 from tests.heuristics.rules.test_defects import finding_ids
 from tests.places import GOLDEN, ROOT, Reviewed
 from tests.plain_page import plain
-from tests.simulate.recording import Recording
 from traces.account.absent import CAUSES, DECIDED
 from traces.columns import COPY_KINDS
 from traces.errors import UsageError

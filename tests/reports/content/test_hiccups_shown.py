@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import diagnoser
+from bench.simulate.recording import Recording
 from tests.page_doubles import first_screen, flat
-from tests.simulate.recording import Recording
 
 MS = 1_000_000
 

@@ -10,8 +10,8 @@ import pytest
 
 import diagnoser
 import traces.steps.sample as sample
+from bench.simulate.recording import Recording
 from tests.page_doubles import flat, whole_text
-from tests.simulate.recording import Recording
 from traces.limits import Limit
 
 US = 1_000

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 import diagnoser
+from bench.simulate.export import write_export
 from diagnoser.cli import run
 from reports.content.blocks import Detail
 from reports.result.codec import Document
@@ -32,7 +33,6 @@ from tests.log_doubles import crash, out_of_memory
 from tests.rendering import PICTURES, forms_of
 from tests.rendering import text as rendered_text
 from tests.reports.result.test_result_schema import validate
-from tests.simulate.export import write_export
 from tests.untold import nulls, unexplained
 from traces.settings.knobs import knobs
 

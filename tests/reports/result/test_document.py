@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import diagnoser
+from bench.simulate.recording import Recording
 from reports.result.json_text import render_json
 from tests.moe_pattern import moe_recording
 from tests.page_doubles import first_screen, flat
 from tests.reports.result.test_result_schema import validate
-from tests.simulate.recording import Recording
 from tests.untold import unexplained
 from traces.errors import NothingToDiagnose
 from traces.steps.selection import seconds

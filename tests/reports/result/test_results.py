@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import diagnoser
+from bench.simulate.export import write_export
+from bench.simulate.recording import Recording
 from heuristics.result.result import Result
 from reports.result.read import is_result, of_one_run, read_result, typed
-from tests.simulate.export import write_export
-from tests.simulate.recording import Recording
 from traces.errors import NotAResult, TraceNotFound
 from traces.missing import known
 

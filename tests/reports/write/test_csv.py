@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 import diagnoser
+from bench.simulate.recording import Recording
 from heuristics.result.result import Result
 from reports.content.blocks import Detail
 from reports.result.codec import Document, decode
 from reports.write.csv_tables import COLUMNS, write_csv
 from tests.document_doubles import exposed, graph_only
 from tests.places import GOLDEN, Reviewed
-from tests.simulate.recording import Recording
 
 Export = Callable[..., Path]
 IN_FRAME = ("bucket", "exposed_comm_kind", "exposed_copy_kind", "compute_class")

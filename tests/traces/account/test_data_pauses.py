@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import diagnoser
+from bench.simulate.export import write_export
+from bench.simulate.recording import Recording
 from diagnoser.running.measured import MeasuredTrace, TraceTask, measure_trace
-from tests.simulate.export import write_export
-from tests.simulate.recording import Recording
 from traces.formats.open import ReadOptions
 from traces.replay.changes.costs import Costs
 from traces.steps.selection import Selection

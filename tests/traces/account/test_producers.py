@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.simulate.recording import Recording
+from bench.simulate.recording import Recording
 from traces.account.clocks import clock_offset_ns
 from traces.account.inferred import stream_waits
 from traces.account.producers import find_producers

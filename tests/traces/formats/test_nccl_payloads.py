@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import diagnoser
+from bench.simulate.export import write_export
+from bench.simulate.recording import Recording
 from tests.payload_doubles import ENTRIES, SEND, SIZES, header, init, send, with_payloads
-from tests.simulate.export import write_export
-from tests.simulate.recording import Recording
 from traces.columns import NULL, IntArray
 from traces.formats.nccl_payloads import (
     PayloadField,

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import diagnoser
+from bench.simulate.export import schema_versions, write_export
 from tests.moe_pattern import moe_recording
 from tests.secret_doubles import SECRET, plant, planted, secrets_in
-from tests.simulate.export import schema_versions, write_export
 from traces.formats.nsys_scrub import scrub_exports
 from traces.formats.open import read_trace
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import diagnoser
-from tests.simulate.recording import Recording
+from bench.simulate.recording import Recording
 from traces.formats.open import read_trace
 from traces.timeline import build
 

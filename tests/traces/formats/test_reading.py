@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import diagnoser
+from bench.simulate.export import schema_versions, write_export
+from bench.simulate.recording import Recording
 from tests.page_doubles import first_screen, flat
-from tests.simulate.export import schema_versions, write_export
-from tests.simulate.recording import Recording
 from traces.errors import DamagedTrace, NothingToDiagnose
 
 Export = Callable[..., Path]

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from bench.simulate.recording import Recording
 from tests.communication_doubles import (
     GEMM,
     GROUPED,
@@ -20,7 +21,6 @@ from tests.communication_doubles import (
     told,
 )
 from tests.moe_pattern import moe_recording
-from tests.simulate.recording import Recording
 from traces.intervals import spans
 from traces.measure.a2a import dispatcher_of, measure_a2a
 from traces.measure.budget import measure_budget

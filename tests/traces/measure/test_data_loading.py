@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import diagnoser
+from bench.simulate.export import write_export
 from tests.page_doubles import first_screen
-from tests.simulate.export import write_export
 from tests.traces.account.test_data_pauses import MS, loading
 from traces.measure.data_loading import ALIKE, workers_by_rhythm
 

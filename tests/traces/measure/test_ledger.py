@@ -10,14 +10,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.simulate.knobs import Knobs, draw_knobs
+from bench.simulate.recorded import View, draw_view
+from bench.simulate.recording import Recording
+from bench.simulate.run import run
 from heuristics.walls.price import wall_of
 from reports.result.fill.rank import rank as section
 from tests.communication_doubles import GEMM, NORM, SENDRECV, rank_of
 from tests.moe_truth import Found, measured
-from tests.simulate.knobs import Knobs, draw_knobs
-from tests.simulate.recorded import View, draw_view
-from tests.simulate.recording import Recording
-from tests.simulate.run import run
 from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
 from traces.intervals import Spans, intersect, spans, union

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.simulate.recording import Recording
 from tests.communication_doubles import GEMM, NORM, NORM_BACKWARD, ROUTER, SENDRECV, Line, rank_of
-from tests.simulate.recording import Recording
 from traces.intervals import spans
 from traces.measure.detected import detect_precision
 from traces.measure.memory import measure_memory

@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.simulate.knobs import Knobs
+from bench.simulate.recorded import View, record
+from bench.simulate.recording import Recording
+from bench.simulate.run import run
 from tests.communication_doubles import rank_of
 from tests.kineto_doubles import GEMM, PID, Event, call, on_gpu, write
-from tests.simulate.knobs import Knobs
-from tests.simulate.recorded import View, record
-from tests.simulate.recording import Recording
-from tests.simulate.run import run
 from traces.columns import NULL, MemoryUse
 from traces.formats.nsys_columns import read_memory_use
 from traces.formats.open import read_trace
-from traces.formats.tables import TableColumns
+from traces.formats.tables import Table
 from traces.intervals import spans
 from traces.measure.capture import measure_capture
 from traces.measure.memory import peak_memory
@@ -175,8 +175,8 @@ class OneTable:
     def columns_of(self, table: str) -> frozenset[str]:
         return frozenset(self._columns)
 
-    def read(self, table: str, integers: list[str], texts: object = (), only: object = ()) -> TableColumns:
-        return TableColumns({name: self._columns[name] for name in integers}, {})
+    def read(self, table: str, integers: list[str], texts: object = (), only: object = ()) -> Table:
+        return Table({name: self._columns[name] for name in integers}, {})
 
 
 def read_rows(**columns: list[int]) -> MemoryUse:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulate.recording import Recording
+from bench.simulate.recording import Recording
 from traces.columns import SmLimits
 from traces.formats.nsys_metrics import read_gpu_samples
 from traces.formats.nsys_sqlite import read_export

@@ -10,6 +10,9 @@ import pytest
 from msgspec import structs
 
 import diagnoser
+from bench.simulate.knobs import Knobs
+from bench.simulate.recorded import View, record
+from bench.simulate.run import run
 from heuristics.config.about import Given
 from heuristics.fixes.catalogue import CATALOGUE, fixes_of
 from heuristics.judging.judgement import Configured, judge
@@ -19,9 +22,6 @@ from tests.document_doubles import GEMM
 from tests.html_doubles import page_of
 from tests.opinions_doubles import cost, costs, rank
 from tests.page_doubles import first_screen, flat, ticket, whole_text
-from tests.simulate.knobs import Knobs
-from tests.simulate.recorded import View, record
-from tests.simulate.run import run
 from traces.measurements import RankMeasurements
 from traces.names.frameworks import FRAMEWORKS, Framework, framework_by_names
 from traces.training_log.log import TrainingLog

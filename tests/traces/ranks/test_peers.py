@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench.simulate.ranks.clocks import draw_clocks
+from bench.simulate.ranks.described import Cause
+from bench.simulate.ranks.drawn import draw_run
+from bench.simulate.ranks.recorded import Capture, Nccl, write_ranks
 from tests.ranks_doubles import US, Part, array, summaries_in, summary_of
-from tests.simulate.ranks.clocks import draw_clocks
-from tests.simulate.ranks.described import Cause
-from tests.simulate.ranks.drawn import draw_run
-from tests.simulate.ranks.recorded import Capture, Nccl, write_ranks
 from traces.missing import Missing, known
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.run import analyse_run

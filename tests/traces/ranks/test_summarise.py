@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.simulate.export import write_export
 from tests.communication_doubles import ATTENTION, GATHER, GEMM, GROUPED, SENDRECV, Line, rank_of
 from tests.kineto_doubles import Profiled, write
 from tests.payload_doubles import init, with_payloads
-from tests.simulate.export import write_export
 from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
 from traces.names.kernels import COMM_KINDS

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import traces.steps.sample as sample
+from bench.simulate.export import write_export
+from bench.simulate.knobs import Knobs
+from bench.simulate.recorded import START_NS, View, record
+from bench.simulate.run import run
 from tests.changes_doubles import Found, changes_of
 from tests.opinions_doubles import measured
-from tests.simulate.export import write_export
-from tests.simulate.knobs import Knobs
-from tests.simulate.recorded import START_NS, View, record
-from tests.simulate.run import run
 from traces.account.device import find_queueing
 from traces.formats.open import read_trace
 from traces.intervals import spans

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.simulate.recording import Recording
 from tests.replay_doubles import (
     DEVICE_SYNC,
     GEMM,
@@ -21,7 +22,6 @@ from tests.replay_doubles import (
     rank_of,
     us,
 )
-from tests.simulate.recording import Recording
 from traces import loops
 from traces.account.device import find_queueing
 from traces.intervals import spans

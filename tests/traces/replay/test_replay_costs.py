@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.simulate.recording import Row
 from tests.replay_doubles import GATHER, GEMM, SENDRECV, SYNC, US, Said, costs_of, rank_of, subject_of, us
-from tests.simulate.recording import Row
 from traces.account.account import measure_account
 from traces.account.device import find_queueing
 from traces.missing import Missing

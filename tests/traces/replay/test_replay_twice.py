@@ -13,14 +13,14 @@ import pytest
 from hypothesis import example, given, reject, settings
 from hypothesis import strategies as st
 
+from bench.simulate.export import write_export
+from bench.simulate.knobs import Knobs
+from bench.simulate.recorded import View, record
+from bench.simulate.recording import Recording
+from bench.simulate.run import run
 from tests import replay_edits_by_definition as by_hand
 from tests.invariance_doubles import recordings_told
 from tests.replay_by_definition import NAMED, Call, Story, Takes, Told, Work, run_again
-from tests.simulate.export import write_export
-from tests.simulate.knobs import Knobs
-from tests.simulate.recorded import View, record
-from tests.simulate.recording import Recording
-from tests.simulate.run import run
 from tests.traces.account.test_account_twice import Teller, recorded, words
 from traces.account.account import measure_account
 from traces.account.device import calibrate, find_queueing

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import diagnoser
-from tests.simulate.recording import Recording
+from bench.simulate.recording import Recording
 from traces.errors import EmptySelection, UsageError
 from traces.steps.found import Step, from_steps
 from traces.steps.rules import alternate, leave_out_hiccups, leave_out_partial, leave_out_warm_up

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.score.truth import optimizer_borders_ns, shown_borders_ns, step_borders_ns
-from tests.simulate.export import write_export
-from tests.simulate.knobs import Knobs
-from tests.simulate.recorded import START_NS, View, record, recorded_steps
-from tests.simulate.run import Run, run
+from bench.score.truth import optimizer_borders_ns, shown_borders_ns, step_borders_ns
+from bench.simulate.export import write_export
+from bench.simulate.knobs import Knobs
+from bench.simulate.recorded import START_NS, View, record, recorded_steps
+from bench.simulate.run import Run, run
 from traces.formats.open import read_trace
 from traces.steps.choose import choose_steps
 from traces.steps.found import Steps

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bench.simulate.export import write_export
+from bench.simulate.recording import Recording
 from tests.moe_pattern import moe_recording
-from tests.simulate.export import write_export
-from tests.simulate.recording import Recording
 from traces.columns import NULL, HostSpans
 from traces.formats.open import ReadOptions, read_trace
 from traces.names.ranges import is_optimizer_name, is_step_name

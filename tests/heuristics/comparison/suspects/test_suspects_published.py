@@ -11,15 +11,15 @@ import pytest
 from msgspec import structs
 
 import diagnoser
+from bench.simulate.export import write_export
+from bench.simulate.knobs import Knobs
+from bench.simulate.recorded import View, record
+from bench.simulate.run import run
 from heuristics.comparison.comparison import compare
 from heuristics.result.compared import Compared
 from heuristics.result.result import Result
 from tests.anchors import GRAPHED, GRAPHED_BOUND, UNGRAPHED
 from tests.comparison_doubles import read_back
-from tests.simulate.export import write_export
-from tests.simulate.knobs import Knobs
-from tests.simulate.recorded import View, record
-from tests.simulate.run import run
 
 SHORT = {"layer_count": 2, "microbatch_count": 2}
 """A quarter of the anchors' step: kernels and host are theirs, and each run is told in a second."""

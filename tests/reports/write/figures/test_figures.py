@@ -22,6 +22,8 @@ from matplotlib.image import imread
 from matplotlib.text import Text
 
 import diagnoser
+from bench.simulate.export import write_export
+from bench.simulate.recording import Recording
 from heuristics.result.compared import Compared
 from heuristics.result.result import Result
 from reports.content.analysis import page as analysis_page
@@ -46,8 +48,6 @@ from tests.comparison_document_doubles import (
 )
 from tests.document_doubles import HOSTILE, exposed, graph_only
 from tests.moe_pattern import moe_recording
-from tests.simulate.export import write_export
-from tests.simulate.recording import Recording
 from traces.names.kernels import COMM_KINDS, compute_classes
 from traces.spelling import milliseconds, percent
 

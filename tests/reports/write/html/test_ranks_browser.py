@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 import diagnoser
+from bench.simulate.ranks.clocks import draw_clocks
+from bench.simulate.ranks.described import Cause
+from bench.simulate.ranks.drawn import draw_run
+from bench.simulate.ranks.recorded import Capture, write_ranks
 from reports.result.codec import Document
 from tests.browser import Browser, started
 from tests.html_doubles import page_of
-from tests.simulate.ranks.clocks import draw_clocks
-from tests.simulate.ranks.described import Cause
-from tests.simulate.ranks.drawn import draw_run
-from tests.simulate.ranks.recorded import Capture, write_ranks
 
 _READY = """return new Promise(done => {
   const look = () => { if (document.body.dataset.ready) done(true); else setTimeout(look, 10); };

@@ -16,6 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import diagnoser
+from bench.simulate.export import write_export
+from bench.simulate.recording import Recording
 from heuristics.result.compared import Compared
 from heuristics.result.result import Result
 from reports.content.blocks import Detail
@@ -27,8 +29,6 @@ from tests.chrome_trace import NotATrace, read
 from tests.comparison_document_doubles import document_of, regression
 from tests.document_doubles import DISPATCH, HOSTILE, exposed, graph_only
 from tests.planted import replaced
-from tests.simulate.export import write_export
-from tests.simulate.recording import Recording
 
 Export = Callable[..., Path]
 MS = 1_000_000

@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.simulate.knobs import Knobs
+from bench.simulate.recorded import View
+from bench.simulate.recording import Recording
+from bench.simulate.run import run
 from tests.communication_doubles import (
     ATTENTION,
     GATHER,
@@ -24,10 +28,6 @@ from tests.communication_doubles import (
     rank_of,
 )
 from tests.moe_truth import Figures, measured, over_layers, true_rows, true_tax
-from tests.simulate.knobs import Knobs
-from tests.simulate.recorded import View
-from tests.simulate.recording import Recording
-from tests.simulate.run import run
 from traces.measurements import measure_rank
 from traces.missing import Missing, known
 from traces.sections.rank import Moe

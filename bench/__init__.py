@@ -1,0 +1,1 @@
+"""How right, how fast and how sturdy: simulators, scores, speed, faults, fuzzing. No part of the wheel."""

@@ -1,0 +1,20 @@
+"""Every target by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from bench.fuzz import configurations, kineto, logs, nsys, pages, results, summaries
+from bench.fuzz.target import AnyTarget
+
+_ALL: Final[tuple[AnyTarget, ...]] = (
+    pages.TARGET,
+    nsys.TARGET,
+    kineto.TARGET,
+    logs.TARGET,
+    configurations.TARGET,
+    results.TARGET,
+    summaries.TARGET,
+)
+TARGETS: Final[Mapping[str, AnyTarget]] = {target.name: target for target in _ALL}
