@@ -58,7 +58,7 @@ def harness_count(names: Iterable[str]) -> int:
 
 def runs_scripts(words: Iterable[Word]) -> bool:
     """Whether a command runs one of the performance scripts: other programs have flags of their own."""
-    return any(word.text.rpartition("/")[2] in SCRIPTS for word in words)
+    return any(word.file in SCRIPTS for word in words)
 
 
 def take_harness(draft: Draft, words: tuple[Word, ...], core: Release | None, is_script: bool = True) -> None:
@@ -73,9 +73,9 @@ def take_harness(draft: Draft, words: tuple[Word, ...], core: Release | None, is
     for word, value in pairs:
         if _is_flag(word.text):
             _take_flag(draft, word, value, is_script, core)
-            if value is None or (value.sure and value.is_told):
+            if value is None or value.is_told:
                 plain[SHORT.get(word.text, word.text)] = "true" if value is None else value.text
-        elif is_override(word.text) and word.sure and word.is_told:
+        elif is_override(word.text) and word.is_told:
             take_override(draft, word.text, word.line, core)
         elif (hidden := by_path().get(word.text.partition("=")[0])) is not None:
             unclear(draft, hidden, hidden.bridge, word.line, "its value comes from outside the file")
@@ -155,7 +155,7 @@ def _take_flag(
 ) -> None:
     flag = SHORT.get(word.text, word.text)
     knob = by_harness().get(flag)
-    is_told = word.sure and (value is None or (value.sure and value.is_told))
+    is_told = word.sure and (value is None or value.is_told)
     text = "true" if value is None else value.text
     if not is_told:
         if knob is not None:

@@ -29,8 +29,13 @@ class Word:
 
     @property
     def is_told(self) -> bool:
-        """Whether its whole text is known."""
-        return UNKNOWN not in self.text
+        """Whether its whole text is known, and there for sure."""
+        return self.sure and UNKNOWN not in self.text
+
+    @property
+    def file(self) -> str:
+        """The last part of a path."""
+        return self.text.rpartition("/")[2]
 
 
 Pieces = tuple[Word, ...]
@@ -299,7 +304,6 @@ def _nested(words: tuple[Word, ...]) -> Word | None:
     if words and words[0].text == "eval":
         return Word(" ".join(word.text for word in words[1:]), words[0].line)
     for first, second, script in zip(words, words[1:], words[2:], strict=False):
-        is_shell = first.text.rpartition("/")[2] in ("bash", "sh")
-        if is_shell and re.fullmatch(r"-[a-z]*c", second.text):
+        if first.file in ("bash", "sh") and re.fullmatch(r"-[a-z]*c", second.text):
             return script
     return None
