@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Final
 
 from traces.settings.bridge import is_override, is_wrong_in, take, take_correction, unclear
-from traces.settings.corrections import Correction, alias, corrected_flag, is_alias, nearest_flag, spellings
+from traces.settings.corrections import Correction, alias, corrected_flag, is_alias, spellings
 from traces.settings.harness import harness_count, runs_scripts, take_harness
 from traces.settings.knobs import MAIN, Knob, Release, by_flag, knobs
 from traces.settings.names import is_slip, lm_flags, nearest, shown
@@ -231,7 +231,7 @@ def take_flag(draft: Draft, flag: Flag, core: Release | None) -> None:
     elif (meant := corrected_flag(flag.name)) is not None:
         _take_meant(draft, flag, meant)
     elif not draft.is_full:
-        near = nearest_flag(flag.name)
+        near = nearest(flag.name, lm_flags())
         effect: ProblemEffect = "stops" if flag.is_told and is_slip(flag.name, near) else "unread"
         text = f"{shown(flag.name, near)}: no flag of Megatron-LM that we know"
         draft.problem(flag.line, text, near, effect)
