@@ -52,7 +52,6 @@ def _value(knob: Knob, raw: Raw) -> Value:
 
 
 def _layout(knob: Knob, raw: Raw) -> str | None:
-    """A text, or Megatron-Bridge's list of stages."""
     layout: Value
     if isinstance(raw, list):
         stages = [[str(layer) for layer in stage] for stage in raw if isinstance(stage, list)]

@@ -99,7 +99,6 @@ class Flag:
 
     @property
     def raw(self) -> Raw:
-        """Its value as said: one word, or several."""
         texts: list[Raw] = [word.text for word in self.words]
         return texts[0] if len(texts) == 1 else texts
 
@@ -150,7 +149,6 @@ def is_flag(text: str) -> bool:
 
 
 def _training(draft: Draft, script: Script) -> Command:
-    """The command with the most names that we know; its framework."""
     scored = [(_score(command), command) for command in script.commands]
     best = max((score for score, _ in scored), default=(0, 0))
     if not any(best):
@@ -177,7 +175,6 @@ def _score(command: Command) -> tuple[int, int]:
 
 
 def _split(command: Command) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
-    """Words of the launcher, and those of the program."""
     ends = [index for index, word in enumerate(command.words) if word.text.endswith(".py")]
     modules = [
         index + 1

@@ -111,7 +111,6 @@ def _take_log(draft: Draft, text: str, core: Release | None) -> None:
 
 
 def _take_document(draft: Draft, text: str, core: Release | None) -> None:
-    """A YAML or JSON: Bridge's groups, or names of Megatron-LM's arguments."""
     # valid JSON has tabs only between its values, where YAML does not take them
     document = Document(text.replace("\t", " "), draft.name)
     items = list(document.items())

@@ -225,7 +225,6 @@ def _layers(raw: Raw) -> list[Raw]:
 
 
 def _chosen(knob: Knob, value: Value) -> Value:
-    """The value, if each of its words is one of the knob's choices."""
     if not knob.choices:
         return value
     words = value if isinstance(value, tuple) else (value,)

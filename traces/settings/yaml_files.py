@@ -62,7 +62,6 @@ class Document:
             raise NotAConfiguration(f"{name}: broken YAML; correct it, or give the command line") from error
 
     def outermost(self) -> tuple[str, ...]:
-        """Keys of the outermost mapping; none where it is something else."""
         if not isinstance(self.root, yaml.MappingNode):
             return ()
         return tuple(key.value for key, _ in self.root.value if isinstance(key, yaml.ScalarNode))
@@ -77,7 +76,6 @@ class Document:
             yield from self._walk(self.root, (), deep)
 
     def items(self) -> Iterator[Entry]:
-        """Entries of the outermost list."""
         if isinstance(self.root, yaml.SequenceNode):
             self._count(self.root, 0)
             for node in self.root.value:

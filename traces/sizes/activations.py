@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from traces.settings.knobs import release
 from traces.settings.settings import Settings
 from traces.sizes.knobs import Knobs
 from traces.sizes.layout import Layout
@@ -139,9 +140,10 @@ def _offload(parts: dict[Part, float], kept: Keeping, moe: bool) -> None:
 def _attention(model: ModelSize, layout: Layout, kept: Keeping) -> dict[Part, float]:
     tokens, shard, hidden = token_count(model, layout), shard_count(model, layout), model.hidden_size
     low = kept.linear_bytes
+    row_bytes = model.seq_length * ACTIVATION_BYTES if kept.unfused_attention else 4
     parts: dict[Part, float] = {
         "residual": 2 * shard * hidden * ACTIVATION_BYTES,
-        "softmax": _softmax(model, layout, kept),
+        "softmax": tokens * model.heads / layout.tp * row_bytes,
         "attention_output": tokens * model.v_size / layout.tp * (ACTIVATION_BYTES + low * kept.copies),
     }
     if model.latent is None:
@@ -159,11 +161,6 @@ def _attention(model: ModelSize, layout: Layout, kept: Keeping) -> dict[Part, fl
     wide = 2 * model.qk_size + model.v_size
     parts["query_key_value"] = tokens * wide / layout.tp * ACTIVATION_BYTES + shard * ranks * low
     return parts
-
-
-def _softmax(model: ModelSize, layout: Layout, kept: Keeping) -> float:
-    rows = token_count(model, layout) * model.heads / layout.tp
-    return rows * (model.seq_length * ACTIVATION_BYTES if kept.unfused_attention else 4)
 
 
 def _dense(model: ModelSize, layout: Layout, kept: Keeping) -> dict[Part, float]:
@@ -197,5 +194,5 @@ def _mlp(model: ModelSize, ffn: int, kept: Keeping) -> float:
 
 
 def _before_0_14(core_version: str | None) -> bool:
-    numbers = (core_version or "").split(".")[:2]
-    return len(numbers) == 2 and all(n.isdigit() for n in numbers) and tuple(map(int, numbers)) < (0, 14)
+    core = release(core_version)
+    return core is not None and core < (0, 14)
