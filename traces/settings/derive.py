@@ -21,13 +21,9 @@ def add_defaults(draft: Draft, core: Release | None, before: Release | None = No
     `before`: the release is older than this one.
     """
     for knob in knobs().values():
-        if knob.id in draft.by_knob or knob.id in draft.unclear or not knob.dest:
-            continue
-        is_there = core is None or knob.is_known_in(core)
-        if is_there and (before is None or knob.since < before):
-            default = knob.default_in(core)
-            if default is not None:
-                draft.by_knob[knob.id] = Setting(default[0], DEFAULT)
+        is_there = (core is None or knob.is_known_in(core)) and (before is None or knob.since < before)
+        if knob.dest and is_there and not draft.has(knob.id) and (default := knob.default_in(core)):
+            draft.by_knob[knob.id] = Setting(default[0], DEFAULT)
 
 
 def add_derived(draft: Draft, is_complete: bool) -> None:
@@ -138,14 +134,11 @@ _CUTS: Final = ("tensor_model_parallel_size", "pipeline_model_parallel_size", "c
 
 def _types(draft: Draft) -> None:
     """Parameters and what goes between stages are of the type asked for."""
-    for knob in ("bf16", "fp16"):
-        if draft.view.value(knob) is True:
-            for dtype in ("params_dtype", "pipeline_dtype"):
-                _follow(draft, dtype, knob, knob)
-            return
-    if draft.view.value("bf16") is False and draft.view.value("fp16") is False:
+    asked = {knob: draft.view.value(knob) for knob in ("bf16", "fp16")}
+    chosen = next((knob for knob, is_on in asked.items() if is_on is True), None)
+    if chosen or all(is_on is False for is_on in asked.values()):
         for dtype in ("params_dtype", "pipeline_dtype"):
-            _follow(draft, dtype, "fp32", "bf16")
+            _follow(draft, dtype, chosen or "fp32", chosen or "bf16")
 
 
 def _follow(draft: Draft, knob: str, value: Value, source: str, over_default: bool = False) -> None:

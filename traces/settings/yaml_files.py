@@ -37,10 +37,6 @@ class Entry:
     line: int
 
 
-class _Loader(yaml.SafeLoader):
-    """PyYAML's loader that builds plain values only; its composer keeps each node's line."""
-
-
 class Document:
     """A parsed file. `name` is for errors."""
 
@@ -53,7 +49,7 @@ class Document:
         self.name = name
         self.left = int(MOST_NODES.value)
         try:
-            self.root = yaml.compose(text, Loader=_Loader)
+            self.root = yaml.compose(text, Loader=yaml.SafeLoader)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             where = name if mark is None else f"{name}:{mark.line + 1}"
@@ -160,8 +156,8 @@ FLAG_GROUPS: Final = frozenset({"MODEL_ARGS", "ARGS", "ENV_VARS", "arguments", "
 
 def is_flat(keys: Collection[str]) -> bool:
     """Whether outermost keys are flags, or names of Megatron-LM's arguments."""
-    plain = [key for key in keys if key in FLAG_GROUPS or key.startswith("--") or _is_argument(key)]
-    return len(plain) > 0 and not any(is_override(f"{key}.x=1") for key in keys if not _is_argument(key))
+    is_plain = any(key in FLAG_GROUPS or key.startswith("--") or _is_argument(key) for key in keys)
+    return is_plain and not any(is_override(f"{key}.x=1") for key in keys if not _is_argument(key))
 
 
 def _is_argument(key: str) -> bool:
