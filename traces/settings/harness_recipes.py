@@ -101,13 +101,11 @@ def _found(
         return None
     found: dict[str, dict[str, list[_Preset]]] = {}
     for of, precisions, *batches, ranks, text in rows:
-        if gpu.value not in of.split():
-            continue
         words = {word: rest for word, _, rest in (one.partition("=") for one in text.split())}
         for one, (releases, _, batch) in zip(
             ("v1", "v2"), (cell.partition(" x ") for cell in batches), strict=True
         ):
-            if holds(release, releases):
+            if gpu.value in of.split() and holds(release, releases):
                 preset = _Preset(tuple(map(int, ranks.split())), float(batch), words)
                 for precision in precisions.split():
                     found.setdefault(precision, {}).setdefault(one, []).append(preset)

@@ -91,12 +91,10 @@ def by_stage(
     model = model_size(settings)
     if isinstance(model, Missing):
         return model
-    if settings.value("peft.dim") is not None:
-        return Missing(
-            _PATH, "weights that are not trained (PEFT) are not counted", "nothing: not counted yet"
-        )
-    if any(settings.value(knob) is True for knob in _FSDP):
-        return Missing(_PATH, "fully sharded weights are not counted", "nothing: not counted yet")
+    untrained, sharded = settings.value("peft.dim") is not None, any(settings.value(k) is True for k in _FSDP)
+    if untrained or sharded:
+        what = "weights that are not trained (PEFT)" if untrained else "fully sharded weights"
+        return Missing(_PATH, f"{what} are not counted", "nothing: not counted yet")
     layout = layout_of(settings, model)
     if isinstance(layout, Missing):
         return layout
