@@ -72,13 +72,13 @@ def keeping(settings: Settings, core_version: str | None, low: float | None) -> 
 
     `low`: bytes of an element of the matrices where it is in low precision.
     """
-    knobs = Knobs(settings)
+    knobs, core = Knobs(settings), release(core_version)
     selective = settings.value("recompute_granularity") == "selective"
     fine = settings.value("fine_grained_activation_offloading") is True
     compact = settings.value("activation_func_fp8_input_store") is True
     return Keeping(
         linear_bytes=low or float(ACTIVATION_BYTES),
-        copies=low is not None and _before_0_14(core_version),
+        copies=low is not None and core is not None and core < (0, 14, 0),
         recompute=_recomputed(knobs) if selective else frozenset(),
         offload=frozenset(knobs.names("offload_modules") or ()) if fine else frozenset(),
         offload_frac=knobs.fraction("activation_offload_fraction", 1.0),
@@ -191,8 +191,3 @@ def _moe(model: ModelSize, experts: Experts, layout: Layout, kept: Keeping) -> d
 
 def _mlp(model: ModelSize, ffn: int, kept: Keeping) -> float:
     return ffn * ((2 if model.gated else 1) * ACTIVATION_BYTES + kept.linear_bytes)
-
-
-def _before_0_14(core_version: str | None) -> bool:
-    core = release(core_version)
-    return core is not None and core < (0, 14)
