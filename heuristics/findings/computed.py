@@ -51,7 +51,7 @@ def _overwritten(case: Case) -> Iterator[Found]:
         if asked.written.value(knob) is True and asked.on(knob) is False and asked.value(section) is not True:
             recipe = f"false ({asked.where(section)})" if asked.known(section) else say("findings.of-recipe")
             where = asked.written.said(knob)
-            yield {"id": knob.replace("_", "-"), "knob": knob, "name": name, "says": recipe, "where": where}
+            yield {"id": knob.replace("_", "-"), "knob": knob, "name": name, "chosen": recipe, "where": where}
 
 
 def _gradients_overwritten(case: Case) -> Iterator[Found]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import nlargest
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from reports.content.analysis.headline import by_family
 from reports.content.names import capital, name_of
@@ -63,7 +63,9 @@ def longest(lane: Drawn, count: int) -> Drawn:
     if len(places) == len(lane.at_ns):
         return lane
     columns = {name: getattr(lane, name) for name in ("at_ns", "length_ns", "key", "name", "launch_ns")}
-    kept = {name: [column[place] for place in places] for name, column in columns.items() if column}
+    kept: dict[str, Any] = {
+        name: [column[place] for place in places] for name, column in columns.items() if column
+    }
     return replace(lane, **kept)
 
 

@@ -142,6 +142,7 @@ def drop(step: Step, reason: str) -> Step:
 
 
 def median_ns(lengths_ns: list[int]) -> int:
+    """Between two middle ones their mean, without its half nanosecond."""
     return int(median(lengths_ns))
 
 
