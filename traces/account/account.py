@@ -46,10 +46,7 @@ class GraphNodes:
         self._first[order] = order[np.searchsorted(call, call, side="left")]
 
     def split(self, pieces: Pieces) -> tuple[Pieces, Judged, Judged]:
-        """Pieces outside of replays, opaque pieces within, and those in which another node ran.
-
-        The time before a replay's first node is judged for that node, by its graph launch.
-        """
+        """Pieces outside of replays, opaque pieces within, and those in which another node ran."""
         first = self._first[pieces.kernel]
         begun = self._rows.start_ns[first]
         before = pieces.clipped(pieces.start_ns, begun)

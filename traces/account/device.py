@@ -124,10 +124,7 @@ def _blocked(rows: Activities, pieces: Pieces, producers: Producers) -> tuple[Pi
 
 
 def _pending(rows: Activities, pieces: Pieces, producers: Producers) -> tuple[Pieces, Pieces]:
-    """Split off what lies before a producer began: there the question passes on to the one that ends last.
-
-    No producer runs within the pieces, so each of them begins after a piece or has ended before it.
-    """
+    """Split off what lies before a producer began: there the question passes on to the one that ends last."""
     place = producers.place[pieces.kernel]
     to_come = (place >= 0) & (rows.start_ns[place] >= pieces.end_ns[:, None])
     ends = np.where(to_come, rows.end_ns[place], BEGINNING)

@@ -124,8 +124,7 @@ def compute_gaps(activities: Activities, windows: Spans) -> Gaps:
     compute = compute[activities.end_ns[compute] > activities.start_ns[compute]]
     busy = instants_of(activities, compute)
     own = compute[~helper_work(activities)[compute]]
-    after = np.searchsorted(activities.start_ns[own], busy.start_ns)
-    ended_by = np.append(own, NO_KERNEL)[after]
+    ended_by = np.append(own, NO_KERNEL)[np.searchsorted(activities.start_ns[own], busy.start_ns)]
     start = np.concatenate(([min(first, int(busy.start_ns[0])) if len(busy) else first], busy.end_ns))
     end = np.concatenate((busy.start_ns, [max(last, int(busy.end_ns[-1])) if len(busy) else last]))
     kernel = np.concatenate((ended_by, [NO_KERNEL]))

@@ -105,10 +105,7 @@ def with_poll_calls(rank: RankTimeline) -> RankTimeline:
 
 
 def _looks_polled(after_ns: IntArray, pause_ns: IntArray, count: int) -> bool:
-    """Whether the next call comes equally soon after most of `count` kernels, and the pause before it varies.
-
-    `after_ns`, `pause_ns`: of the kernels that a call follows, shape (k,).
-    """
+    """Whether the next call comes equally soon after most of `count` kernels, the pause before it not."""
     usual = float(np.median(after_ns))
     hits = np.abs(after_ns - usual) <= max(SPREAD.value * usual, SHORT_SPREAD.value)
     is_late = _scatter(pause_ns) < STEADIER.value * _scatter(after_ns)

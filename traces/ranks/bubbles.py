@@ -123,8 +123,7 @@ def _sent(
     stage = pipelines.stage[matched.place]
     first = matched.first
     other = parts.spread(parts.total(stage, first), first) - stage  # of two, the one that is not this one
-    alone = parts.spread(np.diff(first) == 2, first)
-    peer = np.where(alone, other, UNKNOWN)
+    peer = np.where(parts.spread(np.diff(first) == 2, first), other, UNKNOWN)
     at = matched.at[order]
     sends, receives, got = (
         of_messages(summaries, name)[at] for name in ("sends", "receives", "received_bytes")

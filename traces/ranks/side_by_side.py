@@ -73,10 +73,7 @@ def over_others(several: FloatArray) -> FloatArray:
 
 
 def _others(several: FloatArray) -> FloatArray:
-    """Of each row the median of all other rows, without NaN; NaN where there is none.
-
-    Without one value, the median is one of the two or three in the middle of them all.
-    """
+    """Of each row the median of all other rows, without NaN; NaN where there is none."""
     ordered = np.sort(several, axis=0)  # NaN last
     count = np.sum(~np.isnan(several), axis=0)
     place = np.argsort(np.argsort(several, axis=0, kind="stable"), axis=0, kind="stable")
@@ -85,8 +82,7 @@ def _others(several: FloatArray) -> FloatArray:
     low, high = low + (place <= low), high + (place <= high)
     last = len(several) - 1
     picked = [np.take_along_axis(ordered, np.clip(at, 0, last), axis=0) for at in (low, high)]
-    middle = (picked[0] + picked[1]) / 2
-    return np.where((left > 0) & ~np.isnan(several), middle, np.nan)
+    return np.where((left > 0) & ~np.isnan(several), (picked[0] + picked[1]) / 2, np.nan)
 
 
 @dataclass(frozen=True, slots=True)

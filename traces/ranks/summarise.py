@@ -137,8 +137,7 @@ def _by_step(rank: RankTimeline, steps: Steps, launched: IntArray) -> IntArray:
         after = np.searchsorted(rows.launch_ns[mine], held.end_ns)
         held, after = held.take(after < len(mine)), after[after < len(mine)]
         step = steps.used_at(rows.start_ns[mine[after]])
-        lasts_ns = held.end_ns - held.start_ns
-        np.add.at(result, step[step != UNKNOWN], lasts_ns[step != UNKNOWN])
+        np.add.at(result, step[step != UNKNOWN], (held.end_ns - held.start_ns)[step != UNKNOWN])
     return result
 
 

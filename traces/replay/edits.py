@@ -234,10 +234,7 @@ class Edits:
         }
 
     def compute(self) -> Timing:
-        """Under-filled kernels take blocks / SMs of their time, matrix work its share in a faster format.
-
-        Both shares of a kernel that is both. Grids stay as they are where the number of SMs is unknown.
-        """
+        """Under-filled kernels take blocks / SMs of their time, matrix work its share in a faster format."""
         subject = self._subject
         faster = subject.tensor_share() * subject.narrow_share()
         return with_shares(self._timing, subject.filled_share() * faster)

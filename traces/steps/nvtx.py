@@ -56,8 +56,7 @@ def matching_ranges(rank: RankTimeline, wanted: BoolArray, what: str) -> HostRan
     launches = _counts(rows.launch_thread[rows.source != Source.COPY], threads)
     merits = zip(launches, _counts(ranges.thread_gid[chosen], threads), strict=True)
     place = max(enumerate(merits), key=itemgetter(1))[0]
-    thread = threads[place]
-    on_thread = chosen & (ranges.thread_gid == thread)
+    on_thread = chosen & (ranges.thread_gid == threads[place])
     closed_by_ns = int(ranges.end_ns.max())
     start_ns, end_ns = _outermost(ranges.start_ns[on_thread], ranges.end_ns[on_thread], closed_by_ns)
     return HostRanges(start_ns, end_ns, what, launches[place])

@@ -114,10 +114,7 @@ def replay_steps(rank: RankTimeline, order: HostOrder) -> Found | None:
 
 
 def _with_input(rank: RankTimeline, replay_ns: IntArray) -> IntArray:
-    """When the first input copy since the last replay was launched, else the replay itself, shape (n,).
-
-    Of copies before the first replay as many are its own as the second has.
-    """
+    """When the first input copy since the last replay was launched, else the replay itself, shape (n,)."""
     copies_ns = np.sort(rank.activities.launch_ns[input_copies(rank)])
     feeds = np.searchsorted(replay_ns, copies_ns)
     first_count, usual_count = int((feeds == 0).sum()), int((feeds == 1).sum())
@@ -193,8 +190,7 @@ def shows_steps(rank: RankTimeline, order: HostOrder, roles: Roles, steps: Steps
     rows = rank.activities
     inputs = (rows.bucket == Bucket.COPY) & (rows.key == COPY_KINDS.index("memcpy_h2d"))
     place = steps.used_at(rows.start_ns[inputs])
-    having = len(distinct(place[place >= 0]))
-    return having >= INPUTS.value * len(steps.used)
+    return len(distinct(place[place >= 0])) >= INPUTS.value * len(steps.used)
 
 
 def _busiest_compute_stream(rank: RankTimeline) -> IntArray:

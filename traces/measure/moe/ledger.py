@@ -123,8 +123,7 @@ def tax_spans(measured: Measured, members: Membership) -> Spans:
     taxed = (members.module != UNTOLD) & ~np.isin(members.module, experts)
     held = measured.of(taxed)
     if not isinstance(absent := measured.absent, Missing):
-        sync = absent.reason == TOKEN_SYNC
-        waited = instants_of(absent, sync)
+        waited = instants_of(absent, absent.reason == TOKEN_SYNC)
         held = join(held, intersect(waited, measured.windows))
     return subtract(held, measured.of((measured.rows.bucket == Bucket.COMPUTE) & ~taxed))
 

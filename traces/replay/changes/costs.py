@@ -242,7 +242,6 @@ class _Pricing:
         )
 
     def _doubt(self, proofs: Proofs) -> Missing | None:
-        rows = self._graph.rows
-        busy_ns = intersect(instants_of(rows), self._windows).total_ns
+        busy_ns = intersect(instants_of(self._graph.rows), self._windows).total_ns
         kind = self._subject.rank.columns.info.kind
         return doubt(proofs, busy_ns / self._windows.total_ns, kind)

@@ -211,8 +211,7 @@ def grouped_drafts(recorded: Recorded) -> Iterator[Draft]:
 
     def high(timing: Timing) -> Timing:
         once = back_to_back(launched_at_once(recorded, timing, merged), merged)
-        filled = _filled(timing.duration_ns, blocks, runs, count, fixed_ns)
-        return replace(once, duration_ns=filled)
+        return replace(once, duration_ns=_filled(timing.duration_ns, blocks, runs, count, fixed_ns))
 
     yield Draft("grouped_experts", _GROUPED_KINDS, low, high)
 

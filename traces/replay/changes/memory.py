@@ -33,10 +33,7 @@ def memory_drafts(recorded: Recorded) -> Iterator[Draft]:
 
 
 def _without(kind: str, recorded: Recorded, least: BoolArray, most: BoolArray) -> Draft:
-    """At least and at most what goes; it takes its launches, collectives and synchronisations along.
-
-    Pessimistic: the pause before each stretch of it stays.
-    """
+    """At least and at most what goes; it takes its launches, collectives and synchronisations along."""
     graph = recorded.graph
 
     def high(timing: Timing) -> Timing:

@@ -72,10 +72,7 @@ def overlap_drafts(recorded: Recorded) -> Iterator[Draft]:
 
 
 def _pairs(recorded: Recorded) -> list[tuple[_Pass, _Pass]]:
-    """Backward passes, each with the forward pass right after it in its step, of equally many exchanges.
-
-    Passes of an odd number are not whole, or are merged already.
-    """
+    """Backward passes, each with the forward pass right after it in its step, of equally many exchanges."""
     passes: list[_Pass] = []
     for exchange in find_exchanges(recorded):
         if not passes or passes[-1].backward != exchange.backward:
