@@ -12,6 +12,7 @@ from traces.account.device import find_queueing
 from traces.columns import NULL, Gpu
 from traces.cures import cure
 from traces.host_clock import ClockFix
+from traces.intervals import Spans
 from traces.measure.a2a import measure_a2a
 from traces.measure.bounds import Bounds, measure_bounds
 from traces.measure.budget import Budget, measure_budget, measure_totals
@@ -50,7 +51,7 @@ from traces.sections.tables import KernelTable, LedgerRow, Timeline
 from traces.steps.choose import choose_steps
 from traces.steps.found import Steps
 from traces.steps.selection import Selection
-from traces.timeline import RankTimeline, Source
+from traces.timeline import Activities, RankTimeline, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +176,7 @@ def measure_rank(
         replay_count=int((rows.source == Source.REPLAY).sum()),
         launched_count=int((is_kernel & (rows.launch_ns != NULL)).sum()),
         recorded_host_rows=_host_rows(rank, steps),
-        outside_activity_ns=max(0, int(rows.start_ns.min()) - int(windows.start_ns[0]))
-        + max(0, int(windows.end_ns[-1]) - int(rows.end_ns.max())),
+        outside_activity_ns=_outside_ns(rows, windows),
     )
 
 
@@ -196,6 +196,11 @@ _PHASES: Final = ("steps", "communication", "recomputed layers", "time without c
 
 def _tell(trace: str, phase: str) -> None:
     report(f"measuring {trace}: {phase}", _PHASES.index(phase) / len(_PHASES))
+
+
+def _outside_ns(rows: Activities, windows: Spans) -> int:
+    before = int(rows.start_ns.min()) - int(windows.start_ns[0])
+    return max(0, before) + max(0, int(windows.end_ns[-1]) - int(rows.end_ns.max()))
 
 
 def _host_rows(rank: RankTimeline, steps: Steps) -> int:

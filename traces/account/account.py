@@ -7,21 +7,25 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.absent import (
+from traces.account.clocks import clock_offset_ns
+from traces.account.device import Queueing, judge_device, ready_ns
+from traces.account.host import Host, HostPieces
+from traces.account.pieces import (
+    BEGINNING,
     CAUSES,
     DECIDED,
+    NO_KERNEL,
     REASON,
     REASONS,
     RECORDED,
     AbsentPieces,
     Judged,
+    Pieces,
+    compute_gaps,
     judged,
+    last_to_end,
     waited_for,
 )
-from traces.account.clocks import clock_offset_ns
-from traces.account.device import Queueing, judge_device, ready_ns
-from traces.account.host import Host, HostPieces
-from traces.account.pieces import BEGINNING, NO_KERNEL, Pieces, compute_gaps, last_to_end
 from traces.account.waits import Waits, with_poll_calls
 from traces.columns import CODE, PLACE, IntArray
 from traces.cures import cure

@@ -6,9 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.absent import INFERRED, REASON, RECORDED, Judged, judged, waited_for
 from traces.account.clocks import SOON
-from traces.account.pieces import BEGINNING, Pieces
+from traces.account.pieces import BEGINNING, INFERRED, REASON, RECORDED, Judged, Pieces, judged, waited_for
 from traces.account.producers import Producers, find_producers
 from traces.columns import NULL, BoolArray, IntArray
 from traces.groups import begins, mask_of

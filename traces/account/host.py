@@ -13,9 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.absent import CAUSES
 from traces.account.calls import CallKind, call_kinds, kinds_of_calls
-from traces.account.pieces import BEGINNING, Pieces, Tiling, cut, tile
+from traces.account.pieces import BEGINNING, CAUSES, Pieces, Tiling, cut, tile
 from traces.columns import COPY_KINDS, NULL, PLACE, Columns, HostSpans, IntArray, Ranges, distinct
 from traces.groups import begins, passing, places_of_each
 from traces.launchers import equal_replays

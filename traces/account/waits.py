@@ -15,11 +15,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from traces.account.absent import Judged, waited_for
 from traces.account.calls import NONE, POLL, CallKind, HostCalls, host_calls
 from traces.account.host import CAUSE, Host, HostPieces
 from traces.account.inferred import synchronised_streams, wait_calls
-from traces.account.pieces import last_to_end
+from traces.account.pieces import Judged, last_to_end, waited_for
 from traces.columns import NULL, PLACE, BoolArray, Calls, IntArray, distinct
 from traces.groups import passing
 from traces.limits import Limit

@@ -6,13 +6,17 @@ take, always and step by step.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from traces.columns import FloatArray, IntArray, distinct
+from traces.missing import gap
 from traces.ranks import parts
 from traces.ranks.match import Matched
 from traces.ranks.summary import UNKNOWN, Fingerprint, KernelTimes, RankSummary, StepParts
+
+NO_STEPS: Final = gap("the ranks share no step", "record whole steps of all ranks at the same time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +141,16 @@ def means_of(table: FloatArray) -> list[int | None]:
     count = (~np.isnan(table)).sum(axis=1)
     mean = np.nansum(table, axis=1) / np.maximum(count, 1)
     return [int(value) if known else None for value, known in zip(mean.tolist(), count.tolist(), strict=True)]
+
+
+def medians_of(table: FloatArray) -> list[int | None]:
+    """Of each row the median of what is known, of an even number the mean of the two, rounded down."""
+    if not table.size:
+        return [None] * len(table)
+    count = (~np.isnan(table)).sum(axis=1)
+    rows, ordered = np.arange(len(table)), np.sort(table, axis=1)  # NaN last
+    both = ordered[rows, np.maximum(count - 1, 0) // 2] + ordered[rows, count // 2]
+    return [None if value != value else int(value) // 2 for value in both.tolist()]
 
 
 def _later(matched: Matched, lengths: IntArray) -> IntArray:

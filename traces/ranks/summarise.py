@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.absent import AbsentPieces
 from traces.account.host import ranges_of_cause
+from traces.account.pieces import AbsentPieces
 from traces.columns import NULL, IntArray, distinct
 from traces.groups import group_of
 from traces.intervals import Spans, covered_ns, ns_in

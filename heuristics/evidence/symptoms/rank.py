@@ -11,7 +11,7 @@ from heuristics.config.observed import Observed
 from heuristics.evidence.symptoms.document import A2a, Detected, Latency, Rank, no_symptom
 from heuristics.figures.figures import RECOMPUTE_LABELS, Figures, Parts, compute_again_ns
 from heuristics.result.judged import Bucket
-from traces.account.absent import CAUSES
+from traces.account.pieces import CAUSES
 from traces.errors import InputError
 from traces.limits import Limit
 from traces.missing import gap

@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.absent import REASONS, AbsentPieces
 from traces.account.account import OPAQUE_GRAPHS
+from traces.account.pieces import REASONS, AbsentPieces
 from traces.columns import CODE, BoolArray, IntArray
 from traces.cures import cure
 from traces.groups import group_of, places_of_each, sums_of

@@ -14,7 +14,7 @@ from heuristics.evidence.symptoms.rank import FIGURES
 from heuristics.result.judged import Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.walls.bound import LargestBucket
-from traces.account.absent import CAUSES
+from traces.account.pieces import CAUSES
 from traces.missing import known
 from traces.names.kernels import COMM_KINDS
 from traces.sections.tables import WallId
