@@ -91,7 +91,6 @@ _BOTH: Final = {
         "record where nsys sees the GPU, and export all tables",
         "record with a PyTorch that writes deviceProperties",
     ),
-    "capacity": ("export again with the GPU table", "record with a PyTorch that writes deviceProperties"),
     "counters": (
         "record GPU counters in a pass of their own: moe-diag capture --for metrics",
         "none in this format: the PyTorch profiler samples no counters of the GPU",

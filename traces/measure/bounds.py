@@ -44,12 +44,8 @@ class Bounds:
     compute: int | None
 
     def of(self, wall: str) -> int | None:
-        return {
-            "communication": self.communication,
-            "host_overhead": self.host_overhead,
-            "memory": self.memory,
-            "compute": self.compute,
-        }[wall]
+        walls = self.communication, self.host_overhead, self.memory, self.compute
+        return dict(zip(("communication", "host_overhead", "memory", "compute"), walls, strict=True))[wall]
 
 
 def measure_bounds(
@@ -114,7 +110,7 @@ def _large_copies(subject: Subject) -> BoolArray:
 def _compute_ns(subject: Subject, rows: Activities, windows: Spans) -> int | None:
     if not (subject.rank.blocks > 0).any():
         return None
-    filled = subject.share_filling(subject.sm_count or largest_sm_count())
+    filled = subject.filled_share(subject.sm_count or largest_sm_count())
     share = filled * subject.tensor_share() * subject.narrow_share(least=True)
     length_ns = rows.end_ns - rows.start_ns
     more_ns = length_ns - (length_ns * share).astype(np.int64)

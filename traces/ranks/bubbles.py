@@ -146,9 +146,8 @@ def _waited(
     spans = parts.spread(parts.most(stage, first) != parts.least(stage, first), first)
     is_message = mask_of(order, len(stage))
     last_ns = np.full((len(pipelines.stage), int(step.max()) + 1), np.iinfo(np.int64).max)
-    last_ns[matched.place[order], step[order]] = matched.end_ns[
-        order
-    ]  # in order of start: the last one stays
+    # in order of start: the last one stays
+    last_ns[matched.place[order], step[order]] = matched.end_ns[order]
     drains = spans & ~is_message & (step != UNKNOWN) & (stage != UNKNOWN)
     drains &= matched.start_ns >= last_ns[matched.place, step]
     rows = np.flatnonzero(is_message | drains)

@@ -152,9 +152,8 @@ def families_of(matched: Matched) -> IntArray:
     some = begins(matched.group)
     size, place = matched.sizes, matched.place[parts.spread(some, matched.first)]
     count, of_size = np.repeat(instances, size[some]), np.repeat(size[some], size[some])
-    number = group_of(
-        np.max(count, initial=0) - count, of_size, place
-    )  # those of a rank together, most first
+    # those of a rank together, most first
+    number = group_of(np.max(count, initial=0) - count, of_size, place)
     order = np.argsort(number, kind="stable")
     mine = parts.begins_of(group_of(of_size, place)[order])
     equal = parts.begins_of(number[order])

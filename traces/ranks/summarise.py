@@ -85,9 +85,8 @@ def paces(rank: RankTimeline, steps: Steps) -> IntArray:
     mine = mine[np.lexsort((rows.launch_ns[mine], rows.launch_thread[mine], step[mine]))]
     thread, launch_ns, step = rows.launch_thread[mine], rows.launch_ns[mine], step[mine]
     apart_ns = np.diff(launch_ns)
-    follows = (
-        (np.diff(thread) == 0) & (np.diff(step) == 0) & (apart_ns > 0)
-    )  # a graph's nodes have one launch
+    # a graph's nodes have one launch
+    follows = (np.diff(thread) == 0) & (np.diff(step) == 0) & (apart_ns > 0)
     apart_ns, step = apart_ns[follows], step[1:][follows]
     result = np.full(len(steps.used), UNKNOWN, dtype=np.int64)
     first = parts.begins_of(step)

@@ -84,13 +84,9 @@ class Subject:
     def knows_grids(self) -> bool:
         return self.sm_count is not None and bool((self.rank.blocks > 0).any())
 
-    def filled_share(self) -> FloatArray:
-        """The share of its time that each activity takes with its grid filled, shape (n,)."""
-        return self.share_filling(self.sm_count or 0)
-
-    def share_filling(self, count: int) -> FloatArray:
-        """The same on a GPU with so many SMs."""
-        blocks = self.rank.blocks
+    def filled_share(self, count: int | None = None) -> FloatArray:
+        """The share of its time that each activity takes with its grid filled, of `count` SMs where given."""
+        blocks, count = self.rank.blocks, count or self.sm_count or 0
         under = (blocks > 0) & (blocks < count) & (self.rank.activities.bucket == Bucket.COMPUTE)
         return np.where(under, blocks / max(count, 1), 1.0)
 

@@ -48,7 +48,7 @@ def matching_lags(codes: IntArray, shortest: int, longest: int) -> list[tuple[fl
     most = min(_MOST, len(estimate))
     best = np.argpartition(-estimate, most - 1)[:most]
     close = np.flatnonzero(estimate >= estimate.max() - _CLOSE)[:_MOST]
-    chance = chance_of(codes)
+    chance = float(((np.bincount(codes) / len(codes)) ** 2).sum())  # that two picked at random are equal
     lags = {int(place) + shortest for place in (*best, *close)}
     found = {lag: match_at(codes, lag, chance) for lag in lags}
     best_lag = min(found, key=lambda lag: (-found[lag], lag))
@@ -75,12 +75,6 @@ def match_at(codes: IntArray, lag: int, chance: float) -> float:
     if chance >= 1 or lag >= len(codes):
         return 0.0
     return (float(np.mean(codes[lag:] == codes[:-lag])) - chance) / (1 - chance)
-
-
-def chance_of(codes: IntArray) -> float:
-    """How often two places of the sequence, picked at random, are equal."""
-    shares = np.bincount(codes) / max(1, len(codes))
-    return float((shares**2).sum())
 
 
 def _fast_size(least: int) -> int:
