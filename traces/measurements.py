@@ -180,6 +180,11 @@ def measure_rank(
     )
 
 
+def _outside_ns(rows: Activities, windows: Spans) -> int:
+    before_ns = int(rows.start_ns.min()) - int(windows.start_ns[0])
+    return max(0, before_ns) + max(0, int(windows.end_ns[-1]) - int(rows.end_ns.max()))
+
+
 def _unseen(rank: RankTimeline) -> Missing | None:
     rows, kind = rank.activities, rank.columns.info.kind
     if not rank.has_kernels:
@@ -196,11 +201,6 @@ _PHASES: Final = ("steps", "communication", "recomputed layers", "time without c
 
 def _tell(trace: str, phase: str) -> None:
     report(f"measuring {trace}: {phase}", _PHASES.index(phase) / len(_PHASES))
-
-
-def _outside_ns(rows: Activities, windows: Spans) -> int:
-    before = int(rows.start_ns.min()) - int(windows.start_ns[0])
-    return max(0, before) + max(0, int(windows.end_ns[-1]) - int(rows.end_ns.max()))
 
 
 def _host_rows(rank: RankTimeline, steps: Steps) -> int:

@@ -29,7 +29,7 @@ def configuration(judgement: Judgement, redact: bool) -> OrMissing[typed.Configu
     """The configuration as it was understood. `redact`: texts that may be a path or a name are withheld."""
     if judgement.from_files is None:
         return NOT_GIVEN
-    checked, settings = judgement.from_files.checked, judgement.run.config.written
+    checked, settings = judgement.from_files, judgement.run.config.written
     return typed.Configuration(
         framework=or_gap(settings.framework, gap("no file shows the framework of this spelling", GIVE)),
         legal=checked.legal,
@@ -41,7 +41,7 @@ def configuration(judgement: Judgement, redact: bool) -> OrMissing[typed.Configu
             for knob, one in sorted(settings.by_knob.items())
         ),
         problems=msgspec.convert(checked.problems, tuple[typed.Problem, ...], from_attributes=True),
-        checked=tuple(copied(one, Answered) for one in checked.answers),
+        checked=tuple(copied(one, Answered) for one in checked.own_answers),
     )
 
 
@@ -54,14 +54,14 @@ def _versions(run: "Run") -> typed.Versions:
 
 def memory_estimate(judgement: Judgement) -> OrMissing[MemoryEstimate]:
     """Memory of the fullest rank by part."""
-    return NOT_GIVEN if judgement.from_files is None else judgement.from_files.checked.memory
+    return NOT_GIVEN if judgement.from_files is None else judgement.from_files.memory
 
 
 def log(judgement: Judgement) -> OrMissing[typed.Log]:
     """The log, its steady iterations and its peak of memory."""
     if judgement.from_files is None:
         return NOT_GIVEN
-    found, steady = judgement.run.log, judgement.from_files.checked.steady
+    found, steady = judgement.run.log, judgement.from_files.steady
     if found is None:
         return gap("no training log was given", "give the training log: --log FILE")
     peak = peak_memory(found)

@@ -222,7 +222,7 @@ def test_a_step_that_nothing_was_left_of_is_cut_too() -> None:
 def test_steps_without_a_dispatch_are_a_multiple_of_nothing() -> None:
     one = difference(steps(0, 0), Configured((8,), 2))
     assert one is not None
-    assert one.why == "other_run"
+    assert one.why == "other-run"
 
 
 FLAGS = (
