@@ -47,8 +47,8 @@ def detect_precision(rank: RankTimeline, windows: Spans) -> Precision:
     the GEMM's name, quantising kernels that agree give it, else it is one scale per tensor.
     """
     names, rows = rank.columns.kernel_names, rank.activities.take(rank.activities.name >= 0)
-    ns = sums_of(ns_in(rows, windows), rows.name, len(names))
-    work_ns = {names[code]: int(ns[code]) for code in np.flatnonzero(ns).tolist()}
+    by_code = sums_of(ns_in(rows, windows), rows.name, len(names))
+    work_ns = {names[code]: int(by_code[code]) for code in np.flatnonzero(by_code).tolist()}
     classes = {name: classify_kernel(name) for name in work_ns}
     gemms = {name: ns for name, ns in work_ns.items() if multiplies(classes[name])}
     total_ns = sum(gemms.values())

@@ -36,9 +36,6 @@ def _without(kind: str, recorded: Recorded, least: BoolArray, most: BoolArray) -
     """At least and at most what goes; it takes its launches, collectives and synchronisations along."""
     graph = recorded.graph
 
-    def high(timing: Timing) -> Timing:
-        return without_activities(graph, timing, most)
-
     def low(timing: Timing) -> Timing:
         gone = without_activities(graph, timing, least)
         goes = (gone.own_ns == 0) & (timing.own_ns > 0)
@@ -46,4 +43,5 @@ def _without(kind: str, recorded: Recorded, least: BoolArray, most: BoolArray) -
         gone.pause_ns[first] = timing.pause_ns[first]
         return gone
 
-    return Draft(kind, {"memory": ("recompute",)}, low, high)
+    gone_whole = partial(without_activities, graph, which=most)
+    return Draft(kind, {"memory": ("recompute",)}, low, gone_whole)
