@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,8 +14,9 @@ from diagnoser.options.command import command
 from traces.errors import UsageError
 
 if TYPE_CHECKING:
-    from diagnoser.history.store import Kept, Store
+    from diagnoser.history.store import Store
     from reports.content.blocks import Page
+    from reports.content.trend import Kept
 
 history_app = typer.Typer(
     no_args_is_help=True,
@@ -80,22 +82,10 @@ def add(
 def list_(store: StoreFile = None) -> None:
     """All results, oldest first, and which are baselines."""
     from diagnoser.output import base_name
-    from reports.content.trend import Line, list_page
+    from reports.content.trend import list_page
 
     history = _store(store)
-    lines = [
-        Line(
-            id=row.id,
-            added_at=row.added_at,
-            name=base_name(Path(row.name)),
-            tag=row.tag,
-            gpu=row.gpu,
-            step_ns=row.step_ns,
-            wall=row.wall,
-            origin=row.origin,
-        )
-        for row in history.rows()
-    ]
+    lines = [replace(row, name=base_name(Path(row.name))) for row in history.rows()]
     _write(_text(list_page(lines, history.baselines())))
 
 

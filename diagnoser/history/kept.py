@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from diagnoser.history.store import Added, Kept, Store, history_file
+from diagnoser.history.store import Added, Store, history_file
 from diagnoser.options.requests import Analysis
 from diagnoser.running.inputs import real
 from heuristics.comparison.difference.change_points import change_points
-from reports.content.trend import LeftOut, Point, Trend
+from reports.content.trend import Kept, LeftOut, Point, Trend
 from reports.result.read import is_result, read_document
 from traces.errors import NotAResult, NotATrace, UsageError
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from diagnoser.history.metrics import alike, metrics
+from reports.content.trend import Kept
 from reports.result.read import of_one_run, typed
 from traces.errors import NothingToDiagnose
 from traces.limits import Limit
@@ -125,22 +126,6 @@ TABLES: Final[Mapping[str, Mapping[str, type]]] = {
 LARGEST: Final = Limit(256 << 20, "bytes", "ours: the document of 100 ranks has about 20 MB")
 _WAIT_S: Final = 60
 _BUSY, _DAMAGED = {5, 6}, {11, 26}  # https://www.sqlite.org/rescode.html: BUSY, LOCKED; CORRUPT, NOTADB
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A result in the history, without its document. `alike`: what has to agree within one trend."""
-
-    id: int
-    added_at: str
-    name: str
-    tag: str
-    gpu: str | None
-    wall: str | None
-    step_ns: int | None
-    metrics: Mapping[str, float]
-    alike: Mapping[str, Any]
-    origin: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,6 @@ def _reason(one: Option) -> Words:
 
 def _export(rows: Iterable[Option]) -> Iterator[Block]:
     for one in rows:
-        lead = f"Export with the payloads of NCCL's calls, by nsys {one.since} or newer:"
-        yield Sentence(words(lead))
+        yield Sentence(words(f"Export with the payloads of NCCL's calls, by nsys {one.since} or newer:"))
         yield CodeBlock((one.text,))
         yield Sentence(words(f"It {one.why}. Cost: {one.cost}."))

@@ -69,8 +69,7 @@ def wrapped(line: Text, width: int, first: str = "", hanging: str | None = None)
     rest = " " * len(first) if hanging is None else hanging
     if not width:
         return [plain(first) + line]
-    room = max(_LEAST, width - max(len(first), len(rest)))
-    folded = line.divide(_breaks(line.plain, room))
+    folded = line.divide(_breaks(line.plain, max(_LEAST, width - max(len(first), len(rest)))))
     for one in folded:
         one.rstrip()
         one.plain = one.plain.replace(FIXED, " ")
@@ -182,7 +181,8 @@ def table_lines(table: Table, view: View, longest: int = 0) -> list[Text]:
     elif table.title:
         lines.append(plain(table.title, "bold"))
     if any(head.plain for head in heads):
-        lines.append(grid.joined(heads, "") + plain(grid.last_head(heads)))
+        last = heads[-1].plain if len(heads) > len(grid.sizes) else ""
+        lines.append(grid.joined(heads, "") + plain(" " * (grid.words - grid.start) + last))
     for row, line in zip(rows, cells, strict=True):
         lines += _row_lines(row, line, grid, longest)
     if left_out := table.left_out + max(0, len(table.rows) - _MOST_ROWS):
@@ -216,9 +216,6 @@ class _Grid:
             space = plain(" " * max(0, size - cells[at].cell_len))
             line += (space + cells[at] if number else cells[at] + space) + plain(_GAP)
         return line
-
-    def last_head(self, heads: list[Text]) -> str:
-        return " " * (self.words - self.start) + heads[-1].plain if len(heads) > len(self.sizes) else ""
 
 
 def _grid(table: Table, cells: list[list[Text]], width: int) -> _Grid:

@@ -1,5 +1,6 @@
 """The one sentence of a run, what it rests on, and the lines under it: recording, waits for batches."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -136,11 +137,10 @@ def _share(wall: Wall) -> str:
 def by_family(kinds: Mapping[str, int]) -> dict[str, int]:
     """Costs by kind, largest first, those of one operation together."""
     family = {kind: name for name, members in FAMILIES.items() for kind in members}
-    together: dict[str, int] = {}
+    together = Counter[str]()
     for kind, time_ns in kinds.items():
-        name = family.get(kind, kind)
-        together[name] = together.get(name, 0) + time_ns
-    return dict(sorted(together.items(), key=lambda one: -one[1]))
+        together[family.get(kind, kind)] += time_ns
+    return dict(together.most_common())
 
 
 def main_kind(wall: Wall, least: float = MOST) -> str | None:

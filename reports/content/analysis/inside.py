@@ -110,8 +110,7 @@ def _pattern(found: ExpertGroups) -> str:
 def traffic(run: Run, name: Callable[[int], Words]) -> Iterator[Block]:
     found = run.traffic
     if isinstance(found, Missing):
-        said = f"unknown: {ended(found.reason)}{how_to_learn(found.cure)}"
-        yield Sentence(words(said), "Bytes")
+        yield Sentence(words(f"unknown: {ended(found.reason)}{how_to_learn(found.cure)}"), "Bytes")
     elif found is not None:
         yield from _speeds(found)
         if pairs := found.largest_pairs:

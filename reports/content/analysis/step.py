@@ -74,8 +74,7 @@ def hiccups(rank: Rank) -> Sentence | None:
 
 
 def budget(rank: Rank) -> Table:
-    total = Time(Term("window"), rank.budget_ns.window)
-    return times_table("Budget", scale_of(rank), _buckets(rank), total)
+    return times_table("Budget", scale_of(rank), _buckets(rank), Time(Term("window"), rank.budget_ns.window))
 
 
 def _buckets(rank: Rank) -> Iterator[Time]:

@@ -52,8 +52,7 @@ def draw_bar(area: Area, bar: Bar) -> float:
     axes = area.part(0, 0.27, area.width, _HIGH).axes()
     ends = list(accumulate((one.share * area.width for one in bar.pieces), initial=0.0))
     for piece, left in zip(bar.pieces, ends, strict=False):
-        width = piece.share * area.width
-        fill(axes, (left, 0, width, _HIGH), piece.hue)
+        fill(axes, (left, 0, piece.share * area.width, _HIGH), piece.hue)
         if left:
             axes.plot([left, left], [0, _HIGH], color="white", linewidth=1.2)
     named = [
@@ -83,8 +82,7 @@ def _legend(area: Area, pieces: Sequence[Piece], top: float) -> float:
         width = 0.2 + inches(words, BODY) + 0.3
         if left and left + width > area.width + 0.3:
             left, top = 0.0, top + LINE
-        axes = area.part(left, top - 0.06, 0.13, 0.13).axes()
-        fill(axes, (0, 0, 0.13, 0.13), piece.hue)
+        fill(area.part(left, top - 0.06, 0.13, 0.13).axes(), (0, 0, 0.13, 0.13), piece.hue)
         area.text(left + 0.2, top, words, BODY)
         left += width
     return top + LINE

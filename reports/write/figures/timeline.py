@@ -84,8 +84,7 @@ def _draw_lane(area: Area, lane: Drawn, length_ns: int) -> None:
 def _runs(lane: Drawn, length_ns: int) -> Iterator[tuple[Hue, int, int, int]]:
     busy = pixels(lane, length_ns, _BINS)
     level = np.ceil(np.minimum(busy.sum(axis=0), 1.0) * _LEVELS - 1e-9).astype(int).tolist()
-    most = busy.argmax(axis=0).tolist()
-    columns = zip(level, most, range(_BINS), strict=True)
+    columns = zip(level, busy.argmax(axis=0).tolist(), range(_BINS), strict=True)
     for (tint, hue), run in groupby(columns, key=lambda one: (one[0], one[1] if one[0] else -1)):
         places = [place for _, _, place in run]
         if tint:
