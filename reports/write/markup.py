@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import accumulate
 from typing import Final
 
 from reports.content import blocks
@@ -201,12 +202,9 @@ def attached(markup: Markup, names: Sequence[str]) -> str:
 
 
 def drawn_bar(bar: blocks.Bar, width: int = BAR_WIDTH) -> str:
-    ends, sum_share = [], 0.0
-    for piece in bar.pieces:
-        sum_share += piece.share
-        ends.append(round(sum_share * width))
     drawn, start = "", 0
-    for piece, end in zip(bar.pieces, ends, strict=True):
+    for piece, sum_share in zip(bar.pieces, accumulate(one.share for one in bar.pieces), strict=True):
+        end = round(sum_share * width)
         drawn += GLYPHS[piece.hue] * max(1, end - start)
         start = max(end, start + 1)
     return drawn

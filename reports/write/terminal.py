@@ -221,10 +221,8 @@ class _Grid:
 def _grid(table: Table, cells: list[list[Text]], width: int) -> _Grid:
     """The last column, where it holds words, takes what the others and the bars leave."""
     count = len(table.columns) - (0 if table.columns[-1].number or len(table.columns) == 1 else 1)
-    sizes = []
-    for place in range(count):
-        longest = max([cells_of[place].cell_len for cells_of in cells], default=0)
-        sizes.append(max(longest, len(table.columns[place].title)))
+    heads = [len(column.title) for column in table.columns[:count]]
+    sizes = [max([head, *(row[place].cell_len for row in cells)]) for place, head in enumerate(heads)]
     if not table.columns[0].title:
         sizes[0] = max(sizes[0], min(len(table.title) - 2, width // 2))
     spare = width - 2 - sum(sizes) - len(_GAP) * count

@@ -88,8 +88,8 @@ def _legend(area: Area, pieces: Sequence[Piece], top: float) -> float:
     return top + LINE
 
 
-def draw_savings(area: Area, table: Table) -> float:
-    """Rows with their amount, share and bar; the inches they take."""
+def draw_savings(area: Area, table: Table) -> None:
+    """Rows with their amount, share and bar."""
     area.text(0, 0.08, fitted(table.title, area.width, LARGE, bold=True), LARGE, weight="bold")
     top = 0.06
     ends = (area.width - 0.7, area.width)
@@ -98,7 +98,6 @@ def draw_savings(area: Area, table: Table) -> float:
     for row in table.rows:
         top += _ROW
         top += _saving(area, row, top, ends)
-    return top + _ROW
 
 
 def _saving(area: Area, row: Row, top: float, ends: tuple[float, float]) -> float:
