@@ -26,6 +26,7 @@ from reports.content.blocks import (
     Sentence,
     Tone,
     Words,
+    items,
     row,
     table,
     words,
@@ -322,6 +323,5 @@ def page(merged: Merged) -> Page:
     blocks: list[Block] = [*lines_of(run, names, "steps unknown")]
     if run.ranks:
         blocks.append(part_of(run, names))
-    if merged.warnings:
-        blocks.append(Items(tuple(words(one) for one in merged.warnings), "Warnings"))
+    blocks += items("Warnings", merged.warnings)
     return Page(words("run"), words(facts), tuple(blocks), Detail.FULL)
