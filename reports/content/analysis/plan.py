@@ -108,7 +108,7 @@ def _unproven(result: Result) -> Words:
 def _leading(steps: Sequence[Step]) -> int:
     """How many first steps are upgrades, which set nothing: what stands on them is shown as well."""
     first = next((place for place, one in enumerate(steps) if one.spellings), 0)
-    return first if steps and {one.id for one in steps[:first]} <= {*steps[first].after} else 0
+    return first if {one.id for one in steps[:first]} <= {*steps[first].after} else 0
 
 
 def framework_note(result: Result) -> Sentence | None:

@@ -26,7 +26,10 @@ def draw_trend(trend: Trend, form: FigureForm) -> bytes:
     with own_style():
         figure = Figure(figsize=_INCHES, dpi=_DOTS_PER_INCH, layout="constrained")
         _draw(figure.add_subplot(), trend, unit_of(trend.metric))
-        caption = textwrap.wrap(f"Results of {group_words(trend.alike)}. {_left_out(trend)}", _LINE)
+        left_out = "; ".join(left_out_words(trend.left_out))
+        caption = textwrap.wrap(
+            f"Results of {group_words(trend.alike)}. {f'Left out: {left_out}.' if left_out else ''}", _LINE
+        )
         figure.supxlabel("\n".join(caption), fontsize=8, color=_GREY, x=0.01, ha="left")
         file = BytesIO()
         figure.savefig(file, format=form, metadata=NO_DATE[form])
@@ -75,8 +78,3 @@ def _mark_results(axes: Axes, trend: Trend) -> None:
     points = [trend.points[place] for place in places]
     texts = [f"{p.id}\n{p.added_at[:10]}\n{printable(p.tag, 12)}".rstrip() for p in points]
     axes.set_xticks(places, texts, fontsize=8)
-
-
-def _left_out(trend: Trend) -> str:
-    words = left_out_words(trend.left_out)
-    return f"Left out: {'; '.join(words)}." if words else ""
