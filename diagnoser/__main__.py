@@ -17,7 +17,6 @@ for huge pages, which a virtual machine gives slowly: of a million kernels 0.3 o
 
 
 def main() -> NoReturn:
-    """Show the help of the whole, or run the command line, and exit."""
     _open_streams()
     if sys.argv[1:] in (["--help"], ["-h"]):
         with suppress(OSError):  # what cannot be written is said below

@@ -22,7 +22,7 @@ from typing import Annotated, Any, Final, NoReturn
 import typer
 
 from diagnoser import __version__
-from diagnoser.options.command import out_of_memory
+from diagnoser.options.command import commands_of, out_of_memory
 from diagnoser.output import say
 from traces.errors import InputError, MoeDiagError, NothingToDiagnose, UsageError
 
@@ -84,13 +84,7 @@ def _root(
 @cache
 def _app(*names: str) -> typer.Typer:
     """The command line with these commands; what the others need is not loaded."""
-    app = typer.Typer(
-        name="moe-diag",
-        no_args_is_help=True,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    )
+    app = commands_of("moe-diag")
     app.callback()(_root)
     for name in names:
         if name == "history":
@@ -104,7 +98,6 @@ def _app(*names: str) -> typer.Typer:
 
 
 def main() -> NoReturn:
-    """Run the command line and exit with its code."""
     try:
         sys.unraisablehook = _once_more
         _answer(signal.default_int_handler)
@@ -134,7 +127,6 @@ def _once_more(dropped: Any) -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command line, print what it says, and return the exit code."""
     try:
         first = arguments[:1]
         app = _app(*(first if first and first[0] in COMMANDS else COMMANDS))

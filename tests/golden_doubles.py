@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from msgspec.structs import asdict
 
 from heuristics.config.about import Given
-from heuristics.evidence.fit import with_fit
+from heuristics.evidence.evidence import with_fit
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.judging.judgement import Configured, Judgement, judge_observed
@@ -134,7 +134,16 @@ def given_of(case: Case) -> Given:
 
 
 def judgement_of(case: Case) -> Judgement:
-    """The case judged, as `check-config --symptoms` does it."""
+    """The case judged, as `check-config --symptoms` does it; once for all tests of a process."""
+    if case.number not in _JUDGED:
+        _JUDGED[case.number] = _judged(case)
+    return _JUDGED[case.number]
+
+
+_JUDGED: Final[dict[int, Judgement]] = {}
+
+
+def _judged(case: Case) -> Judgement:
     symptoms, given, log = symptoms_of(case), given_of(case), log_of(case)
     observed = with_fit(observed_from(symptoms, settings_of(case)), given, log)
     return judge_observed(observed, given, Configured(settings_of(case), log))

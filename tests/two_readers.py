@@ -9,13 +9,13 @@ from pathlib import Path
 
 from traces.errors import DamagedTrace
 from traces.formats.sqlite_pages import PageTables
-from traces.formats.sqlite_tables import SqliteTables
-from traces.formats.tables import EVERY_ROW, RowFilter, TableColumns
+from traces.formats.sqlite_tables import EVERY_ROW, RowFilter, SqliteTables
+from traces.formats.tables import Table
 
 Cells = dict[str, list[object]]
 
 
-def cells(table: TableColumns) -> Cells:
+def cells(table: Table) -> Cells:
     """Every cell of a table, column by column, and the distinct texts in their order."""
     found: Cells = {name: values.tolist() for name, values in table.integers.items()}
     for name, text in table.texts.items():

@@ -17,10 +17,10 @@ from bench.fuzz.target import Target
 from bench.fuzz.whole_way import diagnosed
 from tests.kineto_doubles import Profiled, one_run, overlapped_step
 from traces.errors import MoeDiagError
-from traces.formats import kineto_parts, kineto_rows
+from traces.formats import kineto_json, kineto_rows
 from traces.formats.kineto import read_kineto
 from traces.formats.kineto_json import read_events
-from traces.formats.kineto_rows import Table
+from traces.formats.tables import Table
 from traces.progress import silent
 from traces.timeline import build
 
@@ -118,20 +118,20 @@ def written(rng: Random, document: Any) -> tuple[str, bytes]:
 
 def check(path: Path, deep: bool) -> None:
     """Read in small parts it is what the reference makes of the whole; its timeline is built."""
-    kineto_parts._PART_BYTES = 64 + zlib.crc32(path.read_bytes()) % 4_000  # type: ignore[misc]
+    kineto_json._PART_BYTES = 64 + zlib.crc32(path.read_bytes()) % 4_000  # type: ignore[misc]
     try:
         expected: tuple[object, dict[str, Table]] | str = _whole(path)
     except MoeDiagError as error:
         expected = str(error)
     try:
-        file = kineto_parts.load(path, silent)
+        told, tables = kineto_json.load(path, silent)
     except MoeDiagError as error:
         if expected != str(error):
             raise AssertionError("another error than the reference") from error
         raise
     assert not isinstance(expected, str), "read what the reference refuses"
-    header = {key: one for key, one in file.header.items() if key != "traceEvents"}  # a 0 stands for them
-    assert_same((header, dict(file.tables)), expected)
+    header = {key: one for key, one in told.items() if key != "traceEvents"}  # a 0 stands for them
+    assert_same((header, tables), expected)
     build(read_kineto(path))
     if deep:
         diagnosed(path)
@@ -139,9 +139,9 @@ def check(path: Path, deep: bool) -> None:
 
 def _whole(path: Path) -> tuple[object, dict[str, Table]]:
     header, events = read_events(path)
-    parts = kineto_parts._Parts()
-    parts.add(kineto_rows.rows_of(events))
-    return dict(header), parts.tables()
+    parts: dict[str, list[Table]] = {}
+    kineto_json._added(parts, kineto_rows.rows_of(events))
+    return dict(header), kineto_json._tables(parts)
 
 
 TARGET: Final = Target("kineto", begin, spoil, written, check)

@@ -17,8 +17,7 @@ from bench.fuzz.target import Target
 from tests.two_readers import read
 from traces import loops
 from traces.formats.sqlite_pages import PageTables
-from traces.formats.sqlite_tables import SqliteTables
-from traces.formats.tables import RowFilter
+from traces.formats.sqlite_tables import RowFilter, SqliteTables
 
 _TYPES: Final = (
     "INTEGER",

@@ -8,16 +8,14 @@ import typer
 from diagnoser.options import AskedFor, CacheDir, Framework, NsysPath, OneTrace, Slurm
 from diagnoser.options.command import command
 from diagnoser.options.requests import Analysis
-from diagnoser.output import Target, say, screen, write
+from diagnoser.output import say, show, show_page
 from diagnoser.output.progress import progress_display
 from traces.errors import UsageError
 from traces.recording.options import Question, TrainedWith
 
 
 def capture(
-    question: AskedFor = Question.WALLS,
-    framework: Framework = TrainedWith.MEGATRON_LM,
-    slurm: Slurm = False,
+    question: AskedFor = Question.WALLS, framework: Framework = TrainedWith.MEGATRON_LM, slurm: Slurm = False
 ) -> None:
     """How to record a run: line of nsys, flags of the framework.
 
@@ -32,11 +30,9 @@ def capture(
     moe-diag capture --framework pytorch          what to put into a training loop of your own
     """
     from reports.content.capture import page
-    from reports.write.text import write_text
     from traces.recording.line import recording
 
-    shown = page(question, framework, recording(question, framework, slurm=slurm))
-    write(Target("text", None), write_text(shown, screen()), force=False)
+    show_page(page(question, framework, recording(question, framework, slurm=slurm)))
 
 
 @command(bounded=True)
@@ -48,11 +44,10 @@ def doctor(trace: OneTrace, nsys: NsysPath = None, cache_dir: CacheDir = None) -
     good, usable or useless for each wall, and the line that records what is missing, as capture prints it.
     """
     from diagnoser.running.pipeline import examined
-    from reports.write.text import write_text
 
     with progress_display() as progress:
         found = examined(trace, Analysis(trace, nsys=nsys, cache_dir=cache_dir, progress=progress))
-    write(Target("text", None), write_text(found, screen()), force=False)
+    show_page(found)
 
 
 def workload(
@@ -102,19 +97,16 @@ def workload(
             raise UsageError("--ranks is of --profile: the PyTorch profiler records one rank here.")
         from traces.workload import workload as real
 
-        said = real.workload(state, out, step_count=steps, device=device, megatron=megatron)
-        write(Target("text", None), f"{said}\n", force=False)
+        show(real.workload(state, out, step_count=steps, device=device, megatron=megatron) + "\n")
         return 0
     assert profile is not None
     from diagnoser.running.profiled import ABSTAINED, profiled, summary
     from traces.workload.record import Request
 
-    request = Request(state, device, steps, megatron=True)
+    request, rank_count = Request(state, device, steps, megatron=True), 2 if ranks is None else ranks
     with progress_display() as progress:
-        code = profiled(
-            request, profile, rank_count=2 if ranks is None else ranks, nsys=nsys, progress=progress
-        )
-    write(Target("text", None), f"{summary(profile, code)}\n", force=False)
+        code = profiled(request, profile, rank_count=rank_count, nsys=nsys, progress=progress)
+    show(f"{summary(profile, code)}\n")
     if code == ABSTAINED:
         say((profile / "analysis.txt").read_text(encoding="utf-8"))
     return code

@@ -5,7 +5,7 @@ from typing import Final
 
 from diagnoser.options import Force, MergeForm, MergeForms, OutputPlace, Redact, ResultFile, Summaries, Word
 from diagnoser.options.command import command
-from diagnoser.output import Target, plan_targets, say_skipped, screen, write
+from diagnoser.output import plan_targets, say_skipped, screen, show_page, write
 from diagnoser.output.results import Output, plan_results, saved_result, write_results
 from reports.formats import kind_of
 from traces.errors import NotAResult
@@ -48,10 +48,7 @@ def report(result: ResultFile, wanted: partial[Output], redact: Redact = True) -
 
 @command(bounded=True)
 def merge(
-    summaries: Summaries,
-    form: MergeForms = None,
-    output: OutputPlace = "-",
-    force_overwrite: Force = False,
+    summaries: Summaries, form: MergeForms = None, output: OutputPlace = "-", force_overwrite: Force = False
 ) -> None:
     """Put kept summaries of ranks together: who makes whom wait.
 
@@ -69,8 +66,7 @@ def merge(
     """
     from diagnoser.running.merging import merge_summaries
 
-    named = MergeForm.JSON if output.endswith(".json") else MergeForm.TEXT
-    forms = form or [named]
+    forms = form or [MergeForm.JSON if output.endswith(".json") else MergeForm.TEXT]
     targets = plan_targets(forms, output, summaries, _EXTENSIONS, force_overwrite, "_run")
     run = merge_summaries(summaries)
     for target in targets:
@@ -98,6 +94,5 @@ def explain(word: Word = "") -> None:
     moe-diag explain moe_grouped_gemm            a setting; -- --moe-grouped-gemm by its flag
     """
     from reports.content.explain.page import explain_page
-    from reports.write.text import write_text
 
-    write(Target("text", None), write_text(explain_page(word), screen()), force=False)
+    show_page(explain_page(word))

@@ -3,24 +3,15 @@
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 import diagnoser
-from diagnoser.options import (
-    Baseline,
-    BaseRun,
-    ConfigArgument,
-    Keep,
-    NewRun,
-    SummaryFolder,
-    Traces,
-    scenarios,
-)
+from diagnoser import options
 from diagnoser.options.command import command
 from diagnoser.options.requests import Analysis, Check, Comparison, Source
-from diagnoser.output import Target, say, say_skipped, write
+from diagnoser.output import say, say_skipped, show
 from diagnoser.output.progress import progress_display
 from diagnoser.output.results import CheckOutput, Output, plan_results, write_results
 from diagnoser.running.inputs import result_base, traces_named
@@ -28,13 +19,13 @@ from reports.formats import Kind
 from traces.errors import UsageError
 from traces.missing import known
 
-if TYPE_CHECKING:
-    from heuristics.result.compared import Gate
-
 
 @command(bounded=True)
 def analyze(
-    traces: Traces, asked: partial[Analysis], wanted: partial[Output], summary: SummaryFolder = None
+    traces: options.Traces,
+    asked: partial[Analysis],
+    wanted: partial[Output],
+    summary: options.SummaryFolder = None,
 ) -> int:
     """Diagnose a trace: which wall holds it back, what to try.
 
@@ -61,16 +52,14 @@ def analyze(
     want = wanted()
     files = traces_named(traces)
     beside = [asked.keywords[name] for name in ("config", "log", "ranks")]
-    plan = plan_results(Kind.ANALYSIS, want, [result_base(traces), *files], beside)
+    plan = plan_results(Kind.ANALYSIS, want, [result_base(traces[0]), *files], beside)
     if summary:
-        from diagnoser.running.merging import check_folder
+        from diagnoser.running.merging import check_folder, keep_summaries
 
         check_folder(summary, files, want.force_overwrite)
     with progress_display() as progress:
         diagnosis = diagnoser.analyze(traces, **asked.keywords, progress=progress)
     if summary:
-        from diagnoser.running.merging import keep_summaries
-
         keep_summaries(summary, diagnosis.summaries, want.force_overwrite)
     write_results(diagnosis.result, plan, want)
     say_skipped(diagnosis.skipped)
@@ -85,11 +74,11 @@ def demo(
         typer.Argument(
             metavar="[SCENARIO]",
             show_default=False,
-            autocompletion=scenarios,
+            autocompletion=options.scenarios,
             help="The simulated run; list: names.",
         ),
     ] = "communication",
-    keep: Keep = None,
+    keep: options.Keep = None,
 ) -> int:
     """Diagnose a simulated run with a known wall.
 
@@ -99,12 +88,12 @@ def demo(
     moe-diag demo list             all scenarios
     moe-diag demo -o demo.html     the page that analyze -o report.html makes
     """
-    from diagnoser.demo import listed, unpack
+    from diagnoser.demo import RECORDINGS, unpack
     from diagnoser.options.requests import command_line
     from diagnoser.running.pipeline import diagnose
 
     if scenario == "list":
-        write(Target("text", None), f"{listed()}\n", force=False)
+        show("".join(f"{name:<16}{about}\n" for name, about in RECORDINGS.items()))
         return 0
     want = wanted()
     plan = plan_results(Kind.ANALYSIS, want, [keep or Path(f"{scenario}.sqlite")])
@@ -117,7 +106,7 @@ def demo(
 
 
 @command(lacks=("flavor", "ticket", "brief"))
-def check_config(config: ConfigArgument, asked: partial[Check], wanted: partial[CheckOutput]) -> int:
+def check_config(config: options.ConfigArgument, asked: partial[Check], wanted: partial[CheckOutput]) -> int:
     """Is a configuration legal, and what would make it faster.
 
     Needs no trace, and runs nothing of the file. Exit code 0: legal; 1: illegal; 2: usage; 3: not readable.
@@ -140,16 +129,16 @@ def check_config(config: ConfigArgument, asked: partial[Check], wanted: partial[
         diagnosis = diagnoser.check_config(config, **asked.keywords, progress=progress)
     write_results(diagnosis.result, plan, want)
     configuration = known(diagnosis.result.configuration)
-    return 0 if configuration is None or configuration.legal else 1
+    return int(configuration is not None and not configuration.legal)
 
 
 @command(lacks=("brief", "emit_config"), bounded=True)
 def compare(
-    base: BaseRun,
+    base: options.BaseRun,
     comparison: partial[Comparison],
     wanted: partial[Output],
-    new: NewRun = None,
-    baseline: Baseline = None,
+    new: options.NewRun = None,
+    baseline: options.Baseline = None,
 ) -> int:
     """Is a run really slower than another, by how much, and why.
 
@@ -177,17 +166,13 @@ def compare(
     asked = comparison(before, after)
     check_comparison(asked)
     want, sides = wanted(), sides_of(asked)
-    plan = plan_results(Kind.COMPARISON, want, [result_base([after]), *sides[1].files()], sides[0].files())
+    plan = plan_results(Kind.COMPARISON, want, [result_base(after), *sides[1].files()], sides[0].files())
     with progress_display() as progress:
         result = compare_sides(asked, baseline, progress)
     write_results(result.result, plan, want)
-    return _exit_code(result.gate, asked.gate)
-
-
-def _exit_code(judged: "Gate | None", typed: str | None) -> int:
-    if judged is None or judged.state == "passed":
+    if (gate := result.gate) is None or gate.state == "passed":
         return 0
-    say(f"gate {typed} {judged.state}: {judged.because}")
+    say(f"gate {asked.gate} {gate.state}: {gate.because}")
     return 1
 
 

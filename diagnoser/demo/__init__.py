@@ -35,13 +35,7 @@ RECORDINGS: Final[Mapping[str, str]] = {
 """What each run has, by its name."""
 
 
-def listed() -> str:
-    """All recordings, one a line."""
-    return "\n".join(f"{name:<16}{about}" for name, about in RECORDINGS.items())
-
-
 def compressed(name: str) -> Path:
-    """The file that holds a recording."""
     return Path(__file__).with_name("recordings") / f"{name}.sqlite.xz"
 
 
@@ -58,11 +52,10 @@ def unpack(path: Path, name: str) -> None:
         raise UsageError(f"no scenario {name!r}. The nearest is {near[0]}; moe-diag demo list shows all.")
     if not path.parent.is_dir():
         raise OutputNotWritable(f"{path.parent} is no folder. Create it, or give another place with --keep.")
-    content = lzma.decompress(compressed(name).read_bytes())
     try:
         if path.exists():
             raise FileExistsError
-        write_whole(path, content, replace=False)
+        write_whole(path, lzma.decompress(compressed(name).read_bytes()), replace=False)
     except FileExistsError:
         raise UsageError(f"{path} exists. Give another place with --keep.") from None
     except OSError as error:

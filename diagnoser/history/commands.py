@@ -10,28 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from diagnoser.options import CacheDir, Force, KeepOrigin, NsysPath, StoreFile, Tag
-from diagnoser.options.command import command
+from diagnoser.options.command import command, commands_of
 from traces.errors import UsageError
 
 if TYPE_CHECKING:
-    from diagnoser.history.store import Store
+    from diagnoser.history.store import Kept, Store
     from reports.content.blocks import Page
-    from reports.content.trend import Kept
 
-history_app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
+history_app = commands_of()
 
 
-class TrendForm(StrEnum):
-    """Formats of a trend."""
-
-    TEXT = "text"
-    PNG = "png"
-    SVG = "svg"
+TrendForm = StrEnum("TrendForm", "TEXT PNG SVG")
 
 
 @history_app.callback()
@@ -72,10 +61,15 @@ def add(
     """
     from diagnoser.history.kept import add_file, row_of
     from diagnoser.options.requests import Analysis
+    from diagnoser.output import show
 
     history = _store(store)
     added = add_file(history, result, Analysis(result, nsys=nsys, cache_dir=cache_dir), tag, keep_origin)
-    _write(_kept_words(row_of(history, added.id), added.is_new, added.size_bytes))
+    words = _row_words(row_of(history, added.id))
+    if added.is_new:
+        show(f"Kept as {words} Its document takes {-(-added.size_bytes // 1000)} KB.\n")
+    else:
+        show(f"The same result is kept already, as {words} Nothing was added.\n")
 
 
 @history_app.command("list")
@@ -86,7 +80,7 @@ def list_(store: StoreFile = None) -> None:
 
     history = _store(store)
     lines = [replace(row, name=base_name(Path(row.name))) for row in history.rows()]
-    _write(_text(list_page(lines, history.baselines())))
+    _show(list_page(lines, history.baselines()))
 
 
 @history_app.command()
@@ -123,9 +117,11 @@ def trend(
     """
     from diagnoser.history.kept import metric_names, trend_of
     from diagnoser.output import plan_targets, write
+    from reports.content.blocks import View
     from reports.content.trend import metrics_page, trend_page
 
-    chosen = form or _form_of(output)
+    ending = output.rpartition(".")[2]
+    chosen = form or TrendForm(ending if ending in ("png", "svg") else "text")
     if chosen is TrendForm.PNG and output == "-":
         raise UsageError("a png is no text for a terminal. Give -o FILE.png")
     history = _store(store)
@@ -134,18 +130,19 @@ def trend(
     (target,) = plan_targets([chosen.value], output, [named, history.path], extensions, force_overwrite)
     rows = history.rows()
     if not metric:
-        _write(_text(metrics_page(metric_names(rows))))
+        _show(metrics_page(metric_names(rows)))
         return
     found = trend_of(rows, metric, like)
     if chosen is TrendForm.TEXT:
-        write(target, _text(trend_page(found)), force_overwrite)
+        from reports.write.text import write_text
+
+        write(target, write_text(trend_page(found), View()), force_overwrite)
         return
     from reports.write.figures.trend import draw_trend
 
-    if chosen is TrendForm.SVG:
-        write(target, draw_trend(found, "svg").decode(), force_overwrite)
-    else:
-        write(target, draw_trend(found, "png"), force_overwrite)
+    is_svg = chosen is TrendForm.SVG
+    drawn = draw_trend(found, "svg" if is_svg else "png")
+    write(target, drawn.decode() if is_svg else drawn, force_overwrite)
 
 
 @history_app.command()
@@ -173,8 +170,9 @@ def baseline(
     moe-diag history baseline main                          which result it is
     moe-diag compare --baseline main new.nsys-rep
     """
-    from diagnoser.history.kept import add_file, baseline_row, check_name, set_baseline
+    from diagnoser.history.kept import add_file, baseline_row, check_name, row_of
     from diagnoser.options.requests import Analysis
+    from diagnoser.output import show
 
     history = _store(store)
     if not result:
@@ -183,25 +181,15 @@ def baseline(
         check_name(name)
         asked = Analysis(result, nsys=nsys, cache_dir=cache_dir)
         number = int(result) if result.isdecimal() else add_file(history, Path(result), asked, tag).id
-        row = set_baseline(history, name, number)
-    _write(f"Baseline {name} is {_row_words(row)}\n")
+        row = row_of(history, number)
+        history.set_baseline(name, number)
+    show(f"Baseline {name} is {_row_words(row)}\n")
 
 
 def _store(given: Path | None) -> Store:
     from diagnoser.history.store import Store, history_file
 
     return Store(history_file(given))
-
-
-def _form_of(output: str) -> TrendForm:
-    ending = output.rpartition(".")[2]
-    return TrendForm(ending) if ending in ("png", "svg") else TrendForm.TEXT
-
-
-def _kept_words(row: Kept, is_new: bool, size_bytes: int) -> str:
-    if not is_new:
-        return f"The same result is kept already, as {_row_words(row)} Nothing was added.\n"
-    return f"Kept as {_row_words(row)} Its document takes {-(-size_bytes // 1000)} KB.\n"
 
 
 def _row_words(row: Kept) -> str:
@@ -214,14 +202,8 @@ def _row_words(row: Kept) -> str:
     return f"result {row.id} of {row.added_at[:10]}: {printable(row.name, 40)}{tag}, {step}, {wall}."
 
 
-def _text(page: Page) -> str:
+def _show(page: Page) -> None:
+    from diagnoser.output import show_page
     from reports.content.blocks import View
-    from reports.write.text import write_text
 
-    return write_text(page, View())
-
-
-def _write(text: str) -> None:
-    from diagnoser.output import Target, write
-
-    write(Target("text", None), text, force=False)
+    show_page(page, View())

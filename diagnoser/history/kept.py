@@ -3,17 +3,16 @@
 import difflib
 import platform
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from diagnoser.history.store import Added, Store, history_file
+from diagnoser.history.store import Added, Kept, Store, history_file
 from diagnoser.options.requests import Analysis
 from diagnoser.running.inputs import real
 from heuristics.comparison.difference.change_points import change_points
-from reports.content.trend import Kept, LeftOut, Point, Trend
+from reports.content.trend import LeftOut, Point, Trend
 from reports.result.read import is_result, read_document
 from traces.errors import NotAResult, NotATrace, UsageError
 
@@ -21,9 +20,8 @@ from traces.errors import NotAResult, NotATrace, UsageError
 def add_file(store: Store, path: Path, asked: Analysis, tag: str = "", keep_origin: bool = False) -> Added:
     """Keep a result or a trace. Raises `InputError` and `NothingToDiagnose` for what cannot be used."""
     document = document_of(path, asked)
-    origin = (platform.node(), real(path)) if keep_origin else None
     try:
-        return store.add(document, tag, origin)
+        return store.add(document, tag, (platform.node(), real(path)) if keep_origin else None)
     except NotAResult as error:
         raise NotAResult(f"{path}: {error}") from None
 
@@ -53,10 +51,7 @@ def baseline_document(name: str, store: Path | None = None) -> dict[str, Any]:
     Raises `UsageError` with the names there are, `InputError` for a file that is no history.
     """
     kept = Store(history_file(store))
-    document = kept.document(baseline_row(kept, name).id)
-    if document is None:
-        raise no_such_result(kept, kept.baselines()[name])
-    return document
+    return kept.document(baseline_row(kept, name).id)
 
 
 def baseline_row(store: Store, name: str) -> Kept:
@@ -66,14 +61,6 @@ def baseline_row(store: Store, name: str) -> Kept:
         there = f"There are {', '.join(sorted(baselines))}" if baselines else "There is none yet"
         raise UsageError(f"no baseline {name!r}. {there}; set one: moe-diag history baseline NAME RESULT")
     return row_of(store, baselines[name])
-
-
-def set_baseline(store: Store, name: str, number: int) -> Kept:
-    """Let a name stand for a result. Raises `UsageError` for a name or a number that cannot be."""
-    check_name(name)
-    row = row_of(store, number)
-    store.set_baseline(name, number)
-    return row
 
 
 def check_name(name: str) -> None:
@@ -86,17 +73,12 @@ def check_name(name: str) -> None:
 
 def row_of(store: Store, number: int) -> Kept:
     """The result of that number. Raises `UsageError`."""
-    for row in store.rows():
+    rows = store.rows()
+    for row in rows:
         if row.id == number:
             return row
-    raise no_such_result(store, number)
-
-
-def no_such_result(store: Store, number: int) -> UsageError:
-    """The error for a number that no result has."""
-    rows = store.rows()
     there = f"It has {rows[0].id} to {rows[-1].id}" if rows else "It is empty"
-    return UsageError(f"the history has no result {number}. {there}: moe-diag history list")
+    raise UsageError(f"the history has no result {number}. {there}: moe-diag history list")
 
 
 def trend_of(rows: Sequence[Kept], metric: str, like: int | None = None) -> Trend:
@@ -104,28 +86,21 @@ def trend_of(rows: Sequence[Kept], metric: str, like: int | None = None) -> Tren
 
     Raises `UsageError` for a metric that no result has, and for a number that none is.
     """
-    check_metric(rows, metric)
+    _check_metric(rows, metric)
     chosen = next((row for row in rows if row.id == (rows[-1].id if like is None else like)), None)
     if chosen is None:
         raise UsageError(f"--like {like}: the history has no result {like}. See moe-diag history list")
     group = [row for row in rows if row.alike == chosen.alike]
     points = tuple(Point(row.id, row.added_at, row.tag, row.metrics.get(metric)) for row in group)
-    return Trend(
-        metric=metric,
-        alike=chosen.alike,
-        points=points,
-        changes=change_points([point.value for point in points]),
-        left_out=_left_out(rows, chosen),
-    )
+    changes = change_points([point.value for point in points])
+    return Trend(metric, chosen.alike, points, changes, _left_out(rows, chosen))
 
 
 def metric_names(rows: Sequence[Kept]) -> list[str]:
-    """Every metric that some result has, in the order of the results."""
     return list(dict.fromkeys(name for row in rows for name in row.metrics))
 
 
-def check_metric(rows: Sequence[Kept], metric: str) -> None:
-    """Raise `UsageError` with the nearest names where no result has that metric."""
+def _check_metric(rows: Sequence[Kept], metric: str) -> None:
     names = metric_names(rows)
     if not rows:
         raise UsageError("the history is empty. Add a result: moe-diag history add RESULT.json")
@@ -138,13 +113,9 @@ def check_metric(rows: Sequence[Kept], metric: str) -> None:
 
 
 def _left_out(rows: Sequence[Kept], chosen: Kept) -> tuple[LeftOut, ...]:
-    """Results of other groups, counted by what they differ in."""
-    counts: Counter[tuple[str, ...]] = Counter()
-    newest: dict[tuple[str, ...], int] = {}
+    groups: dict[tuple[str, ...], list[int]] = {}
     for row in rows:
-        if row.alike != chosen.alike:
-            keys = dict.fromkeys([*chosen.alike, *row.alike])
-            differ = tuple(key for key in keys if row.alike.get(key) != chosen.alike.get(key))
-            counts[differ] += 1
-            newest[differ] = row.id
-    return tuple(LeftOut(count, differ, newest[differ]) for differ, count in counts.items())
+        keys = dict.fromkeys([*chosen.alike, *row.alike])
+        if differ := tuple(key for key in keys if row.alike.get(key) != chosen.alike.get(key)):
+            groups.setdefault(differ, []).append(row.id)
+    return tuple(LeftOut(len(numbers), differ, numbers[-1]) for differ, numbers in groups.items())

@@ -5,22 +5,15 @@ from fractions import Fraction
 from statistics import median
 from typing import Any, Final
 
-from heuristics.comparison.difference.changed import settings_of
+from heuristics.comparison.difference.subject import Subject
 from heuristics.result.result import Result
 from traces.missing import OrMissing, known
 from traces.sections.rank import Rank
 
 _SHAPE: Final = (
-    "world_size",
-    "num_layers",
-    "hidden_size",
-    "ffn_hidden_size",
-    "num_moe_experts",
-    "moe_ffn_hidden_size",
-    "moe_router_topk",
-    "seq_length",
-    "train.micro_batch_size",
-    "train.global_batch_size",
+    *("world_size", "num_layers", "hidden_size", "ffn_hidden_size", "num_moe_experts"),
+    *("moe_ffn_hidden_size", "moe_router_topk", "seq_length"),
+    *("train.micro_batch_size", "train.global_batch_size"),
 )
 """Knobs without which a step is another step; how the same work is spread and done is what a trend shows."""
 
@@ -35,7 +28,7 @@ def metrics(result: Result) -> dict[str, float]:
 
 def alike(result: Result) -> dict[str, Any]:
     """GPU, ranks and sizes of the model, as far as told: results that differ in one are not one trend."""
-    settings = settings_of(result).values
+    settings = Subject(result, _first(result)).values
     sizes = {knob: settings[knob] for knob in _SHAPE if settings.get(knob) is not None}
     return {"gpu": known(_first(result).gpu), "ranks": len(result.ranks), **sizes}
 
@@ -53,11 +46,8 @@ def _numbers(result: Result) -> Iterator[tuple[str, OrMissing[float]]]:
         for row in known(rank.ledger) or ():
             if row.group in ("budget", "moe"):
                 yield f"ledger.{row.row}", _mean(row.per_step_ns)
-    shares = rank.budget_frac
-    yield "budget_frac.compute", shares.compute
-    yield "budget_frac.exposed_comm", shares.exposed_comm
-    yield "budget_frac.exposed_copy", shares.exposed_copy
-    yield "budget_frac.idle", shares.idle
+    for name in ("compute", "exposed_comm", "exposed_copy", "idle"):
+        yield f"budget_frac.{name}", getattr(rank.budget_frac, name)
     for wall in result.walls:
         yield f"walls.{wall.id}.cost_frac", wall.cost_frac
     if moe := known(rank.moe):
@@ -65,11 +55,8 @@ def _numbers(result: Result) -> Iterator[tuple[str, OrMissing[float]]]:
     yield "sm.occupancy_frac", rank.sm.occupancy_frac
     yield "sm.fill_frac", rank.sm.fill_frac
     yield "memory.peak_bytes", rank.memory.peak_bytes
-    if throughput:
-        yield "throughput.step_ns", throughput.step_ns
-        yield "throughput.tokens_per_s_per_gpu", throughput.tokens_per_s_per_gpu
-        yield "throughput.model_tflops_per_gpu", throughput.model_tflops_per_gpu
-        yield "throughput.mfu_frac", throughput.mfu_frac
+    for name in ("step_ns", "tokens_per_s_per_gpu", "model_tflops_per_gpu", "mfu_frac") if throughput else ():
+        yield f"throughput.{name}", getattr(throughput, name)
     if log and log.iterations_ns:
         yield "log.step_ns", _mean(log.iterations_ns)
 

@@ -31,7 +31,6 @@ ALL_S: Final = Limit(600.0, "seconds", "ours: longer than 1,000 configurations o
 
 INSTALL: Final = "pip install 'moe-diag[megatron]'"
 _NOT_HERE: Final = f"megatron-core is not installed here: {INSTALL}"
-_ENDED_EARLY: Final = "the check against megatron-core ended early"
 _TIERS: Final[tuple[Tier, Tier]] = ("config", "layer")
 _HOME: Final = str(Path(__file__).resolve().parents[2])
 _PROGRAM: Final = (
@@ -68,32 +67,24 @@ def check_with_megatron(
 
 def _collect(lines: _Lines, answers: list[Answer], wanted: int, end_s: float) -> str:
     """Add answers as they come; gives why no more came, empty where all did."""
+    if_late = f"megatron-core did not start within {START_S.value:.0f} s"
     try:
-        first = _next(lines, START_S.value, end_s)
-        if first is None:
-            return f"megatron-core did not start within {START_S.value:.0f} s"
-        if "version" not in first:
+        if "version" not in _next(lines, START_S.value, end_s):
             return f"megatron-core cannot be imported here: {INSTALL}"
+        if_late = "megatron-core gave no answer in time"
         while len(answers) < wanted:
-            line = _next(lines, REQUEST_S.value, end_s)
-            if line is None:
-                return "megatron-core gave no answer in time"
-            answers.append(Answer(**line))
+            answers.append(Answer(**_next(lines, REQUEST_S.value, end_s)))
+    except queue.Empty:
+        return if_late
     except (ValueError, TypeError):  # no line of ours, or the end of them
-        return _ENDED_EARLY
+        return "the check against megatron-core ended early"
     return ""
 
 
-def _next(lines: _Lines, patience_s: float, end_s: float) -> dict[str, Any] | None:
-    """The next line, None where it does not come in time. Raises `ValueError` at the end of the lines."""
-    try:
-        line = lines.get(timeout=max(0.0, min(patience_s, end_s - time.monotonic())))
-    except queue.Empty:
-        return None
-    if line is None:
-        raise ValueError(_ENDED_EARLY)
-    read: dict[str, Any] = json.loads(line)
-    return read
+def _next(lines: _Lines, patience_s: float, end_s: float) -> Any:
+    """Raises `queue.Empty` where no line comes in time, `TypeError` at the end of the lines."""
+    line: Any = lines.get(timeout=max(0.0, min(patience_s, end_s - time.monotonic())))
+    return json.loads(line)
 
 
 @contextmanager
@@ -146,10 +137,5 @@ def worker_environment() -> dict[str, str]:
 
     PyTorch makes a folder for compiled kernels as it is imported: a folder that exists keeps it from that.
     """
-    ours = {
-        "CUDA_VISIBLE_DEVICES": "",
-        "PYTHONHASHSEED": "0",
-        "OMP_NUM_THREADS": "1",
-        "TORCHINDUCTOR_CACHE_DIR": _HOME,
-    }
-    return {**os.environ, **ours}
+    ours = {"CUDA_VISIBLE_DEVICES": "", "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
+    return {**os.environ, **ours, "TORCHINDUCTOR_CACHE_DIR": _HOME}

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from importlib import import_module
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, Final
 from unittest import mock
 
@@ -25,37 +25,27 @@ from traces.settings.settings import Value
 NEWEST_TE: Final = "99"
 """Newer than any Transformer Engine: what is rejected even then is rejected whatever the run has."""
 
-_FUSED: Final = (
-    ("megatron.core.transformer.moe.moe_utils", "fused_permute", "2.1.0"),
-    ("megatron.core.transformer.moe.moe_utils", "fused_permute_with_probs", "2.1.0"),
-    ("megatron.core.transformer.moe.moe_utils", "fused_sort_chunks_by_index", "2.1.0"),
-    ("megatron.core.transformer.moe.moe_utils", "fused_sort_chunks_by_index_with_probs", "2.1.0"),
-    ("megatron.core.transformer.moe.moe_utils", "fused_unpermute", "2.1.0"),
-    ("megatron.core.models.common.embeddings.rope_utils", "fused_apply_rotary_pos_emb", "1.4"),
-    ("megatron.core.models.common.embeddings.rope_utils", "fused_apply_rotary_pos_emb_thd", "1.4"),
-)
+_FUSED: Final = {
+    ("megatron.core.transformer.moe.moe_utils", "2.1.0"): (
+        *("fused_permute", "fused_permute_with_probs", "fused_unpermute"),
+        *("fused_sort_chunks_by_index", "fused_sort_chunks_by_index_with_probs"),
+    ),
+    ("megatron.core.models.common.embeddings.rope_utils", "1.4"): (
+        *("fused_apply_rotary_pos_emb", "fused_apply_rotary_pos_emb_thd"),
+    ),
+}
 """Functions that megatron-core looks for before it accepts a fusion, and the Transformer Engine that brings
 them: its messages "Please install TE >= 2.1.0" and ">= 1.4" (transformer_config.py of core_v0.16.1)."""
 
 _OF_FLEX: Final = (
-    "fused_dispatch",
-    "fused_combine",
-    "set_deepep_num_sms",
-    "hybrid_ep_dispatch",
-    "hybrid_ep_combine",
+    *("fused_dispatch", "fused_combine", "set_deepep_num_sms"),
+    *("hybrid_ep_dispatch", "hybrid_ep_combine"),
 )
 """What the flex dispatcher wants of DeepEP and HybridEP (token_dispatcher.py of core_v0.16.1)."""
 
 _DISPATCHER: Final = "megatron.core.transformer.moe.token_dispatcher"
 
-_DTYPES: Final = {
-    "bf16": "bfloat16",
-    "fp16": "float16",
-    "fp32": "float32",
-    "half": "float16",
-    "float": "float32",
-    "fp64": "float64",
-}
+_DTYPES: Final = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64"}
 _DTYPE_FIELDS: Final = ("params_dtype", "pipeline_dtype", "autocast_dtype", "mamba_training_ssm_states_dtype")
 _ACTIVATIONS: Final = ("silu", "gelu", "relu")
 _OFF: Final[tuple[object, ...]] = (None, False, (), [], "")
@@ -85,12 +75,9 @@ class Library:
         """Fields of the request that this version lacks; those left as they are by default do not count."""
         fields = self._spelled(request)
         known = self._config_class(fields).__dataclass_fields__
+        told = {name: value for name, value in fields.items() if name not in known and value not in _OFF}
         return tuple(
-            name
-            for name, value in fields.items()
-            if name not in known
-            and value not in _OFF
-            and not (name in SOMETIMES and value == SOMETIMES[name].default)
+            name for name, value in told.items() if name not in SOMETIMES or value != SOMETIMES[name].default
         )
 
     def build(self, request: Request) -> Any:
@@ -107,9 +94,10 @@ class Library:
             if te_version is not None and self.assumes_te:
                 version = self._versions.Version(te_version)
                 undo.enter_context(mock.patch.object(self._utils, "_te_version", version))
-                for module, name, since in _FUSED:
+                for (module, since), names in _FUSED.items():
                     there = _never_called if numbers(te_version) >= numbers(since) else None
-                    undo.enter_context(_named(module, name, there))
+                    for name in names:
+                        undo.enter_context(_named(module, name, there))
             for name in _OF_FLEX if flex_package else ():
                 undo.enter_context(_named(_DISPATCHER, name, _never_called))
             yield
@@ -219,20 +207,12 @@ def _stages(config: Any) -> None:
             cut(config, vp_stage=chunk, pp_rank=rank)
 
 
-class _Queue:
-    """Stands for a CUDA stream, of which a layer being built only wants one to keep."""
-
-
 @contextmanager
 def _no_gpu(torch: ModuleType) -> Iterator[None]:
     """The MoE layer asks CUDA for its device and for streams whatever it is built for."""
-    queue = _Queue()
+    meta, stream = torch.device("meta"), SimpleNamespace()  # a layer being built only wants one to keep
     with ExitStack() as undo:
-        for name, stand_in in (
-            ("current_device", torch.device("meta")),
-            ("current_stream", queue),
-            ("Stream", queue),
-        ):
+        for name, stand_in in (("current_device", meta), ("current_stream", stream), ("Stream", stream)):
             undo.enter_context(mock.patch.object(torch.cuda, name, return_value=stand_in))
-        undo.enter_context(torch.device("meta"))
+        undo.enter_context(meta)
         yield

@@ -9,7 +9,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Final, TextIO
 
 from diagnoser.megatron.library import NEWEST_TE, Library, build_layer
@@ -32,7 +32,6 @@ _UNBUILT: Final = "nothing was laid out, since the configuration itself is not a
 
 
 def main() -> None:
-    """Answer the requests on stdin; only our own lines reach stdout."""
     out = _stdout_of_our_own()
     requests = [Request(**plain) for plain in json.load(sys.stdin)]
     try:
@@ -68,14 +67,12 @@ def _config_answer(library: Library, request: Request) -> Answer:
 
 
 def _layer_answer(library: Library, request: Request) -> Answer:
+    def build() -> tuple[str, ...]:
+        return build_layer(library.torch, library.build(request), request.world_size)
+
     # Which Transformer Engine there is was the other tier's matter.
     told = request if request.te_version else replace(request, te_version=NEWEST_TE)
-    return _answer(
-        library,
-        told,
-        "layer",
-        lambda: build_layer(library.torch, library.build(request), request.world_size),
-    )
+    return _answer(library, told, "layer", build)
 
 
 def _answer(library: Library, request: Request, tier: Tier, build: Callable[[], tuple[str, ...]]) -> Answer:
@@ -84,49 +81,29 @@ def _answer(library: Library, request: Request, tier: Tier, build: Callable[[], 
     What is rejected even with the newest Transformer Engine is no matter of what is installed here.
     """
     version, te_version, flex = library.version, request.te_version, request.flex_package
-    lacking: list[str] = []
+    lacked: list[str] = []
     while True:
-        made = _made(library, request, te_version, flex, build)
-        if not isinstance(made, _Failed):
-            if lacking:
-                return needs(request, tier, version, lacking, rest_fits=True)
-            return accepted(request, tier, version, made)
-        if made.lacking is None:
-            return rejected(request, tier, version, made.said)
-        if made.lacking == TRANSFORMER_ENGINE and te_version is None:
+        try:
+            with library.assumed(te_version, flex_package=flex):
+                without = build()
+        except Exception as error:
+            kind, message = type(error).__name__, str(error)
+            statement = traceback.extract_tb(error.__traceback__)[-1].line or ""
+            lacking = host_lacks(kind, message, te_version is not None and library.assumes_te)
+            if lacking is None:
+                said = words(kind, message, statement, request.fields)
+                return rejected(request, tier, version, said)
+        else:
+            if lacked:
+                return needs(request, tier, version, lacked, rest_fits=True)
+            return accepted(request, tier, version, without)
+        if lacking == TRANSFORMER_ENGINE and te_version is None:
             te_version = NEWEST_TE
-        elif made.lacking in FLEX_PACKAGES and not flex:
+        elif lacking in FLEX_PACKAGES and not flex:
             flex = True
         else:
-            return needs(request, tier, version, [made.lacking], rest_fits=False)
-        lacking.append(made.lacking)
-
-
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    """What this host lacks (None: nothing, it is rejected), and the library's words."""
-
-    lacking: str | None
-    said: str
-
-
-def _made(
-    library: Library,
-    request: Request,
-    te_version: str | None,
-    flex: bool,
-    build: Callable[[], tuple[str, ...]],
-) -> tuple[str, ...] | _Failed:
-    """What was built, by what had to be left out; or why it was not."""
-    try:
-        with library.assumed(te_version, flex_package=flex):
-            return build()
-    except Exception as error:
-        kind, message = type(error).__name__, str(error)
-        frames = traceback.extract_tb(error.__traceback__)
-        said = words(kind, message, frames[-1].line or "", request.fields)
-        te_known = te_version is not None and library.assumes_te
-        return _Failed(host_lacks(kind, message, te_known), said)
+            return needs(request, tier, version, [lacking], rest_fits=False)
+        lacked.append(lacking)
 
 
 def _stdout_of_our_own() -> TextIO:

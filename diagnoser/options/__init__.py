@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from heuristics.config.options import OPTIONS
+from heuristics.config.about import OPTIONS
 from reports.frameworks import FRAMEWORKS
 from traces.formats.readers import Reader
 from traces.recording.options import Question, TrainedWith
@@ -33,42 +33,10 @@ class Typed:
 FILE: Final = Typed(Path | None)
 
 
-class Form(StrEnum):
-    """Formats of a result."""
-
-    TEXT = "text"
-    MARKDOWN = "markdown"
-    HTML = "html"
-    JSON = "json"
-    CSV = "csv"
-    PNG = "png"
-    SVG = "svg"
-    PDF = "pdf"
-    PERFETTO = "perfetto"
-
-
-class CheckForm(StrEnum):
-    """Formats of a judged configuration."""
-
-    TEXT = "text"
-    MARKDOWN = "markdown"
-    HTML = "html"
-    JSON = "json"
-
-
-class MergeForm(StrEnum):
-    """Formats of a run put together from summaries."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-class Flavor(StrEnum):
-    """Who reads the markdown."""
-
-    GITHUB = "github"
-    JIRA = "jira"
-
+Form = StrEnum("Form", "TEXT MARKDOWN HTML JSON CSV PNG SVG PDF PERFETTO")
+CheckForm = StrEnum("CheckForm", "TEXT MARKDOWN HTML JSON")
+MergeForm = StrEnum("MergeForm", "TEXT JSON")
+Flavor = StrEnum("Flavor", "GITHUB JIRA")
 
 _HEURISTICS: Final = Path(__file__).resolve().parents[2] / "heuristics"
 _FIX: Final = re.compile(r'^id = "([A-Z]+-\d+)"', re.MULTILINE)
@@ -77,7 +45,6 @@ _WALLS: Final = ("memory", "communication", "host_overhead", "compute")
 
 
 def explain_words(incomplete: str) -> list[str]:
-    """Walls, fixes, findings, measures and other words of a result."""
     from reports.measures import glossary, measures
 
     tables = ((_HEURISTICS / "fixes" / f"{wall}.toml").read_text(encoding="utf-8") for wall in _WALLS)
@@ -87,19 +54,16 @@ def explain_words(incomplete: str) -> list[str]:
 
 
 def scenarios(incomplete: str) -> list[str]:
-    """The runs that `demo` diagnoses."""
     from diagnoser.demo import RECORDINGS
 
     return _beginning(incomplete, ("list", *RECORDINGS))
 
 
 def patches(incomplete: str) -> list[str]:
-    """What `--emit-config` writes."""
     return _beginning(incomplete, FRAMEWORKS)
 
 
 def _beginning(incomplete: str, words: Iterable[str]) -> list[str]:
-    """Words that begin so, each once."""
     return [one for one in dict.fromkeys(words) if one.startswith(incomplete)]
 
 
@@ -143,8 +107,7 @@ ConfigArgument = Annotated[
     ),
 ]
 ResultFile = Annotated[
-    Path,
-    _argument("RESULT.json", "What analyze, compare or check-config wrote with -f json; .json.gz too."),
+    Path, _argument("RESULT.json", "What analyze, compare or check-config wrote with -f json; .json.gz too.")
 ]
 BaseRun = Annotated[
     Path,
@@ -315,12 +278,10 @@ SchedulerAddress = Annotated[
     _option("ADDRESS", "Have the traces read by the workers of this dask scheduler: tcp://HOST:8786."),
 ]
 AskedFor = Annotated[
-    Question,
-    typer.Option("--for", metavar="|".join(Question), help="What the recording is to answer."),
+    Question, typer.Option("--for", metavar="|".join(Question), help="What the recording is to answer.")
 ]
 Framework = Annotated[
-    TrainedWith,
-    typer.Option(metavar="|".join(TrainedWith), help="Whose flags mark the steps."),
+    TrainedWith, typer.Option(metavar="|".join(TrainedWith), help="Whose flags mark the steps.")
 ]
 Slurm = Annotated[bool, _option(None, "A line for srun; otherwise for torchrun.", "--slurm")]
 Keep = Annotated[Path | None, _option("PATH", "Keep the simulated export here, to analyze it yourself.")]

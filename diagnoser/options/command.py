@@ -7,10 +7,11 @@ cleans up after that cleans up here.
 """
 
 import re
+import resource
 import signal
 import sys
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from functools import partial
 from inspect import Parameter, Signature, signature
@@ -21,19 +22,12 @@ import typer
 
 from diagnoser import options
 from diagnoser.options import About, MaxMemory, TimeLimit, Typed
-from heuristics.config.options import OPTIONS, option_of
+from heuristics.config.about import OPTIONS, option_of
 from traces.errors import OutOfMemory, OutOfTime, UsageError
 from traces.limits import Limit
 
-try:
-    import resource
-except ImportError:  # not a system with limits of processes
-    resource = None  # type: ignore[assignment]
-
 LEAST: Final = Limit(
-    256 << 20,
-    "bytes",
-    "ours: below 150 MB a library cannot be loaded, and ends the program in its words",
+    256 << 20, "bytes", "ours: below 150 MB a library cannot be loaded, and ends the program in its words"
 )
 LONGEST: Final = Limit(30 * 24 * 3600, "seconds", "ours: a month; a longer one is a slip")
 
@@ -47,6 +41,16 @@ _ABOUT: Final = "about_"
 Command = Callable[..., int | None]
 
 
+def commands_of(name: str | None = None) -> typer.Typer:
+    return typer.Typer(
+        name=name,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+
+
 def command(*, lacks: Collection[str] = (), bounded: bool = False) -> Callable[[Command], Command]:
     """Let a function be read by the parser of the command line.
 
@@ -56,13 +60,15 @@ def command(*, lacks: Collection[str] = (), bounded: bool = False) -> Callable[[
     """
 
     def made(function: Command) -> Command:
-        own = signature(function, eval_str=True).parameters.values()
-        requests = {
-            one.name: get_args(one.annotation)[0] for one in own if get_origin(one.annotation) is partial
-        }
-        listed = [one for one in own if one.name not in requests]
-        names = {name: list(_fields(request, lacks)) for name, request in requests.items()}
-        listed += [one for several in names.values() for one in several]
+        own = signature(function, eval_str=True).parameters
+        listed, requests = [], dict[str, tuple[type, list[Parameter]]]()
+        for name, one in own.items():
+            if get_origin(one.annotation) is partial:
+                (request,) = get_args(one.annotation)
+                requests[name] = request, list(_fields(request, lacks))
+                listed += requests[name][1]
+            else:
+                listed.append(one)
         if bounded:
             listed += [_parameter("max_memory", None, MaxMemory), _parameter("timeout", None, TimeLimit)]
         known = list(vars(options).values())
@@ -71,11 +77,13 @@ def command(*, lacks: Collection[str] = (), bounded: bool = False) -> Callable[[
         def called(max_memory: str | None = None, timeout: str | None = None, **typed: Any) -> int | None:
             said = {key: typed.pop(key) for key in [*typed] if key.startswith(_ABOUT)}
             about = {key.removeprefix(_ABOUT): one for key, one in said.items() if one is not None}
-            for name, request in requests.items():
-                given = {
-                    one.name: about if one.annotation == About else typed.pop(one.name) for one in names[name]
-                }
-                typed[name] = partial(request, **given)
+            for name, (request, several) in requests.items():
+                typed[name] = partial(
+                    request,
+                    **{
+                        one.name: about if one.annotation == About else typed.pop(one.name) for one in several
+                    },
+                )
             with within(max_memory, timeout):
                 return function(**typed)
 
@@ -89,7 +97,6 @@ def command(*, lacks: Collection[str] = (), bounded: bool = False) -> Callable[[
 
 
 def _fields(request: type, lacks: Collection[str]) -> Iterator[Parameter]:
-    """The fields of a request that are options."""
     hints = get_type_hints(request, include_extras=True)
     for one in fields(request):
         if get_origin(hints[one.name]) is Annotated and one.name not in lacks:
@@ -118,8 +125,7 @@ def _as_typed(one: Parameter) -> Iterator[Parameter]:
 
 
 def out_of_memory(what: str) -> OutOfMemory:
-    """The error for what takes more memory than there is."""
-    bound = resource.getrlimit(resource.RLIMIT_DATA)[0] if resource else -1
+    bound = resource.getrlimit(resource.RLIMIT_DATA)[0]
     there_is = f"the {bound >> 20} MB allowed" if bound > 0 else "is available"
     return OutOfMemory(
         f"{what} needs more memory than {there_is}. Allow more with --max-memory, read one trace at a time "
@@ -133,35 +139,31 @@ def within(max_memory: str | None, timeout: str | None) -> Iterator[None]:
 
     Raises `OutOfMemory` and `OutOfTime`; `UsageError` for what is no bound, or none of this system.
     """
-    most_bytes = None if max_memory is None else _bytes(max_memory)
-    most_s = None if timeout is None else _seconds(timeout)
-    before = resource.getrlimit(resource.RLIMIT_DATA) if most_bytes else None
-    if before and most_bytes:
-        most = most_bytes if before[1] == resource.RLIM_INFINITY else min(most_bytes, before[1])
-        resource.setrlimit(resource.RLIMIT_DATA, (most, before[1]))
     is_up: list[int] = []
 
     def end(number: int, frame: FrameType | None) -> None:
         is_up.append(number)
         signal.default_int_handler(number, frame)
 
-    heard = signal.signal(signal.SIGALRM, end) if most_s else None
-    if most_s:
-        signal.setitimer(signal.ITIMER_REAL, most_s)
-    no_memory = out_of_memory("the command")  # made while there is memory for it
-    try:
-        yield
-    except BaseException as error:  # whatever it was ended as
-        if not is_up:
-            if isinstance(error, MemoryError):
+    with ExitStack() as undo:
+        if max_memory is not None:
+            most, before = _bytes(max_memory), resource.getrlimit(resource.RLIMIT_DATA)
+            most = most if before[1] == resource.RLIM_INFINITY else min(most, before[1])
+            resource.setrlimit(resource.RLIMIT_DATA, (most, before[1]))
+            undo.callback(resource.setrlimit, resource.RLIMIT_DATA, before)
+        if timeout is not None:
+            most_s = _seconds(timeout)
+            undo.callback(signal.signal, signal.SIGALRM, signal.signal(signal.SIGALRM, end))
+            undo.callback(signal.setitimer, signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_REAL, most_s)
+        no_memory = out_of_memory("the command")  # made while there is memory for it
+        try:
+            yield
+        except BaseException as error:  # whatever it was ended as
+            if not is_up and isinstance(error, MemoryError):
                 raise no_memory from None
-            raise
-    finally:
-        if most_s:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, heard)
-        if before:
-            resource.setrlimit(resource.RLIMIT_DATA, before)
+            if not is_up:
+                raise
     if is_up:
         raise OutOfTime(
             f"not finished within --timeout {timeout}; nothing unfinished was left behind. "
@@ -176,7 +178,7 @@ def _bytes(typed: str) -> int:
     wanted = int(float(found[1]) * _BYTES[found[2].upper()])
     if wanted < LEAST.value:
         raise UsageError(f"--max-memory {typed} is too little to start with. Give 256M or more.")
-    if resource is None or sys.platform != "linux":
+    if sys.platform != "linux":
         raise UsageError(f"--max-memory {typed} works on Linux only. Leave the option out.")
     return wanted
 
@@ -186,6 +188,4 @@ def _seconds(typed: str) -> float:
     seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
     if not 0 < seconds <= LONGEST.value:
         raise UsageError(f"--timeout {typed!r} is no time. Give one such as 90, 90s, 5m or 2h.")
-    if not hasattr(signal, "setitimer"):
-        raise UsageError(f"--timeout {typed}: this system has no timer. Leave the option out.")
     return seconds

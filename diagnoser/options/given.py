@@ -9,7 +9,7 @@ from decimal import Decimal
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, get_args
 
-from heuristics.config.options import OPTIONS, option_of
+from heuristics.config.about import OPTIONS, option_of
 from traces.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,21 +29,22 @@ def _variables(given: object) -> tuple[str, ...]:
     from traces.settings.knobs import knobs
     from traces.settings.names import nearest
 
-    listed = [f"{name}={value}" for name, value in given.items()] if isinstance(given, Mapping) else given
+    if isinstance(given, Mapping):
+        given = [f"{name}={value}" for name, value in given.items()]
+    listed = [str(one) for one in given] if isinstance(given, list | tuple) else [str(given)]
     known = [knob.removeprefix("env.") for knob in knobs() if knob.startswith("env.")]
-    for variable in listed if isinstance(listed, list | tuple) else (listed,):
-        name, equals, _ = str(variable).partition("=")
+    for variable in listed:
+        name, equals, _ = variable.partition("=")
         if not equals:
             raise UsageError(f"--env {name!r} has no value. Give NAME=VALUE.")
         if name not in known:
             near = nearest(name, known)
             cure = f"Give {near}." if near else f"There are {', '.join(known)}."
             raise UsageError(f"--env {name!r}: no variable that any rule here reads. {cure}")
-    return tuple(map(str, listed)) if isinstance(listed, list | tuple) else (str(listed),)
+    return tuple(listed)
 
 
 def _gpu(name: str) -> str:
-    """A GPU of our table. Raises `UsageError` for any other, with the nearest there is."""
     from traces.names.gpus import product_named, products
     from traces.settings.names import nearest
 
@@ -116,10 +117,8 @@ def predictions(texts: Iterable[str]) -> "tuple[Prediction, ...]":
             )
         if fix in found:
             raise UsageError(f"--expect names {fix} twice. Give one gain a fix")
-        is_part = match["unit"] == "%"
-        found[fix] = Prediction(
-            fix,
-            None if is_part else round(number * _NS[match["unit"]]),
-            float(number / 100) if is_part else None,
-        )
+        if match["unit"] == "%":
+            found[fix] = Prediction(fix, None, float(number / 100))
+        else:
+            found[fix] = Prediction(fix, round(number * _NS[match["unit"]]), None)
     return tuple(found.values())

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from functools import wraps
 from inspect import signature
-from os import PathLike
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
@@ -23,39 +22,10 @@ from typing import (
     get_type_hints,
 )
 
+from diagnoser import options
 from diagnoser.diagnosis import Diagnosis
-from diagnoser.options import (
-    FILE,
-    About,
-    AskMegatron,
-    BaseConfig,
-    BaseGpu,
-    BaseLog,
-    CacheDir,
-    ConfigFile,
-    DeviceNumber,
-    EndTime,
-    Expectations,
-    GateLimit,
-    Jobs,
-    LogFile,
-    NewConfig,
-    NewGpu,
-    NewLog,
-    NsysPath,
-    NvtxPattern,
-    Place,
-    RankMap,
-    RankNumber,
-    ReaderName,
-    Redact,
-    SchedulerAddress,
-    StartTime,
-    StepRange,
-    SymptomsFile,
-)
 from diagnoser.options.given import given_from
-from heuristics.config.options import OPTIONS, option_of
+from heuristics.config.about import OPTIONS, option_of
 from traces.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -65,36 +35,36 @@ P = ParamSpec("P")
 A = TypeVar("A")
 R = TypeVar("R")
 
-Source = Place | Mapping[str, Any] | Diagnosis
+Source = options.Place | Mapping[str, Any] | Diagnosis
 """The path of a trace, of several (a folder, a pattern) or of an earlier result; or what holds a result."""
 
-_HOW: Final = frozenset({"nsys", "cache_dir", "reader", "jobs", "scheduler"})
-"""Options that change no result, and are no part of the line that makes it again."""
+_NOT_REPEATED: Final = frozenset({"nsys", "cache_dir", "reader", "jobs", "scheduler", "about", "redact"})
+"""Options that change no result, and what is written beside the options."""
 
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
     """One run to be diagnosed."""
 
-    paths: Place | Iterable[Place]
+    paths: options.Place | Iterable[options.Place]
     _: KW_ONLY
-    steps: StepRange = None
-    nvtx: NvtxPattern = None
-    start: StartTime = None
-    end: EndTime = None
-    rank: RankNumber = None
-    gpu: DeviceNumber = None
-    nsys: NsysPath = None
-    cache_dir: CacheDir = None
-    reader: ReaderName = "auto"
-    jobs: Jobs = 1
-    ranks: RankMap = None
-    scheduler: SchedulerAddress = None
-    config: ConfigFile = None
-    log: LogFile = None
-    about: About = None
-    ask_megatron: AskMegatron = True
-    redact: Redact = True
+    steps: options.StepRange = None
+    nvtx: options.NvtxPattern = None
+    start: options.StartTime = None
+    end: options.EndTime = None
+    rank: options.RankNumber = None
+    gpu: options.DeviceNumber = None
+    nsys: options.NsysPath = None
+    cache_dir: options.CacheDir = None
+    reader: options.ReaderName = "auto"
+    jobs: options.Jobs = 1
+    ranks: options.RankMap = None
+    scheduler: options.SchedulerAddress = None
+    config: options.ConfigFile = None
+    log: options.LogFile = None
+    about: options.About = None
+    ask_megatron: options.AskMegatron = True
+    redact: options.Redact = True
     progress: Progress = silent
 
 
@@ -102,13 +72,13 @@ class Analysis:
 class Check:
     """A configuration to be judged without a trace."""
 
-    path: Place
+    path: options.Place
     _: KW_ONLY
-    log: LogFile = None
-    symptoms: SymptomsFile = None
-    about: About = None
-    ask_megatron: AskMegatron = True
-    redact: Redact = True
+    log: options.LogFile = None
+    symptoms: options.SymptomsFile = None
+    about: options.About = None
+    ask_megatron: options.AskMegatron = True
+    redact: options.Redact = True
     progress: Progress = silent
 
 
@@ -119,32 +89,26 @@ class Comparison:
     base: Source
     new: Source
     _: KW_ONLY
-    gate: GateLimit = None
-    expect: Expectations = ()
-    steps: StepRange = None
-    nvtx: NvtxPattern = None
-    base_gpu: BaseGpu = None
-    new_gpu: NewGpu = None
-    base_config: BaseConfig = None
-    new_config: NewConfig = None
-    base_log: BaseLog = None
-    new_log: NewLog = None
-    nsys: NsysPath = None
-    cache_dir: CacheDir = None
-    reader: ReaderName = "auto"
-    jobs: Jobs = 1
-    about: About = None
-    redact: Redact = True
+    gate: options.GateLimit = None
+    expect: options.Expectations = ()
+    steps: options.StepRange = None
+    nvtx: options.NvtxPattern = None
+    base_gpu: options.BaseGpu = None
+    new_gpu: options.NewGpu = None
+    base_config: options.BaseConfig = None
+    new_config: options.NewConfig = None
+    base_log: options.BaseLog = None
+    new_log: options.NewLog = None
+    nsys: options.NsysPath = None
+    cache_dir: options.CacheDir = None
+    reader: options.ReaderName = "auto"
+    jobs: options.Jobs = 1
+    about: options.About = None
+    redact: options.Redact = True
 
 
-def path_of(given: Place | None) -> Path | None:
-    """A file that may not be given."""
+def path_of(given: options.Place | None) -> Path | None:
     return None if given is None else Path(given)
-
-
-def paths_of(given: Place | Iterable[Place]) -> list[Path]:
-    """One file, or several."""
-    return [Path(path) for path in ([given] if isinstance(given, str | PathLike) else given)]
 
 
 def reading_of(asked: Analysis | Comparison) -> "ReadOptions":
@@ -155,24 +119,7 @@ def reading_of(asked: Analysis | Comparison) -> "ReadOptions":
     return ReadOptions(asked.nsys, path_of(asked.cache_dir), reader_named(asked.reader))
 
 
-def options_of(asked: Analysis | Check | Comparison) -> Iterator[tuple[str, Any]]:
-    """Options that make the same result again, with their values; not what is said of the run."""
-    hints = get_type_hints(type(asked), include_extras=True)
-    for one in fields(asked):
-        value: Any = getattr(asked, one.name)
-        value, hint = tuple(value) if isinstance(value, list) else value, hints[one.name]
-        is_told = one.name not in {*_HOW, "about", "redact"} and value != one.default
-        if not is_told or get_origin(hint) is not Annotated:
-            continue
-        info, *typed = get_args(hint)[1:]
-        if value is False:
-            yield info.default.partition("/")[2], True
-        else:
-            yield f"--{one.name.replace('_', '-')}", Path(value) if typed == [FILE] else value
-
-
 def keywords(request: Callable[P, A]) -> Callable[[Callable[[A], R]], Callable[P, R]]:
-    """Let a function of a request be called with the request's fields."""
 
     def made(function: Callable[[A], R]) -> Callable[P, R]:
         @wraps(function)
@@ -191,10 +138,28 @@ def keywords(request: Callable[P, A]) -> Callable[[Callable[[A], R]], Callable[P
 Value = str | int | bool | Path | tuple[str, ...] | None
 
 
+def made_again(
+    command: str, files: Sequence[Path], asked: Analysis | Check | Comparison, more: Mapping[str, Value] = {}
+) -> str:
+    """The line of a request; `more`: options that are none of its fields, which come first."""
+    given, hints = {**more}, get_type_hints(type(asked), include_extras=True)
+    for one in fields(asked):
+        value: Any = getattr(asked, one.name)
+        value, hint = tuple(value) if isinstance(value, list) else value, hints[one.name]
+        if one.name in _NOT_REPEATED or value == one.default or get_origin(hint) is not Annotated:
+            continue
+        info, *typed = get_args(hint)[1:]
+        if value is False:
+            given[info.default.partition("/")[2]] = True
+        else:
+            given[f"--{one.name.replace('_', '-')}"] = Path(value) if typed == [options.FILE] else value
+    return command_line(command, files, given, asked.about, asked.redact)
+
+
 def command_line(
     command: str,
     files: Sequence[Path],
-    options: Mapping[str, Value],
+    given: Mapping[str, Value],
     about: Mapping[str, object] | None = None,
     redact: bool = True,
 ) -> str:
@@ -207,24 +172,16 @@ def command_line(
     from traces.spelling import printable
 
     words = ["moe-diag", command, *(path_words(path, redact) for path in files)]
-    for option, value in options.items():
+    for option, value in given.items():
         for one in value if isinstance(value, tuple) else (value,):
-            if one is None or one is False:
-                continue
-            words.append(option)
-            if one is not True:
-                words.append(path_words(one, redact) if isinstance(one, Path) else str(one))
+            if one is not None and one is not False:
+                words.append(option)
+                if one is not True:
+                    words.append(path_words(one, redact) if isinstance(one, Path) else str(one))
     words += _about(about or {}, redact)
     if not redact:
         words.append("--no-redact")
     return shlex.join(printable(word, max(len(word), 3)) for word in words)
-
-
-def made_again(
-    command: str, files: Sequence[Path], asked: Analysis | Check | Comparison, more: Mapping[str, Value] = {}
-) -> str:
-    """The line of a request; `more`: options that are none of its fields, which come first."""
-    return command_line(command, files, {**more, **dict(options_of(asked))}, asked.about, asked.redact)
 
 
 def path_words(path: Path, redact: bool = True) -> str:
@@ -238,17 +195,13 @@ def _about(about: Mapping[str, object], redact: bool) -> Iterator[str]:
 
     shown = given(given_from(about), redact)
     for field in (field for field in OPTIONS if field in about):
-        kind, placeholder = OPTIONS[field].kind, OPTIONS[field].takes
-        if kind is bool:
-            yield option_of(field) if about[field] else f"--no-{option_of(field)[2:]}"
-            continue
-        if kind is list:
-            for one in shown.get(field, [placeholder]):
-                yield from (option_of(field), str(one))
-            continue
-        yield option_of(field)
-        if field == "guidance":  # its words are few, and no part of the section
-            yield str(about[field])
+        flag, row = option_of(field), OPTIONS[field]
+        # the words of --guidance are few, and no part of the section
+        value = about[field] if field == "guidance" else shown.get(field, row.takes)
+        if row.kind is bool:
+            yield flag if about[field] else f"--no-{flag[2:]}"
+        elif row.kind is list:
+            for one in value if isinstance(value, list) else [value]:
+                yield from (flag, str(one))
         else:
-            value = shown.get(field, placeholder)
-            yield ",".join(value) if isinstance(value, list) else str(value)
+            yield from (flag, ",".join(value) if isinstance(value, list) else str(value))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from reports.content.blocks import View
+from reports.content.blocks import Page, View
 from traces.errors import OutputNotWritable, UsageError
 from traces.files.aside import sweep, write_whole
 
@@ -70,25 +70,26 @@ def plan_targets(
         targets = [Target(form, Path(output)) for form in forms]
     if len(targets) > 1 and len({target.path for target in targets}) == 1:
         raise UsageError(f"several formats cannot all go to {output!r}. Give -o . or -o FOLDER/.")
-    for target in targets:
-        _check(target.path, traces, force)
-    for folder in {target.path.parent for target in targets if target.path}:
+    paths = [target.path for target in targets if target.path]
+    for path in paths:
+        _check(path, traces, force)
+    for folder in {path.parent for path in paths}:
         sweep(folder)
     return targets
 
 
 def base_name(trace: Path) -> str:
     """The name of a trace or a result, without the extension of its format and what ours end with."""
-    name = trace.name
-    for extension in _TRACES:
-        if name.endswith(extension) and name != extension:
-            return name[: -len(extension)]
-    for extension in _RESULTS:
-        if name.endswith(extension) and name != extension:
-            name = name[: -len(extension)]
-            ours = next((ending for ending in _ENDINGS if name.endswith(ending) and name != ending), "")
-            return name.removesuffix(ours)
-    return name
+    name = _without(trace.name, _TRACES)
+    if name != trace.name:
+        return name
+    name = _without(trace.name, _RESULTS)
+    return name if name == trace.name else _without(name, _ENDINGS)
+
+
+def _without(name: str, ends: Sequence[str]) -> str:
+    """A name without the first of these that it ends with, and is not as a whole."""
+    return name.removesuffix(next((end for end in ends if name.endswith(end) and name != end), ""))
 
 
 def screen() -> View:
@@ -103,16 +104,25 @@ def screen() -> View:
 
 
 def say(message: str) -> None:
-    """One line to the user, beside the results."""
     line = "moe-diag: " + " ".join(message.split())
     with suppress(OSError):  # nobody listens, or the terminal went away
         print(_harmless(line) if sys.stderr.isatty() else line, file=sys.stderr, flush=True)
 
 
 def say_skipped(reasons: Sequence[str]) -> None:
-    """Why inputs were left out, a line each."""
     for reason in reasons:
         say(f"skipped: {reason}")
+
+
+def show(text: str) -> None:
+    write(Target("text", None), text, force=False)
+
+
+def show_page(page: Page, view: View | None = None) -> None:
+    """On stdout, by default as wide and coloured as it can be."""
+    from reports.write.text import write_text
+
+    show(write_text(page, view or screen()))
 
 
 def write(target: Target, content: str | bytes, force: bool) -> None:
@@ -151,34 +161,24 @@ def _is_special(path: Path) -> bool:
 
 def _print(text: str, form: str) -> None:
     """To a terminal only what moves no cursor; where a program reads, its own encoding stays whole."""
+    is_screen = sys.stdout.isatty()
+    if is_screen:
+        # the text writer takes control characters out of foreign names: every colour left is its own
+        pieces = _COLOUR.split(text) if form == _COLOURED else [text]
+        text = "".join(piece if place % 2 else _harmless(piece) for place, piece in enumerate(pieces))
     try:
-        if sys.stdout.isatty():
-            sys.stdout.write(_encodable(_coloured(text) if form == _COLOURED else _harmless(text)))
-        elif form in _FOR_PEOPLE:
-            sys.stdout.write(_encodable(text))
+        if is_screen or form in _FOR_PEOPLE:
+            encoding = sys.stdout.encoding or "utf-8"
+            sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
         else:
             sys.stdout.flush()
             sys.stdout.buffer.write(text.encode())
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader has seen enough
-        _forget_stdout()
-    except OSError:
-        _forget_stdout()
-        raise
-
-
-def _encodable(text: str) -> str:
-    encoding = sys.stdout.encoding or "utf-8"
-    return text.encode(encoding, "backslashreplace").decode(encoding)
-
-
-def _coloured(text: str) -> str:
-    """The colours of the text writer as they are, all between them harmless.
-
-    The writer takes control characters out of foreign names, so that every colour left is its own.
-    """
-    pieces = _COLOUR.split(text)
-    return "".join(piece if place % 2 else _harmless(piece) for place, piece in enumerate(pieces))
+    except OSError as error:
+        with suppress(OSError, ValueError):  # the interpreter's own flush at exit gets a place to go
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # else the reader has seen enough
+            raise
 
 
 def _harmless(text: str) -> str:
@@ -191,15 +191,7 @@ def _harmless(text: str) -> str:
     )
 
 
-def _forget_stdout() -> None:
-    """Give the interpreter's own flush at exit a place to go."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _check(path: Path | None, traces: Sequence[Path], force: bool) -> None:
-    if path is None:
-        return
+def _check(path: Path, traces: Sequence[Path], force: bool) -> None:
     if path.is_dir():
         raise UsageError(f"{path} is a folder. Give -o {path}/ to put the result in it.")
     if any(trace.exists() and path.exists() and path.samefile(trace) for trace in traces):

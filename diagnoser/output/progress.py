@@ -45,27 +45,25 @@ class _Display:
         self._doing, self._rows_before = "", 0
 
     def show(self, doing: str, fraction: float | None = None, rows: int | None = None) -> None:
-        with suppress(OSError):  # the terminal went away
-            self._show(doing, fraction, rows)
-
-    def _show(self, doing: str, fraction: float | None, rows: int | None) -> None:
         now = time.monotonic()
         if doing != self._doing:
             self._doing, self._since, self._rows_before = doing, now, rows or 0
         if now - self._started < _PATIENCE_S:
             return
-        bars = self._bars = self._bars or self._begun()
-        task = bars.tasks[0]
-        if fraction is None or fraction < task.completed:
-            bars.reset(task.id)
-            task.total = None if fraction is None else 1.0  # rich takes None for no change
-        bars.update(
-            task.id,
-            description=doing,
-            total=None if fraction is None else 1.0,
-            completed=fraction or 0.0,
-            rate="" if rows is None else _rate(rows - self._rows_before, now - self._since),
-        )
+        read, took_s = (rows or 0) - self._rows_before, now - self._since
+        with suppress(OSError):  # the terminal went away
+            bars = self._bars = self._bars or self._begun()
+            task = bars.tasks[0]
+            if fraction is None or fraction < task.completed:
+                bars.reset(task.id)
+                task.total = None if fraction is None else 1.0  # rich takes None for no change
+            bars.update(
+                task.id,
+                description=doing,
+                total=None if fraction is None else 1.0,
+                completed=fraction or 0.0,
+                rate=f"{read / took_s:,.0f} rows/s" if read > 0 and took_s > 0 else "",
+            )
 
     def close(self) -> None:
         if self._bars is not None:
@@ -73,24 +71,17 @@ class _Display:
                 self._bars.stop()
 
     def _begun(self) -> Bars:
+        from rich import progress as columns
         from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            Progress,
-            SpinnerColumn,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
 
-        bars = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            TextColumn("{task.fields[rate]}", markup=False),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
+        bars = columns.Progress(
+            columns.SpinnerColumn(),
+            columns.TextColumn("{task.description}", markup=False),
+            columns.BarColumn(),
+            columns.TextColumn("{task.fields[rate]}", markup=False),
+            columns.TimeElapsedColumn(),
+            columns.TextColumn("left"),
+            columns.TimeRemainingColumn(),
             console=self._console or Console(stderr=True),
             transient=True,
             get_time=time.monotonic,
@@ -98,7 +89,3 @@ class _Display:
         bars.add_task("", total=None, rate="")
         bars.start()
         return bars
-
-
-def _rate(rows: int, took_s: float) -> str:
-    return f"{rows / took_s:,.0f} rows/s" if rows > 0 and took_s > 0 else ""

@@ -7,19 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from diagnoser.options import (
-    Brief,
-    CheckForms,
-    EmitConfig,
-    Force,
-    Forms,
-    Full,
-    Keys,
-    MarkdownFlavor,
-    OutputPlace,
-    TicketFolder,
-)
-from diagnoser.output import Target, base_name, plan_targets, screen, write
+from diagnoser import options
+from diagnoser.output import Target, base_name, plan_targets, screen, show, write
 from reports.content.blocks import Detail, View
 from reports.formats import BINARY, EXTENSIONS, FORMS, WRITERS, Asked, Kind, Whole
 from reports.frameworks import FRAMEWORKS
@@ -38,15 +27,15 @@ class Output:
     patch beside a format, or for no framework that there is.
     """
 
-    form: Forms = None
-    flavor: MarkdownFlavor = None
-    output: OutputPlace = "-"
-    ticket: TicketFolder = None
-    force_overwrite: Force = False
-    full: Full = False
-    brief: Brief = False
-    keys: Keys = False
-    emit_config: EmitConfig = None
+    form: options.Forms = None
+    flavor: options.MarkdownFlavor = None
+    output: options.OutputPlace = "-"
+    ticket: options.TicketFolder = None
+    force_overwrite: options.Force = False
+    full: options.Full = False
+    brief: options.Brief = False
+    keys: options.Keys = False
+    emit_config: options.EmitConfig = None
 
     def __post_init__(self) -> None:
         if self.emit_config is not None:
@@ -70,33 +59,24 @@ class Output:
         return "jira" if self.flavor == "jira" else "markdown"
 
     @property
-    def detail(self) -> Detail:
-        """How much is shown."""
-        return Detail.FULL if self.full else Detail.FIRST
-
-    @property
     def forms(self) -> list[str]:
         """Names of formats: as asked for, else as the file's name ends, else text; none for a ticket."""
         asked = [self.emit_config] if self.emit_config else [str(one) for one in self.form or self._named()]
         return [self.page if one == "markdown" else one for one in asked]
 
     def _named(self) -> list[str]:
-        place = self.output
-        if place in ("-", "."):
-            return [] if self.ticket and place == "-" else ["text"]
-        fits = [
-            form
-            for form, extension in EXTENSIONS.items()
-            if place.endswith(f".{extension}") and form not in FRAMEWORKS
-        ]
-        return [max(fits, key=lambda form: len(EXTENSIONS[form]))] if fits else ["text"]
+        if self.ticket and self.output == "-":
+            return []
+        named = {form: end for form, end in EXTENSIONS.items() if form not in FRAMEWORKS}
+        fits = [form for form, end in named.items() if self.output.endswith(f".{end}")]
+        return [max(fits, key=lambda form: len(named[form]), default="text")]
 
 
 @dataclass(frozen=True, slots=True)
 class CheckOutput(Output):
     """The output of a judged configuration, which has fewer formats."""
 
-    form: CheckForms = None  # type: ignore[assignment]
+    form: options.CheckForms = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,18 +120,17 @@ def plan_results(
 def write_results(result: Whole, plan: Plan, output: Output) -> None:
     """Render and write everything. A ticket says where it is, where nothing else goes to stdout."""
     if plan.ticket:
-        from diagnoser.output.ticket import ticket_words, write_ticket
+        from diagnoser.output.ticket import write_ticket
 
         write_ticket(plan.ticket, result, lambda form: WRITERS[form](result, Asked()))
+    detail = Detail.FULL if output.full else Detail.FIRST
     for target in plan.targets:
         view = replace(screen() if target.path is None else View(), keys=output.keys)
-        write(
-            target,
-            WRITERS[target.form](result, Asked(output.detail, view, output.brief)),
-            output.force_overwrite,
-        )
+        written = WRITERS[target.form](result, Asked(detail, view, output.brief))
+        write(target, written, output.force_overwrite)
     if plan.ticket and all(target.path for target in plan.targets):
-        write(Target("text", None), ticket_words(plan.ticket), force=False)
+        names = [f"Ticket in {plan.ticket.folder}:", *(f"  {name}" for name in plan.ticket.names)]
+        show("\n".join(names) + "\n")
 
 
 def saved_result(path: Path, redact: bool = True) -> Whole:

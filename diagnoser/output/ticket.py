@@ -36,6 +36,10 @@ class Ticket:
     manifest: str
     force: bool
 
+    @property
+    def names(self) -> list[str]:
+        return [*self.files.values(), self.manifest]
+
 
 def plan_ticket(folder: Path, base: str, page: str, force: bool) -> Ticket:
     """The names of a ticket's files, checked before any work. `page`: `markdown` or `jira`.
@@ -47,7 +51,7 @@ def plan_ticket(folder: Path, base: str, page: str, force: bool) -> Ticket:
     check_place(folder, "--ticket")
     sweep(folder.parent)
     sweep(folder, _put_back_unfinished)
-    for name in (*files.values(), ticket.manifest):
+    for name in ticket.names:
         if (folder / name).is_dir():
             raise UsageError(f"{folder / name} is a folder. Give another --ticket DIR.")
         if os.path.lexists(folder / name) and not force:
@@ -85,13 +89,12 @@ def write_ticket(ticket: Ticket, result: Whole, render: Render) -> None:
 
 
 def _attached(form: str, ticket: Ticket) -> str:
-    """The line that names what is attached beside the page of this form."""
     from reports.write.github import GitHub
     from reports.write.jira import Jira
     from reports.write.markup import attached
 
-    beside = [name for other, name in ticket.files.items() if other != form]
-    return attached(Jira() if form == "jira" else GitHub(), [*beside, ticket.manifest])
+    beside = [name for name in ticket.names if name != ticket.files[form]]
+    return attached(Jira() if form == "jira" else GitHub(), beside)
 
 
 def _move(made: Path, ticket: Ticket, names: Sequence[str]) -> None:
@@ -134,29 +137,17 @@ def _numbers(made: Path) -> dict[str, int]:
 
 
 def _manifest(result: Whole, contents: Mapping[str, bytes]) -> Document:
+    runs = [result.base, result.new] if isinstance(result, Compared) else result.traces
     return {
         "tool": {"name": result.tool.name, "version": result.tool.version},
         "schema_version": result.schema_version,
-        "runs": _runs(result),
+        "runs": [one.name for one in runs],
         "redacted": result.redacted,
         "files": [
             {"name": name, "size_bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
             for name, data in contents.items()
         ],
     }
-
-
-def _runs(result: Whole) -> list[str]:
-    """Base names of what the ticket is of."""
-    if isinstance(result, Compared):
-        return [result.base.name, result.new.name]
-    return [trace.name for trace in result.traces]
-
-
-def ticket_words(ticket: Ticket) -> str:
-    """What to attach, and where it is."""
-    names = [*ticket.files.values(), ticket.manifest]
-    return "\n".join([f"Ticket in {ticket.folder}:", *(f"  {name}" for name in names)]) + "\n"
 
 
 def _exists(path: Path) -> UsageError:

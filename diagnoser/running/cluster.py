@@ -41,7 +41,6 @@ _LOOK_S: Final = 2.0
 
 
 def workers_of(jobs: int | None, scheduler: str | None, progress: Progress) -> Engine:
-    """What does the work: processes of this machine, or the workers of a scheduler."""
     if scheduler is None:
         return Workers(jobs, progress)
     if jobs not in (None, 1):
@@ -149,7 +148,8 @@ class Cluster(Engine):
                 place, job = left.popleft()
                 running[place] = self._submitted(job)
                 running[place].add_done_callback(lambda _, place=place: ended.put(place))
-            self._say(jobs, gathered, running)
+            done, doing = len(gathered.results), jobs[min(running)].name if running else "waiting for workers"
+            self._progress(f"{done} of {len(jobs)} done, {Path(doing).name}", done / len(jobs), None)
             with suppress(Empty):
                 place = ended.get(timeout=_LOOK_S if threads else _LOOK_S / 10)
                 try:
@@ -173,9 +173,11 @@ class Cluster(Engine):
         """What `Kept.packed` will give, where the `Kept` of this job is."""
         if job.place not in self._kept:
             sent = pickle.dumps(Sent(replace(job, question=None), versions()))
-            self._kept[job.place] = self._client.submit(pickle.loads, sent, key=_key("kept"), pure=False)
+            self._kept[job.place] = self._client.submit(
+                pickle.loads, sent, key=f"moe-diag-kept-{uuid4().hex}", pure=False
+            )
         call = methodcaller("packed", pickle.dumps(job.question))
-        return self._client.submit(call, self._kept[job.place], key=_key("job"), pure=False)
+        return self._client.submit(call, self._kept[job.place], key=f"moe-diag-job-{uuid4().hex}", pure=False)
 
     def _outcome(self, future: Any, name: str) -> tuple[object, Exception | None]:
         """What a job gave and what it raised. Raises `TimeoutError` where it is not there yet, after all."""
@@ -187,11 +189,10 @@ class Cluster(Engine):
         except TimeoutError:
             raise
         except KilledWorker:
-            ended = ProcessEnded(
+            return ProcessEnded(
                 f"every worker that read {name} was ended from outside, perhaps because memory ran out. "
                 "Start workers with more memory: dask worker --memory-limit"
-            )
-            return ended, None
+            ), None
         except (CancelledError, OSError):
             raise self._scheduler_ended() from None
         except Exception as error:  # ours would have been returned
@@ -208,24 +209,24 @@ class Cluster(Engine):
             raise self._scheduler_ended() from None
         return sum(one["nthreads"] for one in workers.values() if one["status"] == "running")
 
-    def _say(self, jobs: Sequence[Job], gathered: Gathered, running: Mapping[int, object]) -> None:
-        done = len(gathered.results)
-        doing = jobs[min(running)].name if running else "waiting for workers"
-        self._progress(f"{done} of {len(jobs)} done, {Path(doing).name}", done / len(jobs), None)
-
     def _scheduler_ended(self) -> ClusterUnavailable:
         return ClusterUnavailable(
             f"the scheduler at {self._address} ended before all was done. Start it and its workers again."
         )
 
 
-def _key(what: str) -> str:
-    return f"moe-diag-{what}-{uuid4().hex}"
-
-
 def _connected(address: str) -> Any:
     distributed: Any = import_module("distributed")
-    _check(address)
+    # what a client would only end for after a long time, and not in one line
+    known = re.fullmatch(r"(?:(tcp|tls)://)?[^\s/]+:\d+", address)
+    if known is None:
+        raise UsageError(f"{address!r} is no address of a scheduler. Give one as --scheduler tcp://HOST:8786")
+    if known[1] == "tls":
+        security: Any = import_module("distributed.security")
+        if security.Security().get_connection_args("client").get("ssl_context") is None:
+            raise UsageError(
+                f"{address} needs certificates: name them in dask's configuration, distributed.comm.tls"
+            )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of other versions, which each job looks at itself
@@ -236,19 +237,6 @@ def _connected(address: str) -> Any:
         raise ClusterUnavailable(
             f"no scheduler answers at {address}. Start one with dask scheduler; it prints its address."
         ) from None
-
-
-def _check(address: str) -> None:
-    """What a client would only end for after a long time, and not in one line."""
-    known = re.fullmatch(r"(?:(tcp|tls)://)?[^\s/]+:\d+", address)
-    if known is None:
-        raise UsageError(f"{address!r} is no address of a scheduler. Give one as --scheduler tcp://HOST:8786")
-    if known[1] == "tls":
-        security: Any = import_module("distributed.security")
-        if security.Security().get_connection_args("client").get("ssl_context") is None:
-            raise UsageError(
-                f"{address} needs certificates: name them in dask's configuration, distributed.comm.tls"
-            )
 
 
 @contextmanager

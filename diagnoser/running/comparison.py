@@ -4,6 +4,7 @@ A side is a trace, or an earlier result into which a configuration, a log and wo
 `analyze` would have.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,12 +21,11 @@ from diagnoser.options.requests import Analysis, Comparison, made_again, path_of
 from diagnoser.running.configuration import read_configured
 from diagnoser.running.inputs import real, traces_named
 from diagnoser.running.pipeline import diagnose
-from diagnoser.running.processes import Workers
+from diagnoser.running.processes import Workers, all_of
 from diagnoser.version import VERSION
 from heuristics.comparison.comparison import compare
 from heuristics.comparison.expected import Prediction
-from heuristics.config.about import Guidance
-from heuristics.config.options import OPTIONS
+from heuristics.config.about import OPTIONS, Guidance
 from heuristics.evidence.symptoms import observed_from, symptoms_of
 from heuristics.judging.judgement import Configured, judge_observed
 from heuristics.result.result import Result
@@ -33,7 +33,7 @@ from reports.result.codec import encode
 from reports.result.fill.result import result_of_run
 from reports.result.fill.shown import given as given_of_run
 from reports.result.read import is_result, of_one_run, read_result, typed
-from traces.errors import MoeDiagError, NotAResult, NotATrace, NothingToDiagnose, ProcessEnded, UsageError
+from traces.errors import MoeDiagError, NotAResult, NotATrace, NothingToDiagnose, UsageError
 from traces.missing import known
 from traces.progress import Progress, listener, silent
 from traces.steps.selection import parse_selection
@@ -60,11 +60,10 @@ def named(side: SideName) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What is given of one side. `gpu`: the CUDA device that is compared, None for the first."""
+    """What is given of one side."""
 
     name: SideName
     source: Path | Mapping[str, Any] | Diagnosis
-    gpu: int | None
     config: Path | None
     log: Path | None
 
@@ -74,17 +73,12 @@ class Side:
             sources = traces_named([self.source]) if isinstance(self.source, Path) else []
         return [*sources, *(path for path in (self.config, self.log) if path)]
 
-    def file(self, result: Result) -> Path:
-        """The file that is compared; for a result given as such, the trace it is of."""
-        return self.source if isinstance(self.source, Path) else Path(result.traces[0].name)
-
 
 def sides_of(asked: Comparison) -> tuple[Side, Side]:
-    """The run before, and the run after."""
     base, new = (Path(one) if isinstance(one, str | PathLike) else one for one in (asked.base, asked.new))
     return (
-        Side("base", base, asked.base_gpu, path_of(asked.base_config), path_of(asked.base_log)),
-        Side("new", new, asked.new_gpu, path_of(asked.new_config), path_of(asked.new_log)),
+        Side("base", base, path_of(asked.base_config), path_of(asked.base_log)),
+        Side("new", new, path_of(asked.new_config), path_of(asked.new_log)),
     )
 
 
@@ -100,18 +94,18 @@ def compare_sides(
 ) -> ComparisonResult:
     """Compare two runs; see `diagnoser.compare` for what it raises. `baseline`: how base is named."""
     limit_frac, expected = check_comparison(asked)
-    sides, results = sides_of(asked), read_sides(asked, progress)
+    results = read_sides(asked, progress)
+    sides = list(zip(sides_of(asked), results, strict=True))
     progress("comparing", None)
-    files = [side.file(result) for side, result in zip(sides, results, strict=True)]
+    files = [
+        side.source if isinstance(side.source, Path) else Path(result.traces[0].name)
+        for side, result in sides
+    ]
     found = compare(*results, (asked.base_gpu, asked.new_gpu), limit_frac, expected)
     result = structs.replace(
         found,
         tool=structs.replace(found.tool, version=VERSION),
-        warnings=tuple(
-            f"{side.name}: {warning}"
-            for side, result in zip(sides, results, strict=True)
-            for warning in result.warnings
-        ),
+        warnings=tuple(f"{side.name}: {warning}" for side, result in sides for warning in result.warnings),
         redacted=asked.redact,
         command=made_again("compare", files[1:] if baseline else files, asked, {"--baseline": baseline}),
     )
@@ -127,20 +121,14 @@ def read_sides(asked: Comparison, progress: Progress = silent) -> tuple[Result, 
     base, new = sides_of(asked)
     is_one = isinstance(base.source, Path) and _files(base) == _files(new)
     sides = [base] if is_one else [base, new]
-    jobs = asked.jobs if all(map(_takes_long, sides)) else 1
+    # an earlier result is read at once, several traces share the processes themselves
+    are_traces = (
+        isinstance(path := side.source, Path) and path.is_file() and not is_result(path) for side in sides
+    )
+    jobs = asked.jobs if all(are_traces) else 1
     with Workers(jobs, progress) as workers:
-        found = workers.map(_read, {side.name: (side, asked) for side in sides})
-    results = []
-    for one in found:
-        if isinstance(one, ProcessEnded):
-            raise one
-        results.append(one)
+        results = all_of(workers.map(_read, {side.name: (side, asked) for side in sides}))
     return results[0], results[-1]
-
-
-def _takes_long(side: Side) -> bool:
-    """Whether its source is one trace, or may be: an earlier result is read at once, several traces share."""
-    return isinstance(side.source, Path) and side.source.is_file() and not is_result(side.source)
 
 
 def _files(side: Side) -> tuple[str | None, ...]:
@@ -155,7 +143,7 @@ def _read(task: tuple[Side, Comparison]) -> Result:
         tell(f"{side.name}: {doing}", fraction, rows)
 
     with named(side.name):
-        result = _result(side, asked, shown)
+        result = _diagnosed(side, asked, shown) or _from_earlier(_earlier(side.source), side, asked, shown)
         if not result.ranks:
             what = side.source if isinstance(side.source, Path) else "this result"
             raise NothingToDiagnose(
@@ -164,31 +152,22 @@ def _read(task: tuple[Side, Comparison]) -> Result:
         return result
 
 
-def _result(side: Side, asked: Comparison, progress: Progress) -> Result:
-    if not isinstance(side.source, Path):
-        return _from_earlier(_given(side.source), side, asked, progress)
-    if side.source.is_file() and is_result(side.source):
-        return _from_earlier(_saved(side.source), side, asked, progress)
+def _earlier(source: Path | Mapping[str, Any] | Diagnosis) -> Result:
+    if isinstance(source, Diagnosis):
+        return source.result
+    if not isinstance(source, Path):
+        return of_one_run(typed(source))
     try:
-        return _diagnosed(side.source, side, asked, progress)
-    except NotATrace:
-        if not (side.source.is_file() and side.source.name.endswith((".json", ".json.gz"))):
-            raise
-    return _from_earlier(_saved(side.source), side, asked, progress)  # its keys were sorted
-
-
-def _given(source: Mapping[str, Any] | Diagnosis) -> Result:
-    return source.result if isinstance(source, Diagnosis) else of_one_run(typed(source))
-
-
-def _saved(path: Path) -> Result:
-    try:
-        return read_result(path)
+        return read_result(source)
     except NotAResult as error:
         raise NotAResult(f"{str(error).rstrip('.')}, or give a trace") from None
 
 
-def _diagnosed(path: Path, side: Side, asked: Comparison, progress: Progress) -> Result:
+def _diagnosed(side: Side, asked: Comparison, progress: Progress) -> Result | None:
+    """What is found in traces; None for what may be an earlier result."""
+    path = side.source
+    if not isinstance(path, Path) or (path.is_file() and is_result(path)):
+        return None
     own = Analysis(
         [path],
         steps=asked.steps,
@@ -204,7 +183,12 @@ def _diagnosed(path: Path, side: Side, asked: Comparison, progress: Progress) ->
         redact=asked.redact,
         progress=progress,
     )
-    return diagnose(own).result
+    try:
+        return diagnose(own).result
+    except NotATrace:
+        if path.is_file() and path.name.endswith((".json", ".json.gz")):
+            return None  # a result whose keys were sorted
+        raise
 
 
 def _from_earlier(result: Result, side: Side, asked: Comparison, progress: Progress) -> Result:
@@ -223,41 +207,31 @@ def _from_earlier(result: Result, side: Side, asked: Comparison, progress: Progr
             "--steps and --nvtx out."
         )
     if side.config or side.log:
-        return with_files(result, side.config, side.log, asked.about or {}, progress, asked.redact)
-    return with_about(result, asked.about, asked.redact) if asked.about else result
+        return _with_files(result, side, asked, progress)
+    about = asked.about or {}
+    said = given_of_run(given_from(about), asked.redact)
+    told = {key: value for key, value in said.items() if key in about}
+    return structs.replace(result, given={**result.given, **told}) if told else result
 
 
-def with_about(result: Result, about: Mapping[str, object], redact: bool = True) -> Result:
-    """The result with what is said of the run; `about` and `redact` as `analyze` takes them."""
-    said = {key: value for key, value in given_of_run(given_from(about), redact).items() if key in about}
-    return structs.replace(result, given={**result.given, **said})
-
-
-def with_files(
-    result: Result,
-    config: Path | None,
-    log: Path | None,
-    about: Mapping[str, object],
-    progress: Progress = silent,
-    redact: bool = True,
-) -> Result:
+def _with_files(result: Result, side: Side, asked: Comparison, progress: Progress) -> Result:
     """The result with the sections that a configuration and a log make, and the room that these tell of.
 
     Its verdict stays as it was. In a result that holds a configuration the log's section alone is replaced.
     Raises `UsageError` for a second configuration, and what `read_configured` raises.
     """
     configured_before = known(result.configuration) is not None
-    if config is not None and configured_before:
+    if side.config is not None and configured_before:
         raise UsageError(
             "this earlier result already holds a configuration or a log. Leave the configuration out, or "
             "analyze the trace again: moe-diag analyze TRACE --config FILE -f json"
         )
-    given = given_from({**_about(result), **about})
-    configured = read_configured(config, log, given, progress)
+    given = given_from({**_about(result), **(asked.about or {})})
+    configured = read_configured(side.config, side.log, given, progress)
     slower_frac = _perturbation_frac(result, configured)
     observed = observed_from(symptoms_of(encode(result)), configured.settings)
     observed = replace(observed, step_ns=_step_ns(result), perturbation_frac=slower_frac)
-    made = result_of_run(VERSION, judge_observed(observed, given, configured), redact=redact)
+    made = result_of_run(VERSION, judge_observed(observed, given, configured), redact=asked.redact)
     sections = ("log",) if configured_before else _FROM_FILES
     rooms = {wall.id: wall.room for wall in made.walls}
     laid = structs.replace(
@@ -269,24 +243,29 @@ def with_files(
         ),
         **{name: getattr(made, name) for name in sections},
     )
-    return laid if slower_frac is None else _perturbed(laid, slower_frac)
+    if slower_frac is None:
+        return laid
+    traces = (
+        structs.replace(one, capture=structs.replace(one.capture, perturbation_frac=slower_frac))
+        for one in result.traces
+    )
+    return structs.replace(laid, traces=tuple(traces))
 
 
 def _section(path: str) -> str:
-    return path.split(".")[0].split("[")[0]
+    return re.split(r"[.[]", path)[0]
 
 
 def _about(result: Result) -> dict[str, object]:
     """What was said of the run when the result was made, where this version knows it."""
     said: dict[str, Any] = {**result.given, "guidance": result.tool.guidance}
+    if said["guidance"] not in get_args(Guidance):
+        del said["guidance"]
     plain = {
         key: ",".join(map(str, one)) if isinstance(one, list | tuple) and key != "env" else one
         for key, one in said.items()
     }
-    told = {key: one for key, one in plain.items() if key in OPTIONS and isinstance(one, OPTIONS[key].kind)}
-    if told.get("guidance") not in get_args(Guidance):
-        told.pop("guidance", None)
-    return told
+    return {key: one for key, one in plain.items() if key in OPTIONS and isinstance(one, OPTIONS[key].kind)}
 
 
 def _step_ns(result: Result) -> int | None:
@@ -299,11 +278,3 @@ def _perturbation_frac(result: Result, configured: Configured) -> float | None:
     steady = steady_step(configured.log) if configured.log else None
     step_ns = _step_ns(result)
     return None if steady is None or step_ns is None else perturbation_frac(step_ns, steady)
-
-
-def _perturbed(result: Result, slower_frac: float) -> Result:
-    traces = tuple(
-        structs.replace(one, capture=structs.replace(one.capture, perturbation_frac=slower_frac))
-        for one in result.traces
-    )
-    return structs.replace(result, traces=traces)

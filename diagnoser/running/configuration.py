@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from diagnoser.diagnosis import Diagnosis
 from diagnoser.options.given import given_from
-from diagnoser.options.requests import Check, path_of
+from diagnoser.options.requests import Check, made_again, path_of
 from diagnoser.version import VERSION
 from traces.errors import InputError
 from traces.files.plain_file import no_file, read_text
@@ -29,7 +29,7 @@ def read_configured(
     """
     from heuristics.judging.judgement import Configured
 
-    for path in (config, log):
+    for path in filter(None, (config, log)):
         _check(path)
     logged = _read_log(log, progress) if log else None
     if config is None:
@@ -43,10 +43,8 @@ def read_configured(
     return Configured(read.settings, logged, read.problems, read.versions)
 
 
-def _check(path: Path | None) -> None:
+def _check(path: Path) -> None:
     """Say plainly what a path names that no reader can open."""
-    if path is None:
-        return
     if what := no_file(path):
         cure = "Name the file in it." if path.is_dir() else "Save what it gives to a file, and name that."
         raise InputError(f"{path} is {what}. {cure}")
@@ -70,7 +68,6 @@ def _read_log(path: Path, progress: Progress) -> TrainingLog:
 
 
 def asker(wanted: bool) -> Ask | None:
-    """Asks megatron-core, where that is wanted."""
     if not wanted:
         return None
     from diagnoser.megatron import check_with_megatron
@@ -84,15 +81,20 @@ def check_config(asked: Check, ask: Ask | None = None) -> Diagnosis:
     `ask`: asks Megatron-Core itself, None: as is asked for. Raises `InputError` for files that are not what
     they should be.
     """
-    from diagnoser.options.requests import made_again
-    from heuristics.evidence.fit import with_fit
+    from heuristics.evidence.evidence import with_fit
     from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
     from heuristics.judging.judgement import judge_observed
     from reports.result.fill.result import result_of_run
 
     given, config, symptoms = given_from(asked.about or {}), Path(asked.path), path_of(asked.symptoms)
     configured = read_configured(config, path_of(asked.log), given, asked.progress)
-    said = Symptoms() if symptoms is None else read_symptoms(_text(symptoms), symptoms.name)
+    said = Symptoms()
+    if symptoms:
+        try:
+            text = read_text(symptoms)
+        except (OSError, ValueError):
+            raise InputError(f"{symptoms}: cannot be read as text. Give a JSON file of symptoms.") from None
+        said = read_symptoms(text, symptoms.name)
     asked.progress("checking the configuration", None)
     observed = with_fit(observed_from(said, configured.settings), given, configured.log)
     judgement = judge_observed(observed, given, configured, ask or asker(asked.ask_megatron))
@@ -107,10 +109,3 @@ def check_config(asked: Check, ask: Ask | None = None) -> Diagnosis:
         command=made_again("check-config", [config], asked),
     )
     return Diagnosis(result)
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_text(path)
-    except (OSError, ValueError):
-        raise InputError(f"{path}: cannot be read as text. Give a JSON file of symptoms.") from None

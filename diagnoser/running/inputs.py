@@ -19,6 +19,8 @@ _OURS: Final = b'"otherData":{"name":"moe-diag"'
 """In what `-f perfetto` wrote, which has the form of a recording."""
 _OF_KINETO: Final = (b'"traceEvents"', b'"deviceProperties"', b'"distributedInfo"')
 
+real: Final = os.path.realpath
+"""The path without links; of links in a circle a path that cannot be opened, never an error."""
 Inside = Callable[[Path], list[Path]]
 """The files of a folder that are wanted."""
 
@@ -34,9 +36,8 @@ def traces_named(given: Sequence[Path]) -> list[Path]:
     return files_named(given, recordings_in, _no_recordings)
 
 
-def result_base(given: Sequence[Path]) -> Path:
+def result_base(first: Path) -> Path:
     """What names the results: the first that is given, of a pattern the first file."""
-    first = given[0]
     if first.is_dir():
         return first.resolve()
     return first if first.exists() else traces_named([first])[0]
@@ -67,28 +68,18 @@ def files_named(given: Sequence[Path], inside: Inside, nothing: Callable[[Path],
     return list(found.values())
 
 
-def real(path: Path) -> str:
-    """The path without links; of links in a circle a path that cannot be opened, never an error."""
-    return os.path.realpath(path)
-
-
 def recordings_in(folder: Path) -> list[Path]:
     """The recordings of a folder by name; an export beside its report is the same recording, and is read."""
     entries = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     files = [path for path in entries if path.is_file()]
     reports = {_stem(path): path for path in files if path.name.endswith(REPORTS)}
     exports = {_stem(path): path for path in files if path.name.endswith(EXPORTS)}
-    older = {
-        export
-        for name, export in exports.items()
-        if name in reports and export.stat().st_mtime_ns < reports[name].stat().st_mtime_ns
-    }
-    told = {path for name, path in reports.items() if name in exports and exports[name] not in older}
-    kinds = (*REPORTS, *EXPORTS)
+    both = ((reports[name], exports[name]) for name in exports.keys() & reports.keys())
+    doubled = {min(pair, key=lambda path: path.stat().st_mtime_ns) for pair in both}
     return [
         path
         for path in files
-        if (path.name.endswith(kinds) and path not in older | told)
+        if (path.name.endswith((*REPORTS, *EXPORTS)) and path not in doubled)
         or (path.name.endswith(_KINETO) and _is_kineto(path))
     ]
 
@@ -130,13 +121,8 @@ def _is_kineto(path: Path) -> bool:
     """Whether a JSON file is a recording; a result, a configuration or a list of other things is none."""
     try:
         with path.open("rb") as file:
-            packed = file.read(2) == b"\x1f\x8b"
-            file.seek(0)
-            if packed:
-                with gzip.open(file) as unpacked:
-                    head = unpacked.read(_HEAD)
-            else:
-                head = file.read(_HEAD)
+            packed = file.peek(2).startswith(b"\x1f\x8b")
+            head = (gzip.GzipFile(fileobj=file) if packed else file).read(_HEAD)
     except (OSError, EOFError, zlib.error):
         return True  # named later, with the reason
     return _OURS not in head and any(mark in head for mark in _OF_KINETO)

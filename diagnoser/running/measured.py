@@ -5,7 +5,7 @@ With what a user is told about what is not there: in the trace, in the selection
 
 import ctypes
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,9 +17,17 @@ from diagnoser.running.rank_map import Row, check_rows, contradictions, identifi
 from heuristics.plan.gains import Kinds, Replay, Replayed
 from reports.result.read import is_result
 from traces import errors
-from traces.columns import Columns, TraceInfo
+from traces.columns import TraceInfo
 from traces.cures import cure
-from traces.errors import EmptySelection, InputError, NotATrace, NotShared, TraceNotFound
+from traces.errors import (
+    EmptySelection,
+    InputError,
+    NotATrace,
+    NothingToDiagnose,
+    NotShared,
+    TraceNotFound,
+)
+from traces.formats.known_texts import trace_name
 from traces.formats.nsys_schema import CALLS
 from traces.formats.open import ReadOptions, read_trace
 from traces.limits import Limit
@@ -37,11 +45,8 @@ from traces.steps.selection import Selection
 from traces.timeline import RankTimeline, build
 
 _NO_WORK: Final = "neither kernels nor graph rows"
-_TRIM_THRESHOLD: Final = -1
-_MMAP_THRESHOLD: Final = -3
-"""Names of what glibc can be told, from its malloc.h."""
-_KEPT_BYTES: Final = 128 << 20
-_LARGE_BYTES: Final = 16 << 20
+_MALLOC: Final = {-1: 128 << 20, -3: 16 << 20}
+"""M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of glibc's malloc.h, in bytes."""
 MOST_RANKS: Final = Limit(
     512,
     "processes on GPUs in one recording",
@@ -96,42 +101,29 @@ class MeasuredTrace:
     ranks: tuple[RankMeasurements, ...]
     missed: tuple[tuple[int | None, int, EmptySelection], ...]
 
-    @property
-    def is_chosen(self) -> bool:
-        """Whether the selection names any of its ranks."""
-        return bool(self.ranks or self.missed)
-
 
 def measure_all(engine: Engine, tasks: Mapping[str, TraceTask]) -> list[MeasuredTrace | InputError]:
     """Measure several traces; the error of one that cannot be used, or that no process could read."""
-    found = engine.map(measure_trace, tasks)
-    return [_named(task, one) for task, one in zip(tasks.values(), found, strict=True)]
-
-
-def _named(task: TraceTask, found: MeasuredTrace | InputError) -> MeasuredTrace | InputError:
-    if task.folder and isinstance(found, TraceNotFound) and os.access(task.path, os.R_OK):
-        return NotShared(
-            f"{task.path} is here, but a worker of the cluster cannot read it. "
-            "Put it where all workers see it, under the same path."
-        )
+    found: list[MeasuredTrace | InputError] = [*engine.map(measure_trace, tasks)]
+    for place, task in enumerate(tasks.values()):
+        if task.folder and isinstance(found[place], TraceNotFound) and os.access(task.path, os.R_OK):
+            found[place] = NotShared(
+                f"{task.path} is here, but a worker of the cluster cannot read it. "
+                "Put it where all workers see it, under the same path."
+            )
     return found
 
 
-def homes_of(
-    read: Sequence[MeasuredTrace | InputError], order: Sequence[int] | None
-) -> list[tuple[int, int]]:
-    """The trace of each rank that was measured, and the place in it; `order`: of which ranks, None: all."""
-    all_ = [
-        (place, number)
-        for place, trace in enumerate(read)
-        if isinstance(trace, MeasuredTrace)
-        for number in range(len(trace.ranks))
-    ]
-    return all_ if order is None else [all_[one] for one in order]
+def replay_at(
+    engine: Engine, read: Sequence[MeasuredTrace | InputError], order: Sequence[int] | None
+) -> Replay:
+    """What replays where the graphs of the ranks stayed, asking each trace once.
 
-
-def replay_at(engine: Engine, homes: Sequence[tuple[int, int]]) -> Replay:
-    """What replays where the graphs of the ranks stayed, asking each trace once."""
+    `order`: which of all ranks that were measured are meant, None: all.
+    """
+    measured = [(at, trace) for at, trace in enumerate(read) if isinstance(trace, MeasuredTrace)]
+    homes = [(at, number) for at, trace in measured for number in range(len(trace.ranks))]
+    homes = homes if order is None else [homes[one] for one in order]
 
     def replay(asked: Sequence[tuple[Replayed, Sequence[Kinds]]]) -> list[Sequence[Joint]]:
         questions: dict[int, dict[int, tuple[int, Sequence[Kinds]]]] = {}
@@ -168,8 +160,8 @@ def keep_freed_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):  # another C library
         return
-    mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
-    mallopt(_MMAP_THRESHOLD, _LARGE_BYTES)
+    for name, size_bytes in _MALLOC.items():
+        mallopt(name, size_bytes)
 
 
 def measure_trace(task: TraceTask) -> MeasuredTrace | InputError:
@@ -185,38 +177,35 @@ def measure_trace(task: TraceTask) -> MeasuredTrace | InputError:
 def _measured_trace(task: TraceTask) -> MeasuredTrace | InputError:
     try:
         _check_no_result(task.file)
-        timeline = build(_read(task))
+        columns = with_products(read_trace(task.file, task.reading, report), task.gpu)
+        report(f"measuring {task.path.name}")
+        timeline = build(columns)
     except InputError as error:
         return error
-    if (count := sum(_is_chosen(rank, task) for rank in timeline.ranks)) > MOST_RANKS.value:
+    chosen = [rank for rank in timeline.ranks if _is_chosen(rank, task)]
+    if len(chosen) > MOST_RANKS.value:
         return NotATrace(
-            f"{task.file} has work of {count:,} pairs of a process and a GPU; no machine has over "
+            f"{task.file} has work of {len(chosen):,} pairs of a process and a GPU; no machine has over "
             f"{MOST_RANKS.value:,.0f}. Choose some with --gpu, or record again."
         )
     unknown = check_rows(task.rows, timeline.ranks)
-    ranks, missed, warnings = _measured(timeline.ranks, task)
+    ranks, missed, warnings = _measured(chosen, task)
+    numbers = (_number(rank, task) for rank in timeline.ranks)
     return MeasuredTrace(
         task.path,
-        timeline.columns.info,
+        columns.info,
         (*timeline.warnings, *unknown, *warnings),
         timeline.graph_launches,
         timeline.opaque_graph_launches,
         tuple(rank.device for rank in timeline.ranks),
-        tuple(number for rank in timeline.ranks if (number := _number(rank, task)) is not None),
-        measure_messages(timeline.columns) if ranks else None,
+        tuple(number for number in numbers if number is not None),
+        measure_messages(columns) if ranks else None,
         ranks,
         missed,
     )
 
 
-def _read(task: TraceTask) -> Columns:
-    columns = with_products(read_trace(task.file, task.reading, report), task.gpu)
-    report(f"measuring {task.path.name}")
-    return columns
-
-
 def _check_no_result(path: Path) -> None:
-    """An earlier result is rendered, and a kept summary merged, not diagnosed."""
     if path.name.endswith(SUFFIX) and path.is_file():
         with path.open("rb") as file:
             if is_summary(file.read(64)):
@@ -230,8 +219,6 @@ def _measured(
 ) -> tuple[tuple[RankMeasurements, ...], tuple[tuple[int | None, int, EmptySelection], ...], tuple[str, ...]]:
     done, missed, warnings = [], [], list[str]()
     for rank in ranks:
-        if not _is_chosen(rank, task):
-            continue
         try:
             one = measure_rank(rank, task.selection, only_data_parallel=task.only_data_parallel)
         except EmptySelection as error:
@@ -246,25 +233,51 @@ def _measured(
 
 def _is_chosen(rank: RankTimeline, task: TraceTask) -> bool:
     wanted = task.selection
-    gpu_fits = wanted.gpu is None or rank.device == wanted.gpu
-    return gpu_fits and (wanted.rank is None or _number(rank, task) == wanted.rank)
+    return wanted.gpu in (None, rank.device) and wanted.rank in (None, _number(rank, task))
 
 
 def _number(rank: RankTimeline, task: TraceTask) -> int | None:
     """Its number as recorded, else by the map."""
-    recorded = None if rank.process is None else rank.columns.rank_of.get(rank.process)
+    if rank.process in rank.columns.rank_of:
+        return rank.columns.rank_of[rank.process]
     row = row_of(task.rows, rank)
-    return recorded if recorded is not None or row is None else row.rank
+    return None if row is None else row.rank
+
+
+def chosen_of(
+    paths: Sequence[Path], found: Sequence[MeasuredTrace | InputError], selection: Selection
+) -> tuple[list[MeasuredTrace], tuple[str, ...], list[str]]:
+    """The traces with chosen ranks, why others were skipped, and warnings.
+
+    Raises the first error where no trace can be used. A rank the selection misses becomes a warning, unless
+    it misses all.
+    """
+    warnings, read, failed = list[str](), list[MeasuredTrace](), list[InputError | NothingToDiagnose]()
+    for path, one in zip(paths, found, strict=True):
+        if isinstance(one, MeasuredTrace) and one.devices:
+            read.append(one)
+            warnings += [f"{trace_name(path)}: {warning}" for warning in one.warnings]
+        else:
+            failed.append(NothingToDiagnose(_what_to_record(one)) if isinstance(one, MeasuredTrace) else one)
+            warnings.append(f"{trace_name(path)} was skipped: {why_skipped(failed[-1])}")
+    if not read:
+        raise failed[0]
+    if not any(trace.ranks or trace.missed for trace in read):
+        raise EmptySelection(_no_such_rank(read, selection))
+    missed = [one for trace in read for one in trace.missed]
+    warnings += [f"process {process}, GPU {device} is left out: {error}" for process, device, error in missed]
+    measured = [trace for trace in read if trace.ranks]
+    if not measured:
+        raise missed[0][2]
+    return measured, tuple(map(str, failed)), warnings
 
 
 def _dropped(kind: str) -> str:
     """What shows the work of graph launches that left none."""
-    told = cure("graphs", kind)
-    return told if kind == "kineto" else f"{told}, or export with nsys 2024.3 or newer"
+    return cure("graphs", kind) + ("" if kind == "kineto" else ", or export with nsys 2024.3 or newer")
 
 
-def what_to_record(trace: MeasuredTrace) -> str:
-    """Why a trace without GPU work cannot be diagnosed, and what to record instead."""
+def _what_to_record(trace: MeasuredTrace) -> str:
     path, kind = trace.path, trace.info.kind
     if trace.graph_launches:
         return (
@@ -300,49 +313,37 @@ A kind stands before the kind that it is one of.
 
 
 def why_skipped(error: Exception) -> str:
-    """Why a trace was left out of a run, without a path."""
     return next((why for kind, why in _SKIPPED.items() if isinstance(error, kind)), "it could not be used")
 
 
-def no_such_rank(traces: Sequence[MeasuredTrace], selection: Selection) -> str:
-    """Why --rank or --gpu matches nothing, and what there is."""
+def _no_such_rank(traces: Sequence[MeasuredTrace], selection: Selection) -> str:
     gpus = ", ".join(map(str, sorted({device for trace in traces for device in trace.devices})))
     recorded = sorted({number for trace in traces for number in trace.recorded_ranks})
     numbers = ", ".join(map(str, recorded))
     named = f"recorded ranks are {numbers}" if recorded else "no rank is recorded in the trace"
-    asked = {"--rank": selection.rank, "--gpu": selection.gpu}
-    given = " ".join(f"{option} {value}" for option, value in asked.items() if value is not None)
+    asked = (("--rank", selection.rank), ("--gpu", selection.gpu))
+    given = " ".join(f"{option} {value}" for option, value in asked if value is not None)
     return f"{given} matches nothing: kernels ran on GPU {gpus}, and {named}. Choose one of these."
 
 
-def recording_gaps(index: int, trace: MeasuredTrace) -> list[Missing]:
-    """What the recording of trace `index` hides from the budget of its ranks."""
-    gaps = []
+def recording_gaps(index: int, trace: MeasuredTrace) -> Iterator[Missing]:
     if trace.opaque_graph_launches:
-        gaps.append(
-            Missing(
-                f"traces[{index}].graph_launches",
-                f"{trace.opaque_graph_launches} of {trace.graph_launches} CUDA graph launches show "
-                "neither kernels nor a replay, so idle time may be work",
-                _dropped(trace.info.kind),
-            )
+        yield Missing(
+            f"traces[{index}].graph_launches",
+            f"{trace.opaque_graph_launches} of {trace.graph_launches} CUDA graph launches show "
+            "neither kernels nor a replay, so idle time may be work",
+            _dropped(trace.info.kind),
         )
     if any(rank.kernel_count and rank.replay_count for rank in trace.ranks):
-        gaps.append(
-            Missing(
-                f"traces[{index}].graph_replays",
-                "some graph replays were recorded whole: communication in them counts as compute",
-                cure("graphs", trace.info.kind),
-            )
+        yield Missing(
+            f"traces[{index}].graph_replays",
+            "some graph replays were recorded whole: communication in them counts as compute",
+            cure("graphs", trace.info.kind),
         )
-    return gaps
 
 
-def window_warnings(ranks: Sequence[RankMeasurements]) -> list[str]:
+def window_warnings(ranks: Sequence[RankMeasurements]) -> Iterator[str]:
     """A window that reaches beyond the recording counts idle time that nobody recorded."""
-    outside_ns = max(rank.outside_activity_ns for rank in ranks)
-    if not outside_ns:
-        return []
-    return [
-        f"the window given reaches {duration(outside_ns)} beyond the recorded GPU work, which counts as idle"
-    ]
+    if outside_ns := max(rank.outside_activity_ns for rank in ranks):
+        beyond = duration(outside_ns)
+        yield f"the window given reaches {beyond} beyond the recorded GPU work, which counts as idle"

@@ -2,34 +2,25 @@
 
 import os
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from diagnoser.output import Target, base_name, check_place, write
 from diagnoser.running.inputs import files_named
-from diagnoser.running.measured import keep_freed_memory
+from diagnoser.running.measured import keep_freed_memory, why_skipped
 from diagnoser.version import VERSION
 from heuristics.result.result import Merged
 from heuristics.result.tool import SCHEMA_VERSION, Tool
 from heuristics.run.repairs import repaired
 from reports.result.codec import Document, encode
-from traces.errors import DamagedTrace, InputError, NotATrace, TraceNotFound, UsageError
+from traces.errors import InputError, NotATrace, TraceNotFound, UsageError
 from traces.files.aside import sweep
 from traces.files.plain_file import no_file
 from traces.ranks.codec import MOST, SUFFIX, decode
 from traces.ranks.codec import encode as summary_bytes
 from traces.ranks.run import judge, run_of
 from traces.ranks.summary import RankSummary
-
-_SKIPPED: Final[Mapping[type[InputError], str]] = {
-    TraceNotFound: "it cannot be read",
-    NotATrace: "it is no summary that this moe-diag reads",
-    DamagedTrace: "it is damaged",
-}
-"""What a document says of a file that failed: never the error's own words, which hold paths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +31,6 @@ class MergedRun:
     skipped: tuple[str, ...] = ()
 
     def to_dict(self) -> Document:
-        """The JSON document as plain values; a copy of its own."""
         return encode(self.result)
 
 
@@ -56,12 +46,18 @@ def merge_summaries(paths: Sequence[Path]) -> MergedRun:
     read: list[RankSummary] = []
     failed: list[InputError] = []
     warnings: list[str] = []
-    for path in files_named(paths, _inside, _none_inside):
+
+    def none(folder: Path) -> str:
+        return f"{folder} has no summaries (*{SUFFIX}). Make them: moe-diag analyze TRACES --summary {folder}"
+
+    for path in files_named(paths, _inside, none):
         try:
             read.append(_read(path))
         except InputError as error:
             failed.append(error)
-            warnings.append(f"{path.name} was skipped: {_SKIPPED[type(error)]}")
+            unread = isinstance(error, NotATrace)
+            why = "it is no summary that this moe-diag reads" if unread else why_skipped(error)
+            warnings.append(f"{path.name} was skipped: {why}")
     if not read:
         raise failed[0]
     names, judged = [summary.identity.trace for summary in read], judge(read)
@@ -79,17 +75,11 @@ def merge_summaries(paths: Sequence[Path]) -> MergedRun:
 
 
 def _inside(folder: Path) -> list[Path]:
-    """The files of a folder that are named as summaries, in order of name."""
-    names = sorted(entry.name for entry in os.scandir(folder) if entry.name.endswith(SUFFIX))
-    return [folder / name for name in names]
-
-
-def _none_inside(folder: Path) -> str:
-    return f"{folder} has no summaries (*{SUFFIX}). Make them: moe-diag analyze TRACES --summary {folder}"
+    return [folder / name for name in sorted(os.listdir(folder)) if name.endswith(SUFFIX)]  # noqa: PTH208 - fast
 
 
 def _read(path: Path) -> RankSummary:
-    """Raises `InputError` for what cannot be read or is no summary. No more is read than one can have."""
+    """No more is read than a summary can have. Raises `InputError` for what cannot be read or is none."""
     if what := no_file(path):
         raise TraceNotFound(f"{path} is {what}. Name a summary, or a folder of them.")
     try:
@@ -101,14 +91,12 @@ def _read(path: Path) -> RankSummary:
     return decode(blob, str(path))
 
 
-def check_folder(folder: Path | None, traces: Sequence[Path], force: bool) -> None:
+def check_folder(folder: Path, traces: Sequence[Path], force: bool) -> None:
     """Before any work: the folder can be, and nothing of these traces is in it.
 
     Raises `UsageError` for a summary that is there already, unless `force`, `OutputNotWritable` for a place
     that can be no folder.
     """
-    if folder is None:
-        return
     check_place(folder, "--summary")
     sweep(folder)
     bases = {base_name(trace) for trace in traces}
@@ -120,18 +108,16 @@ def check_folder(folder: Path | None, traces: Sequence[Path], force: bool) -> No
             )
 
 
-def keep_summaries(folder: Path | None, found: Sequence[tuple[Path, RankSummary]], force: bool) -> None:
+def keep_summaries(folder: Path, found: Sequence[tuple[Path, RankSummary]], force: bool) -> None:
     """Write the summary of each rank with the trace that it came from; each file is whole or not there.
 
     A file is named as its trace; where several ranks would have one name, a number follows.
     """
-    if folder is None:
-        return
     folder.mkdir(exist_ok=True)
-    several = Counter(base_name(trace) for trace, _ in found)
-    seen: Counter[str] = Counter()
+    by_name: dict[str, list[RankSummary]] = {}
     for trace, summary in found:
-        base = base_name(trace)
-        name = f"{base}_{seen[base]}" if several[base] > 1 else base
-        seen[base] += 1
-        write(Target("summary", folder / f"{name}{SUFFIX}"), summary_bytes(summary), force)
+        by_name.setdefault(base_name(trace), []).append(summary)
+    for base, several in by_name.items():
+        for place, summary in enumerate(several):
+            name = f"{base}_{place}" if len(several) > 1 else base
+            write(Target("summary", folder / f"{name}{SUFFIX}"), summary_bytes(summary), force)

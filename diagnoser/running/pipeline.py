@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,20 +12,16 @@ from msgspec import UNSET
 
 from diagnoser.diagnosis import Diagnosis
 from diagnoser.options.given import given_from
-from diagnoser.options.requests import Analysis, made_again, path_of, path_words, paths_of, reading_of
+from diagnoser.options.requests import Analysis, made_again, path_of, path_words, reading_of
 from diagnoser.running.cluster import workers_of
 from diagnoser.running.configuration import asker, read_configured
 from diagnoser.running.inputs import traces_named
 from diagnoser.running.measured import (
-    MeasuredTrace,
     TraceTask,
-    homes_of,
+    chosen_of,
     measure_all,
-    no_such_rank,
     recording_gaps,
     replay_at,
-    what_to_record,
-    why_skipped,
     window_warnings,
 )
 from diagnoser.running.rank_map import configured_world, mapped_world, other_world, read_rank_map
@@ -34,13 +31,12 @@ from heuristics.judging.judgement import judge
 from reports.result.fill.result import result_of_run
 from reports.result.fill.trace import ReadTrace
 from reports.result.left_out import left_out
-from traces.errors import EmptySelection, InputError, NothingToDiagnose
-from traces.formats.known_texts import trace_name
+from traces.errors import InputError, NothingToDiagnose
 from traces.formats.open import read_and_examine
 from traces.measure.capture import measure_capture
 from traces.measurements import RankMeasurements
 from traces.ranks.identity import with_world_size
-from traces.steps.selection import Selection, parse_selection
+from traces.steps.selection import parse_selection
 from traces.timeline import build
 
 if TYPE_CHECKING:
@@ -53,7 +49,8 @@ def diagnose(asked: Analysis, command: str | None = None) -> Diagnosis:
 
     `command`: the line that makes the result again, None for that of `analyze`.
     """
-    named, progress = paths_of(asked.paths), asked.progress
+    several, progress = asked.paths, asked.progress
+    named = [Path(path) for path in ([several] if isinstance(several, str | PathLike) else several)]
     given, config = given_from(asked.about or {}), path_of(asked.config)
     configured = read_configured(config, path_of(asked.log), given, progress)
     chosen = parse_selection(asked.steps, asked.nvtx, asked.start, asked.end, asked.rank, asked.gpu)
@@ -68,18 +65,13 @@ def diagnose(asked: Analysis, command: str | None = None) -> Diagnosis:
     }
     with workers_of(asked.jobs, asked.scheduler, progress) as workers:
         read = measure_all(workers, tasks)
-        measured, skipped, warnings = _chosen(paths, read, chosen)
+        measured, skipped, warnings = chosen_of(paths, read, chosen)
         world = configured_world(given, configured)
-        size = mapped_world(rows) or world
-        found = [
-            replace(rank, summary=with_world_size(rank.summary, size))
-            for trace in measured
-            for rank in trace.ranks
-        ]
+        size, every = mapped_world(rows) or world, [rank for trace in measured for rank in trace.ranks]
+        found = [replace(rank, summary=with_world_size(rank.summary, size)) for rank in every]
         ranks, together, order = _together(found)
-        homes = homes_of(read, order)
         ask = asker(asked.ask_megatron and configured.has_files)
-        judged = judge(ranks, given, configured, ask, together, replay_at(workers, homes))
+        judged = judge(ranks, given, configured, ask, together, replay_at(workers, read, order))
         warnings += other_world(world, together) if together else []
     sources = [trace.path for trace in measured for _ in trace.ranks]
     missing = [gap for index, trace in enumerate(measured) for gap in recording_gaps(index, trace)]
@@ -123,39 +115,6 @@ def _together(
     run, order = repaired(run_of(tables, [rank.trace for rank in found])), tables.together.indices
     ranks = [replace(found[index], rank=one.rank) for index, one in zip(order, run.ranks, strict=True)]
     return ranks, run, order
-
-
-def _chosen(
-    paths: Sequence[Path],
-    found: Sequence[MeasuredTrace | InputError],
-    selection: Selection,
-) -> tuple[list[MeasuredTrace], tuple[str, ...], list[str]]:
-    """The traces with chosen ranks, why others were skipped, and warnings.
-
-    Raises the first error where no trace can be used. A rank the selection misses becomes a warning, unless
-    it misses all.
-    """
-    warnings: list[str] = []
-    read: list[MeasuredTrace] = []
-    failed: list[InputError | NothingToDiagnose] = []
-    for path, one in zip(paths, found, strict=True):
-        if isinstance(one, MeasuredTrace) and one.devices:
-            read.append(one)
-            warnings += [f"{trace_name(path)}: {warning}" for warning in one.warnings]
-        else:
-            failed.append(NothingToDiagnose(what_to_record(one)) if isinstance(one, MeasuredTrace) else one)
-            warnings.append(f"{trace_name(path)} was skipped: {why_skipped(failed[-1])}")
-    if not read:
-        raise failed[0]
-    if not any(trace.is_chosen for trace in read):
-        raise EmptySelection(no_such_rank(read, selection))
-    missed = [one for trace in read for one in trace.missed]
-    for process, device, error in missed:
-        warnings.append(f"process {process}, GPU {device} is left out: {error}")
-    measured = [trace for trace in read if trace.ranks]
-    if not measured:
-        raise missed[0][2]
-    return measured, tuple(map(str, failed)), warnings
 
 
 def _launched_frac(ranks: Sequence[RankMeasurements]) -> float | None:

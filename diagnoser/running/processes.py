@@ -18,13 +18,13 @@ import threading
 import time
 import traceback
 import warnings
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from traces.errors import ProcessEnded
 from traces.limits import Limit
@@ -69,39 +69,28 @@ class Gathered:
 
     @property
     def end(self) -> int:
-        """The place of the first that failed; their number where none did."""
         return min(self.failed, default=self.count)
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is left to wait for."""
         return sum(place < self.end for place in self.results) == self.end
 
     def add(self, place: int, result: object, error: Exception | None) -> None:
-        """What the job at a place gave, or raised."""
         if error is None:
             self.results[place] = result
         else:
             self.failed[place] = error
 
     def in_order(self) -> list[Any]:
-        """The results; raises what the first job that failed raised."""
         if self.failed:
             raise self.failed[self.end]
         return [self.results[place] for place in range(self.count)]
 
 
-class Engine(ABC):
+class Engine(AbstractContextManager["Engine"]):
     """Whatever does the same work on several things, as a context manager that ends all it began."""
 
     _jobs: Sequence[Job] = ()
-
-    def __enter__(self) -> Self:
-        return self
-
-    @abstractmethod
-    def __exit__(self, *_: object) -> None:
-        """End all that was begun."""
 
     @abstractmethod
     def _run(self, jobs: Sequence[Job]) -> list[Any]:
@@ -122,17 +111,15 @@ class Engine(ABC):
         Raises `ProcessEnded` where nobody could answer.
         """
         jobs = [replace(self._jobs[place], question=question) for place, question in questions.items()]
-        answers: list[A | ProcessEnded] = self._run(jobs)
-        found = []
-        for one in answers:
-            if isinstance(one, ProcessEnded):
-                raise one
-            found.append(one)
-        return found
+        return all_of(self._run(jobs))
 
 
-def _usable_cores() -> int:
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+def all_of(found: Sequence[R | ProcessEnded]) -> list[R]:
+    """Results; raises the first `ProcessEnded` among them."""
+    for one in found:
+        if isinstance(one, ProcessEnded):
+            raise one
+    return list(cast("Sequence[R]", found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +141,8 @@ class Workers(Engine):
     """At most `jobs` processes; with one job, or one task, none but this. `jobs` None: as many as cores."""
 
     def __init__(self, jobs: int | None, progress: Progress) -> None:
-        self._most, self._progress = jobs or _usable_cores(), progress
+        cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+        self._most, self._progress = jobs or cores, progress
         self._workers: list[_Worker] = []
         self._made: dict[int, _Worker] = {}
         self._kept: dict[int, Any] = {}
@@ -187,7 +175,11 @@ class Workers(Engine):
                     continue
                 worker.busy_with = None
                 if message is None:
-                    gathered.add(place, _ended(job.name), None)
+                    ended = ProcessEnded(
+                        f"the process that read {job.name} was ended from outside, perhaps because memory "
+                        "ran out. Give --jobs 1: one trace at a time takes least."
+                    )
+                    gathered.add(place, ended, None)
                     self._bury(worker)
                 else:
                     gathered.add(place, *message)
@@ -216,7 +208,7 @@ class Workers(Engine):
 
     def _start(self, count: int) -> None:
         forks = _forks()
-        context = multiprocessing.get_context("fork") if forks else multiprocessing.get_context("spawn")
+        context: Any = multiprocessing.get_context("fork" if forks else "spawn")
         while len(self._workers) < count:
             ours, theirs = context.Pipe()
             inherited = [ours, *(worker.pipe for worker in self._workers)] if forks else []
@@ -242,13 +234,6 @@ class Workers(Engine):
 
 def _forks() -> bool:
     return sys.platform == "linux" and threading.active_count() == 1
-
-
-def _ended(name: str) -> ProcessEnded:
-    return ProcessEnded(
-        f"the process that read {name} was ended from outside, perhaps because memory ran out. "
-        "Give --jobs 1: one trace at a time takes least."
-    )
 
 
 def _serve(pipe: Connection, inherited: Sequence[Connection]) -> None:

@@ -37,6 +37,9 @@ def profiled(request: Request, folder: Path, *, rank_count: int, nsys: str | Non
     `traces.workload.profile.profile` raises; the folder is then as it was.
     """
     _check(request, folder, rank_count)
+    from diagnoser.running.pipeline import examined
+    from reports.content.blocks import View
+    from reports.write.text import write_text
     from traces.workload.profile import check_installed, profile
 
     check_installed(request.device)
@@ -45,8 +48,11 @@ def profiled(request: Request, folder: Path, *, rank_count: int, nsys: str | Non
         recordings = profile(request, rank_count, tool, made, progress)
         for rank, one in enumerate(recordings):
             _write(made / f"rank{rank}.known.json", json.dumps(one.made, indent=2, sort_keys=True) + "\n")
-            _write(made / f"rank{rank}.doctor.txt", _doctor(one))
-        _write(made / "ranks.csv", _rank_map(recordings))
+            doctor = examined(one.export, Analysis(one.export))
+            _write(made / f"rank{rank}.doctor.txt", write_text(doctor, View()))
+        # which recording is which rank, for `analyze --ranks`: nsys does not write it
+        rows = [f"{one.export.name},{rank},{len(recordings)}\n" for rank, one in enumerate(recordings)]
+        _write(made / "ranks.csv", "".join(["file,rank,world_size\n", *rows]))
         code = _analysed(made, recordings, progress)
         _keep_raw(made, recordings)
         shutil.rmtree(made / "work")
@@ -54,7 +60,6 @@ def profiled(request: Request, folder: Path, *, rank_count: int, nsys: str | Non
 
 
 def summary(folder: Path, code: int) -> str:
-    """What stands in the folder and what was found, in a few lines."""
     known: list[dict[str, Any]] = [
         json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("rank*.known.json"))
     ]
@@ -114,23 +119,14 @@ def _appearing(folder: Path) -> Iterator[Path]:
         ) from None
 
 
-def _doctor(recording: RankRecording) -> str:
-    from diagnoser.running.pipeline import examined
-    from reports.content.blocks import View
-    from reports.write.text import write_text
-
-    return write_text(examined(recording.export, Analysis(recording.export)), View())
-
-
 def _analysed(folder: Path, recordings: Sequence[RankRecording], progress: Progress) -> int:
     """Write what `analyze` finds in the recordings: the result and its first screen, or why there is none."""
     from diagnoser.running.pipeline import diagnose
     from reports.formats import WRITERS, Asked
 
     exports = [one.export for one in recordings]
-    ranks = folder / "ranks.csv"
     try:
-        diagnosis = diagnose(Analysis(exports, ranks=ranks, progress=progress))
+        diagnosis = diagnose(Analysis(exports, ranks=folder / "ranks.csv", progress=progress))
     except NothingToDiagnose as error:
         _write(folder / "analysis.txt", str(error).replace(f"{folder}/", "") + "\n")
         return ABSTAINED
@@ -138,12 +134,6 @@ def _analysed(folder: Path, recordings: Sequence[RankRecording], progress: Progr
         text = WRITERS[form](diagnosis.result, Asked())
         _write(folder / name, text if isinstance(text, str) else text.decode())
     return DIAGNOSED
-
-
-def _rank_map(recordings: Sequence[RankRecording]) -> str:
-    """Which recording is which rank, for `analyze --ranks`: nsys does not write it."""
-    rows = (f"{one.export.name},{rank},{len(recordings)}\n" for rank, one in enumerate(recordings))
-    return "".join(["file,rank,world_size\n", *rows])
 
 
 def _keep_raw(folder: Path, recordings: Sequence[RankRecording]) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -50,18 +52,20 @@ def read_rank_map(path: Path | None, traces: Sequence[Path]) -> dict[Path, tuple
         return {}
     found: dict[Path, list[Row]] = {}
     ranks: dict[int, str] = {}
-    known = _Traces.of(traces)
+    by_path, by_name = {real(trace): trace for trace in traces}, dict[str, list[Path]]()
+    for trace in traces:
+        by_name.setdefault(trace.name, []).append(trace)
     for row in _rows(path):
         if (first := ranks.setdefault(row.rank, row.place)) is not row.place:
             raise UsageError(f"{row.place}: rank {row.rank} is in {first} already. Give each rank once.")
-        found.setdefault(known.of_row(row, path), []).append(row)
-    sizes = {row.world_size: row.place for rows in found.values() for row in rows if row.world_size}
+        found.setdefault(_named(row, path, by_path, by_name), []).append(row)
+    rows = list(chain.from_iterable(found.values()))
+    sizes = {row.world_size: row.place for row in rows if row.world_size}
     if len(sizes) > 1:
         (one, _), (other, place), *_ = sizes.items()
         raise UsageError(f"{place}: world_size {other}, and {one} before. Give the size of one run.")
-    for size in sizes:
-        for row in (row for rows in found.values() for row in rows if row.rank >= size):
-            raise UsageError(f"{row.place}: rank {row.rank} of {size} ranks. Ranks count from 0.")
+    for row in (row for row in rows if row.rank >= min(sizes, default=math.inf)):
+        raise UsageError(f"{row.place}: rank {row.rank} of {min(sizes)} ranks. Ranks count from 0.")
     return {trace: tuple(rows) for trace, rows in found.items()}
 
 
@@ -72,21 +76,16 @@ def _rows(path: Path) -> list[Row]:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise InputError(f"{path} cannot be read ({reason}). Check the path of --ranks.") from None
     reader = csv.DictReader(lines)
+    known = f"It has file,rank and may have {','.join(_MAY)}."
     try:
-        names = [name.strip().lower() for name in reader.fieldnames or ()]
-        reader.fieldnames = names
-        _check_names(path, names)
+        reader.fieldnames = names = [name.strip().lower() for name in reader.fieldnames or ()]
+        if lacking := [name for name in _MUST if name not in names]:
+            raise UsageError(f"{path.name}:1: no column {lacking[0]}. {known}")
+        if unknown := [name for name in names if name not in (*_MUST, *_MAY)]:
+            raise UsageError(f"{path.name}:1: the column {unknown[0]!r} is not known. {known}")
         return [_row(f"{path.name}:{reader.line_num}", line) for line in reader if any(line.values())]
     except csv.Error as error:
         raise UsageError(f"{path.name}:{reader.line_num}: no CSV ({error}).") from None
-
-
-def _check_names(path: Path, names: Sequence[str]) -> None:
-    known = f"It has file,rank and may have {','.join(_MAY)}."
-    if lacking := [name for name in _MUST if name not in names]:
-        raise UsageError(f"{path.name}:1: no column {lacking[0]}. {known}")
-    if unknown := [name for name in names if name not in (*_MUST, *_MAY)]:
-        raise UsageError(f"{path.name}:1: the column {unknown[0]!r} is not known. {known}")
 
 
 def _row(place: str, line: Mapping[str | None, str | None]) -> Row:
@@ -118,39 +117,24 @@ def _number(place: str, cells: Mapping[str, str], name: str, least: int) -> int 
     return number
 
 
-@dataclass(frozen=True, slots=True)
-class _Traces:
-    """The traces by whole path, and by name."""
-
-    by_path: Mapping[str, Path]
-    by_name: Mapping[str, Sequence[Path]]
-
-    @classmethod
-    def of(cls, traces: Sequence[Path]) -> _Traces:
-        by_name: dict[str, list[Path]] = {}
-        for trace in traces:
-            by_name.setdefault(trace.name, []).append(trace)
-        return cls({real(trace): trace for trace in traces}, by_name)
-
-    def of_row(self, row: Row, map_path: Path) -> Path:
-        """The trace that a row names: by its path, from here or from the map, or by its name alone."""
-        for place in map(real, (Path(row.file), map_path.parent / row.file)):
-            if (trace := self.by_path.get(place)) is not None:
-                return trace
-        fits = self.by_name.get(row.file, ())
-        if not fits:
-            raise UsageError(f"{row.place}: {row.file} is none of the recordings that are given.")
-        if len(fits) > 1:
-            raise UsageError(
-                f"{row.place}: {len(fits)} recordings are named {row.file}. Give the path of one."
-            )
-        return fits[0]
+def _named(
+    row: Row, map_path: Path, by_path: Mapping[str, Path], by_name: Mapping[str, Sequence[Path]]
+) -> Path:
+    """The trace that a row names: by its path, from here or from the map, or by its name alone."""
+    for place in map(real, (Path(row.file), map_path.parent / row.file)):
+        if (trace := by_path.get(place)) is not None:
+            return trace
+    fits = by_name.get(row.file, ())
+    if not fits:
+        raise UsageError(f"{row.place}: {row.file} is none of the recordings that are given.")
+    if len(fits) > 1:
+        raise UsageError(f"{row.place}: {len(fits)} recordings are named {row.file}. Give the path of one.")
+    return fits[0]
 
 
 def mapped_world(rows: Mapping[Path, Sequence[Row]]) -> WorldSize | None:
-    """The world size that some row has, for all ranks of the run."""
-    told = (row for several in rows.values() for row in several)
-    return next((WorldSize(row.world_size, row.place) for row in told if row.world_size is not None), None)
+    every = chain.from_iterable(rows.values())
+    return next((WorldSize(row.world_size, row.place) for row in every if row.world_size), None)
 
 
 def check_rows(rows: Sequence[Row], ranks: Sequence[RankTimeline]) -> list[str]:
@@ -175,7 +159,6 @@ def check_rows(rows: Sequence[Row], ranks: Sequence[RankTimeline]) -> list[str]:
 
 
 def row_of(rows: Sequence[Row], rank: RankTimeline) -> Row | None:
-    """What a map says of a rank."""
     return next((row for row in rows if _is_of(row, rank)), None)
 
 
@@ -206,14 +189,11 @@ def contradictions(identity: Identity, row: Row | None) -> list[str]:
     ]
 
 
-def configured_world(given: Given | None, configured: Configured | None) -> WorldSize | None:
+def configured_world(given: Given, configured: Configured) -> WorldSize | None:
     """The world size by option, configuration or log, in this order of trust, and where it is from."""
-    from heuristics.config.about import Given
-    from heuristics.judging.judgement import Configured
     from heuristics.run.run import Run
 
-    files = configured or Configured()
-    config = Run(given=given or Given(), settings=files.files, log=files.log).config
+    config = Run(given=given, settings=configured.files, log=configured.log).config
     size = config.positive(_WORLD)
     return None if size is None else WorldSize(size, config.written.said(_WORLD) or "the configuration")
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from heuristics.comparison.difference.change_points import ChangePoint
 from reports.content.blocks import (
@@ -226,25 +226,20 @@ def metrics_page(names: Sequence[str]) -> Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A result in the history, its document apart.
-
-    `alike`: what has to agree within one trend. `origin`: machine and path, where they were kept.
-    """
+class Line:
+    """One result as it is listed. `origin`: machine and path, where they were kept."""
 
     id: int
     added_at: str
     name: str
     tag: str
     gpu: str | None
-    wall: str | None
     step_ns: int | None
-    metrics: Mapping[str, float]
-    alike: Mapping[str, Any]
+    wall: str | None
     origin: str | None
 
 
-def list_page(lines: Sequence[Kept], baselines: Mapping[str, int]) -> Page:
+def list_page(lines: Sequence[Line], baselines: Mapping[str, int]) -> Page:
     if not lines:
         return _empty()
     heads = ["id", "added", "name", "tag", "GPU", "step ms", "bottleneck"]
@@ -257,7 +252,7 @@ def list_page(lines: Sequence[Kept], baselines: Mapping[str, int]) -> Page:
     return Page(words("Results of the history"), (), tuple(blocks))
 
 
-def _listed(line: Kept) -> tuple[str, ...]:
+def _listed(line: Line) -> tuple[str, ...]:
     step = "unknown" if line.step_ns is None else shown(line.step_ns, Unit("", 1e-6))
     gpu = gpu_model(line.gpu or "unknown")
     wall = "none" if line.wall is None else name_of(line.wall)

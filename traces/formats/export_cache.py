@@ -11,13 +11,12 @@ import re
 import shlex
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from traces.errors import DamagedTrace, ExportFailed, MoeDiagError, NotATrace, NsysUnavailable, TraceNotFound
 from traces.files.cache_folder import not_writable, only_run, scratch_folder
-from traces.formats.nsys_schema import EXPORT_TABLES
+from traces.formats.nsys_schema import EXPORT_TABLES, SESSION_START
 from traces.formats.nsys_tool import Ended, Nsys, find_nsys, run_export, session_start_ns
 from traces.progress import Progress
 
@@ -86,7 +85,6 @@ _DAMAGED: Final = re.compile(r"LZ4|protobuf|Section Table Reference|Cannot read 
 _DISK_FULL: Final = re.compile(r"disk is full|No space left", re.IGNORECASE)
 _NO_MEMORY: Final = re.compile(r"bad_alloc|out of memory|Cannot allocate memory", re.IGNORECASE)
 _PATH: Final = re.compile(r"'[^']*/[^']*'|\"[^\"]*/[^\"]*\"|\S*/\S*")
-_START_TABLE: Final = "TARGET_INFO_SESSION_START_TIME"
 _MOST_WORDS: Final = 160
 
 
@@ -119,9 +117,10 @@ def check_export(report: Path, collector: tuple[int, ...], nsys: Nsys, ended: En
 
 def start_of_export_ns(export: Path) -> int | None:
     """Start of the recording in UNIX ns as an export tells it; None where it does not."""
+    table, (column,) = SESSION_START
     try:
         with closing(_connect(export)) as database:
-            row = database.execute(f"SELECT utcEpochNs FROM {_START_TABLE}").fetchone()
+            row = database.execute(f"SELECT {column} FROM {table}").fetchone()
     except (sqlite3.Error, UnicodeDecodeError):
         return None
     return row[0] if row and isinstance(row[0], int) else None
@@ -169,12 +168,10 @@ def _first_error(words: str) -> str:
 
 
 def _fault(export: Path) -> str | None:
+    tables = "SELECT name FROM sqlite_master WHERE type = 'table'"
     try:
         with closing(_connect(export)) as database:
-            tables = {
-                row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            }
-            if tables.isdisjoint(EXPORT_TABLES):
+            if {row[0] for row in database.execute(tables)}.isdisjoint(EXPORT_TABLES):
                 return "its export lacks the metadata table"
             verdict = database.execute("PRAGMA quick_check(1)").fetchone()
     except (sqlite3.Error, UnicodeDecodeError):
@@ -184,14 +181,6 @@ def _fault(export: Path) -> str | None:
 
 def _connect(export: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{export.absolute().as_uri()}?mode=ro", uri=True)
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """The two files of one report in the cache: its export, and what the export was made from."""
-
-    export: Path
-    record: Path
 
 
 def exported(report: Path, *, nsys: str | None, cache_dir: Path, progress: Progress) -> Path:
@@ -206,14 +195,14 @@ def exported(report: Path, *, nsys: str | None, cache_dir: Path, progress: Progr
     tool = _able(report, collector, nsys)
     source = _source(report, tool)
     key = hashlib.sha256(os.fsencode(report.resolve())).hexdigest()[:32]
-    entry = _Entry(cache_dir / f"{key}.sqlite", cache_dir / f"{key}.json")
+    kept = cache_dir / f"{key}.sqlite"  # and what it was made from in a file of the same name
     with scratch_folder(cache_dir) as scratch:
-        if _is_fresh(entry, source, tool, report, scratch):
-            return entry.export
+        if _is_fresh(kept, source, tool, report, scratch):
+            return kept
         doing = f"waiting for another run, which exports {report.name}"
         with only_run(cache_dir, key, lambda: progress(doing, None)):
-            if _is_fresh(entry, source, tool, report, scratch):  # the other run made it
-                return entry.export
+            if _is_fresh(kept, source, tool, report, scratch):  # the other run made it
+                return kept
             output = scratch / "export.sqlite"
             ended = run_export(tool, report, output, progress)
             progress(f"checking the export of {report.name}", None)
@@ -222,8 +211,8 @@ def exported(report: Path, *, nsys: str | None, cache_dir: Path, progress: Progr
                 raise DamagedTrace(
                     f"{report} changed while it was exported. Wait until it is written, then try again."
                 )
-            _keep(entry, source, output, scratch)
-    return entry.export
+            _keep(kept, source, output, scratch)
+    return kept
 
 
 def _able(report: Path, collector: tuple[int, ...], explicit: str | None) -> Nsys:
@@ -241,29 +230,33 @@ def _able(report: Path, collector: tuple[int, ...], explicit: str | None) -> Nsy
     return nsys
 
 
-def _is_fresh(entry: _Entry, source: dict[str, object], nsys: Nsys, report: Path, scratch: Path) -> bool:
+def _record(source: dict[str, object], export: Path) -> dict[str, object]:
+    """What stands beside an export that is kept."""
+    return {**source, **_stamp("export", export), "session_start_ns": start_of_export_ns(export)}
+
+
+def _is_fresh(kept: Path, source: dict[str, object], nsys: Nsys, report: Path, scratch: Path) -> bool:
     """Whether the kept export is of this very report by this very nsys; any doubt is a no."""
     try:
-        kept = json.loads(entry.record.read_text(encoding="utf-8"))
-        start_ns = start_of_export_ns(entry.export)
-        expected = {**source, **_stamp("export", entry.export), "session_start_ns": start_ns}
+        expected = _record(source, kept)
+        is_ours = json.loads(kept.with_suffix(".json").read_text(encoding="utf-8")) == expected
     except (OSError, ValueError):
         return False
-    return kept == expected and start_ns is not None and start_ns == session_start_ns(nsys, report, scratch)
+    start_ns = expected["session_start_ns"]
+    return is_ours and start_ns is not None and start_ns == session_start_ns(nsys, report, scratch)
 
 
-def _keep(entry: _Entry, source: dict[str, object], output: Path, scratch: Path) -> None:
+def _keep(kept: Path, source: dict[str, object], output: Path, scratch: Path) -> None:
     """Move an export in, then its record; killed in between, the old record does not fit the new export."""
     try:
         output.chmod(0o600)
-        record = {**source, **_stamp("export", output), "session_start_ns": start_of_export_ns(output)}
         written = scratch / "record.json"
-        written.write_text(json.dumps(record, indent=1), encoding="utf-8")
+        written.write_text(json.dumps(_record(source, output), indent=1), encoding="utf-8")
         written.chmod(0o600)
-        output.replace(entry.export)
-        written.replace(entry.record)
+        output.replace(kept)
+        written.replace(kept.with_suffix(".json"))
     except OSError as error:
-        raise not_writable(entry.export.parent, error) from None
+        raise not_writable(kept.parent, error) from None
 
 
 def _source(report: Path, nsys: Nsys) -> dict[str, object]:

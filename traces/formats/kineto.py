@@ -5,14 +5,27 @@ older ones are UNIX time already. A trace is of one process, so its GPU rows, wh
 are that process's; where calls of several were merged into one file, they are nobody's.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
-from traces.columns import NULL, Columns
-from traces.formats import kineto_activities, kineto_collectives, kineto_info, known_texts
+import numpy as np
+
+from traces.columns import NULL, Columns, Gpu, SmLimits, TraceInfo, distinct, process_of
+from traces.formats import kineto_activities, kineto_collectives, known_texts
 from traces.formats import kineto_schema as schema
-from traces.formats.kineto_parts import load
-from traces.formats.kineto_rows import joined, table
+from traces.formats.kineto_json import Event, load
+from traces.formats.kineto_rows import joined, table, whole
+from traces.formats.tables import Table
+from traces.limits import Limit
+from traces.names.gpus import WARP_THREADS
 from traces.progress import Progress, silent
+
+SAME_COUNT: Final = Limit(
+    0.004, "fraction of the SMs", "ours, half of an SM of 148: six decimals of one warp are off by 0.01 %"
+)
+_AMD_WAVE = 64
+"""Threads of a wave on AMD's data-centre GPUs; a warp of NVIDIA's has 32."""
 
 
 def read_kineto(path: Path, progress: Progress = silent) -> Columns:
@@ -20,9 +33,9 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
 
     Raises `NotATrace` for JSON that is no such trace, `DamagedTrace` for a file that breaks off.
     """
-    file = load(path, progress)
-    gpu, without_device = kineto_activities.placed(file.tables)
-    host, without_times = kineto_activities.timed(file.tables)
+    header, tables = load(path, progress)
+    gpu, without_device = kineto_activities.placed(tables)
+    host, without_times = kineto_activities.timed(tables)
     threads = kineto_activities.Threads(host)
     processes = kineto_activities.processes(host, threads)
     process = processes[0] if len(processes) == 1 else NULL
@@ -31,26 +44,96 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
     ranges, texts = kineto_activities.ranges(
         joined([host[schema.ANNOTATIONS], host[schema.OPERATORS]]), threads
     )
+    nothing = table((), schema.KERNELS)  # graph replays are recorded kernel by kernel, calls of the OS not
+    version = whole(header.get("schemaVersion"))
     left_out = {"GPU rows without a device": without_device, "host rows without times": without_times}
+    distributed = header.get("distributedInfo")
+    run = distributed if isinstance(distributed, dict) else {}
+    rank = _count(run, "rank")
     return Columns(
-        info=kineto_info.trace_info(known_texts.trace_name(path), file, gpu[schema.KERNELS], left_out),
+        info=TraceInfo(
+            name=known_texts.trace_name(path),
+            kind="kineto",
+            exporter_version=None,
+            schema=None if version == NULL else str(version),
+            reader="json",
+            gpus=_gpus(header) or _unlisted_gpus(gpu[schema.KERNELS]),
+            missing_tables=tuple(name for name in schema.USED_TABLES if not len(tables[name])),
+            diagnostics=tuple(f"{what}, left out: {count}" for what, count in left_out.items() if count),
+            stacks=whole(header.get("with_stack")) == 1,
+        ),
         kernels=kernels,
         copies=kineto_activities.copies(gpu[schema.MEMCPY], gpu[schema.MEMSET], process),
-        replays=kineto_activities.no_rows(),
+        replays=kineto_activities.gpu_rows(nothing, NULL),
         calls=calls,
         ranges=ranges,
-        events=kineto_activities.event_records(file.tables[schema.EVENTS], host[schema.SYNCS], process),
+        events=kineto_activities.event_records(tables[schema.EVENTS], host[schema.SYNCS], process),
         syncs=kineto_activities.synchronisations(host[schema.SYNCS], process),
-        os_calls=kineto_activities.host_spans(table((), schema.OVERHEADS), threads),
+        os_calls=kineto_activities.host_spans(nothing, threads),
         overheads=kineto_activities.host_spans(host[schema.OVERHEADS], threads),
         thread_names={},
         kernel_names=kernel_names,
         call_names=call_names,
         range_texts=texts,
         gpu_of={},
-        rank_of=kineto_info.ranks(file.header, processes),
-        world_size=kineto_info.world_size(file.header),
-        session_start_ns=kineto_info.session_start_ns(file.header),
-        collectives=kineto_collectives.collectives(gpu[schema.KERNELS], file.header),
-        memory=kineto_activities.memory_use(file.tables[schema.MEMORY], threads),
+        rank_of={} if rank is None else {process_of(gid): rank for gid in processes},
+        world_size=_count(run, "world_size") or None,
+        session_start_ns=_count(header, "baseTimeNanoseconds") or 0,
+        collectives=kineto_collectives.collectives(gpu[schema.KERNELS], header),
+        memory=kineto_activities.memory_use(tables[schema.MEMORY], threads),
     )
+
+
+def _gpus(header: Mapping[str, object]) -> tuple[Gpu, ...]:
+    """Every GPU the process saw, used or not, each once."""
+    listed = header.get("deviceProperties")
+    found = [_gpu(given) for given in listed if isinstance(given, dict)] if isinstance(listed, list) else []
+    return tuple({gpu.cuda_device: gpu for gpu in reversed(found)}.values())[::-1]
+
+
+def _unlisted_gpus(kernels: Table) -> tuple[Gpu, ...]:
+    """GPUs of a trace that lists none, with the SMs that its launches were divided by.
+
+    The profiler writes blocks x threads / 32 / SMs of each kernel ("warps per SM", pytorch/kineto,
+    CuptiActivity.cpp). A GPU is left out where its kernels do not agree on one whole number.
+    """
+    shape = np.hstack([kernels["grid"], kernels["block"]])
+    told = (shape > 0).all(axis=1) & (kernels["warps_per_1e6_sms"] > 0)
+    warps = shape[told].prod(axis=1, dtype=float) / WARP_THREADS
+    counts, devices = (
+        warps * 1e6 / kernels["warps_per_1e6_sms"][told],
+        kineto_activities.device_ids(kernels)[told],
+    )
+    found = []
+    for device in distinct(devices).tolist():
+        here = counts[devices == device]
+        count = round(float(np.median(here)))
+        if count and (np.abs(here / count - 1) <= SAME_COUNT.value).all():
+            found.append(Gpu(None, device, None, count, None, None))
+    return tuple(found)
+
+
+def _gpu(given: Event) -> Gpu:
+    major, minor = _count(given, "computeMajor"), _count(given, "computeMinor")
+    threads, warp = _count(given, "maxThreadsPerMultiprocessor"), _count(given, "warpSize")
+    name = known_texts.gpu_name(given.get("name"))
+    cuda = not (name or "").startswith("AMD") and warp != _AMD_WAVE  # HIP's numbers are no CUDA capability
+    return Gpu(
+        gpu_id=None,  # the CUDA ordinal counts the visible devices; the machine's own number is not told
+        cuda_device=_count(given, "id"),
+        name=name,
+        sm_count=_count(given, "numSms") or None,
+        capability=f"{major}.{minor}" if cuda and major and minor is not None else None,
+        memory_bytes=_count(given, "totalGlobalMem") or None,
+        limits=SmLimits(
+            warps=threads // warp if threads and warp else None,
+            blocks=None,
+            registers=_count(given, "regsPerMultiprocessor") or None,
+            shared_bytes=_count(given, "sharedMemPerMultiprocessor") or None,
+        ),
+    )
+
+
+def _count(given: Mapping[str, object], key: str) -> int | None:
+    number = whole(given.get(key))
+    return number if number >= 0 else None

@@ -25,7 +25,8 @@ from traces.columns import (
     distinct,
 )
 from traces.formats import kineto_schema as schema
-from traces.formats.kineto_rows import Table, first_told, table
+from traces.formats.kineto_rows import first_told
+from traces.formats.tables import Table
 from traces.groups import begins
 from traces.launches import distinct_shapes
 
@@ -43,7 +44,7 @@ def kernels(found: Table, process_gid: int) -> tuple[Kernels, tuple[str, ...]]:
         [*found["grid"].T], [*found["block"].T], found["registers_per_thread"], shared, dynamic
     )
     in_graph = (node != NULL) & (node != 0)  # CUPTI: 0 outside graphs
-    return Kernels(_rows(found, process_gid), name, in_graph, shape, shapes), texts
+    return Kernels(gpu_rows(found, process_gid), name, in_graph, shape, shapes), texts
 
 
 def copies(memcpy: Table, memset: Table, process_gid: int) -> Copies:
@@ -55,16 +56,11 @@ def copies(memcpy: Table, memset: Table, process_gid: int) -> Copies:
     of_memcpy = np.array(kinds, dtype=np.int64)[name]
     memory_of_name = np.array([schema.COPY_SOURCE.get(_word(text, 2), NULL) for text in told], dtype=np.int64)
     return Copies(
-        rows=GpuRows.joined(_rows(memcpy, process_gid), _rows(memset, process_gid)),
+        rows=GpuRows.joined(gpu_rows(memcpy, process_gid), gpu_rows(memset, process_gid)),
         kind=np.concatenate((of_memcpy, np.full(len(memset), place["memset"], dtype=np.int64))),
         size_bytes=np.concatenate((memcpy["bytes"], memset["bytes"])),
         source=np.concatenate((memory_of_name[name], np.full(len(memset), NULL))),
     )
-
-
-def no_rows() -> GpuRows:
-    """Rows of whole graph replays: the profiler records their kernels one by one."""
-    return _rows(table((), schema.KERNELS), NULL)
 
 
 def placed(tables: Mapping[str, Table]) -> tuple[dict[str, Table], int]:
@@ -81,7 +77,8 @@ def _known(
     return kept, sum(len(each) - len(kept[name]) for name, each in found.items())
 
 
-def _rows(found: Table, process_gid: int) -> GpuRows:
+def gpu_rows(found: Table, process_gid: int) -> GpuRows:
+    """What all work on a GPU has."""
     return GpuRows(
         start_ns=found["start_ns"],
         end_ns=found["end_ns"],

@@ -14,10 +14,9 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import EXCHANGES, NULL, PURPOSES, Collectives, IntArray
+from traces.columns import EXCHANGES, NULL, PURPOSES, Collectives, IntArray, ProcessGroup
 from traces.formats.kineto_json import Event
-from traces.formats.kineto_rows import Table
-from traces.process_group import ProcessGroup
+from traces.formats.tables import Table
 
 _NOTHING: Final = -1
 _RANKS: Final = re.compile(r"\[\s*\d{1,7}(?:\s*,\s*\d{1,7})*\s*\]")
@@ -34,6 +33,7 @@ _BYTES: Final = {
 """Bytes of an element, by the name of its type (c10/core/ScalarType.h)."""
 TYPES: Final = frozenset(_BYTES)
 _CUT_RANKS: Final = re.compile(r"\[[\s\d,.]*\]")
+"""A list of ranks and nothing else; long ones end with points."""
 
 
 def process_groups(
@@ -44,13 +44,13 @@ def process_groups(
     size = kernels["group_size"]
     in_header = listed(header)
     found: dict[int, ProcessGroup] = {}
-    for row in _first_rows(group):
-        name = names[group[row]]
+    for row in np.unique(group, return_index=True)[1].tolist():
+        name = names[group[row]] if group[row] >= 0 else ""
         if name in numbers:
             text = texts[members[row]] if members[row] >= 0 else ""
             told = ranks(text) or in_header.get(name)
             count = int(size[row]) if 0 < size[row] <= _MOST else (len(told) if told else None)
-            key = _fingerprint(name, told, text)
+            key = _fingerprint(f"{name}\x00{told if told else text}", signed=True)
             found[numbers[name]] = ProcessGroup(key, count, told)
     return tuple(found[number] for number in range(len(found)))
 
@@ -66,19 +66,7 @@ def sizes(kernels: Table) -> IntArray:
 
 def number_of(name: str) -> str:
     """What stands for a group's name, the same on every rank: its number, or one made of its name."""
-    if name.isascii() and name.isdigit():
-        return name
-    return str(int.from_bytes(blake2b(name.encode("utf-8", "replace"), digest_size=8).digest(), "big"))
-
-
-def are_ranks(text: str) -> bool:
-    """Whether a text is a list of ranks and nothing else; long ones end with points."""
-    return bool(text) and _CUT_RANKS.fullmatch(text) is not None
-
-
-def _first_rows(group: IntArray) -> list[int]:
-    codes, first = np.unique(group, return_index=True)
-    return [int(row) for code, row in zip(codes.tolist(), first.tolist(), strict=True) if code >= 0]
+    return name if name.isascii() and name.isdigit() else str(_fingerprint(name, signed=False))
 
 
 def ranks(text: str) -> tuple[int, ...] | None:
@@ -103,11 +91,9 @@ def _groups(header: Mapping[str, object]) -> list[Event]:
     return [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
 
 
-def _fingerprint(name: str, members: tuple[int, ...] | None, text: str) -> int:
-    words = f"{name}\x00{members if members else text}"
-    return int.from_bytes(
-        blake2b(words.encode("utf-8", "replace"), digest_size=8).digest(), "big", signed=True
-    )
+def _fingerprint(words: str, *, signed: bool) -> int:
+    digest = blake2b(words.encode("utf-8", "replace"), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=signed)
 
 
 _EXCHANGES: Final = {"all_to_all": "all_to_all", "all_to_allv": "all_to_all", "send": "p2p", "recv": "p2p"}
@@ -191,7 +177,7 @@ class KnownWords:
         members = _text(given, "Process Group Ranks")
         if ranks(members) is None and group in self._listed:
             members = str(list(self._listed[group]))
-        if are_ranks(members):
+        if _CUT_RANKS.fullmatch(members):
             kept["Process Group Ranks"] = members
         if (dtype := _text(given, "dtype")) in TYPES:
             kept["dtype"] = dtype

@@ -1,33 +1,142 @@
-"""Bytes of a PyTorch profiler trace -> its header and its events, by the standard library: the reference.
+"""Bytes of a PyTorch profiler trace -> its header and its activities; memory holds no whole text.
+
+msgspec decodes a part at a time into typed rows; they are columns before the next one is read. What it
+refuses the standard library reads, the reference: the part alone where NaN or the like stands in it, the
+whole file where anything else is unusual. So only the reference says what is a trace, and what is wrong.
+
+A part ends between `}` and `, {`. Where that is inside of a text or of an event, the part is no list of whole
+events for either reader: a cut that is read is a right one.
 
 Times are microseconds with decimals, too long for a double, so JSON's fractions are kept as texts. The
 profiler's JSON is not always JSON: unescaped control characters, NaN, bare nan or N/A and stray backslashes
 occur and are read over.
 """
 
+from __future__ import annotations
+
 import json
 import re
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
+from io import BufferedIOBase, BufferedReader
+from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
+
+import msgspec
 
 from traces.errors import DamagedTrace, NotATrace
 from traces.files.unpacked import Unpacked
+from traces.formats import kineto_rows
 from traces.formats import kineto_schema as schema
 from traces.formats.kineto_rows import Row
+from traces.formats.tables import Table
 from traces.limits import Limit
+from traces.progress import Progress
 from traces.spelling import megabytes
 
-GZIP_MAGIC: Final = b"\x1f\x8b"
 Event = dict[str, Any]
+GZIP_MAGIC: Final = b"\x1f\x8b"
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+
+_PART_BYTES: Final = 1 << 22  # some ten thousand events; a header must end in the first part
+_ENDS_TRIED: Final = 8  # a list of objects may end inside of an event
+_REST_PARTS: Final = 16  # that may stand after the events: far above what any profiler writes
+_SPACE: Final = rb"[ \t\r\n]*"
+_BEGIN: Final = re.compile(
+    rb"\A(?:%b)?%b\[|\"traceEvents\"%b:%b\[" % (BYTE_ORDER_MARK, _SPACE, _SPACE, _SPACE)
+)
+_BETWEEN: Final = re.compile(rb"(.*\})%b,%b(?=\{)" % (_SPACE, _SPACE), re.DOTALL)
+_END: Final = re.compile(rb"\}(?=%b\])" % _SPACE)
+_UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
+_DECODER: Final = msgspec.json.Decoder(list[Row], float_hook=str)
+
+
+_Parts = dict[str, list[Table]]
+"""By table, in the order of the file."""
+
+
+def load(path: Path, progress: Progress) -> tuple[Mapping[str, object], dict[str, Table]]:
+    """What stands beside the events of a trace, and its activities by the table names of the schema.
+
+    Raises what `read_events` raises.
+    """
+    progress(f"reading {path.name}", None)
+    parts: _Parts = {}
+    header = _by_parts(path, parts, progress)
+    if header is None or not parts:
+        parts = {}
+        header, events = read_events(path)
+        _added(parts, kineto_rows.rows_of(events))
+    return header, _tables(parts)
+
+
+def _by_parts(path: Path, parts: _Parts, progress: Progress) -> Mapping[str, object] | None:
+    """Fill `parts` and give the header; None where the file is not laid out as traces are."""
+    size = path.stat().st_size
+    with path.open("rb") as file, _source(file, path) as source, suppress(EOFError, OSError, zlib.error):
+        part = source.read(_PART_BYTES)
+        if not (begin := _BEGIN.search(part)):
+            return None
+        before, part = part[: begin.end()], part[begin.end() :] + source.read(_PART_BYTES)
+        while (between := _BETWEEN.match(part)) and _added(parts, _rows(between[1])):
+            progress(f"reading {path.name}", file.tell() / size)
+            part = part[between.end() :] + source.read(_PART_BYTES)
+        for end in islice(_END.finditer(part), _ENDS_TRIED):
+            if _added(parts, _rows(part[: end.end()])):
+                rest = b"".join(islice(iter(lambda: source.read(_PART_BYTES), b""), _REST_PARTS))
+                return None if source.read(1) else _header(before + b"0" + part[end.end() :] + rest)
+    return None
+
+
+def _rows(part: bytes) -> list[Row] | None:
+    """Rows of whole events with a comma between them; None where the part is anything else."""
+    text = b"[%b]" % part
+    try:
+        return _DECODER.decode(text)
+    except _UNREADABLE:
+        pass
+    try:
+        events = parsed(text.decode("utf-8", "replace"))
+    except _UNREADABLE:
+        return None
+    return kineto_rows.rows_of(events) if isinstance(events, list) else None
+
+
+def _header(without_events: bytes) -> Mapping[str, object] | None:
+    """What stands beside the events, for which a 0 stands."""
+    try:
+        document = parsed(without_events.decode("utf-8-sig", "replace"))
+    except _UNREADABLE:
+        return None
+    if isinstance(document, dict):
+        return document if document.get("traceEvents") == [0] else None
+    return {} if document == [0] else None
+
+
+def _added(parts: _Parts, rows: list[Row] | None) -> bool:
+    """Add rows as columns; False where there are none to add."""
+    by_table: dict[str, list[Row]] = {}
+    for row in rows or ():
+        if table := row.table:
+            by_table.setdefault(table, []).append(row)
+    for table, several in by_table.items():
+        parts.setdefault(table, []).append(kineto_rows.table(several, table))
+    return rows is not None
+
+
+def _tables(parts: _Parts) -> dict[str, Table]:
+    """Each table whole; empty where nothing was added."""
+    found = {name: parts.pop(name, []) or [kineto_rows.table((), name)] for name in schema.TABLES}
+    return {name: kineto_rows.joined(several) for name, several in found.items()}
+
 
 WHOLE: Final = Limit(
     256 << 20,
     "bytes",
     "ours: as objects they take 10 to 20 times that; what is laid out as usual has no limit",
 )
-BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _STRING_OR_WORD: Final = re.compile(
     r'"[^"\\]*(?:\\.[^"\\]*)*"|-?\b(?:nan(?:\(\w*\))?|inf(?:inity)?|N/A)\b', re.IGNORECASE | re.DOTALL
 )
@@ -46,7 +155,15 @@ def read_events(path: Path) -> tuple[Mapping[str, object], list[Event]]:
 
     Raises `NotATrace` for another content and `DamagedTrace` where the file breaks off or cannot be parsed.
     """
-    document = _parsed(path, _content(path).decode("utf-8-sig", "replace"))
+    text = _content(path).decode("utf-8-sig", "replace")
+    try:
+        document = parsed(text)
+    except (ValueError, RecursionError) as error:
+        where = f" at character {error.pos} of {len(text)}" if isinstance(error, json.JSONDecodeError) else ""
+        raise DamagedTrace(
+            f"{path} breaks off or is damaged: no JSON{where}. "
+            "Let its writer finish and copy it again, or export the trace again."
+        ) from None
     header: dict[str, object] = document if isinstance(document, dict) else {}
     events = header.pop("traceEvents", None) if isinstance(document, dict) else document
     known = [event for event in events if table_of(event)] if isinstance(events, list) else []
@@ -62,12 +179,23 @@ def table_of(event: object) -> str | None:
     return Row(ph=event.get("ph"), cat=event.get("cat"), name=event.get("name")).table
 
 
+def _source(file: BufferedReader, path: Path) -> BufferedIOBase:
+    return Unpacked(file, path) if file.peek(2).startswith(GZIP_MAGIC) else file
+
+
 def _content(path: Path) -> bytes:
     with path.open("rb") as file:
-        if not file.peek(2).startswith(GZIP_MAGIC):
+        if not isinstance(source := _source(file, path), Unpacked):
             _check_size(path, path.stat().st_size)
             return file.read()
-        content = _unpacked(path, file)
+        try:
+            content = source.whole(int(WHOLE.value))
+        except EOFError:
+            raise DamagedTrace(f"{path} is truncated: its gzip data breaks off. Copy it again.") from None
+        except (OSError, zlib.error):
+            raise DamagedTrace(
+                f"{path} is damaged: its gzip data cannot be unpacked. Copy it again."
+            ) from None
     _check_size(path, len(content))
     if not looks_like_json(content[:100]):
         raise NotATrace(
@@ -84,26 +212,6 @@ def _check_size(path: Path, size: int) -> None:
             f"up to {megabytes(WHOLE.value)} MB. "
             "Let its writer finish and copy it again, or export the trace again."
         )
-
-
-def _unpacked(path: Path, file: BinaryIO) -> bytes:
-    try:
-        return Unpacked(file, path).whole(int(WHOLE.value))
-    except EOFError:
-        raise DamagedTrace(f"{path} is truncated: its gzip data breaks off. Copy it again.") from None
-    except (OSError, zlib.error):
-        raise DamagedTrace(f"{path} is damaged: its gzip data cannot be unpacked. Copy it again.") from None
-
-
-def _parsed(path: Path, text: str) -> object:
-    try:
-        return parsed(text)
-    except (ValueError, RecursionError) as error:
-        where = f" at character {error.pos} of {len(text)}" if isinstance(error, json.JSONDecodeError) else ""
-        raise DamagedTrace(
-            f"{path} breaks off or is damaged: no JSON{where}. "
-            "Let its writer finish and copy it again, or export the trace again."
-        ) from None
 
 
 def parsed(text: str) -> object:

@@ -1,19 +1,17 @@
 """Events of a PyTorch profiler trace as typed rows, rows as columns: only what is read is kept."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from itertools import chain
+from itertools import accumulate, chain
 from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
 import numpy as np
 
-from traces.columns import NULL, BoolArray, IntArray
+from traces.columns import NULL, IntArray
 from traces.formats import kineto_schema as schema
+from traces.formats.tables import Table, Texts, in_order
 
 _LARGEST: Final = 2**61  # so that a start and a duration still add up in 64 bits
 
@@ -104,66 +102,6 @@ _SPELLED: Final = {
 }
 
 
-class Numbers(msgspec.Struct, gc=False, rename=_SPELLED):
-    """What an event's arguments say in numbers; values are of any type."""
-
-    device: Any = NULL
-    in_device: Any = NULL
-    stream: Any = NULL
-    context: Any = NULL
-    correlation: Any = NULL
-    bytes: Any = NULL
-    grid: Any = None
-    block: Any = None
-    registers_per_thread: Any = NULL
-    warps_per_sm: Any = NULL
-    shared_memory: Any = NULL
-    graph_node_id: Any = NULL
-    event_id: Any = NULL
-    wait_on_stream: Any = NULL
-    wait_on_cuda_event_id: Any = NULL
-    wait_on_cuda_event_record_corr_id: Any = NULL
-    memory_device: Any = NULL
-    memory_device_type: Any = NULL
-    total_reserved: Any = NULL
-    sequence: Any = NULL
-    elements: Any = NULL
-    group_size: Any = NULL
-
-
-class Arguments(Numbers, gc=False, rename=_SPELLED):
-    """All that is read of an event's arguments."""
-
-    collective: Any = None
-    group: Any = None
-    description: Any = None
-    members: Any = None
-    dtype: Any = None
-
-
-class Row(msgspec.Struct, gc=False):
-    """One event; JSON's fractions are texts, so that times stay exact."""
-
-    ph: Any = None
-    cat: Any = None
-    name: Any = None
-    pid: Any = NULL
-    tid: Any = NULL
-    ts: Any = NULL
-    dur: Any = NULL
-    args: Arguments | None = None
-
-    @property
-    def table(self) -> str | None:
-        """Name of a complete event's category, if we know it, or of memory events; None for all else."""
-        if self.ph == "X":
-            return schema.TABLE_OF.get(self.cat) if isinstance(self.cat, str) else None
-        return schema.MEMORY if self.ph == "i" and self.name == schema.MEMORY_EVENT else None
-
-
-_NO_ARGUMENTS: Final = Arguments()
-_NO_SHAPE: Final = (NULL, NULL, NULL)
-_NS_PER_US: Final = 1000
 _ON_GPU: Final = ("device", "in_device", "stream", "correlation")
 _NUMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     schema.KERNELS: (
@@ -181,31 +119,42 @@ _NUMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     schema.MEMORY: ("memory_device", "memory_device_type", "total_reserved"),
 }
 _TEXTS: Final = ("collective", "group", "description", "members", "dtype")
+_OF_KERNELS: Final = ("grid", "block", "warps_per_sm")
+_ALL_NUMBERS: Final = (*_OF_KERNELS, *chain.from_iterable(_NUMBERS.values()))
+
+Numbers: Final = msgspec.defstruct(
+    "Numbers", [(name, Any, NULL) for name in dict.fromkeys(_ALL_NUMBERS)], rename=_SPELLED, gc=False
+)
+"""What an event's arguments say in numbers; values are of any type."""
+Arguments: Final = msgspec.defstruct(
+    "Arguments", [(name, Any, None) for name in _TEXTS], bases=(Numbers,), rename=_SPELLED, gc=False
+)
+"""All that is read of an event's arguments."""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Events of one category in the order of the file, as columns.
+class Row(msgspec.Struct, gc=False):
+    """One event; JSON's fractions are texts, so that times stay exact."""
 
-    `numbers`: shape (n,), of grids (n, 3), NULL where not recorded. `texts`: of each row an index into the
-    distinct texts, which stand in the order they come; -1 where a row has none.
-    """
+    ph: Any = None
+    cat: Any = None
+    name: Any = None
+    pid: Any = NULL
+    tid: Any = NULL
+    ts: Any = NULL
+    dur: Any = NULL
+    args: Arguments | None = None  # type: ignore[valid-type]
 
-    numbers: Mapping[str, IntArray]
-    texts: Mapping[str, tuple[IntArray, tuple[str, ...]]]
+    @property
+    def table(self) -> str | None:
+        """Name of a complete event's category, if we know it, or of memory events; None for all else."""
+        if self.ph == "X":
+            return schema.TABLE_OF.get(self.cat) if isinstance(self.cat, str) else None
+        return schema.MEMORY if self.ph == "i" and self.name == schema.MEMORY_EVENT else None
 
-    def __len__(self) -> int:
-        return len(self.numbers["pid"])
 
-    def __getitem__(self, name: str) -> IntArray:
-        return self.numbers[name]
-
-    def only(self, wanted: BoolArray) -> Table:
-        """The rows that are wanted."""
-        if wanted.all():
-            return self
-        texts = {name: (code[wanted], several) for name, (code, several) in self.texts.items()}
-        return joined([Table({name: each[wanted] for name, each in self.numbers.items()}, texts)])
+_NO_ARGUMENTS: Final = Arguments()
+_NO_SHAPE: Final = (NULL, NULL, NULL)
+_NS_PER_US: Final = 1000
 
 
 def table(rows: Sequence[Row], name: str) -> Table:
@@ -225,21 +174,19 @@ def table(rows: Sequence[Row], name: str) -> Table:
     if name in (schema.KERNELS, schema.MEMCPY, schema.MEMSET):  # the first releases wrote "stream 7"
         tids = [tid.removeprefix("stream ") if isinstance(tid, str) else tid for tid in tids]
     if name == schema.KERNELS:
-        numbers |= {
-            "grid": _shapes([one.grid for one in given]),
-            "block": _shapes([one.block for one in given]),
-            "warps_per_1e6_sms": column([one.warps_per_sm for one in given], 1_000_000),
-        }
+        grids, blocks, warps = (list(map(attrgetter(each), given)) for each in _OF_KERNELS)
+        numbers |= {"grid": _shapes(grids), "block": _shapes(blocks)}
+        numbers["warps_per_1e6_sms"] = column(warps, 1_000_000)
         texts |= {each: _coded(map(attrgetter(each), given)) for each in _TEXTS}
     return Table(numbers | {"tid": column(tids)}, texts)
 
 
 def joined(tables: Sequence[Table]) -> Table:
     """Rows of several tables one after the other, with what all of them have."""
-    numbers = set.intersection(*(set(each.numbers) for each in tables))
+    numbers = set.intersection(*(set(each.integers) for each in tables))
     texts = set.intersection(*(set(each.texts) for each in tables))
     return Table(
-        {name: np.concatenate([each.numbers[name] for each in tables]) for name in numbers},
+        {name: np.concatenate([each.integers[name] for each in tables]) for name in numbers},
         {name: _joined_texts([each.texts[name] for each in tables]) for name in texts},
     )
 
@@ -253,27 +200,18 @@ def rows_of(events: Iterable[object]) -> list[Row]:
     ]
 
 
-def _coded(texts: Iterable[object]) -> tuple[IntArray, tuple[str, ...]]:
+def _coded(texts: Iterable[object]) -> Texts:
     codes: dict[str, int] = {}
     code = [codes.setdefault(text, len(codes)) if isinstance(text, str) else -1 for text in texts]
-    return np.array(code, dtype=np.int64), tuple(codes)
+    return Texts(np.array(code, dtype=np.int64), tuple(codes))
 
 
-def _joined_texts(
-    several: Sequence[tuple[IntArray, tuple[str, ...]]],
-) -> tuple[IntArray, tuple[str, ...]]:
-    """Codes of one list of the texts that rows have, in the order in which they come first."""
-    codes: dict[str, int] = {}
-    found = []
-    for code, texts in several:
-        first = np.full(len(texts) + 1, len(code))
-        first[code[::-1]] = np.arange(len(code))[::-1]
-        new = np.full(len(texts) + 1, -1, dtype=np.int64)
-        for old in np.argsort(first[:-1], kind="stable").tolist():
-            if first[old] < len(code):
-                new[old] = codes.setdefault(texts[old], len(codes))
-        found.append(new[code])
-    return np.concatenate(found), tuple(codes)
+def _joined_texts(several: Sequence[Texts]) -> Texts:
+    before = accumulate((len(each.values) for each in several), initial=0)
+    codes = [
+        np.where(each.codes < 0, -1, each.codes + first) for each, first in zip(several, before, strict=False)
+    ]
+    return in_order(np.concatenate(codes), tuple(chain.from_iterable(each.values for each in several)))
 
 
 def _shapes(values: Sequence[object]) -> IntArray:

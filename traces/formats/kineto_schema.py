@@ -7,7 +7,7 @@ Source: the writer, pytorch/kineto (libkineto/src/output_json.cpp and CuptiActiv
 
 from typing import Final
 
-from traces.copied_memory import Memory
+from traces.columns import Memory
 
 KERNELS: Final = "kernel"
 MEMCPY: Final = "gpu_memcpy"
@@ -20,22 +20,10 @@ SYNCS: Final = "cuda_sync"
 OVERHEADS: Final = "overhead"
 MEMORY: Final = "memory"
 
-TABLE_OF: Final = {
-    "kernel": KERNELS,
-    "Kernel": KERNELS,
-    "gpu_memcpy": MEMCPY,
-    "Memcpy": MEMCPY,
-    "gpu_memset": MEMSET,
-    "Memset": MEMSET,
-    "cuda_runtime": CALLS,
-    "Runtime": CALLS,
-    "cuda_driver": CALLS,
-    "user_annotation": ANNOTATIONS,
-    "cpu_op": OPERATORS,
-    "Operator": OPERATORS,
-    "cuda_event": EVENTS,
-    "cuda_sync": SYNCS,
-    "overhead": OVERHEADS,
+_CATEGORIES: Final = (KERNELS, MEMCPY, MEMSET, CALLS, ANNOTATIONS, OPERATORS, EVENTS, SYNCS, OVERHEADS)
+TABLE_OF: Final = {name: name for name in _CATEGORIES} | {
+    **{"Kernel": KERNELS, "Memcpy": MEMCPY, "Memset": MEMSET, "Operator": OPERATORS},
+    **{"Runtime": CALLS, "cuda_driver": CALLS},
 }
 """Category as written -> the name it has here.
 
@@ -52,7 +40,7 @@ Source: torch/csrc/autograd/profiler_kineto.cpp. Other marks have the same categ
 CUDA_DEVICE: Final = 1
 """Argument "Device Type" of memory on a GPU (c10/core/DeviceType.h); the host's is 0."""
 
-TABLES: Final = (*dict.fromkeys(TABLE_OF.values()), MEMORY)
+TABLES: Final = (*_CATEGORIES, MEMORY)
 """Every name of a category here."""
 
 USED_TABLES: Final = (KERNELS, MEMCPY, MEMSET, CALLS, ANNOTATIONS, OPERATORS, SYNCS)
@@ -62,16 +50,10 @@ HEADER_KEYS: Final = ("schemaVersion", "deviceProperties", "distributedInfo")
 """Keys beside the events of which the profiler writes at least one; other Chrome traces have none."""
 
 COPY_KIND: Final = {
-    "HtoD": "memcpy_h2d",
-    "HtoA": "memcpy_h2d",
-    "DtoH": "memcpy_d2h",
-    "AtoH": "memcpy_d2h",
-    "DtoD": "memcpy_d2d",
-    "AtoA": "memcpy_d2d",
-    "AtoD": "memcpy_d2d",
-    "DtoA": "memcpy_d2d",
-    "PtoP": "memcpy_p2p",
-    "HtoH": "memcpy_h2h",
+    **dict.fromkeys(("HtoD", "HtoA"), "memcpy_h2d"),
+    **dict.fromkeys(("DtoH", "AtoH"), "memcpy_d2h"),
+    **dict.fromkeys(("DtoD", "AtoA", "AtoD", "DtoA"), "memcpy_d2d"),
+    **{"PtoP": "memcpy_p2p", "HtoH": "memcpy_h2h"},
 }
 """Second word of a copy's name, as in "Memcpy HtoD (Pinned -> Device)" (A: a CUDA array), -> kind."""
 COPY_SOURCE: Final = {"(Pageable": Memory.PAGEABLE, "(Pinned": Memory.PINNED, "(Device": Memory.DEVICE}

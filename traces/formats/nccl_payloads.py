@@ -10,6 +10,7 @@ are known by their names (NVIDIA/nccl, src/include/nvtx_payload_schemas.h); comm
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Final
 
 import numpy as np
@@ -88,12 +89,13 @@ def read_nccl_calls(tables: SqliteTables) -> NcclCalls | None:
 
 def read_schemas(tables: SqliteTables) -> SchemaTable:
     """The layouts an export defines; empty without the tables."""
-    sizes: Iterable[Sequence[object]] = ()
-    if {"domainId", "schemaId", "payloadSize"} <= tables.columns_of(SCHEMAS):
-        sizes = tables.rows(SCHEMAS, ("domainId", "schemaId", "payloadSize"))
-    if not {"domainId", "schemaId", "idx", "type", "name", "offset"} <= tables.columns_of(ENTRIES):
-        return {}
-    entries = tables.rows(ENTRIES, ("domainId", "schemaId", "idx", "type", "name", "offset"))
+    sizes, entries = (
+        tables.rows(table, columns) if tables.columns_of(table) >= {*columns} else ()
+        for table, columns in (
+            (SCHEMAS, ("domainId", "schemaId", "payloadSize")),
+            (ENTRIES, ("domainId", "schemaId", "idx", "type", "name", "offset")),
+        )
+    )
     return build_schemas(sizes, entries)
 
 
@@ -108,20 +110,18 @@ def build_schemas(sizes: Iterable[Sequence[object]], entries: Iterable[Sequence[
     fields_of: dict[tuple[int, int], list[list[PayloadField]]] = defaultdict(list)
     last: dict[tuple[int, int], int] = {}
     for domain, schema, place, kind, name, offset in entries:
-        key = _number(domain), _number(schema)
-        if key not in last or _number(place) <= last[key]:
+        key, place = (_number(domain), _number(schema)), _number(place)
+        if key not in last or place <= last[key]:
             fields_of[key].append([])
-        last[key] = _number(place)
+        last[key] = place
         if str(name) in FIELDS and _number(kind) in _NUMBERS:
             at = 0 if offset is None else _number(offset)
             fields_of[key][-1].append(PayloadField(FIELDS[str(name)], _NUMBERS[_number(kind)], at))
-    return {key: _distinct(size_of[key], fields) for key, fields in fields_of.items()}
-
-
-def _distinct(sizes: list[int | None], fields: list[list[PayloadField]]) -> tuple[PayloadSchema, ...]:
-    padded = sizes + [None] * (len(fields) - len(sizes))
-    schemas = (PayloadSchema(size, tuple(each)) for size, each in zip(padded, fields, strict=False))
-    return tuple(dict.fromkeys(schemas))
+    found = {}
+    for key, fields in fields_of.items():
+        sized = zip(chain(size_of[key], repeat(None)), fields, strict=False)
+        found[key] = tuple(dict.fromkeys(PayloadSchema(size, tuple(each)) for size, each in sized))
+    return found
 
 
 def decode_payloads(blobs: Sequence[bytes], schemas: SchemaTable) -> Payloads:
@@ -141,18 +141,14 @@ def decode_payloads(blobs: Sequence[bytes], schemas: SchemaTable) -> Payloads:
         for header in dict.fromkeys(map(tuple, headers.tolist())):
             domain, schema, size, begin = header
             mine = (headers == np.array(header, dtype=np.uint64)).all(axis=1)
-            layout = _layout(schemas.get((domain, schema), ()), size)
+            fitting = [one for one in schemas.get((domain, schema), ()) if one.size in (None, size)]
+            layout = fitting[0] if len(fitting) == 1 else None
             truncated += int(mine.sum()) * (begin + size > length)
             undecoded += int(mine.sum()) * (layout is None)
             if layout is not None and begin <= length:
                 end = min(size, length - begin)
                 _decode(raw[mine, begin : begin + end], layout, places[mine], found)
     return Payloads(**found, truncated_count=truncated, undecoded_count=undecoded)
-
-
-def _layout(schemas: tuple[PayloadSchema, ...], size: int) -> PayloadSchema | None:
-    fitting = [schema for schema in schemas if schema.size in (None, size)]
-    return fitting[0] if len(fitting) == 1 else None
 
 
 def _decode(

@@ -23,8 +23,8 @@ from traces.columns import (
 )
 from traces.errors import DamagedTrace
 from traces.formats import nsys_schema as schema
-from traces.formats.sqlite_tables import SqliteTables
-from traces.formats.tables import EVERY_ROW, RowFilter, TableColumns, Texts, empty_columns
+from traces.formats.sqlite_tables import EVERY_ROW, RowFilter, SqliteTables, empty_columns
+from traces.formats.tables import Table, Texts
 from traces.groups import begins
 
 
@@ -36,7 +36,7 @@ def read_present(
     optional: Sequence[str],
     texts: Sequence[str] = (),
     only: RowFilter = EVERY_ROW,
-) -> TableColumns:
+) -> Table:
     """A table's columns: absent optional ones are all NULL, an absent table has no rows.
 
     Of `only` what it says of absent columns does not count.
@@ -53,13 +53,13 @@ def read_present(
     present = [*required, *(column for column in optional if column in here)]
     wanted = {column: values for column, values in only.items() if column in here}
     table = tables.read(name, present, [column for column in texts if column in here], wanted)
-    for column in ("start", "end"):
-        _check_times(table.integers.get(column), path, f"{name}.{column}")
+    for column in (one for one in ("start", "end") if one in table.integers):
+        _check_times(table[column], path, f"{name}.{column}")
     row_count = len(table)
     # what is absent takes no memory
     absent_number = np.broadcast_to(np.full(1, NULL, dtype=np.int64), row_count)
     absent_text = Texts(np.broadcast_to(np.full(1, -1, dtype=PLACE), row_count), ())
-    return TableColumns(
+    return Table(
         {column: table.integers.get(column, absent_number) for column in (*required, *optional)},
         {column: table.texts.get(column, absent_text) for column in texts},
     )
@@ -84,14 +84,9 @@ def named(tables: SqliteTables, ids: Sequence[IntArray]) -> tuple[IntArray, tupl
     return place, tuple(found[text_id] for text_id in used.tolist())
 
 
-def timed(table: TableColumns) -> TableColumns:
+def timed(table: Table) -> Table:
     """The rows of host work with a start, and an end that is not before it."""
-    start_ns, end_ns = table.integers["start"], table.integers["end"]
-    kept = (start_ns != NULL) & (end_ns >= start_ns)
-    if kept.all():
-        return table
-    texts = {name: Texts(text.codes[kept], text.values) for name, text in table.texts.items()}
-    return TableColumns({name: values[kept] for name, values in table.integers.items()}, texts)
+    return table.only((table["start"] != NULL) & (table["end"] >= table["start"]))
 
 
 def process_ids(global_ids: IntArray) -> IntArray:
@@ -99,10 +94,8 @@ def process_ids(global_ids: IntArray) -> IntArray:
     return np.where(global_ids == NULL, NULL, global_ids & PROCESS_BITS)
 
 
-def _check_times(times_ns: IntArray | None, path: Path, column: str) -> None:
+def _check_times(times_ns: IntArray, path: Path, column: str) -> None:
     """Raise `DamagedTrace` for times of which a difference would not fit into 64 bits."""
-    if times_ns is None:
-        return
     least_ns = times_ns.min(initial=0, where=times_ns != NULL)
     if least_ns < -(1 << 61) or times_ns.max(initial=0) >= 1 << 62:
         raise DamagedTrace(f"{path} holds impossible times in {column}. Export the report again.")
@@ -113,7 +106,7 @@ _EVENT = ("globalPid", "contextId", "streamId", "eventId", "eventSyncId", "corre
 
 def event_records(tables: SqliteTables, path: Path) -> EventRecords:
     """Every record of an event on a stream."""
-    column = read_present(tables, path, schema.EVENTS, (), _EVENT).integers
+    column = read_present(tables, path, schema.EVENTS, (), _EVENT)
     process, *others = (column[name] for name in _EVENT)
     return EventRecords(process_ids(process), *others)
 
@@ -128,7 +121,7 @@ def synchronisations(tables: SqliteTables, path: Path) -> Syncs:
 
 def host_spans(tables: SqliteTables, path: Path, table: str) -> HostSpans:
     """Spans of host threads from a table that names them through StringIds."""
-    column = timed(read_present(tables, path, table, ("start", "end"), ("globalTid", "nameId"))).integers
+    column = timed(read_present(tables, path, table, ("start", "end"), ("globalTid", "nameId")))
     name, names = named(tables, [column["nameId"]])
     return HostSpans(column["start"], column["end"], column["globalTid"], name, names)
 
@@ -163,7 +156,7 @@ def read_memory_use(tables: SqliteTables, path: Path) -> MemoryUse | None:
     again, what it held before is gone. Memory out of a pool (cudaMallocAsync) counts as the pool's size.
     The driver's own memory is not in the rows.
     """
-    column = read_present(tables, path, schema.MEMORY_USE, ("start",), _COLUMNS).integers
+    column = read_present(tables, path, schema.MEMORY_USE, ("start",), _COLUMNS)
     rows = np.flatnonzero(np.isin(column["memKind"], schema.GPU_MEMORY_KINDS) & (column["start"] != NULL))
     if not len(rows):
         return None

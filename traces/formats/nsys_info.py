@@ -56,9 +56,7 @@ def metadata(tables: SqliteTables) -> Mapping[str, object]:
 
 def diagnostics(tables: SqliteTables) -> tuple[str, ...]:
     """Known diagnostics nsys stored, each once, in our words."""
-    if "text" not in tables.columns_of(schema.DIAGNOSTICS):
-        return ()
-    told = (known_texts.diagnostic(row[0]) for row in tables.rows(schema.DIAGNOSTICS, ("text",)))
+    told = (known_texts.diagnostic(text) for (text,) in _present(tables, schema.DIAGNOSTICS, ("text",)))
     return tuple(dict.fromkeys(meaning for meaning in told if meaning))
 
 
@@ -66,8 +64,7 @@ def gpus(tables: SqliteTables) -> tuple[Gpu, ...]:
     """Every GPU of the machine the export lists, used or not."""
     if tables.columns_of(schema.GPUS):
         return tuple(_gpu(row) for row in _present(tables, schema.GPUS, _GPU))
-    distinct = dict.fromkeys(_gpu(row) for row in _present(tables, schema.GPUS_2020, _GPU_2020))
-    return tuple(distinct)
+    return tuple(dict.fromkeys(_gpu(row) for row in _present(tables, schema.GPUS_2020, _GPU_2020)))
 
 
 def gpu_of(tables: SqliteTables, listed: tuple[Gpu, ...]) -> dict[tuple[int, int], int]:
@@ -91,25 +88,20 @@ def mpi_ranks(tables: SqliteTables) -> dict[int, int]:
 
 def session_start_ns(tables: SqliteTables) -> int | None:
     """UNIX time of the trace's zero, where the export tells it."""
-    table = "TARGET_INFO_SESSION_START_TIME"
-    if "utcEpochNs" not in tables.columns_of(table):
-        return None
-    rows = [row[0] for row in tables.rows(table, ("utcEpochNs",))]
-    return next((start_ns for start_ns in rows if isinstance(start_ns, int)), None)
+    rows = _present(tables, *schema.SESSION_START)
+    return next((start_ns for (start_ns,) in rows if isinstance(start_ns, int)), None)
 
 
 def _present(tables: SqliteTables, table: str, wanted: tuple[str, ...]) -> list[list[object]]:
-    """Rows with the wanted columns in order, None for columns the table lacks; no rows where it is absent."""
-    here = tables.columns_of(table)
-    asked = [name for name in dict.fromkeys(wanted) if name in here]
-    if not asked:
-        return []
-    found = (dict(zip(asked, row, strict=True)) for row in tables.rows(table, asked))
+    """Rows with the wanted columns in order, None for columns the table lacks; no rows where it has none."""
+    asked = [name for name in dict.fromkeys(wanted) if name in tables.columns_of(table)]
+    found = (dict(zip(asked, row, strict=True)) for row in (tables.rows(table, asked) if asked else ()))
     return [[row.get(name) for name in wanted] for row in found]
 
 
 def _gpu(row: list[object]) -> Gpu:
     gpu_id, device, name, sm_count, major, minor, memory, *limits = row
+    per_sm = [_whole(value) or None for value in limits]  # 0 is what the driver did not tell
     return Gpu(
         gpu_id=_whole(gpu_id),
         cuda_device=_whole(device),
@@ -117,16 +109,8 @@ def _gpu(row: list[object]) -> Gpu:
         sm_count=_whole(sm_count) or None,
         capability=f"{major}.{minor}" if _whole(major) and _whole(minor) is not None else None,
         memory_bytes=_whole(memory) or None,
-        limits=_sm_limits(limits),
+        limits=SmLimits(*per_sm) if any(per_sm) else None,
     )
-
-
-def _sm_limits(row: list[object]) -> SmLimits | None:
-    """Warps, blocks, registers and shared bytes per SM; exports write 0 for what the driver did not tell."""
-    warps, blocks, registers, shared = (_whole(value) or None for value in row)
-    if not any((warps, blocks, registers, shared)):
-        return None
-    return SmLimits(warps, blocks, registers, shared)
 
 
 def _whole(value: object) -> int | None:
@@ -135,7 +119,7 @@ def _whole(value: object) -> int | None:
 
 _DOMAIN_TYPES: Final = (75, 76)
 """NVTX_EVENTS.eventType where a domain begins and ends: all that is kept of an NVTX that nsys cannot read."""
-_SESSION: Final = "ANALYSIS_DETAILS"
+_SESSION: Final = ("ANALYSIS_DETAILS", ("duration",))
 _CPU: Final = ("COMPOSITE_EVENTS", "SCHED_EVENTS")
 _PARTIAL: Final = ("EXPORT_PARAM_TABLES_TO_EXPORT", "EXPORT_PARAM_TIMES_TO_EXPORT")
 _NCCL: Final = ("ncclAllReduce", "ncclAllGather", "ncclReduceScatter", "ncclSend", "ncclRecv", "ncclAlltoAll")
@@ -147,23 +131,19 @@ def traps(tables: SqliteTables, columns: Columns) -> Iterator[tuple[Trap, int]]:
     if partial := sum(bool(export.get(name)) for name in _PARTIAL):
         yield Trap.PARTIAL_EXPORT, partial
     if {"eventType", "start", "end"} <= tables.columns_of(schema.NVTX):
-        kept = tables.read(schema.NVTX, ("eventType", "start", "end")).integers
+        kept = tables.read(schema.NVTX, ("eventType", "start", "end"))
         domains = int(np.isin(kept["eventType"], _DOMAIN_TYPES).sum())
         if domains and not len(columns.ranges):
             yield Trap.UNREAD_RANGES, domains
         ranges = np.isin(kept["eventType"], schema.RANGE_TYPES) & (kept["start"] != NULL)
-        if unclosed := int((ranges & np.isin(kept["end"], (NULL, *_ends(tables)))).sum()):
+        # nsys gives the recording's own end to a range that no one closed
+        ends = [end for (end,) in _present(tables, *_SESSION) if isinstance(end, int)]
+        if unclosed := int((ranges & np.isin(kept["end"], (NULL, *ends))).sum()):
             yield Trap.OPEN_RANGES, unclosed
     of_nccl = passing(_NCCL.__contains__, columns.range_texts)[columns.ranges.text]
     if columns.nccl_calls is None and of_nccl.any():
         yield Trap.NO_PAYLOADS, int(of_nccl.sum())
-    sampled = (name for name in _CPU if "start" in tables.columns_of(name))
-    if samples := sum(len(tables.read(name, ("start",))) for name in sampled):
+    if samples := sum(
+        len(tables.read(name, ("start",))) for name in _CPU if "start" in tables.columns_of(name)
+    ):
         yield Trap.CPU_SAMPLES, samples
-
-
-def _ends(tables: SqliteTables) -> list[int]:
-    """Times that nsys gives as the end of a range that no one closed: the recording's own."""
-    if "duration" not in tables.columns_of(_SESSION):
-        return []
-    return [row[0] for row in tables.rows(_SESSION, ("duration",)) if isinstance(row[0], int)]

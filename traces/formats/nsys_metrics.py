@@ -13,8 +13,7 @@ import numpy as np
 
 from traces.columns import NULL, FloatArray, GpuSamples, IntArray, distinct
 from traces.formats.nsys_columns import read_present
-from traces.formats.sqlite_tables import SqliteTables
-from traces.formats.tables import RowFilter
+from traces.formats.sqlite_tables import RowFilter, SqliteTables
 
 METRICS: Final = "GPU_METRICS"
 METRIC_NAMES: Final = "TARGET_INFO_GPU_METRICS"
@@ -50,14 +49,12 @@ _Rows = tuple[IntArray, IntArray, IntArray, IntArray]
 def _metric_rows(tables: SqliteTables, path: Path) -> _Rows:
     """Rows of GPU_METRICS. A metric's id means nothing by itself, and differs between GPUs."""
     named = _named_metrics(tables)
-    wanted: RowFilter = {
-        "metricId": sorted({metric_id for _, metric_id, _ in named}) or [NULL],
-        "value": None,
-    }
+    ids = sorted({metric_id for _, metric_id, _ in named})
+    wanted: RowFilter = {"metricId": ids or [NULL], "value": None}
     column = read_present(
         tables, path, METRICS, ("typeId", "metricId", "value"), ("timestamp", "rawTimestamp"), only=wanted
-    ).integers
-    metric = np.full(len(column["value"]), -1, dtype=np.int64)
+    )
+    metric = np.full(len(column), -1, dtype=np.int64)
     for type_id, metric_id, place in named:
         metric[(column["typeId"] == type_id) & (column["metricId"] == metric_id)] = place
     stamps = np.where(column["timestamp"] != NULL, column["timestamp"], column["rawTimestamp"])
@@ -89,10 +86,9 @@ def _place_of(name: object) -> int | None:
 def _generic_rows(tables: SqliteTables, path: Path) -> _Rows:
     """Rows of GENERIC_EVENTS whose JSON holds SM metrics; their `timestamp` can be NULL."""
     if "data" not in tables.columns_of(GENERIC):
-        nothing = np.empty(0, dtype=np.int64)
-        return nothing, nothing, nothing, nothing
-    table = read_present(tables, path, GENERIC, ("typeId",), ("timestamp", "rawTimestamp"), texts=("data",))
-    column, text = table.integers, table.texts["data"]
+        return (np.empty(0, dtype=np.int64),) * 4
+    column = read_present(tables, path, GENERIC, ("typeId",), ("timestamp", "rawTimestamp"), texts=("data",))
+    text = column.texts["data"]
     stamps = np.where(column["timestamp"] != NULL, column["timestamp"], column["rawTimestamp"])
     values = np.array([_values_of(data) for data in text.values] + [(NULL,) * len(_WANTED)], dtype=np.int64)
     by_row = values[text.codes]
@@ -104,8 +100,7 @@ def _values_of(data: str) -> tuple[int, ...]:
     """The wanted metrics of one JSON object; NULL for those it lacks."""
     found = [NULL] * len(_WANTED)
     try:
-        sample = json.loads(data)
-        for name, value in sample.items():
+        for name, value in json.loads(data).items():
             if (place := _place_of(name)) is not None:
                 found[place] = round(float(value))
     except (ValueError, TypeError, AttributeError, OverflowError):  # another event's data

@@ -6,6 +6,7 @@ be public; a recording's first moment becomes 0, and other ranks of its run stay
 
 import re
 import sqlite3
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -16,8 +17,8 @@ from traces.errors import OutputNotWritable
 from traces.formats import known_texts
 from traces.formats import nsys_schema as schema
 from traces.formats.nsys_sqlite import read_export
-from traces.formats.sqlite_tables import SqliteTables
-from traces.formats.tables import EVERY_ROW, RowFilter, TableColumns
+from traces.formats.sqlite_tables import EVERY_ROW, RowFilter, SqliteTables
+from traces.formats.tables import Table
 from traces.names.ranges import public_call, public_range
 
 _Public = Callable[[str], str | None]
@@ -29,7 +30,7 @@ def _if_all(pattern: str) -> _Public:
     return lambda text: text if whole.fullmatch(text) else None
 
 
-_SESSION: Final = ("TARGET_INFO_SESSION_START_TIME", "utcEpochNs")
+_SESSION, (_START,) = schema.SESSION_START
 _PUBLIC_TEXTS: Final[Mapping[tuple[str, str], _Public]] = {
     (schema.NVTX, "text"): public_range,
     **{(table, "name"): known_texts.gpu_name for table in (schema.GPUS, schema.GPUS_2020)},
@@ -70,23 +71,20 @@ class _Asking(SqliteTables):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self.asked: dict[str, dict[str, None]] = {}
+        self.asked = defaultdict[str, dict[str, None]](dict)
 
     def read(
         self, table: str, integers: Sequence[str], texts: Sequence[str] = (), only: RowFilter = EVERY_ROW
-    ) -> TableColumns:
-        self._ask(table, [*integers, *texts])
+    ) -> Table:
+        self.asked[table] |= dict.fromkeys([*integers, *texts])
         return super().read(table, integers, texts, only)
 
     def rows(self, table: str, columns: Sequence[str]) -> list[Sequence[object]]:
-        self._ask(table, columns)
+        self.asked[table] |= dict.fromkeys(columns)
         return super().rows(table, columns)
 
-    def _ask(self, table: str, columns: Iterable[str]) -> None:
-        self.asked.setdefault(table, {}).update(dict.fromkeys(columns))
 
-
-def _asked(export: Path) -> tuple[dict[str, dict[str, None]], int | None]:
+def _asked(export: Path) -> tuple[Mapping[str, Iterable[str]], int | None]:
     """Table -> columns that the reader reads, and the recording's start in UNIX ns."""
     with _Asking(export) as tables:
         return tables.asked, read_export(tables, export).session_start_ns
@@ -104,8 +102,8 @@ def _copy(export: Path, out: Path, asked: Mapping[str, Iterable[str]], first_ns:
                     f'CREATE TABLE "{table}" AS SELECT {", ".join(values)} FROM source."{table}"'
                 )
             _only_own_threads(database, asked)
-            if _SESSION[1] in asked.get(_SESSION[0], ()):
-                database.execute(f"UPDATE {_SESSION[0]} SET {_SESSION[1]} = {_SESSION[1]} - ?", (first_ns,))
+            if _START in asked.get(_SESSION, ()):
+                database.execute(f"UPDATE {_SESSION} SET {_START} = {_START} - ?", (first_ns,))
             for table in schema.EXPORT_TABLES:
                 if table in asked:
                     database.execute(f"DELETE FROM {table} WHERE name IS NULL")

@@ -22,8 +22,8 @@ from traces.formats import nsys_schema as schema
 from traces.formats.nccl_payloads import read_nccl_calls
 from traces.formats.nsys_columns import named, process_ids, read_memory_use, read_present, timed
 from traces.formats.nsys_metrics import read_gpu_samples
-from traces.formats.sqlite_tables import SqliteTables
-from traces.formats.tables import RowFilter, TableColumns
+from traces.formats.sqlite_tables import RowFilter, SqliteTables
+from traces.formats.tables import Table
 from traces.launches import distinct_shapes
 
 _GPU_REQUIRED = ("start", "end", "deviceId", "streamId")
@@ -87,13 +87,12 @@ def _info(tables: SqliteTables, path: Path, kind: str, gpus: tuple[Gpu, ...], un
 
 def _kernels(tables: SqliteTables, path: Path) -> tuple[Kernels, tuple[str, ...]]:
     optional = (*_GPU_OPTIONAL, "graphNodeId", *_LAUNCH_SHAPE, *schema.NAME_COLUMNS)
-    table = read_present(tables, path, schema.KERNELS, _GPU_REQUIRED, optional)
-    column = table.integers
+    column = read_present(tables, path, schema.KERNELS, _GPU_REQUIRED, optional)
     name_id, names = named(tables, [column[name] for name in schema.NAME_COLUMNS])
     grid, block = ([column[f"{part}{axis}"] for axis in "XYZ"] for part in ("grid", "block"))
     shape, shapes = distinct_shapes(grid, block, *(column[name] for name in _LAUNCH_SHAPE[6:]))
     in_graph = column["graphNodeId"] != NULL
-    return Kernels(_gpu_rows(table), name_id, in_graph, shape, shapes), names
+    return Kernels(_gpu_rows(column), name_id, in_graph, shape, shapes), names
 
 
 def _copies(tables: SqliteTables, path: Path) -> Copies:
@@ -101,15 +100,15 @@ def _copies(tables: SqliteTables, path: Path) -> Copies:
     memcpy = read_present(tables, path, schema.MEMCPY, _GPU_REQUIRED, optional)
     memset = read_present(tables, path, schema.MEMSET, _GPU_REQUIRED, (*_GPU_OPTIONAL, "bytes"))
     place = {kind: index for index, kind in enumerate(COPY_KINDS)}
-    kind = np.full(len(memcpy.integers["copyKind"]), place["memcpy_unknown"], dtype=np.int64)
+    kind = np.full(len(memcpy), place["memcpy_unknown"], dtype=np.int64)
     for code, name in schema.COPY_KIND.items():
-        kind[memcpy.integers["copyKind"] == code] = place[name]
-    source, target = memcpy.integers["srcDeviceId"], memcpy.integers["dstDeviceId"]
+        kind[memcpy["copyKind"] == code] = place[name]
+    source, target = memcpy["srcDeviceId"], memcpy["dstDeviceId"]
     between_gpus = (source != NULL) & (target != NULL) & (source != target)
     kind[between_gpus & (kind == place["memcpy_d2d"])] = place["memcpy_p2p"]
-    kind = np.concatenate((kind, np.full(len(memset.integers["start"]), place["memset"], dtype=np.int64)))
-    sizes = np.concatenate((memcpy.integers["bytes"], memset.integers["bytes"]))
-    memory = np.concatenate((memcpy.integers["srcKind"], np.full(len(memset), NULL)))
+    kind = np.concatenate((kind, np.full(len(memset), place["memset"], dtype=np.int64)))
+    sizes = np.concatenate((memcpy["bytes"], memset["bytes"]))
+    memory = np.concatenate((memcpy["srcKind"], np.full(len(memset), NULL)))
     return Copies(GpuRows.joined(_gpu_rows(memcpy), _gpu_rows(memset)), kind, sizes, memory)
 
 
@@ -117,7 +116,7 @@ def _calls(tables: SqliteTables, path: Path) -> tuple[Calls, tuple[str, ...], in
     """Calls with their times, their names, and how many have none."""
     optional = ("globalTid", "correlationId", "nameId")
     table = read_present(tables, path, schema.CALLS, ("start", "end"), optional)
-    column = timed(table).integers
+    column = timed(table)
     name_id, names = named(tables, [column["nameId"]])
     calls = Calls(column["start"], column["end"], column["globalTid"], column["correlationId"], name_id)
     return calls, names, len(table) - len(calls)
@@ -127,8 +126,8 @@ def _ranges(tables: SqliteTables, path: Path) -> tuple[Ranges, tuple[str, ...]]:
     """Closed ranges; their text stands in the row or, registered, in StringIds."""
     optional = ("eventType", "globalTid", "textId")
     closed: RowFilter = {"eventType": schema.RANGE_TYPES, "end": None}
-    table = read_present(tables, path, schema.NVTX, ("start", "end"), optional, ("text",), closed)
-    column, text = table.integers, table.texts["text"]
+    column = read_present(tables, path, schema.NVTX, ("start", "end"), optional, ("text",), closed)
+    text = column.texts["text"]
     keep = (
         np.isin(column["eventType"], schema.RANGE_TYPES)
         & (column["start"] != NULL)
@@ -136,13 +135,12 @@ def _ranges(tables: SqliteTables, path: Path) -> tuple[Ranges, tuple[str, ...]]:
     )
     registered, names = named(tables, [np.where(keep & (text.codes < 0), column["textId"], NULL)])
     code = np.where(text.codes >= 0, text.codes, np.where(registered >= 0, registered + len(text.values), -1))
-    thread = column["globalTid"]
-    ranges = Ranges(column["start"][keep], column["end"][keep], thread[keep], code[keep].astype(PLACE))
+    start, end, thread = (column[name][keep] for name in ("start", "end", "globalTid"))
+    ranges = Ranges(start, end, thread, code[keep].astype(PLACE))
     return ranges, (*text.values, *names)
 
 
-def _gpu_rows(table: TableColumns) -> GpuRows:
-    column = table.integers
+def _gpu_rows(column: Table) -> GpuRows:
     names = ("start", "end", "deviceId", "streamId", "correlationId")
     start, end, device, stream, correlation = (column[name] for name in names)
     return GpuRows(start, end, device, stream, correlation, process_ids(column["globalPid"]))

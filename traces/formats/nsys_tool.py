@@ -1,7 +1,10 @@
-"""The user's own nsys: where it is, which version, and how it is run on a report.
+"""The user's own nsys: where it is, which version, how it is run on a report, and the line that records.
 
 It is started watched and alone, never longer than a limit; it ends with us, shows nothing, and leaves nothing
 elsewhere.
+
+Debian's package of 2022.4.2 keeps the importer where its nsys does not look: recording ends with exit code 0
+and leaves a raw stream (.qdstrm) only. The importer of the same version then makes the report.
 """
 
 import contextlib
@@ -13,8 +16,9 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -131,12 +135,6 @@ def find_nsys(explicit: str | None) -> Nsys:
     )
 
 
-def exports_with(nsys: Nsys, option: str) -> bool:
-    """Whether its `nsys export` has an option; where it does not answer, it has not."""
-    answer = _answer(nsys.path, "export", "--help")
-    return answer is not None and option in answer.output
-
-
 def _named(source: str, given: str) -> Nsys:
     """The one nsys the user named, or an error that repeats what was typed."""
     folder = Path(given)
@@ -152,15 +150,14 @@ def _named(source: str, given: str) -> Nsys:
 
 def _candidates() -> list[Path]:
     """Every nsys of this machine that can be run: that of PATH, then the installed ones, newest first."""
-    on_path = shutil.which("nsys")
     installed = [path for pattern in _INSTALLED for path in glob.glob(pattern) if os.access(path, os.X_OK)]  # noqa: PTH207 - absolute patterns
     installed.sort(key=_version_in_path, reverse=True)
-    return [Path(path).absolute() for path in ([on_path] if on_path else []) + installed]
+    return [Path(path).absolute() for path in (shutil.which("nsys"), *installed) if path]
 
 
-def _version_in_path(path: str) -> tuple[int, ...]:
+def _version_in_path(path: str) -> list[int]:
     found = re.search(r"\d+(?:\.\d+)+", path)
-    return tuple(map(int, found[0].split("."))) if found else ()
+    return [*map(int, found[0].split("."))] if found else []
 
 
 def _answer(path: Path, *words: str) -> Ended | None:
@@ -198,7 +195,8 @@ def run_export(nsys: Nsys, report: Path, output: Path, progress: Progress) -> En
     """
     doing = f"exporting {report.name} with nsys {nsys.release}"
     options = ["--type=sqlite", f"--output={output.name}", "--quiet=true"]
-    if exports_with(nsys, _BLOBS):
+    answer = _answer(nsys.path, "export", "--help")
+    if answer and _BLOBS in answer.output:
         options.append(f"{_BLOBS}=true")
     try:
         return _run(nsys, options, report, output.parent, EXPORT_LIMIT.value, lambda: progress(doing, None))
@@ -218,25 +216,16 @@ def session_start_ns(nsys: Nsys, report: Path, scratch_dir: Path) -> int | None:
     output.unlink(missing_ok=True)
     options = ("--type=info", f"--output={output.name}", "--quiet=true")
     try:
-        ended = _run(nsys, options, report, scratch_dir, INFO_LIMIT.value, lambda: None)
-    except TookTooLong:
-        return None
-    if ended.code != 0:
-        return None
-    try:
+        if _run(nsys, options, report, scratch_dir, INFO_LIMIT.value, lambda: None).code != 0:
+            return None
         info = json.loads(output.read_text(encoding="utf-8", errors="replace"))
         return int(info["SessionStartTime"]["Nanoseconds since epoch"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (TookTooLong, OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def _run(
-    nsys: Nsys,
-    options: Sequence[str],
-    report: Path,
-    folder: Path,
-    limit_s: float,
-    tick: Callable[[], None],
+    nsys: Nsys, options: Sequence[str], report: Path, folder: Path, limit_s: float, tick: Callable[[], None]
 ) -> Ended:
     command = [str(nsys.path), "export", *options, _plain_name(report, folder)]
     try:
@@ -257,3 +246,78 @@ def _plain_name(report: Path, folder: Path) -> str:
     except OSError:  # a file system without links
         return str(target)
     return link.name
+
+
+_IMPORT_S: Final = Limit(
+    300.0, "seconds", "ours: 0.5 s measured for 23 MB, and a stream of minutes is a hundred times that"
+)
+_HOSTS: Final = ("host-linux-*", "nsight-systems*/host-linux-*", "lib/nsight-systems*/host-linux-*")
+_WITHOUT_SAMPLES: Final = ("--sample=none", "--cpuctxsw=none")
+OPTIONS: Final = {
+    "cpu": ("--trace=nvtx,osrt", *_WITHOUT_SAMPLES),
+    "cuda": (
+        "--trace=cuda,nvtx,osrt",
+        "--cuda-graph-trace=node",
+        *_WITHOUT_SAMPLES,
+        "--capture-range=cudaProfilerApi",
+        "--capture-range-end=stop",
+    ),
+}
+"""Kind of device -> what is recorded: on a GPU between the program's own marks, on a CPU all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A report, and whether its importer had to be started by hand."""
+
+    path: Path
+    imported_by_hand: bool
+
+
+def profile_line(nsys: Nsys, device: str, name: str, program: Sequence[str]) -> list[str]:
+    """The command that records `program` into `name`.nsys-rep in the folder where it is started."""
+    return [str(nsys.path), "profile", *OPTIONS[device], f"--output={name}", *program]
+
+
+def report_of(nsys: Nsys, folder: Path, name: str) -> Report:
+    """The report that `profile_line` left, made of the raw stream where nsys could not.
+
+    Raises `ExportFailed` where there is neither, or no importer that takes the stream.
+    """
+    report, stream = folder / f"{name}.nsys-rep", folder / f"{name}.qdstrm"
+    if report.is_file():
+        return Report(report, imported_by_hand=False)
+    if not stream.is_file():
+        raise ExportFailed(
+            f"nsys {nsys.release} recorded nothing: the program ended before it could, or nsys may not trace "
+            "here. Try: nsys status --environment"
+        )
+    for importer in _importers(nsys):
+        if _made(importer, stream, report):
+            return Report(report, imported_by_hand=True)
+    raise ExportFailed(
+        f"nsys {nsys.release} left only a raw stream (.qdstrm), and no QdstrmImporter of this version was "
+        "found to make it a report. Give the nsys of NVIDIA's own package with --nsys PATH, or put the "
+        "folder host-linux-x64 of this one beside the folder of nsys."
+    )
+
+
+def _importers(nsys: Nsys) -> Iterator[Path]:
+    """Importers that lie around nsys, as packages put them, and around what it is a link to; each once."""
+    seen: set[Path] = set()
+    for start in (nsys.path, nsys.path.resolve()):
+        for folder, hosts in product(list(start.parents)[:4], _HOSTS):
+            for importer in sorted(folder.glob(f"{hosts}/QdstrmImporter")):
+                if importer.is_file() and (real := importer.resolve()) not in seen:
+                    seen.add(real)
+                    yield importer
+
+
+def _made(importer: Path, stream: Path, report: Path) -> bool:
+    """Whether this importer makes a report of the stream: it refuses another version's."""
+    try:
+        command = [str(importer), "-i", stream.name, "-o", report.name]
+        ended = run_watched(command, _IMPORT_S.value, lambda: None, stream.parent)
+    except (OSError, TookTooLong):
+        return False
+    return ended.code == 0 and report.is_file()

@@ -88,7 +88,12 @@ def _head(path: Path) -> bytes:
         with path.open("rb") as file:
             head = file.read(100)
     except FileNotFoundError:
-        raise TraceNotFound(f"{path} does not exist. Check the path.{_no_report(path)}") from None
+        # nsys ends without an error where no range of its capture began
+        no_report = (
+            " With -c cudaProfilerApi, nsys writes no report where the program never calls cudaProfilerStart."
+        )
+        more = no_report if path.suffix == ".nsys-rep" else ""
+        raise TraceNotFound(f"{path} does not exist. Check the path.{more}") from None
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         cure = "Name the file itself" if error.errno == errno.ELOOP else "Check its permissions"
@@ -96,10 +101,3 @@ def _head(path: Path) -> bytes:
     if not head:
         raise DamagedTrace(f"{path} is empty. {_KNOWN}")
     return head
-
-
-def _no_report(path: Path) -> str:
-    """Why nsys may have written none: it ends without an error where no range of its capture began."""
-    if path.suffix != ".nsys-rep":
-        return ""
-    return " With -c cudaProfilerApi, nsys writes no report where the program never calls cudaProfilerStart."

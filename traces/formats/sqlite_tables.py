@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, Self
 from urllib.parse import quote
 
@@ -20,16 +21,25 @@ import numpy as np
 
 from traces.columns import NULL, IntArray, distinct
 from traces.errors import DamagedTrace, TraceNotFound
-from traces.formats.tables import EVERY_ROW, RowFilter, TableColumns, Texts, empty_columns
+from traces.formats.tables import Table, Texts
 from traces.limits import Limit
 from traces.progress import Progress, silent
 
+RowFilter = Mapping[str, Sequence[int] | None]
+"""Which rows are wanted: those whose column has one of the numbers; for None, those where it is not NULL."""
+
+EVERY_ROW: Final[RowFilter] = MappingProxyType({})
+
+
+def empty_columns(integers: Sequence[str], texts: Sequence[str] = ()) -> Table:
+    """Columns of no row."""
+    nothing = np.empty(0, dtype=np.int64)
+    return Table(dict.fromkeys(integers, nothing), {name: Texts(nothing, ()) for name in texts})
+
+
 MAGIC: Final = b"SQLite format 3\0"
 
-_SIDE_FILES: Final = {
-    "-wal": "changes not yet merged into it",
-    "-journal": "an unfinished change",
-}
+_SIDE_FILES: Final = {"-wal": "changes not yet merged into it", "-journal": "an unfinished change"}
 
 
 def check_whole(path: Path) -> None:
@@ -62,9 +72,7 @@ def check_whole(path: Path) -> None:
 
 
 LONGEST_VALUE: Final = Limit(
-    64 << 20,
-    "bytes",
-    "ours: texts of an export are under 1 MB, and a view can make a gigabyte",
+    64 << 20, "bytes", "ours: texts of an export are under 1 MB, and a view can make a gigabyte"
 )
 _CHUNK_ROWS: Final = 65_536
 _IDS_PER_QUERY: Final = 500  # SQLite takes at least 999 variables
@@ -97,14 +105,6 @@ class StoredColumn:
     type: str
     is_key: bool
     is_hidden: bool
-
-
-@dataclass(frozen=True, slots=True)
-class StoredTable:
-    """Where a table's rows are stored, and its columns in the order of its records."""
-
-    root_page: int
-    columns: tuple[StoredColumn, ...]
 
 
 class SqliteTables:
@@ -145,7 +145,6 @@ class SqliteTables:
 
     @property
     def reader(self) -> str:
-        """Which reader ran."""
         return "sqlite3"
 
     def columns_of(self, table: str) -> frozenset[str]:
@@ -158,34 +157,26 @@ class SqliteTables:
 
     def read(
         self, table: str, integers: Sequence[str], texts: Sequence[str] = (), only: RowFilter = EVERY_ROW
-    ) -> TableColumns:
+    ) -> Table:
         """Columns of a table that has them, in one pass and the table's own row order: no index is used."""
-        encoders = {name: _TextEncoder() for name in texts}
+        known: list[dict[str | None, int]] = [{None: -1} for _ in texts]
         chunks: list[list[IntArray]] = []
-        done, most = 0, self._most_rows(table)
+        done, most, count = 0, self._most_rows(table), len(integers)
         with self._reading(table):
             source = f"{_quoted(table)} NOT INDEXED WHERE {_condition(only)}"
             cursor = self._db.execute(f"SELECT {_selected(integers, texts)} FROM {source}")
             while rows := cursor.fetchmany(_CHUNK_ROWS):
                 columns = list(zip(*rows, strict=True))
-                numbers = columns[: len(integers)]
-                coded = zip(encoders.values(), columns[len(integers) :], strict=True)
-                chunks.append(
-                    [self._whole(table, name, values) for name, values in zip(integers, numbers, strict=True)]
-                    + [encoder.encode(values) for encoder, values in coded]
-                )
+                numbers = (self._whole(table, *one) for one in zip(integers, columns, strict=False))
+                chunks.append([*numbers, *map(_encoded, columns[count:], known)])
                 done += len(rows)
                 self._progress(f"reading {table}", min(1.0, done / most) if most else None, done)
         if not chunks:
             return empty_columns(integers, texts)
         whole = [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
-        return TableColumns(
-            dict(zip(integers, whole, strict=False)),
-            {
-                name: Texts(codes, tuple(encoder.values))
-                for (name, encoder), codes in zip(encoders.items(), whole[len(integers) :], strict=True)
-            },
-        )
+        values = (tuple(str(text) for text in each if text is not None) for each in known)
+        coded = map(Texts, whole[count:], values)
+        return Table(dict(zip(integers, whole, strict=False)), dict(zip(texts, coded, strict=True)))
 
     def _most_rows(self, table: str) -> int | None:
         """About how many rows a table has, by its last rowid: counting would read it. None without one."""
@@ -199,16 +190,16 @@ class SqliteTables:
         """Texts of `StringIds` for the distinct ids given; ids that are not there are left out."""
         if not self.columns_of("StringIds") >= {"id", "value"}:
             return {}
-        wanted = [int(i) for i in distinct(ids) if i != NULL]
+        wanted = distinct(ids[ids != NULL]).tolist()
         found: dict[int, str] = {}
         for first in range(0, len(wanted), _IDS_PER_QUERY):
             some = wanted[first : first + _IDS_PER_QUERY]
             marks = ", ".join("?" * len(some))
             with self._reading("StringIds"):
                 rows = self._db.execute(f"SELECT id, value FROM StringIds WHERE id IN ({marks})", some)
-                found.update(
-                    (key, str(value)) for key, value in rows if value is not None and isinstance(key, int)
-                )
+                found |= {
+                    key: str(value) for key, value in rows if value is not None and isinstance(key, int)
+                }
         return found
 
     def blobs(self, table: str, integers: Sequence[str], blob: str) -> tuple[IntArray, list[bytes]]:
@@ -228,8 +219,8 @@ class SqliteTables:
             names = ", ".join(_quoted(name) for name in columns)
             return self._db.execute(f"SELECT {names} FROM {_quoted(table)}").fetchall()
 
-    def stored(self, table: str) -> StoredTable | None:
-        """How a table is stored; None for a view and whatever else has no rows of its own."""
+    def stored(self, table: str) -> tuple[int, list[StoredColumn]] | None:
+        """Page where the rows are, and the columns in the order of records; None where there are none."""
         with self._reading(table):
             found = self._db.execute(
                 "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)
@@ -237,11 +228,10 @@ class SqliteTables:
             rows = self._db.execute(f"PRAGMA table_xinfo({_quoted(table)})").fetchall()
         if found is None or not isinstance(found[0], int):
             return None
-        columns = (
+        return found[0], [
             StoredColumn(str(name), str(kind), bool(key), bool(hidden))
             for _, name, kind, _, _, key, hidden in rows
-        )
-        return StoredTable(found[0], tuple(columns))
+        ]
 
     def row_at(
         self, table: str, rowid: int, integers: Sequence[str], texts: Sequence[str], only: RowFilter
@@ -293,22 +283,12 @@ class SqliteTables:
         )
 
 
-class _TextEncoder:
-    """Distinct texts in order of first sight, and a code per row."""
-
-    def __init__(self) -> None:
-        self._codes: dict[str | None, int] = {None: -1}
-
-    def encode(self, texts: tuple[Any, ...]) -> IntArray:
-        codes = self._codes
-        for text in texts:
-            if text not in codes:
-                codes[text] = len(codes) - 1
-        return np.fromiter((codes[text] for text in texts), dtype=np.int64, count=len(texts))
-
-    @property
-    def values(self) -> list[str]:
-        return [str(text) for text in self._codes if text is not None]
+def _encoded(texts: Sequence[Any], known: dict[str | None, int]) -> IntArray:
+    """A code per row; distinct texts are added to those that are known, in order of first sight."""
+    for text in texts:
+        if text not in known:
+            known[text] = len(known) - 1
+    return np.fromiter((known[text] for text in texts), dtype=np.int64, count=len(texts))
 
 
 def _selected(integers: Sequence[str], texts: Sequence[str]) -> str:
@@ -317,12 +297,12 @@ def _selected(integers: Sequence[str], texts: Sequence[str]) -> str:
 
 
 def _condition(only: RowFilter) -> str:
-    parts = [
+    parts = (
         f"{_quoted(name)} > {NULL}"  # a number that reads as NULL is none
         if values is None
         else f"{_quoted(name)} IN ({', '.join(str(value) for value in values if value != NULL)})"
         for name, values in only.items()
-    ]
+    )
     return " AND ".join(parts) or "1"
 
 

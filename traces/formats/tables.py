@@ -1,25 +1,31 @@
-"""What stands between a file's bytes and its schema: columns of named tables, and which rows are wanted."""
+"""A table's columns, whichever recorder wrote it; distinct texts of a column are found by their bytes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Final
+from itertools import pairwise
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from traces.columns import IntArray
+from traces.columns import BoolArray, IntArray
+from traces.loops import loop
+
+_Bytes = NDArray[np.uint8]
+_Number = TypeVar("_Number", bound=np.generic)
+_FIRST_ROOM: Final = 256
+_FIRST_BYTES: Final = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class Texts:
-    """A text column: `codes` of shape (n,) index the distinct `values`; -1 where the row has NULL."""
+class Texts(NamedTuple):
+    """A text column: `codes` of shape (n,) index the distinct `values`; -1 where the row has none."""
 
     codes: IntArray
     values: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class TableColumns:
+class Table:
     """Columns of one table in the same row order; integers hold `traces.columns.NULL` for NULL."""
 
     integers: Mapping[str, IntArray]
@@ -30,14 +36,138 @@ class TableColumns:
             (len(text.codes) for text in self.texts.values()), default=0
         )
 
+    def __getitem__(self, name: str) -> IntArray:
+        return self.integers[name]
 
-RowFilter = Mapping[str, Sequence[int] | None]
-"""Which rows are wanted: those whose column has one of the numbers; for None, those where it is not NULL."""
+    def only(self, wanted: BoolArray) -> "Table":
+        """The rows that are wanted, with the texts that these have."""
+        if wanted.all():
+            return self
+        texts = {name: in_order(code[wanted], several) for name, (code, several) in self.texts.items()}
+        return Table({name: each[wanted] for name, each in self.integers.items()}, texts)
 
-EVERY_ROW: Final[RowFilter] = MappingProxyType({})
+
+@loop("out", "buckets", "hashes", "ends", "arena", "state")
+def encode_texts(
+    data: _Bytes,
+    start: int,
+    rows: int,
+    place_from: int,
+    length_from: int,
+    out: IntArray,
+    buckets: IntArray,
+    hashes: IntArray,
+    ends: IntArray,
+    arena: _Bytes,
+    state: IntArray,
+) -> int:
+    """Replace the places of texts in `out` by codes, in order of first sight -> the row where room ran out.
+
+    The distinct texts stand end to end in `arena`, text n up to `ends[n]`; `state[0]` counts them. `buckets`
+    is an open hash table of codes, at most half full, -1 where empty; its length is a power of two.
+    """
+    mask = len(buckets) - 1
+    for row in range(start, rows):
+        first, length = out[place_from + row], out[length_from + row]
+        if length < 0:
+            out[place_from + row] = -1
+            continue
+        mixed = 2166136261
+        for place in range(first, first + length):
+            mixed = ((mixed ^ data[place]) * 16777619) & 0xFFFFFFFF
+        bucket = (mixed ^ (mixed >> 15)) & mask
+        code = buckets[bucket]
+        while code >= 0:
+            begin = ends[code - 1] if code > 0 else 0
+            if hashes[code] == mixed and ends[code] - begin == length:
+                same = 0
+                while same < length and arena[begin + same] == data[first + same]:
+                    same += 1
+                if same == length:
+                    break
+            bucket = (bucket + 1) & mask
+            code = buckets[bucket]
+        if code < 0:
+            code = state[0]
+            begin = ends[code - 1] if code > 0 else 0
+            if 2 * code >= len(buckets) or code >= len(ends) or begin + length > len(arena):
+                return row
+            for place in range(length):
+                arena[begin + place] = data[first + place]
+            ends[code] = begin + length
+            hashes[code] = mixed
+            buckets[bucket] = code
+            state[0] = code + 1
+        out[place_from + row] = code
+    return rows
 
 
-def empty_columns(integers: Sequence[str], texts: Sequence[str] = ()) -> TableColumns:
-    """Columns of no row."""
-    nothing = np.empty(0, dtype=np.int64)
-    return TableColumns(dict.fromkeys(integers, nothing), {name: Texts(nothing, ()) for name in texts})
+@loop("buckets")
+def fill_buckets(hashes: IntArray, count: int, buckets: IntArray) -> None:
+    """Enter `count` codes by their hashes into an empty table."""
+    mask = len(buckets) - 1
+    for code in range(count):
+        bucket = (hashes[code] ^ (hashes[code] >> 15)) & mask
+        while buckets[bucket] >= 0:
+            bucket = (bucket + 1) & mask
+        buckets[bucket] = code
+
+
+class TextStore:
+    """The distinct texts of a column so far."""
+
+    def __init__(self) -> None:
+        self._buckets = np.full(2 * _FIRST_ROOM, -1, dtype=np.int64)
+        self._hashes = np.zeros(_FIRST_ROOM, dtype=np.int64)
+        self._ends = np.zeros(_FIRST_ROOM, dtype=np.int64)
+        self._arena = np.zeros(_FIRST_BYTES, dtype=np.uint8)
+        self._state = np.zeros(1, dtype=np.int64)
+
+    def encode(
+        self, data: NDArray[np.uint8], rows: int, out: IntArray, slot: int, capacity: int, work: int
+    ) -> None:
+        """Replace places in `out` from `slot` on, with lengths `capacity` after them, by codes."""
+        done, run = 0, encode_texts.over(work)
+        while True:
+            tables = (self._buckets, self._hashes, self._ends, self._arena, self._state)
+            done = run(data, done, rows, slot, slot + capacity, out, *tables)
+            if done == rows:
+                return
+            self._grow(int(out[slot + capacity + done]), work)
+
+    def coded(self, codes: IntArray) -> Texts:
+        """The column of these codes. Distinct bytes that are no UTF-8 can be one text."""
+        count = int(self._state[0])
+        ends = [0, *self._ends[:count].tolist()]
+        raw = self._arena[: ends[-1]].tobytes()
+        values = tuple(raw[first:end].decode("utf-8", "replace") for first, end in pairwise(ends))
+        return Texts(codes, values) if len(set(values)) == count else in_order(codes, values)
+
+    def _grow(self, needed_bytes: int, work: int) -> None:
+        count = int(self._state[0])
+        used = int(self._ends[count - 1]) if count else 0
+        if used + needed_bytes > len(self._arena):
+            self._arena = _longer(self._arena, 2 * len(self._arena) + needed_bytes)
+        if count == len(self._ends):
+            self._hashes = _longer(self._hashes, 2 * count)
+            self._ends = _longer(self._ends, 2 * count)
+            self._buckets = np.full(4 * count, -1, dtype=np.int64)
+            fill_buckets.over(work)(self._hashes, count, self._buckets)
+
+
+def in_order(codes: IntArray, values: tuple[str, ...]) -> Texts:
+    """The column with each text once, in order of first sight, and only those that it has."""
+    place: dict[str, int] = {}
+    first = np.full(len(values) + 1, len(codes))  # code -1 takes the last entry, here and below
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    new = np.full(len(values) + 1, -1, dtype=np.int64)
+    for code in np.argsort(first[:-1], kind="stable").tolist():
+        if first[code] < len(codes):
+            new[code] = place.setdefault(values[code], len(place))
+    return Texts(new[codes], tuple(place))
+
+
+def _longer(values: NDArray[_Number], length: int) -> NDArray[_Number]:
+    longer = np.zeros(length, dtype=values.dtype)
+    longer[: len(values)] = values
+    return longer

@@ -20,12 +20,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from traces.columns import Columns
 from traces.errors import InputError, NsysUnavailable
 from traces.formats.export_cache import exported
-from traces.formats.nsys_profile import OPTIONS, Report, profile_line, report_of
 from traces.formats.nsys_scrub import scrub_exports
-from traces.formats.nsys_tool import Nsys
+from traces.formats.nsys_tool import OPTIONS, Nsys, Report, profile_line, report_of
 from traces.formats.open import read_trace
 from traces.limits import Limit
 from traces.progress import Progress
@@ -233,7 +231,7 @@ def made_how(
         )
     return {
         **made,
-        "gpu_event_count": _gpu_events(columns),
+        "gpu_event_count": len(columns.kernels.rows.start_ns) + len(columns.copies.rows.start_ns),
         "range_count": len(columns.ranges.text),
         "stand_ins": [] if request.device == "cuda" else list(_STAND_INS),
         "recorded_by": {
@@ -243,7 +241,3 @@ def made_how(
         },
         "scrubbed": "only what moe-diag reads; the first moment of the run is 0",
     }
-
-
-def _gpu_events(columns: Columns) -> int:
-    return len(columns.kernels.rows.start_ns) + len(columns.copies.rows.start_ns)

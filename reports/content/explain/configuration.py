@@ -59,7 +59,7 @@ def spelled(topic: str) -> Iterator[Topic]:
     """The setting that a flag or an override spells, its value left out: `model.moe_grouped_gemm=true`."""
     name = re.split(r"[=\s]", topic.strip(), maxsplit=1)[0]
     for knob in knobs().values():
-        if name in (knob.flag, knob.off_flag, knob.bridge, knob.harness):
+        if name in (knob.flag, knob.off, knob.bridge, knob.harness):
             yield Topic(knob.id, "setting", partial(_setting, knob))
 
 
@@ -109,7 +109,7 @@ def _finding(text: str) -> Iterator[Block]:
 def _setting(knob: Knob) -> Iterator[Block]:
     spelled = (
         ("Megatron-LM", knob.flag),
-        ("Megatron-LM, off", knob.off_flag),
+        ("Megatron-LM, off", knob.off),
         ("Megatron-Bridge", knob.bridge),
         ("Bridge's scripts/performance", knob.harness),
     )

@@ -101,10 +101,10 @@ def test_what_a_reader_takes_is_what_the_schema_takes(document: Json) -> None:
     small = {**document, **{key: document[key][:1] for key in ("missing", "fixes", "refused")}}
     refused = 0
     for place, path in enumerate(spots(small)):
-        for value in (WRONG[place % len(WRONG)], WRONG[(place + 3) % len(WRONG)]):
-            wrong = changed(small, path, value)
-            assert reads(wrong) == whole.is_valid(wrong), (path, value)
-            refused += not reads(wrong)
+        value = WRONG[place % len(WRONG)]
+        wrong = changed(small, path, value)
+        assert reads(wrong) == whole.is_valid(wrong), (path, value)
+        refused += not reads(wrong)
     assert refused > 100
 
 

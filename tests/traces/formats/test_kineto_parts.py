@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.kineto_doubles import SENDRECV, Event, Profiled, event, on_gpu, one_run, overlapped_step, write
 from traces.columns import NULL
 from traces.errors import DamagedTrace
-from traces.formats import kineto_parts
+from traces.formats import kineto_json
 from traces.formats.kineto_json import read_events
 from traces.formats.kineto_rows import column, joined, rows_of, table, whole
 from traces.formats.open import read_trace
@@ -44,10 +44,10 @@ def whole_files_read(path: Path, monkeypatch: pytest.MonkeyPatch, part_bytes: in
         return read_events(path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(kineto_parts, "read_events", counted)
-        patch.setattr(kineto_parts, "_PART_BYTES", part_bytes)
+        patch.setattr(kineto_json, "read_events", counted)
+        patch.setattr(kineto_json, "_PART_BYTES", part_bytes)
         by_parts, read_whole = read_trace(path), count
-        patch.setattr(kineto_parts, "_by_parts", lambda *_: None)
+        patch.setattr(kineto_json, "_by_parts", lambda *_: None)
         assert plain(read_trace(path)) == plain(by_parts)
     assert count == read_whole + 1
     return read_whole
@@ -109,7 +109,7 @@ def test_a_header_behind_the_events_is_read(tmp_path: Path, monkeypatch: pytest.
 def test_a_trace_that_breaks_off_after_many_parts_is_damaged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kineto_parts, "_PART_BYTES", 2000)
+    monkeypatch.setattr(kineto_json, "_PART_BYTES", 2000)
     path = write(tmp_path / "run.json", overlapped_step())
     size = len(path.read_bytes()) - 3
     path.write_bytes(path.read_bytes()[:size])
@@ -118,7 +118,7 @@ def test_a_trace_that_breaks_off_after_many_parts_is_damaged(
 
 
 def test_memory_holds_no_whole_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kineto_parts, "_PART_BYTES", 1 << 14)
+    monkeypatch.setattr(kineto_json, "_PART_BYTES", 1 << 14)
     wide = {f"key {number}": "value" for number in range(40)}
     path = write(tmp_path / "run.json", [on_gpu("kernel", "k", at, 1, at, **wide) for at in range(4000)])
     read_trace(path)

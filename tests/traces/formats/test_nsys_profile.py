@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from traces.errors import ExportFailed
-from traces.formats.nsys_profile import OPTIONS, profile_line, report_of
-from traces.formats.nsys_tool import Nsys
+from traces.formats.nsys_tool import OPTIONS, Nsys, profile_line, report_of
 from traces.recording.line import recording
 
 IMPORTS = 'shift; cp "$1" "$3"'

@@ -12,7 +12,7 @@ import pytest
 from diagnoser.demo import compressed
 from tests.two_readers import both
 from traces.formats import sqlite_tables
-from traces.formats.tables import RowFilter
+from traces.formats.sqlite_tables import RowFilter
 
 DEMOS = sorted(path.name.removesuffix(".sqlite.xz") for path in compressed("healthy").parent.glob("*.xz"))
 

@@ -22,7 +22,7 @@ from tests.kineto_doubles import GEMM, PID, Event, call, on_gpu, write
 from traces.columns import NULL, MemoryUse
 from traces.formats.nsys_columns import read_memory_use
 from traces.formats.open import read_trace
-from traces.formats.tables import TableColumns
+from traces.formats.tables import Table
 from traces.intervals import spans
 from traces.measure.capture import measure_capture
 from traces.measure.memory import peak_memory
@@ -175,8 +175,8 @@ class OneTable:
     def columns_of(self, table: str) -> frozenset[str]:
         return frozenset(self._columns)
 
-    def read(self, table: str, integers: list[str], texts: object = (), only: object = ()) -> TableColumns:
-        return TableColumns({name: self._columns[name] for name in integers}, {})
+    def read(self, table: str, integers: list[str], texts: object = (), only: object = ()) -> Table:
+        return Table({name: self._columns[name] for name in integers}, {})
 
 
 def read_rows(**columns: list[int]) -> MemoryUse:

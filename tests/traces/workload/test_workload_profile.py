@@ -23,8 +23,7 @@ from tests.moe_pattern import moe_recording
 from tests.places import ROOT
 from tests.secret_doubles import SECRET
 from traces.errors import InputError
-from traces.formats.nsys_profile import Report
-from traces.formats.nsys_tool import Nsys
+from traces.formats.nsys_tool import Nsys, Report
 from traces.formats.open import read_trace
 from traces.progress import Progress
 from traces.workload.profile import RankRecording, made_how, rank_environment
