@@ -30,7 +30,12 @@ _NAMES: Final = {
 def page(question: Question, framework: TrainedWith, how: Recording) -> Page:
     row = asked(question)
     head = Headline(question.upper(), words(f"{row.asks}."), Tone.PLAIN)
-    blocks = (head, *commands(how), *_flags(how), *_reasons(row.ranks, how), *_export(how.export))
+    reasons = (
+        Sentence(words(row.ranks), "Ranks", whole=True),
+        Items(tuple(map(_reason, how.options)), "Options of nsys"),
+        Items(tuple(map(_reason, how.flags)), "In the training"),
+    )
+    blocks = (head, *commands(how), *_flags(how), *reasons, *_export(how.export))
     after = Command(words("Then:"), f"moe-diag doctor run_0.nsys-rep && {row.next}")
     facts = words(f"{_NAMES[framework]}; nothing is run")
     return Page(words(Code("moe-diag capture")), facts, (*blocks, after), Detail.FULL)
@@ -62,12 +67,6 @@ def _flags(how: Recording) -> Iterator[Block]:
         yield Sentence(words("Add to the arguments of the training:"))
         yield CodeBlock(tuple(one.text for one in how.flags))
         yield from _before(how.flags, "Megatron-Core")
-
-
-def _reasons(ranks: str, how: Recording) -> Iterator[Block]:
-    yield Sentence(words(ranks), "Ranks", whole=True)
-    yield Items(tuple(map(_reason, how.options)), "Options of nsys")
-    yield Items(tuple(map(_reason, how.flags)), "In the training")
 
 
 def _reason(one: Option) -> Words:

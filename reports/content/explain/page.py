@@ -113,12 +113,10 @@ def _everything() -> Page:
     for group, title in GROUPS.items():
         listed[title] = [one.name for one in measures().values() if one.group == group]
     listed |= {kind: names for kind, names in of_kind.items() if kind not in _FIRST}
-    blocks = tuple(_names(title, names) for title, names in listed.items())
+    blocks = tuple(
+        Part(capital(title), (Sentence(codes(names)),), _plain(title)) for title, names in listed.items()
+    )
     return Page(words("moe-diag explain WORD"), words("explains a word"), blocks, Detail.FULL)
-
-
-def _names(title: str, names: list[str]) -> Part:
-    return Part(capital(title), (Sentence(codes(names)),), _plain(title))
 
 
 def _unknown(topic: str, whole: str) -> str:

@@ -50,13 +50,10 @@ def draw_timeline(area: Area, timeline: Timeline) -> None:
     high = inner.height / len(lanes)
     for place, lane in enumerate(lanes):
         middle = 0.3 + (place + 0.5) * high
-        area.text(0, middle, fitted(f"{lane.title} {_under(lane)}", _NAMES - 0.1, SMALL), SMALL)
+        under = f"({lane.under})" if lane.under else ""
+        area.text(0, middle, fitted(f"{lane.title} {under}", _NAMES - 0.1, SMALL), SMALL)
         _draw_lane(inner.part(0, place * high, inner.width, high * 0.82), lane, length_ns)
     _scale(area, inner, length_ns)
-
-
-def _under(lane: Drawn) -> str:
-    return f"({lane.under})" if lane.under else ""
 
 
 def _chosen(timeline: Timeline) -> tuple[list[Drawn], int]:
