@@ -14,8 +14,9 @@ from typing import Any, Final
 
 from heuristics.config.about import Given
 from heuristics.config.view import Config
-from heuristics.rules.condition import CONFIGURED, NULL, named
+from heuristics.rules.condition import NULL, named
 from heuristics.run.run import Run
+from heuristics.words import _sentences
 from reports.result.codec import Document
 from traces.settings.knobs import knobs
 from traces.sizes.peaks import peaks
@@ -299,7 +300,7 @@ def _names() -> Mapping[str, str]:
     """Words of figures -> knob or fact."""
     return {
         **{knob: knob for knob in knobs()},
-        **{one.words: name for name, one in CONFIGURED.facts.items() if one.words},
+        **{words: name for name, words in _sentences("facts").items()},
     }
 
 

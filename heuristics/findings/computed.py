@@ -68,7 +68,6 @@ def _gradients_overwritten(case: Case) -> Iterator[Found]:
 
 
 def _expert_overlap(case: Case) -> Iterator[Found]:
-    """Expert all-to-all is to run under compute, and runs alone."""
     run, packed = case.run, "overlap-energon-off"
     if not run.asked.ep_overlap or run.observed.ep_overlap is not False:
         return
@@ -85,7 +84,6 @@ def _expert_overlap(case: Case) -> Iterator[Found]:
 
 
 def _data_overlap(case: Case) -> Iterator[Found]:
-    """Gradients or parameters are to travel under compute, and still hold the step up."""
     run, asked = case.run, case.run.asked
     wanted = {"dp_reduce_scatter": "overlap_grad_reduce", "dp_all_gather": "overlap_param_gather"}
     kinds = tuple(kind for kind, switch in wanted.items() if asked.overlap(switch))
@@ -104,7 +102,6 @@ def _data_overlap(case: Case) -> Iterator[Found]:
 
 
 def _one_queue(run: Run) -> dict[str, str]:
-    """One queue as the cause, where nothing else of the run asks for one."""
     several = connections(run, ep_overlap=run.asked.ep_overlap)
     if several == 1 or not run.asked.env_is("CUDA_DEVICE_MAX_CONNECTIONS", "1"):
         return {}
@@ -170,7 +167,6 @@ def _world_size(case: Case) -> Iterator[Found]:
 
 
 def _precision(case: Case) -> Iterator[Found]:
-    """Matrix work in another precision than the configuration says, by what the log prints of its own."""
     own = case.run.log.settings if case.run.log else None
     if own is None:
         return

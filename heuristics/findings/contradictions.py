@@ -18,13 +18,14 @@ from traces.toml_tables import read_table
 class Row(Struct, frozen=True, forbid_unknown_fields=True):
     """A finding as its table has it, of a case where `when` holds.
 
-    `same`: steps of the workflow that tell the same, where no rule does.
+    Texts that it leaves out are those of its id's first row. `same`: steps of the workflow that tell the
+    same, where no rule does.
     """
 
     state: FindingState
-    text: str
-    evidence: str
-    fix: str
+    text: str = ""
+    evidence: str = ""
+    fix: str = ""
     when: Condition = CASES.condition("True")
     same: tuple[str, ...] = ()
 
@@ -56,7 +57,8 @@ def _of(id: str, rows: tuple[Row, ...], case: Case) -> Iterator[ConfigFinding]:
     row = next((one for one in rows if one.when.holds(case)), None)
     if row is None:
         return
-    texts = (id, row.text, row.evidence, row.fix)
+    first = rows[0]
+    texts = (id, row.text or first.text, row.evidence or first.evidence, row.fix or first.fix)
     if id in COMPUTED:
         filled = [tuple(text.format_map(figures) for text in texts) for figures in COMPUTED[id](case)]
     else:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final
 
-from heuristics.config.facts import Fact, version
+from heuristics.config.facts import Fact
 from heuristics.config.features import FLEX
 from heuristics.config.given import WHOLE
 from heuristics.guides.facts import ep_share
@@ -13,7 +13,7 @@ from heuristics.guides.memory_use import ran, too_large
 from heuristics.guides.parallel import connections
 from heuristics.rules.check import limits, past_limit
 from heuristics.rules.condition import Language
-from heuristics.rules.rules import has_rule, rules
+from heuristics.rules.rules import releases_of, rules
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
 from heuristics.words import say
@@ -275,7 +275,7 @@ _FACTS: Final[Mapping[str, Callable[[Case], object]]] = {
     "captured_then": lambda case: say("findings.captured" if _captured(case) else "findings.not-captured"),
     "in_graphs": lambda case: percent(case.run.observed.graph_frac or 0.0),
     "register_asserted": lambda case: (
-        has_rule(rules()["graphs-graph-register"], version(case.run.asked.core), None, None) is not False
+        rules()["graphs-graph-register"].in_force(releases_of(case.run.asked)) is not False
     ),
     "segments_at": lambda case: _first_at(case, *_ALLOCATOR),
     "precision_at": lambda case: _first_at(case, "mixed_precision", "fp8", "fp4"),

@@ -80,7 +80,6 @@ class Difference:
 
 
 def layer_passes(case: Case) -> Iterator[Mapping[str, object]]:
-    """Another number of dispatches in a step than layers and microbatches give; the first rank's."""
     run, expected = case.run, configured(case.run.config)
     if expected is None or run.observed.training is not True:
         return

@@ -12,6 +12,7 @@ from typing import Final, get_args
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from heuristics.evidence.evidence import RunEvidence
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.defects import defects_of
 from heuristics.fixes.catalogue import CATALOGUE
@@ -82,19 +83,17 @@ class FromFiles:
 
 def judge_files(
     run: Run,
+    evidence: RunEvidence,
     problems: tuple[Problem, ...],
     make: Callable[[Mapping[str, Rejection]], Plan],
     ask: Ask | None,
-    step_ns: int | None,
-    perturbation_frac: float | None,
 ) -> tuple[Plan, FromFiles]:
     """A plan that files of a run allow, and what else they tell.
 
-    `make` makes a plan without what is rejected; `ask` asks Megatron-Core itself. `step_ns`: a measured step,
-    for throughput where the log tells none.
+    `make` makes a plan without what is rejected; `ask` asks Megatron-Core itself.
     """
     failures, broken = explain_failures(run), check_rules(run)
-    findings = find_contradictions(run, failures, problems, perturbation_frac)
+    findings = find_contradictions(run, failures, problems, evidence.perturbation_frac)
     waits = {
         fix.id: Rejection(say("findings.comes-first", id=one.id, text=one.text), one.evidence)
         for one in findings
@@ -133,7 +132,7 @@ def judge_files(
         ),
         steady=steady,
         memory=_memory(run),
-        throughput=_throughput(run, steady, step_ns),
+        throughput=_throughput(run, steady, evidence.step_ns),
         experiments=plan_of_experiments(run, asked.plan),
         rooms=rooms_of(run, asked.plan),
     )
@@ -153,7 +152,7 @@ def _failure(one: Failure, told_by: Mapping[str, str], broken: tuple[Rule, ...])
         state=one.state,
         text=one.text,
         evidence=say("findings.to-confirm", where=where, confirm=one.confirm, source=one.source),
-        fix=f"{one.fix_id}: {one.fix}" if one.fix_id else one.fix,
+        fix=f"{one.fix}: {one.cure}" if one.fix else one.cure,
         same_as=told if any(rule.id == told for rule in broken) else "",
     )
 

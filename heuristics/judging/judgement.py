@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import UNSET, structs
 
@@ -21,9 +22,9 @@ from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Rejection
 from heuristics.result.judged import Choice, Combined, MemoryRoom, Verdict, Wall
 from heuristics.run.run import Run
-from heuristics.walls.verdict import completed
+from heuristics.words import say
 from traces.measurements import RankMeasurements
-from traces.missing import Missing, known
+from traces.missing import Missing, OrMissing, known
 from traces.names.frameworks import Framework
 from traces.sections import run as sections
 from traces.settings.settings import Problem, Settings
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from heuristics.judging.checked import FromFiles
     from heuristics.plan.allowed import Ask
 
+T = TypeVar("T")
 _ROOM: Final[Mapping[bool | None, MemoryRoom]] = {True: "tight", False: "enough", None: "unknown"}
 
 
@@ -123,26 +125,14 @@ def judge_observed(
     if configured.has_files:
         from heuristics.judging.checked import judge_files
 
-        plan, from_files = judge_files(
-            run,
-            configured.problems,
-            lambda rejected: _plan(run, evidence, rejected),
-            ask,
-            evidence.step_ns,
-            evidence.perturbation_frac,
-        )
+        make = partial(_plan, run, evidence)
+        plan, from_files = judge_files(run, evidence, configured.problems, make, ask)
     else:
         plan, from_files = _plan(run, evidence, {}), None
     return Judgement(
         evidence=evidence,
         walls=_with_room(evidence.walls, run),
-        verdict=completed(
-            evidence.verdict,
-            evidence.walls,
-            evidence.bound,
-            evidence.largest,
-            evidence.startup.ns if evidence.startup else 0,
-        ),
+        verdict=_completed(evidence),
         plan=plan,
         choices=choose_all(run) if run.framework == "megatron" and run.observed.moe is not False else (),
         run=run,
@@ -170,6 +160,33 @@ def run_of(evidence: RunEvidence, given: Given, configured: Configured) -> Run:
         log=configured.log,
         framework=_framework(evidence, given, configured),
         late=evidence.late,
+    )
+
+
+def _completed(evidence: RunEvidence) -> Verdict:
+    """The verdict with where the time goes, and a gap for what a wall that could not be judged leaves open.
+
+    No wall is an answer where all were judged. Without a wall it has no kind.
+    """
+    verdict, bound, startup = evidence.verdict, evidence.bound, evidence.startup
+    cure = next((wall.cure for wall in evidence.walls if wall.cure), None)
+    no_budget = Missing("", say("walls.no-budget"), say("walls.give-symptoms"))
+    bucket, part = evidence.largest or (no_budget, no_budget)
+
+    def open_(value: OrMissing[T], reason: str) -> OrMissing[T]:
+        return Missing("", reason, cure) if value is None and cure else value
+
+    return structs.replace(
+        verdict,
+        wall=open_(verdict.wall, verdict.because[0]),
+        kind=open_(verdict.kind, "not split") if known(verdict.wall) else verdict.kind,
+        runner_up=open_(verdict.runner_up, say("walls.no-runner-up")),
+        confidence=open_(verdict.confidence, verdict.because[0]),
+        because=(*verdict.because, bound.because),
+        bound=bound.bucket or Missing("", bound.because, bound.cure),
+        largest_bucket=bucket,
+        largest_bucket_frac=part,
+        startup_ns=startup.ns if startup else 0,
     )
 
 

@@ -37,45 +37,39 @@ def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
 
 
 def doubted(costs: RunCosts, told: Price) -> Price:
-    doubts = (doubt for why in (_without_peaks, _without_grids, _without_proof) for doubt in why(costs.ranks))
-    doubt, most = told.at_least or next(doubts, None), told.at_most_frac
+    doubt, most = told.at_least or next(_doubts(costs.ranks), None), told.at_most_frac
     if doubt is not None and most is None:
         most = costs.at_most_frac("compute", proofs_hold=False)
     return replace(told, at_least=doubt, at_most_frac=most)
 
 
-def _without_proof(ranks: Sequence[RankCosts]) -> Iterator[Missing]:
-    """Why the price may be more: much matrix work is in FP32, and the replay hardly shrinks with GPU work."""
-    for rank in (one.rank for one in ranks):
-        if rank.tensor_cores.half is False or isinstance(rank.costs, Missing):
+def _doubts(costs: Sequence[RankCosts]) -> Iterator[Missing]:
+    """Why the price may be more.
+
+    Matrix work could use tensor cores, and nothing says how much faster; how many blocks fill this GPU is
+    unknown; or much matrix work is in FP32, and the replay hardly shrinks with GPU work.
+    """
+    ranks = [(one.rank, one.rank.tensor_cores, WALL.value * one.rank.budget.window_ns) for one in costs]
+    for _, use, much_ns in ranks:
+        if use.tf32 is True and known(use.fp32_to_tf32_frac) is None and use.simt_ns >= much_ns:
+            yield Missing("compute", say("walls.no-peaks-for-gemms"), say("walls.try-tf32"))
+        if use.half is not False and not use.peaks_known and use.lengths_ns[1] >= much_ns:
+            yield Missing("compute", say("walls.no-peaks"), say("walls.try-autocast"))
+    for rank, _, _ in ranks:
+        if known(rank.sm.sm_count) is None:
+            yield Missing("compute", say("walls.no-sms-nor-model"), cure("sm_count", rank.kind))
+    for rank, use, much_ns in ranks:
+        if use.half is False or isinstance(rank.costs, Missing):
             continue
-        window_ns, proofs = rank.budget.window_ns, rank.costs.proofs
-        expected = ELASTIC.value * rank.budget.compute_ns / window_ns
-        if rank.tensor_cores.lengths_ns[1] >= WALL.value * window_ns and proofs.elastic_frac < expected:
+        proofs = rank.costs.proofs
+        expected = ELASTIC.value * rank.budget.compute_ns / rank.budget.window_ns
+        if use.lengths_ns[1] >= much_ns and proofs.elastic_frac < expected:
             cause = "held-by-host" if proofs.held_by_host else "waits"
             why = say(f"walls.wide-{cause}", saved_frac=proofs.elastic_frac)
             yield Missing("compute", why, cure("host_waits", rank.kind))
 
 
-def _without_grids(ranks: Sequence[RankCosts]) -> Iterator[Missing]:
-    """Why the price may be more: how many blocks fill this GPU is unknown."""
-    for rank in (one.rank for one in ranks):
-        if known(rank.sm.sm_count) is None:
-            yield Missing("compute", say("walls.no-sms-nor-model"), cure("sm_count", rank.kind))
-
-
-def _without_peaks(ranks: Sequence[RankCosts]) -> Iterator[Missing]:
-    """Why the price may be more: matrix work could use tensor cores, and nothing says how much faster."""
-    for rank in (one.rank for one in ranks):
-        use, much_ns = rank.tensor_cores, WALL.value * rank.budget.window_ns
-        if use.tf32 is True and known(use.fp32_to_tf32_frac) is None and use.simt_ns >= much_ns:
-            yield Missing("compute", say("walls.no-peaks-for-gemms"), say("walls.try-tf32"))
-        if use.half is not False and not use.peaks_known and use.lengths_ns[1] >= much_ns:
-            yield Missing("compute", say("walls.no-peaks"), say("walls.try-autocast"))
-
-
 def _tensor_cores(ranks: Sequence[Figures]) -> Iterator[Evidence]:
-    """How much matrix work could be in 16 bits, and how many GEMMs in TF32, where the GPU has them."""
     told = [rank.tensor_cores for rank in ranks if rank.tensor_cores is not None]
     lengths = [use.lengths_ns for use in told if use.half is not False]
     if wide_ns := sum(wide for _, wide in lengths):

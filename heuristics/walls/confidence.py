@@ -107,7 +107,6 @@ def _not_complete(together: Run) -> str:
 
 
 def _about_waits(ranks: Sequence[RankCosts]) -> Iterator[Reason]:
-    """Waits that nothing explains, in the account or in the replay of the worst rank."""
     accounts = [(one.rank.account, one.start.window_ns) for one in ranks]
     undecided = [one.decided_ns["none"] / ns for one, ns in accounts if isinstance(one, Account)]
     replays = [one.rank.costs for one in ranks]

@@ -98,7 +98,6 @@ _PARTS: Final[Mapping[str, Callable[[Figures], int | None]]] = {
 
 
 def _context(ranks: Sequence[Figures]) -> Iterator[Evidence]:
-    """The prices by themselves, over all ranks that tell them, and how full the fullest GPU was."""
     for measure, read in _PARTS.items():
         if frac := frac_of(ranks, read):
             yield shown(measure, frac)

@@ -35,8 +35,8 @@ def find_next(verdict: Verdict, first: WallId, costs: RunCosts, walls: Sequence[
     left = [(one, _left(one, first)) for one in costs.ranks if first in one.by_wall]
     replayed = [(one, without) for one, without in left if without is not None]
     if len(replayed) < len(left):
-        gap = Missing("", say("walls.next-not-replayed", first=name), say("walls.no-cure"))
-        return with_next(verdict, gap, None, say("walls.next-unknown", first=name))
+        unknown = Missing("", say("walls.next-not-replayed", first=name), say("walls.no-cure"))
+        return with_next(verdict, unknown, None, say("walls.next-unknown", first=name))
     seen = {wall.id: frac for wall in others if (frac := known(wall.cost_frac)) is not None}
     fracs = {one: frac for one in seen if (frac := _frac(replayed, one)) is not None}
     wall = max(fracs, key=lambda one: fracs[one], default=None)
@@ -46,17 +46,14 @@ def find_next(verdict: Verdict, first: WallId, costs: RunCosts, walls: Sequence[
             said += say("walls.but-unjudged", walls=unjudged)
         if wall is not None and fracs[wall] >= WORTH_SAYING.value:
             said += say("walls.largest-then", wall=spoken(wall), left_frac=fracs[wall])
-        return with_next(verdict, _gap(blind), None, said)
+        gap = Missing("", blind[0].missing[0], blind[0].cure) if blind else None
+        return with_next(verdict, gap, None, said)
     said = say("walls.next", wall=spoken(wall), left_frac=fracs[wall], first=name)
     if (today := seen[wall]) < WALL.value:
         said += say("walls.next-today", part_frac=today)
     if blind:
         said += say("walls.and-unjudged", walls=unjudged)
     return with_next(verdict, wall, fracs[wall], said)
-
-
-def _gap(blind: Sequence[Wall]) -> Missing | None:
-    return Missing("", blind[0].missing[0], blind[0].cure) if blind else None
 
 
 def _left(one: RankCosts, first: WallId) -> Without | None:

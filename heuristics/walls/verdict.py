@@ -4,19 +4,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import sqrt
 from statistics import fmean, stdev
-from typing import Final, TypeVar
+from typing import Final
 
 from msgspec import structs
 
-from heuristics.result.judged import Bucket, Verdict, Wall
-from heuristics.walls.bound import Bound
+from heuristics.result.judged import Verdict, Wall
 from heuristics.walls.confidence import reasons_against, with_confidence
 from heuristics.walls.memory import does_not_fit
 from heuristics.walls.next_wall import find_next
 from heuristics.walls.price import LITTLE, RunCosts
 from heuristics.words import say
 from traces.limits import Limit
-from traces.missing import Missing, OrMissing, known
+from traces.missing import known
 from traces.sections.run import Run
 from traces.sections.tables import WallId
 from traces.spelling import spoken
@@ -39,7 +38,6 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
 """Kinds of communication that one operation is made of, under the name the verdict gives them."""
 Steps = Mapping[WallId, tuple[float, ...]]
 """What a wall costs of each replayed step, as part of that step."""
-T = TypeVar("T")
 _OPEN: Final = Verdict(
     wall=None,
     kind=None,
@@ -93,38 +91,6 @@ def verdict_of(walls: Sequence[Wall], steps: Steps | None = None, out_of_memory:
         kind=_kind(first),
         tied_with=tuple(near),
         does_not_fit=short,
-    )
-
-
-def completed(
-    verdict: Verdict,
-    walls: Sequence[Wall],
-    bound: Bound,
-    largest: tuple[Bucket, float] | None,
-    startup_ns: int,
-) -> Verdict:
-    """With where the time goes, and a gap for what a wall that could not be judged leaves open.
-
-    No wall is an answer where all were judged. Without a wall it has no kind.
-    """
-    cure = next((wall.cure for wall in walls if wall.cure), None)
-    no_budget = Missing("", say("walls.no-budget"), say("walls.give-symptoms"))
-    bucket, part = largest or (no_budget, no_budget)
-
-    def open_(value: OrMissing[T], reason: str) -> OrMissing[T]:
-        return Missing("", reason, cure) if value is None and cure else value
-
-    return structs.replace(
-        verdict,
-        wall=open_(verdict.wall, verdict.because[0]),
-        kind=open_(verdict.kind, "not split") if known(verdict.wall) else verdict.kind,
-        runner_up=open_(verdict.runner_up, say("walls.no-runner-up")),
-        confidence=open_(verdict.confidence, verdict.because[0]),
-        because=(*verdict.because, bound.because),
-        bound=bound.bucket or Missing("", bound.because, bound.cure),
-        largest_bucket=bucket,
-        largest_bucket_frac=part,
-        startup_ns=startup_ns,
     )
 
 

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 from heuristics.result.judged import Verdict, Wall
 from heuristics.result.result import Result
+from heuristics.words import say
 from traces.errors import InputError
 from traces.sections import rank as result_rank
 from traces.sections.cause import Cause
@@ -210,26 +211,17 @@ def window_ns(values: Mapping[str, object]) -> float | None:
     return window if isinstance(window, int | float) else None
 
 
-def in_parts(values: Mapping[str, object]) -> dict[str, object]:
-    """A rank without what is null, with `_frac` in place of its times in ns. Raises InputError: no window."""
-    return _in_parts(Rank, values, window_ns(values), "")
-
-
-def late_in_parts(run: Mapping[str, object], window_ns: float | None) -> dict[str, object]:
-    late = run.get("late")
-    return {**run, "late": _in_parts(Late, late, window_ns, "run.late.") if isinstance(late, dict) else late}
-
-
-def _in_parts(
-    kind: type[Part], values: Mapping[str, object], window_ns: float | None, place: str
+def in_parts(
+    kind: type[Part], values: Mapping[str, object], window_ns: float | None, place: str = ""
 ) -> dict[str, object]:
+    """An object less what is null, with `_frac` in place of its times in ns. Raises InputError: no window."""
     made = {key: value for key, value in values.items() if value is not None}
     for name in kind.__struct_fields__:
         in_ns, inner = f"{name.removesuffix('frac')}ns", made.get(name)
         if name.endswith("_frac") and inner is None and in_ns in made:
             made[name] = _part(made[in_ns], window_ns, f"{place}{in_ns}")
         elif isinstance(inner, dict) and name in _TIMED:
-            made[name] = _in_parts(_INNER[name], inner, window_ns, f"{place}{name}.")
+            made[name] = in_parts(_INNER[name], inner, window_ns, f"{place}{name}.")
         elif isinstance(inner, dict) and name == "recompute_modules":
             made[name] = _part(inner, window_ns, f"{place}{name}")
         elif isinstance(inner, dict):
@@ -269,7 +261,7 @@ def _unread(kind: type[Part], values: Mapping[str, object], place: str) -> Itera
     known = names | {f"{name.removesuffix('frac')}ns" for name in names if name.endswith("_frac")}
     for key, value in values.items():
         if key not in known and not (issubclass(kind, Rank) and key in _TOP):
-            yield f"not read: {no_symptom(key, names, place)}"
+            yield say("evidence.not-read", what=no_symptom(key, names, place))
         elif isinstance(value, dict) and key in _INNER:
             yield from _unread(_INNER[key], value, f"{place}{key}.")
 
@@ -278,5 +270,6 @@ def no_symptom(key: str, known: Collection[str], place: str) -> str:
     """A sentence of a key that is none of the known, with what is likely meant."""
     shown = "".join(one for one in key[:SHOWN_LENGTH] if one.isprintable())
     near = get_close_matches(key, sorted(known), n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(sorted(known))}"
-    return f"{place}{shown} is no symptom; {hint}"
+    all_known = say("evidence.known-here", keys=", ".join(sorted(known)))
+    hint = say("evidence.did-you-mean", key=repr(near[0])) if near else all_known
+    return say("evidence.no-symptom", key=f"{place}{shown}", hint=hint)

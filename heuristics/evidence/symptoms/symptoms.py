@@ -17,11 +17,11 @@ from heuristics.config.observed import Observed
 from heuristics.evidence.symptoms.document import (
     Detected,
     Document,
+    Late,
     Latency,
     Rank,
     Recorded,
     in_parts,
-    late_in_parts,
     no_symptom,
     unread,
     window_ns,
@@ -37,6 +37,7 @@ from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.names.frameworks import FRAMEWORKS
 from traces.names.kernels import COMM_KINDS, compute_classes
+from traces.sections.cause import Cause
 from traces.sections.rank import Memory
 from traces.sections.tables import WallId
 from traces.training_log.log import Stage
@@ -74,15 +75,6 @@ _FULL: Final = frozenset(("core_attn", "layernorm", "moe"))
 UNREAD: Final = 20
 """Sentences of unknown keys that are kept: enough to see what a file speaks of."""
 _GAP: Final = Missing("", say("evidence.not-named"), say("evidence.analyze-again"))
-
-
-@dataclass(frozen=True, slots=True)
-class Late:
-    """Whom the others wait for, why, and how long."""
-
-    cause: str
-    rank: int | None = None
-    wait_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,14 +307,14 @@ def symptoms_of(values: Mapping[str, object]) -> Symptoms:
 
 
 def _decoded(values: Mapping[str, object]) -> Document:
-    made = in_parts(values)
+    made = in_parts(Rank, values, window_ns(values))
     listed = values.get("ranks")
     ranks = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
     if isinstance(listed, list) and len(ranks) == len(listed):
-        made["ranks"] = [in_parts(one) for one in ranks]
-    if isinstance(run := values.get("run"), dict):
+        made["ranks"] = [in_parts(Rank, one, window_ns(one)) for one in ranks]
+    if isinstance(run := values.get("run"), dict) and isinstance(late := run.get("late"), dict):
         windows = [ns for one in (values, *ranks) if (ns := window_ns(one))]
-        made["run"] = late_in_parts(run, max(windows, default=None))
+        made["run"] = {**run, "late": in_parts(Late, late, max(windows, default=None), "run.late.")}
     try:
         return msgspec.convert(made, Document)
     except msgspec.ValidationError as error:
@@ -355,7 +347,7 @@ def _late(document: Document, ranks: tuple[Figures, ...]) -> Late | None:
     place, number = late.index, late.rank
     if number is None and place is not None and place < len(ranks):
         number = ranks[place].rank
-    return Late(late.cause or "none", number, round(late.wait_frac * WINDOW_NS))
+    return structs.replace(late, cause=late.cause or Cause.NONE, rank=number)
 
 
 def _walls(document: Document) -> tuple[Wall, ...]:
@@ -367,15 +359,13 @@ def _walls(document: Document) -> tuple[Wall, ...]:
 def _open(wall: Wall) -> Wall:
     """The wall with its gaps as it words them; room in memory is the new run's."""
     gap = Missing("", "; ".join(wall.missing), wall.cure)
-    none: Missing | dict[str, int] = gap if wall.outcome == "unmeasurable" else {}
-    return Wall(
-        wall.id,
-        wall.outcome,
-        gap if wall.cost_ns is None else wall.cost_ns,
-        gap if wall.cost_frac is None else wall.cost_frac,
-        none if wall.cost_by_kind_ns is None else wall.cost_by_kind_ns,
-        gap if wall.at_most_frac is None else wall.at_most_frac,
-        wall.evidence,
-        wall.missing,
-        wall.cure,
+    no_kinds: Missing | dict[str, int] = gap if wall.outcome == "unmeasurable" else {}
+    return structs.replace(
+        wall,
+        cost_ns=gap if wall.cost_ns is None else wall.cost_ns,
+        cost_frac=gap if wall.cost_frac is None else wall.cost_frac,
+        cost_by_kind_ns=no_kinds if wall.cost_by_kind_ns is None else wall.cost_by_kind_ns,
+        at_most_frac=gap if wall.at_most_frac is None else wall.at_most_frac,
+        at_least_frac=msgspec.UNSET,
+        room=msgspec.UNSET,
     )

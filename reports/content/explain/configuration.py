@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.rules.failures import Corrected, Row, corrections, failures
+from heuristics.rules.failures import Row, corrections, failures
 from heuristics.rules.rules import Rule, rules
 from heuristics.workflow.walk import RULES as WORKFLOW
 from heuristics.workflow.walk import WorkflowRule
@@ -95,7 +95,7 @@ def _failure(row: Row) -> Iterator[Block]:
     yield from sentence(row.source, "Source")
 
 
-def _correction(several: tuple[Corrected, ...]) -> Iterator[Block]:
+def _correction(several: tuple[Rule | Row, ...]) -> Iterator[Block]:
     cures = dict.fromkeys(one.cure for one in several)
     yield from items("Corrections", (words(ended(cure)) for cure in cures))
     yield from items("For", (words(Code(one.id), f": {ended(one.text)}") for one in several))

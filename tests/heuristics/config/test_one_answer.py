@@ -14,7 +14,6 @@ from heuristics.config.facts import FACTS
 from heuristics.guides.facts import is_low_precision
 from heuristics.rules.megatron.request import Request, request_of
 from heuristics.run.run import Run
-from heuristics.workflow.facts import layout_of
 from tests.megatron.random_runs import random_run, seeds
 from traces.missing import Missing
 from traces.settings.precision import bits_of
@@ -81,9 +80,7 @@ def test_graphs_and_recompute_are_one(seed: int, kept: float) -> None:
 @drawn(seeds(), KEPT)
 def test_parallel_sizes_are_one(seed: int, kept: float) -> None:
     run = run_of(seed, kept)
-    config, layout = run.config, layout_of(run)
-    for name in (*CUTS, "dp", "edp", "vpp", "world"):
-        assert getattr(layout, name) == getattr(config, name), name
+    config = run.config
     for name in (*CUTS, "etp", "dp", "edp"):
         assert FACTS[name].of(config) == getattr(config, name), name
     model = model_size(config.settings)
@@ -102,7 +99,7 @@ def test_parallel_sizes_are_one(seed: int, kept: float) -> None:
 @drawn(seeds())
 def test_an_option_is_the_answer_everywhere(seed: int) -> None:
     run = replace(run_of(seed, 1.0), given=Given(ep=3, tp=5, precision="fp16", core_version="0.17.0"))
-    assert (run.config.ep, run.validated.ep, layout_of(run).ep) == (3, 3, 3)
-    assert (run.config.tp, run.validated.tp, layout_of(run).tp) == (5, 5, 5)
+    assert (run.config.ep, run.validated.ep) == (3, 3)
+    assert (run.config.tp, run.validated.tp) == (5, 5)
     assert run.config.precision == run.validated.precision == run.precision == "fp16"
     assert run.config.core == run.validated.core == (0, 17, 0)

@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from heuristics.config.observed import Observed
-from heuristics.evidence.observed import observed_by
+from heuristics.evidence.evidence import observed_by
 from heuristics.figures.figures import figures_of
 from tests.opinions_doubles import NOBODY, account, budget, rank, steps_of, with_memory
 from traces.measurements import RankMeasurements

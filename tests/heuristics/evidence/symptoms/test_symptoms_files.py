@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from diagnoser import analyze
 from diagnoser.demo import unpack
-from heuristics.evidence.observed import observed_by
+from heuristics.evidence.evidence import observed_by
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
 from heuristics.evidence.symptoms.document import Rank
 from heuristics.figures.figures import figures_of
