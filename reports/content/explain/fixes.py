@@ -92,12 +92,6 @@ def guide_topics() -> Iterator[Topic]:
     yield Topic(dispatcher.NOT_FIRST, "rule of the guide on dispatchers", _not_first)
 
 
-def table_of(fix: str) -> Iterator[Block]:
-    """The table that decides what a fix sets; nothing where there is none."""
-    if fix in _OF_FIXES:
-        yield from _table(_OF_FIXES[fix])
-
-
 def _table(name: str) -> Iterator[Block]:
     yield from sentence(
         "The first row that holds decides; what is unknown is passed over and asked for. A row of one "
@@ -193,7 +187,8 @@ def _fix(fix: Fix) -> Iterator[Block]:
     yield Sentence(words(f"Acts on the wall {name_of(fix.wall)}", kinds, "."))
     yield from _knobs(fix, run)
     yield from items("Versions", [fix.versions])
-    yield from table_of(fix.id)
+    if fix.id in _OF_FIXES:
+        yield from _table(_OF_FIXES[fix.id])
     yield from items("Needs", map(_need, fix.preconditions(run)))
     yield from items("Replayed as", (_CHANGES.get(change, change) for change in fix.changes(run)))
     yield from items("Measured elsewhere", (f"{gain.text} ({gain.source})" for gain in fix.gains))
