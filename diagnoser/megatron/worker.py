@@ -46,7 +46,6 @@ def main() -> None:
 
 
 def answers(library: Library, request: Request) -> Iterator[Answer]:
-    """The answers of both tiers, each as soon as it is there."""
     config = _config_answer(library, request)
     yield config
     if config.answer in ("ok", "needs"):

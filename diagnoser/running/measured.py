@@ -165,7 +165,6 @@ def keep_freed_memory() -> None:
 
 
 def measure_trace(task: TraceTask) -> MeasuredTrace | InputError:
-    """Measure the chosen ranks of a trace; the error of one that cannot be used."""
     keep_freed_memory()
     try:
         return _measured_trace(task)

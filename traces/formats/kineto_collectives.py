@@ -169,7 +169,6 @@ class KnownWords:
         self._listed = listed(header)
 
     def of(self, given: Event) -> Event:
-        """Arguments of one kernel that read the same, without the user's own text."""
         kept: Event = {}
         if (name := _text(given, "Collective name")) in _EXCHANGES:
             kept["Collective name"] = name
