@@ -174,13 +174,11 @@ def command_line(
     words = ["moe-diag", command, *(path_words(path, redact) for path in files)]
     for option, value in given.items():
         for one in value if isinstance(value, tuple) else (value,):
-            if one is not None and one is not False:
+            if one is True:
                 words.append(option)
-                if one is not True:
-                    words.append(path_words(one, redact) if isinstance(one, Path) else str(one))
-    words += _about(about or {}, redact)
-    if not redact:
-        words.append("--no-redact")
+            elif one is not None and one is not False:
+                words += [option, path_words(one, redact) if isinstance(one, Path) else str(one)]
+    words += [*_about(about or {}, redact), *(() if redact else ["--no-redact"])]
     return shlex.join(printable(word, max(len(word), 3)) for word in words)
 
 
