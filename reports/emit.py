@@ -7,6 +7,7 @@ import re
 import shlex
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from msgspec import UNSET
@@ -16,11 +17,11 @@ from heuristics.result.judged import Fix, Knobs
 from heuristics.result.result import Result
 from reports.content.blocks import Code, Words
 from reports.content.check_defects import answer_words, first_errors
-from reports.content.names import name_of
-from reports.emit_values import yaml_value
+from reports.content.names import capital, name_of
 from reports.frameworks import FRAMEWORKS
 from traces.missing import known
 from traces.sections.tables import WallId
+from traces.settings.bridge import hydra_value
 from traces.settings.spelling import is_open
 from traces.spelling import percent, printable
 
@@ -28,33 +29,36 @@ _WIDTH: Final = 88
 _VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9_]*=.*")
 _LEFT_OUT: Final = re.compile(r"\((?:leave|left) out ([^()]+)\)")
 Tree = dict[str, "str | Tree"]
+Patch = Callable[[Knobs], Iterator[str]]
 
 
 def emit_config(framework: str, result: Result) -> str:
     """The patch of the plan's first step for `bridge` or `megatron-lm`; only comments where there is none."""
+    return "".join(f"{line}\n" for line in _lines(result, _PATCHES[framework]))
+
+
+def _lines(result: Result, patch: Patch) -> Iterator[str]:
     fix = _to_set(result.fixes or result.levers)
-    lines = [*_comment(f"moe-diag {result.tool.version}: first step of the plan for {_of(result)}")]
-    for one in first_errors(result):
-        lines += _comment(f"Fix first: {_text(one)}")
+    said = [f"moe-diag {result.tool.version}: first step of the plan for {_of(result)}"]
+    said += (f"Fix first: {_text(one)}" for one in first_errors(result))
     if fix is None:
-        lines += _comment(f"No change is planned: {_why_none(result)}")
-        return "\n".join(lines) + "\n"
-    for upgrade in (one for one in result.fixes if one.id in fix.after and not _sets(one)):
-        lines += _comment(f"First: {upgrade.id} {upgrade.title}")
-    lines += [*_about(result, fix), "#"]
+        yield from _comments(*said, f"No change is planned: {_why_none(result)}")
+        return
+    upgrades = (one for one in result.fixes if one.id in fix.after and not _sets(one))
+    said += (f"First: {one.id} {one.title}" for one in upgrades)
+    yield from (*_comments(*said, *_about(result, fix)), "#")
     if fix.arms:
-        lines += _arms(fix, _PATCHES[framework])
+        yield from _arms(fix, patch)
     elif fix.knobs.pytorch:
-        lines += [said for line in fix.knobs.pytorch for said in _comment(f"PyTorch: {line}")]
+        yield from _comments(*(f"PyTorch: {line}" for line in fix.knobs.pytorch))
     else:
-        lines += _PATCHES[framework](fix.knobs)
-    return "\n".join(lines) + "\n"
+        yield from patch(fix.knobs)
 
 
-def _arms(fix: Fix, patch: Callable[[Knobs], Iterator[str]]) -> Iterator[str]:
+def _arms(fix: Fix, patch: Patch) -> Iterator[str]:
     """Every arm, commented out: which of them is set is the experiment's choice, not ours."""
     names = " and ".join(arm.name for arm in fix.arms)
-    yield from _comment(
+    yield from _comments(
         f"The guide names no best one: measure {names} under the same routing, one run each. Remove the "
         "comment signs from one arm at a time."
     )
@@ -83,7 +87,6 @@ def _of(result: Result) -> str:
 
 
 def _text(words: Words) -> str:
-    """Words as a comment has them."""
     spans = (one.text if isinstance(one, Code) else str(one) for one in words)
     return "".join(printable(span, len(span)) for span in spans)
 
@@ -95,23 +98,17 @@ def _why_none(result: Result) -> str:
 
 
 def _about(result: Result, fix: Fix) -> Iterator[str]:
-    yield from _comment(f"{fix.id} {fix.title}")
-    yield from _comment(f"Evidence: {_evidence(result, fix.wall)}.")
+    yield f"{fix.id} {fix.title}"
+    yield f"Evidence: {_evidence(result, fix.wall)}."
     if (gain := known(fix.gain_frac)) is not None:
-        yield from _comment(
-            f"Gain: at most {percent(gain[1])} of the step."
-            if fix.gain_replayed
-            else f"Gain: not replayed. Acts on {percent(gain[1])} of the step."
-        )
-    for said in answer_words(fix.checked):
-        yield from _comment(f"Checked: {said}")
+        is_most = "at most" if fix.gain_replayed else "not replayed. Acts on"
+        yield f"Gain: {is_most} {percent(gain[1])} of the step."
+    yield from (f"Checked: {said}" for said in answer_words(fix.checked))
     if (room := known(fix.room)) is not None:
-        yield from _comment(f"Memory: {room.because}.")
-    for one in fix.preconditions:
-        if one.state != "met":
-            yield from _comment(f"To check: {one.text}.")
-    yield from _comment("Change nothing else in the same experiment; keep routing, layout and container.")
-    yield from _comment(f"Verify: {fix.verify}.")
+        yield f"Memory: {room.because}."
+    yield from (f"To check: {one.text}." for one in fix.preconditions if one.state != "met")
+    yield "Change nothing else in the same experiment; keep routing, layout and container."
+    yield f"Verify: {fix.verify}."
 
 
 def _evidence(result: Result, wall_id: WallId) -> str:
@@ -124,36 +121,31 @@ def _evidence(result: Result, wall_id: WallId) -> str:
     return f"{said} (most of it {name_of(parts[0][0])})" if parts else said
 
 
-def _comment(text: str) -> Iterator[str]:
-    """A comment of our own text; a line break in it cannot end the comment."""
-    yield from textwrap.wrap(
-        text,
-        _WIDTH,
-        initial_indent="# ",
-        subsequent_indent="#   ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+_wrapped: Final = partial(textwrap.wrap, width=_WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def _comments(*texts: str) -> Iterator[str]:
+    """Comments of our own texts; a line break in one cannot end it."""
+    for text in texts:
+        yield from _wrapped(text, initial_indent="# ", subsequent_indent="#   ")
 
 
 def _bridge(knobs: Knobs) -> Iterator[str]:
-    """Overrides as nested YAML, environment as comments: a configuration file has none."""
     for line in knobs.environment:
         yield from (f"# {said}" for said in _environment(line))
     tree: Tree = {}
     for line in knobs.megatron_bridge:
         path, mark, value = line.partition("=")
         if not mark or line.startswith("("):
-            yield from _comment(_note(line))
+            yield from _comments(_note(line))
         elif is_open(value.strip('"')):
-            yield from _comment(f"Choose the value yourself: {line}")
+            yield from _comments(f"Choose the value yourself: {line}")
         else:
             _put(tree, path.split("."), yaml_value(value))
     yield from _nested(tree, "")
 
 
 def _put(tree: Tree, path: Sequence[str], value: str) -> None:
-    """A value at its path."""
     *groups, name = path
     for group in groups:
         below = tree.setdefault(group, {})
@@ -173,16 +165,15 @@ def _nested(tree: Tree, margin: str) -> Iterator[str]:
 
 
 def _megatron_lm(knobs: Knobs) -> Iterator[str]:
-    """A fragment to source before the launch: exports, and the flags as an array."""
     for line in knobs.environment:
         is_shell = _VARIABLE.fullmatch(line) or _LEFT_OUT.fullmatch(line)
         yield from _environment(line) if is_shell else (f"# {said}" for said in _environment(line))
     flags = []
     for line in knobs.megatron_lm:
         if not line.startswith("--"):
-            yield from _comment(_note(line))
+            yield from _comments(_note(line))
         elif is_open(line.partition(" ")[2].strip('"')):
-            yield from _comment(f"Choose the value yourself: {line}")
+            yield from _comments(f"Choose the value yourself: {line}")
         else:
             flags.append("  " + " ".join(shlex.quote(word) for word in shlex.split(line)))
     yield from ("MOE_DIAG_ARGS=(", *flags, ")")
@@ -190,7 +181,6 @@ def _megatron_lm(knobs: Knobs) -> Iterator[str]:
 
 
 def _environment(line: str) -> Iterator[str]:
-    """A line of a fix's environment in the shell's words: a variable, or what else to do."""
     if _VARIABLE.fullmatch(line):
         name, _, value = line.partition("=")
         yield f"export {name}={shlex.quote(value)}"
@@ -199,15 +189,49 @@ def _environment(line: str) -> Iterator[str]:
     elif line.endswith(" COMMAND"):
         yield f"Launch with: {line}"
     else:
-        yield from textwrap.wrap(_note(line), _WIDTH, break_long_words=False, break_on_hyphens=False)
+        yield from _wrapped(_note(line))
 
 
 def _note(line: str) -> str:
-    """What a line in brackets says, as a sentence."""
-    said = line.removeprefix("(").removesuffix(")")
-    return f"{said[:1].upper()}{said[1:]}."
+    return f"{capital(line.removeprefix('(').removesuffix(')'))}."
 
 
-_PATCHES: Final[Mapping[str, Callable[[Knobs], Iterator[str]]]] = dict(
-    zip(FRAMEWORKS, (_bridge, _megatron_lm), strict=True)
+_PATCHES: Final[Mapping[str, Patch]] = dict(zip(FRAMEWORKS, (_bridge, _megatron_lm), strict=True))
+"""Frameworks, and what writes a change for each."""
+
+
+_WORD: Final = re.compile(r"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)*")
+_NUMBER: Final = re.compile(r"[+-]?\d+")
+_FLOAT: Final = re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+)([eE][+-]?\d+)?")
+_OTHERS: Final = frozenset(
+    {"y", "n", "yes", "no", "on", "off", "null", "none", "true", "false", "nan", "inf"}
 )
+"""Words that some edition takes for no text."""
+
+
+def yaml_value(text: str) -> str:
+    """The value of an override such as `[moe_act,layernorm]`, `null` or `"Et*3|L"` as a YAML value."""
+    raw = hydra_value(text)
+    if isinstance(raw, list):
+        return f"[{', '.join(_scalar(str(one)) for one in raw)}]"
+    return _scalar(str(raw))
+
+
+def _scalar(text: str) -> str:
+    if text in ("null", "None"):
+        return "null"
+    if text in ("true", "false") or _NUMBER.fullmatch(text):
+        return text
+    if _FLOAT.fullmatch(text):
+        return _float(text)
+    if _WORD.fullmatch(text) and text.lower() not in _OTHERS:
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _float(text: str) -> str:
+    """With a point and a sign in the exponent: YAML 1.1 takes 1e-2 for a text."""
+    digits, mark, exponent = repr(float(text)).partition("e")
+    with_point = digits if "." in digits else f"{digits}.0"
+    return f"{with_point}e{exponent}" if mark else with_point

@@ -43,14 +43,12 @@ class Kind(Enum):
 
 
 def kind_of(result: Whole) -> Kind:
-    """Of a trace, of two runs, or of a configuration judged without a trace."""
     if isinstance(result, Compared):
         return Kind.COMPARISON
     return Kind.ANALYSIS if result.about is UNSET or result.traces else Kind.CONFIGURATION
 
 
 def page_of(result: Whole, detail: Detail) -> Page:
-    """What is said of a result."""
     if isinstance(result, Compared):
         from reports.content.comparison import page as compared
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from heuristics.comparison.comparison import whole
 from heuristics.comparison.difference.changed import difference
 from heuristics.comparison.difference.rows import FEW, Attribution, Facts, with_shares
+from heuristics.comparison.difference.subject import Subject
 from heuristics.comparison.ranks import Pair
 from heuristics.comparison.size import Judged
 from heuristics.result.compared import (
@@ -162,7 +163,8 @@ def facts(steps: int = 20, **fields: Any) -> Facts:
         "changed": CHANGED,
     }
     told = {**plain, **fields}
-    return Facts(**{"base_rank": told["base"].ranks[0], "new_rank": told["new"].ranks[0], **told})
+    sides = {side: Subject(told[side], told[side].ranks[0]) for side in ("base", "new")}
+    return Facts(**{**told, **sides})
 
 
 def sized(
@@ -192,7 +194,8 @@ def regression(**fields: Any) -> Compared:
     plain: dict[str, Any] = {
         "facts": told,
         "pairs": tuple(
-            Pair(one, other, "rank") for one, other in zip(told.base.ranks, told.new.ranks, strict=True)
+            Pair(one, other, "rank")
+            for one, other in zip(told.base.result.ranks, told.new.result.ranks, strict=True)
         ),
         "comparable": Comparable("with_differences", (OTHER_NSYS,)),
         "size": traced(20, interval=True),
@@ -200,8 +203,9 @@ def regression(**fields: Any) -> Compared:
         "suspects": (GRAPHS, NCCL),
         "gate": Gate(0.03, "tripped", "the lower end of the interval, +8.8 %, is above it"),
     }
-    made = whole(**{**plain, **fields})
-    return replace(made, tool=replace(made.tool, version="0.2"))
+    parts = {**plain, **fields}
+    made = whole(*(parts.pop(name) for name in ("facts", "pairs", "comparable", "size", "judged")))
+    return replace(made, tool=replace(made.tool, version="0.2"), **parts)
 
 
 def undecided() -> Compared:
@@ -216,7 +220,7 @@ def undecided() -> Compared:
     told = facts(2, attribution=attribution(4 * MS, rows), kernels=(), layers=(), changed=())
     return regression(
         facts=told,
-        pairs=(Pair(told.base_rank, told.new_rank, "rank"),),
+        pairs=(Pair(told.base.rank, told.new.rank, "rank"),),
         comparable=Comparable("yes", ()),
         size=traced(2, interval=False),
         judged=Judged("undecided", ("2 steps a side say nothing of how much steps scatter",), RECORD),
@@ -238,12 +242,12 @@ def not_comparable() -> Compared:
 
 def unchanged() -> Compared:
     """A run against itself: no row but `noise`, of no length."""
-    base = result(*facts().base.ranks, traces=(trace(name="before.sqlite"),))
+    base = result(*facts().base.result.ranks, traces=(trace(name="before.sqlite"),))
     still = moved("noise", 40, 40, ci95_ns=None)
     told = facts(base=base, new=base, attribution=attribution(0, (still,)), kernels=(), layers=(), changed=())
     return regression(
         facts=told,
-        pairs=(Pair(told.base_rank, told.new_rank, "rank"),),
+        pairs=(Pair(told.base.rank, told.new.rank, "rank"),),
         comparable=Comparable("yes", ()),
         size=sized("trace", 20, 40, 40, (0, 0), "step by step"),
         judged=Judged("no_change", ("both sides are the same, step by step",), ""),
@@ -255,7 +259,9 @@ def unchanged() -> Compared:
 def by_logs() -> Compared:
     """The size from 500 iterations a side, 30 and 33 ms; the traces say 40 and 44."""
     told = facts()
-    base = replace(told.base, log=log(*(30 * MS,) * 500))
-    new = replace(told.new, log=log(*(33 * MS,) * 500))
+    base, new = (
+        Subject(replace(side.result, log=log(*(each_ms * MS,) * 500)), side.rank)
+        for side, each_ms in ((told.base, 30), (told.new, 33))
+    )
     size = sized("log", 500, 30, 33, (2_900 * US, 3_100 * US), "bootstrap over blocks of iterations")
     return regression(facts=replace(told, base=base, new=new), size=size)

@@ -11,7 +11,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from diagnoser.diagnosis import Diagnosis
-from heuristics.comparison.difference.changed import Value
+from heuristics.comparison.difference.subject import Value
 from heuristics.result.configured import Configuration, Log, Setting
 from heuristics.result.judged import Wall
 from heuristics.result.result import Result

@@ -19,7 +19,7 @@ from typing import Any, Final, cast
 from msgspec.structs import asdict
 
 from heuristics.config.about import Given
-from heuristics.evidence.fit import with_fit
+from heuristics.evidence.evidence import with_fit
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.judging.judgement import Configured, Judgement, judge_observed

@@ -79,7 +79,7 @@ def measured(run: Run, view: View, folder: Path) -> Found:
     ledger = measure_ledger(
         rank.activities, steps, measure_budget(rank.activities, steps.windows), absent, moe
     )
-    timeline = measure_timelines(rank, steps, absent).shown
+    timeline = measure_timelines(rank, steps, absent)[0]
     return Found(steps, measure_budget(rank.activities, steps.windows), account, moe, ledger, timeline)
 
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import ModuleType
 from typing import Final, get_args
 
 from hypothesis import strategies as st
@@ -28,8 +27,9 @@ from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
 from heuristics.result.judged import Evidence, Outcome, Wall
 from heuristics.run.run import WALL_IDS, Run
-from heuristics.walls import JUDGES, judge_walls, replayed_prices
-from heuristics.walls.price import shown
+from heuristics.walls import JUDGES, replayed_price
+from heuristics.walls.memory import RETRIES
+from heuristics.walls.price import costs_of, held
 from traces.account.account import Account
 from traces.formats.open import read_trace
 from traces.measure.bounds import Bounds
@@ -47,7 +47,7 @@ from traces.timeline import build
 WINDOW_NS, STEPS = 1_000, 4
 KERNEL = "vectorized_elementwise_kernel"
 GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
-Judge = Callable[[list[RankMeasurements]], Wall]
+Judge = Callable[[Sequence[RankMeasurements]], Wall]
 NOBODY = Missing("", "nobody looked", "look")
 UNBOUNDED = Bounds(None, None, None, None)
 SURE = Proofs(residual_free_error_frac=0.0, elastic_frac=0.5, unexplained_frac=0.0)
@@ -58,18 +58,16 @@ COMPUTE: Final[Mapping[WallId, Missing]] = {"compute": Missing("", "no wall boun
 
 def walls_of(ranks: Sequence[RankMeasurements]) -> tuple[Wall, ...]:
     """All walls of a run by its ranks."""
-    return judge_walls(figures_of(ranks), replayed_prices(ranks))
+    return tuple(JUDGE[wall](ranks) for wall in WALL_IDS)
 
 
-def _judge(wall: ModuleType) -> Judge:
-    found: Judge = lambda ranks: wall.judge(figures_of(ranks), wall.measured(ranks))  # noqa: E731
-    return found
+def _judge(wall: WallId) -> Judge:
+    judge = JUDGES[WALL_IDS.index(wall)].judge
+    return lambda ranks: judge(figures_of(ranks), replayed_price(costs_of(ranks), wall))
 
 
-judge_memory, judge_communication, judge_host, judge_compute = map(_judge, JUDGES)
-JUDGE: dict[WallId, Judge] = dict(
-    zip(WALL_IDS, (judge_memory, judge_communication, judge_host, judge_compute), strict=True)
-)
+JUDGE: dict[WallId, Judge] = {wall: _judge(wall) for wall in WALL_IDS}
+judge_memory, judge_communication, judge_host, judge_compute = JUDGE.values()
 
 
 def measured(path: Path) -> RankMeasurements:
@@ -129,7 +127,7 @@ def account(
     undecided_ns: int = 0,
 ) -> Account:
     decided = {"recorded": 0, "inferred": 0, "none": undecided_ns}
-    return Account(dict(starved or {}), dict(blocking or {}), arrival_ns, 0, 0, 0, 0, 0, decided, 0, 0)
+    return Account(dict(starved or {}), dict(blocking or {}), arrival_ns, 0, 0, 0, 0, 0, decided)
 
 
 def budget(compute_ns: int = WINDOW_NS, exposed_comm_ns: int = 0, hidden_comm_ns: int = 0) -> Budget:
@@ -199,7 +197,7 @@ def wall(
     missing = (gap.reason,) if percent is None else ()
     frac = gap if percent is None else percent / 100
     ns = gap if percent is None else round(percent * 10)
-    again = (shown("allocator_retry_frac", 1.0, "fraction", "in all steps"),) if retried else ()
+    again = (held("allocator_retry_frac", 1.0, RETRIES),) if retried else ()
     return Wall(number, outcome or usual, ns, frac, dict(kinds or {}), None, again, missing, "look")
 
 

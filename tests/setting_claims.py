@@ -18,7 +18,7 @@ from heuristics.rules.condition import CONFIGURED, NULL, named
 from heuristics.run.run import Run
 from reports.result.codec import Document
 from traces.settings.knobs import knobs
-from traces.sizes.peaks import PEAKS
+from traces.sizes.peaks import peaks
 
 UNKNOWN: Final = "not known"
 
@@ -127,7 +127,7 @@ def _peak(section: Mapping[str, Any] | None, run: Run) -> Found:
         return
     precision, gpu = run.precision or UNKNOWN, run.config.gpu
     form = "fp8" if precision.startswith("fp8") else _FORMS.get(precision, precision)
-    published = (gpu, form) in {(one.gpu, one.precision) for one in PEAKS}
+    published = (gpu, form) in peaks()
     found = section["peak"]
     yield "peak", found and (found["gpu"], found["precision"]), (gpu, form) if published else None
 

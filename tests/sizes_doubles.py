@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
-from importlib.resources import files
 
 from traces.missing import Missing
+from traces.settings.harness_recipes import models
 from traces.settings.settings import Settings, Value, settings
 from traces.sizes.memory import MemoryEstimate, estimate
 from traces.sizes.model import ModelSize, model_size
@@ -42,8 +41,7 @@ def tiny(**more: Value) -> Settings:
 
 def published(model: str, **run: Value) -> Settings:
     """A model that Bridge's recipes name, with the knobs of a run (two underscores stand for a dot)."""
-    table = tomllib.loads(files("traces.settings").joinpath(f"models/{model}.toml").read_text())
-    sizes = {k: tuple(v) if isinstance(v, list) else None if v == "null" else v for k, v in table.items()}
+    sizes = models()[model]
     return settings({**sizes, **{k.replace("__", "."): v for k, v in run.items()}}, "test")
 
 

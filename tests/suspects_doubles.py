@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from heuristics.comparison.difference.changed import Value, difference
+from heuristics.comparison.difference.changed import difference
 from heuristics.comparison.difference.rows import Attribution, Facts
+from heuristics.comparison.difference.subject import Subject, Value
 from heuristics.result.compared import Change, ComparedChange, ComparedRow, KernelDelta, Source
 from tests.comparison_doubles import rank, result, row
 from traces.sections.rank import Rank
@@ -78,10 +79,8 @@ def facts(
     base_rank = _rank(rows, True, base or {})
     new_rank = _rank(rows, False, new or {})
     return Facts(
-        result(base_rank, **(base_result or {})),
-        result(new_rank, **(new_result or {})),
-        base_rank,
-        new_rank,
+        Subject(result(base_rank, **(base_result or {})), base_rank),
+        Subject(result(new_rank, **(new_result or {})), new_rank),
         Attribution(sum(one.delta_ns for one in rows), rows),
         (),
         kernels,

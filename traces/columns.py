@@ -4,13 +4,12 @@ Times are integer nanoseconds on the trace's own clock. A NULL in the source is 
 Rows keep the order of the source, which is not sorted.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
-
-from traces.process_group import ProcessGroup
 
 IntArray = NDArray[np.signedinteger[Any]]
 """Whole numbers: times and packed ids in 64 bits, what counts or names things narrower."""
@@ -65,13 +64,11 @@ class Rows:
 
     @classmethod
     def joined(cls, *tables: Self) -> Self:
-        """The rows of several tables, one after the other."""
         several = ([getattr(one, name) for one in tables] for name in cls.__match_args__)
         return cls(*map(np.concatenate, several)) if tables else cls.none()
 
     @classmethod
     def none(cls) -> Self:
-        """No row."""
         return cls(*(np.empty(0, dtype=np.int64) for _ in cls.__match_args__))
 
 
@@ -137,17 +134,17 @@ class Copies:
 
 
 COPY_KINDS: Final = (
-    "memcpy_h2d",
-    "memcpy_d2h",
-    "memcpy_d2d",
-    "memcpy_p2p",
-    "memset",
-    "memcpy_h2h",
-    "memcpy_uvm_h2d",
-    "memcpy_uvm_d2h",
-    "memcpy_uvm_d2d",
-    "memcpy_unknown",
+    *("memcpy_h2d", "memcpy_d2h", "memcpy_d2d", "memcpy_p2p", "memset", "memcpy_h2h"),
+    *("memcpy_uvm_h2d", "memcpy_uvm_d2h", "memcpy_uvm_d2d", "memcpy_unknown"),
 )
+
+
+class Memory(IntEnum):
+    """What memory a copy reads, as nsys numbers it (ENUM_CUDA_MEM_KIND); others are kept as recorded."""
+
+    PAGEABLE = 0
+    PINNED = 1
+    DEVICE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +220,18 @@ PURPOSES: Final = ("ep", "pp", "cp", "dp", "tp")
 
 EXCHANGES: Final = ("all_to_all", "p2p")
 """How ranks exchange by sends and receives: each with all of its group, or with single others."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessGroup:
+    """A process group: a fingerprint of its name and its ranks, the same on each of them.
+
+    `size` and `members`, global ranks, are None where the trace does not say, or not of all.
+    """
+
+    key: int
+    size: int | None
+    members: tuple[int, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,10 +395,3 @@ class Columns:
     """What the PyTorch profiler wrote beside NCCL's kernels, where it did."""
     memory: MemoryUse | None = None
     """Memory in use, where it was recorded; neither profiler does so unless asked."""
-
-
-def without_gpu_rows(columns: Columns) -> Columns:
-    """The columns without times and places of kernels and copies, which take most of their memory."""
-    none = GpuRows.none()
-    kernels, copies = replace(columns.kernels, rows=none), replace(columns.copies, rows=none)
-    return replace(columns, kernels=kernels, copies=copies)

@@ -1,27 +1,7 @@
 """Every error we raise, as a tree. A message is one line: what, where, and what to type next.
 
-MoeDiagError
-  + UsageError            an option, a selection or a refused overwrite
-  |   + EmptySelection    the selection matches nothing; the message names the nearest there is
-  + InputError            the input or the machine cannot serve
-  |   + TraceNotFound     missing, or not readable
-  |   |   + NotShared     readable here, but not where it was to be read
-  |   + NotATrace         readable, but no trace
-  |   + DamagedTrace      a trace once: truncated, half exported, or being written
-  |   + NsysUnavailable   a report needs nsys, and none is here or it is too old
-  |   + ExportFailed      nsys ran and could not export
-  |   + NotAConfiguration no configuration of a run, or too large, broken, binary (traces.settings)
-  |   + LogNotFound, NotALog, DamagedLog   of a training log (traces.training_log)
-  |   + ProcessEnded      one of several processes was ended from outside
-  |   + OutOfMemory       it takes more memory than there is, or than --max-memory gives
-  |   + OutOfTime         it takes longer than --timeout gives
-  |   + UnpacksTooFar     a compressed file that is far larger unpacked than any recording
-  |   + ClusterUnavailable  no scheduler, no worker, or other versions there
-  |   + UnlikeRuns        recordings of several runs where those of one are asked for
-  |   + OutputNotWritable the result cannot be put where it was asked for
-  + NothingToDiagnose     read, but neither kernels nor graph rows
-
-Only the door (`diagnoser.cli`) turns them into exit codes.
+Those of configurations and training logs stand beside their readers. Only the door (`diagnoser.cli`) turns
+errors into exit codes.
 """
 
 

@@ -1,11 +1,13 @@
 """Numbers for rows that are alike, places among equal ones, and masks of rows."""
 
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
 from traces.columns import PLACE, BoolArray, IntArray
+
+T = TypeVar("T")
 
 
 def group_of(*columns: IntArray) -> IntArray:
@@ -82,10 +84,10 @@ def sorted_within(group: IntArray, values: IntArray) -> IntArray:
     return packed
 
 
-def place_in_run(values: IntArray) -> IntArray:
-    """Of each value its place, from 0, in its run of equal ones, shape (n,)."""
-    places = np.arange(len(values))
-    return places - np.maximum.accumulate(np.where(begins(values), places, 0))
+def place_in_run(*keys: IntArray) -> IntArray:
+    """Of each row its place, from 0, in its run of rows with equal keys, shape (n,)."""
+    places = np.arange(len(keys[0]))
+    return places - np.maximum.accumulate(np.where(begins(*keys), places, 0))
 
 
 def begins(*keys: IntArray) -> BoolArray:
@@ -104,6 +106,26 @@ def before_of(key: IntArray) -> IntArray:
     return before
 
 
+def next_at(mask: BoolArray) -> IntArray:
+    """Of each place i, 0 to n, the first place at i or later where the mask holds, n where none; (n + 1,)."""
+    count = len(mask)
+    here = np.append(np.where(mask, np.arange(count, dtype=PLACE), PLACE(count)), PLACE(count))
+    return np.minimum.accumulate(here[::-1])[::-1]
+
+
+def previous_at(mask: BoolArray) -> IntArray:
+    """Of each place i, 0 to n, the last place before i where the mask holds, -1 where none; (n + 1,)."""
+    here = np.append(PLACE(-1), np.where(mask, np.arange(len(mask), dtype=PLACE), PLACE(-1)))
+    return np.maximum.accumulate(here)
+
+
+def sums_of(values: IntArray, group: IntArray, count: int) -> IntArray:
+    """Exact sums by group number, shape (count,), for rows in any order."""
+    sums = np.zeros(count, dtype=np.int64)
+    np.add.at(sums, group, values)
+    return sums
+
+
 def mask_of(places: IntArray, count: int) -> BoolArray:
     """Some places as a mask of shape (count,)."""
     mask = np.zeros(count, dtype=np.bool_)
@@ -111,6 +133,13 @@ def mask_of(places: IntArray, count: int) -> BoolArray:
     return mask
 
 
-def passing(test: Callable[[str], object], texts: Iterable[str]) -> BoolArray:
-    """Which texts pass a test; one more at the end, which does not, for rows without a text (-1)."""
-    return np.array([*(bool(test(text)) for text in texts), False], dtype=np.bool_)
+def mask_within(start: IntArray, end: IntArray, count: int) -> BoolArray:
+    """Mask of `count` places that lie in any of the stretches [start, end)."""
+    real = end > start
+    change = np.bincount(start[real], minlength=count + 1) - np.bincount(end[real], minlength=count + 1)
+    return np.cumsum(change)[:count] > 0
+
+
+def passing(test: Callable[[T], object], several: Iterable[T]) -> BoolArray:
+    """Which texts or groups pass a test; one more at the end, which does not, for rows without one (-1)."""
+    return np.array([*(bool(test(one)) for one in several), False], dtype=np.bool_)

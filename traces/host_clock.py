@@ -24,7 +24,7 @@ from traces.columns import (
     Syncs,
     distinct,
 )
-from traces.groups import places_of_each
+from traces.groups import passing, places_of_each
 from traces.launches import launching_rows
 from traces.limits import Limit
 
@@ -100,7 +100,9 @@ def _returns_after(columns: Columns, rows: GpuRows, call: IntArray, mine: IntArr
     Of calls of which that work is known: for all of the only GPU, for a stream that is recorded, or for a
     copy to the host which their thread launched last. A copy that blocks is such a call itself.
     """
-    calls, names = columns.calls, columns.call_names
+    calls = columns.calls
+    of_all = passing(lambda name: any(word in name for word in _OF_ALL), columns.call_names)
+    of_stream = passing(lambda name: "StreamSynchronize" in name, columns.call_names)
     mine = mine[np.argsort(calls.start_ns[call[mine]], kind="stable")]
     launch_ns, gid = calls.start_ns[call[mine]], int(rows.process_gid[mine[0]])
     of_process = ((calls.thread_gid & PROCESS_BITS) == gid) & (calls.end_ns != NULL)
@@ -108,20 +110,18 @@ def _returns_after(columns: Columns, rows: GpuRows, call: IntArray, mine: IntArr
     is_copy = _copies_to_host(columns, len(call))[mine]
     found = [_blocking(columns, rows, call, mine[is_copy])]
     if one_gpu:
-        whole = np.flatnonzero(_named(names, _OF_ALL)[calls.name] & of_process)
-        found.append(
-            _since_last(calls.end_ns[whole], calls.start_ns[whole], launch_ns, _last_end(rows, mine))
-        )
+        whole, last = of_all[calls.name] & of_process, np.maximum.accumulate(rows.end_ns[mine])
+        found.append(_since_last(calls.end_ns[whole], calls.start_ns[whole], launch_ns, last))
         syncs = columns.syncs
         named = np.flatnonzero((syncs.process_gid == gid) & (syncs.stream_id != NULL))
         row = launching_rows(calls, syncs.process_gid[named], syncs.correlation_id[named])
-        waits = (row >= 0) & _named(names, ("StreamSynchronize",))[calls.name[row]]
+        waits = (row >= 0) & of_stream[calls.name[row]]
         row, stream = row[waits], syncs.stream_id[named[waits]]
         for one, places in places_of_each(rows.stream_id[mine]):
             asked = row[stream == one]
-            last = _last_end(rows, mine[places])
+            last = np.maximum.accumulate(rows.end_ns[mine[places]])
             found.append(_since_last(calls.end_ns[asked], calls.start_ns[asked], launch_ns[places], last))
-    waiting = np.flatnonzero(_named(names, ("StreamSynchronize",))[calls.name] & of_process)
+    waiting = np.flatnonzero(of_stream[calls.name] & of_process)
     thread = calls.thread_gid[call[mine]]
     for one, places in places_of_each(thread):
         asked = waiting[calls.thread_gid[waiting] == one]
@@ -133,8 +133,7 @@ def _returns_after(columns: Columns, rows: GpuRows, call: IntArray, mine: IntArr
 
 def _blocking(columns: Columns, rows: GpuRows, call: IntArray, copies: IntArray) -> IntArray:
     """The same of copies to the host by calls that return when they are done."""
-    names = columns.call_names
-    blocks = np.array([*("emcpy" in name and "Async" not in name for name in names), False], dtype=np.bool_)
+    blocks = passing(lambda name: "emcpy" in name and "Async" not in name, columns.call_names)
     own = copies[blocks[columns.calls.name[call[copies]]]]
     return columns.calls.end_ns[call[own]] - rows.end_ns[own]
 
@@ -143,15 +142,6 @@ def _since_last(end_ns: IntArray, start_ns: IntArray, launch_ns: IntArray, last_
     """From the last end of work launched before each call to its return; nothing where there was none."""
     place = np.searchsorted(launch_ns, start_ns) - 1
     return end_ns[place >= 0] - last_end_ns[place[place >= 0]]
-
-
-def _last_end(rows: GpuRows, places: IntArray) -> IntArray:
-    return np.maximum.accumulate(rows.end_ns[places])
-
-
-def _named(names: tuple[str, ...], parts: tuple[str, ...]) -> BoolArray:
-    """Which distinct calls have one of these in their names; one more at the end for those without one."""
-    return np.array([*(any(part in name for part in parts) for name in names), False], dtype=np.bool_)
 
 
 def _copies_to_host(columns: Columns, count: int) -> BoolArray:

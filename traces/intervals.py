@@ -4,11 +4,11 @@ An interval is half open, [start, end), in integer nanoseconds.
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
-from traces.columns import IntArray
+from traces.columns import BoolArray, IntArray
 
 _EVER: Final = np.iinfo(np.int64)
 
@@ -25,18 +25,33 @@ class Spans:
 
     @property
     def total_ns(self) -> int:
-        """How many nanoseconds the set holds."""
         return int((self.end_ns - self.start_ns).sum())
 
     def pairs(self) -> list[list[int]]:
-        """The set as [[start, end], ...]."""
         return [[int(s), int(e)] for s, e in zip(self.start_ns, self.end_ns, strict=True)]
 
+    def hold(self, time_ns: IntArray) -> BoolArray:
+        """Which instants are in the set, shape (n,)."""
+        return covered_ns(time_ns, time_ns + 1, self) > 0
 
-def empty() -> Spans:
-    """The set without an instant."""
-    nothing = np.empty(0, dtype=np.int64)
-    return Spans(nothing, nothing)
+
+class Timed(Protocol):
+    """Rows that each last from start to end, shape (n,)."""
+
+    @property
+    def start_ns(self) -> IntArray: ...
+    @property
+    def end_ns(self) -> IntArray: ...
+
+
+def instants_of(rows: Timed, which: BoolArray | IntArray | slice = slice(None)) -> Spans:
+    """Instants at which any of some rows lasts."""
+    return union(rows.start_ns[which], rows.end_ns[which])
+
+
+def ns_in(rows: Timed, by: Spans) -> IntArray:
+    """Of each row, shape (n,), how many nanoseconds lie in `by`."""
+    return covered_ns(rows.start_ns, rows.end_ns, by)
 
 
 def union(start_ns: IntArray, end_ns: IntArray) -> Spans:
@@ -44,7 +59,7 @@ def union(start_ns: IntArray, end_ns: IntArray) -> Spans:
     real = end_ns > start_ns
     start, end = start_ns[real], end_ns[real]
     if not len(start):
-        return empty()
+        return Spans(start, end)
     if (start[1:] < start[:-1]).any():
         order = np.argsort(start)
         start, end = start[order], end[order]

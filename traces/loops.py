@@ -61,7 +61,6 @@ class Loop(Generic[P, R]):
 
     @cached_property
     def compiled(self) -> Callable[P, R]:
-        """The same compiled, or loaded from where it was kept."""
         numba, text = import_module("numba"), self._function
         folder = _folder(self._sources())
         keeps = folder is not None and _writable(folder)
@@ -76,12 +75,10 @@ class Loop(Generic[P, R]):
         return machine
 
     def _calls(self) -> dict[str, Loop[Any, Any]]:
-        """The loops that it calls, by their names in its text."""
         calls = {name: self._function.__globals__.get(name) for name in self._function.__code__.co_names}
         return {name: one for name, one in calls.items() if isinstance(one, Loop)}
 
     def _sources(self) -> set[Path]:
-        """The modules of its text and of those of all that it calls."""
         called = (one._sources() for one in self._calls().values())
         return {Path(self._function.__code__.co_filename)}.union(*called)
 

@@ -9,10 +9,10 @@ import numpy as np
 from traces.account.account import Account, absent_pieces, measure_account
 from traces.account.clocks import clock_offset_ns
 from traces.account.device import find_queueing
-from traces.columns import NULL, Gpu, distinct
+from traces.columns import NULL, Gpu
 from traces.cures import cure
 from traces.host_clock import ClockFix
-from traces.intervals import Spans, covered_ns
+from traces.intervals import Spans
 from traces.measure.a2a import measure_a2a
 from traces.measure.bounds import Bounds, measure_bounds
 from traces.measure.budget import Budget, measure_budget, measure_totals
@@ -23,7 +23,7 @@ from traces.measure.kernel_table import measure_kernels, unknown_kernels
 from traces.measure.ledger import measure_ledger
 from traces.measure.memory import measure_memory
 from traces.measure.moe.ledger import measure_moe
-from traces.measure.moe.pass_count import PassCount
+from traces.measure.moe.passes import PassCount
 from traces.measure.recompute import Recompute, measure_recompute
 from traces.measure.sm import measure_sm, stretch_by_sms
 from traces.measure.step_timeline import measure_timelines
@@ -136,7 +136,7 @@ def measure_rank(
     del queueing
     tell("layers")
     layers = measure_moe(rank, resolution, steps, recompute, absent)
-    timelines = measure_timelines(rank, steps, absent)
+    timeline, other_steps = measure_timelines(rank, steps, absent)
     ledger = measure_ledger(rows, steps, budget, absent, layers.moe)
     account = account if isinstance(account, Missing) else replace(account, pieces=None)
     return RankMeasurements(
@@ -169,8 +169,8 @@ def measure_rank(
         summary=summarise(rank, steps, absent, layers),
         data_loading=measure_data_loading(rank, steps, ledger),
         kernel_table=measure_kernels(rank, windows),
-        timeline=timelines.shown,
-        other_steps=timelines.others,
+        timeline=timeline,
+        other_steps=other_steps,
         unknown_kernels=unknown_kernels(rank, steps),
         kernel_count=int(is_kernel.sum()),
         replay_count=int((rows.source == Source.REPLAY).sum()),
@@ -180,8 +180,12 @@ def measure_rank(
     )
 
 
+def _outside_ns(rows: Activities, windows: Spans) -> int:
+    before_ns = int(rows.start_ns.min()) - int(windows.start_ns[0])
+    return max(0, before_ns) + max(0, int(windows.end_ns[-1]) - int(rows.end_ns.max()))
+
+
 def _unseen(rank: RankTimeline) -> Missing | None:
-    """Why communication cannot be told from compute; None where it can."""
     rows, kind = rank.activities, rank.columns.info.kind
     if not rank.has_kernels:
         reason = "graph replays were recorded whole: their kernels are not in the trace"
@@ -192,32 +196,17 @@ def _unseen(rank: RankTimeline) -> Missing | None:
     return None
 
 
-_PHASES: Final = (
-    "steps",
-    "communication",
-    "recomputed layers",
-    "time without compute",
-    "SMs",
-    "layers",
-)
+_PHASES: Final = ("steps", "communication", "recomputed layers", "time without compute", "SMs", "layers")
 
 
 def _tell(trace: str, phase: str) -> None:
     report(f"measuring {trace}: {phase}", _PHASES.index(phase) / len(_PHASES))
 
 
-def _outside_ns(rows: Activities, windows: Spans) -> int:
-    before = int(rows.start_ns.min()) - int(windows.start_ns.min())
-    return max(0, before) + max(0, int(windows.end_ns.max()) - int(rows.end_ns.max()))
-
-
 def _host_rows(rank: RankTimeline, steps: Steps) -> int:
-    thread = distinct(rank.activities.launch_thread[rank.activities.launch_thread != NULL])
-    count = 0
-    for rows in (rank.columns.calls, rank.columns.ranges):
-        mine = np.isin(rows.thread_gid, thread)
-        count += int((covered_ns(rows.start_ns, rows.start_ns + 1, steps.windows)[mine] > 0).sum())
-    return count
+    threads, tables = rank.activities.launching_threads, (rank.columns.calls, rank.columns.ranges)
+    mine = (np.isin(rows.thread_gid, threads) & steps.windows.hold(rows.start_ns) for rows in tables)
+    return sum(int(which.sum()) for which in mine)
 
 
 def subject_of(rank: RankTimeline, steps: Steps, recompute: Recompute, sm: Sm) -> Subject:

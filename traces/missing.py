@@ -30,6 +30,11 @@ def gap(reason: str, cure: str) -> Missing:
     return Missing("", reason, cure)
 
 
+def or_gap(value: T | None, why: Missing) -> T | Missing:
+    """The value, or why there is none."""
+    return why if value is None else value
+
+
 def known(value: OrMissing[T]) -> T | None:
     """The value where it is known; None where it is missing or does not apply."""
     return None if isinstance(value, Missing) else value

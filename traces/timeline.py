@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final
@@ -23,15 +23,15 @@ from traces.columns import (
     IntArray,
     distinct,
     process_of,
-    without_gpu_rows,
 )
-from traces.groups import group_of
+from traces.groups import group_of, passing
 from traces.host_clock import ClockFix, clock_fixes, on_gpu_clock
 from traces.launches import AMBIGUOUS, joined_rows, launches_a_graph, of_call
 from traces.names.kernels import (
     COMM_KINDS,
     GRAPH_REPLAY,
     UNNAMED,
+    KernelClass,
     classify_kernel,
     comm_kind,
     compute_class,
@@ -95,6 +95,14 @@ class Activities:
         """The thread of each launching call; looked up as `launch_end_ns` is."""
         return of_call(self.calls.thread_gid, self.call)
 
+    @property
+    def launching_threads(self) -> IntArray:
+        return distinct(self.launch_thread[self.launch_thread != NULL])
+
+    def copies(self, kind: str) -> BoolArray:
+        """Which are copies of one of `COPY_KINDS`, shape (n,)."""
+        return (self.bucket == Bucket.COPY) & (self.key == COPY_KINDS.index(kind))
+
     def __len__(self) -> int:
         return len(self.start_ns)
 
@@ -140,7 +148,6 @@ class RankTimeline:
 
     @property
     def process(self) -> int | None:
-        """The operating system's process id."""
         return None if self.process_gid == NULL else process_of(self.process_gid)
 
     @property
@@ -166,8 +173,18 @@ class RankTimeline:
         return blocks
 
     @property
+    def classes(self) -> tuple[KernelClass, ...]:
+        """Of each kernel name of the columns; the last is for activities without a name (-1)."""
+        return (*map(classify_kernel, self.columns.kernel_names), UNNAMED)
+
+    def named(self, fits: Callable[[str, KernelClass], object]) -> BoolArray:
+        """The kernels whose name, and what it says, fits; shape (n,)."""
+        names = (*self.columns.kernel_names, "")
+        found = [bool(name and fits(name, one)) for name, one in zip(names, self.classes, strict=True)]
+        return np.array(found)[self.activities.name]
+
+    @property
     def has_kernels(self) -> bool:
-        """Whether single kernels were recorded, not only whole graph replays."""
         return bool((self.activities.source == Source.KERNEL).any())
 
 
@@ -194,7 +211,9 @@ def build(columns: Columns) -> Timeline:
     work, warnings = _all_work(columns)
     launched, opaque = _graph_launches(columns, work)
     fixes = clock_fixes(columns, work.rows, work.call)
-    columns = on_gpu_clock(without_gpu_rows(columns), fixes)  # the work holds the GPU's rows now
+    none = GpuRows.none()  # the work holds the GPU's rows now
+    kernels, copies = replace(columns.kernels, rows=none), replace(columns.copies, rows=none)
+    columns = on_gpu_clock(replace(columns, kernels=kernels, copies=copies), fixes)
     for gid, fix in fixes.items():
         apart, within = signed_ms(fix.ahead_ns), duration(fix.within_ns)
         warnings.append(
@@ -222,8 +241,7 @@ def _graph_launches(columns: Columns, work: _Work) -> tuple[int, int]:
     outside of it; unless no graph launch shows any work.
     """
     calls = columns.calls
-    is_launch = [*map(launches_a_graph, columns.call_names)]
-    rows = np.flatnonzero(np.array([*is_launch, False], dtype=np.bool_)[calls.name])
+    rows = np.flatnonzero(passing(launches_a_graph, columns.call_names)[calls.name])
     worked = {_launch_id(columns, row) for row in rows[np.isin(rows, distinct(work.call))].tolist()}
     computed = work.call[work.kept & (work.bucket == Bucket.COMPUTE) & (work.call >= 0)]
     process, computing = calls.thread_gid & PROCESS_BITS, distinct(computed)
@@ -309,23 +327,19 @@ def _all_work(columns: Columns) -> tuple[_Work, list[str]]:
 
 def _known_device(device_id: IntArray) -> tuple[IntArray, BoolArray]:
     """Device of each row, and which have one; a row without belongs to the only device there is."""
-    known = device_id != NULL
-    candidates = distinct(device_id)
-    candidates = candidates[candidates != NULL]
-    if len(candidates) == 1:
-        return np.full(len(device_id), candidates[0]), np.ones(len(device_id), dtype=np.bool_)
-    return device_id, known
+    candidates = distinct(device_id[device_id != NULL])
+    only = np.full(len(device_id), candidates[0]) if len(candidates) == 1 else device_id
+    return only, only != NULL
 
 
 def _kinds(columns: Columns) -> tuple[IntArray, IntArray]:
     """Bucket and key of each kernel, copy and replay, in that order; each distinct name is matched once."""
     place = {bucket: {key: index for index, key in enumerate(keys)} for bucket, keys in KEYS.items()}
-    classes = [classify_kernel(name) for name in columns.kernel_names]
     of_name = [
         (Bucket.COMM, place[Bucket.COMM][comm_kind(kernel)])
         if is_communication(kernel)
         else (Bucket.COMPUTE, place[Bucket.COMPUTE][compute_class(kernel)])
-        for kernel in (*classes, UNNAMED)  # a kernel without a name has code -1: the last
+        for kernel in (*map(classify_kernel, columns.kernel_names), UNNAMED)  # without a name: -1, the last
     ]
     of_kernel = np.array(of_name, dtype=CODE)[columns.kernels.name]
     between_gpus = columns.copies.kind == place[Bucket.COPY]["memcpy_p2p"]
@@ -341,9 +355,7 @@ def _known_process(process_gid: IntArray, columns: Columns) -> IntArray:
     host = columns.calls.thread_gid
     known = np.concatenate((distinct(process_gid), distinct(host)))
     candidates = distinct(known[known != NULL] & PROCESS_BITS)
-    if len(candidates) != 1:
-        return process_gid
-    return np.where(process_gid == NULL, candidates[0], process_gid)
+    return np.where(process_gid == NULL, candidates[0], process_gid) if len(candidates) == 1 else process_gid
 
 
 def _checked_times(rows: GpuRows) -> tuple[BoolArray, IntArray, list[str]]:

@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 
 from traces.columns import CODE, NULL, PROCESS_BITS, BoolArray, IntArray, distinct
-from traces.intervals import covered_ns, union
+from traces.groups import passing
+from traces.intervals import instants_of
 from traces.limits import Limit
 from traces.names.kernels import classify_kernel
 from traces.names.ranges import is_backward_name, is_optimizer_name
@@ -97,12 +98,11 @@ def _second_moments(rank: RankTimeline, launched: BoolArray) -> BoolArray:
 
     Adam and Adagrad take it next, Adadelta after adding its epsilon.
     """
-    rows, names = rank.activities, rank.columns.kernel_names
-    squares = np.array([*(_SQUARES in name for name in names), False], dtype=np.bool_)[rows.name]
+    rows, squares = rank.activities, rank.named(lambda name, _: _SQUARES in name)
     result = np.zeros(len(rows), dtype=np.bool_)
     if not squares.any():
         return result
-    root = np.array([*(_ROOT in name for name in names), False], dtype=np.bool_)[rows.name]
+    root = rank.named(lambda name, _: _ROOT in name)
     places = np.flatnonzero(launched)
     places = places[np.lexsort((rows.launch_ns[places], rows.launch_thread[places]))]
     for apart in (1, 2):
@@ -132,19 +132,17 @@ def _backward_threads(thread: IntArray, launched: BoolArray, by_name: IntArray) 
 def _in_backward_ranges(rank: RankTimeline, threads: list[int]) -> BoolArray:
     """What some threads launched while a range of theirs said backward, a mask of shape (n,)."""
     rows, ranges = rank.activities, rank.columns.ranges
-    named = np.array([*map(is_backward_name, rank.columns.range_texts), False], dtype=np.bool_)[ranges.text]
+    named = passing(is_backward_name, rank.columns.range_texts)[ranges.text]
     result = np.zeros(len(rows), dtype=np.bool_)
     for thread in threads if named.any() else ():
         theirs, mine = named & (ranges.thread_gid == thread), rows.launch_thread == thread
-        held = union(ranges.start_ns[theirs], ranges.end_ns[theirs])
-        begin_ns = rows.launch_ns[mine]
-        result[mine] = covered_ns(begin_ns, begin_ns + 1, held) > 0
+        held = instants_of(ranges, theirs)
+        result[mine] = held.hold(rows.launch_ns[mine])
     return result
 
 
 def _optimizer_ranges(rank: RankTimeline) -> int:
-    ranges, texts = rank.columns.ranges, rank.columns.range_texts
-    named = np.array([*map(is_optimizer_name, texts), False], dtype=np.bool_)
+    ranges, named = rank.columns.ranges, passing(is_optimizer_name, rank.columns.range_texts)
     mine = (rank.process_gid == NULL) | ((ranges.thread_gid & PROCESS_BITS) == rank.process_gid)
     return int(np.sum(named[ranges.text] & mine))
 

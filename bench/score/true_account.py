@@ -14,7 +14,7 @@ import numpy as np
 from bench.simulate.happened import Activity
 from bench.simulate.host_program import LOADER, Allocate, Engine, Launch, Synchronise
 from bench.simulate.run import Run
-from traces.intervals import Spans, empty, intersect, join, spans, subtract, union
+from traces.intervals import Spans, intersect, join, spans, subtract, union
 
 _COPIES: Final = (Engine.COPY_TO_DEVICE, Engine.COPY_TO_HOST, Engine.COPY_ON_DEVICE, Engine.FILL)
 _Piece = tuple[int, int, str]
@@ -54,7 +54,7 @@ def _opaque(simulated: Run, activity: Activity) -> bool:
 
 def _running(activities: Sequence[Activity]) -> Spans:
     if not activities:
-        return empty()
+        return spans()
     times = np.array([(a.start_ns, a.end_ns) for a in activities], dtype=np.int64)
     return union(times[:, 0], times[:, 1])
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from heuristics.comparison.difference.changed import settings_of
+from heuristics.comparison.difference.subject import Subject
 from heuristics.result.result import Result
 from reports.content.trend import Line
 from reports.result.read import of_one_run, typed
@@ -275,7 +275,7 @@ def _metrics(result: Result) -> dict[str, float]:
 
 def _alike(result: Result) -> dict[str, Any]:
     """GPU, ranks and sizes of the model, as far as told: results that differ in one are not one trend."""
-    settings = settings_of(result).values
+    settings = Subject(result, _first(result)).values
     sizes = {knob: settings[knob] for knob in _SHAPE if settings.get(knob) is not None}
     return {"gpu": known(_first(result).gpu), "ranks": len(result.ranks), **sizes}
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from heuristics.config.options import OPTIONS
+from heuristics.config.about import OPTIONS
 from reports.frameworks import FRAMEWORKS
 from traces.formats.readers import Reader
 from traces.recording.options import Question, TrainedWith

@@ -22,7 +22,7 @@ import typer
 
 from diagnoser import options
 from diagnoser.options import About, MaxMemory, TimeLimit, Typed
-from heuristics.config.options import OPTIONS, option_of
+from heuristics.config.about import OPTIONS, option_of
 from traces.errors import OutOfMemory, OutOfTime, UsageError
 from traces.limits import Limit
 

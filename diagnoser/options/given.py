@@ -9,7 +9,7 @@ from decimal import Decimal
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, get_args
 
-from heuristics.config.options import OPTIONS, option_of
+from heuristics.config.about import OPTIONS, option_of
 from traces.errors import UsageError
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from typing import (
 from diagnoser import options
 from diagnoser.diagnosis import Diagnosis
 from diagnoser.options.given import given_from
-from heuristics.config.options import OPTIONS, option_of
+from heuristics.config.about import OPTIONS, option_of
 from traces.progress import Progress, silent
 
 if TYPE_CHECKING:

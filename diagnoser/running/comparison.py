@@ -25,8 +25,7 @@ from diagnoser.running.processes import Workers, all_of
 from diagnoser.version import VERSION
 from heuristics.comparison.comparison import compare
 from heuristics.comparison.expected import Prediction
-from heuristics.config.about import Guidance
-from heuristics.config.options import OPTIONS
+from heuristics.config.about import OPTIONS, Guidance
 from heuristics.evidence.symptoms import observed_from, symptoms_of
 from heuristics.judging.judgement import Configured, judge_observed
 from heuristics.result.result import Result

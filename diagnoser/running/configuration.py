@@ -81,7 +81,7 @@ def check_config(asked: Check, ask: Ask | None = None) -> Diagnosis:
     `ask`: asks Megatron-Core itself, None: as is asked for. Raises `InputError` for files that are not what
     they should be.
     """
-    from heuristics.evidence.fit import with_fit
+    from heuristics.evidence.evidence import with_fit
     from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
     from heuristics.judging.judgement import judge_observed
     from reports.result.fill.result import result_of_run

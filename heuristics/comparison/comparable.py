@@ -1,83 +1,202 @@
-"""May two runs be compared at all, and what limits it.
+"""May two runs be compared at all, and what limits it: the rows of `comparable.toml`.
 
 `no` only where a step is other work or another machine's. What people compare on purpose (dispatcher,
 precision, graphs, recompute, versions) is `with_differences` at most, and names what cannot be concluded.
+
+Of what is configured only what both sides tell can differ: unknown on one side is no difference. A pipeline
+layout is one where the other configuration has none: its layers are then spread evenly.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Final
 
-from heuristics.comparison.configured_alike import SHARES, STACK, configured_differences
-from heuristics.comparison.difference.changed import Value, given_of
-from heuristics.comparison.recorded_alike import recorded_differences
-from heuristics.comparison.same_work import work_differences
+from msgspec import Struct
+
+from heuristics.comparison.alike import ALIKE, Sides
+from heuristics.comparison.difference.changed import trace_facts
+from heuristics.comparison.difference.subject import Subject, Value
+from heuristics.config.about import OPTIONS
 from heuristics.result.compared import Comparable, Difference, State
-from heuristics.result.result import Result
+from heuristics.rules.condition import Condition
+from heuristics.words import say
+from traces.limits import Limit
 from traces.missing import known
-from traces.sections.rank import Rank
+from traces.toml_tables import read_table
 
-_ORDER: Final[tuple[State, ...]] = ("no", "with_differences", "yes")
-_VERSIONS: Final = {
-    "Megatron-Core": "core_version",
-    "Megatron-Bridge": "bridge_version",
-    "PyTorch": "torch_version",
-    "Transformer Engine": "te_version",
-}
-_NEEDED: Final = {"routing mode": "routing", "PP": "pp", "CUDA graphs": "graphs", "container": "container"}
-"""What has to be known of both sides before anything is concluded about a dispatcher."""
-_SOURCE: Final = (
-    "Megatron-Bridge, skills/nemo-mbridge-perf-moe-dispatcher-selection/SKILL.md, pitfalls 1 and 4; "
-    "docs/training/moe-optimization.md"
+GRAPHS_MOVED: Final = Limit(
+    0.05, "of kernel work in CUDA graphs", "ours: a scope more or less moves more, 0.36 in a simulated run"
 )
+_ROUTING_MODE: Final = "routing mode"
+_FORCED_WORDS: Final = ("not forced", "forced")
+_FORCE: Final = "moe_router_force_load_balancing"
+_ORDER: Final[tuple[State, ...]] = ("no", "with_differences", "yes")
+
+Words = tuple[str, str]
+"""What each side has."""
 
 
-def judge_comparable(base: Result, new: Result, base_rank: Rank, new_rank: Rank) -> Comparable:
+class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One thing to be alike; its fields are described in the table."""
+
+    what: str
+    because: str
+    source: str = "ours"
+    state: State = "with_differences"
+
+
+class Recorded(Rule, frozen=True, kw_only=True):
+    """What both sides show."""
+
+    shows: str
+    when: Condition | None = None
+
+
+class Configured(Rule, frozen=True, kw_only=True):
+    """What is configured of both sides."""
+
+    fields: tuple[str, ...] = ()
+    knobs: tuple[str, ...] = ()
+    by_option: bool = False
+    observed: str = ""
+    alone: bool = False
+    settled_by: tuple[str, ...] = ()
+    settled: str = ""
+    cuts: bool = False
+    stack: bool = False
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        options = () if self.by_option else [OPTIONS[field] for field in self.fields]
+        return (*(knob for one in options for knob in one.knobs[: 1 if one.is_knob else None]), *self.knobs)
+
+    def common(self, base: Mapping[str, Value], new: Mapping[str, Value]) -> list[str]:
+        """What both sides say of it: fields, or knobs where they share no field."""
+        fields = [key for key in self.fields if key in base and key in new]
+        return fields or [knob for knob in self.asked if knob in base and knob in new]
+
+
+class Table(Struct, frozen=True, forbid_unknown_fields=True):
+    """All rules in order; `texts`: what several have for `because`, `settled` or `source`, or in it."""
+
+    configured: tuple[Configured, ...]
+    recorded: tuple[Recorded, ...]
+    texts: Mapping[str, str]
+
+
+@cache
+def table() -> Table:
+    return read_table("heuristics.comparison", "comparable.toml", Table, ALIKE.readers)
+
+
+def _text(name: str) -> str:
+    return table().texts.get(name, name)
+
+
+def _difference(rule: Rule, values: tuple[str, str], state: State, because: str) -> Difference:
+    return Difference(rule.what, *values, state, _text(because), _text(rule.source))
+
+
+def judge_comparable(base: Subject, new: Subject) -> Comparable:
     """Compare configuration, work and recording of the two sides. Swapped sides give the mirrored answer."""
-    configured = tuple(configured_differences(base, new, base_rank, new_rank))
-    other_share = any(one.what in SHARES for one in configured)
-    found = [
-        *configured,
-        *work_differences(base, new, base_rank, new_rank, other_share=other_share),
-        *recorded_differences(base, new, base_rank, new_rank),
-    ]
-    found += _dispatchers(_stack(base, base_rank), _stack(new, new_rank), found)
-    found.sort(key=lambda one: _ORDER.index(one.state))
+    rules = {rule.what: rule for rule in table().configured}
+    configured = [*_configured_differences(base, new)]
+    differ = [rules[one.what] for one in configured]
+    stack = tuple(rule.what for rule in differ if rule.stack)
+    sides = Sides(base, new, any(rule.cuts for rule in differ), stack)
+    found = sorted((*configured, *_recorded(sides)), key=lambda one: _ORDER.index(one.state))
     return Comparable(found[0].state if found else "yes", tuple(found))
 
 
-def _dispatchers(
-    base: Mapping[str, Value], new: Mapping[str, Value], found: Sequence[Difference]
-) -> Iterator[Difference]:
-    """Another dispatcher on a stack that is not known to be the same: no verdict on the dispatcher."""
-    names = str(base["dispatcher"]), str(new["dispatcher"])
-    if "none" in names or "unknown" in names or names[0] == names[1]:
-        return
-    differ = [one.what for one in found if one.what in STACK]
-    differ += [
-        name
-        for name, key in _VERSIONS.items()
-        if None not in (pair := _both(base, new, key)) and len({*pair}) > 1
-    ]
-    open_ = [name for name, key in _NEEDED.items() if None in _both(base, new, key)]
-    if differ:
-        because = f"No verdict on the dispatcher: these differ too: {', '.join(dict.fromkeys(differ))}."
-    elif open_:
-        because = (
-            f"No verdict on the dispatcher: it is not known whether these are the same: {', '.join(open_)}. "
-            "Give both configurations."
+def _recorded(sides: Sides) -> Iterator[Difference]:
+    for rule in table().recorded:
+        base, new = (ALIKE.named(f"{side}.{rule.shows}").of(sides) for side in ("base", "new"))
+        if rule.when.holds(sides) if rule.when else None not in (base, new) and base != new:
+            because = ALIKE.filled(_text(rule.because), sides, table().texts)
+            yield _difference(rule, (str(base), str(new)), rule.state, because)
+
+
+def _configured_differences(base: Subject, new: Subject) -> Iterator[Difference]:
+    """What both configure, and otherwise; where they do not, what their traces show to differ."""
+    sides = _configured(base), _configured(new)
+    common = {rule.what: rule.common(*sides) for rule in table().configured}
+    differ = {what: [key for key in keys if sides[0][key] != sides[1][key]] for what, keys in common.items()}
+    alike = {what for what, keys in common.items() if keys and not differ[what]}
+    forced = _forced(base, sides[0]), _forced(new, sides[1])
+    for rule in table().configured:
+        values = (
+            _differ(rule, differ[rule.what], sides)
+            or _observed(rule, base, new)
+            or _alone(rule, (base, new), sides)
         )
-    else:
-        return
-    yield Difference("dispatcher", *names, "with_differences", because, _SOURCE)
+        if rule.what == _ROUTING_MODE and None not in forced and forced[0] != forced[1]:
+            modes = values or (_FORCED_WORDS[bool(forced[0])], _FORCED_WORDS[bool(forced[1])])
+            yield _difference(rule, modes, "no", say("comparison.routing-forced"))
+        elif values and rule.settled_by and alike.issuperset(rule.settled_by):
+            yield _difference(rule, values, "with_differences", rule.settled)
+        elif values:
+            yield _difference(rule, values, rule.state, rule.because)
 
 
-def _both(base: Mapping[str, Value], new: Mapping[str, Value], key: str) -> tuple[Value, Value]:
-    return base.get(key), new.get(key)
+def _configured(side: Subject) -> dict[str, Value]:
+    """What files and options set, by field of `Given` and by knob; not what a trace shows."""
+    container = side.container
+    said = {knob: value for knob, value in side.values.items() if side.settings[knob].said != "trace"}
+    return {**said, **({"container": container} if container else {}), **side.given}
 
 
-def _stack(result: Result, rank: Rank) -> dict[str, Value]:
-    """What is known of one side beside its dispatcher."""
-    log, detected = known(result.log), rank.detected
-    container = log.versions.get("container") if log else None
-    graphs = known(detected.graph_share_frac)
-    return {"container": container, **given_of(result), "dispatcher": detected.dispatcher, "graphs": graphs}
+def _forced(side: Subject, configured: Mapping[str, Value]) -> bool | None:
+    """Whether experts get even loads by force; None where it is unknown. A script that is silent does not."""
+    if configured.get("routing") is not None:
+        return configured["routing"] == "force_balance"
+    if _FORCE in configured:
+        return bool(configured[_FORCE])
+    script = known(side.result.configuration)
+    is_silent = script and script.framework == "megatron_lm" and not side.withholds(_FORCE)
+    return False if is_silent else None
+
+
+def _differ(rule: Configured, keys: Sequence[str], configured: Iterable[Mapping[str, Value]]) -> Words | None:
+    """What each side has where it differs; by name where a rule has several names."""
+    if not keys:
+        return None
+    several = len(rule.fields) > 1 or (keys[0] in rule.asked and len(rule.asked) > 1)
+    one, other = (
+        ", ".join(f"{key} {_spelled(side[key])}" if several else _spelled(side[key]) for key in keys)
+        for side in configured
+    )
+    return one, other
+
+
+def _alone(
+    rule: Configured, sides: Sequence[Subject], configured: Sequence[Mapping[str, Value]]
+) -> Words | None:
+    """What one side sets where both have a configuration and the other's leaves it out or empty."""
+    if not rule.alone or any(known(side.result.configuration) is None for side in sides):
+        return None
+    keys = (*rule.fields, *rule.asked)
+    if any(side.withholds(key) for side in sides for key in keys):
+        return None
+    one, other = (next((side[key] for key in keys if side.get(key) is not None), None) for side in configured)
+    return (_spelled(one), _spelled(other)) if (one is None) != (other is None) else None
+
+
+def _observed(rule: Configured, base: Subject, new: Subject) -> Words | None:
+    """What the traces show where both do and it is not the same, shares by more than `GRAPHS_MOVED`."""
+    one, other = (trace_facts(side.rank).get(rule.observed) for side in (base, new))
+    if not one or not other or not one.differs(other):
+        return None
+    if not isinstance(one.value, float | int) or not isinstance(other.value, float | int):
+        return _spelled(one.value), _spelled(other.value)
+    if abs(one.value - other.value) <= GRAPHS_MOVED.value:
+        return None
+    shares = (say("comparison.kernel-work", part_frac=side.value) for side in (one, other))
+    return next(shares), next(shares)
+
+
+def _spelled(value: Value) -> str:
+    if isinstance(value, tuple):
+        return " ".join(map(str, value)) or "none"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "none" if value is None else str(value)

@@ -1,17 +1,18 @@
 """Two results -> a comparison: comparable, real, why, what changed. The one entry."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
-from statistics import mean, median
+from statistics import median
 from typing import Final
 
-from msgspec import UNSET
+from msgspec.structs import replace
 
 from heuristics.comparison.comparable import judge_comparable
 from heuristics.comparison.difference.changed import changed
 from heuristics.comparison.difference.kernels import compare_kernels
-from heuristics.comparison.difference.matched import budget_rows, mean_step_ns
+from heuristics.comparison.difference.matched import budget_rows, mean_ns, mean_step_ns
 from heuristics.comparison.difference.rows import FEW, Facts, attribute, layers, part_of
+from heuristics.comparison.difference.subject import Subject
 from heuristics.comparison.expected import Prediction, judge_expected
 from heuristics.comparison.ranks import Pair, compare_runs, pair_ranks, place_of
 from heuristics.comparison.size import Judged, judge_gate, judge_pairs, judge_size, measure_size
@@ -21,32 +22,27 @@ from heuristics.result.compared import (
     Comparable,
     Compared,
     ComparedPair,
-    ComparedRun,
     ComparedSize,
-    Expected,
-    Gate,
     Side,
     SideLog,
     SideSteps,
-    Suspect,
 )
 from heuristics.result.configured import Log
-from heuristics.result.result import Result, index_of
+from heuristics.result.result import Result
 from heuristics.result.tool import SCHEMA_VERSION, Tool
-from traces.missing import Missing, OrMissing, known
+from heuristics.words import say
+from traces.missing import Missing, gap, known
 from traces.sections.rank import Rank
 
-_NO_STEPS: Final = Missing(
-    "",
-    "no steps were found: the whole window is compared",
-    "push one NVTX range named 'iteration N' per step and record with --trace=cuda,nvtx",
-)
-_NO_LOG: Final = Missing("", "no training log was given", "--base-log, --new-log")
-_SHORT_LOG: Final = Missing("", "the log holds no iterations after its start", "give a longer log")
+_NO_STEPS: Final = gap(say("comparison.no-steps"), say("comparison.no-steps-cure"))
+_NO_LOG: Final = gap(say("comparison.no-log"), "--base-log, --new-log")
+_SHORT_LOG: Final = gap(say("comparison.short-log"), say("comparison.short-log-cure"))
+_NO_BASE: Final = gap(say("comparison.no-base"), say("comparison.no-base-cure"))
 
 
-def side_of(result: Result, rank: Rank, means_ns: Mapping[str, Fraction], named: Collection[str]) -> Side:
+def _side(side: Subject, means_ns: Mapping[str, Fraction], named: Collection[str]) -> Side:
     """One side. `means_ns`: what its step is made of, by row; `named`: the rows the attribution names."""
+    result, rank = side.result, side.rank
     step_ns, verdict = round(mean_step_ns(rank)), result.verdict
     return Side(
         name=rank.trace,
@@ -70,13 +66,6 @@ def side_of(result: Result, rank: Rank, means_ns: Mapping[str, Fraction], named:
     )
 
 
-def mean_delta_ns(base: Rank, new: Rank) -> OrMissing[int]:
-    """Difference of means, half to even, so that swapped sides mirror; not told where a side has no steps."""
-    if not (base.steps.found and new.steps.found):
-        return _NO_STEPS
-    return round(mean_step_ns(new) - mean_step_ns(base))
-
-
 def _budget_rows(
     means_ns: Mapping[str, Fraction], named: Collection[str], step_ns: int
 ) -> tuple[BudgetRow, ...]:
@@ -85,45 +74,30 @@ def _budget_rows(
     What rounding leaves over goes to the largest row that is part of the attribution's `noise`.
     """
     rounded = {row: round(mean_ns) for row, mean_ns in means_ns.items()}
-    rest_ns = step_ns - sum(rounded.values())
-    if rest_ns:
-        rounded[_taker(rounded, named, rest_ns)] += rest_ns
+    if rest_ns := step_ns - sum(rounded.values()):
+        unnamed = [row for row, row_ns in rounded.items() if row not in named and row_ns + rest_ns >= 0]
+        rounded[max(unnamed or rounded, key=lambda row: (rounded[row], row))] += rest_ns
     return tuple(BudgetRow(row, mean_ns) for row, mean_ns in rounded.items())
 
 
-def _taker(rounded: Mapping[str, int], named: Collection[str], rest_ns: int) -> str:
-    unnamed = [row for row, mean_ns in rounded.items() if row not in named and mean_ns + rest_ns >= 0]
-    return max(unnamed or rounded, key=lambda row: (rounded[row], row))
-
-
 def _steps(rank: Rank) -> SideSteps:
-    dropped = tuple(one.reason for one in rank.steps.dropped)
+    dropped, lengths = tuple(one.reason for one in rank.steps.dropped), rank.lengths_ns
     if not rank.steps.found:
-        return SideSteps("none", 0, _NO_STEPS, _NO_STEPS, _NO_STEPS, _NO_STEPS, dropped)
-    lengths = rank.lengths_ns
-    return SideSteps(
-        source=rank.steps.source,
-        count=len(lengths),
-        mean_ns=round(mean(map(Fraction, lengths))),
-        median_ns=round(median(map(Fraction, lengths))),
-        min_ns=min(lengths),
-        max_ns=max(lengths),
-        dropped=dropped,
-    )
+        return SideSteps("none", 0, *(_NO_STEPS,) * 4, dropped)
+    ends = min(lengths), max(lengths)
+    return SideSteps(rank.steps.source, len(lengths), *_mean_and_median(lengths), *ends, dropped)
 
 
 def _log(log: Log | None) -> SideLog | Missing:
     if log is None:
         return _NO_LOG
     lengths = log.iterations_ns
-    if not lengths:
-        return SideLog(log.name, 0, _SHORT_LOG, _SHORT_LOG)
-    return SideLog(
-        log.name, len(lengths), round(mean(map(Fraction, lengths))), round(median(map(Fraction, lengths)))
-    )
+    middle = _mean_and_median(lengths) if lengths else (_SHORT_LOG, _SHORT_LOG)
+    return SideLog(log.name, len(lengths), *middle)
 
 
-_NO_BASE: Final = Missing("", "the steps of base take no time", "record base again")
+def _mean_and_median(lengths_ns: Sequence[int]) -> tuple[int, int]:
+    return round(mean_ns(lengths_ns)), round(median(map(Fraction, lengths_ns)))
 
 
 def compare(
@@ -140,50 +114,25 @@ def compare(
     has no such GPU.
     """
     pairs = pair_ranks(base, new, *gpus)
-    base_rank, new_rank = pairs[0].base, pairs[0].new
-    facts = with_explained(
-        Facts(
-            base,
-            new,
-            base_rank,
-            new_rank,
-            attribution=attribute(base_rank, new_rank),
-            layers=layers(base_rank, new_rank),
-            kernels=compare_kernels(base_rank, new_rank),
-            changed=changed(base, new, base_rank, new_rank),
-        )
-    )
-    comparable = judge_comparable(base, new, base_rank, new_rank)
-    base_log, new_log = known(base.log), known(new.log)
-    size = measure_size(base_rank, new_rank, base_log, new_log)
-    logged = [len(log.iterations_ns) if log else 0 for log in (base_log, new_log)]
-    judged = judge_pairs(judge_size(size, comparable, base_rank, new_rank, (logged[0], logged[1])), pairs)
-    return whole(
-        facts,
-        pairs,
-        comparable,
-        size,
-        judged,
+    one, other = Subject(base, pairs[0].base), Subject(new, pairs[0].new)
+    ranks = one.rank, other.rank
+    found = attribute(*ranks), layers(*ranks), compare_kernels(*ranks), changed(one, other)
+    facts = with_explained(Facts(one, other, *found))
+    comparable, size = judge_comparable(one, other), measure_size(one, other)
+    judged = judge_pairs(judge_size(size, comparable, one, other), pairs)
+    return replace(
+        whole(facts, pairs, comparable, size, judged),
         suspects=find_suspects(facts),
         gate=None if gate_frac is None else judge_gate(size, judged, gate_frac),
-        expected=judge_expected(facts, size, judged, predictions),
+        expected=tuple(judge_expected(facts, size, judged, predictions)),
         run=compare_runs(base, new, pairs),
     )
 
 
 def whole(
-    facts: Facts,
-    pairs: Sequence[Pair],
-    comparable: Comparable,
-    size: ComparedSize,
-    judged: Judged,
-    *,
-    suspects: tuple[Suspect, ...] = (),
-    gate: Gate | None = None,
-    expected: tuple[Expected, ...] = (),
-    run: ComparedRun | None = None,
+    facts: Facts, pairs: Sequence[Pair], comparable: Comparable, size: ComparedSize, judged: Judged
 ) -> Compared:
-    """What was found and judged as one comparison."""
+    """What was found and judged as one comparison, before its causes."""
     told, (base, new) = facts.attribution, _sides(facts)
     guides = base.guidance, new.guidance
     return Compared(
@@ -209,27 +158,23 @@ def whole(
         layers=facts.layers,
         kernels=facts.kernels,
         changed=facts.changed,
-        suspects=suspects,
-        pairs=tuple(
-            ComparedPair(
-                base=place_of(facts.base, index_of(facts.base, pair.base)),
-                new=place_of(facts.new, index_of(facts.new, pair.new)),
-                by=pair.by,
-                step_delta_ns=mean_delta_ns(pair.base, pair.new),
-            )
-            for pair in pairs
-        ),
-        gate=gate,
-        expected=expected,
-        run=UNSET if run is None else run,
+        suspects=(),
+        pairs=tuple(_pair(facts, pair) for pair in pairs),
+        gate=None,
     )
 
 
-def _sides(facts: Facts) -> tuple[Side, Side]:
+def _pair(facts: Facts, pair: Pair) -> ComparedPair:
+    """The difference of means is half to even, so that swapped sides mirror; unknown without steps."""
+    base, new = place_of(facts.base.result, pair.base), place_of(facts.new.result, pair.new)
+    found = pair.base.steps.found and pair.new.steps.found
+    delta_ns = round(mean_step_ns(pair.new) - mean_step_ns(pair.base)) if found else _NO_STEPS
+    return ComparedPair(base, new, pair.by, delta_ns)
+
+
+def _sides(facts: Facts) -> Iterator[Side]:
     """Both sides; their steps are made of the same rows, those that only one has included."""
-    rows = budget_rows(facts.base_rank, facts.new_rank)
+    rows = budget_rows(facts.base.rank, facts.new.rank)
     named = {one.row for one in facts.attribution.rows}
-    return (
-        side_of(facts.base, facts.base_rank, {one.row: one.base.mean_ns for one in rows}, named),
-        side_of(facts.new, facts.new_rank, {one.row: one.new.mean_ns for one in rows}, named),
-    )
+    yield _side(facts.base, {one.row: one.base.mean_ns for one in rows}, named)
+    yield _side(facts.new, {one.row: one.new.mean_ns for one in rows}, named)

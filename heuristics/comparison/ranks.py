@@ -1,10 +1,10 @@
 """Which rank of one run is held against which of the other, and what several ranks of both show."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from heuristics.result.compared import (
     ComparedGroup,
@@ -14,9 +14,10 @@ from heuristics.result.compared import (
     LateState,
     Place,
 )
-from heuristics.result.result import Result, rank_in_run
+from heuristics.result.result import Result, index_of, late_rank, rank_in_run
+from heuristics.words import say
 from traces.errors import EmptySelection
-from traces.missing import Missing, OrMissing, known
+from traces.missing import Missing, OrMissing, gap, known
 from traces.sections.cause import Cause
 from traces.sections.rank import Rank
 from traces.sections.run import Late, LikeRanks, Run
@@ -47,14 +48,11 @@ def pair_ranks(base: Result, new: Result, base_gpu: int | None, new_gpu: int | N
     if base_gpu is not None or new_gpu is not None:
         return (Pair(_on(base, base_gpu, "base"), _on(new, new_gpu, "new"), "chosen"),)
     before, after = _numbered(base), _numbered(new)
-    shared = sorted(before.keys() & after.keys())
-    if shared and same_size(base, new):
-        return tuple(Pair(before[key], after[key], "rank") for key in shared)
-    if like := pairs_by_group(base, new):
-        return tuple(Pair(one, other, "group") for one, other in like)
-    if shared:
-        return tuple(Pair(before[key], after[key], "rank") for key in shared)
-    return tuple(Pair(one, other, "order") for one, other in zip(base.ranks, new.ranks, strict=False))
+    by_number = [Pair(before[key], after[key], "rank") for key in sorted(before.keys() & after.keys())]
+    if by_number and same_size(base, new):
+        return tuple(by_number)
+    in_order = (Pair(one, other, "order") for one, other in zip(base.ranks, new.ranks, strict=False))
+    return tuple([*_by_group(base, new)] or by_number or in_order)
 
 
 def _numbered(result: Result) -> dict[tuple[int, int], Rank]:
@@ -87,21 +85,16 @@ def like_groups(base: Run, new: Run) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(found.items()))
 
 
-def pairs_by_group(base: Result, new: Result) -> tuple[tuple[Rank, Rank], ...]:
-    """Ranks in the same place of like groups; none where a side is one rank alone."""
-    if base.run is UNSET or new.run is UNSET:
-        return ()
-    return tuple(
-        (base.ranks[base.run.ranks[one].index], new.ranks[new.run.ranks[other].index])
-        for mine, its in like_groups(base.run, new.run)
-        for one, other in zip(base.run.groups[mine].ranks, new.run.groups[its].ranks, strict=False)
-    )
+def _by_group(base: Result, new: Result) -> Iterator[Pair]:
+    if base.run is not UNSET and new.run is not UNSET:
+        for mine, its in like_groups(base.run, new.run):
+            for one, other in zip(base.run.groups[mine].ranks, new.run.groups[its].ranks, strict=False):
+                indexes = base.run.ranks[one].index, new.run.ranks[other].index
+                yield Pair(base.ranks[indexes[0]], new.ranks[indexes[1]], "group")
 
 
-def place_of(result: Result, index: int) -> Place:
-    """Where a rank stands in its own result."""
-    rank = result.ranks[index]
-    return Place(index, rank.device, rank.rank)
+def place_of(result: Result, rank: Rank) -> Place:
+    return Place(index_of(result, rank), rank.device, rank.rank)
 
 
 def same_size(base: Result, new: Result) -> bool:
@@ -111,10 +104,10 @@ def same_size(base: Result, new: Result) -> bool:
     return base.run.ranks_seen == new.run.ranks_seen or base.run.world_size == new.run.world_size
 
 
-def compare_runs(base: Result, new: Result, pairs: Sequence[Pair]) -> ComparedRun | None:
-    """What several ranks of both sides show; None where a side is one rank alone."""
+def compare_runs(base: Result, new: Result, pairs: Sequence[Pair]) -> ComparedRun | UnsetType:
+    """What several ranks of both sides show; nothing where a side is one rank alone."""
     if base.run is UNSET or new.run is UNSET:
-        return None
+        return UNSET
     ranks = sorted(_ranks(base, new, pairs), key=_change, reverse=True)
     return ComparedRun(
         base_ranks=base.run.ranks_seen,
@@ -136,31 +129,26 @@ def _change(one: ComparedRank) -> tuple[int, int]:
     return abs(known(one.caused_delta_ns) or 0), abs(known(one.step_delta_ns) or 0)
 
 
-def _ranks(base: Result, new: Result, pairs: Sequence[Pair]) -> list[ComparedRank]:
+def _ranks(base: Result, new: Result, pairs: Sequence[Pair]) -> Iterator[ComparedRank]:
     """Ranks that do the same work; of runs of another size no number tells that."""
-    found = []
     for pair in pairs if same_size(base, new) or pairs[0].by == "group" else ():
         one, other = rank_in_run(base, pair.base), rank_in_run(new, pair.new)
         if one is not None and other is not None:
-            found.append(
-                ComparedRank(
-                    base_index=one.index,
-                    new_index=other.index,
-                    rank=other.rank,
-                    by=pair.by,
-                    step_delta_ns=_delta(one.step_ns, other.step_ns),
-                    waited_delta_ns=other.waited_ns - one.waited_ns,
-                    caused_delta_ns=_delta(one.caused_ns, other.caused_ns),
-                )
+            yield ComparedRank(
+                base_index=one.index,
+                new_index=other.index,
+                rank=other.rank,
+                by=pair.by,
+                step_delta_ns=_delta(one.step_ns, other.step_ns),
+                waited_delta_ns=other.waited_ns - one.waited_ns,
+                caused_delta_ns=_delta(one.caused_ns, other.caused_ns),
             )
-    return found
 
 
 def _waiting(run: Run) -> OrMissing[float]:
     whole_ns = run.wait_ns + run.transfer_ns
-    if not whole_ns:
-        return Missing("", "no collective could be matched across ranks", "record NCCL's ranges on all ranks")
-    return run.wait_ns / whole_ns
+    none = gap(say("comparison.no-match"), say("comparison.no-match-cure"))
+    return run.wait_ns / whole_ns if whole_ns else none
 
 
 def _delta(base: OrMissing[int], new: OrMissing[int]) -> OrMissing[int]:
@@ -172,7 +160,7 @@ def _delta(base: OrMissing[int], new: OrMissing[int]) -> OrMissing[int]:
 
 def _late(base: Result, new: Result, matched: dict[int, int]) -> ComparedLate:
     """The late rank before and after; what nobody can tell of one side is no change."""
-    before, after = (None if one.run is UNSET else known(one.run.late) for one in (base, new))
+    before, after = late_rank(base), late_rank(new)
     return ComparedLate(
         _state(before, after, matched),
         None if before is None else before.cause,
@@ -183,7 +171,7 @@ def _late(base: Result, new: Result, matched: dict[int, int]) -> ComparedLate:
 
 
 def _place(result: Result, late: Late | None) -> Place | None:
-    return None if late is None or late.index is None else place_of(result, late.index)
+    return None if late is None or late.index is None else place_of(result, result.ranks[late.index])
 
 
 def _state(before: Late | None, after: Late | None, matched: dict[int, int]) -> LateState:

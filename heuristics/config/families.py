@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from heuristics.config.options import OPTIONS
+from heuristics.config.about import OPTIONS
 from traces.settings.settings import KnobView
 
 _FAMILIES: Final = {
@@ -22,7 +22,6 @@ NO_SHARED: Final = ("qwen3_235b", "qwen3_30b")
 
 
 def family_of(config: KnobView) -> str | None:
-    """The family by its sizes; None where they are of none of ours."""
     return _FAMILIES.get(tuple(config.value(knob) for knob in OPTIONS["family"].knobs))  # type: ignore[arg-type]
 
 

@@ -1,10 +1,15 @@
-"""Features that a configuration switches on, each told by one or several knobs. None is unknown."""
+"""Features that a configuration switches on, each told by one or several knobs, else by the trace."""
 
 import re
-from typing import Final
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from functools import cached_property
+from typing import Any, Final
 
 from heuristics.config.about import Routing
-from heuristics.config.logic import all_of, any_of, negated
+from heuristics.config.logic import first_known, negated
+from heuristics.config.observed import Observed
+from traces.settings.knobs import EP, PP, TP
 from traces.settings.settings import KnobView, Settings
 
 FLEX: Final = ("deepep", "hybridep", "ncclep")
@@ -15,28 +20,52 @@ GRAPH_MODULES: Final = ("attn", "mlp", "moe", "moe_router", "moe_preprocess", "m
 """What graphs of a layer may hold by name; no name at all is the whole layer."""
 
 
-class Features(KnobView):
-    """Settings as the framework has them. `written`: as they were configured, before it changed any."""
+def told(of: Callable[[Any], object]) -> Any:
+    """A question of one line, answered once."""
+    return cached_property(of)
 
-    def __init__(self, settings: Settings, written: Settings) -> None:
+
+class Features(KnobView):
+    """Settings as the framework has them. `written`: as they were configured, before it changed any.
+
+    `observed`: what the trace shows, where settings tell nothing.
+    """
+
+    def __init__(self, settings: Settings, written: Settings, observed: Observed) -> None:
         super().__init__(settings)
-        self.written = written
+        self.written, self.observed = written, observed
         self.told: dict[str, object] = {}
         """Facts that were asked for before, by name: hundreds of rules ask for the same few."""
         self.held: dict[str, bool | None] = {}
         """Conditions that were, by text."""
 
+    @cached_property
+    def active(self) -> Observed:
+        """What runs as far as is known: what was observed, filled up by what is configured.
+
+        A configuration only asks; a recording shows. So the trace outweighs files here, and an option both.
+        """
+        seen, found = self.observed, _configured(self)
+        unknown = {one.name for one in fields(seen) if getattr(seen, one.name) in (None, "unknown")}
+        known = {name: value for name, value in found.items() if name in unknown and value is not None}
+        return replace(seen, **known)  # type: ignore[arg-type]
+
+    is_whole: bool = told(lambda view: all(map(view.known, _SHAPE)))
+    """Whether a whole model is described: its layers, widths and heads."""
+
+    # Experts.
+
     def moe(self) -> bool | None:
-        """Whether the model has experts to choose from."""
-        return self.above("num_moe_experts", 1)
+        """Whether the model has experts to choose from.
+
+        A model of known sizes that says nothing of experts has none, by Megatron-Core's default.
+        """
+        known = first_known(self.above("num_moe_experts", 1), self.observed.moe)
+        of_experts = any("expert" in knob or knob.startswith("moe_") for knob in self.written.by_knob)
+        return False if known is None and not of_experts and self.is_whole else known
 
     @property
-    def is_whole(self) -> bool:
-        """Whether a whole model is described: its layers, widths and heads."""
-        return all(map(self.known, _SHAPE))
-
-    @property
-    def dense_layers(self) -> bool | None:
+    def configured_dense_layers(self) -> bool | None:
         """Whether some layers have no experts: a frequency above 1, or a pattern with a zero in it."""
         knob = "moe_layer_freq"
         value = self.value(knob)
@@ -46,19 +75,7 @@ class Features(KnobView):
             return "0" in re.findall(r"\d+", value)
         return None if not self.known(knob) else value is not None and int(value) > 1
 
-    @property
-    def shared_experts(self) -> bool | None:
-        """Whether every token also goes to shared experts."""
-        return self.on("moe_shared_expert_intermediate_size")
-
-    @property
-    def may_overlap_shared(self) -> bool:
-        """Whether shared-expert overlap may be on: it is, or the model is not known to lack shared experts.
-
-        A configuration that has the number of experts, and no size of a shared one, builds none.
-        """
-        written = self.shared_experts is None and not self.known("num_moe_experts")
-        return bool(self.shared_overlap or self.shared_experts or written)
+    shared_overlap: bool | None = told(lambda view: view.on("moe_shared_expert_overlap"))
 
     @property
     def dispatcher(self) -> str | None:
@@ -71,45 +88,16 @@ class Features(KnobView):
             return "deepep"
         return backend if backend in FLEX else "flex"
 
-    @property
-    def flex(self) -> bool | None:
-        """Whether the flex dispatcher is configured."""
-        return self.one_of("moe_token_dispatcher_type", "flex")
-
-    def overlap(self, name: str) -> bool | None:
-        """A switch of overlap: the model's, else of Bridge's comm_overlap, else of the DDP wrapper."""
-        return self.on(name) if self.known(name) else self.on(f"comm_overlap.{name}", f"ddp.{name}")
-
-    def expert_overlap(self, name: str) -> bool | None:
-        """A switch of EP overlap; Bridge's comm_overlap, where there is one, wins, and is off unless set.
-
-        Source: Megatron-Bridge, training/comm_overlap.py, CommOverlapConfig.setup.
-        """
-        section = "comm_overlap."
-        if self.settings.framework == "megatron_lm" or not self.group(section):
-            return self.on(name)
-        own = self.on(f"{section}{name}")
-        return False if own is None and self.known(name) else own
+    flex: bool | None = told(lambda view: view.one_of("moe_token_dispatcher_type", "flex"))
 
     @property
-    def ep_overlap(self) -> bool | None:
-        """Expert all-to-all under compute."""
-        return self.expert_overlap("overlap_moe_expert_parallel_comm")
-
-    @property
-    def delayed_wgrad(self) -> bool | None:
-        """Weight gradients put off, to hide more of it."""
-        return self.expert_overlap("delay_wgrad_compute")
-
-    @property
-    def grad_reduce_overlap(self) -> bool | None:
-        """Gradients reduced under the backward."""
-        return self.on("comm_overlap.overlap_grad_reduce", "ddp.overlap_grad_reduce")
-
-    @property
-    def shared_overlap(self) -> bool | None:
-        """Shared experts beside the dispatch."""
-        return self.on("moe_shared_expert_overlap")
+    def expert_parallel(self) -> bool | None:
+        """Whether experts are spread over ranks: by EP, else by a dispatcher that moves tokens."""
+        if (size := self.size(EP)) is not None:
+            return size > 1
+        if self.observed.moe is False or self.observed.dispatcher == "none":
+            return False
+        return self.dispatcher in ("alltoall", *FLEX) or None
 
     @property
     def configured_routing(self) -> Routing | None:
@@ -122,9 +110,47 @@ class Features(KnobView):
             return "drop_pad"
         return "dropless" if capacity is False and forced is False else None
 
+    router_padding: bool | None = told(
+        lambda view: view.any_on("moe_router_padding_for_quantization", "moe_router_padding_for_fp8")
+    )
+    te_op_fuser: bool | None = told(lambda view: view.on("use_transformer_engine_op_fuser"))
+
+    # Cuts and overlaps: by sizes, else by their traffic.
+
+    pipeline_parallel: bool | None = told(
+        lambda view: view.observed.pp_active if view.size(PP) is None else view.size(PP) > 1
+    )
+    tensor_parallel: bool | None = told(
+        lambda view: view.observed.tp_active if view.size(TP) is None else view.size(TP) > 1
+    )
+
+    def overlap(self, name: str) -> bool | None:
+        """A switch of overlap: the model's, else of Bridge's comm_overlap, else of the DDP wrapper."""
+        return self.on(name) if self.known(name) else self.on(f"comm_overlap.{name}", f"ddp.{name}")
+
+    def _expert_overlap(self, name: str) -> bool | None:
+        """A switch of EP overlap; Bridge's comm_overlap, where there is one, wins, and is off unless set.
+
+        Source: Megatron-Bridge, training/comm_overlap.py, CommOverlapConfig.setup.
+        """
+        section = "comm_overlap."
+        if self.settings.framework == "megatron_lm" or not self.group(section):
+            return self.on(name)
+        own = self.on(f"{section}{name}")
+        return False if own is None and self.known(name) else own
+
+    ep_overlap: bool | None = told(
+        lambda view: first_known(
+            view._expert_overlap("overlap_moe_expert_parallel_comm"), view.observed.ep_overlap
+        )
+    )
+    delayed_wgrad: bool | None = told(lambda view: view._expert_overlap("delay_wgrad_compute"))
+
+    # CUDA graphs.
+
     @property
     def graph_impl(self) -> str | None:
-        """CUDA-graph implementation; `none` where it is off, None where unknown."""
+        """CUDA-graph implementation; `none` where it is off or the trace replays none."""
         impl = self.word("cuda_graph_impl")
         if impl not in (None, "none"):
             return impl
@@ -132,13 +158,12 @@ class Features(KnobView):
             return "local"
         if self.on("external_cuda_graph"):
             return "transformer_engine"
-        return "none" if self.known("cuda_graph_impl") else None
+        return "none" if self.known("cuda_graph_impl") or self.observed.graph_frac == 0 else None
 
-    @property
-    def graph_modules(self) -> tuple[str, ...] | None:
-        """What graphs hold; nothing: whole layers, which `full` is an older word for."""
-        names = self.names("cuda_graph_modules")
-        return None if names is None else tuple(one for one in names if one != "full")
+    graph_modules: tuple[str, ...] | None = told(
+        lambda view: (names := view.names("cuda_graph_modules")) and tuple(n for n in names if n != "full")
+    )
+    """What graphs hold; nothing: whole layers, which `full` is an older word for."""
 
     @property
     def full_iteration(self) -> bool | None:
@@ -170,23 +195,11 @@ class Features(KnobView):
             return ()
         return GRAPH_MODULES if self.full_iteration or self.graph_parts == () else self.graph_parts
 
-    @property
-    def graphed_wgrad(self) -> bool | None:
-        """Whether modules of graphs hold weight gradients: attention, or a shared expert in the router.
+    # Recompute and offload.
 
-        Both frameworks look at the names alone (Megatron-LM, training/arguments.py; Megatron-Bridge,
-        training/comm_overlap.py).
-        """
-        named = self.graph_modules
-        if named is None:
-            return None
-        in_router = all_of("moe_router" in named, self.shared_experts, negated(self.shared_overlap))
-        return any_of("attn" in named, in_router)
-
-    @property
-    def full_recompute(self) -> bool | None:
-        """Whether whole layers are recomputed."""
-        return self.one_of("recompute_granularity", "full")
+    full_recompute: bool | None = told(
+        lambda view: first_known(view.one_of("recompute_granularity", "full"), view.observed.recompute_full)
+    )
 
     def recompute_modules(self) -> tuple[str, ...] | None:
         """What selective recompute runs again; nothing under another granularity. Null is `core_attn`.
@@ -196,41 +209,25 @@ class Features(KnobView):
         granularity = "recompute_granularity"
         older = self.on("moe_layer_recompute") is True
         if not self.known(granularity):
-            return None
+            return self.observed.recompute_modules or None
         if self.value(granularity) != "selective" and not (older and self.null(granularity)):
             return ()
         modules = ("core_attn",) if self.null("recompute_modules") else self.names("recompute_modules")
-        return modules if modules is None or not older or "moe" in modules else (*modules, "moe")
-
-    def recomputes(self, label: str) -> bool | None:
-        """Whether selective recompute has this label."""
-        modules = self.recompute_modules()
-        return None if modules is None else label in modules
+        if modules is None:
+            return self.observed.recompute_modules or None
+        return modules if not older or "moe" in modules else (*modules, "moe")
 
     def offloads(self) -> tuple[str, ...] | None:
         """What fine-grained offload moves; nothing while it is off."""
         switched = self.on("fine_grained_activation_offloading")
         return self.names("offload_modules") if switched else None if switched is None else ()
 
-    @property
-    def router_padding(self) -> bool | None:
-        """Whether the router pads what it sends to each expert for low precision."""
-        return self.any_on("moe_router_padding_for_quantization", "moe_router_padding_for_fp8")
+    # The optimizer, and where processes run.
 
-    @property
-    def te_op_fuser(self) -> bool | None:
-        """Whether Transformer Engine's op fuser is on."""
-        return self.on("use_transformer_engine_op_fuser")
-
-    @property
-    def cpu_bound_to_numa(self) -> bool | None:
-        """Whether ranks are bound to the CPUs near their GPU."""
-        return self.on("launcher.numa_binding")
-
-    @property
-    def distributed_optimizer(self) -> bool | None:
-        """Whether the optimizer is distributed, as Megatron-FSDP's always is."""
-        return True if self.on("ddp.use_megatron_fsdp") else self.on("ddp.use_distributed_optimizer")
+    distributed_optimizer: bool | None = told(
+        lambda view: view.on("ddp.use_megatron_fsdp") or view.on("ddp.use_distributed_optimizer")
+    )
+    """As Megatron-FSDP's always is."""
 
     @property
     def second_fsdp(self) -> bool | None:
@@ -240,7 +237,21 @@ class Features(KnobView):
             return version == 2
         return negated(self.on("ddp.use_megatron_fsdp") is False or None)
 
-    @property
-    def layer_offload(self) -> bool | None:
-        """Whether whole layers are kept on the CPU."""
-        return self.on("cpu_offloading")
+    cpu_bound_to_numa: bool | None = told(lambda view: view.on("launcher.numa_binding"))
+
+
+def _configured(config: Features) -> Mapping[str, object]:
+    """By field of what is observed; of whole layers nothing tells which modules are recomputed."""
+    full = config.full_recompute
+    return {
+        "moe": config.moe(),
+        "dispatcher": None if config.dispatcher == "flex" else config.dispatcher,
+        "ep_overlap": config.ep_overlap,
+        "tp_overlap": config.overlap("tp_comm_overlap"),
+        "graph_frac": 0.0 if config.graph_impl == "none" else None,
+        "recompute_full": full,
+        "recompute_modules": None if full else config.recompute_modules(),
+        "offload": config.on("fine_grained_activation_offloading") or None,
+        "grouped_gemm": config.on("moe_grouped_gemm"),
+        "permute_fused": config.on("moe_permute_fusion"),
+    }

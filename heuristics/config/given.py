@@ -3,9 +3,8 @@
 from dataclasses import replace
 from typing import Any, Final
 
-from heuristics.config.about import Given
+from heuristics.config.about import OPTIONS, Given
 from heuristics.config.observed import Observed
-from heuristics.config.options import OPTIONS
 from heuristics.config.versions import PACKAGES
 from heuristics.config.view import Config
 from traces.limits import Limit
@@ -42,7 +41,7 @@ def only_data_parallel(given: Given, files: Settings) -> bool:
 
     Where files have all that the run has, what they leave out is 1.
     """
-    config = Config(given, Observed(), files, None)
+    config = Config(given, Observed(), files)
     sizes = [config.tp, config.ep, config.pp, config.cp]
     if is_whole(files):
         sizes = [1 if size is None else size for size in sizes]

@@ -49,7 +49,6 @@ def gpu_family(name: str) -> str | None:
 
 
 def family_named(name: str) -> GpuFamily | None:
-    """The family itself."""
     found = gpu_family(name)
     return FAMILIES[found] if found else None
 

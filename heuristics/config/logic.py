@@ -1,5 +1,9 @@
 """Three-valued logic: True, False, and None for what is unknown."""
 
+from typing import TypeVar
+
+_T = TypeVar("_T")
+
 
 def all_of(*facts: bool | None) -> bool | None:
     """False where one is, else unknown where one is, else True."""
@@ -7,10 +11,12 @@ def all_of(*facts: bool | None) -> bool | None:
 
 
 def any_of(*facts: bool | None) -> bool | None:
-    """True where one is, else unknown where one is, else False."""
     return True if True in facts else None if None in facts else False
 
 
 def negated(fact: bool | None) -> bool | None:
-    """The opposite; unknown stays unknown."""
     return None if fact is None else not fact
+
+
+def first_known(*facts: _T | None) -> _T | None:
+    return next((fact for fact in facts if fact is not None), None)

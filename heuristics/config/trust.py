@@ -1,27 +1,33 @@
 """One order of trust: option, configuration file, log, trace. Only what is certain is inferred."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Final
 
-from heuristics.config.about import Given, Routing
+from heuristics.config.about import OPTIONS, Given, Routing, option_of
 from heuristics.config.observed import Observed
-from heuristics.config.options import OPTIONS, option_of
 from traces.settings.derive import with_ranks
-from traces.settings.effective import effective
-from traces.settings.effective_bridge import finalized, of_precision
-from traces.settings.knobs import MAIN, knobs, release
+from traces.settings.effective import effective, finalized, of_precision
+from traces.settings.knobs import VIRTUAL_STAGES, knobs, release
 from traces.settings.precision import RECIPES
-from traces.settings.rules import Facts
 from traces.settings.settings import Setting, Settings, Value, settings
-
-Understand = Callable[[Settings, str | None], Settings]
-"""What a framework makes of settings, by the version of Megatron-Core."""
 
 TRACE: Final = "trace"
 """Where a setting is from that only the trace tells."""
 
-_DISPATCHERS: Final[Mapping[str, Mapping[str, Value]]] = {
+Values = Mapping[str, Value]
+_ROUTINGS: Final[Mapping[Routing | None, Values]] = {
+    "dropless": {
+        "moe_expert_capacity_factor": None,
+        "moe_pad_expert_input_to_capacity": False,
+        "moe_router_force_load_balancing": False,
+    },
+    "drop_pad": {"moe_pad_expert_input_to_capacity": True},
+    "force_balance": {"moe_router_force_load_balancing": True},
+}
+_WIDE: Final = ("bf16", "fp16", "fp32", "tf32")
+_DISPATCHERS: Final[Mapping[str, Values]] = {
     "alltoall": {"moe_token_dispatcher_type": "alltoall"},
     "allgather": {"moe_token_dispatcher_type": "allgather"},
     **{
@@ -40,6 +46,10 @@ def by_trust(given: Given, observed: Observed, files: Settings) -> Settings:
     return with_ranks(observed_settings(observed).under(files).under(given_settings(given)))
 
 
+def files_alone(given: Given) -> Given:
+    return replace(given, **{name: None for name, one in OPTIONS.items() if one.knobs})  # type: ignore[arg-type]
+
+
 def files_by_trust(configuration: Settings, log: Settings | None) -> Settings:
     """What files configure: the configuration over what the log printed of it."""
     return (log or Settings()).under(configuration)
@@ -56,43 +66,43 @@ def _without_later_knobs(core_version: str | None) -> Settings:
     core = release(core_version)
     if core is None:
         return Settings()
-    later = [knob for knob in knobs().values() if knob.core_field and core < knob.since]
+    later = [knob for knob in knobs().values() if knob.is_core and core < knob.since]
     off = {knob.id: False if knob.kind == "bool" else None for knob in later}
     return settings(off, f"not in Megatron-Core {core_version}")
 
 
 def given_settings(given: Given) -> Settings:
-    """What the options configure, by the option's name."""
-    found: dict[str, Setting] = {}
-    for field, option in OPTIONS.items():
-        value: Value = getattr(given, field)
-        if option.is_knob and value is not None:
-            found[option.knobs[0]] = Setting(value, option_of(field))
-    if given.vpp == 1:
-        found["virtual_pipeline_model_parallel_size"] = Setting(None, "--vpp")
-    for knob, value in (*_precision_knobs(given.precision).items(), *_wide(given.precision).items()):
-        found[knob] = Setting(value, "--precision")
-    for knob, value in _routing_knobs(given.routing).items():
-        found[knob] = Setting(value, "--routing")
-    return Settings(found).under(environment_of(given))
-
-
-def environment_of(given: Given) -> Settings:
-    """Variables that options give: as good as written in a file, which may have no place for them."""
-    pairs = (variable.partition("=") for variable in given.env or ())
-    return settings({f"env.{name}": text for name, _, text in pairs}, "--env")
+    found = {
+        option.knobs[0]: Setting(value, option_of(field))
+        for field, option in OPTIONS.items()
+        if option.is_knob and (value := getattr(given, field)) is not None
+    }
+    # an option tells more than kernels do, which leave a smaller part of the work unknown
+    off: Values = {"fp8": None, "fp4": None} if given.precision in _WIDE else {}
+    variables = (variable.partition("=") for variable in given.env or ())
+    values: Mapping[str, Values] = {
+        "--vpp": {VIRTUAL_STAGES: None} if given.vpp == 1 else {},
+        "--precision": {**_precision_knobs(given.precision), **off},
+        "--routing": _ROUTINGS.get(given.routing, {}),
+        "--env": {f"env.{name}": text for name, _, text in variables},
+    }
+    for option, several in values.items():
+        found |= settings(several, option).by_knob
+    return Settings(found)
 
 
 def observed_settings(observed: Observed) -> Settings:
-    """What the trace tells of settings, for certain."""
-    found: dict[str, Value] = dict(_DISPATCHERS.get(observed.dispatcher, {}))
-    found.update(_precision_knobs(observed.precision))
-    if observed.grouped_gemm:
-        found["moe_grouped_gemm"] = True
-    if observed.ep_overlap:
-        found["overlap_moe_expert_parallel_comm"] = True
-    found.update(_recompute_knobs(observed))
-    return Settings({knob: Setting(value, TRACE) for knob, value in found.items()})
+    on = {
+        "moe_grouped_gemm": observed.grouped_gemm,
+        "overlap_moe_expert_parallel_comm": observed.ep_overlap,
+    }
+    found = {
+        **_DISPATCHERS.get(observed.dispatcher, {}),
+        **_precision_knobs(observed.precision),
+        **{knob: True for knob, seen in on.items() if seen},
+        **_recompute_knobs(observed),
+    }
+    return settings(found, TRACE)
 
 
 def validated_settings(written: Settings, core_version: str | None) -> Settings:
@@ -104,10 +114,7 @@ def validated_settings(written: Settings, core_version: str | None) -> Settings:
     if written.framework == "megatron_lm":
         return effective_settings(written, core_version)
     found = _without_later_knobs(core_version).under(_with_recipe(written))
-    if written.framework is None:
-        return found
-    filled = finalized(Facts(found, release(core_version) or MAIN))
-    return found.under(Settings({one.knob: Setting(one.value, one.why) for one in filled}))
+    return found if written.framework is None else finalized(found, core_version)
 
 
 def _with_recipe(written: Settings) -> Settings:
@@ -115,8 +122,7 @@ def _with_recipe(written: Settings) -> Settings:
     name = written.value("mixed_precision")
     own = {knob: written.value(knob) for knob in written.by_knob if knob.startswith("mixed_precision.")}
     place = written.said("mixed_precision") or "mixed_precision"
-    fields = of_precision(name, own)
-    return written.under(Settings({knob: Setting(value, place) for knob, value in fields.items()}))
+    return written.under(settings(of_precision(name, own), place))
 
 
 def _recompute_knobs(observed: Observed) -> dict[str, Value]:
@@ -130,28 +136,8 @@ def _recompute_knobs(observed: Observed) -> dict[str, Value]:
 
 def _precision_knobs(precision: str | None) -> dict[str, Value]:
     """What matrix work in a precision tells; its FP8 format (e4m3, hybrid) nothing does."""
-    if precision in ("bf16", "fp16"):
+    if precision in _WIDE:
         return {"bf16": precision == "bf16", "fp16": precision == "fp16"}
-    if precision in ("fp32", "tf32"):
-        return {"bf16": False, "fp16": False}
     if precision in RECIPES:
         return {"fp8_recipe": RECIPES[precision]}
     return {"fp4_recipe": "nvfp4"} if precision == "nvfp4" else {}
-
-
-def _wide(precision: str | None) -> dict[str, Value]:
-    """What an option tells beyond kernels, which leave a smaller part of the work unknown."""
-    wide = precision in ("bf16", "fp16", "fp32", "tf32")
-    return {"fp8": None, "fp4": None} if wide else {}
-
-
-def _routing_knobs(routing: Routing | None) -> dict[str, Value]:
-    if routing == "dropless":
-        return {
-            "moe_expert_capacity_factor": None,
-            "moe_pad_expert_input_to_capacity": False,
-            "moe_router_force_load_balancing": False,
-        }
-    if routing == "drop_pad":
-        return {"moe_pad_expert_input_to_capacity": True}
-    return {"moe_router_force_load_balancing": True} if routing == "force_balance" else {}

@@ -1,11 +1,14 @@
 """What a run is configured to do: the one answer to "what is this setting", for every part of the program."""
 
 from collections.abc import Mapping
+from enum import Enum
 from functools import cached_property
 from math import prod
+from operator import attrgetter
 
-from heuristics.config.about import Given, Guidance, Routing, Stage
+from heuristics.config.about import OPTIONS, Given, Guidance, Routing, Stage
 from heuristics.config.families import MLA, NO_SHARED, QWEN, SHARED, by_family, family_of
+from heuristics.config.features import Features, told
 from heuristics.config.hardware import (
     RACK_NODE,
     GpuFamily,
@@ -15,23 +18,29 @@ from heuristics.config.hardware import (
     family_named,
     gpu_family,
 )
-from heuristics.config.logic import negated
+from heuristics.config.logic import all_of, any_of, first_known, negated
 from heuristics.config.observed import Observed
-from heuristics.config.observing import Observing
-from heuristics.config.options import OPTIONS
-from heuristics.config.trust import Understand, by_trust, effective_settings
+from heuristics.config.trust import by_trust, effective_settings, files_alone, validated_settings
 from heuristics.config.versions import Package, Version, core_of_bridge, numbers
-from traces.settings.knobs import STAGE_LAYOUT, VIRTUAL_STAGES
+from traces.settings.knobs import CP, EP, ETP, GLOBAL_BATCH, MICRO_BATCH, PP, STAGE_LAYOUT, TP, VIRTUAL_STAGES
 from traces.settings.precision import bits_of, configured_precision
 from traces.settings.settings import Settings
 from traces.settings.values import stage_count
 from traces.training_log.log import TrainingLog
 
 
-class Config(Observing):
-    """A run as it is configured, by options, files and log, and by the trace where nothing else tells.
+class Trust(Enum):
+    """Which sources of settings are asked."""
 
-    Built once for a run. Knobs by their ids; what several knobs tell together by a name of its own.
+    ALL = "options over files over the trace, as the framework has them"
+    CHECKED = "the same, as the checks of its release see them"
+    FILES = "files alone, as the framework has them"
+
+
+class Config(Features):
+    """A run as it is configured, by the sources of `trust`, and by the trace where nothing else tells.
+
+    Knobs by their ids; what several knobs tell together by a name of its own.
     """
 
     def __init__(
@@ -39,47 +48,31 @@ class Config(Observing):
         given: Given,
         observed: Observed,
         settings: Settings,
-        log: TrainingLog | None,
-        understand: Understand = effective_settings,
+        log: TrainingLog | None = None,
+        trust: Trust = Trust.ALL,
     ) -> None:
-        self._given, self._observed = given, observed
+        if trust is Trust.FILES:
+            given, observed = files_alone(given), Observed()
+        self.given = given
         self._log_versions: Mapping[str, str] = log.versions if log else {}
         written = by_trust(given, observed, settings)
-        super().__init__(understand(written, self.core_text), written)
+        understand = validated_settings if trust is Trust.CHECKED else effective_settings
+        super().__init__(understand(written, self.core_text), written, observed)
 
     # What is given about the run and is no knob.
 
-    @property
-    def stage(self) -> Stage | None:
-        """How far the run is tuned."""
-        return self._given.stage
-
-    @property
-    def guidance(self) -> Guidance:
-        """Which edition of the guides decides."""
-        return self._given.guidance
-
-    @property
-    def memory_tight(self) -> bool | None:
-        """Whether memory is known to have no room."""
-        return self._given.memory_tight
-
-    @property
-    def flex_package(self) -> bool | None:
-        """Whether the package of a flex backend can be imported."""
-        return self._given.flex_package
-
-    @property
-    def container(self) -> str | None:
-        """The container of the run."""
-        return self._given.container
+    stage: Stage | None = told(attrgetter("given.stage"))
+    guidance: Guidance = told(attrgetter("given.guidance"))
+    memory_tight: bool | None = told(attrgetter("given.memory_tight"))
+    flex_package: bool | None = told(attrgetter("given.flex_package"))
+    container: str | None = told(attrgetter("given.container"))
 
     # Versions.
 
     @cached_property
     def core_text(self) -> str | None:
         """Megatron-Core's version as text: as given, else that of the Bridge given, else as logged."""
-        given, logged = self._given, self._log_versions
+        given, logged = self.given, self._log_versions
         return (
             given.core_version
             or core_of_bridge(given.bridge_version)
@@ -91,36 +84,19 @@ class Config(Observing):
         """A package's version as given, else as the log has it; NCCL's the log alone has."""
         if package == "core":
             return self.core_text
-        given: str | None = getattr(self._given, f"{package}_version", None)
+        given: str | None = getattr(self.given, f"{package}_version", None)
         return given or self._log_versions.get(package)
 
     def version(self, package: Package) -> Version | None:
-        """A package's version; Megatron-Core's also by the Megatron-Bridge release."""
         text = self.version_text(package)
         return None if text is None else numbers(text)
 
-    @property
-    def core(self) -> Version | None:
-        """Megatron-Core's version, and so Megatron-LM's."""
-        return self.version("core")
-
-    @property
-    def bridge(self) -> Version | None:
-        """Megatron-Bridge's version."""
-        return self.version("bridge")
-
-    @property
-    def te(self) -> Version | None:
-        """Transformer Engine's version."""
-        return self.version("te")
-
-    @property
-    def torch(self) -> Version | None:
-        """PyTorch's version."""
-        return self.version("torch")
+    core: Version | None = told(lambda view: view.version("core"))
+    bridge: Version | None = told(lambda view: view.version("bridge"))
+    te: Version | None = told(lambda view: view.version("te"))
+    torch: Version | None = told(lambda view: view.version("torch"))
 
     def before(self, package: Package, version: str) -> bool | None:
-        """Whether a package is older than a version."""
         found = self.version(package)
         return None if found is None else found < numbers(version)
 
@@ -128,35 +104,29 @@ class Config(Observing):
         """Whether Megatron-Core is known to be older; an unknown one counts as the newest."""
         return self.before("core", version) is True
 
-    @property
-    def framework(self) -> str | None:
-        """Whose spelling the configuration is in, else Bridge where its version was given."""
-        if self.settings.framework:
-            return self.settings.framework
-        return "megatron_bridge" if self._given.bridge_version else None
+    framework: str | None = told(
+        lambda view: view.settings.framework or ("megatron_bridge" if view.given.bridge_version else None)
+    )
+    """Whose spelling the configuration is in, else Bridge where its version was given."""
 
     # Hardware.
 
-    @property
-    def gpu(self) -> str | None:
-        """GPU family, such as H100 or GB200, or the name of a GPU that is none of ours."""
-        return self._given.gpu or self._observed.gpu or gpu_family(self.word("launcher.gpu") or "")
+    gpu: str | None = told(
+        lambda view: view.given.gpu or view.observed.gpu or gpu_family(view.word("launcher.gpu") or "")
+    )
+    """GPU family, such as H100 or GB200, or the name of a GPU that is none of ours."""
 
-    @property
-    def gpu_family(self) -> GpuFamily | None:
-        """The GPU's family; None where unknown or none of ours."""
-        return family_named(self.gpu) if self.gpu else None
+    gpu_family: GpuFamily | None = told(lambda view: family_named(view.gpu) if view.gpu else None)
 
     @property
     def capability(self) -> tuple[int, int] | None:
         """Compute capability (major, minor): of the GPU that was given, else of the trace, else by family."""
         named = capability_of(self.gpu) if self.gpu else None
-        if self._given.gpu and (named or self.gpu_family):
+        if self.given.gpu and (named or self.gpu_family):
             return named
-        return self._observed.capability or named
+        return self.observed.capability or named
 
     def before_blackwell(self) -> bool | None:
-        """Whether the GPU is older than compute capability 10."""
         return None if self.capability is None else self.capability < (10, 0)
 
     @property
@@ -167,20 +137,17 @@ class Config(Observing):
         if self.capability is None:
             return "other" if self.gpu else None
         if self.capability[0] == 10:  # B200 and GB200 are both 10.0
-            domain = self._given.nvlink_domain
+            domain = self.given.nvlink_domain
             return None if domain is None else "nvl72" if domain > 8 else "blackwell_nvl8"
         return {(9, 0): "hopper", (8, 0): "ampere"}.get(self.capability, "other")  # type: ignore[return-value]
 
-    @property
-    def gpus_per_node(self) -> int | None:
-        """GPUs of a node."""
-        return self.positive("launcher.gpus_per_node")
+    gpus_per_node: int | None = told(lambda view: view.positive("launcher.gpus_per_node"))
 
     @property
     def nvlink_domain(self) -> int | None:
         """GPUs of one NVLink domain: as given; of an NVL72 family its rack; else the node, else by family."""
-        if self._given.nvlink_domain is not None:
-            return self._given.nvlink_domain
+        if self.given.nvlink_domain is not None:
+            return self.given.nvlink_domain
         family, node = self.gpu_family, self.gpus_per_node
         if family is not None:
             is_rack = family.hardware == "nvl72"
@@ -195,7 +162,7 @@ class Config(Observing):
             return None
         if ep is not None and ep * (etp or 1) > domain:
             return True
-        if ep is None and domain == 8 and self._observed.internode:
+        if ep is None and domain == 8 and self.observed.internode:
             return True
         return False if ep is not None and etp is not None else None
 
@@ -221,25 +188,10 @@ class Config(Observing):
 
     # Parallel sizes, in ranks.
 
-    @property
-    def tp(self) -> int | None:
-        """Tensor-parallel ranks."""
-        return self.size("tensor_model_parallel_size")
-
-    @property
-    def cp(self) -> int | None:
-        """Context-parallel ranks."""
-        return self.size("context_parallel_size")
-
-    @property
-    def pp(self) -> int | None:
-        """Pipeline stages."""
-        return self.size("pipeline_model_parallel_size")
-
-    @property
-    def ep(self) -> int | None:
-        """Expert-parallel ranks."""
-        return self.size("expert_model_parallel_size")
+    tp: int | None = told(lambda view: view.size(TP))
+    cp: int | None = told(lambda view: view.size(CP))
+    pp: int | None = told(lambda view: view.size(PP))
+    ep: int | None = told(lambda view: view.size(EP))
 
     @property
     def etp(self) -> int | None:
@@ -247,14 +199,13 @@ class Config(Observing):
 
         A recipe that we do not see may set it for Megatron-Bridge.
         """
-        knob = "expert_tensor_parallel_size"
-        is_open = not self.known(knob) and self.framework == "megatron_bridge"
-        return self.positive(knob) or (None if is_open else self.tp)
+        is_open = not self.known(ETP) and self.framework == "megatron_bridge"
+        return self.positive(ETP) or (None if is_open else self.tp)
 
-    @property
-    def expert_tensor_size(self) -> int | None:
-        """Ranks that share one expert: ETP; 1 where no TP traffic runs."""
-        return 1 if self.etp is None and self._observed.tp_active is False else self.etp
+    expert_tensor_size: int | None = told(
+        lambda view: 1 if view.etp is None and view.observed.tp_active is False else view.etp
+    )
+    """Ranks that share one expert: ETP; 1 where no TP traffic runs."""
 
     @cached_property
     def vpp(self) -> int | None:
@@ -264,54 +215,29 @@ class Config(Observing):
             return max(1, stages // self.pp) if stages and self.pp else self.positive(VIRTUAL_STAGES)
         if (number := self.positive(VIRTUAL_STAGES)) is not None:
             return number
-        layers, per_stage = (
-            self.positive("num_layers"),
-            self.positive("num_layers_per_virtual_pipeline_stage"),
-        )
+        layers = self.positive("num_layers")
+        per_stage = self.positive("num_layers_per_virtual_pipeline_stage")
         if layers and per_stage and self.pp:
             return max(1, layers // self.pp // per_stage)
         return 1 if self.pp == 1 or self.known(VIRTUAL_STAGES) else None
 
-    @property
-    def world(self) -> int | None:
-        """All ranks."""
-        return self.positive("world_size")
-
-    world_size = world
+    world: int | None = told(lambda view: view.positive("world_size"))
+    world_size: int | None = told(attrgetter("world"))
 
     @property
     def dp(self) -> int | None:
-        """Data-parallel ranks, where the world divides."""
         if self.world is None:
             return self.positive("data_parallel_size")
         return _share(self.world, self.tp, self.cp, self.pp)
 
-    @property
-    def edp(self) -> int | None:
-        """Data-parallel ranks of the experts, where the world divides."""
-        return _share(self.world, self.expert_tensor_size, self.ep, self.pp)
+    edp: int | None = told(lambda view: _share(view.world, view.expert_tensor_size, view.ep, view.pp))
+    """Data-parallel ranks of the experts."""
 
-    @property
-    def pp_layout(self) -> str | None:
-        """The layout string of the pipeline."""
-        return self.word(STAGE_LAYOUT)
+    pp_layout: str | None = told(lambda view: view.word(STAGE_LAYOUT))
 
     # What options give beside knobs, or in their place.
 
-    @property
-    def family(self) -> str | None:
-        """Model family: as given, else by the sizes that tell it."""
-        return self._given.family or family_of(self)
-
-    def moe(self) -> bool | None:
-        """Whether the model has experts to choose from: as configured, else as the trace shows.
-
-        A model of known sizes that says nothing of experts has none, by Megatron-Core's default.
-        """
-        configured = super().moe()
-        known = self._observed.moe if configured is None else configured
-        of_experts = any("expert" in knob or knob.startswith("moe_") for knob in self.written.by_knob)
-        return False if known is None and not of_experts and self.is_whole else known
+    family: str | None = told(lambda view: view.given.family or family_of(view))
 
     @property
     def dense_layers(self) -> bool | None:
@@ -319,35 +245,69 @@ class Config(Observing):
 
         Every layer has them, by Megatron-Core's default, in a model of known sizes that names none.
         """
-        named = super().dense_layers
-        known = named if named is not None else by_family(self.family, MLA, QWEN)
+        known = first_known(self.configured_dense_layers, by_family(self.family, MLA, QWEN))
         return False if known is None and self.moe() is True and self.is_whole else known
 
     @property
     def shared_experts(self) -> bool | None:
         """Whether every token also goes to shared experts: by the configuration, else by the family."""
-        configured = super().shared_experts
-        return by_family(self.family, SHARED, NO_SHARED) if configured is None else configured
+        configured = self.on("moe_shared_expert_intermediate_size")
+        return first_known(configured, by_family(self.family, SHARED, NO_SHARED))
 
     @property
-    def routing(self) -> Routing | None:
-        """How tokens are routed: as given, else as configured."""
-        return self._given.routing or self.configured_routing
+    def may_overlap_shared(self) -> bool:
+        """Whether shared-expert overlap may be on: it is, or the model is not known to lack shared experts.
+
+        A configuration that has the number of experts, and no size of a shared one, builds none.
+        """
+        written = self.shared_experts is None and not self.known("num_moe_experts")
+        return bool(self.shared_overlap or self.shared_experts or written)
+
+    @property
+    def graphed_wgrad(self) -> bool | None:
+        """Whether modules of graphs hold weight gradients: attention, or a shared expert in the router.
+
+        Both frameworks look at the names alone (Megatron-LM, training/arguments.py; Megatron-Bridge,
+        training/comm_overlap.py).
+        """
+        named = self.graph_modules
+        if named is None:
+            return None
+        in_router = all_of("moe_router" in named, self.shared_experts, negated(self.shared_overlap))
+        return any_of("attn" in named, in_router)
+
+    routing: Routing | None = told(lambda view: view.given.routing or view.configured_routing)
 
     @property
     def dropless(self) -> bool | None:
         """No token is dropped: no capacity factor."""
-        if self._given.routing is not None:
-            return self._given.routing != "drop_pad"
+        if self.given.routing is not None:
+            return self.given.routing != "drop_pad"
         return negated(self.on("moe_expert_capacity_factor"))
 
+    precision: str | None = told(lambda view: view.given.precision or configured_precision(view))
+    """Precision of the matrix work: as given, else as configured."""
+
     @property
-    def precision(self) -> str | None:
-        """Precision of the matrix work: as given, else as configured."""
-        return self._given.precision or configured_precision(self)
+    def running_precision(self) -> str | None:
+        """As configured, where the trace does not speak against it: a trace cannot tell FP8 recipes."""
+        seen, configured = self.observed.precision, self.precision
+        if self.given.precision or configured is None or seen in (None, "mixed"):
+            return configured or seen
+        return configured if "fp8" in seen and "fp8" in configured else seen
+
+    running_bits: int | None = told(lambda view: bits_of(view.running_precision))
+    runs_mxfp8: bool | None = told(
+        lambda view: None if view.running_precision is None else view.running_precision == "mxfp8"
+    )
+
+    @property
+    def delayed_scaling(self) -> bool | None:
+        """Whether FP8 is scaled by what earlier steps needed; None where its recipe is unknown."""
+        runs = self.running_precision
+        return None if runs in (None, "mixed", "fp8", "fp8_per_tensor") else runs == "fp8_delayed"
 
     def low_precision(self) -> bool | None:
-        """Whether matrix work is in FP8 or FP4."""
         formats = self.on("fp8"), self.on("fp4")
         if True in formats or None not in formats:
             return True in formats
@@ -355,29 +315,19 @@ class Config(Observing):
         return None if bits is None else bits <= 8
 
     def fp8(self) -> bool | None:
-        """Whether matrix work is in FP8."""
         if self.known("fp8"):
             return self.on("fp8")
         bits = bits_of(self.precision)
         return None if bits is None else bits == 8
 
-    @property
-    def packed_sequences(self) -> bool | None:
-        """Whether sequences are packed."""
-        given = self._given.packed_sequences
-        return self.any_on(*OPTIONS["packed_sequences"].knobs) if given is None else given
+    packed_sequences: bool | None = told(
+        lambda view: first_known(view.given.packed_sequences, view.any_on(*OPTIONS["packed_sequences"].knobs))
+    )
 
-    # Batches.
+    # Batches, in sequences.
 
-    @property
-    def micro_batch(self) -> int | None:
-        """Sequences of a microbatch."""
-        return self.positive("train.micro_batch_size")
-
-    @property
-    def global_batch(self) -> int | None:
-        """Sequences of a step."""
-        return self.positive("train.global_batch_size")
+    micro_batch: int | None = told(lambda view: view.positive(MICRO_BATCH))
+    global_batch: int | None = told(lambda view: view.positive(GLOBAL_BATCH))
 
     @property
     def microbatches(self) -> int | None:

@@ -1,5 +1,11 @@
-"""What opinions rest on: walls, verdict and what a run shows, by a trace or by figures that were given."""
+"""What opinions rest on: walls, verdict and what a run shows, by a trace or by figures that were given.
 
+A trace of a run that does not fit does not exist, and one that barely fits shows no price. So a log or the
+user may say of memory what no step shows. Out of memory comes before any larger wall: what does not fit
+cannot be tuned. A run that is only tight has the memory wall where no other stands.
+"""
+
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
@@ -7,19 +13,22 @@ from typing import Final
 
 from msgspec import structs
 
+from heuristics.config.about import Given
 from heuristics.config.observed import Observed
 from heuristics.evidence.observed import observed_by
 from heuristics.figures.figures import Figures, figures_of
-from heuristics.figures.startup import Startup, find_startup, judged_ns
+from heuristics.figures.startup import Startup
 from heuristics.guides.facts import EP_KINDS
 from heuristics.plan.gains import Replayed
-from heuristics.result.judged import Verdict, Wall
+from heuristics.result.judged import Bucket, Evidence, Verdict, Wall
 from heuristics.run.repairs import LateRank
 from heuristics.run.run import WALL_IDS
-from heuristics.walls import judge_walls, replayed_prices
-from heuristics.walls.bound import Bound, LargestBucket, find_bound, largest_bucket, unproven
-from heuristics.walls.price import Price, Unpriced
-from heuristics.walls.verdict import find_verdict
+from heuristics.walls import judge_walls, replayed_price
+from heuristics.walls.bound import TIGHT, Bound, find_bound, largest_bucket, unproven
+from heuristics.walls.confidence import with_confidence
+from heuristics.walls.price import Price, Unpriced, costs_of, held
+from heuristics.walls.verdict import find_verdict, verdict_of
+from heuristics.words import say
 from traces.cures import cure
 from traces.limits import Limit
 from traces.measurements import RankMeasurements
@@ -27,6 +36,8 @@ from traces.missing import Missing, known
 from traces.sections.cause import Cause
 from traces.sections.run import Run
 from traces.sections.tables import WallId
+from traces.spelling import counted, spoken
+from traces.training_log.log import TrainingLog
 
 KERNELS: Final = Limit(
     16,
@@ -34,70 +45,9 @@ KERNELS: Final = Limit(
     "ours: fewer, without a step, are a test of something; one layer of experts takes 25 to 40, and what "
     "slows it was right in each of four recordings of others",
 )
-
-
-def too_few(measurements: Sequence[RankMeasurements]) -> Missing | None:
-    """Why no wall is judged where each rank is one window of few kernels; a window the user gave is judged.
-
-    A graph replay that was recorded whole counts as one kernel.
-    """
-    most = max(measurements, key=_count)
-    if _count(most) >= KERNELS.value or any(rank.steps.source != "none" for rank in measurements):
-        return None
-    held = [(most.kernel_count, "kernel"), (most.replay_count, "graph replay")]
-    named = ", ".join(f"{count} {what}{'' if count == 1 else 's'}" for count, what in held if count)
-    reason = f"{named} and no step: too few to judge a run by"
-    return Missing("walls", reason, cure("whole_steps", measurements[0].kind))
-
-
-def _count(rank: RankMeasurements) -> int:
-    return rank.kernel_count + rank.replay_count
-
-
 _STILL_MOVING: Final = (Cause.SLOW_LINK,)
 """Why ranks wait for data that moves, which an overlap hides; all others wait for a rank to arrive."""
-
-
-def late_rank(together: Run, ranks: Sequence[Figures]) -> LateRank | None:
-    """What several ranks found; None where nobody is late, or nobody can tell who."""
-    late, without = known(together.late), known(together.without)
-    if late is None or late.cause is Cause.NONE:
-        return None
-    exposed_ns: dict[str, int] = {}
-    for rank in ranks:
-        for kind, ns in (rank.exposed_by_kind_ns or {}).items():
-            exposed_ns[kind] = exposed_ns.get(kind, 0) + ns
-    waits_ns = {} if late.cause in _STILL_MOVING else together.late_exposed_by_kind_ns
-    return LateRank(late.cause, without.saved_frac if without else None, waits_ns, exposed_ns)
-
-
-def expert_waiting_frac(together: Run) -> float | None:
-    """How much of the expert all-to-all of several ranks is waiting; None where none was matched."""
-    waits_ns = _of_experts(together.wait_by_kind_ns)
-    whole_ns = waits_ns + _of_experts(together.transfer_by_kind_ns)
-    return waits_ns / whole_ns if whole_ns and together.clocks.aligned else None
-
-
-def _of_experts(by_kind_ns: Mapping[str, int]) -> int:
-    return sum(ns for kind, ns in by_kind_ns.items() if kind in EP_KINDS)
-
-
-def without_waits(wall: Wall, late: LateRank | None) -> Wall:
-    """The communication wall as fixes of communication can act on it: less the waiting for a late rank.
-
-    A kind costs at most what is exposed of it beside that waiting, whatever the replay of one rank says.
-    """
-    whole_ns = known(wall.cost_ns)
-    if wall.id != "communication" or not whole_ns or late is None or not late.waits_ns:
-        return wall
-    exposed_ns, waits_ns = late.exposed_ns or {}, late.waits_ns
-    rest_ns = {kind: max(0, ns - waits_ns.get(kind, 0)) for kind, ns in exposed_ns.items()}
-    by_kind = {
-        kind: min(ns, rest_ns.get(kind, ns)) for kind, ns in (known(wall.cost_by_kind_ns) or {}).items()
-    }
-    cost_ns, frac = min(whole_ns, sum(rest_ns.values())), known(wall.cost_frac)
-    frac = None if frac is None else frac * cost_ns / whole_ns
-    return structs.replace(wall, cost_ns=cost_ns, cost_frac=frac, cost_by_kind_ns=by_kind)
+_NO_ROOM: Final = Missing("", say("evidence.no-room"), say("evidence.compare-with-room"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +63,7 @@ class RunEvidence:
     """
 
     bound: Bound
-    largest: LargestBucket | None
+    largest: tuple[Bucket, float] | None
     walls: tuple[Wall, ...]
     verdict: Verdict
     observed: Observed
@@ -128,31 +78,44 @@ class RunEvidence:
 
 def observe(measurements: Sequence[RankMeasurements], together: Run | None = None) -> RunEvidence:
     """Observe a run by the measurements of all its ranks, at least one; `together`: what several show."""
-    ranks = figures_of(measurements)
-    few = too_few(measurements)
-    prices = replayed_prices(measurements) if few is None else dict.fromkeys(WALL_IDS, Unpriced(few))
+    ranks, costs, few = figures_of(measurements), costs_of(measurements), too_few(measurements)
+    prices = {wall: Unpriced(few) if few else replayed_price(costs, wall) for wall in WALL_IDS}
     walls = judge_walls(ranks, prices)
     steps = {wall: one.step_frac for wall, one in prices.items() if isinstance(one, Price)}
     replayed = tuple(
-        Replayed(rank.costs, rank.costs.changes, judged_ns(rank), place)
-        for place, rank in enumerate(measurements)
-        if not isinstance(rank.costs, Missing) and rank.costs.refused is None
+        Replayed(one.replays, one.replays.changes, one.start.judged_ns, one.place)
+        for one in costs.ranks
+        if one.replays is not None
     )
-    bound = _bound(ranks, walls)
-    late = late_rank(together, ranks) if together else None
+    lengths = [step.end_ns - step.start_ns for rank in measurements for step in rank.steps.used]
+    bound, late = _bound(ranks, walls), late_rank(together, ranks) if together else None
     return RunEvidence(
         bound=bound,
         largest=largest_bucket(ranks),
         walls=walls,
-        verdict=find_verdict(measurements, walls, steps, together),
+        verdict=find_verdict(costs, walls, steps, together),
         observed=_observed(ranks, together, late),
         window_ns=sum(rank.window_ns for rank in replayed),
         replayed=replayed,
-        step_ns=_step_ns(measurements),
-        startup=find_startup(measurements),
+        step_ns=round(median(lengths)) if lengths else None,
+        startup=costs.startup,
         unproven=unproven(walls, bound),
         late=late,
     )
+
+
+def too_few(measurements: Sequence[RankMeasurements]) -> Missing | None:
+    """Why no wall is judged where each rank is one window of few kernels; a window the user gave is judged.
+
+    A graph replay that was recorded whole counts as one kernel.
+    """
+    most = max(measurements, key=lambda rank: rank.kernel_count + rank.replay_count)
+    is_enough = most.kernel_count + most.replay_count >= KERNELS.value
+    if is_enough or any(rank.steps.source != "none" for rank in measurements):
+        return None
+    held = [(most.kernel_count, "kernel"), (most.replay_count, "graph replay")]
+    named = ", ".join(counted(count, what) for count, what in held if count)
+    return Missing("walls", say("evidence.too-few", work=named), cure("whole_steps", measurements[0].kind))
 
 
 def _bound(ranks: Sequence[Figures], walls: Sequence[Wall]) -> Bound:
@@ -174,6 +137,94 @@ def _observed(ranks: Sequence[Figures], together: Run | None, late: LateRank | N
     )
 
 
-def _step_ns(measurements: Sequence[RankMeasurements]) -> int | None:
-    lengths = [step.end_ns - step.start_ns for rank in measurements for step in rank.steps.used]
-    return round(median(lengths)) if lengths else None
+def late_rank(together: Run, ranks: Sequence[Figures]) -> LateRank | None:
+    """What several ranks found; None where nobody is late, or nobody can tell who."""
+    late, without = known(together.late), known(together.without)
+    if late is None or late.cause is Cause.NONE:
+        return None
+    exposed_ns = Counter[str]()
+    for rank in ranks:
+        exposed_ns.update(rank.exposed_by_kind_ns or {})
+    waits_ns = {} if late.cause in _STILL_MOVING else together.late_exposed_by_kind_ns
+    return LateRank(late.cause, without.saved_frac if without else None, waits_ns, exposed_ns)
+
+
+def expert_waiting_frac(together: Run) -> float | None:
+    waits_ns, moves_ns = (
+        sum(ns for kind, ns in by_kind_ns.items() if kind in EP_KINDS)
+        for by_kind_ns in (together.wait_by_kind_ns, together.transfer_by_kind_ns)
+    )
+    is_told = waits_ns + moves_ns and together.clocks.aligned
+    return waits_ns / (waits_ns + moves_ns) if is_told else None
+
+
+def without_waits(wall: Wall, late: LateRank | None) -> Wall:
+    """The communication wall as fixes of communication can act on it: less the waiting for a late rank.
+
+    A kind costs at most what is exposed of it beside that waiting, whatever the replay of one rank says.
+    """
+    whole_ns, frac = known(wall.cost_ns), known(wall.cost_frac)
+    if wall.id != "communication" or not whole_ns or late is None or not late.waits_ns:
+        return wall
+    exposed_ns, waits_ns = late.exposed_ns or {}, late.waits_ns
+    rest_ns = {kind: max(0, ns - waits_ns.get(kind, 0)) for kind, ns in exposed_ns.items()}
+    kinds = known(wall.cost_by_kind_ns) or {}
+    cost_ns = min(whole_ns, sum(rest_ns.values()))
+    return structs.replace(
+        wall,
+        cost_ns=cost_ns,
+        cost_frac=None if frac is None else frac * cost_ns / whole_ns,
+        cost_by_kind_ns={kind: min(ns, rest_ns.get(kind, ns)) for kind, ns in kinds.items()},
+    )
+
+
+def with_fit(evidence: RunEvidence, given: Given, log: TrainingLog | None = None) -> RunEvidence:
+    """The run with its memory wall as log, options and symptoms tell it; as it was where none does."""
+    stages = [one.stage for one in log.out_of_memory] if log else []
+    if evidence.observed.out_of_memory is not None:
+        stages.append(evidence.observed.out_of_memory)
+    if stages:
+        where = "" if stages[0] == "unknown" else f" in {stages[0].replace('_', ' ')}"
+        return _stands(evidence, say("evidence.ran-out", where=where), first=True)
+    if given.memory_tight:
+        return _stands(evidence, say("evidence.given-tight"), first=False)
+    peaks = [one.peak_allocated_bytes or 0 for one in log.memory] if log else []
+    used = max(peaks, default=0) / (evidence.observed.memory_bytes or 1)
+    if evidence.observed.memory_bytes and used >= TIGHT.value and given.memory_tight is None:
+        peak = held("peak_allocated_frac", used, TIGHT)
+        return _stands(evidence, say("evidence.near-capacity"), False, (peak,))
+    return evidence
+
+
+def _stands(evidence: RunEvidence, why: str, first: bool, more: tuple[Evidence, ...] = ()) -> RunEvidence:
+    walls = tuple(_finding(wall, more) if wall.id == "memory" else wall for wall in evidence.walls)
+    return replace(evidence, walls=walls, verdict=_verdict(evidence, walls, why, first))
+
+
+def _finding(wall: Wall, more: tuple[Evidence, ...]) -> Wall:
+    """A finding, whatever its price; a price under a wall's is not what it costs to have no room."""
+    found = structs.replace(wall, outcome="finding", evidence=(*wall.evidence, *more), missing=(), cure="")
+    if wall.outcome == "finding" and known(wall.cost_frac) is not None:
+        return found
+    return structs.replace(
+        found,
+        cost_ns=_NO_ROOM,
+        cost_frac=_NO_ROOM,
+        cost_by_kind_ns={},
+        at_most_frac=_NO_ROOM if known(wall.at_most_frac) is None else wall.at_most_frac,
+        missing=(_NO_ROOM.reason,),
+        cure=_NO_ROOM.cure,
+    )
+
+
+def _verdict(evidence: RunEvidence, walls: Sequence[Wall], why: str, first: bool) -> Verdict:
+    """The old verdict where it still stands, else memory's."""
+    found = verdict_of(walls, out_of_memory=first or evidence.verdict.does_not_fit)
+    if found.wall != "memory":
+        return structs.replace(evidence.verdict, because=(*evidence.verdict.because, why))
+    if evidence.verdict.wall == "memory":
+        because, short = (why, *evidence.verdict.because), found.does_not_fit
+        return structs.replace(evidence.verdict, because=because, does_not_fit=short)
+    before: WallId | None = known(evidence.verdict.wall)
+    costs = [] if before is None else [say("evidence.when-room", wall=spoken(before))]
+    return with_confidence(structs.replace(found, because=(why, *costs), runner_up=before), (), "high")

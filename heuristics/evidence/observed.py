@@ -1,5 +1,6 @@
 """What the ranks of a run show of it, together; None where none does."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, Final
@@ -21,7 +22,6 @@ _DATA_PARALLEL: Final = frozenset(("dp_reduce_scatter", "dp_all_gather"))
 
 
 def observed_by(ranks: Sequence[Figures]) -> Observed:
-    """What the ranks of a run show; at least one."""
     seen = [rank.observed for rank in ranks]
     kinds = {kind for rank in ranks for kind in rank.comm_kinds}
     classes = {name for rank in ranks for name in rank.by_class_ns or ()}
@@ -30,6 +30,7 @@ def observed_by(ranks: Sequence[Figures]) -> Observed:
         one.name: _together([getattr(rank, one.name) for rank in seen]) for one in fields(Observed)
     }
     modules = _recomputed(seen)
+    waiting = frac_of(ranks, lambda rank: rank.a2a_waiting_ns, lambda rank: rank.a2a_payload_ns)
     found |= {
         "framework": next((one for one in FRAMEWORKS if any(rank.framework == one for rank in seen)), None),
         "moe": _routes_tokens(ranks, classes, kinds, dispatcher),
@@ -44,7 +45,7 @@ def observed_by(ranks: Sequence[Figures]) -> Observed:
         "offload": _offloads(ranks),
         "grouped_gemm": True if "grouped_gemm" in classes else found["grouped_gemm"],
         "token_count_sync": any((rank.starved_ns or {}).get("token_count_sync") for rank in ranks) or None,
-        "a2a_waiting_frac": _waiting(ranks),
+        "a2a_waiting_frac": None if waiting is None else min(1.0, waiting),
         "absent_frac": _absent(ranks),
         "wide_frac": frac_of(ranks, _wide_ns),
         "layout_frac": frac_of(ranks, lambda rank: (rank.by_class_ns or {}).get("layout", 0)),
@@ -60,7 +61,6 @@ def observed_by(ranks: Sequence[Figures]) -> Observed:
 
 
 def _none_runs(ranks: Sequence[Figures]) -> bool | None:
-    """False where it is known that the ranks send nothing to others."""
     whole = all(rank.comm_known and rank.hidden_comm_ns is not None for rank in ranks)
     return False if whole else None
 
@@ -97,16 +97,14 @@ def _dispatcher(seen: Sequence[Observed]) -> str:
 
 def _overlap(ranks: Sequence[Figures]) -> bool | None:
     """Whether expert all-to-all runs under compute on purpose; None between the limits."""
-    told = [
-        (rank.a2a_hidden_ns, rank.a2a_exposed_ns)
-        for rank in ranks
-        if rank.a2a_hidden_ns is not None and rank.a2a_exposed_ns is not None
-    ]
-    hidden, exposed = sum(one for one, _ in told), sum(one for _, one in told)
-    if not hidden + exposed:
+    share = frac_of(ranks, lambda rank: rank.a2a_hidden_ns, _a2a_ns)
+    if share is None or EXPOSED.value < share < OVERLAPPED.value:
         return None
-    share = hidden / (hidden + exposed)
-    return True if share >= OVERLAPPED.value else False if share <= EXPOSED.value else None
+    return share >= OVERLAPPED.value
+
+
+def _a2a_ns(rank: Figures) -> int | None:
+    return None if rank.a2a_exposed_ns is None else rank.a2a_exposed_ns + (rank.a2a_hidden_ns or 0)
 
 
 def _recomputed(seen: Sequence[Observed]) -> tuple[str, ...] | None:
@@ -123,18 +121,6 @@ def _offloads(ranks: Sequence[Figures]) -> bool | None:
     return any(known(rank.memory.offload_exposed_ns) for rank in ranks) or None
 
 
-def _waiting(ranks: Sequence[Figures]) -> float | None:
-    """Part of the expert all-to-all that is like waiting."""
-    told = [
-        (rank.a2a_waiting_ns, rank.a2a_payload_ns)
-        for rank in ranks
-        if rank.a2a_waiting_ns is not None and rank.a2a_payload_ns
-    ]
-    if not told:
-        return None
-    return min(1.0, sum(waiting for waiting, _ in told) / sum(payload for _, payload in told))
-
-
 def _wide_ns(rank: Figures) -> int | None:
     """Matrix work that 16 bits may do faster; None where no matrix work is known."""
     cores = rank.tensor_cores
@@ -144,10 +130,10 @@ def _wide_ns(rank: Figures) -> int | None:
 
 
 def _absent(ranks: Sequence[Figures]) -> dict[str, float] | None:
-    """Time without compute by cause of a late launch, as part of the windows."""
-    told = [rank.starved_ns for rank in ranks]
-    if any(causes is None for causes in told):
-        return None
+    found = Counter[str]()
+    for rank in ranks:
+        if rank.starved_ns is None:
+            return None
+        found.update(rank.starved_ns)
     window_ns = sum(rank.window_ns for rank in ranks)
-    names = sorted({cause for causes in told for cause in causes or ()})
-    return {name: sum((causes or {}).get(name, 0) for causes in told) / window_ns for name in names}
+    return {name: found[name] / window_ns for name in sorted(found)}

@@ -7,7 +7,7 @@ from typing import Final
 from heuristics.config.hardware import gpu_family
 from heuristics.config.observed import Observed
 from heuristics.figures.startup import CAUSES as STARTUP_CAUSES
-from heuristics.figures.startup import judged_ns
+from heuristics.figures.startup import start_of
 from traces.account.account import Account
 from traces.measurements import RankMeasurements
 from traces.missing import known
@@ -74,7 +74,6 @@ class Figures:
 
     @property
     def exposed_comm_ns(self) -> int | None:
-        """Exposed communication, where it can be told from compute."""
         kinds = None if self.exposed_by_kind_ns is None else sum(self.exposed_by_kind_ns.values())
         return self.budget_ns.get("exposed_comm", kinds) if self.comm_known else None
 
@@ -95,18 +94,19 @@ class Figures:
 
     @property
     def late_ns(self) -> int | None:
-        """Time without compute for want of a launch."""
         return None if self.starved_ns is None else sum(self.starved_ns.values())
 
 
-def frac_of(ranks: Iterable[Figures], read: Callable[[Figures], int | None]) -> float | None:
-    """One length as part of the windows, over the ranks that tell it; None where none does."""
-    found = [(ns, rank.window_ns) for rank in ranks if (ns := read(rank)) is not None]
-    return sum(ns for ns, _ in found) / sum(window_ns for _, window_ns in found) if found else None
+Read = Callable[[Figures], int | None]
+
+
+def frac_of(ranks: Iterable[Figures], read: Read, whole: Read = lambda rank: rank.window_ns) -> float | None:
+    """One length as part of another, the windows unless told, over ranks that tell both; None: none does."""
+    found = [(ns, of) for rank in ranks if (ns := read(rank)) is not None and (of := whole(rank))]
+    return sum(ns for ns, _ in found) / sum(of for _, of in found) if found else None
 
 
 def figures_of(measurements: Sequence[RankMeasurements]) -> tuple[Figures, ...]:
-    """What a trace tells of its ranks."""
     return tuple(_measured(place, rank) for place, rank in enumerate(measurements))
 
 
@@ -115,7 +115,7 @@ def _measured(place: int, rank: RankMeasurements) -> Figures:
     account = rank.account if isinstance(rank.account, Account) else None
     return Figures(
         window_ns=budget.window_ns,
-        judged_ns=judged_ns(rank),
+        judged_ns=start_of(rank).judged_ns,
         memory=rank.memory,
         recompute_at_most_ns=rank.recompute.at_most_ns,
         place=place,

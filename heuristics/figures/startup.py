@@ -19,11 +19,43 @@ STARTUP: Final = Limit(
 )
 CAUSES: Final = ("profiler", "lazy_init")
 """Causes of a late launch that only a recording's start has, or the profiler itself."""
-
-
 MOSTLY: Final = Limit(
     0.90, "fraction of the windows", "ours: by what a tenth of a recording shows nobody should judge a run"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What is left out of one rank's windows: all of it, and of that the time in which the host initialised.
+
+    0 where it is below the limit, or there is no account.
+    """
+
+    window_ns: int
+    ns: int = 0
+    loading_ns: int = 0
+
+    @property
+    def judged_ns(self) -> int:
+        """The part of the windows that walls are judged on."""
+        return max(1, self.window_ns - self.ns)
+
+    def without(self, cost: Cost) -> Cost:
+        """The host's cost less initialisation, where that is left out; the profiler's work is not in it."""
+        if not self.loading_ns or not cost.ns:
+            return cost
+        alone_ns = cost.by_kind_ns.get("lazy_init", 0) if cost.by_kind_ns else self.loading_ns
+        ns = max(0, cost.ns - min(self.loading_ns, alone_ns))
+        kinds = {kind: min(one, ns) for kind, one in cost.by_kind_ns.items() if kind != "lazy_init"}
+        step_ns = tuple(one * ns // cost.ns for one in cost.step_ns)
+        return replace(cost, ns=ns, by_kind_ns=kinds, step_ns=step_ns)
+
+
+def start_of(rank: RankMeasurements) -> Start:
+    starved = rank.account.launch_starved_ns if isinstance(rank.account, Account) else {}
+    window_ns, ns = rank.budget.window_ns, sum(starved.get(cause, 0) for cause in CAUSES)
+    is_much = ns > STARTUP.value * window_ns
+    return Start(window_ns, ns, starved.get("lazy_init", 0)) if is_much else Start(window_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,43 +71,7 @@ class Startup:
         return self.frac > MOSTLY.value
 
 
-def find_startup(measurements: Sequence[RankMeasurements]) -> Startup | None:
+def startup_of(starts: Sequence[Start]) -> Startup | None:
     """Over all ranks; None where no rank has more than the limit."""
-    ns = sum(startup_ns(rank) for rank in measurements)
-    if not ns:
-        return None
-    window_ns = sum(rank.budget.window_ns for rank in measurements)
-    return Startup(ns, ns / window_ns)
-
-
-def startup_ns(rank: RankMeasurements) -> int:
-    """Profiler and start-up time that is left out of one rank's windows; 0 where it is below the limit.
-
-    And where there is no account.
-    """
-    if not isinstance(rank.account, Account):
-        return 0
-    ns = sum(rank.account.launch_starved_ns.get(cause, 0) for cause in CAUSES)
-    return ns if ns > STARTUP.value * rank.budget.window_ns else 0
-
-
-def judged_ns(rank: RankMeasurements) -> int:
-    """The part of a rank's windows that walls are judged on."""
-    return max(1, rank.budget.window_ns - startup_ns(rank))
-
-
-def initialising_ns(rank: RankMeasurements) -> int:
-    """The part of the start-up that is left out in which the host initialised."""
-    if not startup_ns(rank) or not isinstance(rank.account, Account):
-        return 0
-    return rank.account.launch_starved_ns.get("lazy_init", 0)
-
-
-def without_startup(rank: RankMeasurements, cost: Cost) -> Cost:
-    """The host's cost less initialisation, where that is left out; the profiler's work is not in it."""
-    if not (loading_ns := initialising_ns(rank)) or not cost.ns:
-        return cost
-    alone_ns = cost.by_kind_ns.get("lazy_init", 0) if cost.by_kind_ns else loading_ns
-    ns = max(0, cost.ns - min(loading_ns, alone_ns))
-    kinds = {kind: min(one, ns) for kind, one in cost.by_kind_ns.items() if kind != "lazy_init"}
-    return replace(cost, ns=ns, by_kind_ns=kinds, step_ns=tuple(one * ns // cost.ns for one in cost.step_ns))
+    ns = sum(one.ns for one in starts)
+    return Startup(ns, ns / sum(one.window_ns for one in starts)) if ns else None

@@ -1,76 +1,67 @@
-"""Every contradiction of a run, in a fixed order, by `findings.toml` and by code; and what is misspelled."""
+"""Every contradiction of a run, in a fixed order, by `findings.toml`; and what is misspelled."""
 
-from collections.abc import Iterable
-from functools import partial
-from itertools import groupby
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from msgspec import Struct
 
-from heuristics.findings import memory_estimate, overlaps, recorded
-from heuristics.findings.facts import CASES
-from heuristics.findings.finding import Case, Detector, Recognised, case_of
+from heuristics.findings.computed import COMPUTED
+from heuristics.findings.facts import CASES, Case
 from heuristics.result.configured import ConfigFinding, FindingState
 from heuristics.rules.condition import Condition
+from heuristics.rules.failures import Failure
 from heuristics.run.run import Run
 from traces.settings.settings import Problem
 from traces.toml_tables import read_table
 
 
 class Row(Struct, frozen=True, forbid_unknown_fields=True):
-    """A finding as its table has it, of a case where `when` holds."""
+    """A finding as its table has it, of a case where `when` holds.
 
-    id: str
+    `same`: steps of the workflow that tell the same, where no rule does.
+    """
+
     state: FindingState
-    when: Condition
     text: str
     evidence: str
     fix: str
+    when: Condition = CASES.condition("True")
+    same: tuple[str, ...] = ()
 
 
 TABLE: Final = read_table("heuristics.findings", "findings.toml", dict[str, tuple[Row, ...]], CASES.readers)
-
-
-def _of(subject: str) -> list[Detector]:
-    """A detector for each finding of a subject of the table."""
-    return [partial(_detect, [*rows]) for _, rows in groupby(TABLE[subject], lambda row: row.id)]
-
-
-def _detect(rows: list[Row], case: Case) -> ConfigFinding | None:
-    row = next((one for one in rows if one.when.holds(case)), None)
-    if row is None:
-        return None
-    text, evidence, fix = (CASES.filled(one, case) for one in (row.text, row.evidence, row.fix))
-    return ConfigFinding(row.id, row.state, text, evidence, fix)
-
-
-DETECTORS: Final[tuple[Detector, ...]] = (
-    *recorded.COUNTED,
-    *_of("dispatcher"),
-    *overlaps.OVERWRITTEN_ONES,
-    *_of("overlap"),
-    *overlaps.IDLE,
-    *_of("graphs"),
-    *_of("compute"),
-    *_of("memory"),
-    *memory_estimate.DETECTORS,
-    *_of("host"),
-    *recorded.LOGGED,
-)
+"""Rows of each id; of several the first that holds."""
 
 
 def find_contradictions(
-    run: Run, failures: Iterable[Recognised] = (), problems: Iterable[Problem] = ()
+    run: Run,
+    failures: Iterable[Failure] = (),
+    problems: Iterable[Problem] = (),
+    perturbation_frac: float | None = None,
 ) -> tuple[ConfigFinding, ...]:
     """Where configuration, log and trace disagree: not of one run first, then what is misspelled.
 
     The run's settings are those that were written, and what it shows is what its trace shows, neither filled
-    in from the other. What one of them cannot tell makes no contradiction.
+    in from the other. What one of them cannot tell makes no contradiction. `perturbation_frac`: how much
+    longer the profiled step is than the log's.
     """
-    case = case_of(run, failures)
-    found = [one for detect in DETECTORS if (one := detect(case)) is not None]
-    differ = [one for one in found if one.state == "counted_otherwise"]
-    return (*differ, *misspelled(problems), *(one for one in found if one not in differ))
+    messages = run.log.messages if run.log else ()
+    lines = {*(one.id for one in messages), *(one.id for one in failures)}
+    case = Case(run, frozenset(lines), perturbation_frac)
+    found = [one for id, rows in TABLE.items() for one in _of(id, rows, case)]
+    return tuple(sorted((*misspelled(problems), *found), key=lambda one: one.state != "counted_otherwise"))
+
+
+def _of(id: str, rows: tuple[Row, ...], case: Case) -> Iterator[ConfigFinding]:
+    row = next((one for one in rows if one.when.holds(case)), None)
+    if row is None:
+        return
+    texts = (id, row.text, row.evidence, row.fix)
+    if id in COMPUTED:
+        filled = [tuple(text.format_map(figures) for text in texts) for figures in COMPUTED[id](case)]
+    else:
+        filled = [tuple(CASES.filled(text, case) for text in texts)]
+    yield from (ConfigFinding(name, row.state, *said) for name, *said in filled)
 
 
 def misspelled(problems: Iterable[Problem]) -> tuple[ConfigFinding, ...]:

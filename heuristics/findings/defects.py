@@ -1,10 +1,13 @@
 """One defect, one entry: what rules, findings, the log and Megatron-Core itself tell of the same thing."""
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Final, TypeVar, get_args
 
+from msgspec import Struct
 from msgspec.structs import replace
 
+from heuristics.findings.contradictions import TABLE
 from heuristics.result.configured import (
     ConfigFinding,
     Defect,
@@ -16,65 +19,32 @@ from heuristics.result.configured import (
 from heuristics.rules.check import check_rules
 from heuristics.rules.failures import Failure
 from heuristics.rules.megatron.answer import Answer
-from heuristics.rules.rules import Rule, known_lines, rules
+from heuristics.rules.rules import By, Rule, known_lines, rules
 from heuristics.run.run import Run
+from heuristics.words import say
+from traces.toml_tables import read_table
 
-KINDS: Final[tuple[DefectKind, ...]] = (
-    "rejected",
-    "fails",  # nobody refuses it before it runs
-    "not_as_written",
-    "found",
-    "warned",
-    "no_effect",
-)
+T = TypeVar("T")
+KINDS: Final[tuple[DefectKind, ...]] = get_args(DefectKind)
 _REFUSED: Final = KINDS[:2]
 
-_OF_LEVEL: Final[Mapping[str, DefectKind]] = {
-    "error": "rejected",
-    "warning": "warned",
-    "ignored": "no_effect",
-}
-_STEPS: Final[Mapping[str, tuple[str, ...]]] = {
-    "CFG-ep-overlap-left-off": ("profile-recipe-default",),
-    "CFG-memory-estimate": ("fit-first",),
-}
-"""Finding -> steps of the workflow that tell the same, where no rule does."""
-_FOUND: Final = frozenset({"default_left_off", "not_representative", "counted_otherwise", "unexplained"})
-_KIND_OF: Final[Mapping[str, DefectKind]] = {"illegal": "rejected", "may_not_fit": "warned"}
-_COSTS: Final[Mapping[str, str]] = {
-    "core": "training does not start",
-    "megatron_lm": "training does not start",
-    "megatron_bridge": "training does not start",
-    "arguments": "training does not start",
-    "dispatcher": "the model cannot be built, or the first step fails",
-    "te": "the first step fails",
-    "ours": "the run fails, or does not do what it is asked for",
-}
-"""What a broken rule leads to, by who refuses."""
-_LEVEL_COSTS: Final = {
-    "warning": "the run goes on, with this risk",
-    "ignored": "the setting has no effect",
-}
-_STATE_COSTS: Final[Mapping[FindingState | FailureState, str]] = {
-    "requested_not_active": "the feature does not run",
-    "rejected": "the feature does not run",
-    "overwritten": "the setting has no effect",
-    "inert": "the setting has no effect",
-    "active_not_requested": "the run does what nobody asked for",
-    "default_left_off": "what it would gain is left",
-    "misspelled": "the setting is not read",
-    "illegal": "training does not start",
-    "not_representative": "the recording does not stand for the run",
-    "logged_otherwise": "log and configuration do not describe the same run",
-    "counted_otherwise": "recording and configuration do not describe the same steps",
-    "unexplained": "the run stopped",
-    "does_not_fit": "training runs out of memory",
-    "may_not_fit": "training may run out of memory",
-    "failed": "the run stopped",
-    "hung": "the run does not go on",
-    "skipped": "the feature does not run",
-    "ineffective": "the feature runs without its effect",
-}
+
+class _Leads(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a defect is, and what it leads to."""
+
+    kind: DefectKind
+    cost: str
+
+
+class _Table(Struct, frozen=True, forbid_unknown_fields=True):
+    """By the state of a finding or failure, the level of a rule that is no error, and who refuses."""
+
+    state: dict[FindingState | FailureState, _Leads]
+    level: dict[str, _Leads]
+    by: dict[By, _Leads]
+
+
+_TABLE: Final = read_table("heuristics.findings", "defects.toml", _Table)
 
 
 def defects_of(
@@ -87,11 +57,12 @@ def defects_of(
     """Every defect once, heaviest first; of what does not run as written, in the order of the findings."""
     entries = _with_cures(run, [_of_rule(one, run) for one in broken])
     for finding in findings:
-        _add(entries, _of_finding(finding), _told_by_rule(finding.id, entries))
+        _add(entries, _of_finding(finding), finding.id)
     for failure in failures:
-        _add(entries, _of_failure(failure), _told_by_rule(failure.rule or failure.id, entries))
+        _add(entries, _of_failure(failure), failure.rule or failure.id)
     for answer in (one for one in answers if one.answer == "rejected"):
-        _add(entries, _of_answer(answer), _refused_by(answer, entries))
+        refusing = next((one for one in entries if _refuses(one, answer)), None)
+        _add(entries, _of_answer(answer), refusing.id if refusing else None)
     order = {one.id: place for place, one in enumerate(findings)}
     return tuple(sorted(entries, key=lambda one: (KINDS.index(one.kind), _place(one, order))))
 
@@ -102,36 +73,32 @@ def _place(one: Defect, order: Mapping[str, int]) -> int:
     return -1 if one.kind in _REFUSED or not places else min(places)
 
 
-def _add(entries: list[Defect], new: Defect, told: int | None) -> None:
-    """As an entry of its own, or joined with the one that tells the same."""
-    if told is None:
+def _add(entries: list[Defect], new: Defect, told: str | None) -> None:
+    at = next((at for at, one in enumerate(entries) if told is not None and one.tells(told)), None)
+    if at is None:
         entries.append(new)
         return
-    old = entries[told]
+    old = entries[at]
     is_better = old.kind in ("warned", "no_effect") and new.kind == "not_as_written"
     words = new if is_better else old
-    entries[told] = replace(
+    entries[at] = replace(
         old,
         what=words.what,
         cure=words.cure,
         cost=words.cost,
         kind=min(old.kind, new.kind, key=KINDS.index),
-        seen=tuple(dict.fromkeys((*old.seen, *new.seen))),
-        of=tuple(dict.fromkeys((*old.of, *new.of))),
+        seen=_once(old.seen, new.seen),
+        of=_once(old.of, new.of),
     )
 
 
-def _told_by_rule(id: str, entries: list[Defect]) -> int | None:
-    return next((at for at, one in enumerate(entries) if one.tells(id)), None)
+def _once(*several: Sequence[T]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(several)))
 
 
-def _refused_by(answer: Answer, entries: list[Defect]) -> int | None:
-    """The entry of a rule whose own message the answer is."""
-    for at, one in enumerate(entries):
-        lines = [line for id in one.of if id in rules() for line in rules()[id].all_lines]
-        if any(text in answer.text for line in lines for text in known_lines().by_id[line].texts):
-            return at
-    return None
+def _refuses(entry: Defect, answer: Answer) -> bool:
+    lines = {line for id in entry.of if id in rules() for line in rules()[id].all_lines}
+    return any(text in answer.text for line in lines for text in known_lines().by_id[line].texts)
 
 
 def _with_cures(run: Run, entries: list[Defect]) -> list[Defect]:
@@ -147,7 +114,7 @@ def _with_cures(run: Run, entries: list[Defect]) -> list[Defect]:
             replace(
                 first,
                 also=tuple(one.what for one in met),
-                seen=tuple(dict.fromkeys((*first.seen, *(at for one in met for at in one.seen)))),
+                seen=_once(first.seen, *(one.seen for one in met)),
                 of=(*first.of, *(id for one in met for id in one.of)),
             )
         )
@@ -159,68 +126,52 @@ def _met_by(run: Run, first: Defect, others: list[Defect]) -> list[Defect]:
     still = {one.id for one in check_rules(run.changed(first.set))}
     if first.id in still:
         return []
-    lightest = KINDS.index(first.kind)
     return [
         one
         for one in others
         if one.id not in still
-        and KINDS.index(one.kind) >= lightest
-        and (not one.set or set(one.set) & set(first.set))
+        and KINDS.index(one.kind) >= KINDS.index(first.kind)
+        and (not one.set or one.set.keys() & first.set.keys())
     ]
 
 
 def _of_rule(rule: Rule, run: Run) -> Defect:
     by_knob = run.config.written.by_knob
-    seen = [Sighting("configuration", knob, by_knob[knob].said) for knob in rule.knobs if knob in by_knob]
+    leads = _TABLE.level.get(rule.level) or _TABLE.by[rule.by]
+    framework = "Megatron-Bridge" if rule.by == "megatron_bridge" else "Megatron-Core"
     return Defect(
         id=rule.id,
-        kind="fails" if rule.level == "error" and rule.by == "ours" else _OF_LEVEL[rule.level],
+        kind=leads.kind,
         what=rule.text,
         cure=rule.cure_of(run.validated),
         fix=rule.fix,
-        cost=_LEVEL_COSTS.get(rule.level) or _COSTS[rule.by],
-        since=_release(rule, rule.since),
-        until=_release(rule, rule.until),
+        cost=leads.cost,
+        since=f"{framework} {rule.since}" if rule.since else "",
+        until=f"{framework} {rule.until}" if rule.until else "",
         set=rule.set,
-        seen=tuple(seen),
+        seen=tuple(
+            Sighting("configuration", knob, by_knob[knob].said) for knob in rule.knobs if knob in by_knob
+        ),
         also=(),
         of=(rule.id, *rule.same),
     )
 
 
-def _release(rule: Rule, release: object) -> str:
-    framework = "Megatron-Bridge" if rule.by == "megatron_bridge" else "Megatron-Core"
-    return f"{framework} {release}" if release else ""
-
-
 def _of_finding(one: ConfigFinding) -> Defect:
-    kind: DefectKind = "found" if one.state in _FOUND else "not_as_written"
-    kind = _KIND_OF.get(one.state, kind)
+    leads = _TABLE.state[one.state]
     seen = (Sighting("evidence", one.evidence.rstrip("."), ""),)
-    of = (one.id, *_STEPS.get(one.id, ()))
-    return Defect(one.id, kind, one.text, one.fix, "", _STATE_COSTS[one.state], "", "", {}, seen, (), of)
+    of = (one.id, *(step for row in TABLE.get(one.id, ()) for step in row.same))
+    return Defect(one.id, leads.kind, one.text, one.fix, "", leads.cost, "", "", {}, seen, (), of)
 
 
 def _of_failure(one: Failure) -> Defect:
-    where = f"line {one.line}" if one.line else ""
-    seen = (Sighting("log", one.id, where),)
-    return Defect(
-        one.rule or one.id,
-        "not_as_written" if one.state == "rejected" else "found",
-        one.text,
-        one.fix,
-        one.fix_id,
-        _STATE_COSTS[one.state],
-        since="",
-        until="",
-        set=one.knobs,
-        seen=seen,
-        also=(),
-        of=tuple(dict.fromkeys((one.rule or one.id, one.id))),
-    )
+    id, leads = one.rule or one.id, _TABLE.state[one.state]
+    seen = (Sighting("log", one.id, f"line {one.line}" if one.line else ""),)
+    of = tuple(dict.fromkeys((id, one.id)))
+    return Defect(id, leads.kind, one.text, one.fix, one.fix_id, leads.cost, "", "", one.knobs, seen, (), of)
 
 
 def _of_answer(one: Answer) -> Defect:
-    seen = (Sighting("megatron_core", one.text, one.tier),)
-    text = f"Megatron-Core rejects it: {one.text}"
-    return Defect("", "rejected", text, "", "", _COSTS["core"], "", "", {}, seen, (), ())
+    seen, cost = (Sighting("megatron_core", one.text, one.tier),), _TABLE.by["core"].cost
+    text = say("findings.core-rejects", text=one.text)
+    return Defect("", "rejected", text, "", "", cost, "", "", {}, seen, (), ())

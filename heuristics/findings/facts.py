@@ -1,19 +1,22 @@
 """What ran and what the log has, by the names that the table of findings asks for."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final
 
 from heuristics.config.facts import Fact, version
 from heuristics.config.features import FLEX
 from heuristics.config.given import WHOLE
-from heuristics.findings.finding import Case
 from heuristics.guides.facts import ep_share
+from heuristics.guides.memory_use import ran, too_large
 from heuristics.guides.parallel import connections
 from heuristics.rules.check import limits, past_limit
 from heuristics.rules.condition import Language
 from heuristics.rules.rules import has_rule, rules
+from heuristics.run.run import Run
 from heuristics.walls.price import WALL
+from heuristics.words import say
 from heuristics.workflow.facts import OFFLOADS
 from traces.limits import Limit
 from traces.spelling import percent
@@ -34,12 +37,35 @@ _OVERLAP: Final = "overlap_moe_expert_parallel_comm"
 _ALLOCATOR: Final = ("env.PYTORCH_CUDA_ALLOC_CONF", "env.PYTORCH_ALLOC_CONF")
 
 
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A run, and the ids of all lines that its log or its failures name.
+
+    `perturbation_frac`: how much longer the profiled step is than the log's. `told`, `held`: facts and
+    conditions that were asked before.
+    """
+
+    run: Run
+    lines: frozenset[str] = field(default_factory=frozenset)
+    perturbation_frac: float | None = None
+    told: dict[str, object] = field(default_factory=dict, compare=False)
+    held: dict[str, bool | None] = field(default_factory=dict, compare=False)
+
+    def line_of(self, id: str) -> str:
+        """Where the log says it, for sentences."""
+        message = self.run.log.first(id) if self.run.log else None
+        return "the log" if message is None else _line(message.line)
+
+
+def _line(number: int) -> str:
+    return say("findings.line", number=number)
+
+
 def _at(case: Case, knob: str) -> str:
     return f"{knob.removeprefix('env.')} in {case.run.asked.where(knob)}"
 
 
 def _first_at(case: Case, *knobs: str, on: bool = False) -> str | None:
-    """Where the first knob that is known, or on, was configured."""
     asked = case.run.asked
     found = (knob for knob in knobs if (asked.on(knob) if on else asked.known(knob)))
     return next((_at(case, knob) for knob in found), None)
@@ -51,7 +77,7 @@ def _backend(case: Case) -> str | None:
     return backend if backend in FLEX else None
 
 
-def _chosen_backend(case: Case) -> str | None:
+def chosen_backend(case: Case) -> str | None:
     """A backend that somebody chose: not the default as every whole configuration repeats it."""
     backend, written = _backend(case), case.run.asked.written
     if backend != DEFAULT_BACKEND:
@@ -60,106 +86,109 @@ def _chosen_backend(case: Case) -> str | None:
     return None if written.said(_BACKEND) == "default" or len(knobs) >= WHOLE.value else backend
 
 
-def _type_is_open(case: Case) -> bool:
+def type_is_open(case: Case) -> bool:
     """A recipe of Megatron-Bridge that we do not see may set it."""
     return case.run.asked.framework == "megatron_bridge" and not case.run.asked.known(_TYPE)
 
 
-def _type_now(case: Case) -> str:
-    is_open = _type_is_open(case)
-    return "alltoall unless the recipe sets flex" if is_open else case.run.asked.word(_TYPE) or ""
-
-
-def _ran_beside(case: Case) -> str:
-    seen = case.run.observed.dispatcher
-    return "" if seen in ("unknown", "none") else f"; the trace shows {seen}"
-
-
-def _flex_of_nothing(case: Case) -> bool:
+def flex_of_nothing(case: Case) -> bool:
     """Flex with a backend of null: nothing is left that could dispatch."""
     said = case.run.asked.written
     is_null = _BACKEND in said and said.value(_BACKEND) is None and not said.value("moe_enable_deepep")
     return said.value(_TYPE) == "flex" and is_null
 
 
-def _skipped(case: Case) -> tuple[str, str] | None:
+def _skipped(case: Case) -> tuple[str, str] | tuple[None, None]:
     """A backend that Megatron-Bridge skips, replaces or refuses on its GPU, and what says so."""
     for line in ("flex-skipped", "deepep-gpu", "hybridep-gpu"):
         if line in case.lines:
-            backend = case.backend_of(line) or _backend(case) or "the backend"
-            return backend, f"{case.line_of(line)} reports it"
+            messages = case.run.log.messages if case.run.log else ()
+            named = (one.said.get("backend", "").lower() for one in messages if one.id == line)
+            backend = next((one for one in named if one in ("deepep", "hybridep")), None)
+            return backend or _backend(case) or "the backend", say("findings.logged", line=case.line_of(line))
     run, backend = case.run, case.run.asked.dispatcher or ""
     of_bridge = run.settings.framework == "megatron_bridge" or run.asked.version_text("bridge") is not None
     if not of_bridge or run.observed.dispatcher == backend:
-        return None
+        return None, None
     past = (rule for rule in limits(backend) if rule.by == "megatron_bridge" and past_limit(rule, run.config))
     rule, family = next(past, None), run.config.gpu_family
-    on = f"the GPU is a {family.name}: " if family else ""
-    return None if rule is None else (backend, f"{on}{rule.text}")
+    on = say("findings.on-gpu", family=family.name) if family else ""
+    return (backend, f"{on}{rule.text}") if rule else (None, None)
 
 
-def _not_installed(case: Case) -> str | None:
+def not_installed(case: Case) -> str | None:
     return next((one for one in FLEX if f"{one}-missing" in case.lines), None)
 
 
-def _other_dispatcher(case: Case) -> bool:
-    """The trace shows another dispatcher than the one asked for."""
+def type_now(case: Case) -> str:
+    return say("findings.recipe-may-set-flex") if type_is_open(case) else case.run.asked.word(_TYPE) or ""
+
+
+def ran_beside(case: Case) -> str:
+    seen = case.run.observed.dispatcher
+    return "" if seen in ("unknown", "none") else say("findings.ran-beside", dispatcher=seen)
+
+
+def other_dispatcher(case: Case) -> bool:
     asked, seen = case.run.asked.dispatcher, case.run.observed.dispatcher
     return asked not in (None, "flex", seen) and seen not in ("unknown", "none")
 
 
-def _dispatcher_kernels(case: Case) -> str:
+def dispatcher_kernels(case: Case) -> str:
     seen = case.run.observed.dispatcher
-    return "NCCL SendRecv" if seen == "alltoall" else f"the kernels of {seen}"
+    return "NCCL SendRecv" if seen == "alltoall" else say("findings.kernels-of", dispatcher=seen)
 
 
-def _padding_at(case: Case) -> str:
+def padding_at(case: Case) -> str:
     padding = _first_at(case, "moe_router_padding_for_quantization", on=True)
     return padding or case.line_of("graphs-preprocess-padding")
 
 
-def _tp_overlap_asked(case: Case) -> bool:
+def tp_overlap_asked(case: Case) -> bool:
     said = case.run.asked.written.value("comm_overlap.tp_comm_overlap")
     return said is True or (said is None and case.run.asked.on("tp_comm_overlap") is True)
 
 
-def _tp_overlap_off(case: Case) -> str:
-    without = "TP is 1" if case.run.config.tp == 1 else "sequence parallelism is off"
-    return case.line_of("tp-overlap-off") if "tp-overlap-off" in case.lines else without
+def tp_overlap_off(case: Case) -> str:
+    if "tp-overlap-off" in case.lines:
+        return case.line_of("tp-overlap-off")
+    return say("findings.tp-is-1" if case.run.config.tp == 1 else "findings.sequence-parallel-off")
 
 
-def _overlap_left_off(case: Case) -> bool:
+def overlap_left_off(case: Case) -> bool:
     """Off, or named nowhere in Megatron-Bridge's configuration; not where the model's field asks for it."""
-    if case.run.asked.written.value(_OVERLAP) is True:
+    asked = case.run.asked
+    if asked.written.value(_OVERLAP) is True:
         return False
-    asked = case.run.asked.ep_overlap
-    return asked is False or (asked is None and case.run.asked.written.framework == "megatron_bridge")
+    return asked.ep_overlap is False or (
+        asked.ep_overlap is None and asked.written.framework == "megatron_bridge"
+    )
 
 
-def _overlap_off_at(case: Case) -> str:
+def overlap_off_at(case: Case) -> str:
     said = case.run.asked.written
     found = (knob for knob in (f"comm_overlap.{_OVERLAP}", _OVERLAP) if knob in said)
-    return next((f"{knob} in {said.said(knob)}" for knob in found), "nothing in the configuration names it")
+    return next((f"{knob} in {said.said(knob)}" for knob in found), say("findings.overlap-unnamed"))
 
 
 def _captured(case: Case) -> str:
     return next((one for one in CAPTURES if one in case.lines), "")
 
 
-def _captured_at(case: Case) -> str:
+def captured_at(case: Case) -> str:
     nothing = "graph-nothing-captured"
     line = _captured(case) or (nothing if nothing in case.lines else "")
     return f"; {case.line_of(line)}" if line else ""
 
 
-def _segments_grow(case: Case) -> bool | None:
+def segments_grow(case: Case) -> bool | None:
     """Whether PyTorch's allocator is to grow its segments; None where its environment is not known."""
     asked = case.run.asked
     texts = [str(asked.value(knob)).lower().replace(" ", "") for knob in _ALLOCATOR if asked.known(knob)]
     return any("expandable_segments:true" in text for text in texts) if texts else None
 
 
-def _each_expert_alone(case: Case) -> bool:
+def each_expert_alone(case: Case) -> bool:
     """Each expert runs its own GEMM: as many a layer as a rank has experts."""
     shown, asked = case.run.observed, case.run.asked
     per_layer = shown.expert_gemms_per_layer
@@ -170,12 +199,12 @@ def _each_expert_alone(case: Case) -> bool:
     return per_layer >= local > 1
 
 
-def _gemms_a_layer(case: Case) -> str:
-    per_layer = case.run.observed.expert_gemms_per_layer
-    return "" if per_layer is None else f", {per_layer:.0f} GEMMs a layer"
+def gemms_a_layer(case: Case) -> str:
+    count = case.run.observed.expert_gemms_per_layer
+    return "" if count is None else say("findings.gemms-a-layer", count=f"{count:.0f}")
 
 
-def _may_recompute_moe(case: Case) -> bool:
+def may_recompute_moe(case: Case) -> bool:
     """Whether a setting asks for it, or leaves it to a default.
 
     Only this label: its router and its exchanges are told apart from everything else, while norms or
@@ -187,21 +216,24 @@ def _may_recompute_moe(case: Case) -> bool:
     return granularity == "full" or of_modules
 
 
-def _allocator_calls(case: Case) -> str | None:
-    calls = case.run.observed.allocator_calls_per_step
-    return None if calls is None or calls < STEADY_CALLS.value else f"{calls:.0f}"
-
-
-def _collection(case: Case) -> str | None:
-    """What collection costs, where it strikes though it is manual."""
-    absent = case.run.observed.absent_frac
-    share = None if absent is None else absent.get("gc", 0.0)
-    return None if share is None or share < GC_SEEN.value else percent(share)
-
-
-def _collected(case: Case) -> str:
+def collected(case: Case) -> str:
     interval = case.run.asked.count("train.manual_gc_interval")
-    return f"every {interval} steps" if interval else "at an unknown interval"
+    return say("findings.collected", interval=interval) if interval else say("findings.collected-unknown")
+
+
+def estimate_is_certain(case: Case) -> bool:
+    found = too_large(case.run)
+    return found is not None and found.is_certain
+
+
+def _from(limit: Limit, value: float | None, spell: Callable[[float], str] = percent) -> str | None:
+    """A figure in words where it reaches its limit."""
+    return None if value is None or value < limit.value else spell(value)
+
+
+def _unknown_error(case: Case) -> tuple[str, str] | tuple[None, None]:
+    error = case.run.log.unknown_error if case.run.log else None
+    return (error.said.get("error", "an exception"), _line(error.line)) if error else (None, None)
 
 
 _RAN: Final[Mapping[str, str]] = {
@@ -215,62 +247,52 @@ _RAN: Final[Mapping[str, str]] = {
     "ran_offload": "offload",
 }
 """Fact -> the field of `Observed` that it is."""
-_FACTS: Final[Mapping[str, Fact]] = {
-    **{name: Fact(attrgetter(f"run.observed.{field}")) for name, field in _RAN.items()},
-    "lines": Fact(lambda case: case.lines),
-    "dispatcher": Fact(lambda case: case.run.asked.dispatcher),
-    "chosen_backend": Fact(_chosen_backend),
-    "type_is_open": Fact(_type_is_open),
-    "type_now": Fact(_type_now),
-    "type_at": Fact(lambda case: "" if _type_is_open(case) else f", {_at(case, _TYPE)}"),
-    "ran_beside": Fact(_ran_beside),
-    "flex_of_nothing": Fact(_flex_of_nothing),
-    "skipped": Fact(lambda case: (_skipped(case) or (None, None))[0]),
-    "skipped_by": Fact(lambda case: (_skipped(case) or (None, None))[1]),
-    "not_installed": Fact(_not_installed),
-    "not_installed_at": Fact(lambda case: case.line_of(f"{_not_installed(case)}-missing")),
-    "other_dispatcher": Fact(_other_dispatcher),
-    "dispatcher_kernels": Fact(_dispatcher_kernels),
-    "padding_at": Fact(_padding_at),
-    "tp_overlap_asked": Fact(_tp_overlap_asked),
-    "tp_overlap_idle": Fact(
-        lambda case: case.run.config.tp == 1 or case.run.config.on("sequence_parallel") is False
+_NAMED: Final = (
+    *(chosen_backend, type_is_open, type_now, ran_beside, flex_of_nothing, not_installed, other_dispatcher),
+    *(dispatcher_kernels, padding_at, tp_overlap_asked, tp_overlap_off, overlap_left_off, overlap_off_at),
+    *(captured_at, segments_grow, each_expert_alone, gemms_a_layer, may_recompute_moe, collected),
+    estimate_is_certain,
+)
+"""Facts by the names of what tells them."""
+_FACTS: Final[Mapping[str, Callable[[Case], object]]] = {
+    **{name: attrgetter(f"run.observed.{field}") for name, field in _RAN.items()},
+    **{of.__name__: of for of in _NAMED},
+    "lines": attrgetter("lines"),
+    "dispatcher": attrgetter("run.asked.dispatcher"),
+    "type_at": lambda case: "" if type_is_open(case) else f", {_at(case, _TYPE)}",
+    "skipped": lambda case: _skipped(case)[0],
+    "skipped_by": lambda case: _skipped(case)[1],
+    "not_installed_at": lambda case: case.line_of(f"{not_installed(case)}-missing"),
+    "tp_overlap_idle": lambda case: (
+        case.run.config.tp == 1 or case.run.config.on("sequence_parallel") is False
     ),
-    "tp_overlap_off": Fact(_tp_overlap_off),
-    "exchanges_show": Fact(lambda case: (ep_share(case.run) or 0.0) >= WALL.value),
-    "exchanges": Fact(lambda case: percent(ep_share(case.run) or 0.0)),
-    "overlap_left_off": Fact(_overlap_left_off),
-    "overlap_off_at": Fact(_overlap_off_at),
-    "one_queue": Fact(lambda case: str(case.run.asked.value("env.CUDA_DEVICE_MAX_CONNECTIONS")) == "1"),
-    "sharded": Fact(
-        lambda case: bool(case.run.asked.on("ddp.use_megatron_fsdp") or case.run.asked.on("use_torch_fsdp2"))
+    "exchanges_show": lambda case: (ep_share(case.run) or 0.0) >= WALL.value,
+    "exchanges": lambda case: percent(ep_share(case.run) or 0.0),
+    "one_queue": lambda case: str(case.run.asked.value("env.CUDA_DEVICE_MAX_CONNECTIONS")) == "1",
+    "sharded": lambda case: any(map(case.run.asked.on, ("ddp.use_megatron_fsdp", "use_torch_fsdp2"))),
+    "before_blackwell": lambda case: case.run.config.before_blackwell(),
+    "queues": lambda case: connections(case.run, ep_overlap=True),
+    "captured_then": lambda case: say("findings.captured" if _captured(case) else "findings.not-captured"),
+    "in_graphs": lambda case: percent(case.run.observed.graph_frac or 0.0),
+    "register_asserted": lambda case: (
+        has_rule(rules()["graphs-graph-register"], version(case.run.asked.core), None, None) is not False
     ),
-    "before_blackwell": Fact(lambda case: case.run.config.before_blackwell()),
-    "queues": Fact(lambda case: connections(case.run, ep_overlap=True)),
-    "captured_then": Fact(lambda case: f"{'captured and ' if _captured(case) else ''}not replayed"),
-    "captured_at": Fact(_captured_at),
-    "in_graphs": Fact(lambda case: percent(case.run.observed.graph_frac or 0.0)),
-    "segments_grow": Fact(_segments_grow),
-    "register_asserted": Fact(
-        lambda case: (
-            has_rule(rules()["graphs-graph-register"], version(case.run.asked.core), None, None) is not False
-        )
+    "segments_at": lambda case: _first_at(case, *_ALLOCATOR),
+    "precision_at": lambda case: _first_at(case, "mixed_precision", "fp8", "fp4"),
+    "nothing_recomputed": lambda case: (
+        case.run.observed.recompute_modules == () and case.run.observed.recompute_full is False
     ),
-    "segments_at": Fact(lambda case: _first_at(case, *_ALLOCATOR)),
-    "precision_at": Fact(lambda case: _first_at(case, "mixed_precision", "fp8", "fp4")),
-    "each_expert_alone": Fact(_each_expert_alone),
-    "gemms_a_layer": Fact(_gemms_a_layer),
-    "may_recompute_moe": Fact(_may_recompute_moe),
-    "nothing_recomputed": Fact(
-        lambda case: (case.run.observed.recompute_modules, case.run.observed.recompute_full) == ((), False)
+    "offload_at": lambda case: _first_at(
+        case, "fine_grained_activation_offloading", "cpu_offloading", on=True
     ),
-    "offload_at": Fact(
-        lambda case: _first_at(case, "fine_grained_activation_offloading", "cpu_offloading", on=True)
+    "offload_possible": lambda case: any(case.run.asked.on(knob) is not False for knob in OFFLOADS),
+    "allocator_calls": lambda case: _from(
+        STEADY_CALLS, case.run.observed.allocator_calls_per_step, "{:.0f}".format
     ),
-    "offload_possible": Fact(lambda case: any(case.run.asked.on(knob) is not False for knob in OFFLOADS)),
-    "allocator_calls": Fact(_allocator_calls),
-    "collection": Fact(_collection),
-    "collected": Fact(_collected),
+    "collection": lambda case: _from(GC_SEEN, (case.run.observed.absent_frac or {}).get("gc")),
+    "unknown_error": lambda case: _unknown_error(case)[0],
+    "unknown_error_at": lambda case: _unknown_error(case)[1],
+    "has_run": lambda case: ran(case.run),
 }
-CASES: Final = Language(_FACTS, "run.asked")
+CASES: Final = Language({name: Fact(of) for name, of in _FACTS.items()}, "run.asked")
 """Conditions and texts of findings: of a case, whose configuration is what files alone ask for."""

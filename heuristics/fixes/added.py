@@ -14,6 +14,7 @@ from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
 from heuristics.plugins import WrongPlugin, left_out_if_wrong, name_of, note, offered
 from heuristics.run.run import WALL_IDS, Run
+from heuristics.words import say
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -22,12 +23,10 @@ OURS: Final = ("MEM", "COM", "HST", "CMP", "CFG", "ENV", "CAP")
 """What ids of this program begin with, now and later: ids of others begin otherwise."""
 _ID: Final = re.compile(r"([A-Z]{2,8})-\d{1,4}")
 T = TypeVar("T")
-_FAILED: Final = Precondition("its plug-in can judge this run", "unmet")
 
 
 @cache
 def added_fixes() -> Mapping[str, Fix]:
-    """By id, in the order of their plug-ins."""
     found: dict[str, Fix] = {}
     for entry in offered("moe_diag.fixes"):
         with left_out_if_wrong(entry):
@@ -80,7 +79,7 @@ def _guarded(fix: Fix, entry: EntryPoint) -> Fix:
         return fix.advice(run)
 
     own: dict[str, Any] = {
-        "advice": safe(advice, (_FAILED,)),
+        "advice": safe(advice, (Precondition(say("fixes.plugin-judges"), "unmet"),)),
         "change": safe(fix.change, Change()),
         "changes": safe(fix.changes, ()),
         "arms": safe(fix.arms, {}),

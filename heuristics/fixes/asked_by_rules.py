@@ -7,15 +7,16 @@ from functools import cache
 from heuristics.config.facts import version
 from heuristics.config.versions import PACKAGES
 from heuristics.fixes.change import Change
-from heuristics.fixes.precondition import Precondition, Release, at_least, holds
+from heuristics.fixes.needs import needed, release
+from heuristics.fixes.precondition import Precondition, Release, holds
 from heuristics.rules.rules import Rule, has_rule, rules
 from heuristics.run.run import Run
-from traces.settings.knobs import FIRST, knobs, release
+from traces.settings.knobs import FIRST, knobs
+from traces.settings.knobs import release as numbers_of
 from traces.settings.settings import Value
 
 
 def asked_by_rules(run: Run, fix: str, change: Change) -> tuple[Precondition, ...]:
-    """Preconditions that follow from the change of a fix."""
     values = change.in_run(run)
     return (*_unseen_recipe(run, values), *_of_releases(run, fix, change, values))
 
@@ -27,8 +28,7 @@ def _unseen_recipe(run: Run, values: Mapping[str, Value]) -> tuple[Precondition,
     known = [knob for knob in values if run.config.known(knob)]
     if len(known) == len(values) or any(run.config.value(knob) != values[knob] for knob in known):
         return ()
-    told_by = "--dryrun of Bridge's scripts, which prints its settings"
-    return (Precondition("the recipe, which may set it, has it off", "unknown", told_by=told_by, late=True),)
+    return tuple(replace(one, late=True) for one in needed("recipe_has_it_off", run))
 
 
 def _of_releases(run: Run, fix: str, change: Change, values: Mapping[str, Value]) -> tuple[Precondition, ...]:
@@ -40,11 +40,10 @@ def _of_releases(run: Run, fix: str, change: Change, values: Mapping[str, Value]
 
 
 def _known_since(run: Run, on: frozenset[str], needed: str) -> tuple[Precondition, ...]:
-    """The Megatron-Core that has all the knobs, and what else is needed of it."""
-    since = max([release(needed) or FIRST, *(knobs()[knob].since for knob in on if knob in knobs())])
+    since = max([numbers_of(needed) or FIRST, *(knobs()[knob].since for knob in on if knob in knobs())])
     if since == FIRST and not needed:
         return ()
-    return (at_least("core", run.config.core_text, ".".join(map(str, since))),)
+    return (release(run, "core", ".".join(map(str, since))),)
 
 
 @cache

@@ -1,8 +1,14 @@
-"""All fixes by id: the tables beside this file, in the order to try them, as each framework takes them."""
+"""All fixes by id: the tables beside this file, in the order to try them, as each framework takes them.
+
+The order is first that of the profile table of NVIDIA's MoE optimization workflow (Megatron-Bridge, skill
+perf-moe-optimization-workflow), then ours: what costs less to try, and what excludes less, comes earlier.
+A row has the fields of `Fix`. `change`: the same in every run, or a function. `advice`: needs of needs.toml,
+rows like those, or functions. `like`: another fix, whose versions, gains, side effects and sources these are
+where the row has none. Sources name those of sources.toml in braces.
+"""
 
 import tomllib
 from collections.abc import Mapping
-from importlib import import_module
 from importlib.resources import files
 from typing import Any, Final
 
@@ -12,85 +18,87 @@ from msgspec.structs import replace
 from heuristics.fixes.added import added_fixes
 from heuristics.fixes.change import Change, without_row
 from heuristics.fixes.fix import Changing, Fix, Form, Needing, the_same
-from heuristics.fixes.needs import Need, shared_needs
-from heuristics.fixes.precondition import Precondition
+from heuristics.fixes.needs import named, need_of, shared_needs
 from heuristics.run.run import WALL_IDS, Run
+from heuristics.words import say
 from traces.names.frameworks import Framework
 from traces.sections.tables import WallId
 
 _LIKE: Final = ("versions", "gains", "side_effects", "sources")
-"""What a row with `like` has of another row, where it does not say it itself."""
 
 
 class WrongFix(ValueError):
     """A row that is no fix; the message names its file and id, and says what is wrong with it."""
 
 
+def _table(name: str) -> dict[str, Any]:
+    return tomllib.loads(files("heuristics.fixes").joinpath(f"{name}.toml").read_text(encoding="utf-8"))
+
+
 def _read() -> dict[WallId, list[Fix]]:
-    rows = {wall: _rows(wall) for wall in WALL_IDS}
-    by_id = {row.get("id", ""): row for several in rows.values() for row in several}
-    return {wall: [_fix(wall, row, by_id) for row in several] for wall, several in rows.items()}
+    rows = {wall: _table(wall) for wall in WALL_IDS}
+    by_id = {number: row for several in rows.values() for number, row in several.items()}
+    return {wall: [_fix(wall, number, by_id) for number in several] for wall, several in rows.items()}
 
 
-def _rows(wall: WallId) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = tomllib.loads(_text(wall))["fix"]
-    return found
-
-
-def _text(wall: WallId) -> str:
-    return files("heuristics.fixes").joinpath(f"{wall}.toml").read_text(encoding="utf-8")
-
-
-def _fix(wall: WallId, row: Mapping[str, Any], by_id: Mapping[str, Mapping[str, Any]]) -> Fix:
+def _fix(wall: WallId, number: str, by_id: Mapping[str, Mapping[str, Any]]) -> Fix:
     """A row as a fix. Raises `WrongFix`."""
-    own = {name: value for name, value in row.items() if name != "like"}
+    own = dict(by_id[number])
     try:
-        other = by_id[row["like"]] if "like" in row else {}
+        other = by_id[own.pop("like")] if "like" in own else {}
         same = {name: other[name] for name in _LIKE if name in other}
-        return convert({**same, **own, "wall": wall}, Fix, dec_hook=_asks_a_run)
+        row = _with_sources({**same, **own, "id": number, "wall": wall})
+        return convert(row, Fix, dec_hook=_asks_a_run)
     except (ValueError, KeyError, AttributeError, ImportError) as error:
-        named = row.get("id", "a row without an id")
-        raise WrongFix(f"heuristics/fixes/{wall}.toml, {named}: {error}") from error
+        raise WrongFix(f"heuristics/fixes/{wall}.toml, {number}: {error}") from error
+
+
+_SOURCES: Final[Mapping[str, str]] = _table("sources")
+
+
+def _with_sources(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row, or its form in another framework, whose sources and gains have them spelled out."""
+    found = dict(row)
+    if "sources" in row:
+        found["sources"] = [source.format_map(_SOURCES) for source in row["sources"]]
+    if "gains" in row:
+        found["gains"] = [(text, source.format_map(_SOURCES)) for text, source in row["gains"]]
+    if "pytorch" in row:
+        found["pytorch"] = _with_sources(row["pytorch"])
+    return found
 
 
 def _asks_a_run(kind: object, written: Any) -> object:
     """What a field that asks a run is, as a table writes it."""
     if isinstance(written, str):
-        return _function(written)
+        return named(written)
     if kind == Changing:
         return _constant(written)
-    return _needing([_need(one) for one in written]) if kind == Needing else lambda run: tuple(written)
-
-
-def _function(name: str) -> Any:
-    """`graphs.partial`: a function of a file beside this one."""
-    module, _, own = name.partition(".")
-    return getattr(import_module(f"heuristics.fixes.{module}"), own)
+    return _needing([*map(_need, written)]) if kind == Needing else lambda run: tuple(written)
 
 
 def _constant(written: Mapping[str, Any]) -> Changing:
     """The same change in every run; a value may be `{ limit = "host.WORKERS" }`, a number by its name."""
     values = written.get("set", {}).items()
-    named = {knob: _function(one["limit"]).value if isinstance(one, dict) else one for knob, one in values}
-    change = convert({**written, "set": named}, Change)
+    set_to = {knob: named(one["limit"]).value if isinstance(one, dict) else one for knob, one in values}
+    change = convert({**written, "set": set_to}, Change)
     if unknown := without_row(change):
         raise ValueError(f"no row of traces/settings/knobs.toml has {', '.join(unknown)}: no line sets it")
     return lambda run: change
 
 
-def _need(written: object) -> Needing:
+def _need(written: str | Mapping[str, Any]) -> Needing:
     """A need by its name in `needs.toml`, as a row of its own, or as a function."""
-    if isinstance(written, str) and "." in written:
-        found: Needing = _function(written)
-        return found
-    return (shared_needs()[written] if isinstance(written, str) else convert(written, Need)).of
+    if not isinstance(written, str):
+        return need_of(written).of
+    if "." in written:
+        asks: Needing = named(written)
+        return asks
+    return shared_needs()[written].of
 
 
 def _needing(several: list[Needing]) -> Needing:
-    def advice(run: Run) -> tuple[Precondition, ...]:
-        return tuple(need for one in several for need in one(run))
-
-    return advice
+    return lambda run: tuple(need for one in several for need in one(run))
 
 
 _FIXES: Final = _read()
@@ -146,4 +154,4 @@ def _without_flags(fix: Fix) -> Fix:
     def change(run: Run) -> Change:
         return Change(launch=fix.knobs(run).environment)
 
-    return replace(fix, change=change, versions="any: no matter of the framework", gains=(), excludes=())
+    return replace(fix, change=change, versions=say("fixes.any-framework"), gains=(), excludes=())

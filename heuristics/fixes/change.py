@@ -21,9 +21,6 @@ from traces.settings.spelling import (
     with_twins,
 )
 
-MICRO_BATCH: Final = "train.micro_batch_size"
-
-
 NO_LINES: Final = Knobs((), (), (), (), ())
 
 
@@ -58,7 +55,6 @@ class Change(Struct, frozen=True, forbid_unknown_fields=True):
         return with_twins(_closed({**self.megatron_lm, **self.set}))
 
     def in_run(self, run: Run) -> dict[str, Value]:
-        """Knobs in the run's own framework."""
         return self.of(run.settings.framework, run.settings)
 
 
@@ -75,43 +71,48 @@ def _closed(values: Mapping[str, Value]) -> dict[str, Value]:
 def lines(change: Change, run: Run) -> Knobs:
     """A change as lines to paste, in the spelling of the run's release; none that the run has already."""
     core = run.config.core_text
-    variables = _spelled(change.set, core, is_environment=True)
+    variables = _spelled({knob: value for knob, value in change.set.items() if knob.startswith("env.")}, core)
     bridge = in_section({**change.megatron_bridge, **change.set}, run.settings)
-    harness = change.harness
-    if harness is None and change.set and len(variables) == len(change.set):
-        harness = tuple(f"--env {line}" for line in variables)
-    elif harness is None:
-        harness = tuple(line for knob, value in bridge.items() if (line := harness_line(knob, value)))
-    if RECIPE in run.settings:
-        harness = (*harness, *_beside(harness, bridge, core))
+    overrides = _spelled(bridge, core, "megatron_bridge")
+    harness = _of_harness(change, bridge, variables)
+    if (
+        RECIPE in run.settings
+    ):  # overrides for what no flag of Bridge's scripts sets: their flags win over them
+        by_flag = {knob for sets in harness.values() for knob in sets}
+        harness |= {line: sets for line, sets in overrides.items() if not by_flag & {*sets}}
     flags = _spelled({**change.megatron_lm, **_to_say(change, run)}, core)
+    launch = {line: change_of((line,), run.settings.framework or "megatron_lm") for line in change.launch}
     return Knobs(
         _new(run, "megatron_lm", flags),
-        _new(run, "megatron_bridge", _spelled(bridge, core, "megatron_bridge")),
+        _new(run, "megatron_bridge", overrides),
         _new(run, "megatron_bridge", harness),
-        _new(run, run.settings.framework, (*variables, *change.launch)),
+        _new(run, None, {**variables, **launch}),
         change.pytorch,
     )
 
 
-def _beside(flags: tuple[str, ...], bridge: Mapping[str, Value], core: str | None) -> tuple[str, ...]:
-    """Overrides for what no flag of Bridge's scripts sets: their flags win over overrides."""
-    by_flag = change_of(flags, "megatron_bridge")
-    rest = {knob: value for knob, value in bridge.items() if knob not in by_flag}
-    return _spelled(rest, core, "megatron_bridge")
+Lines = dict[str, Mapping[str, Value]]
+"""Line -> the knobs that it sets; none where nobody can tell."""
 
 
-def _new(run: Run, framework: Framework | None, said: tuple[str, ...]) -> tuple[str, ...]:
+def _of_harness(change: Change, bridge: Mapping[str, Value], variables: Lines) -> Lines:
+    """Flags of Bridge's scripts: those that the change names, else those of its knobs."""
+    if change.harness is not None:
+        return {line: change_of((line,), "megatron_bridge") for line in change.harness}
+    if change.set and len(variables) == len(change.set):
+        return {f"--env {line}": sets for line, sets in variables.items()}
+    return {line: {knob: value} for knob, value in bridge.items() if (line := harness_line(knob, value))}
+
+
+def _new(run: Run, framework: Framework | None, said: Lines) -> tuple[str, ...]:
     """Lines that change something; those for another framework than the run's are whole."""
-    own = run.settings.framework or framework or "megatron_lm"
-    return said if framework not in (None, own) else tuple(line for line in said if _changes(run, line, own))
-
-
-def _changes(run: Run, line: str, framework: Framework) -> bool:
-    """Whether a line says something else than the run has; one that we cannot read back does."""
-    values, has = change_of((line,), framework), run.config
-    return not values or any(
-        not has.known(knob) or has.value(knob) != value for knob, value in values.items()
+    has = run.config
+    if framework not in (None, run.settings.framework or framework):
+        return tuple(said)
+    return tuple(
+        line
+        for line, sets in said.items()
+        if not sets or any(not has.known(knob) or has.value(knob) != value for knob, value in sets.items())
     )
 
 
@@ -120,20 +121,18 @@ def _to_say(change: Change, run: Run) -> dict[str, Value]:
     return {
         knob: value
         for knob, value in change.set.items()
-        if not is_left_out(knob, value) or run.config.first(knob) not in (None, False)
+        if not knob.startswith("env.")
+        and (not is_left_out(knob, value) or run.config.first(knob) not in (None, False))
     }
 
 
-def _spelled(
-    values: Mapping[str, Value],
-    core: str | None,
-    framework: Framework = "megatron_lm",
-    is_environment: bool = False,
-) -> tuple[str, ...]:
+def _spelled(values: Mapping[str, Value], core: str | None, framework: Framework = "megatron_lm") -> Lines:
     """Each knob by the release's name; by the newest where the release does not have it yet."""
-    lines = (
-        spell({knob: value}, framework, core if can_spell(knob, framework, core) else None)
-        for knob, value in values.items()
-        if knob.startswith("env.") is is_environment and can_spell(knob, framework)
-    )
-    return tuple(dict.fromkeys(line for one in lines for line in one))
+    found: Lines = {}
+    for knob, value in values.items():
+        if (knob.startswith("env.") and framework == "megatron_bridge") or not can_spell(knob, framework):
+            continue
+        spelled = {knob: value} if framework == "megatron_bridge" else with_twins({knob: value})
+        for line in spell({knob: value}, framework, core if can_spell(knob, framework, core) else None):
+            found[line] = {**found.get(line, {}), **({} if is_open(value) else spelled)}
+    return found

@@ -6,11 +6,12 @@ from typing import Literal
 from msgspec import Struct
 
 from heuristics.fixes.asked_by_rules import asked_by_rules
-from heuristics.fixes.change import MICRO_BATCH, Change, lines
+from heuristics.fixes.change import Change, lines
 from heuristics.fixes.precondition import Precondition
 from heuristics.result.judged import Knobs
 from heuristics.run.run import Run
 from traces.sections.tables import WallId
+from traces.settings.knobs import MICRO_BATCH
 
 Changing = Callable[[Run], Change]
 Needing = Callable[[Run], tuple[Precondition, ...]]
@@ -27,7 +28,7 @@ Variable = Literal[
 ]
 
 
-class Gain(Struct, frozen=True, forbid_unknown_fields=True):
+class Gain(Struct, frozen=True, array_like=True):
     """A published measurement of the change, with the shape it was measured on and its source."""
 
     text: str
@@ -50,7 +51,6 @@ def one_change(run: Run) -> Mapping[str, Change]:
 
 
 def the_same(fix: "Fix", run: Run) -> "Fix":
-    """A fix whose title and costs depend on no run."""
     return fix
 
 
@@ -76,7 +76,6 @@ class Form(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     beside: Saying = nothing
 
     def code_for(self, run: Run) -> tuple[str, ...]:
-        """The lines for a program that trains, or does not."""
         code = self.inference if self.inference and run.active.training is False else self.code
         return (*code, *self.beside(run))
 
@@ -113,9 +112,9 @@ class Fix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     wall: WallId
     title: str
     change: Changing
-    versions: str
     verify: str
     sources: tuple[str, ...]
+    versions: str = "every Megatron-Core release here"
     doc: str = ""
     kinds: tuple[str, ...] = ()
     advice: Needing = nothing
@@ -142,7 +141,6 @@ class Fix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     limits: tuple[str, ...] = ()
 
     def knobs(self, run: Run) -> Knobs:
-        """Its change in every spelling."""
         return lines(self.change(run), run)
 
     def preconditions(self, run: Run) -> tuple[Precondition, ...]:

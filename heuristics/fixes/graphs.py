@@ -5,19 +5,19 @@ from typing import Final
 
 from msgspec import structs
 
+from heuristics.config.logic import negated
 from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.memory import BUDGET, BUDGETED_BY
-from heuristics.fixes.needs import head_room, needed, no_layer_offload
-from heuristics.fixes.precondition import Precondition, already_so, holds, is_not
+from heuristics.fixes.needs import all_needed, head_room, needed
+from heuristics.fixes.precondition import Precondition
 from heuristics.guides.cuda_graphs import RNG_TRACKER, GraphChoice, choose_graphs, graph_change
 from heuristics.guides.facts import is_sync_free
 from heuristics.run.run import Run
-from traces.cures import cure
+from heuristics.words import say
 from traces.limits import Limit
 from traces.replay.changes.graphs import SCOPES
 from traces.settings.settings import Value
-from traces.spelling import chosen
 
 GRAPHED: Final = Limit(
     0.2,
@@ -70,7 +70,7 @@ def _with_fit_recompute(run: Run) -> Run:
     kept = shown.recompute_modules and tuple(name for name in shown.recompute_modules if name != "moe")
     corrected = replace(run, observed=replace(shown, recompute_full=full, recompute_modules=kept))
     config = run.validated
-    if not config.full_recompute and not config.recomputes("moe"):
+    if not config.full_recompute and "moe" not in (config.recompute_modules() or ()):
         return corrected
     modules = tuple(name for name in config.recompute_modules() or () if name != "moe")
     return corrected.changed({"recompute_granularity": "selective", "recompute_modules": modules})
@@ -93,37 +93,24 @@ def partial(run: Run) -> Change:
 def partial_needs(run: Run) -> tuple[Precondition, ...]:
     """What Megatron-Core asserts for the modules that were chosen, and room for them."""
     choice, shown = choose_graphs(_with_fit_recompute(run)), run.active
-    modules, recomputed, graphed = partial_choice(run).modules, shown.recompute_modules, shown.graph_frac
-    whole = choice.impl == "full_iteration"
+    modules, recomputed = partial_choice(run).modules, shown.recompute_modules
+    asks = "HST-7" if choice.impl == "full_iteration" else ", ".join(choice.asks)
+    parts = choice.impl == "transformer_engine"
+    is_set = shown.graph_frac != 0 and _configured(run, modules)
     needs = [
-        *already_so("cuda_graph_impl", graphed != 0 and _configured(run, modules)),
-        holds(
-            f"the CUDA-graph guide asks for graphs of parts of a layer ({choice.rule})",
-            choice.impl == "transformer_engine",
-            "HST-7" if whole else ", ".join(choice.asks),
-        ),
-        holds(
-            f"graphs hold at most {chosen(GRAPHED.value)} of the kernel work so far",
-            None if graphed is None else graphed <= GRAPHED.value,
-            "for what is outside: HST-6, HST-7",
-            cure("graphs", run.active.recorder),
-        ),
-        is_not("no full recompute", shown.recompute_full, "MEM-2"),
-        *no_layer_offload(run),
-        *needed("static_shapes", run),
+        *(needed("not_set_yet", run, False, knob="cuda_graph_impl") if is_set else ()),
+        *needed("graphs_guided", run, parts, rule=choice.rule, met_by=asks),
+        *all_needed(run, "graphs_hold_little", "no_full_recompute", "no_layer_offload", "static_shapes"),
         *head_room(run, ROOM.value),
     ]
     if "moe_router" in modules:
-        fact = None if recomputed is None else "moe" in recomputed
-        needs.append(is_not("moe is not recomputed", fact, "MEM-2"))
+        needs += needed("moe_not_recomputed", run, None if recomputed is None else "moe" not in recomputed)
     if "moe_preprocess" in modules and shown.dispatcher == "alltoall":
-        padding = run.config.router_padding
-        needs.append(is_not("the router does not pad for low precision", padding, told_by="--router-padding"))
+        needs += needed("router_unpadded", run)
     return tuple(needs)
 
 
 def _configured(run: Run, modules: tuple[str, ...]) -> bool:
-    """Whether these modules, or whole layers, are configured already."""
     asked = run.config.names("cuda_graph_modules")
     return run.config.first("cuda_graph_impl") == "transformer_engine" and (
         asked is not None and (not asked or set(modules) <= set(asked))
@@ -131,14 +118,12 @@ def _configured(run: Run, modules: tuple[str, ...]) -> bool:
 
 
 def named(fix: Fix, run: Run) -> Fix:
-    """Named after the modules that its change captures."""
     *first, last = (_NAMES[module] for module in partial_choice(run).modules)
-    held = f"{', '.join(first)} and {last}" if first else last
-    return structs.replace(fix, title=f"CUDA graphs of {held}")
+    held = say("fixes.and", several=", ".join(first), last=last) if first else last
+    return structs.replace(fix, title=say("fixes.graphs-of", modules=held))
 
 
 def scopes(run: Run) -> tuple[str, ...]:
-    """The scopes that the guide chooses here, as changes."""
     modules = partial_choice(run).modules
     if set(SCOPES) <= set(modules):
         return ("graph_scopes",)
@@ -183,22 +168,16 @@ def _dropless(run: Run) -> bool:
 def sizes_stay(run: Run) -> tuple[Precondition, ...]:
     """Nothing is read back in the step. HST-6 makes it so where NVIDIA's recipes do: MXFP8 on Blackwell."""
     blackwell = run.config.hardware_class in ("blackwell_nvl8", "nvl72")
-    met_by = "HST-6" if blackwell and run.precision == "mxfp8" else "drop-and-pad routing"
-    fact = is_sync_free(run) if _dropless(run) else True
-    told = "--gpu-model, --routing, --precision, --te-op-fuser"
+    met_by = "HST-6" if blackwell and run.config.runs_mxfp8 else "drop-and-pad routing"
     graphed = run.active.graph_frac
-    is_whole = None if graphed is None else graphed > WHOLE.value
+    runs = None if graphed is None else graphed > WHOLE.value
+    is_whole = run.config.graph_impl == "full_iteration" or runs
     return (
-        holds("no expert size goes back to the host", fact, met_by, told),
-        is_not(
-            "no graph of the whole step runs yet",
-            run.config.graph_impl == "full_iteration" or is_whole,
-            told_by=cure("graphs", run.active.recorder),
-        ),
+        *needed("no_sizes_back", run, is_sync_free(run) if _dropless(run) else True, met_by=met_by),
+        *needed("no_whole_graph", run, negated(is_whole)),
     )
 
 
 def room_for_whole(run: Run) -> tuple[Precondition, ...]:
-    """Memory for every buffer at once."""
     peak = run.active.peak_bytes
     return head_room(run, None if peak is None else peak * (GROWTH.value - 1))

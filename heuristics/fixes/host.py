@@ -4,13 +4,14 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from heuristics.config.logic import all_of
+from heuristics.config.logic import all_of, negated
 from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
-from heuristics.fixes.precondition import Precondition, already, holds, is_not, te_at_least
+from heuristics.fixes.needs import needed, release
+from heuristics.fixes.precondition import Precondition
 from heuristics.run.run import Run
 from heuristics.walls.host_overhead import EXPOSED_INPUT
-from traces.cures import cure
+from heuristics.words import say
 from traces.limits import Limit
 
 GRACE: Final = Limit(2, "GPUs a NUMA node", "Megatron-Bridge, docs/performance-guide.md: Grace-based systems")
@@ -41,35 +42,7 @@ def bound(run: Run) -> Change:
     return Change({"launcher.numa_binding": True}, launch=(command,))
 
 
-def bindable(run: Run) -> tuple[Precondition, ...]:
-    """Ranks that are not bound yet, on a machine whose NUMA nodes are known."""
-    known = run.config.hardware_class not in (None, "other") or None
-    several = run.observed.several_gpus if run.config.world is None else run.config.world > 1
-    unbound, told = "ranks are not bound to NUMA nodes yet", "--cpu-bound-to-numa"
-    return (
-        holds("the run has more than one GPU", several, told_by="--world-size"),
-        is_not(unbound, run.config.cpu_bound_to_numa, told_by=told),
-        holds("the number of GPUs on a NUMA node follows from the GPU", known, told_by="--gpu-model"),
-    )
-
-
 # ---- Python's collector ----
-
-
-def collects_by_itself(run: Run) -> tuple[Precondition, ...]:
-    """A collector that is not set yet, or runs within steps although it is."""
-    return already(run, "train.manual_gc", active=False if _collects(run) else None)
-
-
-def within_steps(run: Run) -> tuple[Precondition, ...]:
-    """A range or samples of a recording show it; by figures alone long pauses only make it likely."""
-    unseen = None if run.active.recorder is None else False
-    text = "the collector stops the host within steps"
-    return (holds(text, _collects(run) or unseen, told_by="NVTX ranges around collections"),)
-
-
-def _collects(run: Run) -> bool:
-    return bool(run.seen_ns("host_overhead", ("gc",)))
 
 
 def likely_kinds(fix: Fix, run: Run) -> Fix:
@@ -86,7 +59,7 @@ def likely_kinds(fix: Fix, run: Run) -> Fix:
 def fused(run: Run) -> Change:
     """What is not fused already; without MoE only the loss. The norm's fusion is for MXFP8."""
     names = _unfused(run) if run.active.moe is not False else []
-    norm = ("NVTE_NORM_FWD_USE_CUDNN", "NVTE_NORM_BWD_USE_CUDNN") if run.precision == "mxfp8" else ()
+    norm = ("NVTE_NORM_FWD_USE_CUDNN", "NVTE_NORM_BWD_USE_CUDNN") if run.config.runs_mxfp8 else ()
     return Change(
         {
             **dict.fromkeys(names, True),
@@ -118,9 +91,8 @@ def unfused(run: Run) -> tuple[Precondition, ...]:
     if run.active.moe is False:
         return ()
     router, permute = _router_fused(run), run.active.permute_fused
-    told = cure("graphs", run.active.recorder)
-    left = is_not("router or permutation run unfused", all_of(router, permute), told_by=told)
-    return (left,) if router and permute else (left, te_at_least(run, "2.1.0" if router else "2.7.0"))
+    left = needed("something_unfused", run, negated(all_of(router, permute)))
+    return left if router and permute else (*left, release(run, "te", "2.1.0" if router else "2.7.0"))
 
 
 # ---- input ----
@@ -130,15 +102,5 @@ def pinned(run: Run) -> tuple[str, ...]:
     """How input copies keep neither host nor GPU: by pinned memory, or where it is pinned, a batch ahead."""
     pageable, exposed = run.observed.pageable_input, run.observed.exposed_input_frac or 0.0
     if pageable or (pageable is None and exposed >= EXPOSED_INPUT.value):
-        pin = "DataLoader(..., pin_memory=True), batch.to(device, non_blocking=True)"
-        return (f"input is copied from pageable memory: {pin}" if pageable else pin,)
-    if exposed >= EXPOSED_INPUT.value:
-        return ("copy the next batch on a stream of its own while this one is computed",)
-    return ()
-
-
-def waits_for_data(run: Run) -> tuple[Precondition, ...]:
-    """Batches that come too late."""
-    waits = run.seen_ns("host_overhead", ("data",))
-    fact = bool(waits) if waits is not None else None
-    return (holds("the GPU waits for the next batch", fact, told_by="a trace"),)
+        return (say("fixes.pin-pageable" if pageable else "fixes.pin"),)
+    return (say("fixes.copy-ahead"),) if exposed >= EXPOSED_INPUT.value else ()

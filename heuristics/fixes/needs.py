@@ -1,17 +1,21 @@
-"""What fixes need, by name: `needs.toml`, and what of it only code can tell."""
+"""What fixes need, by name: `needs.toml`, and room in memory."""
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
+from importlib import import_module
 from importlib.resources import files
-from typing import Final
+from typing import Any, Final
 
-from msgspec import Struct, convert
+from msgspec import UNSET, Struct, UnsetType, convert
 
-from heuristics.fixes.precondition import Precondition, already_so, holds
-from heuristics.rules.condition import condition
-from heuristics.run.repairs import REPAIRS
+from heuristics.config.versions import PACKAGE_NAMES, Package, numbers
+from heuristics.fixes.facts import FIX_FACTS, layer_offload
+from heuristics.fixes.precondition import Precondition, Release, holds
+from heuristics.rules.condition import Language
 from heuristics.run.run import Run
+from traces.cures import cure
 from traces.limits import Limit
 from traces.spelling import chosen
 
@@ -20,6 +24,7 @@ WAITING: Final = Limit(
     "fraction of the expert all-to-all",
     "ours: more waiting than moving, so a faster transport touches the smaller part",
 )
+_LANGUAGE: Final = Language(FIX_FACTS)
 
 
 class Need(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -32,47 +37,75 @@ class Need(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     blocks: bool = False
     already: str = ""
     when: str = ""
+    record: str = ""
+    release: str = ""
 
     def __post_init__(self) -> None:
-        for text in (self.holds, self.when or self.already):
-            if text:
-                condition(text)
+        for text in filter(None, (self.holds, self.when or self.already)):
+            _LANGUAGE.condition(text)
 
-    def of(self, run: Run) -> tuple[Precondition, ...]:
-        """As a run has it; nothing where it asks for nothing."""
-        if self.already:
-            return already_so(self.already, condition(self.when or self.already).holds(run.config) is True)
-        if self.when and condition(self.when).holds(run.config) is not True:
+    def of(
+        self, run: Run, fact: bool | UnsetType | None = UNSET, words: Mapping[str, str] | None = None
+    ) -> tuple[Precondition, ...]:
+        """As a run has it; nothing where it asks for nothing. `fact`: whether it holds, if code tells."""
+        asked = self.when or self.already
+        if asked and _LANGUAGE.condition(asked).holds(run) is not True:
             return ()
-        fact = condition(self.holds).holds(run.config) if self.holds else None
-        return (holds(self.text, fact, self.met_by, self.told_by, self.blocks),)
+        if self.already:
+            return needed("not_set_yet", run, False, knob=self.already)
+        if self.release:
+            package, version = self.release.split()
+            return (release(run, package, version, self.text),)  # type: ignore[arg-type]
+        if fact is UNSET:
+            fact = _LANGUAGE.condition(self.holds).holds(run) if self.holds else None
+        told = cure(self.record, run.active.recorder) if self.record else ""
+        known = {**(words or {}), "record": told}
+        text, met_by, told_by = (
+            _LANGUAGE.filled(one, run, known) for one in (self.text, self.met_by, self.told_by or told)
+        )
+        return (holds(text, fact, met_by, told_by, self.blocks),)
+
+
+def named(name: str) -> Any:
+    """`graphs.partial`: of a file beside this one; `walls.compute.LAYOUT`: of another room."""
+    module, _, own = name.rpartition(".")
+    return getattr(import_module(f"heuristics.{'' if '.' in module else 'fixes.'}{module}"), own)
+
+
+def need_of(written: Mapping[str, Any]) -> Need:
+    fields = dict(written)
+    if "limit" in fields:
+        limit: Limit = named(fields.pop("limit"))
+        spelled = chosen(limit.value) if limit.unit.startswith("fraction") else f"{limit.value:g}"
+        number = {"text": spelled, "holds": f"{limit.value:g}", "when": f"{limit.value:g}"}
+        fields |= {one: fields[one].replace("{limit}", number[one]) for one in number if one in fields}
+    return convert(fields, Need)
 
 
 @cache
 def shared_needs() -> Mapping[str, Need]:
-    """By name. Raises `ValidationError` with the name of a wrong row."""
     text = files("heuristics.fixes").joinpath("needs.toml").read_text(encoding="utf-8")
-    return convert(tomllib.loads(text), dict[str, Need])
+    return {name: need_of(row) for name, row in tomllib.loads(text).items()}
 
 
-def needed(name: str, run: Run) -> tuple[Precondition, ...]:
-    """A need of `needs.toml`, as a run has it."""
-    return shared_needs()[name].of(run)
+def needed(
+    name: str, run: Run, fact: bool | UnsetType | None = UNSET, **words: str
+) -> tuple[Precondition, ...]:
+    """A need of `needs.toml`; `words`: what stands in its braces."""
+    return shared_needs()[name].of(run, fact, words)
 
 
-def mostly_moving(run: Run) -> tuple[Precondition, ...]:
-    """The expert all-to-all moves data rather than waits; where it waits, who is late comes first."""
-    waiting = run.active.a2a_waiting_frac
-    fact = None if waiting is None else waiting <= WAITING.value
-    text = f"waiting is at most {chosen(WAITING.value)} of the expert all-to-all"
-    return (holds(text, fact, _ends_waiting(run), "record several ranks of a group"),)
+def all_needed(run: Run, *names: str) -> tuple[Precondition, ...]:
+    return tuple(need for name in names for need in needed(name, run))
 
 
-def _ends_waiting(run: Run) -> str:
-    """What makes ranks wait less: where the late rank is known its repair, else even routing."""
-    if run.late is None:
-        return "COM-11"
-    return next(iter(REPAIRS[run.late.cause].fixes), "the repair of the late rank")
+def release(run: Run, package: Package, version: str, beside: str = "") -> Precondition:
+    """A package from a version such as "2.8.0" on; letters after the numbers do not count."""
+    known = run.config.version_text(package)
+    fact = None if known is None else numbers(known) >= numbers(version)
+    words = {"package": PACKAGE_NAMES[package], "beside": beside, "version": version, "option": package}
+    (need,) = needed("release", run, fact, **words)
+    return replace(need, release=Release(package, version))
 
 
 def head_room(run: Run, needed_bytes: float | None = None) -> tuple[Precondition, ...]:
@@ -80,27 +113,13 @@ def head_room(run: Run, needed_bytes: float | None = None) -> tuple[Precondition
 
     A small rest is unknown, not unmet: PyTorch reserves nearly all by design.
     """
-    text, shown, tight = "memory has room for it", run.active, run.config.memory_tight
+    shown, tight = run.active, run.config.memory_tight
     if run.does_not_fit:
-        return (holds(f"{text}: the run does not fit", False, "MEM-2"),)
+        return needed("room_not_fit", run)
     if tight is not None:
-        return (holds(text, not tight, "MEM-2"),)
+        return needed("room_said", run, not tight)
     if layer_offload(run):
-        return (holds(f"{text}: layers are offloaded because memory is short", False, "MEM-6"),)
+        return needed("room_offloaded", run)
     if needed_bytes is None or shown.memory_bytes is None or shown.peak_bytes is None:
-        return (holds(text, None, told_by="--memory-tight"),)
-    fits = shown.memory_bytes - shown.peak_bytes >= needed_bytes
-    return (holds(text, fits or None, told_by="--memory-tight"),)
-
-
-def no_layer_offload(run: Run) -> tuple[Precondition, ...]:
-    """Layers kept off the CPU; offload that shows may be the fine-grained one, which is no layer's."""
-    offloaded, told = layer_offload(run), "cpu_offloading of the configuration"
-    fact = None if offloaded is None else not offloaded
-    return (holds("no layer is offloaded to the CPU", fact, "cpu_offloading=false", told),)
-
-
-def layer_offload(run: Run) -> bool | None:
-    """Whether whole layers are offloaded: by the configuration, else not where no copies show."""
-    configured = run.config.on("cpu_offloading")
-    return False if configured is None and run.active.offload is False else configured
+        return needed("room", run)
+    return needed("room", run, shown.memory_bytes - shown.peak_bytes >= needed_bytes or None)

@@ -5,21 +5,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from heuristics.fixes.change import Change
-from heuristics.fixes.needs import needed
-from heuristics.fixes.precondition import Precondition, already, already_so, holds, is_not, te_at_least
-from heuristics.guides.facts import is_low_precision
-from heuristics.guides.modules import captured_alone, recomputed_now
+from heuristics.fixes.needs import all_needed, needed, release
+from heuristics.fixes.precondition import Precondition
+from heuristics.guides.modules import recomputed_now
 from heuristics.guides.precision import ROUTER, RecipeName, choose_precision
 from heuristics.run.run import Run
 from heuristics.run.sizes import seems_moe
-from heuristics.walls.compute import LAYOUT
+from heuristics.words import say
 from traces.limits import Limit
-from traces.measure.tensor_cores import HALF_SINCE, TF32_SINCE
 from traces.settings.harness_recipes import PRECISIONS
 from traces.settings.knobs import known_in
-from traces.settings.precision import BITS, bits_of
+from traces.settings.precision import BITS
 from traces.settings.settings import Value
-from traces.spelling import chosen
 
 GROUPS: Final = Limit(
     8, "compute capability, major", "Megatron-LM, megatron/training/arguments.py: asserted for grouped GEMM"
@@ -119,113 +116,34 @@ def _left_out(run: Run, recipe: RecipeName) -> dict[str, Value]:
     """Knobs of FP8, where FP4 takes its place: Megatron-Core refuses both at once."""
     if recipe != "nvfp4":
         return {}
-    is_fp8 = run.config.on("fp8") or bits_of(run.precision) == BITS["mxfp8"]
+    is_fp8 = run.config.on("fp8") or run.config.running_bits == 8
     off: dict[str, Value] = {"fp8": None} if is_fp8 else {}
     return off | {knob: False for knob in (_GATHER, _REUSE) if run.config.on(knob)}
 
 
 def low_needs(run: Run) -> tuple[Precondition, ...]:
-    """A GPU that a row names, a wider format until now, a stable run before, and the library for it."""
     recipe, choice = _recipe(run), choose_precision(run)
-    spelling, bits, stage = _SPELLINGS.get(recipe), bits_of(run.precision), run.config.stage
+    spelling, bits = _SPELLINGS.get(recipe), run.config.running_bits
     if spelling is None and choice.recipe != "bf16":
-        return (holds("Bridge's scripts have a preset in a low precision that the guides name", False),)
-    text = "the guides name a low precision for this GPU and stage"
+        return needed("preset_named", run, False)
     fact = True if choice.recipe != "bf16" else None if "--gpu-model" in choice.asks else False
-    named = holds(text, fact, "--stage tuned" if stage == "bring_up" else "", "--gpu-model")
+    met_by = "--stage tuned" if run.config.stage == "bring_up" else ""
+    needs = [*needed("precision_named", run, fact, met_by=met_by)]
     if spelling is None:
-        return (named,)
-    wider = None if bits is None else bits > BITS[recipe]
-    stable = None if stage is None else stage == "tuned"
-    needs = [
-        named,
-        holds(f"the GEMMs still run in a wider format than {recipe}", wider, told_by="--precision"),
-        holds("a run in a wider precision is stable", stable, told_by="--stage"),
-        te_at_least(run, spelling.te_version),
-    ]
+        return tuple(needs)
+    needs += needed("wider_format", run, None if bits is None else bits > BITS[recipe], recipe=recipe)
+    needs += [*needed("stable_before", run), release(run, "te", spelling.te_version)]
     by_flag = run.settings.framework == "megatron_lm"  # a recipe of Bridge gathers, flags need not
     if _GATHER in (_knobs(run, spelling) if by_flag else spelling.megatron_lm):
         needs += needed("gathering_optimizer", run)
     dropped = recomputed_now(run) & {"moe_act", "layernorm"}
     if dropped and recipe != "nvfp4":
-        needs.append(te_at_least(run, "2.6.0", f" beside recompute of {' and '.join(sorted(dropped))}"))
-    return (*needs, *(_padding_needs(run) if seems_moe(run) else ()))
-
-
-def _padding_needs(run: Run) -> list[Precondition]:
-    """Padding of token counts goes with every dispatcher but allgather, and not with every graph."""
-    now = run.active.dispatcher
-    text = "the dispatcher is not allgather, which does not support padding"
-    needs = [is_not(text, None if now == "unknown" else now == "allgather", "COM-2")]
-    if now == "alltoall":
-        text = "no CUDA graph of moe_preprocess: with alltoall and padding it reads counts on the host"
-        graphed = captured_alone(run, "moe_preprocess")
-        needs.append(is_not(text, graphed, "graphs of moe_router only, or COM-2"))
-    return needs
-
-
-# ---- tensor cores ----
-
-
-def not_in_fp32(run: Run) -> tuple[Precondition, ...]:
-    """Hardware with TF32, and a run that is not in BF16 already."""
-    return (*already(run, "bf16", active=run.precision != "fp32"), _since(run, TF32_SINCE, None))
-
-
-def wide_on_tensor_cores(run: Run) -> tuple[Precondition, ...]:
-    """Hardware that multiplies 16 bits on tensor cores, and matrix work that is wider."""
-    share = run.active.wide_frac
-    wide = None if share is None else share > 0
-    return (
-        _since(run, HALF_SINCE, run.active.tensor_cores),
-        holds("matrix work runs in FP32 or TF32", wide, told_by="record a whole step"),
-    )
-
-
-def _since(run: Run, since: tuple[int, int], seen: bool | None) -> Precondition:
-    """Tensor cores by the GPU's compute capability, else as its kernels show."""
-    capability = run.active.capability
-    fact = seen if capability is None else capability >= since
-    text = f"the GPU has tensor cores: compute capability {since[0]}.{since[1]} or newer"
-    return holds(text, fact, told_by="--gpu-model")
-
-
-# ---- grouped and fused GEMMs, layouts ----
-
-
-def groupable(run: Run) -> tuple[Precondition, ...]:
-    """A GPU and a library that can group them."""
-    capability = run.config.capability
-    enough = None if capability is None else capability[0] >= GROUPS.value
-    needs = (holds(f"compute capability >= {GROUPS.value:.0f}", enough, told_by="--gpu-model"),)
-    return (*needs, te_at_least(run, "1.11.0", " in FP8")) if is_low_precision(run) else needs
-
-
-def not_fused(run: Run) -> tuple[Precondition, ...]:
-    """The op fuser and its order of units are not set yet."""
-    interleave = "moe_mlp_glu_interleave_size"
-    return already_so(interleave, run.config.te_op_fuser is True and run.config.on(interleave) is True)
-
-
-def fusable(run: Run) -> tuple[Precondition, ...]:
-    """The GPU and the format that the fused kernel is made for."""
-    capability = run.config.capability
-    blackwell = None if capability is None else capability[0] == FUSES.value
-    mxfp8 = None if run.precision is None else run.precision == "mxfp8"
-    return (
-        holds("the GPU is Blackwell", blackwell, told_by="--gpu-model", blocks=True),
-        holds("the GEMMs run in MXFP8", mxfp8, "CMP-3", "--precision", blocks=True),
-    )
+        beside = say("fixes.beside-recompute", modules=" and ".join(sorted(dropped)))
+        needs.append(release(run, "te", "2.6.0", beside))
+    # padding of token counts goes with every dispatcher but allgather, and not with every graph
+    padding = all_needed(run, "no_allgather", "preprocess_eager") if seems_moe(run) else ()
+    return (*needs, *padding)
 
 
 def layout_frac(run: Run) -> float | None:
-    """What copies from one memory layout to another take of the windows."""
     return run.active.layout_frac
-
-
-def layout_copies(run: Run) -> tuple[Precondition, ...]:
-    """Copies worth avoiding."""
-    share = run.active.layout_frac
-    fact = None if share is None else share >= LAYOUT.value
-    text = f"kernels that only change the layout take {chosen(LAYOUT.value)} of the time"
-    return (holds(text, fact, told_by="record a whole step"),)

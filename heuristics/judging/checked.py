@@ -6,7 +6,7 @@ estimates, which a recording alone does not need.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, get_args
 
 from msgspec import UNSET
@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.defects import defects_of
-from heuristics.findings.recorded import perturbed
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.guides.memory_use import estimated
 from heuristics.guides.mfu_bands import mfu_band
@@ -37,6 +36,7 @@ from heuristics.rules.failures import Failure, explain_failures
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.rules import Level, Rule, rules
 from heuristics.run.run import Run
+from heuristics.words import say
 from heuristics.workflow.experiments import plan_of_experiments
 from heuristics.workflow.walk import walk
 from traces.missing import Missing, OrMissing
@@ -52,17 +52,18 @@ _NOT_RUNNING: Final = ("requested_not_active", "rejected", "overwritten", "inert
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """What is made of a configuration: sections of its result.
+class FromFiles:
+    """What files add to a judgement: sections of its result.
 
-    `legal`: nothing refuses it. `answers`: Megatron-Core's own on the configuration, empty where it was not
-    asked. `findings`: contradictions first, then what failures of the log mean; `defects`: what these and the
-    rules tell, each once. `steady`: the step without the profiler. `memory` and `throughput`: Missing names
-    the knobs or the step time they need.
+    `legal`: nothing refuses it. `answers`: Megatron-Core's own by fix id, and on the configuration at `OWN`;
+    empty where it was not asked. `findings`: contradictions first, then what failures of the log mean;
+    `defects`: what these and the rules tell, each once. `steady`: the step without the profiler. `memory` and
+    `throughput`: Missing names the knobs or the step time they need. `rooms`: whether a fix's change fits the
+    memory, by fix id.
     """
 
     legal: bool
-    answers: tuple[Answer, ...]
+    answers: Mapping[str, tuple[Answer, ...]]
     problems: tuple[Problem, ...]
     findings: tuple[ConfigFinding, ...]
     defects: tuple[Defect, ...]
@@ -71,50 +72,48 @@ class Checked:
     steady: SteadyStep | None
     memory: MemoryEstimate | Missing
     throughput: OrMissing[Throughput]
-
-
-@dataclass(frozen=True, slots=True)
-class Contradicted:
-    """What the raw run contradicts: findings and the failures of its log."""
-
-    findings: tuple[ConfigFinding, ...]
-    failures: tuple[Failure, ...]
+    experiments: Experiments
+    rooms: Mapping[str, Room]
 
     @property
-    def untunable(self) -> dict[str, Rejection]:
-        """Fixes that wait until what was asked for runs."""
-        return {
-            fix.id: Rejection(f"this comes first ({one.id}): {one.text}", one.evidence)
-            for one in self.findings
-            if one.state in _NOT_RUNNING
-            for fix in CATALOGUE.values()
-            if one.id in fix.waits_for
-        }
+    def own_answers(self) -> tuple[Answer, ...]:
+        return self.answers.get(OWN, ())
 
 
-def contradicted(run: Run, problems: tuple[Problem, ...], perturbation_frac: float | None) -> Contradicted:
-    """Where configuration, log and trace disagree. `run`: settings as written, shown by the trace alone."""
-    failures = explain_failures(run)
-    findings = (*find_contradictions(run, failures, problems), *perturbed(perturbation_frac))
-    return Contradicted(findings, failures)
-
-
-def check(
+def judge_files(
     run: Run,
-    disagrees: Contradicted,
     problems: tuple[Problem, ...],
-    answers: tuple[Answer, ...],
+    make: Callable[[Mapping[str, Rejection]], Plan],
+    ask: Ask | None,
     step_ns: int | None,
-) -> Checked:
-    """Judge a configuration. `step_ns`: a measured step, for throughput where the log tells none."""
-    steady = steady_step(run.log) if run.log else None
-    broken, findings, failures = check_rules(run), disagrees.findings, disagrees.failures
-    refused = _refused(broken, answers, findings)
-    defects = defects_of(run, broken, findings, failures, answers)
+    perturbation_frac: float | None,
+) -> tuple[Plan, FromFiles]:
+    """A plan that files of a run allow, and what else they tell.
+
+    `make` makes a plan without what is rejected; `ask` asks Megatron-Core itself. `step_ns`: a measured step,
+    for throughput where the log tells none.
+    """
+    failures, broken = explain_failures(run), check_rules(run)
+    findings = find_contradictions(run, failures, problems, perturbation_frac)
+    waits = {
+        fix.id: Rejection(say("findings.comes-first", id=one.id, text=one.text), one.evidence)
+        for one in findings
+        if one.state in _NOT_RUNNING
+        for fix in CATALOGUE.values()
+        if one.id in fix.waits_for
+    }
+    asked = plan_asked(run, lambda rejected: make({**waits, **rejected}), ask)
+    own, steady = asked.answers.get(OWN, ()), steady_step(run.log) if run.log else None
+    refused = (
+        any(one.level == "error" for one in broken)
+        or any(one.answer == "rejected" for one in own)
+        or any(one.state == "illegal" for one in findings)
+    )
+    defects = defects_of(run, broken, findings, failures, own)
     told_by = {id: one.id for one in reversed(defects) for id in (one.id, *one.of)}
-    return Checked(
+    return asked.plan, FromFiles(
         legal=not refused,
-        answers=answers,
+        answers=asked.answers,
         problems=problems,
         findings=(
             *(replace(one, same_as=_other(told_by, one.id)) for one in findings),
@@ -135,6 +134,8 @@ def check(
         steady=steady,
         memory=_memory(run),
         throughput=_throughput(run, steady, step_ns),
+        experiments=plan_of_experiments(run, asked.plan),
+        rooms=rooms_of(run, asked.plan),
     )
 
 
@@ -145,19 +146,19 @@ def _other(told_by: Mapping[str, str], id: str) -> str:
 
 
 def _failure(one: Failure, told_by: Mapping[str, str], broken: tuple[Rule, ...]) -> ConfigFinding:
-    where, told = f"line {one.line} of the log" if one.line else "the configuration", told_by.get(one.id, "")
+    where = say("findings.line", number=one.line) if one.line else "the configuration"
+    told = told_by.get(one.id, "")
     return ConfigFinding(
         id=one.id,
         state=one.state,
         text=one.text,
-        evidence=f"{where}; to confirm: {one.confirm} ({one.source})",
+        evidence=say("findings.to-confirm", where=where, confirm=one.confirm, source=one.source),
         fix=f"{one.fix_id}: {one.fix}" if one.fix_id else one.fix,
         same_as=told if any(rule.id == told for rule in broken) else "",
     )
 
 
 def _broken(run: Run, broken: tuple[Rule, ...], told_by: Mapping[str, str]) -> tuple[BrokenRule, ...]:
-    """Broken rules with where their knobs were set; knobs that nobody set are left out."""
     by_knob = run.config.written.by_knob
     return tuple(
         BrokenRule(
@@ -178,47 +179,30 @@ def _broken(run: Run, broken: tuple[Rule, ...], told_by: Mapping[str, str]) -> t
 
 def _throughput(run: Run, steady: SteadyStep | None, step_ns: int | None) -> OrMissing[Throughput]:
     """Rates by the log's steady step, else by a measured one; published rows of the model beside them."""
-    length_ns = steady.median_ns if steady else step_ns
-    if length_ns is None:
-        return _no_step(run)
     settings, config = run.config.settings, run.config
+    if (length_ns := steady.median_ns if steady else step_ns) is None:
+        count = len(run.log.iterations) if run.log else 0
+        unsteady = say("findings.none-steady", count=f"{count:,}", first=f"{FIRST.value:.0f}")
+        reason = unsteady if count else say("findings.no-step-time")
+        how = say("findings.longer-log") if count else say("findings.give-log")
+        return Missing("throughput", reason, how)
     logged = logged_run(run.log, steady) if run.log else None
     rates = throughput(settings, length_ns, run.gpu, run.precision, logged)
     if isinstance(rates, Missing):
         return rates
     rows = nearest_references(settings, run.gpu, run.precision)
     tokens, mfu = rates.tokens_per_s_per_gpu, rates.mfu_frac
-    unknown = Missing("", "the GPU, or its peak in this precision, is unknown", "--gpu-model, --precision")
+    unknown = Missing("", say("findings.unknown-peak"), "--gpu-model, --precision")
     return Throughput(
         step_ns=length_ns,
         tokens_per_s_per_gpu=tokens,
         model_tflops_per_gpu=rates.model_tflops_per_gpu,
         mfu_frac=unknown if mfu is None else mfu,
         peak=rates.peak or unknown,
-        source="configuration and the log's steady step" if steady else "configuration and profiled step",
+        source=say("findings.by-steady-step" if steady else "findings.by-profiled-step"),
         references=rows,
         nearest=nearest(rows[0], tokens, settings, run.gpu, run.precision) if rows else None,
         mfu_band=(None if mfu is None else mfu_band(mfu, config.family, config.gpu)) or UNSET,
-    )
-
-
-def _no_step(run: Run) -> Missing:
-    """Why no step time is known: no log, or one that ends before its steps are steady."""
-    count = len(run.log.iterations) if run.log else 0
-    if not count:
-        return Missing("throughput", "no step time is known", "give --log, or analyze a trace with steps")
-    reason = f"none of the {count:,} logged iterations is steady: the first {FIRST.value:.0f} warm up"
-    return Missing("throughput", reason, "the log of a longer run, or analyze a trace with steps")
-
-
-def _refused(
-    broken: tuple[Rule, ...], answers: tuple[Answer, ...], findings: tuple[ConfigFinding, ...]
-) -> bool:
-    """Whether a rule, Megatron-Core itself or a finding says that the framework stops at it."""
-    return (
-        any(one.level == "error" for one in broken)
-        or any(one.answer == "rejected" for one in answers)
-        or any(one.state == "illegal" for one in findings)
     )
 
 
@@ -231,42 +215,4 @@ def _memory(run: Run) -> MemoryEstimate | Missing:
     if peak is not None and peak.allocated_bytes is not None:
         return calibrated(found, peak.allocated_bytes)
     other = run.active.peak_bytes
-    return found if other is None else calibrated(found, other, "the recorded or given peak")
-
-
-@dataclass(frozen=True, slots=True)
-class FromFiles:
-    """A plan that the configuration allows, and what else its files tell.
-
-    `answers`: of Megatron-Core by fix id; `rooms`: whether a fix's change fits the memory, by fix id.
-    """
-
-    plan: Plan
-    checked: Checked
-    experiments: Experiments
-    answers: Mapping[str, tuple[Answer, ...]] = field(default_factory=dict)
-    rooms: Mapping[str, Room] = field(default_factory=dict)
-
-
-def judge_files(
-    run: Run,
-    problems: tuple[Problem, ...],
-    make: Callable[[Mapping[str, Rejection]], Plan],
-    ask: Ask | None,
-    step_ns: int | None,
-    perturbation_frac: float | None,
-) -> FromFiles:
-    """Judge what files tell of a run.
-
-    `make` makes a plan without what is rejected; `ask` asks Megatron-Core itself. `step_ns`: a measured step.
-    """
-    disagrees = contradicted(run, problems, perturbation_frac)
-    waits = disagrees.untunable
-    asked = plan_asked(run, lambda rejected: make({**waits, **rejected}), ask)
-    return FromFiles(
-        plan=asked.plan,
-        checked=check(run, disagrees, problems, asked.answers.get(OWN, ()), step_ns),
-        experiments=plan_of_experiments(run, asked.plan),
-        answers=asked.answers,
-        rooms=rooms_of(run, asked.plan),
-    )
+    return found if other is None else calibrated(found, other, say("findings.other-peak"))

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET, structs
 
-from heuristics.config.about import Given, Guidance
+from heuristics.config.about import Given
 from heuristics.config.given import given_and_configured
 from heuristics.config.trust import files_by_trust
 from heuristics.config.versions import PACKAGES
-from heuristics.evidence.evidence import RunEvidence, observe, without_waits
-from heuristics.figures.startup import Startup
+from heuristics.evidence.evidence import RunEvidence, observe, with_fit, without_waits
 from heuristics.fixes.catalogue import fixes_of
 from heuristics.guides.choices import choose_all
 from heuristics.guides.memory_use import is_tight
@@ -57,7 +56,6 @@ class Configured:
 
     @property
     def has_files(self) -> bool:
-        """Whether any file says anything."""
         return bool(self.settings.by_knob or self.problems) or self.log is not None
 
 
@@ -65,23 +63,19 @@ class Configured:
 class Judgement:
     """What we make of a run.
 
-    `choices`: what the guides' tables choose, none for a dense model. `run` is what the opinions rest on;
-    `guidance` names the guide that decided. `from_files`: what files add, None where none told of the
-    run. `combined`: what first steps of the plan save together; `not_combined`: why that was not replayed.
+    `choices`: what the guides' tables choose, none for a dense model. `run` is what the opinions rest on,
+    made of `evidence` and what was said. `from_files`: what files add, None where none told of the run.
+    `combined`: what first steps of the plan save together, or why that was not replayed.
     """
 
+    evidence: RunEvidence
     walls: tuple[Wall, ...]
     verdict: Verdict
     plan: Plan
     choices: tuple[Choice, ...]
     run: Run
-    guidance: Guidance
-    from_files: FromFiles | None = None
-    perturbation_frac: float | None = None
-    step_ns: int | None = None
-    startup: Startup | None = None
-    combined: tuple[Combined, ...] = ()
-    not_combined: Missing | None = None
+    from_files: FromFiles | None
+    combined: tuple[Combined, ...] | Missing
 
     @property
     def known(self) -> Given:
@@ -91,7 +85,6 @@ class Judgement:
 
     @property
     def forced_routing(self) -> bool:
-        """Whether options, configuration or log say that routing is forced to balance."""
         return self.run.config.routing == "force_balance"
 
 
@@ -108,11 +101,12 @@ def judge(
     `together`: what several ranks show together; `replay`: what changes save that are made as one, by ranks.
     """
     given, configured = given or Given(), configured or Configured()
-    evidence = _beside_log(observe(measurements, together), configured.log)
-    if configured.log is not None or given.memory_tight:
-        from heuristics.evidence.fit import with_fit
-
-        evidence = with_fit(evidence, given, configured.log)
+    log, evidence = configured.log, observe(measurements, together)
+    steady = steady_step(log) if log else None
+    if steady is not None and evidence.step_ns is not None:
+        longer = perturbation_frac(evidence.step_ns, steady)
+        evidence = replace(evidence, perturbation_frac=longer)
+    evidence = with_fit(evidence, given, log)
     return judge_observed(evidence, given, configured, ask, replay)
 
 
@@ -126,10 +120,21 @@ def judge_observed(
     """Judge a run by what was observed of it, in a trace or without one. `ask`: asks Megatron-Core itself."""
     configured = configured or Configured()
     run = run_of(evidence, given or Given(), configured)
-    from_files = _from_files(run, evidence, configured, ask) if configured.has_files else None
-    plan = from_files.plan if from_files else _plan(run, evidence, {})
-    combined = combined_of(plan.fixes, run, evidence.replayed, replay)
+    if configured.has_files:
+        from heuristics.judging.checked import judge_files
+
+        plan, from_files = judge_files(
+            run,
+            configured.problems,
+            lambda rejected: _plan(run, evidence, rejected),
+            ask,
+            evidence.step_ns,
+            evidence.perturbation_frac,
+        )
+    else:
+        plan, from_files = _plan(run, evidence, {}), None
     return Judgement(
+        evidence=evidence,
         walls=_with_room(evidence.walls, run),
         verdict=completed(
             evidence.verdict,
@@ -141,13 +146,8 @@ def judge_observed(
         plan=plan,
         choices=choose_all(run) if run.framework == "megatron" and run.observed.moe is not False else (),
         run=run,
-        guidance=run.config.guidance,
         from_files=from_files,
-        perturbation_frac=evidence.perturbation_frac,
-        step_ns=evidence.step_ns,
-        startup=evidence.startup,
-        combined=() if isinstance(combined, Missing) else combined,
-        not_combined=combined if isinstance(combined, Missing) else None,
+        combined=combined_of(plan.fixes, run, evidence.replayed, replay),
     )
 
 
@@ -203,24 +203,3 @@ def _plan(run: Run, evidence: RunEvidence, rejected: Mapping[str, Rejection]) ->
     levers = evidence.unproven if trains else {}
     stand = [wall.id for wall in found]
     return make_plan(run, stand, catalogue, levers, gains_of(evidence.replayed), rejected)
-
-
-def _from_files(run: Run, evidence: RunEvidence, configured: Configured, ask: Ask | None) -> FromFiles:
-    from heuristics.judging.checked import judge_files
-
-    return judge_files(
-        run,
-        configured.problems,
-        lambda rejected: _plan(run, evidence, rejected),
-        ask,
-        evidence.step_ns,
-        evidence.perturbation_frac,
-    )
-
-
-def _beside_log(evidence: RunEvidence, log: TrainingLog | None) -> RunEvidence:
-    """With how much longer the profiled step is than the log's steady one."""
-    steady = steady_step(log) if log else None
-    if steady is None or evidence.step_ns is None:
-        return evidence
-    return replace(evidence, perturbation_frac=perturbation_frac(evidence.step_ns, steady))

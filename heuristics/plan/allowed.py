@@ -13,12 +13,13 @@ from typing import Final
 from heuristics.config.given import is_whole
 from heuristics.config.versions import numbers
 from heuristics.plan.planned import Plan, Planned, Rejection
-from heuristics.plan.variants import IDS
+from heuristics.plan.variants import IDS, broken
 from heuristics.rules.check import check_rules
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import NotAsked, Request, request_of
 from heuristics.rules.rules import Rule
 from heuristics.run.run import Run
+from heuristics.words import say
 from traces.limits import Limit
 from traces.settings.settings import Value
 
@@ -41,7 +42,6 @@ Values = Mapping[str, Value]
 
 
 def changed(run: Run, changes: Sequence[Values]) -> Run:
-    """The run with several change sets merged, in order."""
     return run.changed({knob: value for one in changes for knob, value in one.items()})
 
 
@@ -50,7 +50,7 @@ class Permits:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._before = {one.id for one in check_rules(run)} if run.settings.by_knob else set()
+        self._before = broken(run)
 
     def judge(self, change: Values, before: Mapping[str, Values]) -> Allowed:
         """A fix by its change set; `before`: those of the fixes earlier in the plan, by id, in order."""
@@ -69,13 +69,13 @@ class Permits:
 
     def _beside(self, change: Values, before: Mapping[str, Values], after: tuple[str, ...]) -> Allowed:
         """Whether it goes with all that comes before it; else with which it does not, the last if several."""
-        broken = self._broken_by((*before.values(), change)) if before else ()
-        if not broken:
+        together = self._broken_by((*before.values(), change)) if before else ()
+        if not together:
             return Allowed(after, ())
         steps = [before[name] for name in after]
         pairs = {name: self._broken_by((*steps, other, change)) for name, other in before.items()}
         name = next((name for name, rules in pairs.items() if rules), list(before)[-1])
-        return Allowed(after, pairs[name] or broken, name)
+        return Allowed(after, pairs[name] or together, name)
 
     def _broken_by(self, several: Sequence[Values]) -> tuple[Rule, ...]:
         found = check_rules(changed(self._run, several))
@@ -86,14 +86,6 @@ Ask = Callable[[Sequence[Request]], Sequence[tuple[Answer, ...]]]
 """Gives the answers of both tiers for each request, in order."""
 
 ROUNDS: Final = Limit(3, "rounds", "ours: a plan is made again where a fix is rejected; more never happened")
-
-_TO_FILL_IN: Final = (
-    Answer("config", "not_checked", "the change has a value to fill in, so that nobody was asked"),
-)
-
-_UPGRADED: Final = (
-    Answer("config", "not_checked", "it is for another release than the run's, so that nobody was asked"),
-)
 
 OWN: Final = ""
 """Key of the run's own configuration among the answers."""
@@ -118,8 +110,11 @@ def plan_asked(run: Run, make: Callable[[Mapping[str, Rejection]], Plan], ask: A
         new = [one for one in (*plan.fixes, *plan.levers) if one.fix.id not in answers]
         if not new:
             break
-        answers |= {one.fix.id: _TO_FILL_IN for one in new if one.change.is_open}
-        answers |= {one.fix.id: _UPGRADED for one in new if {one.fix.id, *one.after} & {*IDS.values()}}
+        for one in new:
+            if {one.fix.id, *one.after} & {*IDS.values()}:
+                answers[one.fix.id] = _not_asked(say("plan.for-another-release"))
+            elif one.change.is_open:
+                answers[one.fix.id] = _not_asked(say("plan.value-to-fill-in"))
         whole = [one for one in new if one.fix.id not in answers]
         answers |= _ask(ask, {one.fix.id: _with(run, one, plan) for one in whole})
         rejected |= {name: why for name in answers if (why := _rejection(run, name, answers))}
@@ -128,7 +123,6 @@ def plan_asked(run: Run, make: Callable[[Mapping[str, Rejection]], Plan], ask: A
 
 
 def _with(run: Run, planned: Planned, plan: Plan) -> Run:
-    """The run with a fix and the earlier ones it stands on."""
     before = [one.change.in_run(run) for one in plan.fixes if one.fix.id in planned.after]
     return changed(run, (*before, planned.change.in_run(run)))
 
@@ -138,18 +132,22 @@ def _ask(ask: Ask, runs: Mapping[str, Run]) -> dict[str, tuple[Answer, ...]]:
     asked = {name: one for name, one in requests.items() if isinstance(one, Request)}
     answers = dict(zip(asked, ask(list(asked.values())), strict=True)) if asked else {}
     answers = {name: tuple(_weighed(runs[name], one) for one in several) for name, several in answers.items()}
-    for name, one in requests.items():
-        if isinstance(one, NotAsked):
-            answers[name] = (Answer("config", "not_checked", f"{one.because}; give {one.cure}"),)
-    return answers
+    return answers | {
+        name: _not_asked(say("plan.not-asked", because=one.because, cure=one.cure))
+        for name, one in requests.items()
+        if isinstance(one, NotAsked)
+    }
+
+
+def _not_asked(why: str) -> tuple[Answer, ...]:
+    return (Answer("config", "not_checked", why),)
 
 
 def _weighed(run: Run, answer: Answer) -> Answer:
     """A rejection of a configuration of which only a part is known may rest on what nobody said."""
     if answer.answer != "rejected" or is_whole(run.settings):
         return answer
-    text = f"rejected with Megatron-Core's own defaults for all settings that are not given: {answer.text}"
-    return replace(answer, answer="needs", text=f"{text}; give the whole configuration")
+    return replace(answer, answer="needs", text=say("plan.rejected-by-defaults", text=answer.text))
 
 
 def _rejection(run: Run, name: str, answers: Mapping[str, tuple[Answer, ...]]) -> Rejection | None:

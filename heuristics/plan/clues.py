@@ -52,13 +52,8 @@ def _unallocated(one: OutOfMemory) -> bool:
 
 
 def _ran_out_in(run: Run) -> frozenset[str]:
-    """Stages in which memory ran out."""
-    told = {one.stage for one in run.log.out_of_memory} if run.log else set()
-    return frozenset(told | ({run.active.out_of_memory} if run.active.out_of_memory else set()))
-
-
-def _experts_overlap(run: Run) -> bool:
-    return run.active.ep_overlap is True or run.config.overlap("overlap_moe_expert_parallel_comm") is True
+    stages = [one.stage for one in run.log.out_of_memory] if run.log else []
+    return frozenset(filter(None, (*stages, run.active.out_of_memory)))
 
 
 def _overlap_is_at_hand(run: Run) -> bool:
@@ -81,7 +76,9 @@ _FACTS: Final[Mapping[str, Fact]] = {
     **GUIDE_FACTS,
     "fragmented": Fact(_fragmented),
     "ran_out_in": Fact(_ran_out_in),
-    "experts_overlap": Fact(_experts_overlap),
+    "experts_overlap": Fact(
+        lambda run: run.active.ep_overlap or run.config.overlap("overlap_moe_expert_parallel_comm") is True
+    ),
     "right_topology": Fact(lambda run: run.config.right_topology),
     "uneven_routing": Fact(_uneven_routing),
     "wide_matrices": Fact(lambda run: (run.active.wide_frac or 0.0) >= WALL.value),
@@ -92,19 +89,16 @@ _FACTS: Final[Mapping[str, Fact]] = {
 
 @cache
 def clues() -> tuple[Clue, ...]:
-    """The table, in its order."""
     read = read_table("heuristics.plan", "clues.toml", dict[str, tuple[Clue, ...]], Language(_FACTS).readers)
     return read["clue"]
 
 
 def why_first(run: Run, wall: WallId, fix: str) -> str:
-    """Why a clue puts a fix first, with its source; empty where none does."""
     clue = next((one for one in clues() if one.wall == wall and one.when.holds(run)), None)
     return f"{clue.reason} ({clue.source})" if clue and clue.fix == fix else ""
 
 
 def first_by_clue(run: Run, wall: WallId) -> str | None:
-    """Id of the fix that a clue names for a wall; None where no clue holds."""
     return next((clue.fix for clue in clues() if clue.wall == wall and clue.when.holds(run)), None)
 
 

@@ -7,12 +7,14 @@ from typing import Final
 
 from heuristics.fixes.change import NO_LINES, lines
 from heuristics.fixes.fix import Fix
+from heuristics.fixes.needs import needed
 from heuristics.fixes.precondition import Precondition
 from heuristics.plan.planned import Planned
 from heuristics.result.judged import Combined
-from heuristics.run.repairs import REPAIRS, comes_first
+from heuristics.run.repairs import comes_first
 from heuristics.run.run import Run
 from heuristics.walls.bound import NO_WALL
+from heuristics.words import say
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.replay.changes.change import Change, Joint, Together
@@ -60,9 +62,8 @@ def _gain(kind: str, ranks: Sequence[Replayed], whole_ns: int) -> Gain:
     )
     across = any(len(one.acts_on) > 1 for one in told)
     open_ = [one.because for one in told if one.low_ns is None]
-    if open_:
-        return Gain(None, high_ns / whole_ns, open_[0], across)
-    return Gain(sum(one.low_ns or 0 for one in told) / whole_ns, high_ns / whole_ns, None, across)
+    low = None if open_ else sum(one.low_ns or 0 for one in told) / whole_ns
+    return Gain(low, high_ns / whole_ns, open_[0] if open_ else None, across)
 
 
 def most_ns(costs: Costs, change: Change) -> int:
@@ -71,21 +72,13 @@ def most_ns(costs: Costs, change: Change) -> int:
     return sum(cost.of_kinds_ns(kinds) for cost, kinds in told if cost is not None)
 
 
-NOT_REPLAYED: Final = "only a ceiling is known: what the change does to a step cannot be replayed"
-NOT_FOUND: Final = (
-    "only a ceiling is known: nothing that the change would act on was found, or it costs little"
-)
 SENDRECV: Final = "sendrecv_unresolved"
 PERHAPS: Final = {
-    "ep_a2a": (SENDRECV, "the unresolved SendRecv is expert all-to-all"),
-    "pp_p2p": (SENDRECV, "the unresolved SendRecv is the pipeline's exchange"),
-    "dp_all_gather": ("other_comm", "the unresolved gathers and scatters are data parallelism's"),
+    "ep_a2a": (SENDRECV, "sendrecv_of_experts"),
+    "pp_p2p": (SENDRECV, "sendrecv_of_stages"),
+    "dp_all_gather": ("other_comm", "gathers_of_data"),
 }
-"""What communication of no known purpose may be, by kind of cost: its own kind, and what must hold for it."""
-_CURES: Final = {
-    SENDRECV: "NVTX ranges of layers, or NCCL's own, identify it",
-    "other_comm": "--config FILE with the parallel sizes, or NVTX ranges of layers, identify them",
-}
+"""What communication of no known purpose may be, by kind of cost: its own kind, and the need for it."""
 DIRECT: Final = Limit(
     0.5,
     "fraction of the wall's cost",
@@ -102,13 +95,13 @@ def planned_of(run: Run, fix: Fix, gains: Mapping[str, Gain]) -> Planned:
     ceiling = fix.acts_on(run)
     if ceiling is None and fix.direct != ():
         ceiling = ceiling_frac(run, fix.wall, with_perhaps(run, wins_of(fix)))
-    why = NO_WALL if ceiling is None else NOT_REPLAYED
+    why = NO_WALL if ceiling is None else say("plan.not-replayed")
     planned = Planned(fix, NO_LINES, conditions, ceiling, low_because=why, replayed=fix.takes_away)
-    if is_repair(run, fix):
-        return as_repair(run, planned)
+    if fix.id in run.repairs:
+        return _as_repair(planned, run.late.saved_frac if run.late else None)
     if ceiling is not None:
         planned = _replayed(planned, ceiling, fix.changes(run), gains)
-    return less_waiting(run, planned, ceiling)
+    return _less_waiting(run, planned, ceiling)
 
 
 def _replayed(
@@ -122,14 +115,14 @@ def _replayed(
     if not changes:
         return planned
     if not found:
-        return replace(planned, low_because=NOT_FOUND)
+        return replace(planned, low_because=say("plan.not-found"))
     planned = replace(planned, replayed=True)
     high = sum(gain.high_frac for gain in found)
     if not any(gain.across for gain in found):
         high = min(ceiling_frac, high)
     lows = [gain.low_frac for gain in found if gain.low_frac is not None]
     if not lows:
-        return replace(planned, ceiling_frac=high, low_because=found[0].because or NOT_FOUND)
+        return replace(planned, ceiling_frac=high, low_because=found[0].because or say("plan.not-found"))
     return replace(planned, ceiling_frac=high, low_frac=min(high, max(lows)), low_because="")
 
 
@@ -145,7 +138,6 @@ def wins_of(fix: Fix) -> tuple[str, ...]:
 
 
 def is_direct(run: Run, fix: Fix) -> bool:
-    """Whether what the fix is made for dominates its wall."""
     kinds = fix.kinds if fix.direct is None else fix.direct
     if run.does_not_fit and fix.wall == "memory":
         return "allocator" in kinds
@@ -154,7 +146,6 @@ def is_direct(run: Run, fix: Fix) -> bool:
 
 
 def share_of(run: Run, wall: WallId, kinds: tuple[str, ...]) -> float | None:
-    """How much of a wall's cost some kinds make up."""
     whole, part = run.cost_ns(wall, ()), run.cost_ns(wall, with_perhaps(run, kinds))
     return None if not whole or part is None else part / whole
 
@@ -175,13 +166,10 @@ def with_perhaps(run: Run, kinds: tuple[str, ...]) -> tuple[str, ...]:
 def _if_resolved(run: Run, fix: Fix) -> tuple[Precondition, ...]:
     """What a fix needs where part of what it acts on is communication that nothing resolved."""
     perhaps = _perhaps(run, fix.kinds)
-    if perhaps is None or not run.cost_ns(fix.wall, perhaps[:1]):
-        return ()
-    return (Precondition(perhaps[1], "unknown", told_by=_CURES[perhaps[0]]),)
+    return needed(perhaps[1], run) if perhaps and run.cost_ns(fix.wall, perhaps[:1]) else ()
 
 
 def ceiling_frac(run: Run, wall: WallId, kinds: tuple[str, ...]) -> float | None:
-    """What some kinds of a wall cost, as part of the windows."""
     ns, total_ns, frac = run.cost_ns(wall, kinds), run.cost_ns(wall, ()), run.total_frac.get(wall)
     if ns is None or total_ns is None:
         return None
@@ -197,39 +185,24 @@ def unmet(planned: Planned) -> list[Precondition]:
     )
 
 
-_REPLAYED: Final = "replayed over all ranks without the cause; the change may remove only part of it"
-_WAITING: Final = (
-    "on the replayed rank, most of it is waiting for a late rank, which this change does not shorten"
-)
-
-
 def repairs(run: Run, wall: WallId, catalogue: Mapping[str, Fix]) -> tuple[Fix, ...]:
     """Fixes of the catalogue that remove what makes ranks wait; the waiting is a cost of communication."""
-    if run.late is None or wall != "communication":
+    if wall != "communication":
         return ()
-    return tuple(catalogue[number] for number in REPAIRS[run.late.cause].fixes if number in catalogue)
-
-
-def is_repair(run: Run, fix: Fix) -> bool:
-    """Whether a fix removes what makes ranks wait."""
-    return run.late is not None and fix.id in REPAIRS[run.late.cause].fixes
+    return tuple(catalogue[number] for number in run.repairs if number in catalogue)
 
 
 def before_others(run: Run) -> tuple[str, ...]:
-    """Ids of the repairs that lead the plan."""
-    late = run.late
-    return REPAIRS[late.cause].fixes if late is not None and comes_first(late.saved_frac) else ()
+    return run.repairs if run.late and comes_first(run.late.saved_frac) else ()
 
 
-def as_repair(run: Run, planned: Planned) -> Planned:
+def _as_repair(planned: Planned, saved: float | None) -> Planned:
     """A repair saves at most what the run without its cause does, whatever its wall costs one rank."""
-    if not is_repair(run, planned.fix) or run.late is None or run.late.saved_frac is None:
-        return planned
-    saved = run.late.saved_frac
-    return replace(planned, ceiling_frac=saved, low_frac=None, low_because=_REPLAYED, replayed=True)
+    why = say("plan.replayed-without-cause")
+    return planned if saved is None else replace(planned, ceiling_frac=saved, low_because=why, replayed=True)
 
 
-def less_waiting(run: Run, planned: Planned, ceiling_frac: float | None) -> Planned:
+def _less_waiting(run: Run, planned: Planned, ceiling_frac: float | None) -> Planned:
     """Another fix of communication: the replay of single ranks counts waiting for a late one as saved.
 
     `ceiling_frac`: what its kinds cost beside that waiting.
@@ -243,7 +216,7 @@ def less_waiting(run: Run, planned: Planned, ceiling_frac: float | None) -> Plan
     waits_ns = sum(ns for kind, ns in late.waits_ns.items() if not fix.kinds or kind in fix.kinds)
     low = planned.low_frac - waits_ns / run.window_ns
     if low <= 0 or high is None:
-        return replace(planned, ceiling_frac=high, low_frac=None, low_because=_WAITING)
+        return replace(planned, ceiling_frac=high, low_frac=None, low_because=say("plan.mostly-waiting"))
     return replace(planned, ceiling_frac=high, low_frac=min(low, high))
 
 
@@ -258,8 +231,10 @@ Replay = Callable[[Sequence[tuple[Replayed, Sequence[Kinds]]]], Sequence[Sequenc
 
 
 def replay_here(asked: Sequence[tuple[Replayed, Sequence[Kinds]]]) -> list[list[Joint]]:
-    """Replay by the graphs that the ranks hold themselves."""
-    return [[_graph(rank).joint(kinds) for kinds in several] for rank, several in asked]
+    return [
+        [rank.costs.together.joint(kinds) for kinds in several if isinstance(rank.costs.together, Together)]
+        for rank, several in asked
+    ]
 
 
 def combined_of(
@@ -291,11 +266,6 @@ def combined_of(
     )
 
 
-def _graph(rank: Replayed) -> Together:
-    assert isinstance(rank.costs.together, Together)
-    return rank.costs.together
-
-
 def _sets(fixes: Sequence[Planned]) -> Iterator[tuple[Planned, ...]]:
     first = tuple(one for one in fixes[:STEPS] if one.low_frac is not None)
     if len(first) > 2:
@@ -320,7 +290,6 @@ def _combined(several: Sequence[Planned], ranks: Sequence[Replayed], joints: Seq
 
 
 def _changes(several: Sequence[Planned], run: Run, ranks: Sequence[Replayed]) -> dict[str, Change]:
-    """The changes that some fixes stand for, by kind, as found on any rank."""
     kinds = {kind for one in several for kind in one.fix.changes(run)}
     return {one.kind: one for rank in ranks for one in rank.changes if one.kind in kinds}
 

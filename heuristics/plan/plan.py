@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from heuristics.fixes.added import added_fixes
 from heuristics.fixes.catalogue import WALL_ORDER
 from heuristics.fixes.fix import Fix
+from heuristics.plan.allowed import Permits
 from heuristics.plan.clues import before_tuning, first_by_clue
 from heuristics.plan.gains import Gain, before_others, is_direct, made, planned_of, repairs, unmet, wins_of
 from heuristics.plan.planned import Plan, Planned, Refused, Rejection, in_paying_order
-from heuristics.plan.refusals import REFUSALS, Considered
+from heuristics.plan.refusals import Considered, refusals
 from heuristics.plan.variants import levers_of, unlocked
 from heuristics.run.run import Run
+from traces.missing import Missing
 from traces.sections.tables import WallId
-
-if TYPE_CHECKING:
-    from heuristics.plan.allowed import Permits
-    from traces.missing import Missing
 
 
 def make_plan(
@@ -64,8 +61,7 @@ def _plan(
     gains: Mapping[str, Gain],
     rejected: Mapping[str, Rejection],
 ) -> Plan:
-    """The plan for the run as it is."""
-    permits = _permits(run)
+    permits = Permits(run)
     chosen: list[Planned] = []
     refused: list[Refused] = []
     for wall in walls:
@@ -77,11 +73,10 @@ def _plan(
             met_by = {one.fix.id for one in earlier if one.fix.wall == wall or one.fix.aside}
             met_by |= {one.fix.same_as for one in earlier}
             one = Considered(run, planned, earlier, met_by, dominated, rejection, permits)
-            if why := next(filter(None, (refusal(one) for refusal in REFUSALS)), None):
+            if why := next(refusals(one), None):
                 refused.append(why)
                 continue
-            after = one.allowed.after if one.allowed else ()
-            chosen = [*one.earlier, replace(one.made, after=after)]
+            chosen = [*one.earlier, replace(one.made, after=one.allowed.after)]
             refused = [one for one in refused if one.fix not in [aside.fix for aside in first]]
     room = [one.fix.id for one in chosen if run.does_not_fit and one.fix.wall == "memory"]
     chosen = in_paying_order(chosen, (*before_tuning(run), *before_others(run), *room))
@@ -95,20 +90,10 @@ def _wanted(
     gains: Mapping[str, Gain],
     seen: Collection[str] = (),
 ) -> list[Planned]:
-    """A wall's fixes that were not seen yet, in the order to consider them."""
     wanted = [planned_of(run, fix, gains) for fix in _ordered(run, wall, catalogue) if fix.id not in seen]
     if run.does_not_fit and wall == "memory":  # room comes first there, not time
         return wanted
     return in_paying_order(wanted, before_others(run))
-
-
-def _permits(run: Run) -> Permits | None:
-    """The rules of all releases, which are loaded only where there are settings to hold against them."""
-    if not run.settings.by_knob:
-        return None
-    from heuristics.plan.allowed import Permits
-
-    return Permits(run)
 
 
 def _before(
@@ -124,7 +109,6 @@ def _before(
 
 
 def _sharing(planned: Planned, chosen: Sequence[Planned]) -> tuple[str, ...]:
-    """Other fixes of the plan that win by the same kinds of the same wall."""
     return tuple(
         other.fix.id
         for other in chosen

@@ -48,7 +48,7 @@ class Refused:
     fix: Fix
     kind: Refusal
     because: str
-    unlocked_by: str
+    unlocked_by: str = ""
     source: str = ""
 
 
@@ -97,7 +97,6 @@ def _place(one: Planned) -> tuple[int, float]:
 
 
 def _put(one: Planned, fixes: Sequence[Planned], result: list[Planned]) -> None:
-    """Append a fix after the earlier ones that it waits for."""
     if one in result:
         return
     needs = {*one.after, *(need.cure for need in one.preconditions if need.state != "met")} - {""}

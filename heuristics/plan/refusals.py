@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Final
 
 from heuristics.fixes.fix import Fix
 from heuristics.guides.memory_use import estimated, has_room, used_frac
 from heuristics.guides.memory_use import fits as does_fit
+from heuristics.plan.allowed import Allowed, Permits
 from heuristics.plan.gains import (
     ceiling_frac,
     is_direct,
-    is_repair,
     made,
     share_of,
     unmet,
@@ -20,17 +21,15 @@ from heuristics.plan.gains import (
     with_perhaps,
 )
 from heuristics.plan.planned import Plan, Planned, Refused, Rejection
-from heuristics.result.judged import Refusal, Room
+from heuristics.result.judged import Room
 from heuristics.run.run import Run
+from heuristics.words import say
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.replay.changes.costs import WORTH
 from traces.settings.settings import Value
 from traces.sizes.memory import ERROR, delta
-from traces.spelling import gigabytes, percent
-
-if TYPE_CHECKING:
-    from heuristics.plan.allowed import Allowed, Permits
+from traces.spelling import gigabytes
 
 TOUCHED: Final = Limit(
     0.05,
@@ -39,6 +38,7 @@ TOUCHED: Final = Limit(
 )
 
 
+@dataclass
 class Considered:
     """A fix that is considered for the place behind `earlier`, whose change is made when it is asked for.
 
@@ -46,119 +46,89 @@ class Considered:
     `rejection`: what the framework itself says of it.
     """
 
-    def __init__(
-        self,
-        run: Run,
-        planned: Planned,
-        earlier: tuple[Planned, ...],
-        met_by: set[str],
-        dominated: bool,
-        rejection: Rejection | None,
-        permits: Permits | None,
-    ) -> None:
-        self.run, self.planned, self.fix, self.earlier = run, planned, planned.fix, earlier
-        self.met_by, self.dominated, self.rejection = met_by, dominated, rejection
-        self._permits = permits
+    run: Run
+    planned: Planned
+    earlier: tuple[Planned, ...]
+    met_by: set[str]
+    dominated: bool
+    rejection: Rejection | None
+    permits: Permits
+
+    @property
+    def fix(self) -> Fix:
+        return self.planned.fix
 
     @cached_property
     def made(self) -> Planned:
-        """With its change."""
         return made(self.run, self.planned)
 
     @cached_property
     def values(self) -> Mapping[str, Value]:
-        """What it sets in the run's framework."""
         return self.made.change.in_run(self.run)
 
     @cached_property
-    def allowed(self) -> Allowed | None:
-        """What the rules of the run's versions say of it; None without settings to hold it against."""
+    def allowed(self) -> Allowed:
         before = {one.fix.id: one.change.in_run(self.run) for one in self.earlier}
-        return self._permits.judge(self.values, before) if self._permits else None
-
-    def refused(self, kind: Refusal, because: str, unlocked_by: str = "", source: str = "") -> Refused:
-        """It is not in the plan."""
-        return Refused(self.fix, kind, because, unlocked_by, source)
+        return self.permits.judge(self.values, before)
 
 
-def _lacks(one: Considered) -> Refused | None:
+def refusals(one: Considered) -> Iterator[Refused]:
+    """Why a fix is not in the plan, the first reason first; from its rejection on its change is made."""
+    refused = partial(Refused, one.fix)
     for need in unmet(one.planned):
         if not need.cure or need.cure not in one.met_by:
-            return one.refused("needs", f"needs: {need.text}", need.cure, need.source)
-    return None
-
-
-def _excluded(one: Considered) -> Refused | None:
+            yield refused("needs", say("plan.needs", need=need.text), need.cure, need.source)
     for other in (earlier.fix for earlier in one.earlier):
         if other.id in one.fix.excludes or one.fix.id in other.excludes:
-            why = f"not in one plan with {other.id}, which comes first"
-            return one.refused("excluded", why, f"leaving out {other.id}")
-    return None
+            leave = say("plan.leave-out", fix=other.id)
+            yield refused("excluded", say("plan.excluded", fix=other.id), leave)
+    if little := _little(one):
+        yield refused("little", little)
+    if one.planned.ceiling_frac == 0.0 and (wins := wins_of(one.fix)):
+        yield refused("nothing", say("plan.saves-nothing", kinds=", ".join(wins)))
+    if why := one.rejection:
+        yield refused("rejected", say("plan.rejected", text=why.text), source=why.source)
+    if _is_set(one):
+        yield refused("needs", say("plan.is-set"))
+    if one.fix.wall == "memory" and not one.fix.with_room and has_room(one.run):
+        used = used_frac(one.run)
+        room = say("plan.memory-used", used_frac=used) if used else say("plan.there-is-room")
+        yield refused("needs", say("plan.memory-not-short", room=room))
+    room_left = room_for(one.run, one.values) if one.values else None
+    if room_left and room_left.fits is False:
+        yield refused("needs", say("plan.memory-first", because=room_left.because), say("plan.frees-memory"))
+    if one.allowed.broken:
+        rule, first = one.allowed.broken[0], one.allowed.beside
+        if first:
+            excluded = say("plan.excluded-by-rule", fix=first, rule=rule.text)
+            yield refused("excluded", excluded, say("plan.leave-out", fix=first), rule.source)
+        yield refused("forbidden", say("plan.forbidden", rule=rule.text), rule.met_by, rule.source)
 
 
-def _little(one: Considered) -> Refused | None:
-    """It acts on little of its wall.
+def _little(one: Considered) -> str:
+    """What says that it acts on little of its wall.
 
     Where one kind dominates the wall, a fix of others must act on a part of the windows worth asking about.
     """
     run, fix = one.run, one.fix
     share = share_of(run, fix.wall, fix.kinds)
-    if share is None or share >= 1 or is_direct(run, fix) or is_repair(run, fix):
-        return None
-    part = ceiling_frac(run, fix.wall, with_perhaps(run, fix.kinds)) if one.dominated else None
+    if share is None or share >= 1 or is_direct(run, fix) or fix.id in run.repairs:
+        return ""
     if share < TOUCHED.value:
-        little = f"{percent(share)} of this wall's cost"
-    elif part is not None and part < WORTH.value:
-        little = f"{percent(part)} of the windows"
-    else:
-        return None
-    return one.refused("little", f"what it acts on ({', '.join(fix.kinds)}) is {little}")
+        return say("plan.little-of-wall", kinds=", ".join(fix.kinds), share_frac=share)
+    part = ceiling_frac(run, fix.wall, with_perhaps(run, fix.kinds)) if one.dominated else None
+    if part is None or part >= WORTH.value:
+        return ""
+    return say("plan.little-of-windows", kinds=", ".join(fix.kinds), part_frac=part)
 
 
-def _saves_nothing(one: Considered) -> Refused | None:
-    wins = wins_of(one.fix)
-    if one.planned.ceiling_frac != 0.0 or not wins:
-        return None
-    return one.refused("nothing", f"what it could save ({', '.join(wins)}) costs nothing here")
-
-
-def _rejected(one: Considered) -> Refused | None:
-    if (why := one.rejection) is None:
-        return None
-    return one.refused("rejected", f"the framework rejects it here: {why.text}", source=why.source)
-
-
-def _is_set(one: Considered) -> Refused | None:
+def _is_set(one: Considered) -> bool:
     """The configuration says all that it would change: if that does not run, findings tell."""
     framework, knobs = one.run.settings.framework, one.made.knobs
     if framework is None or not one.values:
-        return None
+        return False
     own = knobs.megatron_bridge if framework == "megatron_bridge" else knobs.megatron_lm
-    if own or knobs.environment or knobs.pytorch:
-        return None
-    return one.refused("needs", "needs: what it sets is not configured already")
-
-
-def _without_room(one: Considered) -> Refused | None:
-    return without_room(one.run, one.fix, one.values)
-
-
-def _forbidden(one: Considered) -> Refused | None:
-    """The rules of the run's versions forbid it, as the configuration is or after an earlier fix."""
-    if one.allowed is None or not one.allowed.broken:
-        return None
-    rule, first = one.allowed.broken[0], one.allowed.beside
-    if first:
-        why = f"not in one plan with {first}, which comes first: {rule.text}"
-        return one.refused("excluded", why, f"leaving out {first}", rule.source)
-    return one.refused("forbidden", f"the configuration forbids it: {rule.text}", rule.met_by, rule.source)
-
-
-REFUSALS: Final[tuple[Callable[[Considered], Refused | None], ...]] = (
-    *(_lacks, _excluded, _little, _saves_nothing, _rejected),
-    *(_is_set, _without_room, _forbidden),
-)
-"""Why a fix is not in the plan; the first that speaks. The last three ask for its change."""
+    return not (own or knobs.environment or knobs.pytorch)
 
 
 OUTSIDE_FRAC: Final = Limit(
@@ -177,43 +147,23 @@ def room_for(run: Run, changes: Mapping[str, Value]) -> Room:
     added = delta(estimated(run), estimated(run.changed(changes)))
     free = _free_bytes(run)
     if isinstance(added, Missing):
-        return Room(None, free, None, f"what it needs is unknown: {added.reason}")
+        return Room(None, free, None, say("plan.room-unknown", reason=added.reason))
     if added < 0 and does_fit(run) is False:
-        return Room(added, free, None, f"frees up to {gigabytes(-added)}; whether that suffices is unknown")
+        return Room(added, free, None, say("plan.room-freed-perhaps", freed=gigabytes(-added)))
     if added <= 0:
-        return Room(added, free, True, _freed(added))
+        freed = say("plan.room-freed", freed=gigabytes(-added)) if added else say("plan.no-more-memory")
+        return Room(added, free, True, freed)
     if free is None:
-        why = "how much is free is unknown (no peak or no capacity given)"
-        return Room(added, None, None, f"+{gigabytes(added)}: {why}")
+        return Room(added, None, None, say("plan.free-unknown", added=gigabytes(added)))
     most = round(added * (1 + ERROR.value))
-    left = f"{gigabytes(free)} free" if free > 0 else "none free"
-    beside = f"beside {gigabytes((_capacity(run) or 0) * OUTSIDE_FRAC.value)} for what PyTorch does not count"
-    said = "fits" if most <= free else "does not fit"
-    return Room(
-        added,
-        free,
-        most <= free,
-        f"+{gigabytes(added)}, at most {gigabytes(most)}, of {left} {beside}: {said}",
+    said = say(
+        "plan.fits" if most <= free else "plan.does-not-fit",
+        added=gigabytes(added),
+        most=gigabytes(most),
+        left=gigabytes(free) if free > 0 else "none",
+        outside=gigabytes((_capacity(run) or 0) * OUTSIDE_FRAC.value),
     )
-
-
-def without_room(run: Run, fix: Fix, change: Mapping[str, Value]) -> Refused | None:
-    """Why a change has to wait for memory: it is known not to fit, or frees what is not short."""
-    if fix.wall == "memory" and not fix.with_room and has_room(run):
-        share = (
-            f"{percent(used_frac(run) or 0)} of the GPU's memory is used"
-            if used_frac(run)
-            else "there is room"
-        )
-        return Refused(fix, "needs", f"needs: memory that is short; {share}", "")
-    room = room_for(run, change) if change else None
-    if room is None or room.fits is not False:
-        return None
-    return Refused(fix, "needs", f"needs memory first: {room.because}", "what frees memory")
-
-
-def _freed(added: int) -> str:
-    return "needs no more memory" if added == 0 else f"frees up to {gigabytes(-added)}: fits"
+    return Room(added, free, most <= free, said)
 
 
 def _free_bytes(run: Run) -> int | None:
@@ -238,7 +188,6 @@ def _peak(run: Run) -> int | None:
 
 
 def rooms_of(run: Run, plan: Plan) -> dict[str, Room]:
-    """By fix id, whether its change fits, for the fixes and levers of a plan whose change moves memory."""
     found = {}
     for one in (*plan.fixes, *plan.levers):
         room = room_for(run, one.change.in_run(run))

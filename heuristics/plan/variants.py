@@ -12,7 +12,9 @@ from heuristics.fixes.change import NO_LINES, Change
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition, Release
 from heuristics.plan.planned import Plan, Planned
+from heuristics.rules.check import check_rules
 from heuristics.run.run import Run
+from heuristics.words import say
 from traces.missing import Missing
 from traces.sections.tables import WallId
 
@@ -51,7 +53,6 @@ def _may_help(run: Run, fix: Fix) -> bool:
 
 IDS: Final[Mapping[Package, str]] = {"torch": "ENV-1", "core": "ENV-2", "te": "ENV-3"}
 """Package -> id of its upgrade, as the rules of releases name it."""
-ALONE: Final = "an upgrade by itself saves nothing that is known: it allows the fix that follows"
 
 
 def unlocked(
@@ -69,55 +70,40 @@ def unlocked(
             return plan
         needed = _releases(one.preconditions) if one.fix.id in refused else ()
         upgrade = upgraded(run, needed)
-        later = make(upgrade) if needed and _broken(upgrade) <= _broken(run) else plan
+        later = make(upgrade) if needed and broken(upgrade) <= broken(run) else plan
         if one.fix.id in {other.fix.id for other in later.fixes}:
             steps = tuple(_step(run, release, wall) for release in needed)
             return _joined(plan, steps, later, needed, one.fix.id)
     return plan
 
 
-def _broken(run: Run) -> set[str]:
-    """Rules that the configuration breaks: a newer release may refuse what the run does now."""
-    if not run.settings.by_knob:
-        return set()
-    from heuristics.rules.check import check_rules
-
-    return {one.id for one in check_rules(run) if one.level == "error"}
+def broken(run: Run) -> set[str]:
+    found = check_rules(run) if run.settings.by_knob else ()
+    return {one.id for one in found if one.level == "error"}
 
 
 def _joined(
     now: Plan, upgrades: tuple[Planned, ...], later: Plan, releases: tuple[Release, ...], fix: str
 ) -> Plan:
     """A plan with its upgrades, of which a fix stands on all; before them what the run allows as it is."""
-    kept = {one.fix.id: one.knobs for one in later.fixes}
+    kept = {one.fix.id: one for one in later.fixes}
     before: dict[str, Planned] = {}
     for one in now.fixes:
-        if kept.get(one.fix.id) == one.knobs and {*one.after} <= {*before}:
-            before[one.fix.id] = one
+        if one.fix.id in kept and kept[one.fix.id].knobs == one.knobs and {*one.after} <= {*before}:
+            before[one.fix.id] = replace(one, shares_with=kept[one.fix.id].shares_with)
     ids = tuple(one.fix.id for one in upgrades)
     rest = [one for one in later.fixes if one.fix.id not in before]
     after = (replace(one, after=(*ids, *one.after)) if one.fix.id == fix else one for one in rest)
-    first = (replace(one, shares_with=_of(later, one.fix.id).shares_with) for one in before.values())
-    return replace(later, fixes=(*first, *upgrades, *after), releases=releases)
-
-
-def _of(plan: Plan, fix: str) -> Planned:
-    return next(one for one in plan.fixes if one.fix.id == fix)
+    return replace(later, fixes=(*before.values(), *upgrades, *after), releases=releases)
 
 
 def _releases(needs: Iterable[Precondition]) -> tuple[Release, ...]:
     """The releases that would meet what stops a fix; none where anything else stops it as well."""
-    newest: dict[Package, Release] = {}
-    for one in needs:
-        if not one.stops:
-            continue
-        if one.release is None or one.release.package not in IDS:
-            return ()
-        package = one.release.package
-        known = newest.get(package)
-        if known is None or numbers(one.release.version) > numbers(known.version):
-            newest[package] = one.release
-    return tuple(newest.values())
+    stopping = [one.release for one in needs if one.stops]
+    found = [one for one in stopping if one and one.package in IDS]
+    packages = dict.fromkeys(one.package for one in found) if len(found) == len(stopping) else ()
+    several = ([one for one in found if one.package == package] for package in packages)
+    return tuple(max(one, key=lambda release: numbers(release.version)) for one in several)
 
 
 def upgraded(run: Run, releases: Iterable[Release]) -> Run:
@@ -131,22 +117,20 @@ def upgraded(run: Run, releases: Iterable[Release]) -> Run:
 
 
 def _step(run: Run, release: Release, wall: WallId) -> Planned:
-    what = f"{PACKAGE_NAMES[release.package]} {release.version} or later"
+    what = say("plan.release", package=PACKAGE_NAMES[release.package], version=release.version)
     bridge = bridge_of_core(release.version) if release.package == "core" else None
-    with_it = run.config.version_text("bridge") is not None and bridge
+    with_it = bridge and run.config.version_text("bridge") is not None
     fix = Fix(
         id=IDS[release.package],
         wall=wall,
-        title=f"Upgrade to {what}" + (f", with Megatron-Bridge {bridge}" if with_it else ""),
-        change=_no_knob,
+        title=say("plan.upgrade-with-bridge", to=what, bridge=bridge)
+        if with_it
+        else say("plan.upgrade", to=what),
+        change=lambda run: Change(),
         versions=what,
-        verify="the training log reports the release; the step time before the fix is measured anew",
-        sources=("the rules of releases that the fix after it names",),
-        side_effects=("kernels and defaults change too: measure the upgrade alone, then the fix",),
+        verify=say("plan.upgrade-verified"),
+        sources=(say("plan.upgrade-source"),),
+        side_effects=(say("plan.upgrade-side-effect"),),
         direct=(),
     )
-    return Planned(fix, NO_LINES, (), None, low_because=ALONE)
-
-
-def _no_knob(run: Run) -> Change:
-    return Change()
+    return Planned(fix, NO_LINES, (), None, low_because=say("plan.upgrade-alone"))

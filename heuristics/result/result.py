@@ -17,10 +17,10 @@ from heuristics.result.configured import (
 )
 from heuristics.result.judged import Choice, Combined, Fix, Refused, Verdict, Wall
 from heuristics.result.tool import SchemaVersion, Tool
-from traces.missing import Missing, OrMissing
+from traces.missing import Missing, OrMissing, known
 from traces.names.frameworks import Framework
 from traces.sections.rank import Rank
-from traces.sections.run import RankInRun, Run
+from traces.sections.run import Late, RankInRun, Run
 from traces.sections.section import Section
 from traces.sections.trace import Trace
 from traces.sizes.memory import MemoryEstimate
@@ -88,6 +88,11 @@ def rank_in_run(result: Result, rank: Rank) -> RankInRun | None:
     """What several ranks show of one of them; None where it was recorded alone."""
     ranks, index = () if result.run is UNSET else result.run.ranks, index_of(result, rank)
     return next((one for one in ranks if one.index == index), None)
+
+
+def late_rank(result: Result) -> Late | None:
+    """The rank that the others wait for; None where nobody can tell."""
+    return None if result.run is UNSET else known(result.run.late)
 
 
 def index_of(result: Result, rank: Rank) -> int:

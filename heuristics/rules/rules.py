@@ -122,9 +122,8 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def line(self) -> KnownLine:
         """Its own message, as a line of a log."""
-        return KnownLine(
-            self.id, self.message, self.printed or "; ".join(map(self._printed, self.source.split("; ")))
-        )
+        places = self.printed or "; ".join(map(self._printed, self.source.split("; ")))
+        return KnownLine(self.message, places, self.id)
 
     def _printed(self, source: str) -> str:
         """A place of `source` by its path, with the releases that were read and print the message."""

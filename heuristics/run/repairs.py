@@ -6,6 +6,7 @@ from typing import Final
 
 from msgspec import structs
 
+from heuristics.words import say
 from traces.limits import Limit
 from traces.missing import known
 from traces.sections.cause import Cause
@@ -18,42 +19,16 @@ FIRST: Final = Limit(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Repair:
-    """What to check first, and the fixes of the catalogue that do it, the first to try first."""
-
-    sentence: str
-    fixes: tuple[str, ...] = ()
-
-
-REPAIRS: Final[Mapping[Cause, Repair]] = {
-    Cause.SLOW_DEVICE: Repair(
-        "Check the GPU: clocks, throttling, power limit, ECC (nvidia-smi -q). "
-        "Exclude the node if the GPU stays slow."
-    ),
-    Cause.SLOW_HOST: Repair(
-        "Check the host: CPU binding, other processes, CPU frequency, garbage collection.",
-        ("HST-1", "HST-2"),
-    ),
-    Cause.SLOW_LINK: Repair(
-        "Check the links of this rank: NIC, cables, switch ports, topology (NCCL_DEBUG=INFO)."
-    ),
-    Cause.ROUTING_IMBALANCE: Repair(
-        "Balance the routing (COM-11); a faster link or another GPU does not help.", ("COM-11",)
-    ),
-    Cause.ROTATING_JITTER: Repair(
-        "Check what interrupts all hosts: garbage collection, other processes, storage.",
-        ("HST-2", "HST-1"),
-    ),
-    Cause.DATA_LOADER: Repair("Check the data loader of this rank: workers, storage, prefetching."),
-    Cause.PIPELINE_IMBALANCE: Repair(
-        "Move layers from the longest pipeline stage to the others (COM-6).", ("COM-6",)
-    ),
-    Cause.NONE: Repair(""),
+REPAIRS: Final[Mapping[Cause, tuple[str, ...]]] = {
+    Cause.SLOW_HOST: ("HST-1", "HST-2"),
+    Cause.ROUTING_IMBALANCE: ("COM-11",),
+    Cause.ROTATING_JITTER: ("HST-2", "HST-1"),
+    Cause.PIPELINE_IMBALANCE: ("COM-6",),
 }
-"""Sentences are ours: what an administrator looks at first, by what was observed. Fixes are the catalogue's:
-where one rank is late at every collective, COM-11, HST-1 and HST-2 and never bandwidth (Megatron-Bridge,
-skill perf-nsys-analysis at 067f987d); for an uneven pipeline COM-6 (skill perf-moe-dispatcher-selection)."""
+"""The fixes of the catalogue that remove a cause, the first to try first; what to check before is said by
+words/run.toml. Where one rank is late at every collective, COM-11, HST-1 and HST-2 and never bandwidth
+(Megatron-Bridge, skill perf-nsys-analysis at 067f987d); for an uneven pipeline COM-6 (skill
+perf-moe-dispatcher-selection)."""
 
 
 def comes_first(saved_frac: float | None) -> bool:
@@ -62,13 +37,15 @@ def comes_first(saved_frac: float | None) -> bool:
 
 
 def repaired(run: Run) -> Run:
-    """The run, and how to repair what makes it late."""
     late, without = known(run.late), known(run.without)
     if late is None:
         return run
-    repair, first = REPAIRS[late.cause], comes_first(without.saved_frac if without else None)
-    told = structs.replace(late, repair=repair.sentence, repair_fixes=repair.fixes, repair_first=first)
-    return structs.replace(run, late=told)
+    first = comes_first(without.saved_frac if without else None)
+    repair = say(f"run.{late.cause.value}") if late.cause is not Cause.NONE else ""
+    fixes = REPAIRS.get(late.cause, ())
+    return structs.replace(
+        run, late=structs.replace(late, repair=repair, repair_fixes=fixes, repair_first=first)
+    )
 
 
 @dataclass(frozen=True, slots=True)

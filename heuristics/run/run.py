@@ -7,13 +7,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
-from heuristics.config.about import Given
+from heuristics.config.about import OPTIONS, Given
 from heuristics.config.observed import Observed
-from heuristics.config.observing import active_precision
-from heuristics.config.options import OPTIONS
-from heuristics.config.trust import validated_settings
-from heuristics.config.view import Config
-from heuristics.run.repairs import LateRank
+from heuristics.config.view import Config, Trust
+from heuristics.run.repairs import REPAIRS, LateRank
 from traces.names.frameworks import Framework
 from traces.sections.tables import WallId
 from traces.settings.settings import Settings, Value
@@ -51,29 +48,33 @@ class Run:
 
     @cached_property
     def told(self) -> dict[str, object]:
-        """Facts that conditions asked for before, by name."""
         return {}
 
     @cached_property
     def held(self) -> dict[str, bool | None]:
-        """Conditions that were asked before, by text."""
+        return {}
+
+    def view(self, trust: Trust) -> Config:
+        """What the run is configured to do, by some sources: the one reader of its settings."""
+        if trust not in self._views:
+            self._views[trust] = Config(self.given, self.observed, self.settings, self.log, trust)
+        return self._views[trust]
+
+    @cached_property
+    def _views(self) -> dict[Trust, Config]:
         return {}
 
     @cached_property
     def config(self) -> Config:
-        """What the run is configured to do: the one reader of its settings."""
-        return Config(self.given, self.observed, self.settings, self.log)
+        return self.view(Trust.ALL)
 
-    @cached_property
+    @property
     def validated(self) -> Config:
-        """The configuration as the framework's own checks see it, for rules of a release."""
-        return Config(self.given, self.observed, self.settings, self.log, validated_settings)
+        return self.view(Trust.CHECKED)
 
-    @cached_property
+    @property
     def asked(self) -> Config:
-        """What files alone ask for, the trace and the sizes given by options aside."""
-        about = replace(self.given, **{name: None for name, one in OPTIONS.items() if one.knobs})  # type: ignore[arg-type]
-        return Config(about, Observed(), self.settings, self.log)
+        return self.view(Trust.FILES)
 
     @property
     def active(self) -> Observed:
@@ -82,13 +83,16 @@ class Run:
 
     @property
     def gpu(self) -> str | None:
-        """GPU family, such as H100 or GB200."""
         return self.config.gpu
 
     @cached_property
     def precision(self) -> str | None:
-        """Precision of the matrix work as it runs."""
-        return active_precision(self.observed.precision, self.config.precision, self.given.precision)
+        return self.config.running_precision
+
+    @property
+    def repairs(self) -> tuple[str, ...]:
+        """Ids of the fixes that remove what makes ranks wait, the first to try first."""
+        return REPAIRS.get(self.late.cause, ()) if self.late else ()
 
     def changed(self, changes: Mapping[str, Value]) -> Run:
         """The run with a set of changes merged into its whole configuration, what was given as well.

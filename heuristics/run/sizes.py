@@ -23,15 +23,12 @@ _EMBEDDING, _LAYER, _PREDICTION, _LOSS = "E", "t", "m", "L"
 
 
 def doubled_micro_batch(run: Run) -> int | None:
-    """Twice the micro-batch; None where it is unknown."""
-    size = run.config.positive("train.micro_batch_size")
-    return None if size is None else 2 * size
+    return 2 * run.config.micro_batch if run.config.micro_batch else None
 
 
 def batch_divides(run: Run, ranks_times: int = 1) -> bool | None:
     """Whether twice the micro-batch, over `ranks_times` the data-parallel ranks, divides the global batch."""
-    micro, ranks = doubled_micro_batch(run), run.config.dp
-    batch = run.config.positive("train.global_batch_size")
+    micro, ranks, batch = doubled_micro_batch(run), run.config.dp, run.config.global_batch
     if micro is None or ranks is None or batch is None:
         return None
     return batch % (micro * ranks * ranks_times) == 0
@@ -39,13 +36,10 @@ def batch_divides(run: Run, ranks_times: int = 1) -> bool | None:
 
 def experts_divide(run: Run, ep: int) -> bool | None:
     """Whether EP divides the experts, and with ETP and PP the ranks; None where the experts are unknown."""
-    experts, world = run.config.positive("num_moe_experts"), run.config.positive("world_size")
-    if experts is not None and experts % ep:
-        return False
+    experts, world = run.config.positive("num_moe_experts"), run.config.world
     etp, pp = run.config.expert_tensor_size, run.config.pp
-    if world is not None and etp is not None and pp is not None and world % (ep * etp * pp):
-        return False
-    return None if experts is None else True
+    parted = world is not None and etp is not None and pp is not None and world % (ep * etp * pp)
+    return False if parted or (experts and experts % ep) else None if experts is None else True
 
 
 def seems_moe(run: Run) -> bool:
@@ -54,8 +48,7 @@ def seems_moe(run: Run) -> bool:
     Where the number of experts is unknown, experts that are spread over ranks show them; a dense model that
     gets such a change is refused.
     """
-    moe = run.active.moe
-    return run.config.expert_parallel is True if moe is None else moe
+    return run.active.moe if run.active.moe is not None else run.config.expert_parallel is True
 
 
 def wider_ep(run: Run) -> int | None:
@@ -86,9 +79,8 @@ def fewer_stages(run: Run) -> int | None:
     pp, layers, vpp = run.config.pp, run.config.positive("num_layers"), run.config.vpp or 1
     if pp is None or pp % 2 or run.config.pp_layout:
         return None
-    half = pp // 2
-    each = half if half == 1 else half * vpp
-    return None if layers is not None and layers % each else half
+    each = 1 if pp == 2 else pp // 2 * vpp
+    return None if layers is not None and layers % each else pp // 2
 
 
 def _ranks_allow(run: Run, pp: int) -> bool:
@@ -97,8 +89,7 @@ def _ranks_allow(run: Run, pp: int) -> bool:
     if ranks is None or run.config.pp is None:
         return True
     expert_ranks = (run.config.ep or 1) * (run.config.expert_tensor_size or 1)
-    world = run.config.positive("world_size") or 0
-    return ranks % (pp // run.config.pp) == 0 and world % (expert_ranks * pp) == 0
+    return ranks % (pp // run.config.pp) == 0 and (run.config.world or 0) % (expert_ranks * pp) == 0
 
 
 def virtual_stages(run: Run) -> int | None:

@@ -1,24 +1,29 @@
 """One file a wall: what it is, how we tell, what it is not, references; limits with `because`; judge()."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from heuristics.figures.figures import Figures
 from heuristics.result.judged import Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import communication, compute, host_overhead, memory
-from heuristics.walls.price import Price, Unpriced
-from traces.measurements import RankMeasurements
+from heuristics.walls.price import Price, RunCosts, Unpriced, price
 from traces.sections.tables import WallId
 
-JUDGES = (memory, communication, host_overhead, compute)
+JUDGES: Final = (memory, communication, host_overhead, compute)
 """In the order of the workflow."""
+_DOUBTED: Final[Mapping[WallId, Callable[[RunCosts, Price], Price]]] = {
+    "memory": memory.doubted,
+    "communication": communication.doubted,
+    "compute": compute.doubted,
+}
+"""Prices that may be more than the replay says, by what else is known of the wall."""
 
 
 def judge_walls(ranks: Sequence[Figures], prices: Mapping[WallId, Price | Unpriced]) -> tuple[Wall, ...]:
-    """Every wall of a run, in the order of the workflow."""
     return tuple(one.judge(ranks, prices[wall]) for wall, one in zip(WALL_IDS, JUDGES, strict=True))
 
 
-def replayed_prices(measurements: Sequence[RankMeasurements]) -> dict[WallId, Price | Unpriced]:
-    """What each wall costs a run, by replay of its trace."""
-    return {wall: one.measured(measurements) for wall, one in zip(WALL_IDS, JUDGES, strict=True)}
+def replayed_price(costs: RunCosts, wall: WallId) -> Price | Unpriced:
+    told, doubted = price(costs, wall), _DOUBTED.get(wall)
+    return doubted(costs, told) if doubted and isinstance(told, Price) else told

@@ -14,10 +14,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from heuristics.figures.figures import Figures
-from heuristics.result.judged import Evidence, Wall
-from heuristics.walls.price import Price, Unpriced, judged, price, shown, shown_frac
+from heuristics.result.judged import Wall
+from heuristics.walls.price import Price, Unpriced, judged, shown, shown_frac
 from traces.limits import Limit
-from traces.measurements import RankMeasurements
 
 EXPOSED_INPUT: Final = Limit(
     0.05,
@@ -27,25 +26,8 @@ EXPOSED_INPUT: Final = Limit(
 
 
 def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
-    """Judge the host of a run's ranks (at least one)."""
-    return judged("host_overhead", told, ranks, _context(ranks))
-
-
-def measured(measurements: Sequence[RankMeasurements]) -> Price | Unpriced:
-    """Its price by replay."""
-    return price(measurements, "host_overhead")
-
-
-def _context(ranks: Sequence[Figures]) -> list[Evidence]:
-    """What the account lays on the host, over all ranks that have one."""
-    why = "no compute ran and none was launched"
-    found = shown_frac("launch_starved_frac", ranks, lambda rank: rank.late_ns, why)
-    why = (
-        "in this part the late kernel also waited for another kernel; a faster host alone would not "
-        "recover it"
-    )
-    found += shown_frac("masked_frac", ranks, lambda rank: rank.masked_ns, why)
+    found = shown_frac("launch_starved_frac", ranks, lambda rank: rank.late_ns)
+    found += shown_frac("masked_frac", ranks, lambda rank: rank.masked_ns)
     if graphs := max(rank.observed.graph_frac or 0.0 for rank in ranks):
-        why = "kernel work inside CUDA graphs, which the host launches at once"
-        found.append(shown("graph_share_frac", graphs, "fraction of kernel work", why))
-    return found
+        found.append(shown("graph_share_frac", graphs))
+    return judged("host_overhead", told, ranks, found)

@@ -4,30 +4,34 @@ A price is the replayed cost of an overhead, added up over the ranks of a run an
 A row of the ledger belongs to the wall whose overhead, taken away, would shrink it.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
+
 from heuristics.figures.figures import Figures, frac_of
-from heuristics.figures.startup import find_startup, initialising_ns, judged_ns, without_startup
+from heuristics.figures.startup import Start, Startup, start_of, startup_of
 from heuristics.result.judged import Evidence, Outcome, Wall
+from heuristics.run.run import WALL_IDS
+from heuristics.words import say
 from traces.cures import cure
 from traces.limits import Limit
 from traces.measurements import RankMeasurements
 from traces.missing import Missing, OrMissing, known
 from traces.names.kernels import COMM_KINDS, GRAPH_REPLAY
+from traces.replay.changes.costs import Costs
 from traces.replay.proofs import Cost
 from traces.sections.tables import WallId
-from traces.spelling import percent
 from traces.steps.sample import sample_of
+from traces.toml_tables import read_table
 
 WALL: Final = Limit(
     0.10,
     "fraction of the windows",
     "ours, NVIDIA publishes none: less than a tenth of the step is no wall",
 )
-
-
 LITTLE: Final = Limit(
     0.01, "fraction of the windows", "ours: nobody tries first what saves less than one percent by the replay"
 )
@@ -37,6 +41,77 @@ STEADY: Final = Limit(
     "ours: half a wall; a cost that the steps after the first hardly pay may be warm-up",
 )
 ENOUGH_STEPS: Final = Limit(3, "steps", "ours: of two steps none can be called the usual one")
+
+
+@dataclass(frozen=True, slots=True)
+class RankCosts:
+    """What replays tell of one rank: made once, and asked by all that follows.
+
+    `replays`: None where they are refused, or there are none. `by_wall`: what each wall costs, start-up left
+    out; without those that the rank cannot tell.
+    """
+
+    place: int
+    rank: RankMeasurements
+    start: Start
+    replays: Costs | None
+    by_wall: Mapping[WallId, Cost]
+
+    def most_ns(self, wall: WallId) -> int | None:
+        """The bound of the partition; a replay that may say too little is no lower than it says."""
+        if wall == "communication" and self.rank.unseen is not None:
+            return None
+        bound, cost = self.rank.bounds.of(wall), self.by_wall.get(wall)
+        if bound is not None and wall == "host_overhead":
+            bound = max(0, bound - self.start.loading_ns)
+        return bound if bound is None or cost is None else max(bound, cost.ns)
+
+    def proven_ns(self, wall: WallId) -> int | None:
+        """What the wall costs, where no proof of the replay leaves it open that it is more."""
+        cost = self.by_wall.get(wall)
+        return None if cost is None or self.replays is None or self.replays.at_least else cost.ns
+
+
+@dataclass(frozen=True, slots=True)
+class RunCosts:
+    """The same of all ranks of a run."""
+
+    ranks: tuple[RankCosts, ...]
+    startup: Startup | None
+
+    @property
+    def recorder(self) -> str:
+        return self.ranks[0].rank.kind
+
+    def at_most_frac(self, wall: WallId, proofs_hold: bool = True) -> float | None:
+        """The most that a wall can cost where no proven replay tells its cost, as part of what is judged.
+
+        Each rank adds its proven cost, or else the bound of its partition; None where a rank has neither, or
+        all are proven. `proofs_hold` False: no replay tells it, whatever its proofs say.
+        """
+        proven = [one.proven_ns(wall) if proofs_hold else None for one in self.ranks]
+        if None not in proven:
+            return None
+        most = [one.most_ns(wall) if ns is None else ns for one, ns in zip(self.ranks, proven, strict=True)]
+        told = [ns for ns in most if ns is not None]
+        whole_ns = sum(one.start.judged_ns for one in self.ranks)
+        return None if len(told) < len(most) else sum(told) / whole_ns
+
+
+def costs_of(measurements: Sequence[RankMeasurements]) -> RunCosts:
+    ranks = tuple(_costs_of(place, rank) for place, rank in enumerate(measurements))
+    return RunCosts(ranks, startup_of([one.start for one in ranks]))
+
+
+def _costs_of(place: int, rank: RankMeasurements) -> RankCosts:
+    start, replays = start_of(rank), rank.costs
+    if isinstance(replays, Missing) or replays.refused:
+        return RankCosts(place, rank, start, None, {})
+    told = {wall: cost for wall in WALL_IDS if (cost := replays.of(wall)) is not None}
+    told["host_overhead"] = start.without(replays.host_overhead)
+    if rank.unseen is not None:
+        del told["communication"]
+    return RankCosts(place, rank, start, replays, told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +126,12 @@ class Price:
 
     ns: int
     frac: float
-    steady_frac: float | None
     by_kind_ns: Mapping[str, int]
-    step_frac: tuple[float, ...]
-    rank: int | None
-    at_least: Missing | None
+    at_least: Missing | None = None
     at_most_frac: float | None = None
+    steady_frac: float | None = None
+    step_frac: tuple[float, ...] = ()
+    rank: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,128 +142,74 @@ class Unpriced:
     at_most_frac: float | None = None
 
 
-def price(measurements: Sequence[RankMeasurements], wall: WallId) -> Price | Unpriced:
-    """The price of a wall's overhead, or why no rank tells it."""
-    startup = find_startup(measurements)
+def price(costs: RunCosts, wall: WallId) -> Price | Unpriced:
+    startup = costs.startup
     if startup is not None and startup.is_nearly_all:
-        reason = f"the profiler and start-up take {percent(startup.frac)}: too little else was recorded"
-        return Unpriced(Missing("walls", reason, cure("startup", measurements[0].kind)))
-    opaque = _opaque(measurements) if wall != "host_overhead" else None
-    told = [(place, rank, cost) for place, rank in enumerate(measurements) if (cost := cost_of(rank, wall))]
+        reason = say("walls.only-startup", part_frac=startup.frac)
+        return Unpriced(Missing("walls", reason, cure("startup", costs.recorder)))
+    opaque = _opaque(costs) if wall != "host_overhead" else None
+    most = None if opaque else costs.at_most_frac(wall)
+    told = [(one, one.by_wall[wall]) for one in costs.ranks if wall in one.by_wall]
     if not told:
-        most = None if opaque else at_most_frac(measurements, wall)
-        return Unpriced(opaque or _why(measurements[0], wall), most)
-    window_ns = sum(judged_ns(rank) for _, rank, _ in told)
-    by_kind: dict[str, int] = {}
-    for _, _, cost in told:
-        for kind, ns in cost.by_kind_ns.items():
-            by_kind[kind] = by_kind.get(kind, 0) + ns
-    total_ns = sum(cost.ns for _, _, cost in told)
-    worst = max(told, key=lambda one: one[2].ns / judged_ns(one[1]))
-    steps = [frac for _, rank, cost in told for frac in _step_fracs(rank, cost)]
+        return Unpriced(opaque or _why(costs.ranks[0], wall), most)
+    by_kind = Counter[str]()
+    for _, cost in told:
+        by_kind.update(cost.by_kind_ns)
+    total_ns = sum(cost.ns for _, cost in told)
     return Price(
         total_ns,
-        total_ns / window_ns,
-        _steady_frac([(rank, cost) for _, rank, cost in told]),
-        by_kind,
-        tuple(steps),
-        worst[0],
-        opaque or _doubt(measurements, wall),
-        None if opaque else at_most_frac(measurements, wall),
+        total_ns / sum(one.start.judged_ns for one, _ in told),
+        dict(by_kind),
+        opaque or _doubt(costs.ranks, wall),
+        most,
+        _steady_frac(told),
+        tuple(frac for one, cost in told for frac in _step_fracs(one.rank, cost)),
+        max(told, key=lambda one: one[1].ns / one[0].start.judged_ns)[0].place,
     )
 
 
-def _opaque(measurements: Sequence[RankMeasurements]) -> Missing | None:
+def _opaque(costs: RunCosts) -> Missing | None:
     """Why only the host can be judged: graphs recorded whole take enough of the windows to hide a wall."""
-    replays_ns = sum(rank.budget.compute_by_class_ns.get(GRAPH_REPLAY, 0) for rank in measurements)
-    if replays_ns < WALL.value * sum(rank.budget.window_ns for rank in measurements):
+    budgets = [one.rank.budget for one in costs.ranks]
+    replays_ns = sum(one.compute_by_class_ns.get(GRAPH_REPLAY, 0) for one in budgets)
+    if replays_ns < WALL.value * sum(one.window_ns for one in budgets):
         return None
-    reason = "graph replays were recorded whole: what runs inside is not seen"
-    return Missing("walls", reason, cure("graphs", measurements[0].kind))
+    return Missing("walls", say("walls.opaque-graphs"), cure("graphs", costs.recorder))
 
 
-def at_most_frac(
-    measurements: Sequence[RankMeasurements], wall: WallId, proofs_hold: bool = True
-) -> float | None:
-    """The most that a wall can cost where no proven replay tells its cost, as part of what is judged.
-
-    Each rank adds its proven cost, or else the bound of its partition; None where a rank has neither, or all
-    are proven. `proofs_hold` False: no replay tells it, whatever its proofs say.
-    """
-    proven = [_proven(rank, wall) if proofs_hold else None for rank in measurements]
-    if None not in proven:
-        return None
-    most = [_most_ns(rank, wall) if ns is None else ns for rank, ns in zip(measurements, proven, strict=True)]
-    told = [ns for ns in most if ns is not None]
-    if len(told) < len(most):
-        return None
-    return sum(told) / sum(map(judged_ns, measurements))
-
-
-def _proven(rank: RankMeasurements, wall: WallId) -> int | None:
-    cost = cost_of(rank, wall)
-    doubted = not isinstance(rank.costs, Missing) and rank.costs.at_least is not None
-    return None if cost is None or doubted else cost.ns
-
-
-def _most_ns(rank: RankMeasurements, wall: WallId) -> int | None:
-    """The bound of the partition; a replay that may say too little is no lower than it says."""
-    if wall == "communication" and rank.unseen is not None:
-        return None
-    bound, cost = rank.bounds.of(wall), cost_of(rank, wall)
-    if bound is not None and wall == "host_overhead":
-        bound = max(0, bound - initialising_ns(rank))
-    return bound if bound is None or cost is None else max(bound, cost.ns)
-
-
-def _steady_frac(told: Sequence[tuple[RankMeasurements, Cost]]) -> float | None:
+def _steady_frac(told: Sequence[tuple[RankCosts, Cost]]) -> float | None:
     """Cost in the steps after each rank's first, as part of them."""
     cost_ns = length_ns = 0
-    for rank, cost in told:
+    for one, cost in told:
         if len(cost.step_ns) < ENOUGH_STEPS.value:
             return None
-        sample = sample_of(rank.steps)
-        later = slice(int(sample.steps[0] is rank.steps.used[0]), None)
+        sample = sample_of(one.rank.steps)
+        later = slice(int(sample.steps[0] is one.rank.steps.used[0]), None)
         cost_ns += sum(cost.step_ns[later])
         length_ns += sum(sample.stand_for_ns[later])
     return cost_ns / length_ns
 
 
-def _doubt(measurements: Sequence[RankMeasurements], wall: WallId) -> Missing | None:
+def _doubt(ranks: Sequence[RankCosts], wall: WallId) -> Missing | None:
     """Why the price may be more than it seems: a rank has none, or the least elastic of those in doubt."""
-    for rank in measurements:
-        if cost_of(rank, wall) is None:
-            return _why(rank, wall)
-    costs = [rank.costs for rank in measurements if not isinstance(rank.costs, Missing)]
-    doubted = [one for one in costs if one.at_least is not None]
+    blind = next((one for one in ranks if wall not in one.by_wall), None)
+    if blind is not None:
+        return _why(blind, wall)
+    doubted = [one.replays for one in ranks if one.replays and one.replays.at_least]
     return min(doubted, key=lambda one: one.proofs.elastic_frac).at_least if doubted else None
 
 
-def cost_of(rank: RankMeasurements, wall: WallId) -> Cost | None:
-    """What a wall costs one rank, start-up left out; None where its replay cannot tell."""
-    if isinstance(rank.costs, Missing) or rank.costs.refused:
-        return None
-    if wall == "communication" and rank.unseen is not None:
-        return None
-    cost = rank.costs.of(wall)
-    return without_startup(rank, cost) if cost and wall == "host_overhead" else cost
-
-
-def _why(rank: RankMeasurements, wall: WallId) -> Missing:
-    if isinstance(rank.costs, Missing):
-        return rank.costs
-    if rank.costs.refused:
-        return rank.costs.refused
+def _why(one: RankCosts, wall: WallId) -> Missing:
+    replays, recorder = one.rank.costs, one.rank.kind
+    if isinstance(replays, Missing):
+        return replays
+    if replays.refused:
+        return replays.refused
     if wall == "communication":
-        reason = (
-            "graph replays were recorded whole, or kernels without names: communication cannot be separated"
-        )
-        return Missing("replay", reason, cure("names", rank.kind))
-    if known(rank.sm.sm_count) is None:
-        return Missing(
-            "replay", "the trace does not record the number of SMs of the GPU", cure("sm_count", rank.kind)
-        )
-    return Missing("replay", "the trace has no launch shapes of kernels", cure("shapes", rank.kind))
+        return Missing("replay", say("walls.unseen-communication"), cure("names", recorder))
+    if known(one.rank.sm.sm_count) is None:
+        return Missing("replay", say("walls.unknown-sms"), cure("sm_count", recorder))
+    return Missing("replay", say("walls.no-shapes"), cure("shapes", recorder))
 
 
 def _step_fracs(rank: RankMeasurements, cost: Cost) -> list[float]:
@@ -199,21 +220,37 @@ def _step_fracs(rank: RankMeasurements, cost: Cost) -> list[float]:
     return [ns / length * weight for ns, length, weight in each]
 
 
-_OF_WINDOWS: Final = "fraction of the windows"
+class Measure(Struct, frozen=True, forbid_unknown_fields=True):
+    """What stands beside a wall's cost."""
+
+    because: str
+    unit: str = "fraction of the windows"
 
 
-def shown(
-    measure: str, value: float, unit: str, because: str, limit: float | None = None, rank: int | None = None
-) -> Evidence:
-    """A value that no single place shows; `limit`: what it is held against, None for context.
+_MEASURES: Final = read_table("heuristics.walls", "evidence.toml", dict[str, Measure])
 
-    `rank`: the place in the document of the one that shows it best.
-    """
-    return Evidence(measure, value, unit, limit, because, None, None, None, rank)
+
+def shown(measure: str, value: float, limit: float | None = None) -> Evidence:
+    """A value of the table that no single place shows; `limit`: what it is held against, None for context."""
+    row = _MEASURES[measure]
+    return Evidence(measure, value, row.unit, limit, row.because, None, None, None, None)
+
+
+def held(measure: str, value: float, limit: Limit, rank: int | None = None, because: str = "") -> Evidence:
+    """A value against its limit, which says why. `rank`: the place in the document that shows it best."""
+    why = because or limit.because
+    return Evidence(measure, value, limit.unit, limit.value, why, None, None, None, rank)
+
+
+def shown_frac(
+    measure: str, ranks: Sequence[Figures], read: Callable[[Figures], int | None]
+) -> list[Evidence]:
+    """A length as part of the windows, over the ranks that tell it; nothing where none does."""
+    frac = frac_of(ranks, read)
+    return [] if frac is None else [shown(measure, frac)]
 
 
 def only_in_first_step(wall: Wall) -> bool:
-    """Whether the used steps after the first hardly pay its cost, so that it may be warm-up."""
     steady = [one.value for one in wall.evidence if one.measure == "steady_cost_frac"]
     return bool(steady) and steady[0] < STEADY.value
 
@@ -227,29 +264,21 @@ def judged(
     the limit.
     """
     most = told.at_most_frac
+    is_bounded = most is not None and most < WALL.value
     if isinstance(told, Unpriced):
-        if most is None or most >= WALL.value:
+        if most is None or not is_bounded:
             return unmeasurable(wall, told.why, evidence, most)
         ns = round(most * sum(rank.judged_ns for rank in ranks))
-        because = f"the most it can be by the partition of the windows; not replayed: {told.why.reason}"
-        bound = shown("cost_frac", most, _OF_WINDOWS, because, WALL.value)
+        bound = held("cost_frac", most, WALL, because=say("walls.at-most", reason=told.why.reason))
         return Wall(wall, "clear", ns, most, {}, most, (bound, *evidence), (), "")
-    costs = [shown("cost_frac", told.frac, _OF_WINDOWS, WALL.because, WALL.value, told.rank)]
+    costs = [held("cost_frac", told.frac, WALL, told.rank)]
     if told.steady_frac is not None:
-        costs.append(shown("steady_cost_frac", told.steady_frac, STEADY.unit, STEADY.because, STEADY.value))
-    stands = told.frac >= WALL.value
-    if not stands and told.at_least is not None and (most is None or most >= WALL.value):
-        return unmeasurable(wall, told.at_least, (*costs, *evidence), most)
+        costs.append(held("steady_cost_frac", told.steady_frac, STEADY))
+    stands, proofs = told.frac >= WALL.value, (*costs, *evidence)
+    if not stands and told.at_least is not None and not is_bounded:
+        return unmeasurable(wall, told.at_least, proofs, most)
     outcome: Outcome = "finding" if stands else "clear"
-    return Wall(wall, outcome, told.ns, told.frac, told.by_kind_ns, most, (*costs, *evidence), (), "")
-
-
-def shown_frac(
-    measure: str, ranks: Sequence[Figures], read: Callable[[Figures], int | None], because: str
-) -> list[Evidence]:
-    """A length as part of the windows, over the ranks that tell it; nothing where none does."""
-    frac = frac_of(ranks, read)
-    return [] if frac is None else [shown(measure, frac, _OF_WINDOWS, because)]
+    return Wall(wall, outcome, told.ns, told.frac, told.by_kind_ns, most, proofs, (), "")
 
 
 def unmeasurable(
@@ -274,14 +303,9 @@ _BY_GROUP: Final[Mapping[str, WallId]] = {
 }
 """The first word of a row; a row of any other is nobody's."""
 _BY_MODULE: Final[Mapping[str, WallId]] = {
-    "dispatch": "communication",
-    "combine": "communication",
-    "expert_gemm": "compute",
-    "expert_activation": "compute",
-    "shared_expert": "compute",
-    "router": "compute",
-    "permute": "compute",
-    "unpermute": "compute",
+    **dict.fromkeys(("dispatch", "combine"), "communication"),
+    **dict.fromkeys(("expert_gemm", "expert_activation", "shared_expert"), "compute"),
+    **dict.fromkeys(("router", "permute", "unpermute"), "compute"),
 }
 """Modules of MoE layers; what is recomputed is the memory wall's, whatever it is."""
 

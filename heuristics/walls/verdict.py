@@ -1,7 +1,6 @@
 """One verdict of four walls, or an honest none; what is tied with it, and how sure that is."""
 
-from __future__ import annotations
-
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import sqrt
 from statistics import fmean, stdev
@@ -9,18 +8,18 @@ from typing import Final, TypeVar
 
 from msgspec import structs
 
-from heuristics.result.judged import Verdict, Wall
-from heuristics.walls.bound import Bound, LargestBucket
+from heuristics.result.judged import Bucket, Verdict, Wall
+from heuristics.walls.bound import Bound
 from heuristics.walls.confidence import reasons_against, with_confidence
 from heuristics.walls.memory import does_not_fit
 from heuristics.walls.next_wall import find_next
-from heuristics.walls.price import LITTLE
+from heuristics.walls.price import LITTLE, RunCosts
+from heuristics.words import say
 from traces.limits import Limit
-from traces.measurements import RankMeasurements
 from traces.missing import Missing, OrMissing, known
 from traces.sections.run import Run
 from traces.sections.tables import WallId
-from traces.spelling import percent, spoken
+from traces.spelling import spoken
 
 NEAR: Final = Limit(0.03, "fraction of the windows", "ours: costs nearer than 3 points change places easily")
 STEPS: Final = Limit(3, "steps", "ours: of two the interval is six times their difference and holds all")
@@ -38,27 +37,36 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "dp": ("dp_reduce_scatter", "dp_all_gather"),
 }
 """Kinds of communication that one operation is made of, under the name the verdict gives them."""
-NO_BUDGET: Final = Missing(
-    "", "the budget of a step is missing", "give symptoms (--symptoms), or analyze a trace"
-)
 Steps = Mapping[WallId, tuple[float, ...]]
 """What a wall costs of each replayed step, as part of that step."""
 T = TypeVar("T")
+_OPEN: Final = Verdict(
+    wall=None,
+    kind=None,
+    bound=None,
+    tied_with=(),
+    runner_up=None,
+    confidence=None,
+    confidence_because=(),
+    because=(),
+    next_wall=None,
+    next_wall_frac=None,
+    next_because="",
+    startup_ns=0,
+    largest_bucket=None,
+    largest_bucket_frac=None,
+)
 
 
 def find_verdict(
-    measurements: Sequence[RankMeasurements],
-    walls: Sequence[Wall],
-    steps: Steps,
-    together: Run | None = None,
+    costs: RunCosts, walls: Sequence[Wall], steps: Steps, together: Run | None = None
 ) -> Verdict:
-    """The verdict of walls that were measured, with how sure it is and what comes after it."""
     verdict = verdict_of(walls, steps)
     wall: WallId | None = known(verdict.wall)
     if wall is None:
         return verdict
-    sure = with_confidence(verdict, reasons_against(wall, measurements, walls, together))
-    return find_next(sure, wall, measurements, walls)
+    sure = with_confidence(verdict, (*reasons_against(wall, costs, walls, together),))
+    return find_next(sure, wall, costs, walls)
 
 
 def verdict_of(walls: Sequence[Wall], steps: Steps | None = None, out_of_memory: bool = False) -> Verdict:
@@ -68,60 +76,40 @@ def verdict_of(walls: Sequence[Wall], steps: Steps | None = None, out_of_memory:
     sure that is, what comes after it and where the time goes is left open: all rest on what was recorded.
     """
     first_of_all = "memory" if out_of_memory or does_not_fit(walls) else None
-    costed = sorted((wall for wall in walls if known(wall.cost_frac) is not None), key=lambda w: -_frac(w))
-    told = [wall for wall in costed if wall.outcome != "unmeasurable"]
+    told = [wall for wall in walls if known(wall.cost_frac) is not None and wall.outcome != "unmeasurable"]
+    told.sort(key=lambda wall: -_frac(wall))
     found = [wall for wall in walls if wall.outcome == "finding"]
     found.sort(key=lambda wall: (wall.id != first_of_all, -_frac(wall)))
     if not found:
         return _none(walls, told)
     first = found[0]
     short = first.id == first_of_all
-    others = [wall.id for wall in told if wall.id != first.id and _ns(wall)]
-    return _verdict(
-        first.id,
-        _why(first, walls, short),
-        runner_up=others[0] if others else None,
+    near = [wall.id for wall in found[1:] if not short and _near(first, wall, steps or {})]
+    return structs.replace(
+        _OPEN,
+        wall=first.id,
+        because=_why(first, walls, short),
+        runner_up=next((wall.id for wall in told if wall.id != first.id and _ns(wall)), None),
         kind=_kind(first),
-        tied=tuple(wall.id for wall in found[1:] if not short and _near(first, wall, steps or {})),
-        short=short,
-    )
-
-
-def _verdict(
-    wall: WallId | None,
-    because: tuple[str, ...],
-    runner_up: WallId | None,
-    kind: str | None = None,
-    tied: tuple[WallId, ...] = (),
-    short: bool = False,
-) -> Verdict:
-    return Verdict(
-        wall=wall,
-        kind=kind,
-        bound=None,
-        tied_with=tied,
-        runner_up=runner_up,
-        confidence=None,
-        confidence_because=(),
-        because=because,
-        next_wall=None,
-        next_wall_frac=None,
-        next_because="",
-        startup_ns=0,
-        largest_bucket=None,
-        largest_bucket_frac=None,
+        tied_with=tuple(near),
         does_not_fit=short,
     )
 
 
 def completed(
-    verdict: Verdict, walls: Sequence[Wall], bound: Bound, largest: LargestBucket | None, startup_ns: int
+    verdict: Verdict,
+    walls: Sequence[Wall],
+    bound: Bound,
+    largest: tuple[Bucket, float] | None,
+    startup_ns: int,
 ) -> Verdict:
     """With where the time goes, and a gap for what a wall that could not be judged leaves open.
 
     No wall is an answer where all were judged. Without a wall it has no kind.
     """
     cure = next((wall.cure for wall in walls if wall.cure), None)
+    no_budget = Missing("", say("walls.no-budget"), say("walls.give-symptoms"))
+    bucket, part = largest or (no_budget, no_budget)
 
     def open_(value: OrMissing[T], reason: str) -> OrMissing[T]:
         return Missing("", reason, cure) if value is None and cure else value
@@ -130,12 +118,12 @@ def completed(
         verdict,
         wall=open_(verdict.wall, verdict.because[0]),
         kind=open_(verdict.kind, "not split") if known(verdict.wall) else verdict.kind,
-        runner_up=open_(verdict.runner_up, "no other wall costs anything that could be measured"),
+        runner_up=open_(verdict.runner_up, say("walls.no-runner-up")),
         confidence=open_(verdict.confidence, verdict.because[0]),
         because=(*verdict.because, bound.because),
         bound=bound.bucket or Missing("", bound.because, bound.cure),
-        largest_bucket=largest.bucket if largest else NO_BUDGET,
-        largest_bucket_frac=largest.frac if largest else NO_BUDGET,
+        largest_bucket=bucket,
+        largest_bucket_frac=part,
         startup_ns=startup_ns,
     )
 
@@ -149,26 +137,24 @@ def _ns(wall: Wall) -> int:
 
 
 def _none(walls: Sequence[Wall], told: Sequence[Wall]) -> Verdict:
-    blind = _blind(walls)
     if not told:
-        return _verdict(None, ("no wall could be measured", *blind), None)
-    said, nearest = "no measured overhead accounts for 10 % or more of the step time", told[0]
-    if _frac(nearest) >= LITTLE.value:
-        said += f"; the closest is {spoken(nearest.id)}, {_cost(nearest)}"
+        return structs.replace(_OPEN, because=(say("walls.none-measured"), *_blind(walls)))
+    nearest, said = told[0], say("walls.no-wall")
+    if (frac := _frac(nearest)) >= LITTLE.value:
+        said += say("walls.nearest", wall=spoken(nearest.id), part_frac=frac)
     unjudged = [f"{spoken(wall.id)}{_most(wall)}" for wall in walls if known(wall.cost_frac) is None]
     if unjudged:
-        said += f"; not judged: {', '.join(unjudged)}"
-    return _verdict(None, (said, *blind), nearest.id if _ns(nearest) else None)
+        said += say("walls.unjudged", walls=", ".join(unjudged))
+    runner_up = nearest.id if _ns(nearest) else None
+    return structs.replace(_OPEN, because=(said, *_blind(walls)), runner_up=runner_up)
 
 
 def _why(first: Wall, walls: Sequence[Wall], short: bool) -> tuple[str, ...]:
-    said = []
-    if short:
-        said.append("memory is freed and allocated again in most steps: what does not fit cannot be tuned")
+    said = [say("walls.does-not-fit")] if short else []
     if _ns(first):
-        said.append(f"without {spoken(first.id)} the windows would be at most {_cost(first)} shorter")
+        said.append(say("walls.without", wall=spoken(first.id), part_frac=_frac(first)))
     said += [
-        f"{spoken(wall.id)} at most {_cost(wall)}"
+        say("walls.other", wall=spoken(wall.id), part_frac=_frac(wall))
         for wall in sorted(walls, key=lambda one: -_frac(one))
         if wall.id != first.id and wall.outcome == "finding" and _ns(wall)
     ]
@@ -177,28 +163,24 @@ def _why(first: Wall, walls: Sequence[Wall], short: bool) -> tuple[str, ...]:
 
 def _blind(walls: Sequence[Wall]) -> tuple[str, ...]:
     return tuple(
-        f"{spoken(wall.id)} could not be judged{_most(wall)}: {wall.missing[0]}"
+        say("walls.not-judged", wall=spoken(wall.id), most=_most(wall), reason=wall.missing[0])
         for wall in walls
         if wall.outcome == "unmeasurable" and wall.missing
     )
 
 
 def _most(wall: Wall) -> str:
-    """The most that a wall without a cost can be, where anything bounds it."""
     most = known(wall.at_most_frac)
-    return "" if most is None or most >= 1.0 else f" (at most {percent(most)})"
-
-
-def _cost(wall: Wall) -> str:
-    return percent(_frac(wall))
+    return "" if most is None or most >= 1.0 else say("walls.most", part_frac=most)
 
 
 def _kind(wall: Wall) -> str | None:
     """The kind, or family of kinds, whose absence alone wins most; of equals expert traffic, then data."""
     by_kind_ns = known(wall.cost_by_kind_ns) or {}
-    together = {family: sum(by_kind_ns.get(kind, 0) for kind in kinds) for family, kinds in FAMILIES.items()}
-    members = {kind for kinds in FAMILIES.values() for kind in kinds}
-    together |= {kind: ns for kind, ns in by_kind_ns.items() if kind not in members}
+    family_of = {kind: family for family, kinds in FAMILIES.items() for kind in kinds}
+    together = Counter[str](dict.fromkeys(FAMILIES, 0))
+    for kind, ns in by_kind_ns.items():
+        together[family_of.get(kind, kind)] += ns
     largest = max(together, key=lambda kind: together[kind])
     return largest if together[largest] else None
 
@@ -214,8 +196,7 @@ def _near(one: Wall, other: Wall, steps: Steps) -> bool:
     mine, its = steps.get(one.id, ()), steps.get(other.id, ())
     if len(mine) != len(its) or len(mine) < STEPS.value:
         return False
-    differences = [a - b for a, b in zip(mine, its, strict=True)]
-    low, high = interval(differences)
+    low, high = interval([a - b for a, b in zip(mine, its, strict=True)])
     return low <= 0 <= high
 
 

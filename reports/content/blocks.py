@@ -6,8 +6,10 @@ word) and `Term` (a key of the document under its human name).
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +31,9 @@ Words = tuple[Span, ...]
 
 
 def words(*spans: Span | Words) -> Words:
-    """Spans and words as one, in order."""
-    flat: list[Span] = []
-    for one in spans:
-        flat += one if isinstance(one, tuple) else (one,)
-    return tuple(flat)
+    """Spans and words as one, in order; empty texts are left out."""
+    flat = (span for one in spans for span in (one if isinstance(one, tuple) else (one,)))
+    return tuple(span for span in flat if span != "")
 
 
 class Tone(Enum):
@@ -91,6 +91,12 @@ class Items:
     numbered: bool = False
 
 
+def items(title: str, entries: Iterable[str | Words], numbered: bool = False) -> Iterator[Items]:
+    """Entries that are not empty under a title; nothing where there are none."""
+    if there := tuple(words(one) for one in entries if one):
+        yield Items(there, title, numbered)
+
+
 @dataclass(frozen=True, slots=True)
 class Quantity:
     """A number as people read it, its unit apart; `share` draws a bar beside it where it is a share.
@@ -104,6 +110,8 @@ class Quantity:
 
 
 Cell = Words | Quantity
+Entry = Cell | Span
+"""A cell as `table` takes it: one span, or a text in a column of numbers, may stand for the whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +142,39 @@ class Table:
     total: Row | None = None
     left_out: int = 0
     note: Words = ()
+
+
+ALL_BUT_FIRST: Final = range(1, 99)
+"""The columns of numbers of most tables."""
+
+
+def row(
+    cells: Sequence[Entry], numbers: Container[int] = ALL_BUT_FIRST, tone: Tone = Tone.PLAIN, id: str = ""
+) -> Row:
+    """A row of cells or of single spans; a text in a column of numbers is a quantity."""
+    made = (
+        Quantity(one)
+        if isinstance(one, str) and at in numbers
+        else one
+        if isinstance(one, Quantity | tuple)
+        else words(one)
+        for at, one in enumerate(cells)
+    )
+    return Row(tuple(made), tone=tone, id=id)
+
+
+def table(
+    title: str,
+    heads: Sequence[str],
+    rows: Iterable[Row | Sequence[Entry]],
+    numbers: Container[int] = ALL_BUT_FIRST,
+    note: str | Words = (),
+    left_out: int = 0,
+) -> Table:
+    """A table by the heads of its columns, `numbers` of which stand to the right."""
+    columns = tuple(Column(head, place in numbers) for place, head in enumerate(heads))
+    made = tuple(one if isinstance(one, Row) else row(one, numbers) for one in rows)
+    return Table(title, columns, made, left_out=left_out, note=words(note))
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,6 @@ _NAMES: Final = {
 
 
 def page(question: Question, framework: TrainedWith, how: Recording) -> Page:
-    """The page of `moe-diag capture`."""
     row = asked(question)
     head = Headline(question.upper(), words(f"{row.asks}."), Tone.PLAIN)
     blocks = (head, *commands(how), *_flags(how), *_reasons(row.ranks, how), *_export(how.export))
@@ -38,7 +37,6 @@ def page(question: Question, framework: TrainedWith, how: Recording) -> Page:
 
 
 def commands(how: Recording) -> Iterator[Block]:
-    """What to type, the script where one rank alone starts nsys, and what an older nsys does not take."""
     if how.script:
         yield Sentence(words("Save this as ", Code(SCRIPT), ":"))
         yield CodeBlock(how.script)
@@ -50,7 +48,6 @@ def commands(how: Recording) -> Iterator[Block]:
 
 
 def _before(rows: Iterable[Option], product: str) -> Iterator[Sentence]:
-    """What an older release does not take, and what it takes in its place."""
     for one in rows:
         if one.since:
             instead = words("type ", Code(one.older), " for ") if one.older else words("leave out ")

@@ -10,7 +10,7 @@ from heuristics.result.configured import Configuration
 from heuristics.result.judged import Checked
 from heuristics.result.result import Result
 from reports.content.blocks import Code, Detail, Words, words
-from reports.content.names import ended, joined
+from reports.content.names import capital, ended, joined
 from traces.missing import known
 from traces.settings.derive import DEFAULT
 from traces.spelling import counted
@@ -53,14 +53,7 @@ class Defect:
 _OF_THE_RUN: Final = frozenset({"trace", DEFAULT})
 """Where settings come from that nobody wrote down."""
 _RECIPE_KNOWN: Final = "launcher.recipe_values_known"
-_WEIGHTS: Final = {
-    "rejected": Weight.REJECTED,
-    "fails": Weight.FAILS,
-    "not_as_written": Weight.NOT_AS_WRITTEN,
-    "found": Weight.FOUND,
-    "warned": Weight.WARNED,
-    "no_effect": Weight.NO_EFFECT,
-}
+
 _TIERS: Final = {
     "rules": "Rules of moe-diag",
     "config": "Megatron-Core's configuration",
@@ -93,16 +86,16 @@ def _entry(one: configured.Defect) -> Defect:
     places = [words(Code(at)) for at in dict.fromkeys(at.where for at in settings)]
     places += seen[len(settings) :]
     cure = f"{one.cure.rstrip('.')} ({one.fix})" if one.fix and one.fix not in one.cure else one.cure
-    return Defect(one.id, _WEIGHTS[one.kind], one.what, cure, joined(seen), joined(places), _more(one))
+    weight = Weight[one.kind.upper()]
+    return Defect(one.id, weight, one.what, cure, joined(seen), joined(places), _more(one))
 
 
 def _more(one: configured.Defect) -> str:
     releases = [f"from {one.since}"] if one.since else []
     releases += [f"before {one.until}"] if one.until else []
     also = f" The same cure meets: {'; '.join(one.also)}." if one.also else ""
-    return (
-        f"{one.cost[:1].upper()}{one.cost[1:]}{' (' + ', '.join(releases) + ')' if releases else ''}.{also}"
-    )
+    of = f" ({', '.join(releases)})" if releases else ""
+    return f"{capital(one.cost)}{of}.{also}"
 
 
 def _unread(configuration: Configuration) -> Iterator[Defect]:
@@ -114,7 +107,6 @@ def _unread(configuration: Configuration) -> Iterator[Defect]:
 
 
 def defect_words(one: Defect, detail: Detail) -> Words:
-    """One entry: its id, what is wrong, what cures it, and where it was seen."""
     start: Words = (Code(one.id), ": ") if one.id else ()
     mark = {Weight.WARNED: "warning: ", Weight.NO_EFFECT: "no effect: "}.get(one.weight, "")
     cure = f" Cure: {ended(one.cure)}" if one.cure else ""
@@ -131,31 +123,23 @@ def first_errors(result: Result) -> tuple[Words, ...]:
 
 
 def legal_words(result: Result, configuration: Configuration) -> str:
-    """Whether anything refuses the configuration, and for which versions that was asked."""
     told = configuration.versions
-    packages = (
-        ("Megatron-Core", told.core),
-        ("Megatron-Bridge", told.bridge),
-        ("PyTorch", told.torch),
-        ("Transformer Engine", told.te),
-    )
-    versions = [f"{name} {version}" for name, one in packages if (version := known(one))]
+    packages = {"Megatron-Core": told.core, "Megatron-Bridge": told.bridge, "PyTorch": told.torch}
+    packages["Transformer Engine"] = told.te
+    versions = [f"{name} {version}" for name, one in packages.items() if (version := known(one))]
     of = ", ".join(versions) or "the newest releases (version unknown: --core-version)"
     if not configuration.legal:
         count, who = _errors(result)
         return f"{count} for {of}: {who}"
     if not is_written(configuration):
         return "No configuration was given; only what the trace shows of it is known. Give --config FILE."
-    unread = (
-        ""
-        if recipe_known(configuration)
-        else " What its recipe sets is not known: give TP, PP, EP and the batch as flags to check them."
-    )
-    return f"No rule that could be checked is broken, for {of}.{unread}"
+    said = f"No rule that could be checked is broken, for {of}."
+    if recipe_known(configuration):
+        return said
+    return f"{said} What its recipe sets is not known: give TP, PP, EP and the batch as flags to check them."
 
 
 def _errors(result: Result) -> tuple[str, str]:
-    """How many errors there are, and who stops at them."""
     weights = [one.weight for one in defects(result)]
     rejected, fails = weights.count(Weight.REJECTED), weights.count(Weight.FAILS)
     if not rejected:
@@ -172,7 +156,6 @@ def recipe_known(configuration: Configuration) -> bool:
 
 
 def is_written(configuration: Configuration) -> bool:
-    """Whether a file says anything of the configuration; a log's line of its ranks is none."""
     said = {one.said for one in configuration.settings} - _OF_THE_RUN
     framed = known(configuration.framework) is not None
     return bool(configuration.problems) or (framed and any(not one.startswith("--") for one in said))

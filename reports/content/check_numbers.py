@@ -4,24 +4,25 @@ Also as parts of a long page, beside the configuration and what the guides say.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
-from heuristics.result.configured import Configuration, Log, Throughput
+from heuristics.result.configured import Configuration, Log
 from heuristics.result.result import Result
 from reports.content.blocks import (
     Block,
-    Cell,
     Code,
-    Column,
     Detail,
+    Entry,
     Fold,
-    Items,
     Part,
     Quantity,
-    Row,
     Sentence,
+    Span,
     Table,
-    Words,
+    items,
+    row,
+    table,
     words,
 )
 from reports.content.check_defects import (
@@ -32,10 +33,7 @@ from reports.content.check_defects import (
     is_written,
     legal_words,
 )
-from reports.content.check_workflow import (
-    experiment_blocks,
-    workflow_rules,
-)
+from reports.content.check_workflow import experiment_blocks, workflow_rules
 from reports.content.names import joined
 from traces.missing import Missing, known
 from traces.settings.derive import DEFAULT
@@ -60,7 +58,6 @@ _PARTS: Final = ("parameters", "gradients", "optimizer", "activations", "logits"
 
 
 def number_lines(result: Result) -> Iterator[Block]:
-    """Step, throughput and memory, one line each."""
     if (log := known(result.log)) is not None:
         yield from _log(log, result)
     yield from _throughput(result)
@@ -68,11 +65,14 @@ def number_lines(result: Result) -> Iterator[Block]:
 
 
 def number_tables(result: Result) -> Iterator[Block]:
-    """The published rows of the same model, and memory by part."""
     if (found := known(result.throughput)) is not None and found.references:
-        yield _published(found)
-        sources = tuple(words(one.source) for one in found.references)
-        yield Items(sources, "Sources of the published rows, in their order", numbered=True)
+        heads = ("Model and GPUs", "Layout TP/PP/VP/EP", "tokens/s", "TFLOP/s")
+        speeds = (rounded(found.tokens_per_s_per_gpu), rounded(found.model_tflops_per_gpu))
+        rows = (("this run", "", *speeds), *map(_reference, found.references))
+        note = f"Per GPU. This run: {found.source}. Other shapes are no target for it."
+        yield table("Published throughput of this model", heads, rows, range(2, 4), note)
+        sources = (one.source for one in found.references)
+        yield from items("Sources of the published rows, in their order", sources, numbered=True)
     if (estimate := known(result.memory_estimate)) is not None:
         yield _memory_table(estimate)
 
@@ -126,7 +126,6 @@ def _throughput(result: Result) -> Iterator[Sentence]:
 
 
 def _nearest(found: Nearest) -> str:
-    """How far the nearest published run of the model is, and in what it differs."""
     row = found.reference
     run = ", ".join(filter(None, (row.model, f"{row.gpus or ''} {row.gpu}".strip(), row.precision)))
     differs = ", ".join(f"{_ASPECTS[one.what]} {one.here} ({one.published})" for one in found.differs)
@@ -151,63 +150,33 @@ def _memory(result: Result) -> Iterator[Sentence]:
 
 
 def _unknown(gap: Missing, label: str, configuration: Configuration | None) -> Iterator[Sentence]:
-    """Why a number of a configuration that was given is unknown."""
     if configuration is not None and is_written(configuration):
         yield Sentence(words(f"Unknown: {gap.reason.rstrip('.')}. Needed: {gap.cure.rstrip('.')}."), label)
 
 
-def _published(found: Throughput) -> Table:
-    columns = (
-        Column("Model and GPUs"),
-        Column("Layout TP/PP/VP/EP"),
-        Column("tokens/s", number=True),
-        Column("TFLOP/s", number=True),
-    )
-    this = (
-        words("this run"),
-        words(""),
-        Quantity(rounded(found.tokens_per_s_per_gpu)),
-        Quantity(rounded(found.model_tflops_per_gpu)),
-    )
-    note = words(f"Per GPU. This run: {found.source}. Other shapes are no target for it.")
-    rows = (Row(this), *(Row(_reference(one)) for one in found.references))
-    return Table("Published throughput of this model", columns, rows, note=note)
-
-
-def _reference(one: Reference) -> tuple[Cell, ...]:
+def _reference(one: Reference) -> tuple[str, ...]:
     gpus = f"{one.gpus} {one.gpu}" if one.gpus else one.gpu
     precision = f", {one.precision}" if one.precision else ""
     forced = ", routing forced to balance" if one.routing == "balanced" else ""
-    return (
-        words(f"{one.model}, {gpus}{precision}{forced}"),
-        words(one.layout or ""),
-        Quantity(rounded(one.tokens_per_s_per_gpu)),
-        Quantity(rounded(one.tflops_per_gpu)),
-    )
+    what = f"{one.model}, {gpus}{precision}{forced}"
+    return what, one.layout or "", rounded(one.tokens_per_s_per_gpu), rounded(one.tflops_per_gpu)
 
 
 def _memory_table(found: MemoryEstimate) -> Table:
-    sizes = (
-        *(found.parameters_bytes, found.gradients_bytes, found.optimizer_bytes),
-        *(found.activations_bytes, found.logits_bytes),
-    )
-    rows = [_size(part, size, found.total_bytes) for part, size in zip(_PARTS, sizes, strict=True)]
+    sizes = {part: getattr(found, f"{part}_bytes") for part in _PARTS}
     if rest := known(found.rest_bytes):
-        rows.append(_size("measured peak beside the estimate", rest, found.total_bytes))
-    assumed = f"Assumed: {', '.join(found.assumed)}." if found.assumed else ""
-    return Table(
-        f"Memory of the fullest GPU (pipeline stage {found.stage})",
-        (Column("Part"), Column("GB", number=True), Column("Share", number=True)),
-        tuple(rows),
-        total=_size("total", found.total_bytes, found.total_bytes),
-        note=words(assumed) if assumed else (),
-    )
+        sizes["measured peak beside the estimate"] = rest
+    title = f"Memory of the fullest GPU (pipeline stage {found.stage})"
+    rows = (_size(part, size, found.total_bytes) for part, size in sizes.items())
+    note = f"Assumed: {', '.join(found.assumed)}." if found.assumed else ""
+    made = table(title, ("Part", "GB", "Share"), rows, note=note)
+    return replace(made, total=row(_size("total", found.total_bytes, found.total_bytes)))
 
 
-def _size(name: str, size: int, whole: int) -> Row:
+def _size(name: str, size: int, whole: int) -> tuple[Entry, ...]:
     share = size / whole if whole else 0.0
     bar = share if 0 <= share <= 1 else None
-    return Row((words(name), Quantity(gigabytes(size).removesuffix(" GB")), Quantity(percent(share), bar)))
+    return name, gigabytes(size).removesuffix(" GB"), Quantity(percent(share), bar)
 
 
 _DEFECTS: Final = 4
@@ -229,38 +198,30 @@ def configuration_parts(result: Result) -> tuple[Part, ...]:
 
 
 def _configuration(result: Result, configuration: Configuration) -> Iterator[Block]:
-    """Legal or not, every defect, and the settings as they were understood."""
     yield Sentence(words(legal_words(result, configuration)))
     yield from (Sentence(words(one)) for one in answer_words(configuration.checked))
     yield from defect_items(result, Detail.FULL)
-    columns = (Column("Setting"), Column("Value"), Column("From"))
     written = [one for one in configuration.settings if one.said != DEFAULT]
-    rows = tuple(
-        Row((words(Code(one.knob)), _value(one.value, withheld=one.withheld), words(Code(one.said))))
-        for one in written
-    )
-    if rows:
+    if written:
+        rows = ((Code(one.knob), _value(one.value, one.withheld), Code(one.said)) for one in written)
         defaults = len(configuration.settings) - len(written)
-        note = words(f"{counted(defaults, 'more setting')} at the default: in the JSON document.")
-        table = Table("Settings", columns, rows, note=note if defaults else ())
-        yield Fold(f"{counted(len(rows), 'setting')} that somebody set", (table,), "settings")
+        note = f"{counted(defaults, 'more setting')} at the default: in the JSON document."
+        made = table("Settings", ("Setting", "Value", "From"), rows, (), note if defaults else "")
+        yield Fold(f"{counted(len(written), 'setting')} that somebody set", (made,), "settings")
 
 
-def _value(value: object, *, withheld: bool) -> Words:
-    if withheld:
-        return ("withheld: it may hold a path or a name",)
-    return ("null",) if value is None else (Code(str(value)),)
+def _value(value: object, is_withheld: bool) -> Span:
+    if is_withheld:
+        return "withheld: it may hold a path or a name"
+    return "null" if value is None else Code(str(value))
 
 
 def defect_items(result: Result, detail: Detail) -> Iterator[Block]:
-    """What to correct first, then what else was found: the first entries, or all of them."""
     found = defects(result)
     named = found if detail is Detail.FULL else found[:_DEFECTS]
-    first = tuple(defect_words(one, detail) for one in named if one.weight <= Weight.NOT_AS_WRITTEN)
-    others = tuple(defect_words(one, detail) for one in named if one.weight > Weight.NOT_AS_WRITTEN)
-    if first:
-        yield Items(first, "Fix first", numbered=True)
+    first = [defect_words(one, detail) for one in named if one.weight <= Weight.NOT_AS_WRITTEN]
+    others = [defect_words(one, detail) for one in named if one.weight > Weight.NOT_AS_WRITTEN]
     if left := len(found) - len(named):
-        others = (*others, words(f"{counted(left, 'more entry', 'more entries')}: --full"))
-    if others:
-        yield Items(others, "Also found")
+        others.append(words(f"{counted(left, 'more entry', 'more entries')}: --full"))
+    yield from items("Fix first", first, numbered=True)
+    yield from items("Also found", others)

@@ -7,8 +7,8 @@ from typing import Final, Literal
 from heuristics.result.configured import Experiment, UndecidedRule, WorkflowStep
 from heuristics.result.judged import Choice
 from heuristics.result.result import Result
-from reports.content.blocks import Block, Code, Fold, Items, Sentence, Words, words
-from reports.content.names import ended, joined
+from reports.content.blocks import Block, Code, Fold, Items, Sentence, Words, items, words
+from reports.content.names import capital, codes, ended
 from traces.missing import known
 from traces.spelling import counted
 
@@ -33,15 +33,12 @@ _INPUTS: Final = 4
 
 
 def workflow_lines(result: Result, shown: int) -> Iterator[Block]:
-    """Counts by state, then the rules not followed, at most `shown` of them."""
     rules = _rules(result)
     open_ = [one for state in OPEN for one in rules if _state(one) == state]
-    named = open_[:shown]
+    more = len(open_) - shown
+    rest = f"{more} more of these: --full" if more > 0 else ""
     yield from _counts(result)
-    if named:
-        more = len(open_) - len(named)
-        rest = (words(f"{more} more of these: --full"),) if more else ()
-        yield Items((*map(step_words, named), *rest))
+    yield from items("", (*map(step_words, open_[:shown]), rest))
 
 
 def _rules(result: Result) -> tuple[WorkflowStep, ...]:
@@ -50,7 +47,6 @@ def _rules(result: Result) -> tuple[WorkflowStep, ...]:
 
 
 def _counts(result: Result) -> Iterator[Sentence]:
-    """How many rules are in which state."""
     rules = _rules(result)
     count = Counter(map(_state, rules))
     counts = ", ".join(f"{count[state]} {name}" for state, name in STATES.items() if count[state])
@@ -65,7 +61,6 @@ def _state(one: WorkflowStep) -> State:
 
 
 def step_words(one: WorkflowStep) -> Words:
-    """A rule with why it is in its state, and what to do or to give."""
     way = "By the guide" if _state(one) == "differs" else "Cure"
     cure = f" {way}: {ended(one.advice)}" if one.advice else ""
     fix = words(" [", Code(one.fix), "]") if one.fix and one.advice else ()
@@ -74,7 +69,6 @@ def step_words(one: WorkflowStep) -> Words:
 
 
 def _missing_inputs(rules: Sequence[WorkflowStep]) -> Words:
-    """How many rules could not be checked, and which inputs would settle most of them."""
     wanted = Counter(one.tells.rstrip(".") for one in rules if one.state == "unknown")
     if not wanted:
         return ()
@@ -85,7 +79,6 @@ def _missing_inputs(rules: Sequence[WorkflowStep]) -> Words:
 
 
 def workflow_rules(result: Result) -> Iterator[Block]:
-    """Every rule with its reason, those that are followed or open folded by state; then undecided rules."""
     listed = _rules(result)
     yield from _counts(result)
     if inputs := _missing_inputs(listed):
@@ -95,23 +88,18 @@ def workflow_rules(result: Result) -> Iterator[Block]:
         if rules:
             title = f"{counted(len(rules), 'rule')} {name}"
             yield Items(rules, title) if state in OPEN else Fold(title, (Items(rules),), f"workflow-{state}")
-    if undecided := _undecided(result):
-        open_ = tuple(
-            words(Code(one.id), f": {ended(one.text)} Missing input: ", _codes(one.asks), ".")
-            for one in undecided
-        )
-        yield Fold("Rules of these releases that could not be checked", (Items(open_),), "undecided")
+    if undecided := tuple(_rule_words(one, "Missing input") for one in _undecided(result)):
+        yield Fold("Rules of these releases that could not be checked", (Items(undecided),), "undecided")
 
 
 def refused_by_default(result: Result) -> tuple[Words, ...]:
     """Rules that refuse the run where what is not given has its default."""
-    return tuple(
-        words(
-            Code(one.id), f": {ended(one.text)} It holds only if one of these is set: ", _codes(one.asks), "."
-        )
-        for one in _undecided(result)
-        if one.broken_by_default
-    )
+    why = "It holds only if one of these is set"
+    return tuple(_rule_words(one, why) for one in _undecided(result) if one.broken_by_default)
+
+
+def _rule_words(one: UndecidedRule, why_asked: str) -> Words:
+    return words(Code(one.id), f": {ended(one.text)} {why_asked}: ", codes(one.asks), ".")
 
 
 def _undecided(result: Result) -> tuple[UndecidedRule, ...]:
@@ -120,7 +108,6 @@ def _undecided(result: Result) -> tuple[UndecidedRule, ...]:
 
 
 def choice_line(result: Result) -> Iterator[Block]:
-    """What the guides choose, on one line, and why for the first; the other reasons are in the full text."""
     if result.choices:
         first = result.choices[0]
         chosen = "; ".join(f"{_about(one)} {one.answer}" for one in result.choices)
@@ -129,26 +116,21 @@ def choice_line(result: Result) -> Iterator[Block]:
 
 
 def choices(result: Result) -> Iterator[Block]:
-    """What the guides choose: the rule that decides and why, what goes with it, and the other edition."""
     for one in result.choices:
-        asks = words(" Could change with: ", *_codes(one.asks), ".") if one.asks else ()
-        start = words(f"{ended(one.answer)} Rule ", Code(one.rule), f": {ended(one.reason)}", *asks)
+        asks = words(" Could change with: ", codes(one.asks), ".") if one.asks else ()
+        start = words(f"{ended(one.answer)} Rule ", Code(one.rule), f": {ended(one.reason)}", asks)
         edition = f"edition {result.tool.guidance} of the guides"
-        yield Items((start, *_particulars(one)), f"{_about(one)[:1].upper()}{_about(one)[1:]}, by {edition}")
+        yield Items((start, *_particulars(one)), f"{capital(_about(one))}, by {edition}")
 
 
 def _particulars(one: Choice) -> Iterator[Words]:
-    """What goes with a choice, each on a line of its own."""
     if one.other:
         yield words(f"The other edition: {one.other} (rule ", Code(one.other_rule), f": {one.other_reason}).")
-    for label, several in (
-        ("First", one.before),
-        ("Settings", one.settings),
-        ("Then, one at a time after a test", one.then),
-        ("Never", one.never),
-    ):
+    labelled = {"First": one.before, "Settings": one.settings}
+    labelled |= {"Then, one at a time after a test": one.then, "Never": one.never}
+    for label, several in labelled.items():
         if several:
-            yield words(f"{label}: ", _codes(several), ".")
+            yield words(f"{label}: ", codes(several), ".")
     yield from (words(ended(note)) for note in one.notes)
     yield from (words(ended(f"Ruled out: {why}")) for why in one.refused)
     if one.source:
@@ -159,17 +141,12 @@ def _about(one: Choice) -> str:
     return {"cuda_graphs": "CUDA graphs"}.get(one.about, one.about)
 
 
-def _codes(several: Sequence[str]) -> Words:
-    return joined([(Code(one),) for one in several])
-
-
 def experiment_blocks(result: Result) -> Iterator[Block]:
-    """The plan as runs to make, one variable each; nothing where there is the baseline alone."""
     plan = known(result.experiments)
     if plan is None or not (plan.then or plan.later or len(plan.first) > 1):
         return
     runs = (*plan.first, *plan.then, *plan.later)
-    yield Items(tuple(map(_experiment, runs)), "Experiments, one change each", numbered=True)
+    yield from items("Experiments, one change each", map(_experiment, runs), numbered=True)
     steps = counted(runs[0].step_count, "step")
     yield Sentence(words(f"Each over {steps} without the profiler. Keep fixed: {', '.join(runs[0].holds)}."))
     yield Sentence(words(f"Note each time: {'; '.join(runs[0].measure)}."))

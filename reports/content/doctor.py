@@ -9,18 +9,15 @@ from reports.content.blocks import (
     Block,
     Code,
     CodeBlock,
-    Column,
     Command,
     Detail,
     Headline,
-    Items,
     Page,
-    Quantity,
-    Row,
     Sentence,
-    Table,
     Tone,
-    Words,
+    items,
+    row,
+    table,
     words,
 )
 from reports.content.capture import commands
@@ -77,97 +74,61 @@ def page(
     """
     facts = words(f"{info.kind}, schema {info.schema or 'unknown'}")
     walls = fitness(info, capture, result)
-    lacking = [row for row in _LACKING if not capture.rows[row] and not _never(info, row)]
+    never = _NOT_IN_KINETO if info.kind == "kineto" else ()
+    lacking = [name for name in _LACKING if not capture.rows[name] and name not in never]
+    counts = ((name, f"{count:,}") for name, count in capture.rows.items() if count)
+    launched = capture.correlation_frac
+    note = "" if launched is None else f"{percent(launched)} of the kernels have their launch recorded."
+    wrong = (_TRAPS[trap].format(count=f"{count:,}") for trap, count in traps)
+    grades = (
+        row((name_of(one.wall), one.grade, "; ".join(one.because)), (), _TONES[one.grade]) for one in walls
+    )
     blocks = (
-        *(
-            _headline(walls),
-            _recorded(capture),
-            *_missing(info, capture, lacking),
-            *_wrong(traps),
-            *_notes(info),
-        ),
-        *(_grades(walls), *_line(info, lacking)),
+        _headline(walls),
+        table("Recorded", ("What", "Count"), counts, note=note),
+        *_missing(info, capture, lacking),
+        *items("Wrong in how it was recorded or exported", wrong),
+        *items("Notes of the profiler", (f"{one}." for one in info.diagnostics)),
+        table("Good enough for", ("Wall", "This recording is", "Why"), grades, ()),
+        *_line(info, lacking),
     )
     return Page(words(Code(info.name)), facts, blocks, Detail.FULL)
 
 
-def _never(info: TraceInfo, row: str) -> bool:
-    """Whether this kind of recording never holds it."""
-    return info.kind == "kineto" and row in _NOT_IN_KINETO
-
-
-def _recorded(capture: Capture) -> Table:
-    rows = tuple(Row((words(name), Quantity(f"{count:,}"))) for name, count in capture.rows.items() if count)
-    launched = capture.correlation_frac
-    note = (
-        () if launched is None else words(f"{percent(launched)} of the kernels have their launch recorded.")
-    )
-    return Table("Recorded", (Column("What"), Column("Count", number=True)), rows, note=note)
-
-
 def _missing(info: TraceInfo, capture: Capture, lacking: list[str]) -> Iterator[Block]:
-    items = [words(f"no {row}: {_impossible(row, capture)}.") for row in lacking]
-    items += [*_clocks(capture), *_graphs(info, capture)]
-    if items:
-        yield Items(tuple(items), "Missing, and what that makes impossible")
-    else:
+    lacks = [f"no {name}: {_impossible(name, capture)}." for name in lacking]
+    lacks += [*_clocks(capture), *_graphs(info, capture)]
+    yield from items("Missing, and what that makes impossible", lacks)
+    if not lacks:
         yield Sentence(words("Nothing that the diagnosis uses is missing."))
 
 
-def _wrong(traps: Collection[tuple[Trap, int]]) -> Iterator[Block]:
-    if traps:
-        items = tuple(words(_TRAPS[trap].format(count=f"{count:,}")) for trap, count in traps)
-        yield Items(items, "Wrong in how it was recorded or exported")
-
-
-def _impossible(row: str, capture: Capture) -> str:
-    if row == "kernels" and capture.rows["graph replays"]:
+def _impossible(name: str, capture: Capture) -> str:
+    if name == "kernels" and capture.rows["graph replays"]:
         return "compute and communication inside graph replays cannot be separated"
-    return _LACKING[row]
+    return _LACKING[name]
 
 
-def _clocks(capture: Capture) -> Iterator[Words]:
+def _clocks(capture: Capture) -> Iterator[str]:
     for (process, device), offset_ns in capture.clock_offset_ns.items():
         if offset_ns:
             apart = f"{'-' if offset_ns < 0 else ''}{duration(abs(offset_ns))}"
-            yield words(
+            yield (
                 f"process {process}, GPU {device}: nothing starts within 50 us of its launch, so host and "
                 f"GPU clocks may differ by about {apart}: why no compute ran is unknown."
             )
 
 
-def _graphs(info: TraceInfo, capture: Capture) -> Iterator[Words]:
+def _graphs(info: TraceInfo, capture: Capture) -> Iterator[str]:
+    how = f"Cure: {cure('graphs', info.kind)}."
     if (replays := capture.rows["graph replays"]) and capture.rows["kernels"]:
-        yield words(
-            f"{replays:,} graph replays were recorded whole: communication in them counts as compute. "
-            f"Cure: {cure('graphs', info.kind)}."
-        )
-    if capture.opaque_graph_launches:
-        yield words(
-            f"{capture.opaque_graph_launches:,} of {capture.graph_launches:,} CUDA graph launches show no "
-            f"work: idle time may be work. Cure: {cure('graphs', info.kind)}."
-        )
-
-
-def _notes(info: TraceInfo) -> Iterator[Block]:
-    if info.diagnostics:
-        yield Items(tuple(words(f"{one}.") for one in info.diagnostics), "Notes of the profiler")
-
-
-def _grades(walls: tuple[Fitness, ...]) -> Table:
-    columns = (Column("Wall"), Column("This recording is"), Column("Why"))
-    rows = tuple(
-        Row(
-            (words(name_of(one.wall)), words(one.grade), words("; ".join(one.because))),
-            tone=_TONES[one.grade],
-        )
-        for one in walls
-    )
-    return Table("Good enough for", columns, rows)
+        yield f"{replays:,} graph replays were recorded whole: communication in them counts as compute. {how}"
+    if opaque := capture.opaque_graph_launches:
+        launches = f"{opaque:,} of {capture.graph_launches:,} CUDA graph launches"
+        yield f"{launches} show no work: idle time may be work. {how}"
 
 
 def _line(info: TraceInfo, lacking: list[str]) -> Iterator[Block]:
-    """How to record what is missing: the line of `capture`, and what is recorded in a pass of its own."""
     if info.kind == "kineto":
         yield Sentence(words("Record it like this, with what is missing:"))
         yield CodeBlock(profiler_call(lacking), "python")
@@ -180,7 +141,6 @@ def _line(info: TraceInfo, lacking: list[str]) -> Iterator[Block]:
 
 
 def _headline(walls: tuple[Fitness, ...]) -> Headline:
-    """How good it is for each wall, the whole as good as its worst."""
     said = ", ".join(f"{name_of(one.wall)} {one.grade}" for one in walls)
     grades = {one.grade for one in walls}
     if "useless" not in grades:

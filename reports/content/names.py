@@ -4,8 +4,8 @@ Keys have their names in `measures.toml`. A published issue is one sentence; `pl
 """
 
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeVar
 
 from heuristics.result.compared import Place, Side
 from heuristics.result.judged import KnownIssue
@@ -18,13 +18,23 @@ from traces.spelling import gpu_model, printable
 
 
 def joined(several: Sequence[Words], between: str = ", ") -> Words:
-    """Words with something between them."""
     return words(*(span for place, one in enumerate(several) for span in ((between,) if place else ()) + one))
+
+
+def codes(several: Iterable[str]) -> Words:
+    return joined([(Code(one),) for one in several])
 
 
 def listed(names: Sequence[str]) -> str:
     """Names as a sentence takes them: `a`, `a and b`, `a, b and c`."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+Known = TypeVar("Known")
+
+
+def told(value: OrMissing[Known], written: Callable[[Known], str]) -> str:
+    return "unknown" if (one := known(value)) is None else written(one)
 
 
 def ended(text: str) -> str:
@@ -33,8 +43,7 @@ def ended(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """With a capital in front as well."""
-    return ended(text[:1].upper() + text[1:])
+    return ended(capital(text))
 
 
 KERNEL_WIDTH: Final = 28
@@ -61,13 +70,16 @@ def name_of(key: str) -> str:
 
 
 def capital(text: str) -> str:
-    """With a capital in front, the rest as it is."""
     return text[:1].upper() + text[1:]
 
 
 def is_cure(cure: str) -> bool:
     """Whether there is something to do: cures of what nothing can tell begin with "none"."""
     return bool(cure) and re.match(r"none\b", cure) is None
+
+
+def how_to_learn(cure: str) -> str:
+    return f" To learn it: {cure.rstrip('.')}." if is_cure(cure) else ""
 
 
 def kernel_name(recorded: str) -> str:
@@ -84,24 +96,20 @@ def kernel_name(recorded: str) -> str:
 
 
 def _first(name: str) -> str:
-    """The beginning, which says more than the end."""
     return name if len(name) <= KERNEL_WIDTH else name[: KERNEL_WIDTH - 3] + "..."
 
 
 def gpu_of(of: Rank | Side) -> str:
-    """The model of the GPU in short."""
     gpu = known(of.gpu)
     return "GPU model not recorded" if gpu is None else gpu_model(gpu)
 
 
 def who(of: Rank | Side | Place) -> str:
-    """A rank in two or three words."""
     number = known(of.rank)
     return f"GPU {of.device}" if number is None else f"rank {number}, GPU {of.device}"
 
 
 def grid_words(grid: OrMissing[tuple[int, int, int]]) -> str:
-    """The blocks of a kernel: `8 x 4 x 1`; empty where they are not told."""
     return " x ".join(map(str, known(grid) or ()))
 
 

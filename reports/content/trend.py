@@ -8,16 +8,14 @@ from heuristics.comparison.difference.change_points import ChangePoint
 from reports.content.blocks import (
     Block,
     Code,
-    Column,
     Command,
     Drawing,
     Headline,
-    Items,
     Page,
-    Row,
     Sentence,
-    Table,
     Tone,
+    items,
+    table,
     words,
 )
 from reports.content.names import name_of
@@ -56,12 +54,10 @@ def chart_lines(
 
 def _columns(count: int, width: int) -> list[int]:
     """Where each value stands: up to four columns apart while there is room, at most `width`."""
-    if count == 1:
-        return [1]
-    apart = min(_APART, (width - 2) // (count - 1))
-    if apart:
+    between = max(1, count - 1)
+    if apart := min(_APART, (width - 2) // between):
         return [1 + place * apart for place in range(count)]
-    return [1 + place * (width - 2) // (count - 1) for place in range(count)]
+    return [1 + place * (width - 2) // between for place in range(count)]
 
 
 def _under(numbers: Sequence[int], columns: Sequence[int], room: int) -> str:
@@ -143,7 +139,6 @@ _ALIKE: Final = {
 
 
 def unit_of(metric: str) -> Unit:
-    """The unit a metric is shown in, by its name; those of the ledger are times per step."""
     if metric.startswith("ledger."):
         return Unit("ms per step", 1e-6)
     for end, unit in _UNITS:
@@ -153,7 +148,6 @@ def unit_of(metric: str) -> Unit:
 
 
 def shown(value: float, unit: Unit) -> str:
-    """A value with its unit: `48.0 ms`."""
     return f"{rounded(value * unit.factor)} {unit.word}".rstrip()
 
 
@@ -168,7 +162,6 @@ def step_words(change: ChangePoint, unit: Unit) -> str:
 
 
 def group_words(alike: Mapping[str, object]) -> str:
-    """What all results of a trend have in common."""
     gpu = printable(str(alike.get("gpu") or "GPU not recorded"), 40)
     return ", ".join(
         [gpu, *(f"{_ALIKE.get(key, key)}: {value}" for key, value in alike.items() if key != "gpu")]
@@ -176,7 +169,6 @@ def group_words(alike: Mapping[str, object]) -> str:
 
 
 def left_out_words(left_out: Sequence[LeftOut]) -> list[str]:
-    """How many results are not shown, why, and how to see them."""
     return [
         f"{counted(one.count, 'result')} with another "
         f"{', '.join(_ALIKE.get(key, key) for key in one.differ)}: --like {one.newest}"
@@ -185,7 +177,6 @@ def left_out_words(left_out: Sequence[LeftOut]) -> list[str]:
 
 
 def trend_page(trend: Trend) -> Page:
-    """The newest change first, the chart, all changes, what is missing."""
     unit = unit_of(trend.metric)
     title = words(Code(trend.metric), f" in {unit.word}" if unit.word else "")
     return Page(title, (group_words(trend.alike),), tuple(_blocks(trend, unit)))
@@ -198,10 +189,9 @@ def _blocks(trend: Trend, unit: Unit) -> Iterator[Block]:
     if known:
         changed = [change.index for change in trend.changes]
         yield Drawing(tuple(chart_lines([one.id for one in trend.points], values, changed)))
-    if trend.changes:
-        earlier = len(trend.changes) - _CHANGES
-        said = [words(_change(trend, change, unit)) for change in trend.changes[-_CHANGES:]]
-        yield Items((*said, *([words(f"and {earlier} before them")] if earlier > 0 else [])), "Changes")
+    earlier = len(trend.changes) - _CHANGES
+    said = [_change(trend, change, unit) for change in trend.changes[-_CHANGES:]]
+    yield from items("Changes", (*said, f"and {earlier} before them" if earlier > 0 else ""))
     if known and known[-1].value is not None:
         yield Sentence((f"{shown(known[-1].value, unit)} in {_named(known[-1])}",), "Newest")
     if gaps := [str(one.id) for one in trend.points if one.value is None]:
@@ -229,12 +219,10 @@ def _named(point: Point) -> str:
 
 
 def metrics_page(names: Sequence[str]) -> Page:
-    """The metrics that can be followed, each with its unit."""
     if not names:
         return _empty()
-    rows = tuple(Row((words(Code(name)), words(unit_of(name).word))) for name in names)
-    columns = (Column("metric"), Column("unit"))
-    return Page(words("Metrics of the history"), (), (Table("", columns, rows),))
+    rows = ((Code(name), unit_of(name).word) for name in names)
+    return Page(words("Metrics of the history"), (), (table("", ("metric", "unit"), rows, ()),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,33 +240,23 @@ class Line:
 
 
 def list_page(lines: Sequence[Line], baselines: Mapping[str, int]) -> Page:
-    """All results, oldest first, and which are baselines."""
     if not lines:
         return _empty()
-    columns = (
-        Column("id", number=True),
-        Column("added"),
-        Column("name"),
-        Column("tag"),
-        Column("GPU"),
-        Column("step ms", number=True),
-        Column("bottleneck"),
-        *([Column("origin")] if any(line.origin for line in lines) else []),
-    )
-    rows = (Row(row.cells[: len(columns)]) for row in map(_listed, lines))
-    blocks: list[Block] = [Table("", columns, tuple(rows))]
+    heads = ["id", "added", "name", "tag", "GPU", "step ms", "bottleneck"]
+    heads += ["origin"] if any(line.origin for line in lines) else []
+    rows = (_listed(line)[: len(heads)] for line in lines)
+    blocks: list[Block] = [table("", heads, rows, (0, 5))]
     if baselines:
         named = ", ".join(f"{name} is {number}" for name, number in sorted(baselines.items()))
         blocks.append(Sentence((named,), "Baselines"))
     return Page(words("Results of the history"), (), tuple(blocks))
 
 
-def _listed(line: Line) -> Row:
+def _listed(line: Line) -> tuple[str, ...]:
     step = "unknown" if line.step_ns is None else shown(line.step_ns, Unit("", 1e-6))
     gpu = gpu_model(line.gpu or "unknown")
     wall = "none" if line.wall is None else name_of(line.wall)
-    texts = (str(line.id), line.added_at[:10], line.name, line.tag, gpu, step, wall, line.origin or "")
-    return Row(tuple(map(words, texts)))
+    return str(line.id), line.added_at[:10], line.name, line.tag, gpu, step, wall, line.origin or ""
 
 
 def _empty() -> Page:

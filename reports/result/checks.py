@@ -24,7 +24,6 @@ def check_result(result: Result) -> Result:
 
 
 def check_compared(compared: Compared) -> Compared:
-    """The comparison. Raises `NotAResult` with the place of what does not fit together."""
     _check_timeline(compared.base.timeline, "base.timeline")
     _check_timeline(compared.new.timeline, "new.timeline")
     return compared

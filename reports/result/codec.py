@@ -26,7 +26,6 @@ _ABSENT: Final = re.compile(r"Object missing required field `([^`]*)`")
 
 
 def encode(result: Struct) -> Document:
-    """The document: plain dict, list, str, int, float, bool and None, keys in the order of the fields."""
     found: dict[Missing, None] = {}
     document: Document = _lower(result, "", found)
     gaps = (*found, *result.missing)  # type: ignore[attr-defined]  # of whole results
@@ -46,7 +45,6 @@ def gaps(result: Struct) -> tuple[Missing, ...]:
 
 
 def lowered(section: Struct) -> Document:
-    """A part of a result as the document has it."""
     found: Document = _lower(section, "*", {})
     return found
 
@@ -95,7 +93,6 @@ def decode(document: object, kind: type[R]) -> R:
 
 
 def _wrong(said: str) -> str:
-    """Our own sentence of what a document breaks: where, then what."""
     found = _PATH.search(said)
     place, what = found[1] if found else "", _PATH.sub("", said)
     if absent := _ABSENT.fullmatch(what):

@@ -12,7 +12,6 @@ from reports.measures import meaning
 
 
 def schema(kind: type[Struct]) -> dict[str, Any]:
-    """Draft 2020-12; every key with its meaning."""
     made = msgspec.json.schema(kind)
     for name, section in made["$defs"].items():
         for key, one in section.get("properties", {}).items():
@@ -22,7 +21,6 @@ def schema(kind: type[Struct]) -> dict[str, Any]:
 
 
 def schema_text(kind: type[Struct]) -> str:
-    """The schema as it is kept: a line for each section of the document."""
     made = schema(kind)
     sections = (f"{json.dumps(name)}: {json.dumps(one)}" for name, one in sorted(made.pop("$defs").items()))
     head = json.dumps(made, indent=1).removesuffix("\n}")

@@ -60,7 +60,6 @@ def _wall(wall: Wall) -> BriefWall:
 
 
 def _fix(step: Step) -> BriefFix:
-    """A step with its lines for the framework in use; all of them, or none where they are too long."""
     in_use = step.in_use
     arms = [BriefArm(_cut(one.name, NAME), one.code.lines) for one in in_use if one.arm]
     lines = [line for one in in_use if not one.arm for line in one.code.lines]
@@ -72,7 +71,6 @@ def _fix(step: Step) -> BriefFix:
 
 
 def _faults(result: Result) -> Iterator[Fault]:
-    """What warns, what the profiler noted, then walls that nothing can be judged by."""
     yield from _warned(result.warnings)
     for trace in result.traces:
         yield from _warned(trace.capture.diagnostics)
@@ -93,7 +91,6 @@ def _bytes(text: str) -> int:
 
 
 def _cut(text: str, limit: Limit = SENTENCE) -> str:
-    """A text, in JSON no longer than the limit."""
     if _bytes(text) <= limit.value:
         return text
     text = text[: int(limit.value)]

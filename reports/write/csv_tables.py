@@ -61,7 +61,6 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _cell(value: object) -> object:
-    """A text on one line, with an apostrophe before what a spreadsheet would take for a formula."""
     if not isinstance(value, str):
         return value
     shown = printable(value, _WIDTH)
@@ -102,7 +101,6 @@ def _absent(absent: Absent | None) -> Mapping[str, int | None]:
 
 
 def _moe(moe: Moe, window_ns: int) -> Iterator[Row]:
-    """The tax and every module by pass."""
     yield "moe", "tax", moe.tax_ns, moe.tax_frac
     for row in moe.rows:
         yield "moe", f"{row.module}.{row.pass_}", row.wall_ns, row.wall_ns / window_ns
@@ -151,7 +149,6 @@ def _rows(compared: Compared) -> Iterator[Cells]:
 
 
 def _whole(compared: Compared) -> Iterator[Cells]:
-    """The size that is judged, and the difference of the traces that the rows add up to."""
     size, base, new = compared.size, compared.base, compared.new
     means = {"base_ns": size.base_mean_ns, "new_ns": size.new_mean_ns, "frac": size.delta_frac}
     yield {**_alike(size), "section": "size", "row": size.source, "note": compared.verdict, **means}
@@ -203,6 +200,5 @@ def _value(value: object) -> str:
 
 
 def _alike(source: Struct) -> Cells:
-    """The columns that a source has under the same name."""
     names = (name for name in COMPARED if name in source.__struct_fields__)
     return {name: known(getattr(source, name)) for name in names}

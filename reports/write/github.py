@@ -24,7 +24,6 @@ _STARTS: Final = re.compile(r"^(\s*)(?:(>|[-+](?=\s|$|-+\s*$))|(\d{1,9})([.)])(?
 
 
 def write_github(page: Page, view: View) -> str:
-    """The page, ending in a line break, no longer than GitHub takes. Foreign text stays text."""
     return within(page, lambda one: Writer(one, view, GitHub()).write(), LENGTH)
 
 
@@ -53,7 +52,6 @@ class GitHub(Markup):
     folds_last = False
 
     def plain(self, text: str) -> str:
-        """As `harmless`."""
         return harmless(text)
 
     def code(self, text: str, width: int = TEXT_WIDTH) -> str:
@@ -61,15 +59,12 @@ class GitHub(Markup):
         return f"<code>{harmless(text, width).strip()}</code>"
 
     def strong(self, spans: Sequence[Span], said: Callable[[Sequence[Span]], str]) -> str:
-        """In two stars."""
         return f"**{said(spans)}**"
 
     def heading(self, level: int, marked: str) -> str:
-        """One `#` less for the page's title than HTML has levels, six at most."""
         return f"{'#' * min(level + 1, 6)} {marked}"
 
     def listed(self, items: Iterable[Item], is_numbered: bool) -> Iterator[str]:
-        """With two levels."""
         for place, (line, under) in enumerate(items, start=1):
             mark = f"{place}." if is_numbered else "-"
             yield f"{mark} {line}"
@@ -78,7 +73,6 @@ class GitHub(Markup):
     def table(
         self, titles: Sequence[str], numbers: Sequence[bool], rows: Iterable[Sequence[str]]
     ) -> Iterator[str]:
-        """With numbers to the right."""
         marks = ["--:" if number else ":--" for number in numbers]
         yield from (f"| {' | '.join(cells)} |" for cells in (titles, marks, *rows))
 
@@ -90,6 +84,5 @@ class GitHub(Markup):
         yield from (f"{fence}{language}", *shown, fence)
 
     def folded(self, level: int, title: str, inside: Iterable[str]) -> Iterator[str]:
-        """In `<details>`."""
         yield f"<details><summary>{harmless(title).strip()}</summary>"
         yield from (*inside, "", "</details>")

@@ -31,7 +31,6 @@ _ENTITIES: Final = {"\\": "&#92;", "&": "&amp;", ".": "&#46;"}
 
 
 def write_jira(page: Page, view: View) -> str:
-    """The page, ending in a line break, as much as a field of Jira holds. Foreign text stays text."""
     return within(page, lambda one: Writer(one, view, Jira()).write(), LENGTH, jira_size)
 
 
@@ -57,11 +56,9 @@ class Jira(Markup):
     folds_last = True
 
     def plain(self, text: str) -> str:
-        """As `harmless`."""
         return harmless(text)
 
     def code(self, text: str, width: int = TEXT_WIDTH) -> str:
-        """In two braces."""
         return f"{{{{{harmless(printable(text, width).strip(), width)}}}}}"
 
     def strong(self, spans: Sequence[Span], said: Callable[[Sequence[Span]], str]) -> str:
@@ -72,11 +69,9 @@ class Jira(Markup):
         return " ".join(filter(None, pieces))
 
     def heading(self, level: int, marked: str) -> str:
-        """One level below the issue's own title, six at most."""
         return f"h{min(level + 1, 6)}. {marked}"
 
     def listed(self, items: Iterable[Item], is_numbered: bool) -> Iterator[str]:
-        """With two levels."""
         mark = "#" if is_numbered else "*"
         for line, under in items:
             yield f"{mark} {line}"
@@ -98,5 +93,4 @@ class Jira(Markup):
             yield from ("{noformat}", *shown, "{noformat}")
 
     def folded(self, level: int, title: str, inside: Iterable[str]) -> Iterator[str]:
-        """Under a heading."""
         yield from (self.heading(level, harmless(title).strip()), *inside)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import nlargest
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from reports.content.analysis.headline import by_family
 from reports.content.names import capital, name_of
@@ -48,12 +48,10 @@ class Stretch:
 
 
 def lanes_of(one: Stretch) -> list[Drawn]:
-    """From top to bottom: what the host's threads say and call, why no compute ran, streams by family."""
     return [*_host(one), *_why(one.timeline), *sorted(_streams(one), key=_order)]
 
 
 def title_of(key: str) -> str:
-    """What a key of the timeline is called: `comm.ep_dispatch` is expert dispatch."""
     family, _, kind = key.partition(".")
     if family == "host":
         return _HOST[kind]
@@ -61,22 +59,17 @@ def title_of(key: str) -> str:
 
 
 def longest(lane: Drawn, count: int) -> Drawn:
-    """The lane with its `count` longest activities, in their order."""
     places = sorted(nlargest(count, range(len(lane.at_ns)), key=lambda place: lane.length_ns[place]))
     if len(places) == len(lane.at_ns):
         return lane
-    return replace(
-        lane,
-        at_ns=[lane.at_ns[place] for place in places],
-        length_ns=[lane.length_ns[place] for place in places],
-        key=[lane.key[place] for place in places],
-        name=[lane.name[place] for place in places],
-        launch_ns=[lane.launch_ns[place] for place in places] if lane.launch_ns else (),
-    )
+    columns = {name: getattr(lane, name) for name in ("at_ns", "length_ns", "key", "name", "launch_ns")}
+    kept: dict[str, Any] = {
+        name: [column[place] for place in places] for name, column in columns.items() if column
+    }
+    return replace(lane, **kept)
 
 
 def _host(one: Stretch) -> Iterator[Drawn]:
-    """Ranges first, outer ones above inner ones; then calls."""
     host = one.timeline.host
     threads = list(dict.fromkeys(lane.thread for lane in host))
     for lane in sorted(host, key=lambda lane: (lane.kind == "calls", lane.thread, lane.depth)):
@@ -104,7 +97,6 @@ def _streams(one: Stretch) -> Iterator[Drawn]:
 
 
 def _meaning(lane: Lane, keys: Sequence[str]) -> str:
-    """What a stream is for: compute, copies, or the operations that it communicates for."""
     times: dict[str, dict[str, int]] = {}
     for key, length_ns in zip(keys, lane.length_ns, strict=True):
         family, _, kind = key.partition(".")
@@ -122,7 +114,6 @@ def _meaning(lane: Lane, keys: Sequence[str]) -> str:
 
 
 def _order(lane: Drawn) -> tuple[int, int]:
-    """Compute first, then communication, then the rest; the busier stream first."""
     families = {key.partition(".")[0] for key in lane.key}
     place = next((at for at, family in enumerate(_FAMILIES) if family in families), len(_FAMILIES))
     return place, -sum(lane.length_ns)

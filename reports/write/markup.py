@@ -8,34 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reports.content.blocks import (
-    Bar,
-    Block,
-    Cell,
-    Code,
-    CodeBlock,
-    Command,
-    Detail,
-    Drawing,
-    Fold,
-    Headline,
-    Hue,
-    Items,
-    Page,
-    Part,
-    Plan,
-    Quantity,
-    Row,
-    Sentence,
-    Span,
-    Spelling,
-    Step,
-    Table,
-    Term,
-    View,
-    Words,
-    words,
-)
+from reports.content import blocks
+from reports.content.blocks import Block, Fold, Hue, Page, Part, Quantity, Span, Table, View, Words, words
 from reports.content.names import capital, name_of
 from traces.limits import Limit
 from traces.spelling import counted, percent
@@ -109,77 +83,68 @@ class Writer:
     markup: Markup
 
     def write(self) -> str:
-        """The page, ending in a line break."""
         lines = [self.markup.heading(1, self.said(self.page.title))]
         lines += [self.said(self.page.facts)] if self.page.facts else []
-        lines += self.blocks(self.page.blocks, 2)
+        lines += self.lines(self.page.blocks, 2)
         lines += ["", self.said((self.page.more,))] if self.page.more else []
         return "\n".join(lines) + "\n"
 
-    def blocks(self, blocks: Sequence[Block], level: int) -> Iterator[str]:
+    def lines(self, several: Sequence[Block], level: int) -> Iterator[str]:
         """Lines of blocks, an empty line before each but a list right after what it belongs to."""
-        ordered = sorted(blocks, key=_opens_a_part) if self.markup.folds_last else blocks
-        last: Block | None = None
-        for block in ordered:
-            belongs = isinstance(last, Sentence) and isinstance(block, Items) and not block.title
-            yield from () if belongs else ("",)
+        last, moved = None, (Fold | Part) if self.markup.folds_last else ()
+        for block in sorted(several, key=lambda one: isinstance(one, moved)):
+            untitled = isinstance(block, blocks.Items) and not block.title
+            yield from () if untitled and isinstance(last, blocks.Sentence) else ("",)
             yield from self.block(block, level)
             last = block
 
     def block(self, block: Block, level: int) -> Iterator[str]:
-        """Lines of one block. `level`: of a heading at this place."""
         match block:
-            case Headline():
+            case blocks.Headline():
                 yield f"{self.strong((block.label,))} {self.said(block.said)}".strip()
                 yield from self._list(block.under)
-            case Sentence():
-                yield self._labelled(block.label, block.said)
-            case Items():
+            case blocks.Sentence():
+                label = f"{self.strong((f'{block.label}:',))} " if block.label else ""
+                yield f"{label}{self.said(block.said)}"
+            case blocks.Items():
                 yield from (self.strong((block.title,)),) if block.title else ()
                 yield from self._list(block.items, block.numbered)
-            case Table():
+            case blocks.Table():
                 yield from self._table(block)
-            case Bar():
+            case blocks.Bar():
                 yield from self._bar(block)
-            case CodeBlock():
-                yield from self.markup.copied(block.lines, block.language)
-            case Drawing():
-                yield from self.markup.copied(block.lines, "text")
-            case Plan():
+            case blocks.CodeBlock() | blocks.Drawing():
+                language = block.language if isinstance(block, blocks.CodeBlock) else "text"
+                yield from self.markup.copied(block.lines, language)
+            case blocks.Plan():
                 yield from self._plan(block)
-            case Command():
+            case blocks.Command():
                 yield f"{self.said(block.said)} {self.markup.code(block.line, COMMAND_WIDTH)}".strip()
-            case Fold():
-                inside = self.blocks(block.blocks, level + 1)
+            case blocks.Fold():
+                inside = self.lines(block.blocks, level + 1)
                 yield from self.markup.folded(level, block.title, inside)
-            case Part():
+            case blocks.Part():
                 yield self.markup.heading(level, self.said((block.title,)))
-                yield from self.blocks(block.blocks, level + 1)
+                yield from self.lines(block.blocks, level + 1)
 
     def said(self, spans: Sequence[Span]) -> str:
-        """Words of one line."""
         return "".join(map(self._span, spans)).strip()
 
     def strong(self, spans: Sequence[Span]) -> str:
-        """Words of one line that are seen first."""
         return self.markup.strong(spans, self.said)
 
     def _span(self, span: Span) -> str:
-        if isinstance(span, Code):
+        if isinstance(span, blocks.Code):
             return self.markup.code(span.text)
-        if isinstance(span, Term):
+        if isinstance(span, blocks.Term):
             key = f" ({self.markup.code(span.key)})" if self.view.keys else ""
             return self.markup.plain(name_of(span.key)) + key
         return self.markup.plain(span)
-
-    def _labelled(self, label: str, said: Sequence[Span]) -> str:
-        return f"{self.strong((f'{label}:',))} {self.said(said)}" if label else self.said(said)
 
     def _list(self, items: Sequence[Words], is_numbered: bool = False) -> Iterator[str]:
         yield from self.markup.listed(((self.said(one), ()) for one in items), is_numbered)
 
     def _table(self, table: Table) -> Iterator[str]:
-        """Its title heads the first column where that has none; shares are drawn in a column after theirs."""
         titles = [self.said((column.title,)) for column in table.columns]
         if titles[0] or not table.title:
             yield from (self.strong((table.title,)), "") if table.title else ()
@@ -187,7 +152,7 @@ class Writer:
             titles[0] = self.said((table.title,))
         numbers = [column.number for column in table.columns]
         rows = (*table.rows, *([table.total] if table.total else ()))
-        drawn = [self._row(row, row is table.total, len(titles)) for row in rows]
+        drawn = [self._row(row, row is table.total) for row in rows]
         if (place := _place_of_shares(table)) is not None:
             shares = [_share(row.cells[place]) for row in table.rows]
             bars = ["█" * round(share / max(shares) * CELL_WIDTH) for share in shares]
@@ -200,47 +165,44 @@ class Writer:
         if note := words(more, table.note) if more else table.note:
             yield from ("", self.said(note))
 
-    def _row(self, row: Row, is_total: bool, width: int) -> list[str]:
+    def _row(self, row: blocks.Row, is_total: bool) -> list[str]:
         cells = [self._cell(cell, is_total) for cell in row.cells]
         cells[0] = f"└ {cells[0]}" if row.depth else cells[0]
-        return [*cells, *[""] * (width - len(cells))]
+        return cells
 
-    def _cell(self, cell: Cell, is_strong: bool) -> str:
+    def _cell(self, cell: blocks.Cell, is_strong: bool) -> str:
         spans = (cell.text,) if isinstance(cell, Quantity) else cell
         return self.strong(spans) if is_strong and any(spans) else self.said(spans)
 
-    def _bar(self, bar: Bar) -> Iterator[str]:
-        """Drawn in fixed width, and its pieces in words."""
+    def _bar(self, bar: blocks.Bar) -> Iterator[str]:
         yield f"{self.strong((bar.title,))} {self.said((bar.whole,))}: {self.markup.code(drawn_bar(bar))}"
         pieces = (f"{GLYPHS[one.hue]} {one.name} {one.amount} ({percent(one.share)})" for one in bar.pieces)
         yield self.said(("; ".join(pieces),))
         yield from (self.said(bar.note),) if bar.note else ()
 
-    def _plan(self, plan: Plan) -> Iterator[str]:
+    def _plan(self, plan: blocks.Plan) -> Iterator[str]:
         yield self.strong((plan.title,))
         yield from self.markup.listed(map(self._step, plan.steps), is_numbered=True)
         more = f" {counted(plan.left_out, 'more step')} left out." if plan.left_out else ""
         if plan.together or more:
             yield from ("", self.said(words(plan.together, more)))
 
-    def _step(self, step: Step) -> Item:
+    def _step(self, step: blocks.Step) -> Item:
         said = (f"[{step.id}]" if step.id else "", f"{capital(step.saves)}." if step.saves else "")
         head = " ".join([self.strong(step.title), *(self.said((one,)) for one in said if one)])
-        shown = step.spellings if self.page.detail is Detail.FULL else step.in_use
+        shown = step.spellings if self.page.detail is blocks.Detail.FULL else step.in_use
         return head, (*map(self._spelling, shown), *map(self.said, step.notes))
 
-    def _spelling(self, one: Spelling) -> str:
+    def _spelling(self, one: blocks.Spelling) -> str:
         lines = " ".join(self.markup.code(line, COMMAND_WIDTH) for line in one.code.lines)
         return f"{self.said((one.name,))}: {lines}"
 
 
 def attached(markup: Markup, names: Sequence[str]) -> str:
-    """The line of a ticket that names the files beside it."""
     return f"{markup.plain('Attached: ')}{', '.join(map(markup.code, names))}\n"
 
 
-def drawn_bar(bar: Bar, width: int = BAR_WIDTH) -> str:
-    """The bar's pieces as characters, each at least one; together `width`, or as many as there are pieces."""
+def drawn_bar(bar: blocks.Bar, width: int = BAR_WIDTH) -> str:
     ends, sum_share = [], 0.0
     for piece in bar.pieces:
         sum_share += piece.share
@@ -253,19 +215,14 @@ def drawn_bar(bar: Bar, width: int = BAR_WIDTH) -> str:
 
 
 def _place_of_shares(table: Table) -> int | None:
-    """The first column with a share that is not zero."""
     for place in range(len(table.columns)):
-        if any(_share(row.cells[place]) for row in table.rows if place < len(row.cells)):
+        if any(_share(row.cells[place]) for row in table.rows):
             return place
     return None
 
 
-def _share(cell: Cell) -> float:
+def _share(cell: blocks.Cell) -> float:
     return abs(cell.share or 0.0) if isinstance(cell, Quantity) else 0.0
-
-
-def _opens_a_part(block: Block) -> bool:
-    return isinstance(block, Fold | Part)
 
 
 _NAMED: Final = 12

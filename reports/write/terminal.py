@@ -1,18 +1,16 @@
 """What a terminal shows: words and tones as rich's styled texts, tables and bars, and lines as one string."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from rich.cells import cell_len
+from rich.text import Text
 
 from reports.content.blocks import Bar, Code, Hue, Piece, Quantity, Row, Table, Term, Tone, View, Words
 from reports.content.names import name_of
 from traces.spelling import percent, printable
-
-if TYPE_CHECKING:
-    from rich.text import Text
 
 STYLES: Final[Mapping[Tone, str]] = {
     Tone.PLAIN: "",
@@ -50,9 +48,6 @@ _ENDLESS: Final = 10**6
 
 
 def text_of(said: Words, view: View, style: str = "") -> Text:
-    """Words as one line; foreign characters that move the cursor are gone."""
-    from rich.text import Text
-
     line = Text(style=style)
     for span in said:
         if isinstance(span, Code):
@@ -66,9 +61,6 @@ def text_of(said: Words, view: View, style: str = "") -> Text:
 
 
 def plain(text: str, style: str = "") -> Text:
-    """One string as a line."""
-    from rich.text import Text
-
     return Text(printable(text, len(text)), style=style)
 
 
@@ -104,9 +96,6 @@ def continued(line: str, width: int, indent: str) -> list[Text]:
 
 
 def _breaks(text: str, room: int) -> list[int]:
-    """Where lines after the first begin; a word is never broken."""
-    from rich.cells import cell_len
-
     breaks, used = [], 0
     for word in _WORD.finditer(text):
         size = cell_len(word[0].rstrip())
@@ -118,7 +107,6 @@ def _breaks(text: str, room: int) -> list[int]:
 
 
 def printed(lines: Iterable[Text], view: View) -> str:
-    """All lines as one string that ends in a line break: with colours, or plain."""
     if not view.colour:
         return "".join(line.plain.rstrip() + "\n" for line in lines)
     from rich.color import ColorSystem
@@ -154,9 +142,6 @@ _MOST_ROWS: Final = 40
 
 
 def bar_lines(bar: Bar, view: View) -> list[Text]:
-    """The bar with names that fit inside, then every piece with its amount; they add up to the whole."""
-    from rich.text import Text
-
     width = (view.width or 80) - 1
     label = f"{bar.title}  "
     lines = [plain(label, "bold") + _drawn(bar.pieces, min(width, 120) - len(label))]
@@ -225,7 +210,6 @@ class _Grid:
         return self.start + (self.bar + len(_GAP) if self.bar else 0)
 
     def joined(self, cells: list[Text], indent: str = "  ") -> Text:
-        """The columns of one line, numbers to the right."""
         line = plain(indent)
         for at, (size, number) in enumerate(zip(self.sizes, self.numbers, strict=True)):
             size = size + 2 - len(indent) if at == 0 else size
@@ -234,7 +218,6 @@ class _Grid:
         return line
 
     def last_head(self, heads: list[Text]) -> str:
-        """The head of the last column, where its words begin."""
         return " " * (self.words - self.start) + heads[-1].plain if len(heads) > len(self.sizes) else ""
 
 

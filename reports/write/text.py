@@ -1,33 +1,13 @@
 """A page as plain text for a terminal or a pipe: the first screen fits 40 lines, whatever the width."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from functools import singledispatch
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from reports.content.blocks import (
-    Bar,
-    Block,
-    CodeBlock,
-    Command,
-    Detail,
-    Drawing,
-    Fold,
-    Headline,
-    Items,
-    Page,
-    Part,
-    Plan,
-    Sentence,
-    Step,
-    Table,
-    View,
-)
+from rich.text import Text
+
+from reports.content import blocks
+from reports.content.blocks import Block, CodeBlock, Detail, Page, Plan, Step, View
 from reports.write.terminal import STYLES, bar_lines, continued, plain, printed, table_lines, text_of, wrapped
-
-if TYPE_CHECKING:
-    from rich.text import Text
 
 SCREEN: Final = 40
 """Lines of a first screen at most."""
@@ -61,7 +41,6 @@ _ROOMS: Final = (
 
 
 def write_text(page: Page, view: View) -> str:
-    """The page; a first screen is cut until it fits, and says what was cut."""
     if page.detail is Detail.FULL:
         return printed(_lines(page, view, _ROOMS[0]), view)
     for room in _ROOMS:
@@ -72,7 +51,6 @@ def write_text(page: Page, view: View) -> str:
 
 
 def _first_step(lines: list[Text], page: Page) -> int:
-    """How many lines it takes to read the first thing to do; 0 where there is none."""
     plans = [block for block in page.blocks if isinstance(block, Plan)]
     titles = [place for place, line in enumerate(lines, start=2) if plans and line.plain == plans[0].title]
     return titles[0] if titles else 0
@@ -82,9 +60,11 @@ def _lines(page: Page, view: View, room: Room) -> list[Text]:
     lines = _head(page, view)
     last: Block | None = None
     for block in page.blocks:
-        if room.gaps and not (isinstance(block, Sentence | Command) and isinstance(last, Sentence)):
+        if room.gaps and not (
+            isinstance(block, blocks.Sentence | blocks.Command) and isinstance(last, blocks.Sentence)
+        ):
             lines.append(plain(""))
-        if isinstance(block, Command) and page.more:
+        if isinstance(block, blocks.Command) and page.more:
             lines += wrapped(plain(page.more, "dim"), view.width, f"{'More':<{_LABEL}}")
         lines += block_lines(block, view, room)
         last = block
@@ -98,92 +78,60 @@ def _head(page: Page, view: View) -> list[Text]:
     return [*wrapped(title, view.width), *wrapped(facts, view.width)]
 
 
-@singledispatch
 def block_lines(block: Block, view: View, room: Room) -> list[Text]:
-    """One block as lines."""
-    raise TypeError(type(block).__name__)
+    match block:
+        case blocks.Headline():
+            return _headline_lines(block, view, room)
+        case blocks.Sentence():
+            label = f"{block.label:<{_LABEL - 2}}  " if block.label else ""
+            said = text_of(block.said, view, STYLES[block.tone])
+            lines = wrapped(said, view.width, label, " " * len(label))
+            return _cut(lines, 0 if block.whole or not label else room.lines, view.width)
+        case blocks.Items():
+            lines = [plain(block.title, "bold")] if block.title else []
+            for place, item in enumerate(block.items, start=1):
+                mark = f"  {place}. " if block.numbered else "  - "
+                lines += _cut(wrapped(text_of(item, view), view.width, mark), room.lines, view.width)
+            return lines
+        case blocks.Table():
+            return table_lines(block, view, room.lines)
+        case blocks.Bar():
+            return bar_lines(block, view)
+        case blocks.CodeBlock():
+            return code_lines(block, view, "  ")
+        case blocks.Drawing():
+            return [plain(f"  {line}") for line in block.lines]
+        case blocks.Command():
+            said = text_of(block.said, view)
+            if view.width and said.cell_len + 2 + len(block.line) > view.width:
+                return [*wrapped(said, view.width), *continued(block.line, view.width, "  ")]
+            return [said + plain("  ") + plain(block.line, "cyan")]
+        case blocks.Fold():
+            inner = [line for one in block.blocks for line in block_lines(one, view, room)]
+            return [plain(block.title, "bold"), *inner]
+        case blocks.Part():
+            lines = [plain(block.title.upper(), "bold underline")]
+            for one in block.blocks:
+                lines += [plain(""), *block_lines(one, view, Room())]
+            return lines
+        case blocks.Plan():
+            return _plan_lines(block, view, room)
 
 
-@block_lines.register(Headline)
-def _(block: Headline, view: View, room: Room) -> list[Text]:
+def _headline_lines(block: blocks.Headline, view: View, room: Room) -> list[Text]:
     label, said = plain(block.label, STYLES[block.tone]), text_of(block.said, view, "bold")
     indent = " " * _LABEL
     space = plain(" " * max(2, _LABEL - label.cell_len))
     lines = wrapped(label + space + said, view.width, "", indent)
     if len(lines) > 1 and label.cell_len + 2 > _LABEL:
         lines = [label, *wrapped(said, view.width, indent)]
+    most = max(_REASON, room.lines) if room.lines else 0
     for under in block.under:
-        lines += _cut(
-            wrapped(text_of(under, view), view.width, indent),
-            max(_REASON, room.lines) if room.lines else 0,
-            view.width,
-        )
+        lines += _cut(wrapped(text_of(under, view), view.width, indent), most, view.width)
     return lines
 
 
-@block_lines.register(Sentence)
-def _(block: Sentence, view: View, room: Room) -> list[Text]:
-    said = text_of(block.said, view, STYLES[block.tone])
-    if not block.label:
-        return wrapped(said, view.width)
-    label = f"{block.label:<{_LABEL - 2}}  "
-    most = 0 if block.whole else room.lines
-    return _cut(wrapped(said, view.width, label, " " * len(label)), most, view.width)
-
-
-@block_lines.register(Items)
-def _(block: Items, view: View, room: Room) -> list[Text]:
-    lines = [plain(block.title, "bold")] if block.title else []
-    for place, item in enumerate(block.items, start=1):
-        mark = f"  {place}. " if block.numbered else "  - "
-        lines += _cut(wrapped(text_of(item, view), view.width, mark), room.lines, view.width)
-    return lines
-
-
-@block_lines.register(Table)
-def _(block: Table, view: View, room: Room) -> list[Text]:
-    return table_lines(block, view, room.lines)
-
-
-@block_lines.register(Bar)
-def _(block: Bar, view: View, room: Room) -> list[Text]:
-    return bar_lines(block, view)
-
-
-@block_lines.register(CodeBlock)
-def _(block: CodeBlock, view: View, room: Room) -> list[Text]:
-    return code_lines(block, view, "  ")
-
-
-@block_lines.register(Drawing)
-def _(block: Drawing, view: View, room: Room) -> list[Text]:
-    return [plain(f"  {line}") for line in block.lines]
-
-
-@block_lines.register(Command)
-def _(block: Command, view: View, room: Room) -> list[Text]:
-    said = text_of(block.said, view)
-    if view.width and said.cell_len + 2 + len(block.line) > view.width:
-        return [*wrapped(said, view.width), *continued(block.line, view.width, "  ")]
-    return [said + plain("  ") + plain(block.line, "cyan")]
-
-
-@block_lines.register(Fold)
-def _(block: Fold, view: View, room: Room) -> list[Text]:
-    inner = [line for one in block.blocks for line in block_lines(one, view, room)]
-    return [plain(block.title, "bold"), *inner]
-
-
-@block_lines.register(Part)
-def _(block: Part, view: View, room: Room) -> list[Text]:
-    lines = [plain(block.title.upper(), "bold underline")]
-    for one in block.blocks:
-        lines += [plain(""), *block_lines(one, view, Room())]
-    return lines
-
-
-@block_lines.register(Plan)
-def _(block: Plan, view: View, room: Room) -> list[Text]:
+def _plan_lines(block: Plan, view: View, room: Room) -> list[Text]:
     steps = block.steps[: room.steps] if room.steps else block.steps
     left_out = block.left_out + len(block.steps) - len(steps)
     lines = [plain(block.title, "bold")]
@@ -196,7 +144,6 @@ def _(block: Plan, view: View, room: Room) -> list[Text]:
 
 
 def _step_lines(place: int, step: Step, view: View, room: Room) -> list[Text]:
-    """The title with what it saves to the right, the settings, then the notes."""
     number = f"  {place}  "
     is_won = step.replayed and step.high is not None
     saves = plain(step.saves, "green" if is_won else "") + plain(f"  [{step.id}]" if step.id else "", "dim")

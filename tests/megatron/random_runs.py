@@ -16,8 +16,7 @@ from typing import Final
 from hypothesis import strategies as st
 
 from heuristics.config.about import Given
-from heuristics.evidence.evidence import RunEvidence
-from heuristics.evidence.fit import with_fit
+from heuristics.evidence.evidence import RunEvidence, with_fit
 from heuristics.evidence.symptoms import Symptoms, observed_from
 from heuristics.judging.judgement import Configured, Judgement, run_of
 from heuristics.plan.allowed import changed
@@ -148,7 +147,7 @@ def _can_say(knob: str, framework: Framework, core: str | None) -> bool:
         return False
     if knob.startswith("env.") or knob == "world_size":
         return True
-    return bool(row.bridge) if framework == "megatron_bridge" else bool(row.flag or row.off_flag)
+    return bool(row.bridge) if framework == "megatron_bridge" else bool(row.flag or row.off)
 
 
 def _whole(said: Mapping[str, Value], framework: Framework, core: str | None) -> Settings:

@@ -22,8 +22,7 @@ from heuristics.plan.planned import Planned
 from heuristics.result.judged import Knobs
 from heuristics.result.result import Result
 from heuristics.run.run import Run
-from reports.emit import emit_config
-from reports.emit_values import yaml_value
+from reports.emit import emit_config, yaml_value
 from reports.frameworks import FRAMEWORKS
 from reports.result.fill.plan import fix as fix_of
 from tests.check_doubles import ABOUT, CONTRADICTS, ILLEGAL, script, symptoms, written

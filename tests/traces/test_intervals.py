@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traces.columns import IntArray
-from traces.intervals import Spans, covered_ns, empty, first_come, intersect, join, spans, subtract, union
+from traces.intervals import Spans, covered_ns, first_come, intersect, join, spans, subtract, union
 
 Pairs = list[tuple[int, int]]
 pairs = st.lists(
@@ -74,6 +74,6 @@ def test_times_beyond_two_to_the_53_stay_exact() -> None:
 
 
 def test_nothing_is_an_empty_set() -> None:
-    assert len(empty()) == 0
-    assert subtract(spans((0, 9)), empty()).pairs() == [[0, 9]]
-    assert covered_ns(*arrays([(0, 5)]), empty()).tolist() == [0]
+    assert len(spans()) == 0
+    assert subtract(spans((0, 9)), spans()).pairs() == [[0, 9]]
+    assert covered_ns(*arrays([(0, 5)]), spans()).tolist() == [0]

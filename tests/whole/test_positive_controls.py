@@ -58,7 +58,7 @@ def _of(problem: Problem) -> str:
 
 def _errors(found: Judgement) -> Iterator[BrokenRule]:
     assert found.from_files is not None
-    return (one for one in found.from_files.checked.rules.broken if one.level == "error")
+    return (one for one in found.from_files.rules.broken if one.level == "error")
 
 
 def _forbidden_though_set(found: Judgement) -> Iterator[str]:

@@ -25,9 +25,11 @@ from traces.account.pieces import BEGINNING, NO_KERNEL, Pieces, compute_gaps, la
 from traces.account.waits import Waits, with_poll_calls
 from traces.columns import CODE, PLACE, IntArray
 from traces.cures import cure
-from traces.intervals import Spans, covered_ns, intersect, union
+from traces.groups import sums_of
+from traces.intervals import Spans, intersect, ns_in, union
 from traces.limits import Limit
 from traces.missing import Missing
+from traces.sections.rank import Absent, DecidedBy, Latency
 from traces.spelling import duration, percent
 from traces.timeline import Bucket, RankTimeline
 
@@ -102,8 +104,6 @@ class Account:
     trailing_ns: int
     masked_ns: int
     decided_ns: Mapping[str, int]
-    arrival_calibrated_ns: int
-    kernel_gap_calibrated_ns: int
     pieces: AbsentPieces | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -121,15 +121,27 @@ class Account:
     @property
     def total_ns(self) -> int:
         """Everything: window - compute."""
-        return (
-            sum(self.launch_starved_ns.values())
-            + sum(self.blocking_ns.values())
-            + self.arrival_ns
-            + self.kernel_gap_ns
-            + self.graph_opaque_ns
-            + self.dependency_stalled_ns
-            + self.trailing_ns
+        named_ns = *self.launch_starved_ns.values(), *self.blocking_ns.values()
+        rest_ns = self.graph_opaque_ns, self.dependency_stalled_ns, self.trailing_ns
+        return sum((*named_ns, self.arrival_ns, self.kernel_gap_ns, *rest_ns))
+
+    @property
+    def absent(self) -> Absent:
+        """The reasons as a section of the result."""
+        return Absent(
+            self.launch_starved_ns,
+            self.blocking_ns,
+            Latency(self.arrival_ns, self.kernel_gap_ns),
+            self.graph_opaque_ns,
+            self.dependency_stalled_ns,
+            self.trailing_ns,
         )
+
+    @property
+    def decided_by(self) -> DecidedBy:
+        """By what, as shares of all of it."""
+        whole = self.total_ns
+        return DecidedBy(**{by: ns / whole if whole else 0.0 for by, ns in self.decided_ns.items()})
 
 
 def measure_account(rank: RankTimeline, windows: Spans, queueing: Queueing) -> Account | Missing:
@@ -179,7 +191,7 @@ class _Accountant:
         self._waits = Waits(polled, self._host)
 
     def account(self) -> Account:
-        gaps, latencies = self._gaps, self._queueing.latencies
+        gaps = self._gaps
         for first in range(0, max(1, len(gaps)), int(AT_ONCE.value)):
             some = slice(first, first + int(AT_ONCE.value))
             place = np.arange(len(gaps), dtype=PLACE)[some]
@@ -198,8 +210,6 @@ class _Accountant:
             ns["trailing"],
             self._masked_ns,
             dict(zip(DECIDED, self._decided_ns.tolist(), strict=True)),
-            latencies.arrival_ns,
-            latencies.gap_ns,
             AbsentPieces(*map(_whole, self._noted)),
         )
 
@@ -218,18 +228,16 @@ class _Accountant:
         yield from judge_device(self._rows, pieces.clipped(ready, pieces.end_ns), self._queueing)
 
     def _note(self, part: Judged) -> None:
-        ns = covered_ns(part.start_ns, part.end_ns, self._windows)
-        of_part = np.zeros(len(REASONS), dtype=np.int64)
-        np.add.at(of_part, part.reason, ns)
+        ns = ns_in(part, self._windows)
+        of_part = sums_of(ns, part.reason, len(REASONS))
         self._ns.update({REASONS[code]: int(of_part[code]) for code in np.flatnonzero(of_part).tolist()})
-        np.add.at(self._decided_ns, part.decided, ns)
+        self._decided_ns += sums_of(ns, part.decided, len(DECIDED))
         reason, work, kernel = part.reason.astype(CODE), part.work.astype(PLACE), part.kernel.astype(PLACE)
         told: tuple[IntArray, ...] = (part.start_ns, part.end_ns, reason, work, kernel)
         for column, values in zip(self._noted, told, strict=True):
             column.append(values)
 
     def _masked(self, left: HostPieces) -> int:
-        """How much of the pieces lies under a producer of their kernel, or what their call outlasted."""
         total = 0
         place = np.column_stack((self._queueing.producers.place[left.kernel], left.under))
         some = np.flatnonzero((place >= 0).any(axis=1))

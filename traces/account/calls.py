@@ -158,8 +158,8 @@ def host_calls(rank: RankTimeline, *spans_ns: tuple[int, int]) -> HostCalls:
     And the last one before each span, whose return the first of its calls follows.
     """
     calls, rows = rank.columns.calls, rank.activities
-    threads = distinct(rows.launch_thread[rows.launch_thread != NULL])
-    mine = np.isin(calls.thread_gid, threads) & (calls.start_ns != NULL) & (calls.end_ns >= calls.start_ns)
+    mine = np.isin(calls.thread_gid, rows.launching_threads) & (calls.start_ns != NULL)
+    mine &= calls.end_ns >= calls.start_ns
     row = np.flatnonzero(mine)
     within = np.zeros(len(row), dtype=np.bool_)
     for since_ns, until_ns in spans_ns:
@@ -167,7 +167,7 @@ def host_calls(rank: RankTimeline, *spans_ns: tuple[int, int]) -> HostCalls:
         last_ns = int(end_ns[end_ns <= since_ns].max(initial=NULL))
         within |= ((end_ns > since_ns) | (end_ns == last_ns)) & (start_ns < until_ns)
     row = row[within]
-    row = row[_outermost(calls.start_ns[row], calls.end_ns[row], calls.thread_gid[row])]
+    row = row[outermost(calls.start_ns[row], calls.end_ns[row], calls.thread_gid[row])]
     row = row[np.lexsort((calls.end_ns[row], calls.start_ns[row]))].astype(PLACE)
     start, end, thread = calls.start_ns[row], calls.end_ns[row], calls.thread_gid[row]
     own = before_of(thread)
@@ -183,7 +183,7 @@ def host_calls(rank: RankTimeline, *spans_ns: tuple[int, int]) -> HostCalls:
     return HostCalls(start, end, thread, kind, row, before, own, pause)
 
 
-def _outermost(start_ns: IntArray, end_ns: IntArray, thread: IntArray) -> BoolArray:
+def outermost(start_ns: IntArray, end_ns: IntArray, thread: IntArray) -> BoolArray:
     """Which calls lie in no other of their thread: a driver call within a runtime call is one with it."""
     result = np.zeros(len(start_ns), dtype=np.bool_)
     order = np.lexsort((-end_ns, start_ns, thread))

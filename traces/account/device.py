@@ -32,12 +32,10 @@ class Latencies:
 
     @property
     def most_arrival_ns(self) -> int:
-        """Above this, waiting for a launch to arrive is no latency any more."""
         return _most_ns(self.arrival_ns)
 
     @property
     def most_gap_ns(self) -> int:
-        """Above this, the gap after a producer is no latency any more."""
         return _most_ns(self.gap_ns)
 
 
@@ -77,18 +75,13 @@ def calibrate(rows: Activities, producers: Producers) -> Latencies:
     onto_empty = (ready > BEGINNING) & (ended <= np.where(rows.launch_ns == NULL, BEGINNING, rows.launch_ns))
     onto_empty &= lead <= SOON.value
     dependent = (ended > BEGINNING) & (ready < ended) & (ended <= rows.start_ns) & (ready > BEGINNING)
-    dependent &= _first_of_call(rows)
+    order = np.lexsort((rows.start_ns, rows.call))
+    dependent &= mask_of(order[begins(rows.call[order]) | (rows.call[order] < 0)], len(rows))
     (arrival_ns, usual_arrival_ns), (gap_ns, usual_gap_ns) = (
         _least_and_usual(lead[onto_empty]),
         _least_and_usual((rows.start_ns - ended)[dependent]),
     )
     return Latencies(arrival_ns, gap_ns, usual_arrival_ns, usual_gap_ns)
-
-
-def _first_of_call(rows: Activities) -> BoolArray:
-    """Which activities are the only ones, or the first, of the call that launched them, shape (n,)."""
-    order = np.lexsort((rows.start_ns, rows.call))
-    return mask_of(order[begins(rows.call[order]) | (rows.call[order] < 0)], len(rows))
 
 
 def _least_and_usual(values_ns: IntArray) -> tuple[int, int]:

@@ -14,10 +14,10 @@ from typing import Final
 import numpy as np
 
 from traces.account.absent import CAUSES
-from traces.account.calls import POLL, CallKind, call_kinds, kinds_of_calls
+from traces.account.calls import CallKind, call_kinds, kinds_of_calls
 from traces.account.pieces import BEGINNING, Pieces, Tiling, cut, tile
-from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, Columns, HostSpans, IntArray, Ranges, distinct
-from traces.groups import begins, passing
+from traces.columns import COPY_KINDS, NULL, PLACE, Columns, HostSpans, IntArray, Ranges, distinct
+from traces.groups import begins, passing, places_of_each
 from traces.launchers import equal_replays
 from traces.limits import Limit
 from traces.names.ranges import HOST_RANGES, cause_of_range
@@ -62,9 +62,7 @@ def cpu_optimizer(rank: RankTimeline) -> HostSpans:
 def _sizes(rank: RankTimeline) -> IntArray:
     """Bytes of copies between host and GPU, shape (n,), 0 for all else."""
     rows = rank.activities
-    size = np.zeros(len(rows), dtype=np.int64)
-    ways = [COPY_KINDS.index(kind) for kind in ("memcpy_d2h", "memcpy_h2d")]
-    copy = (rows.bucket == Bucket.COPY) & np.isin(rows.key, ways)
+    size, copy = np.zeros(len(rows), dtype=np.int64), rows.copies("memcpy_d2h") | rows.copies("memcpy_h2d")
     size[copy] = rank.columns.copies.size_bytes[rows.row[copy]]
     return size
 
@@ -116,23 +114,16 @@ def _on_thread(columns: Columns, thread: int, copies_ns: IntArray) -> IntArray:
 def input_copies(rank: RankTimeline) -> IntArray:
     """Places in the activities of copies to the GPU that recur with equal bytes, a pass apart."""
     rows = rank.activities
-    at = np.flatnonzero((rows.bucket == Bucket.COPY) & (rows.key == COPY_KINDS.index("memcpy_h2d")))
-    at = at[rows.call[at] >= 0]
+    at = np.flatnonzero(rows.copies("memcpy_h2d") & (rows.call >= 0))
     size = rank.columns.copies.size_bytes[rows.row[at]]
     kernels_ns = rows.launch_ns[(rows.bucket == Bucket.COMPUTE) & (rows.call >= 0)]
     passes_ns = np.repeat(rows.launch_ns[equal_replays(rows)], int(BETWEEN.value))
     before = np.searchsorted(np.sort(np.concatenate((kernels_ns, passes_ns))), rows.launch_ns[at])
     recurs = np.zeros(len(at), dtype=np.bool_)
-    for one in distinct(size).tolist():
-        recurs |= _a_pass_apart(size == one, before)
+    for _, same in places_of_each(size):
+        apart = np.diff(np.sort(before[same]))  # a pass between most of one size
+        recurs[same] = len(apart) > 0 and float(np.median(apart)) >= BETWEEN.value
     return at[recurs]
-
-
-def _a_pass_apart(same: BoolArray, before: IntArray) -> BoolArray:
-    """The copies of one size, if most of them have a pass between; `before`: launches before each copy."""
-    apart = np.diff(np.sort(before[same]))
-    enough = len(apart) > 0 and float(np.median(apart)) >= BETWEEN.value
-    return same if enough else np.zeros(len(same), dtype=np.bool_)
 
 
 CAUSE: Final = {name: code for code, name in enumerate(CAUSES)}
@@ -171,17 +162,12 @@ class Host:
         self._rank = rank
         rows, calls = rank.activities, rank.columns.calls
         self.kind = kinds_of_calls(rank)
-        self._threads = distinct(rows.launch_thread[rows.launch_thread != NULL])
+        self._threads = rows.launching_threads
         mine = np.flatnonzero(np.isin(calls.thread_gid, self._threads))
         self._by_end = mine[np.argsort(calls.end_ns[mine], kind="stable")].astype(PLACE)
         self._told = {cause: ranges_of_cause(rank.columns, cause) for cause in HOST_RANGES}
         self._optimizes, self._pauses = cpu_optimizer(rank), data_pauses(rank)
         self._overlays = {thread: [*self._overlays_of(thread)] for thread in self._threads.tolist()}
-
-    def is_poll(self, call: int) -> bool:
-        """Whether a call, a row of `Calls`, is a poll of host memory."""
-        columns = self._rank.columns
-        return call >= 0 and columns.call_names[columns.calls.name[call]] == POLL
 
     def judge(self, pieces: Pieces, gap_start_ns: IntArray) -> HostPieces:
         """Causes of pieces of time before the launch of their kernel, which must have one.
@@ -223,7 +209,6 @@ class Host:
         return told
 
     def _calls_within(self, thread: int, since_ns: int, until_ns: int) -> IntArray:
-        """Rows of a thread's calls from the first that had not returned by an instant on to another."""
         calls = self._rank.columns.calls
         theirs = np.flatnonzero(calls.thread_gid == thread)
         start_ns = calls.start_ns[theirs]

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import COPY_KINDS, NULL, PLACE, PROCESS_BITS, BoolArray, Columns, IntArray, distinct
-from traces.groups import begins, group_of, passing
+from traces.groups import begins, group_of, passing, places_of_each, previous_at
 from traces.launchers import helper_work
 from traces.launches import join_launches
 from traces.limits import Limit
@@ -24,7 +24,7 @@ from traces.timeline import Activities, Bucket, RankTimeline, Source
 def stream_waits(rank: RankTimeline) -> IntArray | None:
     """At most how many events each activity waited for, shape (n,); None where no such call was recorded."""
     rows, columns = rank.activities, rank.columns
-    calls = _wait_calls(rank)
+    calls = wait_calls(rank)
     if not len(calls):
         return None
     calls = calls[np.argsort(columns.calls.start_ns[calls], kind="stable")]
@@ -40,11 +40,6 @@ def stream_waits(rank: RankTimeline) -> IntArray | None:
     return np.where(of_own > 0, of_own, np.maximum(left, 0))
 
 
-def wait_calls_ns(rank: RankTimeline) -> IntArray:
-    """When the process of a rank called waits of streams, in order."""
-    return np.sort(rank.columns.calls.start_ns[_wait_calls(rank)])
-
-
 def synchronised_streams(rank: RankTimeline) -> dict[int, int]:
     """Row of `Calls` -> stream, of synchronising calls whose recorded row names the stream they wait for."""
     columns = rank.columns
@@ -54,12 +49,8 @@ def synchronised_streams(rank: RankTimeline) -> dict[int, int]:
     return dict(zip(joined.tolist(), syncs.stream_id[mine].tolist(), strict=True))
 
 
-def wait_call_count(rank: RankTimeline) -> int:
-    """How many waits of streams the process of a rank called; a driver call within a runtime call is one."""
-    return int(np.bincount(rank.columns.calls.name[_wait_calls(rank)]).max(initial=0))
-
-
-def _wait_calls(rank: RankTimeline) -> IntArray:
+def wait_calls(rank: RankTimeline) -> IntArray:
+    """Rows of `Calls` by which the process of a rank lets streams wait, runtime and driver calls."""
     calls = rank.columns.calls
     mine = is_wait_call(rank.columns)[calls.name]
     if rank.process_gid != NULL:
@@ -218,7 +209,7 @@ def _latest_before(
     both, group = np.concatenate((candidates, asked)), np.concatenate((have, want))
     is_asked = np.arange(len(both)) >= len(candidates)
     order = np.lexsort((~is_asked, rows.launch_ns[both], group))
-    last = np.maximum.accumulate(np.where(is_asked[order], -1, np.arange(len(order))))
+    last = previous_at(~is_asked[order])[:-1]
     known = (last >= 0) & (group[order][last] == group[order])
     result = np.empty(len(asked), dtype=np.int64)
     asks = is_asked[order]
@@ -263,7 +254,6 @@ class _LaunchOrder:
 
     @classmethod
     def of(cls, rows: Activities, by_launch: IntArray, before: IntArray) -> _LaunchOrder:
-        """Of a rank's; `by_launch` are their places in this order."""
         number = np.full(len(rows), -1, dtype=PLACE)
         number[by_launch] = np.arange(len(by_launch))
         what, previous = signature(rows), before[by_launch]
@@ -314,6 +304,5 @@ def signature(rows: Activities) -> IntArray:
 
 
 def _busiest(stream_id: IntArray) -> list[int]:
-    streams = distinct(stream_id)
-    counts = np.bincount(np.searchsorted(streams, stream_id))
-    return [int(stream) for stream in streams[np.argsort(-counts, kind="stable")][:STREAMS]]
+    parts = sorted(places_of_each(stream_id), key=lambda one: -len(one[1]))
+    return [stream for stream, _ in parts[:STREAMS]]

@@ -12,8 +12,8 @@ from typing import Final, Self, TypeVar
 
 import numpy as np
 
-from traces.columns import PLACE, IntArray, Rows
-from traces.intervals import Spans, union
+from traces.columns import PLACE, IntArray, Rows, distinct
+from traces.intervals import Spans, instants_of
 from traces.launchers import helper_work
 from traces.timeline import Activities, Bucket
 
@@ -56,12 +56,12 @@ def tile(start_ns: IntArray, end_ns: IntArray, label: IntArray, otherwise: int) 
     """
     order = np.lexsort((-end_ns, start_ns))
     start, end, label = start_ns[order], end_ns[order], label[order]
-    cuts = np.sort(np.concatenate((start, end)))
-    cuts = cuts[np.concatenate(([True], cuts[1:] != cuts[:-1]))] if len(cuts) else cuts
+    cuts = distinct(np.concatenate((start, end)))
     if not len(cuts):
         return Tiling(np.array([BEGINNING]), np.array([otherwise]))
     latest = np.searchsorted(start, cuts, side="right") - 1
-    longest = _running_argmax(end)[np.maximum(latest, 0)]
+    furthest = np.maximum.accumulate(end)
+    longest = np.searchsorted(furthest, furthest[np.maximum(latest, 0)])  # the first that ends so late
     innermost = np.where(end[latest] > cuts, latest, longest)
     held = (latest >= 0) & (end[innermost] > cuts)
     labels = np.where(held, label[innermost], otherwise)
@@ -80,13 +80,6 @@ def cut(pieces: P, tiling: Tiling) -> tuple[P, IntArray]:
     whole = pieces.take(of)
     start_ns, end_ns = np.maximum(whole.start_ns, tiling.start_ns[at]), np.minimum(whole.end_ns, tile_end[at])
     return replace(whole, start_ns=start_ns, end_ns=end_ns), tiling.label[at]
-
-
-def _running_argmax(values: IntArray) -> IntArray:
-    """For each place the place of the largest value so far (the first of equals)."""
-    largest = np.maximum.accumulate(values)
-    is_new = np.concatenate(([True], largest[1:] > largest[:-1]))
-    return np.maximum.accumulate(np.where(is_new, np.arange(len(values)), 0))
 
 
 def last_to_end(
@@ -129,7 +122,7 @@ def compute_gaps(activities: Activities, windows: Spans) -> Gaps:
     first, last = int(windows.start_ns[0]), int(windows.end_ns[-1])
     compute = np.flatnonzero(activities.bucket == Bucket.COMPUTE)
     compute = compute[activities.end_ns[compute] > activities.start_ns[compute]]
-    busy = union(activities.start_ns[compute], activities.end_ns[compute])
+    busy = instants_of(activities, compute)
     own = compute[~helper_work(activities)[compute]]
     after = np.searchsorted(activities.start_ns[own], busy.start_ns)
     ended_by = np.append(own, NO_KERNEL)[after]

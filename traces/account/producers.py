@@ -18,7 +18,7 @@ from traces.account.inferred import (
     stream_waits,
     tight_ns,
     tight_producers,
-    wait_call_count,
+    wait_calls,
 )
 from traces.columns import NULL, PLACE, BoolArray, Columns, IntArray, distinct
 from traces.groups import before_of, group_of, mask_of, place_in_run
@@ -139,7 +139,8 @@ def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray, bool]:
     consumer = np.concatenate((consumer, consumer[own]))
     producer = np.concatenate((producer, producer[behind]))
     both = (consumer >= 0) & (producer >= 0)
-    return consumer[both], producer[both], bool(found.sum() >= EVERY.value * wait_call_count(rank))
+    called = np.bincount(columns.calls.name[wait_calls(rank)]).max(initial=0)  # in runtime and driver once
+    return consumer[both], producer[both], bool(found.sum() >= EVERY.value * called)
 
 
 def _pending(
@@ -214,7 +215,6 @@ def _stream_waits(columns: Columns, process_gid: int) -> tuple[IntArray, IntArra
 
 
 def _records(columns: Columns, process_gid: int) -> tuple[IntArray, IntArray]:
-    """Rows of `events` with a known call, in order of that call, and when it was."""
     events = columns.events
     launches = join_launches(columns.calls, events.process_gid, events.correlation_id)
     mine = np.flatnonzero((events.process_gid == process_gid) & (launches.call >= 0))

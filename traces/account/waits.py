@@ -18,9 +18,9 @@ import numpy as np
 from traces.account.absent import Judged, waited_for
 from traces.account.calls import NONE, POLL, CallKind, HostCalls, host_calls
 from traces.account.host import CAUSE, Host, HostPieces
-from traces.account.inferred import synchronised_streams, wait_calls_ns
+from traces.account.inferred import synchronised_streams, wait_calls
 from traces.account.pieces import last_to_end
-from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, Calls, IntArray, distinct
+from traces.columns import NULL, PLACE, BoolArray, Calls, IntArray, distinct
 from traces.groups import passing
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS, is_polled_kernel
@@ -116,14 +116,12 @@ def _looks_polled(after_ns: IntArray, pause_ns: IntArray, count: int) -> bool:
 
 
 def _some_call_within(rows: Activities, calls: HostCalls, works: IntArray) -> bool:
-    """Whether the host made any call between the launch of some work and its end."""
     next_call = np.searchsorted(calls.start_ns, rows.take(works).launch_end_ns, side="left")
     begins_ns = np.append(calls.start_ns, rows.end_ns.max())[next_call]
     return bool((begins_ns < rows.end_ns[works]).any())
 
 
 def _scatter(values_ns: IntArray) -> float:
-    """How far values lie from their median, on average."""
     return float(np.abs(values_ns - np.median(values_ns)).mean())
 
 
@@ -153,9 +151,13 @@ TOKEN_COUNT: Final = Limit(
 )
 
 
-def is_token_count(size_bytes: IntArray) -> BoolArray:
-    """Which copies to the host are small enough to be a read of token counts; one of unknown size is none."""
-    return (size_bytes >= 0) & (size_bytes <= TOKEN_COUNT.value)
+def token_count_reads(rank: RankTimeline) -> BoolArray:
+    """Copies to the host small enough to be a read of token counts, shape (n,); of unknown size none is."""
+    rows = rank.activities
+    small = rows.copies("memcpy_d2h")
+    size_bytes = rank.columns.copies.size_bytes[rows.row[small]]
+    small[small] = (size_bytes >= 0) & (size_bytes <= TOKEN_COUNT.value)
+    return small
 
 
 class Waits:
@@ -173,34 +175,30 @@ class Waits:
         self._ended = rows.end_ns[self._by_end]
         own = np.flatnonzero((rows.source == Source.COPY) & (rows.call >= 0))
         self._own = own[np.argsort(rows.call[own], kind="stable")]
-        sizes = rank.columns.copies.size_bytes
-        is_count = (rows.bucket == Bucket.COPY) & (rows.key == COPY_KINDS.index("memcpy_d2h"))
-        is_count[is_count] = is_token_count(sizes[rows.row[is_count]])
-        self._is_count = is_count & _routes(rows)
-        of_stream = passing(lambda name: "StreamSynchronize" in name, rank.columns.call_names)
-        self._of_stream = of_stream[self._calls.name]
-        self._named, self._waits_ns = synchronised_streams(rank), wait_calls_ns(rank)
+        self._own_call = rows.call[self._own]
+        self._is_count = token_count_reads(rank) & _routes(rows)
+        names = rank.columns.call_names
+        self._of_stream = passing(lambda name: "StreamSynchronize" in name, names)[self._calls.name]
+        self._is_poll = passing(POLL.__eq__, names)
+        self._named = synchronised_streams(rank)
+        self._waits_ns = np.sort(self._calls.start_ns[wait_calls(rank)])
         self._mixed = distinct(rows.stream_id[rows.bucket != Bucket.COMM])
 
     def is_waiting(self, call: IntArray) -> BoolArray:
         """Which calls (rows of `Calls`, -1: none) wait for GPU work."""
-        calls, kind = self._calls, self._host.kind[call]
-        long_copy = (kind == CallKind.COPY) & (
-            calls.end_ns[call] - calls.start_ns[call] > BLOCKING_COPY.value
-        )
-        in_flight = np.searchsorted(self._launches, calls.start_ns[call]) - np.searchsorted(
-            self._ends, calls.start_ns[call], side="right"
-        )
+        begin_ns, end_ns, kind = self._calls.start_ns[call], self._calls.end_ns[call], self._host.kind[call]
+        long_copy = (kind == CallKind.COPY) & (end_ns - begin_ns > BLOCKING_COPY.value)
+        in_flight = np.searchsorted(self._launches, begin_ns)
+        in_flight -= np.searchsorted(self._ends, begin_ns, side="right")
         full = (kind == CallKind.LAUNCH) & (in_flight >= FULL_QUEUE.value)
-        return (call >= 0) & ((kind == CallKind.SYNC) | (kind == CallKind.FREE) | long_copy | full)
+        return (call >= 0) & (np.isin(kind, (CallKind.SYNC, CallKind.FREE)) | long_copy | full)
 
     def split(self, host: HostPieces) -> tuple[HostPieces, Judged]:
         """Pieces before a launch: those left to the host, and those in which awaited work still ran."""
         host = self._name_cold_starts(host)
         waiting = self.is_waiting(host.call)
-        found = [
-            (index, *part) for index in np.flatnonzero(waiting).tolist() for part in self._parts(host, index)
-        ]
+        at = np.flatnonzero(waiting).tolist()
+        found = [(index, *part) for index in at for part in self._parts(host, index)]
         index, start_ns, end_ns, work, cause, under = np.array(found, dtype=np.int64).reshape(-1, 6).T
         parts, ran = host.take(index), work >= 0
         parts = replace(
@@ -226,9 +224,8 @@ class Waits:
         low, high = np.searchsorted(self._ended, (begin, back), side="right")
         some = self._by_end[low:high]
         some = some[self._launched[some] < begin]
-        own = self._own[
-            np.searchsorted(rows.call[self._own], call) : np.searchsorted(rows.call[self._own], call, "right")
-        ]
+        low, high = (np.searchsorted(self._own_call, call, side) for side in ("left", "right"))
+        own = self._own[low:high]
         return np.concatenate((some, own[rows.end_ns[own] > begin]))
 
     def _held(self, call: int, work: IntArray) -> BoolArray:
@@ -249,7 +246,7 @@ class Waits:
         """
         if cause != CAUSE["sync"]:
             return cause
-        if self._host.is_poll(call):
+        if self._is_poll[self._calls.name[call]]:
             return CAUSE["token_count_sync"]
         begin, back = self._calls.start_ns[call], self._calls.end_ns[call]
         low, high = np.searchsorted(self._ends, (begin, back), side="right")
@@ -264,7 +261,6 @@ class Waits:
         return cause
 
     def _name_cold_starts(self, host: HostPieces) -> HostPieces:
-        """Give the cold start after a synchronising call the name of that call."""
         cause = host.cause.copy()
         cold = np.flatnonzero((host.after >= 0) & (cause == CAUSE["sync"]))
         named = {call: self._cause(call, CAUSE["sync"]) for call in set(host.after[cold].tolist())}

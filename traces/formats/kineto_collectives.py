@@ -14,10 +14,9 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import EXCHANGES, NULL, PURPOSES, Collectives, IntArray
+from traces.columns import EXCHANGES, NULL, PURPOSES, Collectives, IntArray, ProcessGroup
 from traces.formats.kineto_json import Event
 from traces.formats.tables import Table
-from traces.process_group import ProcessGroup
 
 _NOTHING: Final = -1
 _RANKS: Final = re.compile(r"\[\s*\d{1,7}(?:\s*,\s*\d{1,7})*\s*\]")

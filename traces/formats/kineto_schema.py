@@ -7,7 +7,7 @@ Source: the writer, pytorch/kineto (libkineto/src/output_json.cpp and CuptiActiv
 
 from typing import Final
 
-from traces.copied_memory import Memory
+from traces.columns import Memory
 
 KERNELS: Final = "kernel"
 MEMCPY: Final = "gpu_memcpy"

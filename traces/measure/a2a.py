@@ -7,7 +7,8 @@ import numpy as np
 from traces.account.account import Account
 from traces.columns import BoolArray
 from traces.cures import cure
-from traces.intervals import Spans, covered_ns, intersect, subtract, union
+from traces.groups import group_of
+from traces.intervals import Spans, instants_of, intersect, ns_in, subtract, union
 from traces.missing import Missing, gap
 from traces.names.kernels import COMM_KINDS
 from traces.resolve.layers import Places, places_of
@@ -49,13 +50,12 @@ def measure_a2a(
         return gap("no single kernel was recorded", cure("graphs", rank.columns.info.kind))
     rows = rank.activities.take(resolution.index)
     payload, control = resolution.of_kind(*PAYLOAD_KINDS), resolution.of_kind(CONTROL_KIND)
-    compute = rank.activities.take(rank.activities.bucket == Bucket.COMPUTE)
-    not_compute = subtract(windows, union(compute.start_ns, compute.end_ns))
+    compute = instants_of(rank.activities, rank.activities.bucket == Bucket.COMPUTE)
     everything = _within(rows, payload | control, windows)
-    exposed_ns = intersect(everything, not_compute).total_ns
+    exposed_ns = subtract(everything, compute).total_ns
     unresolved = _within(rows, resolution.of_kind("sendrecv_unresolved"), windows)
     places = places_of(rank, resolution, steps)
-    instances = int((payload & (covered_ns(rows.start_ns, rows.end_ns, windows) > 0)).sum())
+    instances = int((payload & (ns_in(rows, windows) > 0)).sum())
     reason = "no all-to-all has another of its kind, layer and size to compare with"
     alone = gap(reason, "record several steps")
     waiting_ns = _waiting_like(rank, resolution, rows, places, windows)
@@ -75,7 +75,7 @@ def measure_a2a(
 
 
 def _within(rows: Activities, mask: BoolArray, windows: Spans) -> Spans:
-    return intersect(union(rows.start_ns[mask], rows.end_ns[mask]), windows)
+    return intersect(instants_of(rows, mask), windows)
 
 
 def _waiting_like(
@@ -83,22 +83,18 @@ def _waiting_like(
 ) -> int | None:
     """Time in which instances ran longer than the fastest of their like; only whole ones in the windows."""
     duration_ns = rows.end_ns - rows.start_ns
-    whole = (covered_ns(rows.start_ns, rows.end_ns, windows) == duration_ns) & (duration_ns > 0)
+    whole = (ns_in(rows, windows) == duration_ns) & (duration_ns > 0)
     alike = np.flatnonzero(whole & resolution.of_kind("ep_dispatch", "ep_combine") & (places.part != UNTOLD))
     if not len(alike):
         return None
     blocks = rank.blocks[resolution.index]
     columns = (resolution.operation, resolution.phase, places.layer, places.part, rows.name, blocks)
-    keys = np.stack([column[alike] for column in columns], axis=1)
-    order = np.lexsort(keys.T)
-    new = np.concatenate(([True], (keys[order][1:] != keys[order][:-1]).any(axis=1)))
-    group = np.cumsum(new) - 1
-    number = np.bincount(group)
-    if number.max() < 2:
+    group = group_of(*(column[alike] for column in columns))
+    if np.bincount(group).max() < 2:
         return None
-    ordered = alike[order]
-    fastest = np.minimum.reduceat(duration_ns[ordered], np.flatnonzero(new))[group]
-    waits = union(rows.start_ns[ordered], rows.end_ns[ordered] - fastest)
+    fastest = np.full(len(alike), np.iinfo(np.int64).max)
+    np.minimum.at(fastest, group, duration_ns[alike])
+    waits = union(rows.start_ns[alike], rows.end_ns[alike] - fastest[group])
     return intersect(waits, windows).total_ns
 
 
@@ -111,8 +107,7 @@ def _spans(
     windows: Spans,
 ) -> tuple[Span, ...]:
     """Expert traffic that has time in the windows, in order of start."""
-    which = which & (covered_ns(rows.start_ns, rows.end_ns, windows) > 0)
-    mine = np.flatnonzero(which)
+    mine = np.flatnonzero(which & (ns_in(rows, windows) > 0))
     first = np.searchsorted(windows.end_ns, rows.start_ns[mine], side="right")
     last = np.searchsorted(windows.start_ns, rows.end_ns[mine], side="left") - 1
     start_ns = np.maximum(rows.start_ns[mine], windows.start_ns[first])
@@ -121,7 +116,8 @@ def _spans(
     no_step = gap("no step holds it", "record with step ranges")
     no_layer = gap("its place in the sequence of layers is not clear", cure("layer_ranges", kind))
     no_phase = gap("forward and backward cannot be separated here", cure("ranges", kind))
-    columns = (resolution.kind[mine], start_ns, end_ns, *(c[mine] for c in (places.step, places.layer)))
+    told = [column[mine] for column in (places.step, places.layer, resolution.phase)]
+    rows_of = np.stack((resolution.kind[mine], start_ns, end_ns, *told), axis=1).tolist()
     return tuple(
         Span(
             COMM_KINDS[code],
@@ -131,9 +127,7 @@ def _spans(
             no_layer if layer == UNTOLD else layer,
             no_phase if phase == UNTOLD else PHASES[phase],
         )
-        for code, start, end, step, layer, phase in zip(
-            *(column.tolist() for column in (*columns, resolution.phase[mine])), strict=True
-        )
+        for code, start, end, step, layer, phase in rows_of
     )
 
 
@@ -143,7 +137,7 @@ def dispatcher_of(rank: RankTimeline, resolution: Resolution, windows: Spans) ->
         return "unknown"
     took_ns = _dispatchers(rank, resolution, rank.activities.take(resolution.index), windows)
     if took_ns:
-        return max(took_ns, key=lambda name: took_ns[name])
+        return max(took_ns, key=took_ns.__getitem__)
     could_be = resolution.of_kind(*PAYLOAD_KINDS, CONTROL_KIND, "sendrecv_unresolved").any()
     return "unknown" if could_be or (rank.activities.source == Source.REPLAY).any() else "none"
 
@@ -154,8 +148,11 @@ def _dispatchers(
     """Wall time of each dispatcher's kernels within the windows; token counts by NCCL are nobody's."""
     counts = resolution.operation == OPERATIONS.index("notify")
     expert = resolution.of_kind(*PAYLOAD_KINDS, CONTROL_KIND)
-    named = np.array([*(_dispatcher_by_name(name) for name in rank.columns.kernel_names), ""])[rows.name]
-    named = np.where(rows.source == Source.COPY, "alltoall", named)
+    by_name = [
+        next((found for found, marks in _LIBRARIES if any(mark in name for mark in marks)), "")
+        for name in (*rank.columns.kernel_names, "")
+    ]
+    named = np.where(rows.source == Source.COPY, "alltoall", np.array(by_name)[rows.name])
     found: dict[Dispatcher, int] = {}
     for dispatcher in dict.fromkeys(dispatcher for dispatcher, _ in _LIBRARIES):
         its_counts = counts if dispatcher in ("alltoall", "allgather") else np.zeros_like(counts)
@@ -163,7 +160,3 @@ def _dispatchers(
         if total_ns := _within(rows, mine, windows).total_ns:
             found[dispatcher] = total_ns
     return found
-
-
-def _dispatcher_by_name(name: str) -> str:
-    return next((found for found, marks in _LIBRARIES if any(mark in name for mark in marks)), "")

@@ -18,7 +18,7 @@ from traces.account.account import Account
 from traces.account.calls import CallKind, call_kinds
 from traces.account.pieces import NO_KERNEL, compute_gaps
 from traces.columns import COPY_KINDS, NULL, BoolArray, IntArray
-from traces.intervals import Spans, covered_ns, intersect, join, union
+from traces.intervals import Spans, instants_of, intersect, join, ns_in, union
 from traces.measure.budget import Budget
 from traces.measure.host_copies import LARGE
 from traces.missing import Missing
@@ -44,7 +44,6 @@ class Bounds:
     compute: int | None
 
     def of(self, wall: str) -> int | None:
-        """The bound of a wall by its name. Raises KeyError for another name."""
         return {
             "communication": self.communication,
             "host_overhead": self.host_overhead,
@@ -72,8 +71,8 @@ def measure_bounds(
 
 def _communication_ns(subject: Subject, rows: Activities, windows: Spans, absent_ns: int) -> int:
     comm = rows.bucket == Bucket.COMM
-    running = union(rows.start_ns[comm], rows.end_ns[comm])
-    beside_ns = covered_ns(rows.start_ns, rows.end_ns, running)
+    running = instants_of(rows, comm)
+    beside_ns = ns_in(rows, running)
     more_ns = stretched_ns(beside_ns, max(0.0, subject.stretch_frac or 0.0))
     stretched = _first(rows, subject.crowded(), more_ns)
     return min(
@@ -86,11 +85,11 @@ def _memory_ns(subject: Subject, account: Account | Missing, absent_ns: int, uns
     rank, windows = subject.rank, subject.steps.windows
     rows, again = rank.activities, subject.mask(subject.recomputed)
     gone = again | _large_copies(subject)
-    held = union(rows.start_ns[gone], rows.end_ns[gone])
+    held = instants_of(rows, gone)
     if again.any():
         gaps = compute_gaps(rows, windows)
         before = (gaps.kernel != NO_KERNEL) & again[gaps.kernel]
-        held = join(held, union(gaps.start_ns[before], gaps.end_ns[before]))
+        held = join(held, instants_of(gaps, before))
     held_ns = intersect(held, windows).total_ns + unseen_ns
     return min(windows.total_ns, held_ns + _allocator_ns(rank, account, absent_ns))
 

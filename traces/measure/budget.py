@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traces.intervals import Spans, covered_ns, first_come, intersect, subtract, union
+from traces.groups import sums_of
+from traces.intervals import Spans, covered_ns, first_come, instants_of, intersect, subtract
 from traces.missing import Missing, OrMissing
 from traces.names.kernels import COMM_KINDS
 from traces.sections.rank import Totals
@@ -45,11 +46,11 @@ def measure_budget(activities: Activities, windows: Spans) -> Budget:
     """Partition the windows of one rank. `activities` in the order of `Activities`."""
     compute_rows = activities.take(activities.bucket == Bucket.COMPUTE)
     copy_rows = activities.take(activities.bucket == Bucket.COPY)
-    compute = intersect(union(compute_rows.start_ns, compute_rows.end_ns), windows)
+    compute = intersect(instants_of(compute_rows), windows)
     not_compute = subtract(windows, compute)
 
     comm_by_kind, free, hidden = _communication(activities, windows, not_compute)
-    copies = intersect(union(copy_rows.start_ns, copy_rows.end_ns), free)
+    copies = intersect(instants_of(copy_rows), free)
     return Budget(
         window_ns=windows.total_ns,
         compute_ns=compute.total_ns,
@@ -67,11 +68,11 @@ def _communication(activities: Activities, windows: Spans, free: Spans) -> tuple
     """Exposed communication by kind, the time it leaves free, and what is hidden under compute."""
     by_kind: dict[str, int] = {}
     rows = activities.take(activities.bucket == Bucket.COMM)
-    everything = intersect(union(rows.start_ns, rows.end_ns), windows)
+    everything = intersect(instants_of(rows), windows)
     hidden = everything.total_ns - intersect(everything, free).total_ns
     for key, kind in enumerate(COMM_KINDS):
         of_kind = rows.key == key
-        exposed = intersect(union(rows.start_ns[of_kind], rows.end_ns[of_kind]), free)
+        exposed = intersect(instants_of(rows, of_kind), free)
         if len(exposed):
             by_kind[kind] = exposed.total_ns
             free = subtract(free, exposed)
@@ -82,8 +83,7 @@ def _first_come_by_key(rows: Activities, bucket: Bucket, within: Spans) -> dict[
     """Time of each key where each instant belongs to the row that started first; keys by name."""
     own_start = first_come(rows.start_ns, rows.end_ns)
     own_ns = covered_ns(np.minimum(own_start, rows.end_ns), rows.end_ns, within)
-    by_key = np.zeros(len(KEYS[bucket]), dtype=np.int64)
-    np.add.at(by_key, rows.key, own_ns)
+    by_key = sums_of(own_ns, rows.key, len(KEYS[bucket]))
     return {KEYS[bucket][key]: int(by_key[key]) for key in np.flatnonzero(by_key)}
 
 
@@ -97,13 +97,13 @@ def measure_totals(activities: Activities, unseen: Missing | None = None) -> OrM
     if not len(kernels):
         return unseen
     is_comm = kernels.bucket == Bucket.COMM
-    comm = union(kernels.start_ns[is_comm], kernels.end_ns[is_comm])
-    compute = union(kernels.start_ns[~is_comm], kernels.end_ns[~is_comm])
+    comm = instants_of(kernels, is_comm)
+    compute = instants_of(kernels, ~is_comm)
     return Totals(
         kernel_count=len(kernels),
         kernel_work_ns=int((kernels.end_ns - kernels.start_ns).sum()),
         span_ns=int(kernels.end_ns.max() - kernels.start_ns.min()),
-        busy_union_ns=union(kernels.start_ns, kernels.end_ns).total_ns,
+        busy_union_ns=instants_of(kernels).total_ns,
         comm_union_ns=unseen or comm.total_ns,
         exposed_comm_ns=unseen or subtract(comm, compute).total_ns,
     )

@@ -10,10 +10,9 @@ from typing import Final
 import numpy as np
 
 from traces.account.host import PAUSE, input_copies
-from traces.columns import NULL, IntArray
-from traces.copied_memory import Memory
+from traces.columns import NULL, IntArray, Memory
 from traces.cures import cure
-from traces.intervals import intersect, subtract, union
+from traces.intervals import instants_of, intersect, subtract
 from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.sections.rank import DataLoading
@@ -42,9 +41,7 @@ def measure_data_loading(rank: RankTimeline, steps: Steps, ledger: Sequence[Ledg
     memory keep the host until they end. What is exposed of them lies in the windows, with no kernel beside.
     """
     rows, copies = rank.activities, input_copies(rank)
-    busy = (rows.bucket == Bucket.COMPUTE) | (rows.bucket == Bucket.COMM)
-    other = union(rows.start_ns[busy], rows.end_ns[busy])
-    moving = union(rows.start_ns[copies], rows.end_ns[copies])
+    other, moving = instants_of(rows, rows.bucket != Bucket.COPY), instants_of(rows, copies)
     exposed_ns = intersect(subtract(moving, other), steps.windows).total_ns
     waits = waits_of(ledger, steps)
     waiting, found = int((waits > PAUSE.value).sum()), workers_by_rhythm(waits)

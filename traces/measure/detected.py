@@ -8,7 +8,8 @@ import numpy as np
 
 from traces.columns import IntArray, distinct
 from traces.cures import cure
-from traces.intervals import Spans, covered_ns
+from traces.groups import passing, sums_of
+from traces.intervals import Spans, ns_in
 from traces.launches import launches_a_graph
 from traces.limits import Limit
 from traces.measure.a2a import dispatcher_of
@@ -74,13 +75,9 @@ def detect_precision(rank: RankTimeline, windows: Spans) -> Precision:
 
 
 def _work_by_name(rank: RankTimeline, windows: Spans) -> dict[str, int]:
-    """Kernel time within the windows by name, names without any left out."""
-    rows = rank.activities
-    rows = rows.take((rows.source == Source.KERNEL) & (rows.name >= 0))
-    work_ns = np.zeros(len(rank.columns.kernel_names), dtype=np.int64)
-    np.add.at(work_ns, rows.name, covered_ns(rows.start_ns, rows.end_ns, windows))
-    codes = distinct(rows.name)
-    return {rank.columns.kernel_names[c]: int(work_ns[c]) for c in codes.tolist() if work_ns[c]}
+    names, rows = rank.columns.kernel_names, rank.activities.take(rank.activities.name >= 0)
+    work_ns = sums_of(ns_in(rows, windows), rows.name, len(names))
+    return {names[code]: int(work_ns[code]) for code in np.flatnonzero(work_ns).tolist()}
 
 
 SHORT: Final = Limit(
@@ -98,12 +95,12 @@ def detect(rank: RankTimeline, resolution: Resolution, steps: Steps, recompute: 
     `framework`: whose run the names of the whole recording show. `ep_overlap` is for those who see all ranks.
     """
     rows, kind = rank.activities, rank.columns.info.kind
-    work_ns = covered_ns(rows.start_ns, rows.end_ns, steps.windows)
+    work_ns = ns_in(rows, steps.windows)
     is_kernel = rows.source == Source.KERNEL
     in_graph = rows.source == Source.REPLAY
     in_graph[is_kernel] = rank.columns.kernels.in_graph[rows.row[is_kernel]]
     calls = rank.columns.calls
-    launches_graph = np.array([*map(launches_a_graph, rank.columns.call_names), False], dtype=np.bool_)
+    launches_graph = passing(launches_a_graph, rank.columns.call_names)
     in_graph |= is_kernel & launches_graph[np.append(calls.name, -1)[rows.call]]
     total_ns = int(work_ns[rows.source != Source.COPY].sum())
     mine = is_kernel & (work_ns > 0)

@@ -1,19 +1,18 @@
 """Copies between host and GPU that stand for memory the GPU lacks: offload, and what lives on the host."""
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from traces.columns import COPY_KINDS, BoolArray, IntArray, distinct
 from traces.cures import cure
-from traces.intervals import Spans, covered_ns, intersect, subtract, union
+from traces.intervals import Spans, covered_ns, instants_of, intersect, ns_in, subtract
 from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.names.kernels import GRAPH_REPLAY, compute_classes
 from traces.steps.found import Steps
-from traces.timeline import Activities, Bucket, RankTimeline, Source
+from traces.timeline import Activities, Bucket, RankTimeline
 
 LARGE: Final = Limit(1 << 20, "bytes", "token counts and losses are far smaller, activations larger")
 OFFLOAD_PAIRS: Final = Limit(
@@ -35,33 +34,18 @@ _MATRIX: Final = ("gemm", "grouped_gemm", "attention", "convolution")
 _ONCE_A_PASS: Final = ("embedding", "loss", GRAPH_REPLAY)
 
 
-@dataclass(frozen=True, slots=True)
-class CopyUse:
-    """Some copies within the windows.
+def copy_use(rank: RankTimeline, places: IntArray, windows: Spans) -> tuple[int, int, int, int]:
+    """Of some copies, by their places in the activities, the number, bytes, wall time and exposed time.
 
-    `union_ns`: wall time in which any of them runs; `exposed_ns`: the part of it in which neither compute nor
-    communication does. A copy that crosses a window's end counts by what lies inside.
+    Exposed is the part of the wall time in which neither compute nor communication runs. A copy that crosses
+    a window's end counts by what lies inside.
     """
-
-    count: int
-    size_bytes: int
-    union_ns: int
-    exposed_ns: int
-
-
-def copy_use(rank: RankTimeline, places: IntArray, windows: Spans) -> CopyUse:
-    """What some copies, by their places in the activities, take."""
     rows = rank.activities
-    mine, busy = rows.take(places), rows.take(rows.bucket != Bucket.COPY)
-    inside = covered_ns(mine.start_ns, mine.end_ns, windows) > 0
-    copying = union(mine.start_ns, mine.end_ns)
-    exposed = subtract(copying, union(busy.start_ns, busy.end_ns))
-    return CopyUse(
-        int(inside.sum()),
-        int(rank.columns.copies.size_bytes[mine.row[inside]].sum()),
-        intersect(copying, windows).total_ns,
-        intersect(exposed, windows).total_ns,
-    )
+    mine = rows.take(places)
+    inside, copying = ns_in(mine, windows) > 0, intersect(instants_of(mine), windows)
+    exposed = subtract(copying, instants_of(rows, rows.bucket != Bucket.COPY))
+    size_bytes = int(rank.columns.copies.size_bytes[mine.row[inside]].sum())
+    return int(inside.sum()), size_bytes, copying.total_ns, exposed.total_ns
 
 
 def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
@@ -79,10 +63,8 @@ def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
     at = np.flatnonzero(rows.bucket == Bucket.COPY)
     copies = rows.take(at)
     size = rank.columns.copies.size_bytes[copies.row]
-    used = np.zeros(len(at), dtype=np.bool_)
-    for step in steps.used:
-        used |= (step.start_ns <= copies.start_ns) & (copies.start_ns < step.end_ns)
-    within_ns = max(step.end_ns - step.start_ns for step in steps.used)
+    used = steps.used_at(copies.start_ns) >= 0
+    within_ns = max(steps.lengths_ns())
     out, back = (copies.key == COPY_KINDS.index(kind) for kind in ("memcpy_d2h", "memcpy_h2d"))
     found: list[int] = []
     for one in distinct(size[used & out & (size >= LARGE.value)]).tolist():
@@ -90,8 +72,7 @@ def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
         touching = [pair for pair in pairs if used[list(pair)].any()]
         if len(touching) >= OFFLOAD_PAIRS.value * len(steps.used):
             found += [place for pair in touching for place in pair if used[place]]
-    places: IntArray = at[np.array(found, dtype=np.int64)]
-    return places
+    return at[np.array(found, dtype=np.int64)]
 
 
 def _whole_graphs(rank: RankTimeline) -> Missing:
@@ -123,28 +104,20 @@ def resident_places(rank: RankTimeline, steps: Steps, offloaded: IntArray | Miss
     """
     if not rank.has_kernels:
         return _whole_graphs(rank)
-    rows = rank.activities
-    at = _large_from_host(rank)
+    rows, sizes = rank.activities, rank.columns.copies.size_bytes
+    at = np.flatnonzero(rows.copies("memcpy_h2d"))
+    at = at[sizes[rows.row[at]] >= LARGE.value]
     if not isinstance(offloaded, Missing):
         at = at[~np.isin(at, offloaded)]
     inside = covered_ns(rows.start_ns[at], rows.end_ns[at], steps.windows) > 0
     weights = ~_batches(rank, at) & inside
     if not steps.used:
-        filled_ns = copy_use(rank, at[weights], steps.windows).union_ns
+        _, _, filled_ns, _ = copy_use(rank, at[weights], steps.windows)
         return at[weights] if filled_ns > FILLS.value * steps.windows.total_ns else at[:0]
-    size = rank.columns.copies.size_bytes[rows.row[at]]
+    size = sizes[rows.row[at]]
     often = RECURS.value * len(steps.used)
     recur = [one for one, n in Counter(size[weights].tolist()).items() if n >= often]
-    recurring: IntArray = at[inside & np.isin(size, recur)]
-    return recurring
-
-
-def _large_from_host(rank: RankTimeline) -> IntArray:
-    rows, copies = rank.activities, rank.columns.copies
-    at = np.flatnonzero((rows.source == Source.COPY) & (rows.bucket == Bucket.COPY))
-    at = at[rows.key[at] == COPY_KINDS.index("memcpy_h2d")]
-    large: IntArray = at[copies.size_bytes[rows.row[at]] >= LARGE.value]
-    return large
+    return at[inside & np.isin(size, recur)]
 
 
 def _batches(rank: RankTimeline, at: IntArray) -> BoolArray:
@@ -163,14 +136,12 @@ def _batches(rank: RankTimeline, at: IntArray) -> BoolArray:
     begin, until = start[first], np.append(start[first[1:]], rows.end_ns.max())
     feeds_a_pass = np.searchsorted(passes, until) > np.searchsorted(passes, begin)
     length = np.diff(first, append=len(at))
-    short: BoolArray = np.repeat(feeds_a_pass & (length <= BATCH_TENSORS.value), length)
-    return short
+    return np.repeat(feeds_a_pass & (length <= BATCH_TENSORS.value), length)
 
 
 def _starts(rows: Activities, classes: tuple[str, ...]) -> IntArray:
     codes = [code for code, name in enumerate(compute_classes()) if name in classes]
-    starts: IntArray = rows.start_ns[(rows.bucket == Bucket.COMPUTE) & np.isin(rows.key, codes)]
-    return starts
+    return rows.start_ns[(rows.bucket == Bucket.COMPUTE) & np.isin(rows.key, codes)]
 
 
 def _recurring_shapes(rank: RankTimeline, at: IntArray, first: IntArray) -> int:

@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, IntArray
+from traces.columns import NULL
 from traces.cures import cure
-from traces.groups import first_of, group_of
-from traces.intervals import Spans, covered_ns, intersect, union
+from traces.groups import first_of, group_of, sums_of
+from traces.intervals import Spans, instants_of, intersect, ns_in
 from traces.launches import grid_numbers
 from traces.limits import Limit
 from traces.missing import Missing, gap, known
@@ -35,13 +35,13 @@ def unknown_kernels(rank: RankTimeline, steps: Steps) -> tuple[UnknownKernel, ..
     unnamed = {-1: NO_NAME} | {
         code: name for code, name in enumerate(names) if classify_kernel(name).rule is None
     }
-    inside = (rows.source == Source.KERNEL) & (covered_ns(rows.start_ns, rows.end_ns, windows) > 0)
+    inside = (rows.source == Source.KERNEL) & (ns_in(rows, windows) > 0)
     found = []
     for code, name in unnamed.items():
         mine = rows.take(inside & (rows.name == code))
         if not len(mine):
             continue
-        busy_ns = intersect(union(mine.start_ns, mine.end_ns), windows).total_ns
+        busy_ns = intersect(instants_of(mine), windows).total_ns
         shapes, shape = rank.columns.kernels.shapes, rank.columns.kernels.shape[mine.row]
         grids = grid_numbers(shapes)
         often: list[int] = shapes.grid[grids == np.bincount(grids[shape]).argmax()][0].tolist()
@@ -80,16 +80,19 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
     their whole durations.
     """
     rows = rank.activities
-    in_windows_ns = covered_ns(rows.start_ns, rows.end_ns, windows)
+    in_windows_ns = ns_in(rows, windows)
     mine = np.flatnonzero((rows.source == Source.KERNEL) & (in_windows_ns > 0))
     if not len(mine):
         return KernelTable((), KernelsLeftOut(0, 0, 0))
     shapes, shape = rank.columns.kernels.shapes, rank.columns.kernels.shape[rows.row[mine]]
     group = group_of(grid_numbers(shapes)[shape], rows.name[mine], rows.bucket[mine], rows.key[mine])
     count = np.bincount(group)
-    work_ns = np.zeros(len(count), dtype=np.int64)
-    np.add.at(work_ns, group, in_windows_ns[mine])
-    std_ns = _std_ns((rows.end_ns - rows.start_ns)[mine], group, count)
+    work_ns = sums_of(in_windows_ns[mine], group, len(count))
+    length_ns = (rows.end_ns - rows.start_ns)[mine]
+    mean_ns = np.bincount(group, weights=length_ns) / count
+    # about its own mean, so that no square loses digits
+    variance = np.bincount(group, weights=(length_ns - mean_ns[group]) ** 2) / count
+    std_ns = np.sqrt(variance).tolist()
     names, unknown = rank.columns.kernel_names, no_grid(rank)
     found = [
         Kernel(
@@ -98,7 +101,7 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
             key=f"{PREFIX[Bucket(rows.bucket[mine[at]])]}.{KEYS[rows.bucket[mine[at]]][rows.key[mine[at]]]}",
             count=int(count[place]),
             work_ns=int(work_ns[place]),
-            std_ns=std_ns[place],
+            std_ns=round(std_ns[place]),
         )
         for place, at in enumerate(first_of(group).tolist())
     ]
@@ -110,13 +113,6 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
 
 
 PREFIX: Final = {Bucket.COMPUTE: "compute", Bucket.COMM: "comm", Bucket.COPY: "copy"}
-
-
-def _std_ns(length_ns: IntArray, group: IntArray, count: IntArray) -> list[int]:
-    """Of the lengths of each group, about its own mean, so that no square loses digits."""
-    mean_ns = np.bincount(group, weights=length_ns) / count
-    variance = np.bincount(group, weights=(length_ns - mean_ns[group]) ** 2) / count
-    return [round(std_ns) for std_ns in np.sqrt(variance).tolist()]
 
 
 def shortened(name: str) -> str:

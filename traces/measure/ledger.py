@@ -8,12 +8,14 @@ MoE layers by pass, wall time of each, which may overlap and add up to nothing.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from traces.account.absent import REASONS, AbsentPieces
 from traces.columns import IntArray, distinct
-from traces.intervals import Spans, covered_ns, intersect, spans, subtract, union
+from traces.groups import sums_of
+from traces.intervals import Spans, instants_of, intersect, ns_in, spans, subtract
 from traces.measure.budget import Budget, measure_budget
 from traces.missing import Missing, OrMissing, known
 from traces.sections.rank import Moe
@@ -45,10 +47,7 @@ class Cut:
 
 def borders_of(steps: Steps) -> Borders:
     """The used steps; where there are none, the one window."""
-    if not steps.used:
-        return Borders(steps.windows.start_ns, steps.windows.end_ns)
-    start, end = ([getattr(step, key) for step in steps.used] for key in ("start_ns", "end_ns"))
-    return Borders(np.array(start, dtype=np.int64), np.array(end, dtype=np.int64))
+    return Borders(*steps.borders_ns) if steps.used else Borders(steps.windows.start_ns, steps.windows.end_ns)
 
 
 def cut_at(start_ns: IntArray, end_ns: IntArray, borders: Borders) -> Cut:
@@ -66,9 +65,7 @@ def cut_at(start_ns: IntArray, end_ns: IntArray, borders: Borders) -> Cut:
 def per_step_ns(held: Spans, borders: Borders) -> IntArray:
     """How much of a set of instants each step holds, shape (k,)."""
     pieces = cut_at(held.start_ns, held.end_ns, borders)
-    result = np.zeros(len(borders), dtype=np.int64)
-    np.add.at(result, pieces.step, pieces.end_ns - pieces.start_ns)
-    return result
+    return sums_of(pieces.end_ns - pieces.start_ns, pieces.step, len(borders))
 
 
 def measure_ledger(
@@ -82,12 +79,13 @@ def measure_ledger(
     `rows` carry the resolved kinds, `budget` is theirs over all windows. Where `absent` or `moe` is missing,
     that group has no rows.
     """
-    told = None if isinstance(absent, Missing) else absent
+    borders, told, told_moe = borders_of(steps), known(absent), known(moe)
     result = [*_budget_rows(rows, steps, budget, told)]
-    if told is not None:
-        result += _absent_rows(told, steps)
-    if told_moe := known(moe):
-        result += _moe_rows(told_moe)
+    for reason, within in _by_reason(told, steps.windows) if told else ():
+        result += _stretches(reason, "absent", within, borders)
+    for row in told_moe.rows if told_moe else ():
+        name = f"moe.{row.module}.{row.pass_}"
+        result.append(LedgerRow(name, "moe", None, row.count, row.work_ns, row.per_step_ns))
     return tuple(result)
 
 
@@ -101,7 +99,7 @@ def _budget_rows(
     for name in dict.fromkeys([*works, *(name for column in columns for name in column)]):
         per_step = tuple(column.get(name, 0) for column in columns)
         yield LedgerRow(name, "budget", None, *works.get(name, (0, 0)), per_step)
-    idle = subtract(steps.windows, union(rows.start_ns, rows.end_ns))
+    idle = subtract(steps.windows, instants_of(rows))
     if absent is None:
         yield from _stretches("idle", "budget", idle, borders)
         return
@@ -116,23 +114,22 @@ def _budgets(rows: Activities, borders: Borders) -> Iterator[Budget]:
         yield measure_budget(rows.take(np.arange(low, high)), spans((start, end)))
 
 
+_PREFIX: Final = {Bucket.COMPUTE: "compute", Bucket.COMM: "exposed_comm", Bucket.COPY: "exposed_copy"}
+
+
 def _parts(budget: Budget) -> dict[str, int]:
-    parts = {f"compute.{key}": ns for key, ns in budget.compute_by_class_ns.items()}
-    parts |= {f"exposed_comm.{key}": ns for key, ns in budget.exposed_comm_by_kind_ns.items()}
-    parts |= {f"exposed_copy.{key}": ns for key, ns in budget.exposed_copy_by_kind_ns.items()}
-    return parts
+    maps = budget.compute_by_class_ns, budget.exposed_comm_by_kind_ns, budget.exposed_copy_by_kind_ns
+    named = zip(_PREFIX.values(), maps, strict=True)
+    return {f"{prefix}.{key}": ns for prefix, parts in named for key, ns in parts.items()}
 
 
 def _works(rows: Activities, windows: Spans) -> dict[str, tuple[int, int]]:
-    """Count and summed time of the activities of each row in the windows."""
-    in_windows_ns = covered_ns(rows.start_ns, rows.end_ns, windows)
+    in_windows_ns = ns_in(rows, windows)
     works: dict[str, tuple[int, int]] = {}
-    prefixes = {Bucket.COMPUTE: "compute", Bucket.COMM: "exposed_comm", Bucket.COPY: "exposed_copy"}
-    for bucket, prefix in prefixes.items():
+    for bucket, prefix in _PREFIX.items():
         mine = (in_windows_ns > 0) & (rows.bucket == bucket)
         count = np.bincount(rows.key[mine], minlength=len(KEYS[bucket]))
-        work_ns = np.zeros(len(count), dtype=np.int64)
-        np.add.at(work_ns, rows.key[mine], in_windows_ns[mine])
+        work_ns = sums_of(in_windows_ns[mine], rows.key[mine], len(count))
         works |= {
             f"{prefix}.{KEYS[bucket][key]}": (int(count[key]), int(work_ns[key]))
             for key in np.flatnonzero(count).tolist()
@@ -140,16 +137,10 @@ def _works(rows: Activities, windows: Spans) -> dict[str, tuple[int, int]]:
     return works
 
 
-def _absent_rows(absent: AbsentPieces, steps: Steps) -> Iterator[LedgerRow]:
-    """Reasons why no compute ran, each step's own."""
-    for reason, within in _by_reason(absent, steps.windows):
-        yield from _stretches(reason, "absent", within, borders_of(steps))
-
-
 def _by_reason(absent: AbsentPieces, within: Spans) -> Iterator[tuple[str, Spans]]:
     for reason in distinct(absent.reason).tolist():
         mine = absent.reason == reason
-        yield REASONS[reason], intersect(union(absent.start_ns[mine], absent.end_ns[mine]), within)
+        yield REASONS[reason], intersect(instants_of(absent, mine), within)
 
 
 def _stretches(name: str, group: Group, within: Spans, borders: Borders) -> Iterator[LedgerRow]:
@@ -157,9 +148,3 @@ def _stretches(name: str, group: Group, within: Spans, borders: Borders) -> Iter
     if len(within):
         per_step = tuple(per_step_ns(within, borders).tolist())
         yield LedgerRow(name, group, None, len(within), within.total_ns, per_step)
-
-
-def _moe_rows(moe: Moe) -> Iterator[LedgerRow]:
-    """Modules by pass."""
-    for row in moe.rows:
-        yield LedgerRow(f"moe.{row.module}.{row.pass_}", "moe", None, row.count, row.work_ns, row.per_step_ns)

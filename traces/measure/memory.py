@@ -3,17 +3,17 @@
 The peak is the most memory that a rank's process held on its GPU while the windows lasted.
 """
 
-from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 
-from traces.account.calls import CallKind, call_kinds
+from traces.account.calls import CallKind, call_kinds, outermost
 from traces.account.clocks import clock_offset_ns
-from traces.columns import NULL, PROCESS_BITS, BoolArray, Gpu, IntArray, MemoryUse, distinct
+from traces.columns import NULL, PROCESS_BITS, Gpu, IntArray, MemoryUse
 from traces.cures import cure
-from traces.intervals import Spans, intersect, spans, union
-from traces.measure.host_copies import CopyUse, copy_use, offload_places, resident_places
+from traces.groups import passing
+from traces.intervals import Spans, instants_of, intersect, spans
+from traces.measure.host_copies import copy_use, offload_places, resident_places
 from traces.measure.recompute import Recompute
 from traces.missing import Missing, gap
 from traces.sections.rank import Memory
@@ -58,7 +58,7 @@ def peak_memory(rank: RankTimeline, windows: Spans) -> int | Missing:
 def _takes_unseen(rank: RankTimeline, memory: MemoryUse) -> bool:
     """Whether the process took memory, by expandable segments or by NCCL, that left no memory event."""
     calls = rank.columns.calls
-    takes = np.array([*(name.startswith("cuMemCreate") for name in rank.columns.call_names), False])
+    takes = passing(lambda name: name.startswith("cuMemCreate"), rank.columns.call_names)
     mine = takes[calls.name] & (calls.thread_gid & PROCESS_BITS == rank.process_gid)
     seen = memory.correlation_id[memory.process_gid == rank.process_gid]
     return bool((~np.isin(calls.correlation_id[mine], seen)).any())
@@ -85,7 +85,7 @@ def measure_memory(rank: RankTimeline, steps: Steps, gpu: Gpu | None, recompute:
     the used steps after the first in which memory was freed and then allocated. `peak_bytes`: the most the
     rank's process held on its GPU in the windows, see `peak_memory`.
     """
-    kind, (offload, resident) = rank.columns.info.kind, _uses(rank, steps)
+    kind, offloaded = rank.columns.info.kind, offload_places(rank, steps)
     host, scope = _host_time(rank.activities, steps)
     no_launch = gap("no launch was recorded in a step after the first used one", cure("two_steps", kind))
     allocator_ns, calls = _allocator_calls(rank, host) if len(host) else (no_launch, no_launch)
@@ -94,8 +94,8 @@ def measure_memory(rank: RankTimeline, steps: Steps, gpu: Gpu | None, recompute:
     return Memory(
         recompute_ns=recompute.recompute_ns,
         recompute_modules=recompute.recompute_modules,
-        **_keys("offload", offload),
-        **_keys("host_resident", resident),
+        **_copied(rank, "offload", offloaded, steps),
+        **_copied(rank, "host_resident", resident_places(rank, steps, offloaded), steps),
         allocator_ns=allocator_ns,
         allocator_calls=calls,
         allocator_scope=scope,
@@ -105,24 +105,14 @@ def measure_memory(rank: RankTimeline, steps: Steps, gpu: Gpu | None, recompute:
     )
 
 
-def _uses(rank: RankTimeline, steps: Steps) -> Iterator[CopyUse | Missing]:
-    """Offload copies, and copies of what lives in host memory."""
-    offloaded = offload_places(rank, steps)
-    for places in (offloaded, resident_places(rank, steps, offloaded)):
-        yield places if isinstance(places, Missing) else copy_use(rank, places, steps.windows)
-
-
-def _keys(name: str, use: CopyUse | Missing) -> dict[str, int | Missing]:
-    """Fields of `Memory` about some copies."""
-    exposed, copies, whole, size = (
-        (use,) * 4 if isinstance(use, Missing) else (use.exposed_ns, use.count, use.union_ns, use.size_bytes)
-    )
-    return {
-        f"{name}_exposed_ns": exposed,
-        f"{name}_copies": copies,
-        f"{name}_union_ns": whole,
-        f"{name}_bytes": size,
-    }
+def _copied(
+    rank: RankTimeline, name: str, places: IntArray | Missing, steps: Steps
+) -> dict[str, int | Missing]:
+    """Fields of `Memory` about some copies, by their places in the activities."""
+    keys = [f"{name}_{key}" for key in ("copies", "bytes", "union_ns", "exposed_ns")]
+    if isinstance(places, Missing):
+        return dict.fromkeys(keys, places)
+    return dict(zip(keys, copy_use(rank, places, steps.windows), strict=True))
 
 
 def _host_time(rows: Activities, steps: Steps) -> tuple[Spans, str]:
@@ -148,37 +138,20 @@ def _host_time(rows: Activities, steps: Steps) -> tuple[Spans, str]:
 
 
 def _allocator_calls(rank: RankTimeline, host: Spans) -> tuple[int, int]:
-    """Wall time and number of the launching threads' allocating and freeing calls in the host's time."""
     calls, rows = rank.columns.calls, rank.activities
     kind = call_kinds(rank.columns.call_names)[calls.name]
-    threads = distinct(rows.launch_thread[rows.launch_thread != NULL])
-    mine = np.isin(kind, (CallKind.FREE, CallKind.ALLOCATE)) & np.isin(calls.thread_gid, threads)
-    mine &= (calls.start_ns != NULL) & _starts_within(calls.start_ns, host)
-    start, end, thread = (column[mine] for column in (calls.start_ns, calls.end_ns, calls.thread_gid))
-    count = sum(len(_outermost(start[thread == one], end[thread == one])) for one in threads.tolist())
-    return intersect(union(start, end), host).total_ns, count
-
-
-def _starts_within(time_ns: IntArray, held: Spans) -> BoolArray:
-    index = np.searchsorted(held.start_ns, time_ns, side="right") - 1
-    result: BoolArray = (index >= 0) & (time_ns < held.end_ns[index])
-    return result
-
-
-def _outermost(start_ns: IntArray, end_ns: IntArray) -> IntArray:
-    """Which calls of one thread begin in no other: a driver call within a runtime call is one with it."""
-    order = np.lexsort((-end_ns, start_ns))
-    covered_until = np.maximum.accumulate(end_ns[order])
-    first = np.ones(len(order), dtype=np.bool_)
-    first[1:] = start_ns[order][1:] >= covered_until[:-1]
-    return order[first]
+    mine = np.isin(kind, (CallKind.FREE, CallKind.ALLOCATE))
+    mine &= np.isin(calls.thread_gid, rows.launching_threads) & host.hold(calls.start_ns)
+    some = calls.take(mine)
+    count = int(outermost(some.start_ns, some.end_ns, some.thread_gid).sum())
+    return intersect(instants_of(some), host).total_ns, count
 
 
 def _retry_frac(rank: RankTimeline, steps: Steps) -> float | None:
     """Part of the used steps after the first in which the launching threads freed and then allocated."""
     rows, calls = rank.activities, rank.columns.calls
     kind = call_kinds(rank.columns.call_names)[calls.name]
-    mine = np.isin(calls.thread_gid, distinct(rows.launch_thread[rows.launch_thread != NULL]))
+    mine = np.isin(calls.thread_gid, rows.launching_threads)
     freed = np.sort(calls.start_ns[mine & (kind == CallKind.FREE)])
     allocated = np.sort(calls.start_ns[mine & (kind == CallKind.ALLOCATE)])
     seen: list[bool] = []

@@ -9,11 +9,12 @@ from msgspec.structs import replace as change
 
 from traces.columns import BoolArray, IntArray
 from traces.cures import cure
-from traces.intervals import Spans, covered_ns, intersect, union
+from traces.groups import mask_of
+from traces.intervals import Spans, instants_of, intersect
 from traces.limits import Limit
 from traces.measure.recompute_extent import Launched, Stretches, pair_units, recompute_at_most_ns, stretches
 from traces.missing import Missing, gap, known
-from traces.names.kernels import MODULES, classify_kernel, pass_of
+from traces.names.kernels import MODULES, pass_of
 from traces.resolve.neighbours import Role, launch_order, role
 from traces.sections.rank import Passes
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline, Source
@@ -56,7 +57,6 @@ class Recompute:
 
     @property
     def missing(self) -> Missing | None:
-        """Why it is unknown what runs a second time."""
         return self.recompute_ns if isinstance(self.recompute_ns, Missing) else None
 
     @property
@@ -66,7 +66,6 @@ class Recompute:
 
     @property
     def again(self) -> tuple[str, ...]:
-        """Modules of which some passes are known to run a second time."""
         passes = {} if isinstance(self.modules, Missing) else self.modules
         return tuple(module for module, one in passes.items() if known(one.recomputed_count))
 
@@ -92,7 +91,7 @@ def measure_recompute(rank: RankTimeline, windows: Spans, *, whole_steps: bool =
     if not rank.has_kernels:
         return _untold("graph replays were recorded whole", cure("graphs", rank.columns.info.kind))
     roles = roles_of(rank)
-    inside = covered_ns(rank.activities.start_ns, rank.activities.start_ns + 1, windows) > 0
+    inside = windows.hold(rank.activities.start_ns)
     found = _found(rank, roles, inside, windows, whole_steps)
     if found.missing is None:
         return found
@@ -137,14 +136,9 @@ def _untold(reason: str, remedy: str, modules: Mapping[str, Passes] | None = Non
 
 def _passes(rank: RankTimeline, inside: BoolArray) -> dict[str, tuple[BoolArray, BoolArray]]:
     """Masks of the forward and backward passes of each module, shape (n,) each."""
-    rows = rank.activities
-    named = [pass_of(name, classify_kernel(name)) for name in rank.columns.kernel_names]
-    kernel = inside & (rows.source == Source.KERNEL)
 
     def mask(module: str, phase: str) -> BoolArray:
-        of_name = np.array([*(one == (module, phase) for one in named), False], dtype=np.bool_)
-        result: BoolArray = kernel & of_name[rows.name]
-        return result
+        return inside & rank.named(lambda name, kernel: pass_of(name, kernel) == (module, phase))
 
     return {module: (mask(module, "fwd"), mask(module, "bwd")) for module in MODULES}
 
@@ -159,16 +153,14 @@ def _judge(
     """
     forward_count, backward_count = int(forward.sum()), int(backward.sum())
     order = order[(forward | backward)[order]]
-    nothing = np.zeros(len(forward), dtype=np.bool_)
     if (autograd & backward).any():
         again = forward & autograd
         passes = Passes(forward_count, backward_count, int(again.sum()), "threads")
         return _Judged(passes, again, forward & ~again, None)
+    nothing = np.zeros(len(forward), dtype=np.bool_)
     if forward_count <= (TWICE.value if may_be_cut else 1) * backward_count:
         return _Judged(Passes(forward_count, backward_count, 0, "counts"), nothing, forward, None)
-    again = nothing.copy()
-    again[_matched(order, forward, backward)] = True
-    again &= forward
+    again = mask_of(_matched(order, forward, backward), len(forward)) & forward
     count = int(again.sum())
     left = forward_count - count
     if forward_count > MOST.value * backward_count or left < ALL_LAYERS.value * count:
@@ -178,7 +170,7 @@ def _judge(
     return _Judged(passes, again, forward & ~again, None)
 
 
-def _matched(order: IntArray, forward: BoolArray, backward: BoolArray) -> list[int]:
+def _matched(order: IntArray, forward: BoolArray, backward: BoolArray) -> IntArray:
     """Of each backward pass the nearest forward pass before it that is still open: a stack.
 
     `order`: places of both, by launch.
@@ -192,7 +184,7 @@ def _matched(order: IntArray, forward: BoolArray, backward: BoolArray) -> list[i
             stack.append(place)
         elif is_backward and stack:
             result.append(stack.pop())
-    return result
+    return np.array(result, dtype=np.int64)
 
 
 def _extent(rank: RankTimeline, inside: BoolArray, autograd: BoolArray, judged: list[_Judged]) -> IntArray:
@@ -205,27 +197,19 @@ def _extent(rank: RankTimeline, inside: BoolArray, autograd: BoolArray, judged: 
         first |= one.first
         module[one.again | one.first] = code
     launched = _launched(rank)
-    pairs = pair_units(order, module, again, first, launched.backward)
-    found = stretches(rows, pairs.recomputed, pairs.original, launched)
+    recomputed, original = pair_units(order, module, again, first, launched.backward)
+    found = stretches(rows, recomputed, original, launched)
     doubted = _gradients(rows.name, launched.doubted & inside, autograd, found)
-    sure = stretches(rows, pairs.recomputed, pairs.original, replace(launched, doubted=doubted))
-    return np.flatnonzero(sure.sure)
+    return np.flatnonzero(stretches(rows, recomputed, original, replace(launched, doubted=doubted)).sure)
 
 
 def _launched(rank: RankTimeline) -> Launched:
     """What names tell; every GEMM is doubted."""
-    rows, names = rank.activities, rank.columns.kernel_names
-    classes = [*map(classify_kernel, names)]
-
-    def mask(of_name: list[bool]) -> BoolArray:
-        result: BoolArray = np.array([*of_name, False], dtype=np.bool_)[rows.name]
-        return result
-
-    silent = [role(name, kernel) is Role.SILENT for name, kernel in zip(names, classes, strict=True)]
     return Launched(
-        backward=mask([kernel.phase == "bwd" for kernel in classes]),
-        doubted=mask([kernel.class_ == "gemm" for kernel in classes]),
-        silent=mask(silent) | (rows.source == Source.COPY),
+        backward=rank.named(lambda _, kernel: kernel.phase == "bwd"),
+        doubted=rank.named(lambda _, kernel: kernel.class_ == "gemm"),
+        silent=rank.named(lambda name, kernel: role(name, kernel) is Role.SILENT)
+        | (rank.activities.source == Source.COPY),
     )
 
 
@@ -242,12 +226,11 @@ def _gradients(name: IntArray, gemm: BoolArray, autograd: BoolArray, found: Stre
     left = int(theirs.sum()) - 2 * int((gemm & ~autograd).sum()) - int(inner.sum())
     if not edges.any() or left > LEFT.value * int(edges.sum()):
         return np.zeros(len(name), dtype=np.bool_)
-    result: BoolArray = theirs & np.isin(name, name[theirs & ~found.widest])
-    return result
+    return theirs & np.isin(name, name[theirs & ~found.widest])
 
 
 def _wall(rows: Activities, which: IntArray, windows: Spans) -> Spans:
-    return intersect(union(rows.start_ns[which], rows.end_ns[which]), windows)
+    return intersect(instants_of(rows, which), windows)
 
 
 def _by_class(rows: Activities, which: IntArray, windows: Spans) -> dict[str, int]:

@@ -12,26 +12,19 @@ from typing import Final
 import numpy as np
 
 from traces.columns import NULL, BoolArray, IntArray, distinct
-from traces.intervals import Spans, intersect, union
+from traces.groups import mask_of, mask_within
+from traces.intervals import Spans, instants_of, intersect
 from traces.limits import Limit
-from traces.names.kernels import COMM_KINDS, classify_kernel, compute_classes
+from traces.names.kernels import COMM_KINDS, compute_classes
 from traces.resolve.neighbours import launch_order
 from traces.timeline import Activities, Bucket, RankTimeline, Source
 from traces.training import Roles
 
 
-@dataclass(frozen=True, slots=True)
-class Pairs:
-    """Passes run again and their first runs, places in `Activities`, shape (m,); -1 where none was found."""
-
-    recomputed: IntArray
-    original: IntArray
-
-
 def pair_units(
     order: IntArray, module: IntArray, again: BoolArray, first: BoolArray, backward: BoolArray
-) -> Pairs:
-    """Pair every pass of `again` with one of `first`, each used once.
+) -> tuple[IntArray, IntArray]:
+    """Pair every pass of `again` with one of `first`, each used once: places, shape (m,), -1 where none is.
 
     `order`: places by launch; the others have shape (n,): the module of each pass, and masks. A unit takes
     the latest open stretch of first runs with the same modules in the same order; where there is none, each
@@ -51,8 +44,8 @@ def pair_units(
             pairs += _paired(unit, open_)
             unit = []
     pairs += _paired(unit, open_)
-    columns = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    return Pairs(columns[:, 0], columns[:, 1])
+    recomputed, original = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    return recomputed, original
 
 
 def _paired(unit: list[tuple[int, int]], open_: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -113,11 +106,8 @@ def stretches(rows: Activities, recomputed: IntArray, original: IntArray, launch
     """
     order = launch_order(rows)
     sequence = order[np.argsort(rows.launch_thread[order], kind="stable")]
-    place = np.empty(len(rows), dtype=np.int64)
-    place[sequence] = np.arange(len(rows))
-    kind = _kinds(rows)
-    met = np.zeros(len(rows), dtype=np.bool_)
-    met[recomputed] = True
+    place = np.argsort(sequence)
+    kind, met = _kinds(rows), mask_of(recomputed, len(rows))
     taken, sure = met.copy(), met.copy()
     ends = met | launched.backward | (rows.source == Source.REPLAY)  # a row does not say which graph it is
     paired = original >= 0
@@ -143,19 +133,10 @@ def stretches(rows: Activities, recomputed: IntArray, original: IntArray, launch
             told = own & ~doubt[open_]
             firm[open_[told]] = new[told]
         for mask, until in ((taken, reach), (sure, firm)):
-            covered = _covered(np.minimum(starts, until), np.maximum(starts, until), len(rows))
+            covered = mask_within(np.minimum(starts, until), np.maximum(starts, until) + 1, len(rows))
             mask[sequence[covered]] = True
-        ran_first |= _covered(originals, originals + np.abs(reach - starts), len(rows))
+        ran_first |= mask_within(originals, originals + np.abs(reach - starts) + 1, len(rows))
     return Stretches(sure, taken)
-
-
-def _covered(low: IntArray, high: IntArray, count: int) -> BoolArray:
-    """Which of `count` places lie in one of the ranges, both ends included, shape (count,)."""
-    change = np.zeros(count + 1, dtype=np.int64)
-    np.add.at(change, low, 1)
-    np.add.at(change, high + 1, -1)
-    result: BoolArray = np.cumsum(change[:-1]) > 0
-    return result
 
 
 def _kinds(rows: Activities) -> IntArray:
@@ -171,8 +152,7 @@ def _on_one_thread(rows: Activities, sequence: IntArray, at: IntArray, way: int)
     ends = (next_ < 0) | (next_ >= len(sequence))
     next_ = np.where(ends, at, next_)
     there, here = (rows.take(sequence[places]).launch_thread for places in (next_, at))
-    result: BoolArray = ~ends & (there == here)
-    return result
+    return ~ends & (there == here)
 
 
 UNKNOWN: Final = Limit(
@@ -194,9 +174,8 @@ def recompute_at_most_ns(rank: RankTimeline, roles: Roles, inside: BoolArray, wi
         return 0 if _few_unknown(rank, inside) or _one_thread(rank, inside) else None
     if _once_each(rank, inside):
         return 0
-    rows = rank.activities
-    again = np.flatnonzero(inside & _forward(rank) & _in_backward(rank, roles))
-    return intersect(union(rows.start_ns[again], rows.end_ns[again]), windows).total_ns
+    again = inside & rank.named(lambda _, kernel: kernel.phase == "fwd") & _in_backward(rank, roles)
+    return intersect(instants_of(rank.activities, again), windows).total_ns
 
 
 def _few_unknown(rank: RankTimeline, inside: BoolArray) -> bool:
@@ -214,29 +193,13 @@ def _one_thread(rank: RankTimeline, inside: BoolArray) -> bool:
     return of_pytorch and len(threads) == 1 and threads[0] != NULL
 
 
-def _forward(rank: RankTimeline) -> BoolArray:
-    return _mask(rank, [classify_kernel(name).phase == "fwd" for name in rank.columns.kernel_names])
-
-
-def _mask(rank: RankTimeline, of_name: list[bool]) -> BoolArray:
-    """The kernels whose name is one of these, shape (n,)."""
-    rows = rank.activities
-    chosen: BoolArray = np.array([*of_name, False], dtype=np.bool_)[rows.name]
-    chosen &= rows.source == Source.KERNEL
-    return chosen
-
-
 def _once_each(rank: RankTimeline, inside: BoolArray) -> bool:
-    """Whether a family runs both ways, and each that does no more often forward than backward."""
-    classes = [classify_kernel(name) for name in rank.columns.kernel_names]
-    both = []
-    for family in FAMILIES:
-        forward, backward = (
-            int((inside & _mask(rank, [(one.class_, one.phase) == (family, way) for one in classes])).sum())
-            for way in ("fwd", "bwd")
-        )
-        if forward and backward:
-            both.append(forward <= backward)
+    def count(family: str, way: str) -> int:
+        ran = rank.named(lambda _, kernel: (kernel.class_, kernel.phase) == (family, way))
+        return int((inside & ran).sum())
+
+    counts = [(count(family, "fwd"), count(family, "bwd")) for family in FAMILIES]
+    both = [forward <= backward for forward, backward in counts if forward and backward]
     return bool(both) and all(both)
 
 
@@ -247,11 +210,8 @@ def _in_backward(rank: RankTimeline, roles: Roles) -> BoolArray:
     order = launch_order(rank.activities)
     backward, optimizer = roles.backward[order], roles.optimizer[order]
     step = np.cumsum(optimizer & ~np.append(False, optimizer[:-1]))
-    place = np.arange(len(order))
-    within = np.zeros(len(order), dtype=np.bool_)
-    for one in distinct(step[backward]).tolist():
-        theirs: IntArray = place[backward & (step == one)]
-        within[theirs[0] : theirs[-1] + 1] = True
     result = np.zeros(len(order), dtype=np.bool_)
-    result[order] = within
+    for one in distinct(step[backward]).tolist():
+        theirs = np.flatnonzero(backward & (step == one))
+        result[order[theirs[0] : theirs[-1] + 1]] = True
     return result

@@ -13,7 +13,7 @@ import numpy as np
 from traces.columns import NULL, BoolArray, FloatArray, Gpu, GpuSamples, IntArray, distinct
 from traces.cures import cure
 from traces.groups import group_of, sorted_within
-from traces.intervals import Spans, covered_ns, intersect, union
+from traces.intervals import Spans, covered_ns, instants_of, intersect, ns_in
 from traces.launches import grid_numbers
 from traces.limits import Limit
 from traces.measure.sm_launches import NONE_SEEN, measure_launches
@@ -90,9 +90,7 @@ def measure_stretch(kernels: Activities, grid: IntArray, has_grid: BoolArray) ->
     duration_ns = kernels.end_ns - kernels.start_ns
     usable = (kernels.bucket == Bucket.COMPUTE) & (duration_ns >= STRETCH_SHORTEST.value)
     usable &= (kernels.name >= 0) & has_grid
-    under_ns = covered_ns(
-        kernels.start_ns, kernels.end_ns, union(kernels.start_ns[comm], kernels.end_ns[comm])
-    )
+    under_ns = ns_in(kernels, instants_of(kernels, comm))
     group = group_of(*(column[usable] for column in _contexts(kernels, group_of(kernels.name, grid))))
     duration_ns, under_ns = duration_ns[usable], under_ns[usable]
     beside = under_ns >= np.maximum(BESIDE.value * duration_ns, 1)
@@ -166,7 +164,6 @@ def measure_samples(
 
 
 def _classes(kernels: Activities) -> Iterator[BoolArray]:
-    """Masks of the kernels of each class of compute, and of communication."""
     compute = kernels.bucket == Bucket.COMPUTE
     for key in distinct(kernels.key[compute]):
         yield compute & (kernels.key == key)
@@ -175,8 +172,8 @@ def _classes(kernels: Activities) -> Iterator[BoolArray]:
 
 def _ran_ns(kernels: Activities, which: BoolArray, windows: Spans, samples: GpuSamples) -> IntArray:
     """Of each sample, how long any of these kernels ran in it and in the windows."""
-    ran = intersect(union(kernels.start_ns[which], kernels.end_ns[which]), windows)
-    return covered_ns(samples.start_ns, samples.end_ns, ran)
+    ran = intersect(instants_of(kernels, which), windows)
+    return ns_in(samples, ran)
 
 
 def _weighted(values: FloatArray, ran_ns: IntArray) -> float | Missing:
@@ -203,17 +200,18 @@ def measure_sm(
     `capability_at_least` is what kernel names speak of, told only where the trace does not tell the GPU's.
     """
     kernels = rank.activities.take(rank.activities.source == Source.KERNEL)
-    kernels = kernels.take(covered_ns(kernels.start_ns, kernels.end_ns, windows) > 0)
+    kernels = kernels.take(ns_in(kernels, windows) > 0)
     shapes, shape = rank.columns.kernels.shapes, rank.columns.kernels.shape[kernels.row]
     told = measure_launches(rank, kernels, windows, gpu)
     missing = told if isinstance(told, Missing) else None
     use = LaunchUse(**dict.fromkeys(_USE, told)) if isinstance(told, Missing) else told.use
     blocks, blocks_mean = measure_comm_blocks(kernels, shapes.blocks[shape], windows, rank.columns.info.kind)
     stretch = measure_stretch(kernels, grid_numbers(shapes)[shape], (shapes.grid != NULL).all(axis=1)[shape])
+    names = (rank.columns.kernel_names[code] for code in distinct(kernels.name) if code >= 0)
     sm = Sm(
         **{name: getattr(use, name) for name in _USE},
         sm_count=missing if gpu is None or gpu.sm_count is None else gpu.sm_count,
-        capability_at_least=None if gpu and gpu.capability else _spoken_capability(rank, kernels),
+        capability_at_least=None if gpu and gpu.capability else capability_at_least(names),
         by_class={} if isinstance(told, Missing) else told.by_class,
         comm_blocks=blocks,
         comm_blocks_mean=blocks_mean,
@@ -222,9 +220,3 @@ def measure_sm(
         measured=measure_samples(kernels, windows, gpu, samples, rank.columns.info.kind),
     )
     return SmUse(sm, None if isinstance(told, Missing) else told.work_ns)
-
-
-def _spoken_capability(rank: RankTimeline, kernels: Activities) -> str | None:
-    return capability_at_least(
-        rank.columns.kernel_names[code] for code in distinct(kernels.name) if code >= 0
-    )

@@ -18,7 +18,8 @@ import numpy as np
 
 from traces.columns import NULL, BoolArray, FloatArray, Gpu, IntArray, LaunchShapes, distinct
 from traces.cures import cure
-from traces.intervals import Spans, covered_ns
+from traces.groups import passing, sums_of
+from traces.intervals import Spans, ns_in
 from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.names.gpus import REGISTER_UNIT, SUB_PARTITIONS, WARP_THREADS, SmCapacity, sm_capacity
@@ -45,12 +46,6 @@ class Occupancy:
     limiter: IntArray
     max_warps: int
 
-    def take(self, which: BoolArray) -> Occupancy:
-        """Some of the launches."""
-        return Occupancy(
-            self.resident_blocks[which], self.block_threads[which], self.limiter[which], self.max_warps
-        )
-
     @property
     def theoretical_frac(self) -> FloatArray:
         """Resident warps over the most there can be, if the grid had blocks enough."""
@@ -64,8 +59,7 @@ class Occupancy:
         memory: it asks the calculator about a kernel that has not opted in to more.
         """
         spread = np.minimum(self.resident_blocks, grid_blocks / sm_count)
-        result: FloatArray = spread * self.block_threads / (WARP_THREADS * self.max_warps)
-        return result
+        return spread * self.block_threads / (WARP_THREADS * self.max_warps)
 
 
 def theoretical_occupancy(
@@ -95,14 +89,12 @@ def _warps(threads: IntArray) -> IntArray:
 
 
 def _rounded_up(amount: IntArray, unit: int) -> IntArray:
-    result: IntArray = -(-amount // unit) * unit
-    return result
+    return -(-amount // unit) * unit
 
 
 def _fit(room: int, each: IntArray) -> IntArray:
     """How many pieces fit; a piece of nothing is no limit."""
-    result: IntArray = np.where(each > 0, room // np.maximum(each, 1), _NO_LIMIT // SUB_PARTITIONS)
-    return result
+    return np.where(each > 0, room // np.maximum(each, 1), _NO_LIMIT // SUB_PARTITIONS)
 
 
 SMALL_KERNEL: Final = Limit(
@@ -197,8 +189,7 @@ class _Judged:
         known = self.known[self.shape]
         judged = which & known & ~self.persistent
         large = judged & ~self.small
-        limiter_ns = np.zeros(len(LIMITERS), dtype=np.int64)
-        np.add.at(limiter_ns, self.limiter[self.shape[judged]], self.work_ns[judged])
+        limiter_ns = sums_of(self.work_ns[judged], self.limiter[self.shape[judged]], len(LIMITERS))
         return LaunchUse(
             persistent_ns=self._sum(which & self.persistent),
             occupancy_frac=self._mean(self.occupancy, judged, no_occupancy),
@@ -228,18 +219,15 @@ def _judge(
 ) -> _Judged:
     shapes, grid_blocks = rank.columns.kernels.shapes, rank.columns.kernels.shapes.blocks
     known = _known(shapes)
-    shared_bytes = shapes.static_shared_bytes[known] + shapes.dynamic_shared_bytes[known]
-    threads, registers = shapes.block[known].prod(axis=1), shapes.registers[known]
-    fits = theoretical_occupancy(capacity, threads, registers, shared_bytes)
+    fits = _occupancy(capacity, shapes, known)
     known[known] = fits.resident_blocks > 0
-    fits = fits.take(fits.resident_blocks > 0)
-    blocks = grid_blocks[known]
+    fits, blocks = _occupancy(capacity, shapes, known), grid_blocks[known]
     waves = blocks / (sm_count * fits.resident_blocks)
     last = np.ceil(waves)
     tail = np.where((waves > 1) & (waves < TAIL_WAVES.value), (last - waves) / last, 0.0)
     enough = grid_blocks >= PERSISTENT_GRID.value * sm_count
     return _Judged(
-        work_ns=covered_ns(kernels.start_ns, kernels.end_ns, windows),
+        work_ns=ns_in(kernels, windows),
         persistent=enough[shape] & _written_persistent(rank, kernels),
         small=kernels.end_ns - kernels.start_ns < SMALL_KERNEL.value,
         shape=shape,
@@ -251,6 +239,12 @@ def _judge(
         fill=_spread(known, np.minimum(waves, 1.0)),
         tail=_spread(known, tail),
     )
+
+
+def _occupancy(capacity: SmCapacity, shapes: LaunchShapes, which: BoolArray) -> Occupancy:
+    shared_bytes = shapes.static_shared_bytes[which] + shapes.dynamic_shared_bytes[which]
+    threads, registers = shapes.block[which].prod(axis=1), shapes.registers[which]
+    return theoretical_occupancy(capacity, threads, registers, shared_bytes)
 
 
 def _known(shapes: LaunchShapes) -> BoolArray:
@@ -269,8 +263,6 @@ def _spread(where: BoolArray, values: FloatArray) -> FloatArray:
 
 def _written_persistent(rank: RankTimeline, kernels: Activities) -> BoolArray:
     """Which compute kernels are of a family that may be persistent; -1, no name, picks the last: no."""
-    by_name = [may_be_persistent(name) for name in rank.columns.kernel_names]
     grouped = kernels.key == KEYS[Bucket.COMPUTE].index("grouped_gemm")
-    named = np.array([*by_name, False], dtype=np.bool_)[kernels.name]
-    result: BoolArray = (kernels.bucket == Bucket.COMPUTE) & (named | grouped)
-    return result
+    named = passing(may_be_persistent, rank.columns.kernel_names)[kernels.name]
+    return (kernels.bucket == Bucket.COMPUTE) & (named | grouped)

@@ -3,7 +3,7 @@
 Of launching threads there are the CUDA calls and NVTX ranges, nested as recorded.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -32,13 +32,14 @@ class Texts:
         self._place: dict[str, int] = {}
 
     def listed(self) -> tuple[str, ...]:
-        """All of them, each at its place."""
         return tuple(self._place)
 
     def places(
         self, codes: IntArray, text_of: Callable[[int], str | None], order: Callable[[int], Any] = int
     ) -> IntArray:
-        """The place of each code's text, new ones in `order`; -1 for no code (below 0) or no text."""
+        """The place of each code's text, new ones in `order` (of the alphabet, not of the export); -1 for no
+        code (below 0) or no text.
+        """
         known = distinct(codes[codes >= 0])
         place = np.full(len(known) + 1, -1, dtype=np.int64)  # the last is for no text
         for at in sorted(range(len(known)), key=lambda one: order(int(known[one]))):
@@ -60,18 +61,14 @@ RANGES: Final = Limit(6_000, "ranges", "ours: an eighth of a MB; the longest are
 _THREAD_BITS: Final = 0xFFFFFF
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
-    """Lanes by thread, ranges before calls, outer before inner; `left_out`: shorter rows not among them."""
+def host_lanes(
+    rank: RankTimeline, within_ns: tuple[int, int], names: Texts, most: int | None
+) -> tuple[tuple[HostLane, ...], int]:
+    """The launching threads within a stretch, `most` rows of each kind where given; names go into `names`.
 
-    lanes: tuple[HostLane, ...]
-    left_out: int
-
-
-def host_lanes(rank: RankTimeline, within_ns: tuple[int, int], names: Texts, most: int | None) -> Host:
-    """The launching threads within a stretch, `most` rows of each kind where given; names go into `names`."""
-    columns, launched = rank.columns, rank.activities.launch_thread
-    threads = distinct(launched[launched != NULL])
+    Lanes by thread, ranges before calls, outer before inner; and how many shorter rows are not among them.
+    """
+    columns, threads = rank.columns, rank.activities.launching_threads
     kinds: tuple[_Kind, ...] = (
         _Kind("ranges", columns.ranges, columns.ranges.text, columns.range_texts, public_range, RANGES),
         _Kind("calls", columns.calls, columns.calls.name, columns.call_names, public_call, CALLS),
@@ -83,7 +80,7 @@ def host_lanes(rank: RankTimeline, within_ns: tuple[int, int], names: Texts, mos
         for kind, (mine, _) in zip(kinds, found, strict=True)
         for lane in _host_lanes(kind, thread, mine, within_ns, names)
     ]
-    return Host(tuple(lanes), sum(left_out for _, left_out in found))
+    return tuple(lanes), sum(left_out for _, left_out in found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +115,7 @@ def _host_lanes(
     mine = places[rows.thread_gid[places] == thread]
     start_ns, end_ns = np.maximum(rows.start_ns[mine], first_ns), np.minimum(rows.end_ns[mine], last_ns)
     depth = _depths(start_ns, end_ns)
-    name = names.places(
-        kind.text[mine], lambda code: kind.public(kind.texts[code]), lambda code: kind.texts[code]
-    )
+    name = names.places(kind.text[mine], lambda code: kind.public(kind.texts[code]), kind.texts.__getitem__)
     for level in distinct(depth).tolist():
         on = depth == level
         yield HostLane(
@@ -153,29 +148,24 @@ OTHER_ROWS: Final = Limit(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class StepTimelines:
+def measure_timelines(
+    rank: RankTimeline, steps: Steps, absent: AbsentPieces | Missing
+) -> tuple[Timeline, tuple[Timeline, ...]]:
     """One step in full and others in brief, in order of time.
 
-    `shown`: the step whose length is nearest to the median; where there are no steps, the window. Its
+    In full: the step whose length is nearest to the median; where there are no steps, the window. Its
     `end_ns` is earlier than that of the step where it has more activities than can be shown. Other steps have
-    their longest rows. `keys` and `names` of `others` are empty: their columns point to those of `shown`.
+    their longest rows, and neither `keys` nor `names`: their columns point to those of the first.
     """
-
-    shown: Timeline
-    others: tuple[Timeline, ...]
-
-
-def measure_timelines(rank: RankTimeline, steps: Steps, absent: AbsentPieces | Missing) -> StepTimelines:
-    """The timelines of one rank."""
     drawn = _Drawn(rank, absent, Texts(), Texts())
     chosen = _chosen(steps)
-    shown = drawn.in_full(*_borders_of(chosen, steps))
+    pairs = steps.windows.pairs()
+    borders = (chosen.start_ns, chosen.end_ns) if chosen else (pairs[0][0], pairs[-1][1])
+    shown = drawn.in_full(chosen.index if chosen else None, *borders)
     others = _others(steps, chosen)
     most = int(OTHER_ROWS.value) // max(1, len(others))
     found = tuple(drawn.in_brief(step, most) for step in others)
-    shown = replace(shown, keys=drawn.keys.listed(), names=drawn.names.listed())
-    return StepTimelines(shown, found)
+    return replace(shown, keys=drawn.keys.listed(), names=drawn.names.listed()), found
 
 
 _NO_STEPS: Final = gap(
@@ -190,13 +180,6 @@ def _chosen(steps: Steps) -> Step | None:
     if median_ns is None:
         return None
     return min(steps.used, key=lambda one: (abs(one.length_ns - median_ns), one.index))
-
-
-def _borders_of(step: Step | None, steps: Steps) -> tuple[int | None, int, int]:
-    if step is None:
-        pairs = steps.windows.pairs()
-        return None, pairs[0][0], pairs[-1][1]
-    return step.index, step.start_ns, step.end_ns
 
 
 def _others(steps: Steps, chosen: Step | None) -> list[Step]:
@@ -229,7 +212,6 @@ class _Drawn:
         return self._timeline(index, (start_ns, end_ns), mine, left_out, None)
 
     def in_brief(self, step: Step, most: int) -> Timeline:
-        """The longest rows of each kind, so many of each at most."""
         rows, mine = self._within(step.start_ns, step.end_ns)
         kept = mine[longest((rows.end_ns - rows.start_ns)[mine], most)]
         left_out = len(mine) - len(kept)
@@ -243,7 +225,7 @@ class _Drawn:
         self, index: int | None, within_ns: tuple[int, int], mine: IntArray, left_out: int, most: int | None
     ) -> Timeline:
         lanes = self._lanes(mine, within_ns)
-        host = host_lanes(self.rank, within_ns, self.names, most)
+        host, host_left_out = host_lanes(self.rank, within_ns, self.names, most)
         return Timeline(
             step=_NO_STEPS if index is None else index,
             start_ns=within_ns[0],
@@ -255,8 +237,8 @@ class _Drawn:
             if isinstance(self.absent, Missing)
             else _reasons(self.absent, within_ns, most),
             left_out=left_out,
-            host=host.lanes,
-            host_left_out=host.left_out,
+            host=host,
+            host_left_out=host_left_out,
         )
 
     def _lanes(self, mine: IntArray, within_ns: tuple[int, int]) -> tuple[Lane, ...]:
@@ -264,28 +246,25 @@ class _Drawn:
         cut = _cut(rows.start_ns[mine], rows.end_ns[mine], within_ns)
         mine = mine[cut.of]
         key = self.keys.places(rows.key[mine] + _KEY_BASE[rows.bucket[mine]], _KEY_NAMES.__getitem__)
-        name = _named(self.names, rows.name[mine], self.rank.columns.kernel_names)
+        texts = self.rank.columns.kernel_names
+        name = self.names.places(rows.name[mine], lambda code: shortened(texts[code]), texts.__getitem__)
         unlaunched = gap(
             "the launch of some activities was not recorded", cure("launches", self.rank.columns.info.kind)
         )
         lanes = []
         for stream, on in places_of_each(rows.stream_id[mine]):
             launch_ns = rows.launch_ns[mine][on].tolist()
-            lane = Lane(
-                stream=stream,
-                at_ns=tuple((cut.start_ns[on] - start_ns).tolist()),
-                length_ns=tuple((cut.end_ns - cut.start_ns)[on].tolist()),
-                key=tuple(key[on].tolist()),
-                name=tuple(name[on].tolist()),
-                launch_ns=tuple(unlaunched if one == NULL else one - start_ns for one in launch_ns),
+            lanes.append(
+                Lane(
+                    stream=stream,
+                    at_ns=tuple((cut.start_ns[on] - start_ns).tolist()),
+                    length_ns=tuple((cut.end_ns - cut.start_ns)[on].tolist()),
+                    key=tuple(key[on].tolist()),
+                    name=tuple(name[on].tolist()),
+                    launch_ns=tuple(unlaunched if one == NULL else one - start_ns for one in launch_ns),
+                )
             )
-            lanes.append(lane)
         return tuple(lanes)
-
-
-def _named(names: Texts, codes: IntArray, texts: Sequence[str]) -> IntArray:
-    """Names in the order of the alphabet, not of the export."""
-    return names.places(codes, lambda code: shortened(texts[code]), lambda code: texts[code])
 
 
 def _cut(start_ns: IntArray, end_ns: IntArray, within_ns: tuple[int, int]) -> Cut:

@@ -1,21 +1,19 @@
 """Matrix work that 16 bits on tensor cores would do faster: in FP32 on the SIMT units, or in TF32."""
 
-from collections.abc import Callable
-from functools import partial
 from typing import Final, get_args
 
 import numpy as np
 
 from traces.columns import Gpu, IntArray, distinct
 from traces.cures import cure
-from traces.intervals import Spans, covered_ns
+from traces.intervals import Spans, ns_in
 from traces.missing import gap
 from traces.names.gpus import capability_at_least
-from traces.names.kernels import WideFormat, classify_kernel, is_matrix_work, is_simt_gemm, wide_format
+from traces.names.kernels import WideFormat, is_matrix_work, is_simt_gemm, wide_format
 from traces.replay.edits import NOWHERE, Wide
 from traces.sections.rank import TensorCores
 from traces.sizes.peaks import fp32_to_tf32_frac, most_to_16_bits_frac, to_16_bits_frac
-from traces.timeline import RankTimeline, Source
+from traces.timeline import RankTimeline
 
 HALF_SINCE: Final = (7, 0)
 """Compute capability from which tensor cores multiply FP16 (NVIDIA, CUDA C++ Programming Guide)."""
@@ -34,19 +32,19 @@ def measure_tensor_cores(rank: RankTimeline, windows: Spans, gpu: Gpu | None) ->
     for 16 bits. `peaks_known`: whether the peak rates of all `wide_ns` are.
     """
     rows, how = rank.activities, cure("gpu", rank.columns.info.kind)
-    ns = covered_ns(rows.start_ns, rows.end_ns, windows)
+    ns = ns_in(rows, windows)
     simt, groups = simt_places(rank), wide_places(rank, gpu)
     wide = ns[np.concatenate([NOWHERE, *_by_format(rank).values()])]
     tf32, half, frac = has_tf32(gpu), has_half(rank, gpu), tensor_frac(gpu)
     no_rate = None if tf32 is False else gap("the GPU has no TF32, or its peak rates are not known", how)
     no_model = "neither the GPU's model nor kernel names show whether it has tensor cores"
     return TensorCores(
-        gemm_ns=int(ns[_named(rank, lambda name: classify_kernel(name).class_ == "gemm")].sum()),
+        gemm_ns=int(ns[rank.named(lambda _, kernel: kernel.class_ == "gemm")].sum()),
         simt_ns=int(ns[simt].sum()),
         simt_count=int((ns[simt] > 0).sum()),
         tf32=gap("the trace does not record the GPU's compute capability", how) if tf32 is None else tf32,
         fp32_to_tf32_frac=no_rate if frac is None else frac,
-        matrix_ns=int(ns[_named(rank, lambda name: is_matrix_work(name, classify_kernel(name)))].sum()),
+        matrix_ns=int(ns[rank.named(is_matrix_work)].sum()),
         wide_ns=int(wide.sum()),
         wide_count=int((wide > 0).sum()),
         half=gap(no_model, how) if half is None else half,
@@ -56,7 +54,7 @@ def measure_tensor_cores(rank: RankTimeline, windows: Spans, gpu: Gpu | None) ->
 
 def simt_places(rank: RankTimeline) -> IntArray:
     """Places in the activities of GEMMs in FP32 without tensor cores, by their names."""
-    return _named(rank, lambda name: is_simt_gemm(name, classify_kernel(name)))
+    return np.flatnonzero(rank.named(is_simt_gemm))
 
 
 def wide_places(rank: RankTimeline, gpu: Gpu | None) -> tuple[Wide, ...]:
@@ -68,11 +66,12 @@ def wide_places(rank: RankTimeline, gpu: Gpu | None) -> tuple[Wide, ...]:
         return ()
     found: list[Wide] = []
     name, capability = gpu.name if gpu else None, _capability(rank, gpu)
+    since = _numbers(capability) if capability else None
+    until, sm_count = since if gpu and gpu.capability else None, gpu.sm_count if gpu else None
     apart = simt_places(rank) if tensor_frac(gpu) is not None else NOWHERE
     for wide, places in _by_format(rank).items():
         exact = to_16_bits_frac(name, wide)
-        least = most_to_16_bits_frac(wide, *_range(capability, gpu)) if capability else None
-        known = exact if exact is not None else least
+        known = most_to_16_bits_frac(wide, since, until, sm_count) if exact is None and since else exact
         places = np.setdiff1d(places, apart, assume_unique=True)
         if len(places):
             found.append(Wide(places, 1.0 if known is None else known, exact is not None))
@@ -104,16 +103,8 @@ def tensor_frac(gpu: Gpu | None) -> float | None:
 
 
 def _capability(rank: RankTimeline, gpu: Gpu | None) -> str | None:
-    """The GPU's compute capability, else the newest that its kernels' names speak of."""
-    names = rank.columns.kernel_names
-    spoken = distinct(rank.activities.name[rank.activities.source == Source.KERNEL])
-    return (gpu.capability if gpu else None) or capability_at_least(names[c] for c in spoken if c >= 0)
-
-
-def _range(capability: str, gpu: Gpu | None) -> tuple[tuple[int, int], tuple[int, int] | None, int | None]:
-    """The least and the highest capability that a GPU can have, and its SMs."""
-    since = _numbers(capability)
-    return since, (since if gpu and gpu.capability else None), (gpu.sm_count if gpu else None)
+    names, codes = rank.columns.kernel_names, distinct(rank.activities.name)
+    return (gpu.capability if gpu else None) or capability_at_least(names[c] for c in codes if c >= 0)
 
 
 def _numbers(capability: str) -> tuple[int, int]:
@@ -122,19 +113,7 @@ def _numbers(capability: str) -> tuple[int, int]:
 
 
 def _by_format(rank: RankTimeline) -> dict[WideFormat, IntArray]:
-    found: dict[WideFormat, IntArray] = {}
-    for wide in get_args(WideFormat):
-        wanted = partial(_is_of, wide=wide)
-        found[wide] = _named(rank, wanted)
-    return found
+    def places(wide: WideFormat) -> IntArray:
+        return np.flatnonzero(rank.named(lambda name, kernel: wide_format(name, kernel) == wide))
 
-
-def _is_of(name: str, wide: WideFormat) -> bool:
-    return wide_format(name, classify_kernel(name)) == wide
-
-
-def _named(rank: RankTimeline, wanted: Callable[[str], bool]) -> IntArray:
-    rows, names = rank.activities, rank.columns.kernel_names
-    kernels = np.flatnonzero((rows.source == Source.KERNEL) & (rows.name >= 0))
-    codes = [code for code in distinct(rows.name[kernels]).tolist() if wanted(names[code])]
-    return kernels[np.isin(rows.name[kernels], codes)]
+    return {wide: places(wide) for wide in get_args(WideFormat)}

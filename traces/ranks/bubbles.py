@@ -6,9 +6,8 @@ from functools import partial
 from typing import Final
 
 import numpy as np
-from msgspec.structs import replace
 
-from traces.columns import BoolArray, IntArray
+from traces.columns import BoolArray, IntArray, Rows
 from traces.groups import mask_of
 from traces.missing import Missing, gap, known
 from traces.names.kernels import COMM_KINDS
@@ -66,8 +65,9 @@ def pipeline_of(
     schedule = schedule_of(sent, pipelines)
     phase = schedule if isinstance(schedule, Missing) else phases_of(sent, schedule, pipelines)
     waited_ns, drained_ns = _waited(matched, waits, pipelines, step, order)
-    inside = own_step_of(matched, grid)[order] == step[order]
-    cells = _cells(sent, matched.place[order], inside)
+    inside, head = own_step_of(matched, grid)[order] == step[order], sent.first[:-1]
+    whole = parts.least(inside, sent.first)
+    cells = _Cells(matched.place[order][head], sent.step[head], sent.stage[head], whole)
     stages = tuple(
         _stage(stage, sent, cells, waited_ns, drained_ns, phase, grid, pipelines)
         for stage in range(pipelines.count)
@@ -76,7 +76,7 @@ def pipeline_of(
 
 
 @dataclass(frozen=True, slots=True)
-class _Cells:
+class _Cells(Rows):
     """Each rank in each step, shape (c,). `whole`: all of its messages began in that step, as it recorded it.
 
     Of the first step a rank of a later stage may have been waiting before.
@@ -88,37 +88,27 @@ class _Cells:
     whole: BoolArray
 
 
-def _cells(sent: Sent, place: IntArray, inside: BoolArray) -> _Cells:
-    head = sent.first[:-1]
-    whole = parts.least(inside, sent.first)
-    return _Cells(place[head], sent.step[head], sent.stage[head], whole)
-
-
 def _pipeline(stages: tuple[PipelineStage, ...], schedule: Schedule | Missing) -> Pipeline:
-    lengths = [known(one.step_ns) for one in stages]
-    works, bubbles = [known(one.own_work_ns) for one in stages], [known(one.bubble_ns) for one in stages]
-    whole_ns, work_ns, bubble_ns = (_total(several) for several in (lengths, works, bubbles))
-    filled = Pipeline(
+    works = [known(one.own_work_ns) for one in stages]
+    whole_ns, work_ns = _total([known(one.step_ns) for one in stages]), _total(works)
+    bubble_ns = _total([known(one.bubble_ns) for one in stages])
+    told, untold = known(schedule), schedule if isinstance(schedule, Missing) else None
+    by_chunks = (
+        {
+            told.chunks * times: bubble_frac(len(stages), told.microbatches, told.chunks * times)
+            for times in (1, *_MORE_CHUNKS)
+        }
+        if told
+        else {}
+    )
+    return Pipeline(
         stages=stages,
         bubble_frac=min(1.0, bubble_ns / whole_ns) if whole_ns and bubble_ns is not None else NO_STEPS,
-        formula_frac=None,
+        formula_frac=by_chunks[told.chunks] if told else untold,
         stage_imbalance=max(one or 0 for one in works) * len(works) / work_ns if work_ns else NO_STEPS,
-        microbatches=None,
-        chunks=None,
-        with_more_chunks=(),
-    )
-    if isinstance(schedule, Missing):
-        return replace(filled, formula_frac=schedule, microbatches=schedule, chunks=schedule)
-    count, chunks = schedule.microbatches, schedule.chunks
-    return replace(
-        filled,
-        formula_frac=bubble_frac(len(stages), count, chunks),
-        microbatches=count,
-        chunks=chunks,
-        with_more_chunks=tuple(
-            VirtualStages(chunks * times, bubble_frac(len(stages), count, chunks * times))
-            for times in _MORE_CHUNKS
-        ),
+        microbatches=told.microbatches if told else untold,
+        chunks=told.chunks if told else untold,
+        with_more_chunks=tuple(VirtualStages(*one) for one in by_chunks.items())[1:],
     )
 
 

@@ -134,9 +134,8 @@ def roles_of(matched: Matched, alike: Sequence[Alike], ranks: int) -> IntArray:
     That is the same number of the same operation, in groups of one family; of a message of the pipeline, its
     first rank or its second.
     """
-    purpose = np.array([group.purpose for group in matched.groups] + [0], dtype=np.int64)[matched.group]
-    size, family = np.diff(matched.first), families_of(matched)
-    what = group_of(size, purpose, family, matched.operation, matched.sequence)[matched.instance]
+    about = matched.purposes, families_of(matched), matched.operation, matched.sequence
+    what = group_of(matched.sizes, *about)[matched.instance]
     stage = stages_of(matched, ranks)[matched.place]
     second = np.arange(len(matched.place)) - matched.first[matched.instance]
     in_pair = np.where(messages_of(matched)[matched.instance], second, 0)
@@ -152,8 +151,7 @@ def families_of(matched: Matched) -> IntArray:
     """
     instances = np.diff(parts.begins_of(matched.group))  # groups rise
     some = begins(matched.group)
-    size = np.diff(matched.first)
-    place = matched.place[parts.spread(some, matched.first)]
+    size, place = matched.sizes, matched.place[parts.spread(some, matched.first)]
     count, of_size = np.repeat(instances, size[some]), np.repeat(size[some], size[some])
     number = group_of(
         np.max(count, initial=0) - count, of_size, place
@@ -216,8 +214,8 @@ def _across(matched: Matched, layers: FloatArray) -> BoolArray:
 
 def _stretches(matched: Matched, chains: Chains) -> IntArray:
     """A number for each participation, the same where what it is and what it comes after are of one kind."""
-    size, messages = np.diff(matched.first), messages_of(matched).astype(np.int64)
-    of_instance = group_of(families_of(matched), size, messages, matched.operation)
+    messages = messages_of(matched).astype(np.int64)
+    of_instance = group_of(families_of(matched), matched.sizes, messages, matched.operation)
     what = of_instance.astype(np.int64)[matched.instance]
     return group_of(what, np.where(chains.after == NO_ROW, NO_ROW, what[chains.after])).astype(np.int64)
 

@@ -11,18 +11,17 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, FloatArray, IntArray
-from traces.groups import mask_of
+from traces.columns import BoolArray, FloatArray, IntArray, Rows
+from traces.groups import mask_of, sums_of
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.clocks import Aligned
 from traces.ranks.late import COST, NOTHING, Suspicion
 from traces.ranks.match import Matched
-from traces.ranks.parts import median, most, spread
 from traces.ranks.side_by_side import Alike, Grid, own_step_of
 from traces.ranks.summary import UNKNOWN, RankSummary, in_steps
-from traces.ranks.waits import NOBODY, Waits
+from traces.ranks.waits import NOBODY, Waits, complete
 from traces.sections.cause import Cause
 
 
@@ -54,25 +53,24 @@ def charged_to(
         return Charged(nothing, nothing, 0, 0, {}, np.zeros(0, dtype=np.int64), none, none)
     step = step_of(matched, grid)
     inside = step != UNKNOWN if grid.step_count else np.ones(len(matched), dtype=np.bool_)
-    rows = spread(inside, matched.first)
-    waited_ns = _by_place(matched.place[rows], waits.wait_ns[rows], count)
+    rows = parts.spread(inside, matched.first)
+    waited_ns = sums_of(waits.wait_ns[rows], matched.place[rows], count)
     caused = np.flatnonzero(inside & (waits.last != NOBODY))
     wait_ns, late = waits.of_instance_ns(matched.first)[caused], matched.place[waits.last[caused]]
-    caused_ns = _by_place(late, wait_ns, count)
+    caused_ns = sums_of(wait_ns, late, count)
     counts = _counts(suspicion, late, alike)
     moving_ns = int(waits.moving_ns[rows].sum())
-    by_kind_ns = _by_kind(matched.kind[rows], waits.wait_ns[rows])
+    by_kind = sorted(_by_kind(matched.kind[rows], waits.wait_ns[rows]).items(), key=lambda one: -one[1])
     of_cause = mask_of(caused[counts], len(matched))
     late_ns = int(wait_ns[counts].sum())
-    return Charged(waited_ns, caused_ns, late_ns, moving_ns, by_kind_ns, step, inside, of_cause)
+    return Charged(waited_ns, caused_ns, late_ns, moving_ns, dict(by_kind), step, inside, of_cause)
 
 
 def step_of(matched: Matched, grid: Grid) -> IntArray:
     """The step of the run in which each instance lies, `UNKNOWN` outside of all."""
     told = matched.step != UNKNOWN
-    own = own_step_of(matched, grid)
-    has = most(told, matched.first)
-    return np.where(has, median(own, matched.first, told), UNKNOWN)
+    step = parts.median(own_step_of(matched, grid), matched.first, told)
+    return np.where(parts.most(told, matched.first), step, UNKNOWN)
 
 
 def _counts(suspicion: Suspicion, late: IntArray, alike: Sequence[Alike]) -> BoolArray:
@@ -89,15 +87,9 @@ def _counts(suspicion: Suspicion, late: IntArray, alike: Sequence[Alike]) -> Boo
 
 
 def _by_kind(kind: IntArray, wait_ns: IntArray) -> dict[str, int]:
-    """Largest first; without what nobody waited in."""
+    """In the order of the kinds, without what takes nothing."""
     found = {name: int(wait_ns[kind == code].sum()) for code, name in enumerate(COMM_KINDS)}
-    return {name: found[name] for name in sorted(found, key=lambda name: -found[name]) if found[name]}
-
-
-def _by_place(place: IntArray, values: IntArray, count: int) -> IntArray:
-    result = np.zeros(count, dtype=np.int64)
-    np.add.at(result, place, values)
-    return result
+    return {name: ns for name, ns in found.items() if ns}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,19 +126,12 @@ def separate(
     late = parts.spread(charged.of_cause, matched.first)
     inside = parts.spread(charged.counted, matched.first)
     sure_ns = np.where(late, np.maximum(0, waits.wait_ns - hidden_ns), 0)
-    sizes = np.array([group.size or 0 for group in matched.groups] + [0], dtype=np.int64)[matched.group]
-    complete = all_ranks_seen | ((sizes > 0) & (np.diff(matched.first) >= sizes))
-    complete_ns = int(lasts_ns[parts.spread(complete, matched.first)].sum())
-    kinds = range(len(COMM_KINDS))
-    by_kind = {
-        COMM_KINDS[code]: (int(sure_ns[rows].sum()), int(waits.moving_ns[rows & inside].sum()))
-        for code in kinds
-        if (rows := matched.kind == code).any()
-    }
+    whole = all_ranks_seen | complete(matched, False)
+    complete_ns = int(lasts_ns[parts.spread(whole, matched.first)].sum())
     return Separated(
-        {kind: late_ns for kind, (late_ns, _) in by_kind.items() if late_ns},
+        _by_kind(matched.kind, sure_ns),
         int(np.maximum(recorded.rows.exposed_ns, 0)[in_steps(summaries, recorded)].sum()),
-        {kind: moving_ns for kind, (_, moving_ns) in by_kind.items() if moving_ns},
+        _by_kind(matched.kind[inside], waits.moving_ns[inside]),
         min(1.0, complete_ns / whole_ns) if whole_ns else None,
     )
 
@@ -205,7 +190,7 @@ REASONS: Final = (Cause.SLOW_DEVICE, Cause.ROUTING_IMBALANCE, Cause.SLOW_HOST, C
 
 
 @dataclass(frozen=True, slots=True)
-class Votes:
+class Votes(Rows):
     """Votes, shape (v,): the `place` that was last, the waiting for it, and why it was late.
 
     `reason` indexes `REASONS`, `UNKNOWN` where nothing that it did explains half of its lateness. `kind`
@@ -227,21 +212,14 @@ def votes_of(matched: Matched, aligned: Aligned, waits: Waits) -> Votes:
     told = (waits.last != NOBODY) & (matched.compute_ns[last] != UNKNOWN) if len(first) > 1 else others[:0]
     late_ns = aligned.start_ns[last] - parts.median(aligned.start_ns, first, others)
     grouped = np.maximum(matched.grouped_ns, 0)
-    beyond = np.stack(
-        [
-            _beyond(values, last, first, others)
-            for values in (matched.compute_ns - grouped, grouped, matched.host_ns, matched.loader_ns)
-        ]
-    )
+    before, at = matched.recorded.rows, matched.at
+    spent = matched.compute_ns - grouped, grouped, before.host_ns[at], before.loader_ns[at]
+    beyond = np.stack([_beyond(values, last, first, others) for values in spent])
     reason = np.argmax(beyond, axis=0)
     explains = beyond.max(axis=0) * 2 >= late_ns
     weight_ns = waits.of_instance_ns(first)
-    return Votes(
-        matched.place[last][told],
-        weight_ns[told],
-        np.where(explains, reason, UNKNOWN)[told],
-        matched.kind[last][told],
-    )
+    reason = np.where(explains, reason, UNKNOWN)
+    return Votes(matched.place[last], weight_ns, reason, matched.kind[last]).take(told)
 
 
 def _beyond(values: IntArray, last: IntArray, first: IntArray, others: BoolArray) -> IntArray:
@@ -257,7 +235,7 @@ def find_by_votes(matched: Matched, aligned: Aligned, waits: Waits) -> Suspicion
     if not len(matched):
         return NOTHING
     votes = votes_of(matched, aligned, waits)
-    if len(votes.place) < LEAST.value:
+    if len(votes) < LEAST.value:
         return NOTHING
     by_place = np.bincount(votes.place, weights=votes.weight_ns)
     place = int(np.argmax(by_place))

@@ -23,11 +23,9 @@ class ClockFit:
     drift_ppm: float
 
     def time_of(self, own_ns: int) -> int:
-        """A time of this clock on the one clock."""
         return own_ns - self.offset_ns - round((own_ns - self.base_ns) * self.drift_ppm * 1e-6)
 
     def times_of(self, own_ns: IntArray) -> IntArray:
-        """The same of many times."""
         gained = np.rint((own_ns - self.base_ns) * (self.drift_ppm * 1e-6)).astype(np.int64)
         return own_ns - self.offset_ns - gained
 

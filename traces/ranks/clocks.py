@@ -66,7 +66,6 @@ class Clocks:
     missing: Missing | None = None
 
     def by_fingerprint(self) -> dict[int, ClockFit]:
-        """Each fit by its clock."""
         return {fit.clock: fit for fit in self.fits}
 
 
@@ -77,10 +76,6 @@ class Aligned:
     start_ns: IntArray
     end_ns: IntArray
     clocks: Clocks
-
-    def take(self, rows: BoolArray) -> Aligned:
-        """Some of the participations."""
-        return Aligned(self.start_ns[rows], self.end_ns[rows], self.clocks)
 
 
 def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
@@ -140,7 +135,6 @@ def consistent(matched: Matched, aligned: Aligned) -> BoolArray:
 
 
 def _placed(times: FloatArray, clock: IntArray, offset: FloatArray, slope: FloatArray) -> IntArray:
-    """Times of several clocks on the one clock, whole ns."""
     return np.rint(times + offset[clock] + slope[clock] * times).astype(np.int64)
 
 
@@ -200,7 +194,6 @@ class _Fitter:
         return island[self._clock]
 
     def fit(self) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """Offset and slope of each clock, and which could be fitted."""
         offset, slope = np.zeros(self._count), np.zeros(self._count)
         known = np.zeros(self._count, dtype=np.bool_)
         known[self._first_clock()] = True
@@ -230,7 +223,6 @@ class _Fitter:
         return int(np.median(apart[self._used] if self._used.any() else apart))
 
     def _first_clock(self) -> int:
-        """The clock with the most ends; the first of equals."""
         return int(np.argmax(np.bincount(self._clock, minlength=self._count)))
 
     def _next(self, known: BoolArray) -> BoolArray:
@@ -247,7 +239,6 @@ class _Fitter:
         which: BoolArray,
         near: tuple[FloatArray, FloatArray] | None,
     ) -> None:
-        """Fit some clocks on where the ends of the known ones lie."""
         whole = _placed(self._end, self._clock, offset, slope)
         middle = parts.median(whole, self._first, known[self._clock])
         anchored = parts.most(known[self._clock], self._first)
@@ -309,13 +300,8 @@ def _numbered(summaries: Sequence[RankSummary], keys: Sequence[Hashable]) -> lis
     ]
 
 
-def clocks_of(summaries: Sequence[RankSummary], clocks: Clocks) -> sections.Clocks:
+def fits_of(summaries: Sequence[RankSummary], clocks: Clocks) -> Iterator[sections.ClockFit]:
     """Every clock of which that is known. `summaries` are those used, in order of place."""
-    residual_ns = clocks.missing or clocks.residual_ns
-    return sections.Clocks(clocks.aligned, residual_ns, tuple(_fits(summaries, clocks)))
-
-
-def _fits(summaries: Sequence[RankSummary], clocks: Clocks) -> Iterator[sections.ClockFit]:
     places: dict[int, list[int]] = defaultdict(list)
     for place, one in enumerate(summaries):
         places[one.identity.clock].append(place)

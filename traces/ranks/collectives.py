@@ -11,8 +11,8 @@ import numpy as np
 
 from traces.account.absent import REASONS, AbsentPieces
 from traces.columns import BoolArray, IntArray, distinct
-from traces.groups import before_of, group_of, mask_of, place_in_run
-from traces.intervals import Spans, covered_ns, subtract, union
+from traces.groups import before_of, group_of, mask_of, place_in_run, sums_of
+from traces.intervals import Spans, covered_ns, instants_of, ns_in, subtract
 from traces.missing import Missing
 from traces.ranks.identity import fingerprint_of_pair, fingerprint_of_text
 from traces.ranks.summary import UNKNOWN, Group, GroupSource, Instances, Messages, Operation, Peers
@@ -27,7 +27,7 @@ from traces.resolve.nccl_calls import (
 )
 from traces.resolve.resolution import UNTOLD
 from traces.steps.found import Steps
-from traces.timeline import KEYS, Activities, Bucket, RankTimeline, Source
+from traces.timeline import KEYS, Bucket, RankTimeline, Source
 
 _STARVED: Final = tuple(reason.startswith("launch_starved.") for reason in REASONS)
 _DATA: Final = REASONS.index("launch_starved.data")
@@ -51,28 +51,18 @@ class Spent:
 def spent_by(rank: RankTimeline, steps: Steps, absent: AbsentPieces | Missing) -> Spent:
     """Sort the time of a rank."""
     rows = rank.activities
-    compute = _union(rows, rows.bucket == Bucket.COMPUTE)
-    grouped = (rows.bucket == Bucket.COMPUTE) & (rows.key == KEYS[Bucket.COMPUTE].index("grouped_gemm"))
-    comm = _union(rows, rows.bucket == Bucket.COMM)
-    exposed = subtract(comm, compute)
+    computes = rows.bucket == Bucket.COMPUTE
+    compute, comm = instants_of(rows, computes), instants_of(rows, rows.bucket == Bucket.COMM)
+    grouped = instants_of(rows, computes & (rows.key == KEYS[Bucket.COMPUTE].index("grouped_gemm")))
     host = loader = None
     if not isinstance(absent, Missing):
+        places, begins = np.flatnonzero(computes), [step.start_ns for step in steps.recorded]
+        at = np.searchsorted(rows.start_ns[places], begins)
         starved = np.array(_STARVED, dtype=np.bool_)[absent.reason]
-        at_step = np.isin(absent.kernel, _first_kernels(rows, steps)) | (absent.reason == _DATA)
-        host = subtract(union(absent.start_ns[starved & ~at_step], absent.end_ns[starved & ~at_step]), comm)
-        loader = subtract(union(absent.start_ns[starved & at_step], absent.end_ns[starved & at_step]), comm)
-    return Spent(compute, _union(rows, grouped), comm, exposed, host, loader)
-
-
-def _union(rows: Activities, which: BoolArray) -> Spans:
-    return union(rows.start_ns[which], rows.end_ns[which])
-
-
-def _first_kernels(rows: Activities, steps: Steps) -> IntArray:
-    compute = np.flatnonzero(rows.bucket == Bucket.COMPUTE)
-    begins = np.array([step.start_ns for step in steps.recorded], dtype=np.int64)
-    at = np.searchsorted(rows.start_ns[compute], begins)
-    return compute[at[at < len(compute)]]
+        at_step = np.isin(absent.kernel, places[at[at < len(places)]]) | (absent.reason == _DATA)
+        host = subtract(instants_of(absent, starved & ~at_step), comm)
+        loader = subtract(instants_of(absent, starved & at_step), comm)
+    return Spent(compute, grouped, comm, subtract(comm, compute), host, loader)
 
 
 _MOST: Final = 64
@@ -112,8 +102,7 @@ def called_by(comm: Communication) -> Called:
         ones = np.ones_like(size)
         columns = ((sends, ones), (receives, ones), (~receives, size), (receives, size))
         for row, (which, amount) in enumerate(columns):
-            added = np.zeros(len(comm), dtype=np.int64)
-            np.add.at(added, activity[which], amount[which])
+            added = sums_of(amount[which], activity[which], len(comm))
             known = seen if row < 2 else seen & ~silent
             told[row, known] = added[known]
         told[4, activity] = ranks
@@ -126,7 +115,7 @@ def called_by(comm: Communication) -> Called:
 
 
 def _of_all(size: IntArray, ranks: IntArray, of_one: BoolArray) -> IntArray:
-    """Bytes for all ranks, where a call names those for one."""
+    """Bytes for all ranks, where a call names those for one, as of a reduce-scatter (src/collectives.cc)."""
     return np.where(of_one, np.where((size >= 0) & (ranks > 0), size * ranks, UNKNOWN), size)
 
 
@@ -158,27 +147,15 @@ def messages_of(called: Called, mine: IntArray) -> Messages:
     return Messages(*columns)
 
 
-def own_places(rank: RankTimeline) -> dict[int, int]:
-    """Of each communicator, by its hash, which of its ranks this one is, where that is recorded."""
-    known = communicators_in(rank)
-    return {
-        key: own for key, own in zip(known.hashes.tolist(), known.own_rank.tolist(), strict=True) if own >= 0
-    }
-
-
-def peers_of(called: Called, inside: BoolArray, kind: IntArray, own: dict[int, int]) -> Peers:
-    """Bytes by kind, communicator and peer, of the activities inside, masks and kinds of shape (m,).
-
-    `own`: the rank's own place in each communicator, by its hash.
-    """
+def peers_of(called: Called, inside: BoolArray, kind: IntArray, known: Communicators) -> Peers:
+    """Bytes by kind, communicator and peer, of the activities inside, masks and kinds of shape (m,)."""
     rows = called.calls[:, inside[called.calls[0]]]
     keys = np.stack((kind[rows[0]], rows[1], rows[2]))
     several, place = np.unique(keys, axis=1, return_inverse=True)
-    sent, received = (np.zeros(several.shape[1], dtype=np.int64) for _ in range(2))
-    np.add.at(sent, place.reshape(-1), rows[3])
-    np.add.at(received, place.reshape(-1), rows[4])
+    sent, received = (sums_of(amount, place.reshape(-1), several.shape[1]) for amount in rows[3:])
     most = np.sort(np.argsort(-(sent + received), kind="stable")[:_MOST])
-    where = np.array([own.get(key, UNKNOWN) for key in several[1].tolist()], dtype=np.int64)
+    own = dict(zip(known.hashes.tolist(), known.own_rank.tolist(), strict=True))
+    where = np.array([max(own.get(key, UNKNOWN), UNKNOWN) for key in several[1].tolist()], dtype=np.int64)
     columns = several[0], several[1], where, several[2], sent, received
     return Peers(*(column[most] for column in columns))
 
@@ -224,7 +201,9 @@ def collectives_of(rank: RankTimeline, steps: Steps, spent: Spent) -> Collective
     rows = comm.rows.take(mine)
     by_name = [_OPERATIONS.get(one.subclass, Operation.OTHER) for one in comm.classes]
     operation = np.array(by_name, dtype=np.int64)[rows.name]
-    size_bytes, number = _given_bytes(called, mine, operation), np.full(len(mine), UNKNOWN, dtype=np.int64)
+    given, ranks = called.given_bytes[mine], called.ranks[mine]
+    of_part = (operation == Operation.REDUCE_SCATTER) & (given >= 0)  # NCCL names the part that it gets
+    size_bytes, number = _of_all(given, ranks, of_part), np.full(len(mine), UNKNOWN, dtype=np.int64)
     if (recorded := comm.rank.columns.collectives) is not None:
         if (beside := recorded.size_bytes) is not None:
             size_bytes = np.where(beside[rows.row] >= 0, beside[rows.row], size_bytes)
@@ -239,23 +218,15 @@ def collectives_of(rank: RankTimeline, steps: Steps, spent: Spent) -> Collective
         step=steps.used_at(rows.start_ns),
         start_ns=rows.start_ns,
         end_ns=rows.end_ns,
-        exposed_ns=covered_ns(rows.start_ns, rows.end_ns, spent.exposed),
+        exposed_ns=ns_in(rows, spent.exposed),
         **_before(group, rows.start_ns, rows.end_ns, spent),
     )
     used = steps.used_at(comm.rows.start_ns) != UNKNOWN if steps.used else np.ones(len(comm), dtype=np.bool_)
-    peers = peers_of(called, used, comm.rows.key.astype(np.int64), own_places(rank))
+    peers = peers_of(called, used, comm.rows.key.astype(np.int64), communicators_in(rank))
     return Collectives(groups, instances, messages_of(called, mine), peers)
 
 
-def _given_bytes(called: Called, mine: IntArray, operation: IntArray) -> IntArray:
-    """What the rank gives. Of a reduce-scatter NCCL names the part that it gets (src/collectives.cc)."""
-    given, ranks = called.given_bytes[mine], called.ranks[mine]
-    of_part = (operation == Operation.REDUCE_SCATTER) & (given >= 0)
-    return np.where(of_part, np.where(ranks > 0, given * ranks, UNKNOWN), given)
-
-
 def _groups(comm: Communication, mine: IntArray, operation: IntArray) -> tuple[tuple[Group, ...], IntArray]:
-    """The group of each collective: of its communicator, else its process group, else by order."""
     rank, rows = comm.rank, comm.rows.take(mine)
     found: list[Group] = []
     group = np.full(len(mine), UNKNOWN, dtype=np.int64)
@@ -309,19 +280,19 @@ def _by_order(stream: IntArray, operation: IntArray, group: IntArray) -> list[tu
 
 def _sequences(group: IntArray, number: IntArray) -> IntArray:
     """The recorded number within the group where all of a group have one, else the order."""
-    order = np.argsort(group, kind="stable")
-    turn = np.empty(len(group), dtype=np.int64)
-    turn[order] = place_in_run(group[order])
     silent = np.bincount(group[number < 0], minlength=int(group.max(initial=-1)) + 1) > 0
-    again = np.empty(len(group), dtype=np.int64)
-    same = group_of(group, number) if len(group) else group
-    by_number = np.argsort(same, kind="stable")
-    again[by_number] = place_in_run(same[by_number])
+    turn, again = _turns(group), _turns(group_of(group, number) if len(group) else group)
     return np.where(silent[group], turn, number * _PARTS + np.minimum(again, _PARTS - 1))
 
 
+def _turns(group: IntArray) -> IntArray:
+    """Of each row its place, from 0, among those of its group."""
+    order, turn = np.argsort(group, kind="stable"), np.empty(len(group), dtype=np.int64)
+    turn[order] = place_in_run(group[order])
+    return turn
+
+
 def _before(group: IntArray, start_ns: IntArray, end_ns: IntArray, spent: Spent) -> dict[str, IntArray]:
-    """What the rank did since its previous collective of the same group ended."""
     before = before_of(group)
     has = before >= 0
     since_ns = np.where(has, np.minimum(end_ns[before], start_ns), start_ns)

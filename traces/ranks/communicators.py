@@ -12,11 +12,13 @@ drift. A recording that began a few collectives later has its order shifted.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Final
 
 import numpy as np
 
 from traces.columns import BoolArray, IntArray, distinct
+from traces.groups import passing
 from traces.limits import Limit
 from traces.ranks.clock_fit import ClockFit, line_between
 from traces.ranks.identity import fingerprint_of_pair, fingerprint_of_text
@@ -63,7 +65,6 @@ def _own_places(summaries: Sequence[RankSummary]) -> dict[tuple[int, int], int]:
 
 
 def _fit(peers: Sequence[set[int]]) -> bool:
-    """Whether each is a peer of its peers."""
     return all(
         other < len(peers) and number in peers[other] for number, mine in enumerate(peers) for other in mine
     )
@@ -81,8 +82,7 @@ class Flat:
         return len(self.place)
 
     def of_source(self, source: GroupSource) -> BoolArray:
-        """Which rows are of groups that are known by this."""
-        return np.array([group.source == source for group in self.groups] + [False])[self.rows.group]
+        return passing(lambda group: group.source == source, self.groups)[self.rows.group]
 
 
 def flat_of(summaries: Sequence[RankSummary], recorded: Recorded) -> Flat:
@@ -95,9 +95,8 @@ def flat_of(summaries: Sequence[RankSummary], recorded: Recorded) -> Flat:
     of_group = [number[group.source, group.key] for several in groups for group in several]
     before = np.cumsum([0, *map(len, groups)])[recorded.place]
     number_of = np.array(of_group, dtype=np.int64)[before + recorded.rows.group]
-    return Flat(
-        recorded.place, replace(recorded.rows, group=number_of), tuple(known[key] for key in sorted(known))
-    )
+    rows = replace(recorded.rows, group=number_of)
+    return Flat(recorded.place, rows, tuple(known[key] for key in number))
 
 
 TOGETHER: Final = Limit(
@@ -159,27 +158,19 @@ def _gathered(
     Two ranks are together where their ends are, and not much farther apart than those of the rank that
     either fits best: ranks of other groups work in nearly the same rhythm.
     """
-    count = len(by_place)
-    fits: list[tuple[float, int, int, int]] = []
-    best = np.full(count, np.inf)
-    for one, led in enumerate(by_place):
-        for other in range(one + 1, count):
-            rows = by_place[other]
-            same_clock = clocks[flat.place[led[0]]] == clocks[flat.place[rows[0]]]
-            found = shift_between(flat.rows.end_ns[rows], flat.rows.end_ns[led], one_clock=same_clock)
-            if found is not None:
-                fits.append((found[0], one, other, found[1]))
-                best[[one, other]] = np.minimum(best[[one, other]], found[0])
-    leader, shift = list(range(count)), [0] * count
-    for residual_ns, one, other, by in sorted(fits):
-        least_ns = max(min(best[one], best[other]), _FINEST_NS)
-        if leader[one] == leader[other] or residual_ns > _FARTHER * least_ns:
-            continue
-        gone, apart = leader[other], shift[one] + by - shift[other]
-        for member in range(count):
-            if leader[member] == gone:
-                leader[member], shift[member] = leader[one], shift[member] + apart
-    return _as_groups(flat, by_place, leader, shift)
+    place = [clocks[flat.place[rows[0]]] for rows in by_place]
+    ends = [flat.rows.end_ns[rows] for rows in by_place]
+    fits = {
+        (one, other): found
+        for one, other in combinations(range(len(by_place)), 2)
+        if (found := shift_between(ends[other], ends[one], one_clock=place[one] == place[other])) is not None
+    }
+    best = _best(fits, len(by_place))
+    together = _Gathered(len(by_place))
+    for residual_ns, one, other, by in sorted((ns, *pair, by) for pair, (ns, by) in fits.items()):
+        if residual_ns <= _FARTHER * max(min(best[one], best[other]), _FINEST_NS):
+            together.join(one, other, by)
+    return together.groups(flat, by_place)
 
 
 def _by_clock(
@@ -190,46 +181,60 @@ def _by_clock(
     Those whose ends lie nearest come together first. Ranks of other groups may be in lockstep, so ends must
     not lie much farther apart than those of the nearest of either: of a rank with a slow link all are far.
     """
-    count = len(by_place)
     on_clock = [fits[clocks[int(flat.place[rows[0]])]] for rows in by_place]
     starts = [fit.times_of(flat.rows.start_ns[rows]) for fit, rows in zip(on_clock, by_place, strict=True)]
     ends = [fit.times_of(flat.rows.end_ns[rows]) for fit, rows in zip(on_clock, by_place, strict=True)]
-    near = [
-        (*found, one, other)
-        for one in range(count)
-        for other in range(one + 1, count)
+    near = {
+        (one, other): found
+        for one, other in combinations(range(len(by_place)), 2)
         if (found := _shift_at_once(starts[other], ends[other], starts[one], ends[one])) is not None
-    ]
-    may = {(one, other) for _, _, one, other in near}
-    best = np.full(count, np.inf)
-    for apart_ns, _, *pair in near:
-        best[pair] = np.minimum(best[pair], apart_ns)
-    leader, shift = list(range(count)), [0] * count
-    for apart_ns, by, one, other in sorted(near):
-        kept, gone = leader[one], leader[other]
+    }
+    best = _best(near, len(by_place))
+    together = _Gathered(len(by_place))
+    for apart_ns, by, one, other in sorted((*found, *pair) for pair, found in near.items()):
         if apart_ns > _FARTHER * max(best[one], best[other], _FINEST_NS):
             continue
-        mine = [member for member in range(count) if leader[member] == kept]
-        theirs = [member for member in range(count) if leader[member] == gone]
-        if kept == gone or any((min(a, b), max(a, b)) not in may for a in mine for b in theirs):
-            continue
-        apart = shift[one] + by - shift[other]
-        for member in theirs:
-            leader[member], shift[member] = kept, shift[member] + apart
-    return _as_groups(flat, by_place, leader, shift)
+        mine, theirs = together.members(one), together.members(other)
+        if all((min(a, b), max(a, b)) in near for a in mine for b in theirs if a != b):
+            together.join(one, other, by)
+    return together.groups(flat, by_place)
 
 
-def _as_groups(
-    flat: Flat, by_place: Sequence[IntArray], leader: Sequence[int], shift: Sequence[int]
-) -> list[tuple[int, list[tuple[IntArray, int]]]]:
-    count = len(by_place)
-    return [
-        (
-            int(flat.place[by_place[head][0]]),
-            [(by_place[m], shift[m]) for m in range(count) if leader[m] == head],
-        )
-        for head in sorted(set(leader))
-    ]
+def _best(fits: Mapping[tuple[int, int], tuple[float, int]], count: int) -> list[float]:
+    """How near the nearest other is to each of `count`."""
+    best = [np.inf] * count
+    for pair, (apart_ns, _) in fits.items():
+        for one in pair:
+            best[one] = min(best[one], apart_ns)
+    return best
+
+
+class _Gathered:
+    """Ranks put together pair by pair, each with its shift against the first of its group."""
+
+    def __init__(self, count: int) -> None:
+        self._leader, self._shift = [*range(count)], [0] * count
+
+    def members(self, one: int) -> list[int]:
+        return [place for place, leader in enumerate(self._leader) if leader == self._leader[one]]
+
+    def join(self, one: int, other: int, by: int) -> None:
+        """Let two groups be one, where they are not; `by`: the shift of the other against the one."""
+        apart = self._shift[one] + by - self._shift[other]
+        for member in self.members(other) if self._leader[one] != self._leader[other] else ():
+            self._leader[member] = self._leader[one]
+            self._shift[member] += apart
+
+    def groups(
+        self, flat: Flat, by_place: Sequence[IntArray]
+    ) -> list[tuple[int, list[tuple[IntArray, int]]]]:
+        return [
+            (
+                int(flat.place[by_place[head][0]]),
+                [(by_place[one], self._shift[one]) for one in self.members(head)],
+            )
+            for head in sorted({*self._leader})
+        ]
 
 
 def _shift_at_once(

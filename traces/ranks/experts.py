@@ -39,7 +39,6 @@ class _Cells(Rows):
 
     @property
     def above(self) -> FloatArray:
-        """What the largest is above the mean."""
         return self.most - self.mean
 
 
@@ -118,8 +117,7 @@ def _cells(summaries: Sequence[RankSummary], grid: Grid, label: IntArray, factor
     head = first[:-1]
     mean = parts.total(work, first) / np.maximum(np.diff(first), 1)
     most = parts.most(work, first)
-    top = np.flatnonzero(work == parts.spread(most, first))
-    top = place[top[np.searchsorted(top, head)]] if len(head) else head
+    top = place[parts.first_where(work == parts.spread(most, first), first)]
     size = np.append(np.bincount(label[label != UNKNOWN], minlength=1), 0)
     whole: BoolArray = (group[head] != UNKNOWN) & (np.diff(first) == size[group[head]]) & (mean > 0)
     return _Cells(group[head], layer[head], step[head], most, mean, top).take(whole)

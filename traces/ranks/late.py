@@ -16,6 +16,7 @@ from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.match import Matched
+from traces.ranks.parts import first_where
 from traces.ranks.side_by_side import Alike, Excess, Grid, numbers_of, ratio
 from traces.ranks.summary import UNKNOWN, Operation
 from traces.ranks.waits import EXCHANGES, Links
@@ -58,7 +59,9 @@ def routing_of(matched: Matched, slow: FloatArray, alike: Sequence[Alike], count
     above = np.where(told, parts.most(work, first), 0.0) - mean
     by_group, of_group = (parts.sums(one, matched.group, len(matched.groups)) for one in (above, mean))
     uneven = np.divide(by_group, of_group, out=np.zeros(len(by_group)), where=of_group > 0)
-    hot = _hot(matched, _first_largest(work, first), above, uneven)
+    hot = _hot(
+        matched, first_where(work == parts.spread(parts.most(work, first), first), first), above, uneven
+    )
     of_experts = np.isin(matched.group, distinct(matched.group[_as_a_rule(matched, worked)]))
     return Routing(1 + float(uneven.max()), float(by_group.max()), hot, of_experts)
 
@@ -99,11 +102,6 @@ def _as_a_rule(matched: Matched, told: BoolArray) -> BoolArray:
     """
     often = np.bincount(matched.group[told], minlength=len(matched.groups))
     return told & (2 * often[matched.group] >= often.max(initial=0))
-
-
-def _first_largest(work: FloatArray, first: IntArray) -> IntArray:
-    rows = np.flatnonzero(work == parts.spread(parts.most(work, first), first))
-    return rows[np.searchsorted(rows, first[:-1])]
 
 
 COST: Final = Limit(0.01, "fraction of the step", "ours: nobody changes a machine for less")
@@ -166,7 +164,8 @@ def find_late(
     if grid.step_count < 2:
         return NOTHING
     step_ns = _median(grid.length_ns)
-    slow_host = _slow_hosts(grid, alike)
+    # from launch to launch, whether their GPUs wait for it or not
+    slow_host = np.nan_to_num(ratio(_medians(grid.pace_ns), alike), nan=1.0) >= HOST.value
     found = [
         *_always_the_same(grid, excess, factor, slow_host, step_ns),
         *(_linked(links, grid.step_count, step_ns) if links else ()),
@@ -199,14 +198,7 @@ def _always_the_same(
             yield Suspicion(cause, place, float(cost_ns[place]), factor=times)
 
 
-def _slow_hosts(grid: Grid, alike: Sequence[Alike]) -> BoolArray:
-    """Which ranks' hosts take longer from launch to launch, whether their GPUs wait for it or not."""
-    pace = ratio(_medians(grid.pace_ns), alike)
-    return np.nan_to_num(pace, nan=1.0) >= HOST.value
-
-
 def _starving(grid: Grid, excess: Excess) -> BoolArray:
-    """Which ranks leave their GPU idle within steps more than others do, in nearly all of them."""
     mean = _mean(excess.host_ns)
     usual = _mean(grid.host_ns) - mean
     more = (mean >= STANDS_OUT.value * _deviation(mean)) & (mean >= (HOST.value - 1) * usual)
@@ -214,7 +206,6 @@ def _starving(grid: Grid, excess: Excess) -> BoolArray:
 
 
 def _linked(links: Links, steps: int, step_ns: float) -> Iterator[Suspicion]:
-    """A rank whose data moves longer in all its groups."""
     may = np.nan_to_num(links.factor, nan=1.0) >= LINK.value
     may &= np.nan_to_num(links.cost_ns) / steps >= COST.value * step_ns
     if may.any():
@@ -263,7 +254,6 @@ def _standing_out(table: FloatArray, step_ns: float) -> FloatArray:
 
 
 def _routed(grid: Grid, routing: Routing, step_ns: float) -> Iterator[Suspicion]:
-    """Expert work of a group is uneven."""
     if routing.imbalance is None or routing.imbalance < UNEVEN.value:
         return
     cost_ns = routing.cost_ns / grid.step_count
@@ -272,7 +262,6 @@ def _routed(grid: Grid, routing: Routing, step_ns: float) -> Iterator[Suspicion]
 
 
 def _staged(grid: Grid, alike: Sequence[Alike], step_ns: float) -> Iterator[Suspicion]:
-    """One kind of ranks has more layers than the others, and more work."""
     layers = [group.layers for group in alike]
     if len(set(layers)) < 2:
         return

@@ -17,12 +17,13 @@ from typing import Final
 import numpy as np
 
 from traces.columns import BoolArray, IntArray
-from traces.groups import begins
+from traces.groups import begins, passing
 from traces.ranks import parts
 from traces.ranks.clock_fit import ClockFit
 from traces.ranks.communicators import Flat, flat_of, settled_order, shift_between
 from traces.ranks.summary import (
     ENDS_TOGETHER,
+    UNKNOWN,
     Group,
     GroupSource,
     Operation,
@@ -101,9 +102,7 @@ class Matched:
         return len(self.first) - 1
 
     def take(self, instances: BoolArray) -> Matched:
-        """Some of the instances, a mask of shape (n,)."""
-        rows = parts.spread(instances, self.first)
-        first = parts.borders(np.diff(self.first)[instances])
+        rows, first = parts.spread(instances, self.first), parts.borders(self.sizes[instances])
         changed: dict[str, IntArray] = {"first": first, "instance": parts.numbers(first)}
         changed |= {name: getattr(self, name)[instances] for name in ("group", "sequence", "operation")}
         changed |= {name: getattr(self, name)[rows] for name in ("place", "at", *_RECORDED)}
@@ -116,29 +115,31 @@ class Matched:
 
     @property
     def compute_ns(self) -> IntArray:
-        """Before the participation."""
         return self.recorded.rows.compute_ns[self.at]
 
     @property
     def grouped_ns(self) -> IntArray:
-        """Before the participation."""
         return self.recorded.rows.grouped_ns[self.at]
-
-    @property
-    def host_ns(self) -> IntArray:
-        """Before the participation."""
-        return self.recorded.rows.host_ns[self.at]
-
-    @property
-    def loader_ns(self) -> IntArray:
-        """Before the participation."""
-        return self.recorded.rows.loader_ns[self.at]
 
     @property
     def by_order(self) -> BoolArray:
         """Which instances are of groups known by the order of their collectives only, shape (n,)."""
-        of_group = np.array([group.source is GroupSource.ORDER for group in self.groups] + [False])
-        return of_group[self.group]
+        return passing(lambda group: group.source is GroupSource.ORDER, self.groups)[self.group]
+
+    @property
+    def group_sizes(self) -> IntArray:
+        """The ranks of each instance's group, shape (n,); 0 where that is not recorded."""
+        return np.array([group.size or 0 for group in self.groups] + [0], dtype=np.int64)[self.group]
+
+    @property
+    def purposes(self) -> IntArray:
+        """Of each instance what its group is for, shape (n,), as in `Group`."""
+        return np.array([one.purpose for one in self.groups] + [UNKNOWN], dtype=np.int64)[self.group]
+
+    @property
+    def sizes(self) -> IntArray:
+        """How many took part in each instance, shape (n,)."""
+        return np.diff(self.first)
 
     @property
     def ends_together(self) -> BoolArray:

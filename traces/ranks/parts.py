@@ -85,6 +85,12 @@ def _middle(values: IntArray, first: IntArray) -> IntArray:
     return low + (high - low) // 2
 
 
+def first_where(which: BoolArray, first: IntArray) -> IntArray:
+    """The first row of each part where it holds, which it does in every part."""
+    rows = np.flatnonzero(which)
+    return rows[np.searchsorted(rows, first[:-1])]
+
+
 def sums(values: FloatArray | IntArray, part: IntArray, count: int) -> FloatArray:
     """Sums by part number, shape (count,), for rows in any order."""
     return np.bincount(part, weights=values, minlength=count).astype(np.float64)

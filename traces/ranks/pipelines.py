@@ -137,7 +137,6 @@ def _by_longest_way(edges: Sequence[tuple[int, int]]) -> dict[int, int] | Missin
 
 
 def _by_ends(edges: Sequence[tuple[int, int]], summaries: Sequence[RankSummary]) -> dict[int, int] | Missing:
-    """Stages by walking from one end to the other."""
     beside: dict[int, list[int]] = defaultdict(list)
     for one, other in edges:
         beside[one].append(other)

@@ -113,7 +113,6 @@ def other_sizes_and_times(summaries: Sequence[RankSummary], left: Sequence[int])
 
 
 def _at_other_times(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[int]:
-    """Recordings whose UNIX times lie far from those of the most."""
     told = ((unix_ns(summaries[index]), index) for index in left)
     spans = sorted((*span, index) for span, index in told if span is not None)
     clusters: list[list[int]] = []
@@ -204,7 +203,6 @@ def same_processes(summaries: Sequence[RankSummary], left: Sequence[int]) -> lis
 
 
 def _by_communicators(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[list[int]]:
-    """Sets of recordings that communicators join, one after the other."""
     leader = {index: index for index in left}
 
     def find(index: int) -> int:

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from traces.missing import Missing, gap
 from traces.ranks import parts
 from traces.ranks.bubbles import pipeline_of
-from traces.ranks.charge import Separated, charged_to, find_by_votes, lay_by_step, separate
-from traces.ranks.clocks import align, clocks_of, consistent
+from traces.ranks.charge import charged_to, find_by_votes, lay_by_step, separate
+from traces.ranks.clocks import align, consistent, fits_of
 from traces.ranks.experts import experts_of
 from traces.ranks.figures import figures_of_ranks, medians_of, or_no_steps
 from traces.ranks.late import UNEVEN, find_late, routing_of
@@ -30,7 +30,7 @@ from traces.ranks.summary import UNKNOWN, RankSummary
 from traces.ranks.together import put_together
 from traces.ranks.waits import NOBODY, measure_links, measure_waits
 from traces.sections.cause import ProblemKind
-from traces.sections.run import Late, LikeRanks, Run, RunProblem
+from traces.sections.run import Clocks, Late, LikeRanks, Run, RunProblem
 
 _NO_WORLD: Final = gap(
     "no recording names the number of ranks", "give --world-size N, or the run's --config or --log"
@@ -49,7 +49,8 @@ def judge(summaries: Sequence[RankSummary]) -> Judged:
     used, matched = together.used, together.matched
     aligned = align(used, matched)
     if aligned.clocks.aligned and not (possible := consistent(matched, aligned)).all():
-        aligned, matched = aligned.take(parts.spread(possible, matched.first)), matched.take(possible)
+        rows, matched = parts.spread(possible, matched.first), matched.take(possible)
+        aligned = changed(aligned, start_ns=aligned.start_ns[rows], end_ns=aligned.end_ns[rows])
         together = changed(together, matched=matched)
     waits = measure_waits(matched, aligned, all_ranks_seen=together.all_ranks_seen)
     grid = grid_of(used, matched)
@@ -71,35 +72,35 @@ def judge(summaries: Sequence[RankSummary]) -> Judged:
 def run_of(judged: Judged, names: Sequence[str]) -> Run:
     """The run as its section; `names`: of the recordings, as their summaries were given."""
     together, grid, charged = judged.together, judged.grid, judged.charged
-    by_step = lay_by_step(together.matched, judged.waits, judged.charged, grid)
-    separated, late, size = _separated(judged), _late(judged), together.world_size
-    traffic = bytes_of(
-        together.used,
-        together.matched,
-        judged.waits,
-        judged.charged.counted,
-        all_ranks_seen=together.all_ranks_seen,
-    )
+    by_step = lay_by_step(together.matched, judged.waits, charged, grid)
+    late, size, clocks, waits = _late(judged), together.world_size, judged.aligned.clocks, judged.waits
+    used, matched, seen = together.used, together.matched, together.all_ranks_seen
+    separated = separate(used, matched, waits, charged, all_ranks_seen=seen and size is not None)
+    waiting_ns = sum(separated.late_exposed_ns.values())
+    exposed_frac = min(1.0, waiting_ns / separated.exposed_ns) if separated.exposed_ns else None
+    traffic = bytes_of(used, matched, waits, charged.counted, all_ranks_seen=seen)
     return Run(
-        ranks_seen=len(together.used),
+        ranks_seen=len(used),
         world_size=size.ranks if size else _NO_WORLD,
         world_size_from=size.said if size else None,
         groups=tuple(_like(one, grid) for one in judged.alike),
-        late=late if isinstance(late, Missing) else replace(late, exposed_frac=_exposed_frac(separated)),
-        clocks=clocks_of(together.used, judged.aligned.clocks),
+        late=late if isinstance(late, Missing) else replace(late, exposed_frac=exposed_frac),
+        clocks=Clocks(
+            clocks.aligned, clocks.missing or clocks.residual_ns, tuple(fits_of(together.used, clocks))
+        ),
         ranks=figures_of_ranks(
             judged, by_step, late, traffic if isinstance(traffic, Missing) else traffic.by_rank
         ),
         wait_ns=int(charged.waited_ns.sum()),
         wait_by_kind_ns=charged.by_kind_ns,
         transfer_ns=charged.transfer_ns,
-        collectives=len(together.matched),
+        collectives=len(matched),
         steps=grid.step_count,
         imbalance=judged.routing.imbalance,
         without=replay_without(judged),
         problems=tuple(_problem(one, names) for one in together.problems),
-        pipeline=pipeline_of(together.used, together.matched, judged.waits, grid),
-        experts=experts_of(together.used, together.matched, grid, judged.routing, judged.factor),
+        pipeline=pipeline_of(used, matched, waits, grid),
+        experts=experts_of(used, matched, grid, judged.routing, judged.factor),
         traffic=traffic if isinstance(traffic, Missing) else traffic.traffic,
         complete_frac=_NONE_KNOWN if separated.complete_frac is None else separated.complete_frac,
         late_exposed_by_kind_ns=separated.late_exposed_ns,
@@ -109,7 +110,6 @@ def run_of(judged: Judged, names: Sequence[str]) -> Run:
 
 
 def _like(one: Alike, grid: Grid) -> LikeRanks:
-    """Ranks that do the same work, and their median step."""
     return LikeRanks(
         ranks=one.places,
         attention_kernels=one.fingerprint.attention,
@@ -124,18 +124,6 @@ def _like(one: Alike, grid: Grid) -> LikeRanks:
 def _problem(one: Problem, names: Sequence[str]) -> RunProblem:
     traces = tuple(dict.fromkeys(names[index] for index in one.indices))
     return RunProblem(one.kind, traces, one.reason, one.left_out, one.ranks)
-
-
-def _separated(judged: Judged) -> Separated:
-    together = judged.together
-    complete = together.world_size is not None and together.all_ranks_seen
-    return separate(together.used, together.matched, judged.waits, judged.charged, all_ranks_seen=complete)
-
-
-def _exposed_frac(separated: Separated) -> float | None:
-    """Of the exposed communication of all ranks, what is waiting for the cause."""
-    waits_ns = sum(separated.late_exposed_ns.values())
-    return min(1.0, waits_ns / separated.exposed_ns) if separated.exposed_ns else None
 
 
 def _late(judged: Judged) -> Late | Missing:
@@ -162,7 +150,7 @@ def _late(judged: Judged) -> Late | Missing:
 def _untold(judged: Judged) -> Missing | None:
     """Why nobody can say who is late; None where it can be said."""
     if missing := judged.aligned.clocks.missing:
-        return gap(missing.reason, missing.cure)
+        return missing
     together = judged.together
     strangers = sum(
         len(one.indices)

@@ -108,7 +108,6 @@ class Grid:
 
     @property
     def step_count(self) -> int:
-        """Steps that any rank recorded."""
         return int(self.length_ns.shape[1])
 
 
@@ -181,7 +180,6 @@ class Excess:
 
     @property
     def by_host_ns(self) -> FloatArray:
-        """All that the host is the reason of."""
         return self.host_ns + np.nan_to_num(self.loader_ns)
 
 

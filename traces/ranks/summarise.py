@@ -11,9 +11,9 @@ import numpy as np
 
 from traces.account.absent import AbsentPieces
 from traces.account.host import ranges_of_cause
-from traces.columns import NULL, BoolArray, IntArray, distinct
+from traces.columns import NULL, IntArray, distinct
 from traces.groups import group_of
-from traces.intervals import Spans, covered_ns
+from traces.intervals import Spans, covered_ns, ns_in
 from traces.limits import Limit
 from traces.measure.moe.ledger import MoeLedger
 from traces.missing import Missing
@@ -30,7 +30,7 @@ from traces.ranks.summary import (
     StepParts,
 )
 from traces.steps.found import Steps
-from traces.timeline import KEYS, Bucket, RankTimeline, Source
+from traces.timeline import KEYS, Bucket, RankTimeline
 
 KINDS: Final = Limit(
     24, "kinds of kernels", "ours: those with the most time; a slow GPU shows in all of them"
@@ -42,11 +42,8 @@ _LEAST_KERNELS: Final = 3
 def kernel_times(rank: RankTimeline, windows: Spans, comm: Spans) -> KernelTimes:
     """Medians of the kinds of compute kernels with the most time, beside no communication."""
     rows, kernels = rank.activities, rank.columns.kernels
-    inside = covered_ns(rows.start_ns, rows.end_ns, windows) == rows.end_ns - rows.start_ns
-    alone = covered_ns(rows.start_ns, rows.end_ns, comm) == 0
-    mine = np.flatnonzero(
-        (rows.bucket == Bucket.COMPUTE) & (rows.source == Source.KERNEL) & (rows.name >= 0) & inside & alone
-    )
+    inside, alone = ns_in(rows, windows) == rows.end_ns - rows.start_ns, ns_in(rows, comm) == 0
+    mine = np.flatnonzero((rows.bucket == Bucket.COMPUTE) & (rows.name >= 0) & inside & alone)
     if not len(mine):
         return KernelTimes.none()
     kind = group_of(rows.name[mine], kernels.shape[rows.row[mine]]).astype(np.int64)
@@ -82,18 +79,17 @@ def paces(rank: RankTimeline, steps: Steps) -> IntArray:
     Half of the launches may wait for anything: the median is of those that only follow each other. `UNKNOWN`
     where too few launches were recorded.
     """
-    rows, count = rank.activities, len(steps.used)
-    step = steps.used_at(rows.start_ns) if count else np.empty(0, dtype=np.int64)
-    mine = np.flatnonzero((step != UNKNOWN) & (rows.launch_ns != NULL)) if count else step
+    rows = rank.activities
+    step = steps.used_at(rows.start_ns)
+    mine = np.flatnonzero((step != UNKNOWN) & (rows.launch_ns != NULL))
+    mine = mine[np.lexsort((rows.launch_ns[mine], rows.launch_thread[mine], step[mine]))]
     thread, launch_ns, step = rows.launch_thread[mine], rows.launch_ns[mine], step[mine]
-    order = np.lexsort((launch_ns, thread, step))
-    thread, launch_ns, step = thread[order], launch_ns[order], step[order]
     apart_ns = np.diff(launch_ns)
     follows = (
         (np.diff(thread) == 0) & (np.diff(step) == 0) & (apart_ns > 0)
     )  # a graph's nodes have one launch
     apart_ns, step = apart_ns[follows], step[1:][follows]
-    result = np.full(count, UNKNOWN, dtype=np.int64)
+    result = np.full(len(steps.used), UNKNOWN, dtype=np.int64)
     first = parts.begins_of(step)
     result[step[first[:-1]]] = np.where(
         np.diff(first) >= _LEAST_LAUNCHES, parts.median(apart_ns, first), UNKNOWN
@@ -171,26 +167,18 @@ def summarise(
         kernels=kernel_times(rank, steps.windows, spent.comm),
         messages=found.messages,
         peers=found.peers,
-        experts=_experts(moe),
+        experts=ExpertWork(*(column[-_CELLS:] for column in moe.expert_work))
+        if moe and moe.expert_work
+        else ExpertWork.none(),
     )
-
-
-def _experts(moe: MoeLedger | None) -> ExpertWork:
-    if moe is not None and moe.expert_work is not None:
-        return ExpertWork(*(column[-_CELLS:] for column in moe.expert_work))
-    return ExpertWork.none()
 
 
 def _identity(rank: RankTimeline) -> Identity:
     columns, rows, info = rank.columns, rank.activities, rank.columns.info
     recording = fingerprint_of_columns(rows.start_ns, rows.end_ns, np.array([rank.process_gid]))
-    calls = columns.calls
+    times = np.sort(columns.calls.start_ns), np.sort(columns.calls.end_ns)
     host = np.array([rank.process_gid >> _HOST_FROM])
-    clock = (
-        fingerprint_of_columns(np.sort(calls.start_ns), np.sort(calls.end_ns), host)
-        if len(calls)
-        else recording
-    )
+    clock = fingerprint_of_columns(*times, host) if len(columns.calls) else recording
     return Identity(
         trace=info.name,
         kind=info.kind,
@@ -215,33 +203,26 @@ def _fingerprint(rank: RankTimeline, steps: Steps) -> Fingerprint:
     def per_step(name: str) -> int:
         return _median_count(starts[keys == _CLASSES.index(name)], steps)
 
-    inside = covered_ns(starts, starts + 1, steps.windows) > 0
+    inside = {*keys[steps.windows.hold(starts)].tolist()}
     return Fingerprint(
         attention=per_step("attention"),
         routers=per_step("router"),
-        has_experts=_has(keys[inside], "grouped_gemm"),
-        has_embedding=_has(keys[inside], "embedding"),
-        has_loss=_has(keys[inside], "loss"),
+        has_experts=_CLASSES.index("grouped_gemm") in inside,
+        has_embedding=_CLASSES.index("embedding") in inside,
+        has_loss=_CLASSES.index("loss") in inside,
     )
-
-
-def _has(keys: IntArray, name: str) -> bool:
-    which: BoolArray = keys == _CLASSES.index(name)
-    return bool(which.any())
 
 
 def _median_count(starts_ns: IntArray, steps: Steps) -> int:
     """How many begin in the median used step, or in the window where there are no steps."""
     if not steps.used:
-        return int((covered_ns(starts_ns, starts_ns + 1, steps.windows) > 0).sum())
-    borders = [(step.start_ns, step.end_ns) for step in steps.used]
-    counts = [np.searchsorted(starts_ns, end) - np.searchsorted(starts_ns, begin) for begin, end in borders]
-    return int(np.median(counts))
+        return int(steps.windows.hold(starts_ns).sum())
+    begin_ns, end_ns = steps.borders_ns
+    return int(np.median(np.searchsorted(starts_ns, end_ns) - np.searchsorted(starts_ns, begin_ns)))
 
 
 def _step_parts(rank: RankTimeline, steps: Steps, spent: Spent) -> StepParts:
-    start_ns = np.array([step.start_ns for step in steps.used], dtype=np.int64)
-    end_ns = np.array([step.end_ns for step in steps.used], dtype=np.int64)
+    start_ns, end_ns = steps.borders_ns
     unknown = np.full(len(start_ns), UNKNOWN, dtype=np.int64)
 
     def within(spans: Spans | None) -> IntArray:

@@ -42,7 +42,6 @@ class Together:
 
     @property
     def all_ranks_seen(self) -> bool:
-        """Whether no rank is known to be missing."""
         return not any(problem.kind is ProblemKind.MISSING_RANKS for problem in self.problems)
 
 
@@ -67,7 +66,6 @@ def put_together(summaries: Sequence[RankSummary]) -> Together:
 
 
 def _is_whole(found: Together) -> bool:
-    """Whether all that took part in something stand on one clock."""
     apart = any(problem.kind is ProblemKind.APART for problem in found.problems)
     return not apart and align(found.used, found.matched).clocks.aligned
 
@@ -107,7 +105,6 @@ def _put(ordered: Sequence[RankSummary]) -> Together:
 
 
 def _before_matching(summaries: Sequence[RankSummary]) -> list[Problem]:
-    """What identities and communicators alone tell."""
     found: list[Problem] = []
     left = list(range(len(summaries)))
     for check in (same_recordings, other_sizes_and_times, other_runs, same_ranks, same_processes):
@@ -187,7 +184,6 @@ def _missing(used: Sequence[RankSummary], size: int | None) -> list[Problem]:
 
 
 def _missing_between(seen: Set[int]) -> list[Problem]:
-    """Ranks below the largest number that was recorded."""
     gone = tuple(rank for rank in range(max(seen, default=0)) if rank not in seen)
     if not gone:
         return []

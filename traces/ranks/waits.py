@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, FloatArray, IntArray
+from traces.columns import BoolArray, FloatArray, IntArray, distinct
 from traces.groups import group_of
 from traces.limits import Limit
 from traces.ranks import parts
@@ -43,7 +43,6 @@ class Waits:
     moving_ns: IntArray
 
     def of_instance_ns(self, first: IntArray) -> IntArray:
-        """All waiting of each instance, shape (n,)."""
         return parts.total(self.wait_ns, first)
 
 
@@ -67,27 +66,20 @@ def measure_waits(matched: Matched, aligned: Aligned, *, all_ranks_seen: bool) -
     arrived_ns = parts.spread(parts.most(aligned.start_ns, first), first)
     until_arrived_ns = np.minimum(arrived_ns - aligned.start_ns, lasts_ns)
     wait_ns = np.where(together, beyond_ns, until_arrived_ns)
-    last = _first_where(aligned.start_ns == arrived_ns, first)
+    last = parts.first_where(aligned.start_ns == arrived_ns, first)
     near_ns = np.maximum(aligned.clocks.residual_ns or 0, _ALIKE.value * transfer_ns)
     shortest = beyond_ns <= parts.spread(near_ns, first)
     latest_ns = parts.spread(parts.most(np.where(shortest, aligned.start_ns, _NEVER), first), first)
-    last = np.where(
-        matched.ends_together, _first_where(shortest & (aligned.start_ns == latest_ns), first), last
-    )
+    latest = parts.first_where(shortest & (aligned.start_ns == latest_ns), first)
+    last = np.where(matched.ends_together, latest, last)
     waited = (parts.total(wait_ns, first) > 0) & complete(matched, all_ranks_seen)
     return Waits(transfer_ns, np.where(waited, last, NOBODY), wait_ns, lasts_ns - wait_ns)
 
 
 def complete(matched: Matched, all_ranks_seen: bool) -> BoolArray:
     """Which instances were recorded by every rank of their group."""
-    sizes = np.array([group.size or 0 for group in matched.groups] + [0], dtype=np.int64)[matched.group]
-    return np.where(sizes > 0, np.diff(matched.first) >= sizes, all_ranks_seen)
-
-
-def _first_where(which: BoolArray, first: IntArray) -> IntArray:
-    """The first row of each part where it holds, which it does in every part."""
-    rows = np.flatnonzero(which)
-    return rows[np.searchsorted(rows, first[:-1])]
+    sizes = matched.group_sizes
+    return np.where(sizes > 0, matched.sizes >= sizes, all_ranks_seen)
 
 
 EXCHANGES: Final = (Operation.EXCHANGE, Operation.DISPATCH, Operation.COMBINE)
@@ -116,7 +108,8 @@ def measure_links(
 ) -> Links:
     """Compare the links of all ranks; `without`, shape (n,): instances that tell something else."""
     used = np.flatnonzero(~without)
-    kind = kinds_of(matched)[used]
+    about = matched.kind[matched.first[:-1]]
+    kind = group_of(matched.operation, about, matched.purposes, matched.sizes).astype(np.int64)[used]
     if not len(used):
         return Links(*(np.full(count, np.nan) for _ in range(3)))
     kinds = int(kind.max()) + 1
@@ -141,11 +134,9 @@ def _median(values: FloatArray) -> float:
 
 def _exchanged_by(matched: Matched, which: BoolArray, alike: Sequence[Alike], count: int) -> int:
     """How many ranks exchange, where all like ranks are in one exchange; else 0."""
-    if not (which.any() and _are_exchanges(matched, which)):
+    if not (which.any() and _are_exchanges(matched, which)) or _apart(matched, which, alike, count).any():
         return 0
-    part = together(matched, which, count)
-    several = any(len(set(part[list(group.places)].tolist())) > 1 for group in alike)
-    return 0 if several else int(np.diff(matched.first)[which][0])
+    return int(matched.sizes[which][0])
 
 
 def _compared(
@@ -178,14 +169,6 @@ def slowness(seen: FloatArray, size: IntArray) -> FloatArray:
     return np.maximum(seen, np.minimum(real, 2 * seen + size))
 
 
-def kinds_of(matched: Matched) -> IntArray:
-    """A number for each instance, the same for one operation in groups of one purpose and size."""
-    purpose = np.array([group.purpose for group in matched.groups] + [UNKNOWN], dtype=np.int64)
-    about = matched.kind[matched.first[:-1]]
-    size = np.diff(matched.first)
-    return group_of(matched.operation, about, purpose[matched.group], size).astype(np.int64)
-
-
 def _tells(matched: Matched, which: BoolArray, alike: Sequence[Alike], count: int) -> BoolArray:
     """Of which ranks a kind of instances shows the link, shape (count,).
 
@@ -193,17 +176,20 @@ def _tells(matched: Matched, which: BoolArray, alike: Sequence[Alike], count: in
     """
     if _are_exchanges(matched, which):
         return np.ones(count, dtype=np.bool_)
-    part = together(matched, which, count)
-    result = np.zeros(count, dtype=np.bool_)
-    for group in alike:
-        places = list(group.places)
-        result[places] = len(set(part[places].tolist())) > 1
+    return _apart(matched, which, alike, count)
+
+
+def _apart(matched: Matched, which: BoolArray, alike: Sequence[Alike], count: int) -> BoolArray:
+    """Ranks that are not all together with those like them in these instances, shape (count,)."""
+    part, result = together(matched, which, count), np.zeros(count, dtype=np.bool_)
+    for places in (list(group.places) for group in alike):
+        result[places] = len(distinct(part[places])) > 1
     return result
 
 
 def _are_exchanges(matched: Matched, which: BoolArray) -> bool:
-    several = np.diff(matched.first)[which] > 2
-    return bool(np.isin(matched.operation[which], EXCHANGES).all() and several.all())
+    exchange = np.isin(matched.operation[which], EXCHANGES) & (matched.sizes[which] > 2)
+    return bool(exchange.all())
 
 
 def together(matched: Matched, which: BoolArray, count: int) -> IntArray:

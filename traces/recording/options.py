@@ -54,10 +54,10 @@ class Option(Struct, frozen=True, forbid_unknown_fields=True):
     `older` is what to type before that release, "" for nothing. `questions`: those that need it.
     """
 
-    text: str
     why: str
     cost: str
     source: str
+    text: str = ""
     since: str = ""
     older: str = ""
     questions: tuple[Question, ...] = tuple(Question)
@@ -85,16 +85,19 @@ def options(whose: Section | TrainedWith, question: Question, variable: str) -> 
         "<end>": str(START + steps),
         "<steps>": str(steps),
     }
-    return tuple(_filled(one, values) for one in _options()[whose] if question in one.questions)
 
+    def filled(text: str) -> str:
+        for place, value in values.items():
+            text = text.replace(place, value)
+        return text
 
-def _filled(option: Option, values: dict[str, str]) -> Option:
-    text, why, cost = option.text, option.why, option.cost
-    for place, value in values.items():
-        text, why, cost = (one.replace(place, value) for one in (text, why, cost))
-    return replace(option, text=text, why=why, cost=cost)
+    return tuple(
+        replace(one, text=filled(text), why=filled(one.why), cost=filled(one.cost))
+        for text, one in _options()[whose].items()
+        if question in one.questions
+    )
 
 
 @cache
-def _options() -> dict[str, tuple[Option, ...]]:
-    return read_table("traces.recording", "options.toml", dict[str, tuple[Option, ...]])
+def _options() -> dict[str, dict[str, Option]]:
+    return read_table("traces.recording", "options.toml", dict[str, dict[str, Option]])

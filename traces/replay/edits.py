@@ -12,7 +12,7 @@ import numpy as np
 from traces.account.calls import CallKind, is_kind
 from traces.columns import NULL, BoolArray, FloatArray, IntArray, distinct
 from traces.groups import mask_of
-from traces.intervals import covered_ns, union
+from traces.intervals import instants_of, ns_in
 from traces.limits import Limit
 from traces.replay.graph import Graph, Timing
 from traces.replay.without import (
@@ -78,12 +78,10 @@ class Subject:
     wide: tuple[Wide, ...] = ()
 
     def mask(self, places: IntArray) -> BoolArray:
-        """Places in the activities as a mask of shape (n,)."""
         return mask_of(places, len(self.rank.activities))
 
     @property
     def knows_grids(self) -> bool:
-        """Whether the number of SMs and the blocks of some kernel are known."""
         return self.sm_count is not None and bool((self.rank.blocks > 0).any())
 
     def filled_share(self) -> FloatArray:
@@ -159,7 +157,6 @@ class Edits:
         self._subject, self._graph, self._timing = subject, graph, timing
 
     def on(self, timing: Timing) -> Edits:
-        """The same edits of another timing of this graph."""
         other = copy(self)
         other._timing = timing
         return other
@@ -183,7 +180,6 @@ class Edits:
         return self._silent(self._graph.rows.bucket == Bucket.COMM)
 
     def communication_kinds(self) -> Mapping[str, Timing]:
-        """The same of each kind of communication alone."""
         rows = self._graph.rows
         mine = rows.bucket == Bucket.COMM
         codes = sorted(set(rows.key[mine].tolist()))
@@ -195,7 +191,6 @@ class Edits:
         return without_arrival(without_host(self._graph, self._timing, self._graph.pauses.profiler_ns, every))
 
     def host_kinds(self) -> Mapping[str, Timing]:
-        """The same of each of the host's occupations alone."""
         calls, timing, pauses = self._graph.calls, self._timing, self._graph.pauses
         none = np.zeros(len(calls), dtype=np.bool_)
         said = pauses.said_ns
@@ -230,7 +225,6 @@ class Edits:
         return without_activities(graph, without, subject.mask(subject.recomputed))
 
     def memory_kinds(self) -> Mapping[str, Timing]:
-        """The same of each alone."""
         graph, timing, subject = self._graph, self._timing, self._subject
         return {
             "recompute": without_activities(graph, timing, subject.mask(subject.recomputed)),
@@ -266,7 +260,7 @@ class Edits:
         timing = without_work(self._timing, which)
         if not stretch or stretch < 0:
             return timing
-        beside = covered_ns(rows.start_ns, rows.end_ns, union(rows.start_ns[which], rows.end_ns[which]))
+        beside = ns_in(rows, instants_of(rows, which))
         # work that an earlier edit made shorter was beside it for as much less
         beside = beside * self._timing.duration_ns // np.maximum(rows.end_ns - rows.start_ns, 1)
         return without_stretch(timing, np.where(self._subject.crowded(), beside, 0), stretch)

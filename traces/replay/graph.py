@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -10,14 +11,13 @@ from traces.account.calls import NONE, HostCalls, host_calls, launching_call
 from traces.account.device import Latencies, Queueing
 from traces.account.host import cpu_optimizer, data_pauses, ranges_of_cause
 from traces.account.inferred import UNEXPLAINED
-from traces.account.producers import Producers
 from traces.account.waits import Poll, find_polls
 from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, HostSpans, IntArray, Ranges, distinct
-from traces.intervals import Spans, covered_ns, union
+from traces.intervals import Spans, covered_ns, spans, union
 from traces.limits import Limit
 from traces.loops import loop
 from traces.names.ranges import HOST_RANGES
-from traces.replay.waits import Wait, Waits, host_waits
+from traces.replay.waits import Finder, Wait, Waits
 from traces.timeline import Activities, Bucket, RankTimeline
 
 _BATCH: Final = "data_pause"
@@ -62,8 +62,8 @@ def measure_pauses(rank: RankTimeline, calls: HostCalls) -> Pauses:
         mine = np.flatnonzero(calls.thread == thread)
         start, end = calls.start_ns[mine] - calls.pause_ns[mine], calls.start_ns[mine]
         seen, so_far = np.zeros(len(mine), dtype=np.int64), [np.empty((2, 0), dtype=np.int64)]
-        for what, spans in recorded.items():
-            so_far.append(_times(spans, thread))
+        for what, layer in recorded.items():
+            so_far.append(_times(layer, thread))
             covered = covered_ns(start, end, union(*np.concatenate(so_far, axis=1)))
             parts[what][mine] = covered - seen
             seen = covered
@@ -136,15 +136,20 @@ def build_graph(rank: RankTimeline, stretches: Spans, queueing: Queueing) -> Gra
     """The graph of what happens in some stretches of a rank, at least one, apart by a step or more."""
     rows, first_ns = rank.activities, int(stretches.start_ns[0])
     happens = happens_in(rows, stretches)
-    since = [(_since_ns(rows, start, end), end) for start, end in stretches.pairs()]
+    since = [(_since_ns(rows, spans((start, end))), end) for start, end in stretches.pairs()]
     calls = host_calls(rank, *since)
     launched_by = launching_call(rows, calls)
-    waits = host_waits(rank, calls, launched_by)
+    waits = Finder(rank, calls, launched_by).find()
     engine = _engine_before(rows)
     polled, pause_ns = _polled(calls, find_polls(rank, calls))
     within_ns = _within_call(rows, calls, launched_by, waits.waits)
     launched_ns = _launched_ns(calls, launched_by, within_ns, waits.own_ns)
-    place, room = _held_by(rows, queueing.producers, launched_ns)
+    found = queueing.producers
+    place = np.stack([_settled(rows, places, found.room) for places in found.place.T], axis=1)
+    ready_ns = np.maximum(_ended_ns(rows, place.T), launched_ns)
+    # only where that one was launched as the other was ready
+    room = np.where((found.room >= 0) & (launched_ns[found.room] <= ready_ns), found.room, NONE)
+    del ready_ns
     before = (*place.T, engine, room)
     gap_ns, arrival_ns, residual_ns = _latencies(rows, launched_ns, within_ns, before, queueing.latencies)
     del launched_ns
@@ -161,9 +166,7 @@ def build_graph(rank: RankTimeline, stretches: Spans, queueing: Queueing) -> Gra
         waits=waits.waits.take(begins[waits.waits.work] < calls.end_ns[waits.waits.call]),
         polled=polled,
     )
-    called = np.zeros(len(calls), dtype=np.bool_)
-    for since_ns, end in since:
-        called |= (calls.end_ns > since_ns) & (calls.start_ns < end)
+    called = reduce(np.logical_or, ((calls.end_ns > one) & (calls.start_ns < end) for one, end in since))
     events = _events(calls, begins, happens, called)
     anchor = NONE if (rows.end_ns <= first_ns).any() else int(np.flatnonzero(happens)[0])
     feeds, pauses = waits.feeds_host, measure_pauses(rank, calls)
@@ -172,16 +175,14 @@ def build_graph(rank: RankTimeline, stretches: Spans, queueing: Queueing) -> Gra
 
 def happens_in(rows: Activities, stretches: Spans) -> BoolArray:
     """Which activities run in some stretches, a mask of shape (n,)."""
-    happens = np.zeros(len(rows), dtype=np.bool_)
-    for start_ns, end_ns in stretches.pairs():
-        happens |= (rows.end_ns > start_ns) & (rows.start_ns < end_ns)
-    return happens
+    pairs = stretches.pairs()
+    return reduce(np.logical_or, ((rows.end_ns > start) & (rows.start_ns < end) for start, end in pairs))
 
 
-def _since_ns(rows: Activities, start_ns: int, end_ns: int) -> int:
+def _since_ns(rows: Activities, stretch: Spans) -> int:
     """The instant from which calls matter to the activities inside of a stretch."""
-    launched = (rows.end_ns > start_ns) & (rows.start_ns < end_ns) & (rows.launch_ns != NULL)
-    return min(start_ns, int(rows.launch_ns[launched].min(initial=start_ns))) - 1
+    launched, start_ns = happens_in(rows, stretch) & (rows.launch_ns != NULL), int(stretch.start_ns[0])
+    return int(rows.launch_ns[launched].min(initial=start_ns)) - 1
 
 
 def _ended_ns(rows: Activities, before: Iterable[IntArray]) -> IntArray:
@@ -194,16 +195,6 @@ def _ended_ns(rows: Activities, before: Iterable[IntArray]) -> IntArray:
         some = np.flatnonzero(places >= 0)
         ended_ns[some] = np.maximum(ended_ns[some], rows.end_ns[places[some]])
     return ended_ns
-
-
-def _held_by(rows: Activities, found: Producers, launched_ns: IntArray) -> tuple[IntArray, IntArray]:
-    """Producers of each, shape (n, k), and the kernel that held its SMs, shape (n,); -1 for none.
-
-    That one only where it was launched as the other was ready.
-    """
-    place = np.stack([_settled(rows, places, found.room) for places in found.place.T], axis=1)
-    ready_ns = np.maximum(_ended_ns(rows, place.T), launched_ns)
-    return place, np.where((found.room >= 0) & (launched_ns[found.room] <= ready_ns), found.room, NONE)
 
 
 def _polled(calls: HostCalls, polls: list[Poll]) -> tuple[Waits, IntArray]:
@@ -244,10 +235,10 @@ def _within_call(rows: Activities, calls: HostCalls, launched_by: IntArray, wait
 
 def _launched_ns(calls: HostCalls, launched_by: IntArray, within_ns: IntArray, own_ns: IntArray) -> IntArray:
     """When each activity had been launched, shape (n,), NULL where that is not known."""
-    if not len(calls):
-        return np.full(len(launched_by), NULL, dtype=np.int64)
-    during = calls.start_ns[launched_by] + np.minimum(within_ns, own_ns[launched_by])
     after = _returns_ns(calls, launched_by)
+    if not len(calls):
+        return after
+    during = calls.start_ns[launched_by] + np.minimum(within_ns, own_ns[launched_by])
     return np.where((launched_by != NONE) & (within_ns >= 0), during, after)
 
 

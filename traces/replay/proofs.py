@@ -14,7 +14,7 @@ from traces.account.calls import NONE, HostCalls
 from traces.columns import NULL, PLACE, BoolArray, IntArray
 from traces.cures import cure
 from traces.groups import mask_of, passing
-from traces.intervals import Spans, covered_ns
+from traces.intervals import Spans, covered_ns, ns_in
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.replay.graph import Graph
@@ -56,7 +56,7 @@ def may_wait_ns(rank: RankTimeline, graph: Graph, windows: Spans) -> int:
     paused = asks | _follows(graph.rows, since_ns, calls.start_ns)
     within = asks | (_follows(graph.rows, calls.start_ns, calls.end_ns) & ~known)
     waiting = covered_ns(since_ns, calls.start_ns, windows)[paused].sum()
-    return int(waiting + covered_ns(calls.start_ns, calls.end_ns, windows)[within].sum())
+    return int(waiting + ns_in(calls, windows)[within].sum())
 
 
 def _asks(rank: RankTimeline, calls: HostCalls) -> BoolArray:

@@ -8,7 +8,7 @@ for the last work its thread had launched.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -16,11 +16,11 @@ import numpy as np
 from traces.account.calls import NONE, CallKind, HostCalls, is_kind
 from traces.account.clocks import SKEW
 from traces.account.inferred import synchronised_streams
-from traces.account.waits import BLOCKING_COPY, is_token_count
-from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, IntArray, Rows, distinct
+from traces.account.waits import BLOCKING_COPY, token_count_reads
+from traces.columns import NULL, PLACE, BoolArray, IntArray, Rows, distinct
 from traces.groups import mask_of, places_of_each
 from traces.limits import Limit
-from traces.timeline import Bucket, RankTimeline, Source
+from traces.timeline import RankTimeline, Source
 
 
 class Wait(NamedTuple):
@@ -44,19 +44,20 @@ class Waits(Rows):
 
     @classmethod
     def of(cls, waits: Iterable[Wait]) -> Waits:
-        """The waits given, in order."""
         call, work, after_ns = np.array(list(waits), dtype=np.int64).reshape(-1, 3).T
         return cls.ordered(call, work, after_ns)
 
     @classmethod
     def ordered(cls, call: IntArray, work: IntArray, after_ns: IntArray) -> Waits:
-        """The same of arrays in any order."""
         order = np.argsort(call, kind="stable")
         return cls(call[order].astype(PLACE), work[order].astype(PLACE), after_ns[order])
 
     def without(self, calls: BoolArray) -> Waits:
-        """The waits of all but some calls, a mask of shape (m,)."""
         return self.take(~calls[self.call])
+
+    def sooner(self, which: BoolArray, most_ns: IntArray | int) -> Waits:
+        """The same, some of them, a mask of shape (w,), for `most_ns` at most."""
+        return replace(self, after_ns=np.where(which, np.minimum(self.after_ns, most_ns), self.after_ns))
 
     def holding(self, works: BoolArray, calls: int) -> BoolArray:
         """Which of so many calls wait for one of some activities, a mask of shape (n,)."""
@@ -95,12 +96,9 @@ class HostWaits:
     feeds_host: BoolArray
 
 
-def host_waits(rank: RankTimeline, calls: HostCalls, launched_by: IntArray) -> HostWaits:
+class Finder:
     """What the calls of a rank wait for. `launched_by`, shape (n,): the call behind each activity."""
-    return _Finder(rank, calls, launched_by).find()
 
-
-class _Finder:
     def __init__(self, rank: RankTimeline, calls: HostCalls, launched_by: IntArray) -> None:
         self._rank, self._rows, self._calls = rank, rank.activities, calls
         rows = self._rows
@@ -113,10 +111,7 @@ class _Finder:
         self._streams = [
             self._by_launch[places] for _, places in places_of_each(rows.stream_id[self._by_launch])
         ]
-        small = (rows.source == Source.COPY) & (rows.bucket == Bucket.COPY)
-        small &= rows.key == COPY_KINDS.index("memcpy_d2h")
-        small[small] = is_token_count(rank.columns.copies.size_bytes[rows.row[small]])
-        self._small_copy = small
+        self._small_copy = token_count_reads(rank)
         self._of_call: dict[int, list[Wait]] = {}
         self._own = calls.end_ns - calls.start_ns
         self._feeds = np.zeros(len(rows), dtype=np.bool_)
@@ -136,7 +131,8 @@ class _Finder:
             if "Device" in name or "Ctx" in name:
                 works = self._latest_of(self._streams, call)
             elif (stream := named.get(int(self._calls.row[call]))) is not None:
-                works = self._last_on(stream, call)
+                mine = (one for one in self._streams if self._rows.stream_id[one[0]] == stream)
+                works = self._latest_of(mine, call)
             else:
                 works = self._ended_within(call) or self._last_of_thread(call)
             self._set(call, works)
@@ -154,19 +150,11 @@ class _Finder:
         after = back - last if last > begin else int(self._own[call])
         self._of_call[call] = [Wait(call, work, after) for work in held]
 
-    def _last_on(self, stream: int, call: int) -> list[int]:
-        """The last work launched on a stream before a call; none where the stream had none."""
-        mine = [places for places in self._streams if self._rows.stream_id[places[0]] == stream]
-        return self._latest_of(mine, call)
-
-    def _last_before(self, places: IntArray, call: int) -> int | None:
-        """The last of some activities, in order of launch, that was launched before a call."""
-        before = int(np.searchsorted(self._launched[places], self._calls.start_ns[call], side="left"))
-        return int(places[before - 1]) if before else None
-
     def _latest_of(self, streams: Iterable[IntArray], call: int) -> list[int]:
-        found = [self._last_before(places, call) for places in streams]
-        return [work for work in found if work is not None]
+        """Of each stream, its activities in order of launch, the last that was launched before a call."""
+        begin_ns = self._calls.start_ns[call]
+        before = ((one, int(np.searchsorted(self._launched[one], begin_ns))) for one in streams)
+        return [int(places[count - 1]) for places, count in before if count]
 
     def _ended_within(self, call: int) -> list[int]:
         """The work launched before the call that ended last within it; a small copy just before it says more.
@@ -178,21 +166,15 @@ class _Finder:
         some = self._by_end[low:high]
         some = some[self._launched[some] < begin]
         within = some[self._rows.end_ns[some] <= back]
-        if not len(some):
-            return []
         if not len(within):
-            return [int(some[0])]
-        some = within
-        recent = some[self._rows.end_ns[some] >= back - RETURN.value]
-        copies = recent[self._small_copy[recent]]
-        return [int(copies[-1])] if len(copies) else [int(some[-1])]
+            return some[:1].tolist()
+        copies = within[(self._rows.end_ns[within] >= back - RETURN.value) & self._small_copy[within]]
+        return (copies if len(copies) else within)[-1:].tolist()
 
     def _last_of_thread(self, call: int) -> list[int]:
-        """The last work a call's thread had launched, looked for among the latest few of all."""
         before = int(np.searchsorted(self._launches, self._calls.start_ns[call], side="left"))
         recent = self._by_launch[max(0, before - 64) : before]
-        mine = recent[self._rows.take(recent).launch_thread == self._calls.thread[call]]
-        return [int(mine[-1])] if len(mine) else []
+        return recent[self._rows.take(recent).launch_thread == self._calls.thread[call]][-1:].tolist()
 
     def _blocking_copies(self) -> None:
         """Long copy calls wait for their own copy, but not where that began only after they had returned."""
@@ -257,11 +239,12 @@ class _Finder:
         back = calls.end_ns[launching]
         usual = np.median(length) if len(length) else 0
         by_end = np.argsort(rows.end_ns[last], kind="stable").astype(PLACE)
-        ends = rows.end_ns[last][by_end]
-        latest = np.searchsorted(ends, back, side="right") - 1
+        latest = np.searchsorted(rows.end_ns[last][by_end], back, side="right") - 1
         found = by_end[np.maximum(latest, 0)]
-        places = np.arange(len(last) - len(launching), len(last), dtype=PLACE)
-        made_room = (latest >= 0) & (back - ends[np.maximum(latest, 0)] <= ROOM.value)
+        ended, places = (
+            rows.end_ns[last][found],
+            np.arange(len(last) - len(launching), len(last), dtype=PLACE),
+        )
+        made_room = (latest >= 0) & (back - ended <= ROOM.value) & (ended > calls.start_ns[launching])
         full = (length > LONG.value * usual) & (places - found >= DEEP.value) & made_room
-        full &= ends[np.maximum(latest, 0)] > calls.start_ns[launching]
         return np.where(full, found, NONE)

@@ -17,7 +17,7 @@ import numpy as np
 from traces.account.calls import NONE, CallKind, is_kind
 from traces.account.inferred import UNEXPLAINED
 from traces.columns import BoolArray, FloatArray, IntArray
-from traces.groups import mask_of
+from traces.groups import mask_of, next_at, previous_at
 from traces.replay.graph import Graph, Timing
 
 
@@ -27,9 +27,8 @@ def without_unexplained(timing: Timing) -> Timing:
     Kept, they would hold work back in every edit as the recording did: a delay that is a constant explains
     nothing. Without them the window comes back nearly the same where what matters is understood.
     """
-    return replace(
-        timing, residual_ns=np.where(timing.residual_ns > UNEXPLAINED.value, 0, timing.residual_ns)
-    )
+    explained_ns = np.where(timing.residual_ns > UNEXPLAINED.value, 0, timing.residual_ns)
+    return replace(timing, residual_ns=explained_ns)
 
 
 def without_work(timing: Timing, which: BoolArray) -> Timing:
@@ -66,20 +65,13 @@ def without_host(graph: Graph, timing: Timing, pause_ns: IntArray, calls: BoolAr
             residual_ns=np.where(vanished, 0, timing.residual_ns),
             engine=np.where(vanished, NONE, timing.engine),
         )
-    shorter = pause_ns < timing.pause_ns
+    shorter, before_ns = (pause_ns < timing.pause_ns)[polled.call], pause_ns[polled.call]
     return replace(
         timing,
         pause_ns=np.minimum(pause_ns, timing.pause_ns),
         own_ns=np.where(gone, np.minimum(timing.own_ns, graph.pauses.profiler_in_call_ns), timing.own_ns),
-        waits=replace(
-            waits, after_ns=np.where(gone[waits.call], np.minimum(waits.after_ns, 0), waits.after_ns)
-        ),
-        polled=replace(
-            polled,
-            after_ns=np.where(
-                shorter[polled.call], np.minimum(polled.after_ns, pause_ns[polled.call]), polled.after_ns
-            ),
-        ),
+        waits=waits.sooner(gone[waits.call], 0),
+        polled=polled.sooner(shorter, before_ns),
     )
 
 
@@ -107,14 +99,9 @@ def without_copies(graph: Graph, timing: Timing, which: BoolArray) -> Timing:
     gone = launches & ~_launches(graph, ~which)
     for thread in set(calls.thread[gone].tolist()):
         mine = np.flatnonzero(calls.thread == thread)
-        tells = (calls.kind[mine] == CallKind.OTHER) & ~launches[mine]
-        copies = gone[mine]
-        places = np.arange(len(mine))
-        stop = np.minimum.accumulate(np.where(tells, len(mine), places)[::-1])[::-1]
-        leads = tells & (stop < len(mine))
-        leads[leads] = copies[stop[leads]]
-        follows = np.zeros(len(mine), dtype=np.bool_)
-        follows[1:] = tells[1:] & copies[:-1]
+        tells, copies = (calls.kind[mine] == CallKind.OTHER) & ~launches[mine], gone[mine]
+        leads = tells & np.append(copies, False)[next_at(~tells)[:-1]]
+        follows = tells & np.append(False, copies[:-1])
         gone[mine[leads | follows]] = True
     return _without(timing, which, gone, graph.pauses.said_ns)
 
@@ -154,13 +141,9 @@ def _calls_of(graph: Graph, which: BoolArray) -> BoolArray:
     gone: BoolArray = _launches(graph) & ~stays
     for thread in set(graph.calls.thread.tolist()):
         mine = np.flatnonzero(graph.calls.thread == thread)
-        marks = np.where(gone[mine], 1, np.where(stays[mine], -1, 0))
-        places = np.arange(len(mine))
-        before = np.maximum.accumulate(np.where(marks != 0, places, -1))
-        after = np.minimum.accumulate(np.where(marks != 0, places, len(mine))[::-1])[::-1]
-        within = (marks == 0) & (before >= 0) & (after < len(mine))
-        within[within] = (marks[before[within]] == 1) & (marks[after[within]] == 1)
-        gone[mine[within]] = True
+        goes, marked = np.append(gone[mine], False), gone[mine] | stays[mine]
+        between = goes[previous_at(marked)[:-1]] & goes[next_at(marked)[:-1]]
+        gone[mine[~marked & between]] = True
     return gone
 
 

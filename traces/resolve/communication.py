@@ -8,7 +8,8 @@ from typing import Final
 import numpy as np
 
 from traces.columns import NULL, BoolArray, IntArray, distinct
-from traces.names.kernels import COMM_KINDS, UNNAMED, KernelClass, classify_kernel, kind_of
+from traces.groups import passing
+from traces.names.kernels import COMM_KINDS, KernelClass, kind_of
 from traces.resolve.resolution import OPERATIONS, PHASES, UNTOLD
 from traces.timeline import Activities, Bucket, RankTimeline, Source
 
@@ -26,7 +27,7 @@ def innermost(rank: RankTimeline, rows: Activities, of_text: IntArray, silent: i
         return result
     start, end = ranges.start_ns[telling], ranges.end_ns[telling]
     thread, value = ranges.thread_gid[telling], value[telling]
-    for gid in distinct(rows.launch_thread[rows.launch_thread != NULL]):
+    for gid in rows.launching_threads:
         here = thread == gid
         mine = np.flatnonzero(rows.launch_thread == gid)
         found = _stab(start[here], end[here], rows.launch_ns[mine])
@@ -103,7 +104,6 @@ class Communication:
         return len(self.index)
 
     def of_subclass(self, *subclasses: str) -> BoolArray:
-        """Mask of the kernels whose name has one of these subclasses; shape (m,)."""
         wanted = np.array([kernel.subclass in subclasses for kernel in self.classes], dtype=np.bool_)
         mask: BoolArray = wanted[self.rows.name] & (self.rows.source == Source.KERNEL)
         told, by_range = self._told_by(lambda name: int(name in subclasses))
@@ -111,9 +111,7 @@ class Communication:
         return mask
 
     def operation_by_name(self) -> IntArray:
-        """Operation that the name gives, shape (m,)."""
-        codes = [_operation(c.subclass) for c in self.classes]
-        found = self._by_name(codes)
+        found = self._by_name([_operation(one.subclass) for one in self.classes])
         told, by_range = self._told_by(_operation)
         found[told] = by_range
         return found
@@ -126,9 +124,7 @@ class Communication:
         return found
 
     def phase_by_name(self) -> IntArray:
-        """Phase that the name gives, shape (m,): of DeepEP's notify and dispatch, by HybridEP's last bool."""
-        names = (*self.rank.columns.kernel_names, "")
-        return self._by_name([_phase(name, c) for name, c in zip(names, self.classes, strict=True)])
+        return self._by_name([*map(_phase, (*self.rank.columns.kernel_names, ""), self.classes)])
 
     def _told_by(self, code: Callable[[str], int]) -> tuple[BoolArray, IntArray]:
         """Which kernels a range tells of, shape (m,), and the code of each one's subclass."""
@@ -143,9 +139,8 @@ class Communication:
 def communication_of(rank: RankTimeline) -> Communication:
     """The communication activities of a rank."""
     index = np.flatnonzero(rank.activities.bucket == Bucket.COMM)
-    classes = (*map(classify_kernel, rank.columns.kernel_names), UNNAMED)
     rows = rank.activities.take(index)
-    return Communication(rank, index, rows, classes, _told(rank, rows, classes))
+    return Communication(rank, index, rows, rank.classes, _told(rank, rows))
 
 
 def _operation(subclass: str) -> int:
@@ -153,12 +148,9 @@ def _operation(subclass: str) -> int:
     return OPERATIONS.index(_OPERATION[subclass]) if subclass in _OPERATION else UNTOLD
 
 
-def _told(rank: RankTimeline, rows: Activities, classes: tuple[KernelClass, ...]) -> IntArray:
-    """What ranges around the launches tell of kernels that do every collective, shape (m,)."""
+def _told(rank: RankTimeline, rows: Activities) -> IntArray:
     told = np.full(len(rows), UNTOLD, dtype=np.int64)
-    generic = np.array([one.subclass == GENERIC for one in classes])[rows.name] & (
-        rows.source == Source.KERNEL
-    )
+    generic = passing(lambda one: one.subclass == GENERIC, rank.classes[:-1])[rows.name]
     if generic.any():
         of_text = [*map(_collective, rank.columns.range_texts), UNTOLD]
         told[generic] = innermost(rank, rows.take(np.flatnonzero(generic)), np.array(of_text), UNTOLD)

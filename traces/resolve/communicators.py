@@ -102,7 +102,6 @@ class ProcessGroups:
     shape: IntArray
 
     def of_purpose(self, purpose: str) -> BoolArray:
-        """Mask of the activities whose group is described so."""
         return np.equal(self.purpose, PURPOSES.index(purpose))
 
 

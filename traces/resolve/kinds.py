@@ -21,7 +21,6 @@ from traces.resolve.resolution import (
     Draft,
     Resolution,
     Unresolved,
-    empty_draft,
     kind_codes,
 )
 from traces.resolve.settle import Evidence, evidence_on, settle_collectives, settle_sendrecv
@@ -38,6 +37,10 @@ def spread_frac(duration_ns: IntArray) -> float | None:
     return float((high - low) / middle) if middle else None
 
 
+_OF_SEVERAL_USES: Final = (
+    *("sendrecv", "all_gather", "reduce_scatter", "broadcast", "reduce", "nccl_generic"),
+)
+"""Other names say surely what a kernel is."""
 _CURE_OF_SHAPE: Final = (
     "Record named ranges around it (Megatron-LM: --nvtx-ranges), so that its purpose is written beside it."
 )
@@ -66,7 +69,7 @@ def resolve_kinds(rank: RankTimeline, *, only_data_parallel: bool = False) -> Re
     """
     found = evidence_on(communication_of(rank))
     comm, near = found.comm, found.near
-    draft = empty_draft(len(comm))
+    draft = Draft(*np.full((3, len(comm)), UNTOLD))
     settle_sendrecv(draft, found)
     settle_collectives(draft, found, only_data_parallel=only_data_parallel)
     operation = _operations(draft, found)
@@ -75,13 +78,16 @@ def resolve_kinds(rank: RankTimeline, *, only_data_parallel: bool = False) -> Re
     unresolved = kind == COMM_KINDS.index("sendrecv_unresolved")
     gathers = draft.open & comm.of_subclass("all_gather", "reduce_scatter")
     trace_kind = rank.columns.info.kind
+    unsure = comm.of_subclass(*_OF_SEVERAL_USES) | (comm.rows.source == Source.COPY)
     return Resolution(
         index=comm.index,
         kind=kind,
         operation=operation,
         phase=np.where(unresolved, UNTOLD, phases_of(comm, operation, found.ranges, near)),
         evidence=np.where(named, told_by, draft.evidence),
-        confidence=np.where(named, _confidence_of_names(comm), draft.confidence),
+        confidence=np.where(
+            named, np.where(unsure, *map(CONFIDENCES.index, ("low", "high"))), draft.confidence
+        ),
         moe_kernels=near.moe_kernels,
         unresolved=(
             *_still_open(
@@ -134,15 +140,6 @@ def _kinds(comm: Communication, draft: Draft, operation: IntArray) -> IntArray:
     settled = [draft.of(purpose) for purpose in ("ep", "dp", "pp", "cp", "tp")]
     pp, cp, tp = kind_codes("pp_p2p", "cp", "tp")
     return np.select(settled, [expert, data, pp, cp, tp], by_name)
-
-
-def _confidence_of_names(comm: Communication) -> IntArray:
-    """A name says surely what it is, except NCCL's, which serve several purposes."""
-    unsure = comm.of_subclass(
-        "sendrecv", "all_gather", "reduce_scatter", "broadcast", "reduce", "nccl_generic"
-    )
-    unsure |= comm.rows.source == Source.COPY
-    return np.where(unsure, CONFIDENCES.index("low"), CONFIDENCES.index("high"))
 
 
 def _still_open(

@@ -6,23 +6,21 @@ range, else by its place in the step.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from traces.columns import BoolArray, IntArray, distinct
-from traces.groups import begins
+from traces.groups import begins, next_at, place_in_run
 from traces.resolve.communication import Communication, communication_of
 from traces.resolve.neighbours import Neighbours, launch_order
 from traces.resolve.ranges import Enclosing, enclosing_ranges
 from traces.resolve.resolution import OPERATIONS, PAYLOAD_KINDS, PHASES, UNTOLD, Resolution
 from traces.steps.found import Steps
 from traces.timeline import RankTimeline
+from traces.training import AUTOGRAD_THREAD
 
-_AUTOGRAD: Final = re.compile(r"pt_autograd")
-"""PyTorch names the threads that run backward `pt_autograd_0`, and so on."""
 _EXPERT: Final = ("dispatch", "combine", "a2a", "notify", "sync", "layout", "fused")
 
 
@@ -40,7 +38,10 @@ def phases_of(comm: Communication, operation: IntArray, ranges: Enclosing, near:
     phase = _first_told(phase, np.where(operation == code["combine"], near.previous_phase, UNTOLD))
     agreed = np.where(near.previous_phase == near.next_phase, near.next_phase, UNTOLD)
     phase = _first_told(phase, agreed)
-    phase = _first_told(phase, np.where(_on_autograd(comm), PHASES.index("bwd"), UNTOLD))
+    threads = comm.rank.columns.thread_names.items()
+    autograd = [gid for gid, name in threads if name.startswith(AUTOGRAD_THREAD)]
+    launched = np.isin(comm.rows.launch_thread, np.array(autograd, dtype=np.int64))
+    phase = _first_told(phase, np.where(launched, PHASES.index("bwd"), UNTOLD))
     return np.where(expert, phase, UNTOLD)
 
 
@@ -59,12 +60,6 @@ def _of_notify(comm: Communication, phase: IntArray, dispatch: BoolArray) -> Int
         after_notify = dispatch[mine[1:]] & notify[mine[:-1]]
         result[mine[1:][after_notify]] = phase[mine[:-1][after_notify]]
     return result
-
-
-def _on_autograd(comm: Communication) -> BoolArray:
-    names = comm.rank.columns.thread_names
-    autograd = [gid for gid, name in names.items() if _AUTOGRAD.match(name)]
-    return np.isin(comm.rows.launch_thread, np.array(autograd, dtype=np.int64))
 
 
 _FORWARD, _BACKWARD = PHASES.index("fwd"), PHASES.index("bwd")
@@ -110,13 +105,10 @@ def _passes(step: IntArray, phase: IntArray, operation: IntArray) -> tuple[IntAr
     """
     if not len(step):
         return step.copy(), step.copy()
-    new_phase = begins(step, phase)
-    new_run = new_phase | begins(operation)
-    here = np.arange(len(step))
-    part = here - np.maximum.accumulate(np.where(new_run, here, 0))
-    opens = new_run & (operation == _DISPATCH)
+    part = place_in_run(step, phase, operation)
+    opens = (part == 0) & (operation == _DISPATCH)
     number = np.cumsum(opens) - 1
-    first = np.maximum.accumulate(np.where(new_phase, here, 0))
+    first = np.arange(len(step)) - place_in_run(step, phase)
     orphan = (number - number[first] + opens[first]) == 0
     return np.where(orphan, UNTOLD, number), part
 
@@ -164,8 +156,6 @@ def _recomputed(phase: IntArray, thread: IntArray) -> BoolArray:
 
 def _give_to_recomputed(of_pass: IntArray, number: IntArray, recomputed: BoolArray, phase: IntArray) -> None:
     """A recomputed pass is of the layer whose backward comes next; passes in order of time."""
-    here = np.arange(len(number))
-    backward = np.where(phase == _BACKWARD, here, len(here))
-    following = np.minimum.accumulate(backward[::-1])[::-1]
-    fill = recomputed & (following < len(here))
+    following = next_at(phase == _BACKWARD)[:-1]
+    fill = recomputed & (following < len(number))
     of_pass[number[fill]] = of_pass[number[following[fill]]]

@@ -146,7 +146,6 @@ class Groups:
 
     @property
     def known(self) -> BoolArray:
-        """Whether there is a group."""
         return self.send_count >= 0
 
     def shape(self) -> IntArray:
@@ -188,7 +187,7 @@ def calls_by_thread(
     wanted = passing(_CALLS.__contains__, texts)[ranges.text]
     code = np.array([_CALLS.get(text, -1) for text in texts] + [-1], dtype=np.int64)[ranges.text[wanted]]
     thread = ranges.thread_gid[wanted]
-    for gid in distinct(comm.rows.launch_thread[comm.rows.launch_thread != NULL]):
+    for gid in comm.rows.launching_threads:
         here = thread == gid
         if not here.any():
             continue
@@ -226,12 +225,10 @@ class ThreadCalls:
 
     @property
     def sends(self) -> BoolArray:
-        """Which of them send to one peer."""
         return self.code == _SEND
 
     @property
     def receives(self) -> BoolArray:
-        """Which of them receive from one peer."""
         return self.code == _RECEIVE
 
     @property

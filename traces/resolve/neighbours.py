@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import NULL, BoolArray, IntArray
+from traces.groups import next_at, previous_at
 from traces.names.kernels import KernelClass
 from traces.resolve.communication import Communication
 from traces.resolve.resolution import PHASES, UNTOLD
@@ -76,18 +77,13 @@ class Neighbours:
     permute_count: int
 
     def beside(self, *roles: Role) -> BoolArray:
-        """Whether one of these roles is on either side."""
         return np.isin(self.previous, roles) | np.isin(self.next, roles)
 
-    def dispatch_like(self) -> BoolArray:
-        """Between a permute and expert work: tokens leave for their experts."""
+    def bracketed(self) -> BoolArray:
+        """Between a permute and expert work, or that and an unpermute: tokens leave or results come back."""
         from_permute = (self.previous == Role.PERMUTE) & np.isin(self.next, (Role.EXPERT, Role.GEMM))
-        return from_permute | ((self.previous == Role.ROUTER) & (self.next == Role.EXPERT))
-
-    def combine_like(self) -> BoolArray:
-        """Between expert work and an unpermute: results come back."""
-        from_expert: BoolArray = np.isin(self.previous, (Role.EXPERT, Role.GEMM))
-        return from_expert & np.equal(self.next, Role.UNPERMUTE)
+        leaves = from_permute | ((self.previous == Role.ROUTER) & (self.next == Role.EXPERT))
+        return leaves | (np.isin(self.previous, (Role.EXPERT, Role.GEMM)) & (self.next == Role.UNPERMUTE))
 
     def amid_experts(self) -> BoolArray:
         """On one side at least, tokens are with their experts or on the way there and back."""
@@ -98,17 +94,14 @@ class Neighbours:
 def neighbours_of(comm: Communication) -> Neighbours:
     """Look left and right of each communication activity, in the order of launches."""
     rank = comm.rank
-    names = (*rank.columns.kernel_names, "")
-    role_of = np.array([role(n, c) for n, c in zip(names, comm.classes, strict=True)], dtype=np.int64)
-    phase_of = np.array([_phase(c) for c in comm.classes], dtype=np.int64)
+    role_of = np.array([*map(role, (*rank.columns.kernel_names, ""), comm.classes)], dtype=np.int64)
+    phase_of = np.array([*map(_phase, comm.classes)], dtype=np.int64)
     rows = rank.activities
     compute = (rows.bucket == Bucket.COMPUTE) & (rows.source == Source.KERNEL)
     roles = np.where(compute, role_of[rows.name], Role.SILENT)
     phases = np.where(compute, phase_of[rows.name], UNTOLD)
     order = launch_order(rows)
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    mine = place[comm.index]
+    mine = np.argsort(order)[comm.index]
     previous, following = _nearest(roles[order], Role.SILENT)
     previous_phase, next_phase = _nearest(phases[order], UNTOLD)
     return Neighbours(
@@ -156,8 +149,5 @@ def _phase(kernel: KernelClass) -> int:
 
 def _nearest(values: IntArray, silent: int) -> tuple[IntArray, IntArray]:
     """Of each place the nearest telling value before it and after it, `silent` where there is none."""
-    here = np.arange(len(values))
-    padded = np.concatenate((values, [silent]))
-    before = np.maximum.accumulate(np.where(values != silent, here, -1))
-    after = np.minimum.accumulate(np.where(values != silent, here, len(values))[::-1])[::-1]
-    return padded[before], padded[after]
+    padded, tells = np.append(values, silent), values != silent
+    return padded[previous_at(tells)[:-1]], padded[next_at(tells)[:-1]]

@@ -61,7 +61,6 @@ class Enclosing:
     layer_backward: IntArray
 
     def of_purpose(self, purpose: str) -> BoolArray:
-        """Mask of the activities launched within a range of this purpose."""
         return np.equal(self.purpose, PURPOSES.index(purpose))
 
 
@@ -84,7 +83,6 @@ def _first(rules: tuple[tuple[str, str], ...], text: str) -> str | None:
 
 
 def _meaning(text: str) -> tuple[int, ...]:
-    """What a text says, a number for each column of `Enclosing`."""
     purpose, operation, phase = _first(_PURPOSES, text), _first(_OPERATIONS, text), _phase(text)
     if operation and phase == "bwd":  # a module's backward moves the other way
         operation = "combine" if operation == "dispatch" else "dispatch"

@@ -89,7 +89,6 @@ class Resolution:
         return len(self.index)
 
     def of_kind(self, *kinds: str) -> BoolArray:
-        """Mask of the rows whose kind is one of these."""
         return np.isin(self.kind, kind_codes(*kinds))
 
 
@@ -110,11 +109,9 @@ class Draft:
 
     @property
     def open(self) -> BoolArray:
-        """What is not settled yet."""
         return np.equal(self.purpose, UNTOLD)
 
     def settle(self, which: BoolArray, purpose: str, evidence: str, confidence: str) -> None:
-        """Settle what is still open of the mask."""
         now = which & self.open
         self.purpose[now] = PURPOSES.index(purpose)
         self.evidence[now] = EVIDENCE.index(evidence)
@@ -126,10 +123,4 @@ class Draft:
             self.settle(purpose == code, PURPOSES[code], evidence, confidence)
 
     def of(self, *purposes: str) -> BoolArray:
-        """Mask of what is settled so."""
         return np.isin(self.purpose, [PURPOSES.index(purpose) for purpose in purposes])
-
-
-def empty_draft(count: int) -> Draft:
-    """Nothing settled."""
-    return Draft(*(np.full(count, UNTOLD, dtype=np.int64) for _ in range(3)))

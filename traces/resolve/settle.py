@@ -91,7 +91,7 @@ PER_PERMUTE_SLACK: Final = Limit(
 def settle_sendrecv(draft: Draft, found: Evidence) -> None:
     """Settle the purpose of the SendRecv, as far as evidence goes."""
     which, ranges, near, streams = found.sendrecv, found.ranges, found.near, found.streams
-    bracketed = which & (near.dispatch_like() | near.combine_like())
+    bracketed = which & near.bracketed()
     told = which & (found.processes.shape != UNKNOWN)
     draft.settle_each(np.where(told, found.fitting(found.processes.purpose), UNTOLD), "process_group", "high")
     shape = _agreed_shape(found, bracketed)
@@ -105,19 +105,16 @@ def settle_sendrecv(draft: Draft, found: Evidence) -> None:
     _settle_by_shape(draft, undescribed, said, near, "nvtx_range", "medium")
     settle_by_communicator(draft, found, which)
     draft.settle_each(streams.agreed(draft.purpose, which), "stream", "medium")
-    _settle_launched_before(draft, which, found.comm, streams)
-    confidence = "medium" if _three_to_one(bracketed, near) else "low"
+    # a launch from before the recording cannot be asked: the others of its stream answer for it
+    unasked = which & (found.comm.rows.launch_ns == NULL)
+    agreed = streams.agreed(draft.purpose, which, shared=True)
+    draft.settle_each(np.where(unasked, agreed, UNTOLD), "stream", "low")
+    apart = bracketed.sum() / near.permute_count - PER_PERMUTE.value if near.permute_count else np.inf
+    confidence = "medium" if abs(apart) <= PER_PERMUTE_SLACK.value else "low"
     draft.settle(bracketed, "ep", "neighbours", confidence)
     _settle_amid_experts(draft, which, near, streams)
     draft.settle_each(found.communicators.agreed(draft.purpose, which), "communicator", "low")
     draft.settle_each(streams.agreed(draft.purpose, which), "stream", "low")
-
-
-def _settle_launched_before(draft: Draft, which: BoolArray, comm: Communication, streams: Parts) -> None:
-    """A launch from before the recording cannot be asked: the others of its stream answer for it."""
-    unasked = which & (comm.rows.launch_ns == NULL)
-    agreed = streams.agreed(draft.purpose, which, shared=True)
-    draft.settle_each(np.where(unasked, agreed, UNTOLD), "stream", "low")
 
 
 def _settle_amid_experts(draft: Draft, which: BoolArray, near: Neighbours, streams: Parts) -> None:
@@ -165,13 +162,6 @@ def _settle_by_shape(
     if near.moe_kernels:
         draft.settle(all_to_all, "ep", evidence, confidence)
     draft.settle(neighbourly, "pp", evidence, confidence)
-
-
-def _three_to_one(bracketed: BoolArray, near: Neighbours) -> bool:
-    """Whether there are as many SendRecv per permute as Megatron-Core's dispatcher makes."""
-    if not near.permute_count:
-        return False
-    return bool(abs(bracketed.sum() / near.permute_count - PER_PERMUTE.value) <= PER_PERMUTE_SLACK.value)
 
 
 _FORWARD: Final = PHASES.index("fwd")

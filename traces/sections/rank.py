@@ -51,7 +51,6 @@ class Outside(Section, frozen=True):
 
     @property
     def total_ns(self) -> int:
-        """All of it."""
         return self.before_ns + self.between_ns + self.after_ns
 
 
@@ -151,7 +150,6 @@ class Memory(Section, frozen=True):
 
     @property
     def peak_frac(self) -> float | None:
-        """The peak as part of the capacity, where both are known and more than nothing."""
         peak, capacity = known(self.peak_bytes), known(self.capacity_bytes)
         return peak / capacity if peak and capacity else None
 
@@ -267,7 +265,6 @@ class TensorCores(Section, frozen=True):
 
     @property
     def has_half(self) -> bool | None:
-        """Whether the GPU has tensor cores for 16 bits; None where nothing tells."""
         return None if isinstance(self.half, UnsetType) else known(self.half)
 
     @property

@@ -74,7 +74,6 @@ class ClockFit(Section, frozen=True):
     drift_ppm: float
 
     def time_of(self, own_ns: int) -> int:
-        """A time of this clock on the one clock."""
         return own_ns - self.offset_ns - round((own_ns - self.base_ns) * self.drift_ppm * 1e-6)
 
 

@@ -36,7 +36,7 @@ def take_arguments(draft: Draft, lines: Iterable[str]) -> bool:
             _take(draft, knob, name, text, number)
     names = {name for _, name, _ in found}
     if is_whole:
-        used = {knob for name in names for knob in by_dest().get(name, ())}
+        used = [knob for name in names for knob in by_dest().get(name, ())]
         renamed = [old.until for knob in used if knob.dest in names for old in knob.older]
         tell_release(draft, [*(knob.flag_since for knob in used), *renamed], names)
     else:

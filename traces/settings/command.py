@@ -264,7 +264,7 @@ def take_flag(draft: Draft, flag: Flag, core: Release | None) -> None:
 
 def _check_release(draft: Draft, flag: Flag, rows: Sequence[Knob], core: Release | None) -> None:
     """A flag of a later release, or a word: Megatron-LM stops at what it does not know."""
-    named = [knob for knob in rows if flag.name in (knob.flag, knob.off_flag)]
+    named = [knob for knob in rows if flag.name in (knob.flag, knob.off)]
     if core is None or not named or not flag.is_told:
         return
     since = min(max([knob.flag_since, *(old.until for old in knob.older)]) for knob in named)
@@ -272,7 +272,7 @@ def _check_release(draft: Draft, flag: Flag, rows: Sequence[Knob], core: Release
         release = ".".join(map(str, since))
         cure = f"Megatron-Core {release} or later, or leave it out"
         draft.problem(flag.line, f"{flag.name} came with Megatron-Core {release}", cure, "stops", named[0].id)
-    later = {word: brought for word, brought in named[0].new_choices if brought > core}
+    later = {word: brought for word, brought in named[0].new_choices.items() if brought > core}
     for word in (one.text for one in flag.words if one.text in later):
         release = "0.20" if later[word] == MAIN else ".".join(map(str, later[word]))
         known = ", ".join(one for one in named[0].choices if one not in later)
@@ -303,7 +303,7 @@ def _take_knob(draft: Draft, flag: Flag, knob: Knob, is_off: bool) -> None:
                 flag.line, f"{flag.name} takes no value; Megatron-LM stops at one", flag.name, "stops"
             )
     elif flag.words:
-        is_checked = knob.choices and knob.kind != "list" and not knob.is_free
+        is_checked = knob.choices and knob.kind != "list" and not knob.free
         take(draft, knob, flag.name, flag.raw, flag.line, "stops" if is_checked else "unread")
     elif knob.kind == "list":
         draft.put(knob.id, (), flag.line)

@@ -33,37 +33,23 @@ class Correction:
 
 
 class _Spelling(Struct, frozen=True, forbid_unknown_fields=True):
-    wrong: tuple[str, ...]
-    right: str
+    right: dict[str, str]
     source: str
     sets: dict[str, Any] = {}
     since: str | None = None
     gone: bool = False
     text: str = ""
 
-    @property
-    def is_older(self) -> bool:
-        """Whether it is a name from before a release, which takes it still."""
-        return self.since is not None and not self.gone
-
-    @property
-    def problem(self) -> str:
-        if not self.is_older:
-            return self.text
-        text = f"older name of {self.right} since Megatron-Core {self.since}"
-        return f"{text}; {self.text}" if self.text else text
-
 
 class _Alias(Struct, frozen=True, forbid_unknown_fields=True):
-    name: str
-    sets: dict[str, Any]
     source: str
-    when: str = ""
+    sets: dict[str, Any] | None = None
+    by_word: dict[str, dict[str, Any]] = {}
 
 
 class _Table(Struct, frozen=True, forbid_unknown_fields=True):
     spelling: tuple[_Spelling, ...]
-    alias: tuple[_Alias, ...]
+    alias: dict[str, _Alias]
 
 
 @cache
@@ -75,36 +61,32 @@ def _table() -> _Table:
 def spellings() -> Mapping[str, Correction]:
     """Flags and paths that are no longer right, each with its correction."""
     return {
-        name: Correction(
-            tuple(row.sets.items()),
-            row.problem,
-            row.right,
-            release(row.since),
-            "older_name" if row.is_older else "stops" if name.startswith("--") else "unread",
-        )
-        for row in _table().spelling
-        for name in row.wrong
+        name: _correction(row, name, right) for row in _table().spelling for name, right in row.right.items()
     }
 
 
-@cache
-def _aliases() -> Mapping[str, tuple[tuple[str, Correction], ...]]:
-    found: dict[str, list[tuple[str, Correction]]] = {}
-    for row in _table().alias:
-        found.setdefault(row.name, []).append((row.when, Correction(tuple(row.sets.items()))))
-    return {name: tuple(rows) for name, rows in found.items()}
+def _correction(row: _Spelling, name: str, right: str) -> Correction:
+    sets, since = tuple(row.sets.items()), release(row.since)
+    if since is not None and not row.gone:
+        text = f"older name of {right} since Megatron-Core {row.since}"
+        text = f"{text}; {row.text}" if row.text else text
+        return Correction(sets, text, right, since, "older_name")
+    return Correction(sets, row.text, right, since, "stops" if name.startswith("--") else "unread")
 
 
 def alias(name: str, said: str) -> Correction | None:
     """What a flag that says several knobs sets; None where it is none, or not with this word."""
-    rows = _aliases().get(name, ())
+    row = _table().alias.get(name)
+    if row is None:
+        return None
     word = said.strip().lower()
-    return next((found for when, found in rows if not when or word in when.split()), None)
+    sets = next((found for words, found in row.by_word.items() if word in words.split()), row.sets)
+    return None if sets is None else Correction(tuple(sets.items()))
 
 
 def is_alias(name: str) -> bool:
     """Whether a flag or path says several knobs."""
-    return name in _aliases()
+    return name in _table().alias
 
 
 def corrected_flag(flag: str) -> Correction | None:

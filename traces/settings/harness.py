@@ -42,7 +42,7 @@ SHORT: Final = {
 
 _DEEPEP: Final = ("h100", "b200", "b300")
 _BY_HELPER: Final = ("moe_token_dispatcher_type", "moe_flex_dispatcher_backend", "moe_shared_expert_overlap")
-_FALLS_BACK: Final[Release] = (0, 19, 0)
+_FALLS_BACK: Final = Release((0, 19, 0))
 _OF_DATA: Final = "dataset.sequence_length"
 _OWN_LENGTH: Final = ("rp2", "c4")
 """Data whose length an override may set: for all else the scripts make a dataset of the model's length
@@ -177,8 +177,8 @@ def _check_words(draft: Draft, knob: Knob, flag: str, text: str, line: int, core
     words = [one.strip() for one in text.split(",")]
     takes = knob.harness_choices or knob.choices
     if core is not None:
-        other = {word for word, brought in knob.new_choices if core < brought}
-        other |= {word for word, gone in knob.gone_choices if core >= gone}
+        other = {word for word, brought in knob.new_choices.items() if core < brought}
+        other |= {word for word, gone in knob.gone_choices.items() if core >= gone}
         takes = tuple(one for one in takes if one not in other)
     others = [one for one in words if one in knob.choices and one not in takes]
     if others:

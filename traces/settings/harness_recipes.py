@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from math import prod
 from typing import Any, Final, NamedTuple
 
@@ -49,7 +48,7 @@ def take_recipe(draft: Draft, flags: Mapping[str, str], core: Release | None) ->
         draft.by_knob[_VALUES_KNOWN] = Setting(False, draft.name)
     if not is_known_recipe(name):
         return
-    _take(draft, name, _models().get(name, {}))
+    _take(draft, name, models().get(name, {}))
     if "--compute_dtype" not in flags:
         _take(draft, name, {"mixed_precision": "bf16_mixed"})
     newer = max(_FIRST + 1, min((core or MAIN)[1] - _CORE_BEFORE_BRIDGE, _ONE_FOR_BOTH))
@@ -76,13 +75,13 @@ def _take(draft: Draft, name: str, settings: Mapping[str, Value]) -> None:
 
 def is_known_recipe(name: str) -> bool:
     """Whether it is one of Bridge's names: its model, or its presets, are in our tables."""
-    return name in _models() or name in _table().presets
+    return name in models() or name in _table().presets
 
 
 def precisions_ever(name: str, gpu: str) -> frozenset[str]:
     """Precisions that have a preset of a recipe and a GPU in any release."""
     rows = _table().presets.get(name, ())
-    return frozenset(code for of, codes, *_ in rows if of == gpu for code in codes.split())
+    return frozenset(code for of, codes, *_ in rows if gpu in of.split() for code in codes.split())
 
 
 def _precision(flags: Mapping[str, str]) -> str:
@@ -102,7 +101,7 @@ def _found(
         return None
     found: dict[str, dict[str, list[_Preset]]] = {}
     for of, precisions, *batches, ranks, text in rows:
-        if of != gpu.value:
+        if gpu.value not in of.split():
             continue
         words = {word: rest for word, _, rest in (one.partition("=") for one in text.split())}
         for one, (releases, _, batch) in zip(
@@ -201,11 +200,8 @@ def _count(draft: Draft, knob: str) -> int | None:
 
 
 @cache
-def _models() -> Mapping[str, Mapping[str, Value]]:
+def models() -> Mapping[str, Mapping[str, Value]]:
     """Knobs of each model by the name of its recipe."""
-    names = (file.name for file in files("traces.settings").joinpath("models").iterdir())
-    return {
-        name.removesuffix(".toml"): _values(read_table("traces.settings", f"models/{name}", dict[str, Any]))
-        for name in names
-        if name.endswith(".toml")
-    }
+    table = read_table("traces.settings", "models.toml", dict[str, dict[str, dict[str, Any]]])
+    families = {"": dict[str, Any](), **table["families"]}
+    return {name: _values(families[row.pop("family")] | row) for name, row in table["models"].items()}

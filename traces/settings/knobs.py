@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import Final, Literal
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from traces.settings.settings import Value
 from traces.toml_tables import read_table
@@ -16,10 +16,14 @@ Kind = Literal["bool", "int", "float", "str", "list", "int|list", "float|list", 
 """What a knob takes; `int|list` takes a single number or a list with one entry a layer. `given`: anything;
 of it is kept only that it is there, as it may be a path or a name."""
 
-Release = tuple[int, int, int]
-MAIN: Final[Release] = (0, 20, 0)
+
+class Release(tuple[int, int, int]):
+    """A release of Megatron-Core: major, minor and micro number."""
+
+
+MAIN: Final = Release((0, 20, 0))
 """What main of August 2026 calls itself (core/package_info.py at d98e8a64): later than every release."""
-FIRST: Final[Release] = (0, 12, 0)
+FIRST: Final = Release((0, 12, 0))
 """Oldest release the table knows; what was there then may have been there before."""
 
 TP: Final = "tensor_model_parallel_size"
@@ -34,49 +38,52 @@ MICRO_BATCH: Final = "train.micro_batch_size"
 """Ids of knobs that several files ask for: sizes of a run, its stages and its batch."""
 
 
-@dataclass(frozen=True, slots=True)
-class Older:
+_OF_GROUP: Final = "as the group has it"
+
+
+class Older(Struct, frozen=True, forbid_unknown_fields=True):
     """A name that a knob had before `until`, the first release with the new one."""
 
     name: str
     until: Release
 
 
-@dataclass(frozen=True, slots=True)
-class Knob:
-    """One row. `flag`, `off_flag`: of Megatron-LM, the latter sets it False; empty where there is none.
+class Knob(Struct, frozen=True, forbid_unknown_fields=True):
+    """One row; what it does not say follows from its group.
 
-    `dest`: its name in the arguments that Megatron-LM prints; `dest_is_opposite`: of the opposite meaning.
-    `bridge`, `harness`: path of a Megatron-Bridge override, flag of its scripts/performance; empty: none.
-    `since` and `until` (None: still there) hold for the knob, `flag_since` and `flag_until` for its flag.
-    `gone_choices`: words with the first release that takes them no more.
-    `choices`: the words it takes; empty: any. `is_free`: Megatron-LM's parser takes others too.
-    `new_choices`: words that came after the knob, each with its release. `harness_choices`: what Bridge's
-    scripts take; empty: the same. `defaults`: what megatron/training/arguments.py has, each from
-    a release on. `core_field`: its field of TransformerConfig or a parent; empty: none.
+    `flag`, `off`: of Megatron-LM, the latter sets it False; empty where there is none. `dest`: its name
+    in the arguments that Megatron-LM prints; `dest_is_opposite`: of the opposite meaning. `bridge`,
+    `harness`: path of a Megatron-Bridge override, flag of its scripts/performance; empty: none. `since`
+    and `until` (None: still there) hold for the knob, `flag_since` and `flag_until` for its flag.
+    `choices`: the words it takes; empty: any. `free`: Megatron-LM's parser takes others too.
+    `new_choices`: words that came after the knob, each with its release; `gone_choices`: with the first
+    that takes them no more. `harness_choices`: what Bridge's scripts take; empty: the same. `defaults`:
+    what megatron/training/arguments.py has, each from a release on. `is_core`: a field of
+    TransformerConfig or a parent.
     """
 
-    id: str
     kind: Kind
-    flag: str
-    off_flag: str
-    dest: str
-    dest_is_opposite: bool
-    bridge: str
-    harness: str
-    since: Release
-    until: Release | None
-    flag_since: Release
-    flag_until: Release | None
-    choices: tuple[str, ...]
-    is_free: bool
-    new_choices: tuple[tuple[str, Release], ...]
-    gone_choices: tuple[tuple[str, Release], ...]
-    harness_choices: tuple[str, ...]
-    defaults: tuple[tuple[Release, Value], ...]
-    core_field: str
-    older: tuple[Older, ...]
-    source: str
+    id: str = ""
+    flag: str = _OF_GROUP
+    off: str = ""
+    dest: str = _OF_GROUP
+    dest_is_opposite: bool = False
+    bridge: str = _OF_GROUP
+    harness: str = ""
+    since: Release = FIRST
+    until: Release | None = None
+    flag_since: Release = FIRST
+    flag_until: Release | None = None
+    choices: tuple[str, ...] = ()
+    free: bool = False
+    new_choices: dict[str, Release] = {}
+    gone_choices: dict[str, Release] = {}
+    harness_choices: tuple[str, ...] = ()
+    default: Value | UnsetType = UNSET
+    defaults: tuple[tuple[Release, Value], ...] = ()
+    is_core: bool = False
+    older: tuple[Older, ...] = ()
+    source: str = ""
 
     def is_known_in(self, core: Release) -> bool:
         """Whether that release of Megatron-Core has it, under this name or an older one."""
@@ -98,93 +105,62 @@ class Knob:
 @cache
 def release(version: str | None) -> Release | None:
     """(0, 16, 1) of "0.16.1", "core_v0.16.1" or "0.16.1+abc"; main is the newest; None where no number is."""
-    if version is None or version in ("main", "dev"):
-        return None if version is None else MAIN
-    found = re.search(r"\d{1,4}(?:\.\d{1,4}){0,2}", version)
+    if version in ("main", "dev"):
+        return MAIN
+    found = re.search(r"\d{1,4}(?:\.\d{1,4}){0,2}", version or "")
     if found is None:
         return None
-    major, minor, micro = (*(int(part) for part in found[0].split(".")), 0, 0)[:3]
-    return major, minor, micro
-
-
-class _Older(Struct, frozen=True, forbid_unknown_fields=True):
-    name: str
-    until: str
-
-
-class _Row(Struct, frozen=True, forbid_unknown_fields=True):
-    kind: Kind
-    flag: str = ""
-    off: str = ""
-    dest: str | None = None
-    bridge: str | None = None
-    harness: str = ""
-    since: str | None = None
-    until: str | None = None
-    flag_since: str | None = None
-    flag_until: str | None = None
-    choices: tuple[str, ...] = ()
-    free: bool = False
-    new_choices: dict[str, str] = {}
-    gone_choices: dict[str, str] = {}
-    harness_choices: tuple[str, ...] = ()
-    default: Value | UnsetType = UNSET
-    defaults: tuple[tuple[str, Value], ...] = ()
-    older: tuple[_Older, ...] = ()
-    source: str = ""
+    return Release((*(int(part) for part in found[0].split(".")), 0, 0)[:3])
 
 
 class _Group(Struct, frozen=True, forbid_unknown_fields=True):
-    prefix: str
-    bridge: str
-    core: bool
     source: str
-    knobs: dict[str, _Row]
+    prefix: str = ""
+    bridge: str | None = None
+    core: bool = False
+    flags: bool = False
+    plain: dict[Kind, str] = {}
+    knobs: dict[str, Knob] = {}
 
 
 @cache
 def knobs() -> Mapping[str, Knob]:
     """Every knob by its id."""
-    groups = read_table("traces.settings", "knobs.toml", dict[str, tuple[_Group, ...]])["group"]
-    rows = [_knob(group, name, row) for group in groups for name, row in group.knobs.items()]
-    return MappingProxyType({knob.id: knob for knob in rows})
+    readers = {Release: release}
+    groups = read_table("traces.settings", "knobs.toml", dict[str, tuple[_Group, ...]], readers)["group"]
+    found = [_complete(group, name, row) for group in groups for name, row in group.knobs.items()]
+    found += [
+        _complete(group, name, Knob(kind, flag=""))
+        for group in groups
+        for kind, names in group.plain.items()
+        for name in names.split()
+    ]
+    return MappingProxyType({knob.id: knob for knob in found})
 
 
-def _knob(group: _Group, name: str, row: _Row) -> Knob:
-    since, until = release(row.since) or FIRST, release(row.until)
-    dest, bridge = row.dest, row.bridge
-    moved = row.defaults if row.default is UNSET else (("0.12", row.default),)
-    if dest is None:
-        dest = (row.flag[2:].replace("-", "_") or name) if row.flag or row.off else ""
-    if bridge is None:
-        bridge = group.bridge + name if group.bridge else ""
-    return Knob(
+def _complete(group: _Group, name: str, row: Knob) -> Knob:
+    """A row with what its group says."""
+    last = name.rpartition(".")[2]
+    flag, dest, bridge = row.flag, row.dest, row.bridge
+    if flag == _OF_GROUP:
+        flag = f"--{last.replace('_', '-')}" if group.flags and not row.off else ""
+    if dest == _OF_GROUP:
+        dest = flag[2:].replace("-", "_") or (last if row.off else "")
+    if bridge == _OF_GROUP:
+        bridge = (group.prefix if group.bridge is None else group.bridge) + name
+    return replace(
+        row,
         id=group.prefix + name,
-        kind=row.kind,
-        flag=row.flag,
-        off_flag=row.off,
+        flag=flag,
         dest=dest.lstrip("!"),
         dest_is_opposite=dest.startswith("!"),
         bridge=bridge,
-        harness=row.harness,
-        since=since,
-        until=until,
-        flag_since=release(row.flag_since) or since,
-        flag_until=release(row.flag_until) or until,
-        choices=row.choices,
-        is_free=row.free,
-        new_choices=_dated(row.new_choices),
-        gone_choices=_dated(row.gone_choices),
-        harness_choices=row.harness_choices,
-        defaults=tuple((release(start) or FIRST, value) for start, value in moved),
-        core_field=name if group.core else "",
-        older=tuple(Older(one.name, release(one.until) or MAIN) for one in row.older),
+        flag_since=max(row.since, row.flag_since),
+        flag_until=row.flag_until or row.until,
+        defaults=row.defaults if row.default is UNSET else ((FIRST, row.default),),
+        is_core=group.core,
         source=row.source or group.source,
     )
-
-
-def _dated(words: Mapping[str, str]) -> tuple[tuple[str, Release], ...]:
-    return tuple((word, release(version) or FIRST) for word, version in words.items())
 
 
 def known_in(knob_id: str, core_version: str | None) -> bool | None:
@@ -198,7 +174,7 @@ def by_flag() -> Mapping[str, tuple[tuple[Knob, bool], ...]]:
     """Each flag of Megatron-LM: the knobs it sets, and whether it sets them False. Older names included."""
     found: dict[str, list[tuple[Knob, bool]]] = {}
     for knob in knobs().values():
-        flags = [(knob.flag, False), (knob.off_flag, True)]
+        flags = [(knob.flag, False), (knob.off, True)]
         flags += [("--" + old.name.replace("_", "-"), False) for old in knob.older]
         for flag, is_off in flags:
             if flag:

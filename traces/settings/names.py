@@ -38,11 +38,13 @@ class _Flags(Struct, frozen=True, forbid_unknown_fields=True):
 class _Bridge(Struct, frozen=True, forbid_unknown_fields=True):
     source: str
     open_groups: Names
-    groups: dict[str, Names]
+    shared: dict[str, Names]
+    own: dict[str, Names]
 
 
 class _Known(Struct, frozen=True, forbid_unknown_fields=True):
-    """Flags of Megatron-LM and of Bridge's harness; fields by group of Bridge, and its open groups."""
+    """Flags of Megatron-LM and of Bridge's harness; fields by group of Bridge, those that are
+    flags of Megatron-LM apart, and its open groups."""
 
     megatron_lm: _Flags
     harness: _Flags
@@ -58,7 +60,8 @@ def _known() -> _Known:
 @cache
 def lm_flags() -> frozenset[str]:
     """Every flag of Megatron-LM, those of knobs included."""
-    return _known().megatron_lm.flags | by_flag().keys()
+    shared = {f"--{name.replace('_', '-')}" for names in _known().bridge.shared.values() for name in names}
+    return _known().megatron_lm.flags | shared | by_flag().keys()
 
 
 @cache
@@ -70,8 +73,8 @@ def harness_flags() -> frozenset[str]:
 @cache
 def bridge_paths() -> frozenset[str]:
     """Every path of a Bridge configuration that we can name."""
-    fields = {f"{group}.{name}" for group, names in _known().bridge.groups.items() for name in names}
-    return frozenset(fields | by_path().keys())
+    groups = (*_known().bridge.shared.items(), *_known().bridge.own.items())
+    return frozenset({f"{group}.{name}" for group, names in groups for name in names} | by_path().keys())
 
 
 @cache

@@ -146,11 +146,11 @@ def _take_groups(draft: Draft, document: Document, core: Release | None) -> None
     if not dumped:
         return
     there = {path.removeprefix("model.").removeprefix("transformer.") for path, _ in entries}
-    fields = [knob for knob in knobs().values() if knob.core_field]
-    used = [knob for knob in fields if knob.core_field in there]
+    fields = [knob for knob in knobs().values() if knob.is_core]
+    used = [knob for knob in fields if knob.id in there]
     renamed = [old.until for knob in used for old in knob.older]
     at_least = max([knob.since for knob in used] + renamed, default=FIRST)
-    missing = [knob.since for knob in fields if knob.core_field not in there and knob.since > at_least]
+    missing = [knob.since for knob in fields if knob.id not in there and knob.since > at_least]
     note_releases(draft, at_least, min(missing, default=None))
 
 

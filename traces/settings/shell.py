@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from traces.limits import Limit
+from traces.settings.expressions import sum_of
 from traces.settings.settings import NotAConfiguration
-from traces.settings.shell_words import Lexer, Part, Token, sum_of
+from traces.settings.shell_words import Lexer, Part, Token
 
 UNKNOWN: Final = "\0"
 """Stands in a word for what only a running shell could tell."""

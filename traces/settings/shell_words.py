@@ -7,76 +7,9 @@ part of its word.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal
-
-from traces.limits import Limit
-
-LARGEST: Final = Limit(10.0**15, "absolute value", "ours: no count of a script is larger")
-DEEPEST: Final = Limit(20, "nested parentheses", "ours: no script nests them deeper")
-_TOKEN: Final = re.compile(r"\s*(?:(\d{1,15})|\$?\{?([A-Za-z_]\w*)\}?|([-+*/%()]))")
-
-
-def sum_of(text: str, number: Callable[[str], int | None]) -> int | None:
-    """What an expression gives, with `number` for its names; None where a part is not a plain integer."""
-    tokens: list[int | str] = []
-    at, text = 0, text.strip()
-    while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:
-            return None
-        value = int(found[1]) if found[1] else number(found[2]) if found[2] else found[3]
-        if value is None:
-            return None
-        tokens.append(value)
-        at = found.end()
-    try:
-        result, rest = _terms(tokens, 0, 0)
-    except (ValueError, IndexError, ZeroDivisionError):
-        return None
-    return result if rest == len(tokens) else None
-
-
-def _terms(tokens: list[int | str], at: int, depth: int) -> tuple[int, int]:
-    value, at = _factors(tokens, at, depth)
-    while at < len(tokens) and tokens[at] in ("+", "-"):
-        more, after = _factors(tokens, at + 1, depth)
-        value, at = _bounded(value + more if tokens[at] == "+" else value - more), after
-    return value, at
-
-
-def _factors(tokens: list[int | str], at: int, depth: int) -> tuple[int, int]:
-    value, at = _atom(tokens, at, depth)
-    while at < len(tokens) and tokens[at] in ("*", "/", "%"):
-        other, after = _atom(tokens, at + 1, depth)
-        # as the shell: towards zero
-        quotient = abs(value) // abs(other) if tokens[at] != "*" else 0
-        quotient = quotient if (value < 0) == (other < 0) else -quotient
-        change = {"*": value * other, "/": quotient, "%": value - quotient * other}
-        value, at = _bounded(change[str(tokens[at])]), after
-    return value, at
-
-
-def _atom(tokens: list[int | str], at: int, depth: int) -> tuple[int, int]:
-    token = tokens[at]
-    if isinstance(token, int):
-        return token, at + 1
-    if token == "(" and depth < DEEPEST.value:
-        value, at = _terms(tokens, at + 1, depth + 1)
-        if tokens[at] != ")":
-            raise ValueError
-        return value, at + 1
-    if token == "-" and isinstance(after := tokens[at + 1], int):
-        return -after, at + 2
-    raise ValueError
-
-
-def _bounded(value: int) -> int:
-    if abs(value) > LARGEST.value:
-        raise ValueError
-    return value
-
 
 PartKind = Literal["text", "name", "all", "joined", "sum", "unknown", "arguments"]
 
@@ -113,13 +46,21 @@ class Token:
         return "".join(part.text for part in self.parts) if is_plain else ""
 
 
-_OPERATORS: Final = ("&&", "||", ";;", "|&", ";", "|", "&", "(", ")", "\n")
 _ARRAY: Final = re.compile(r"[A-Za-z_]\w*\+?=")
-_NAME: Final = re.compile(r"[A-Za-z_]\w*")
 _BRACED: Final = re.compile(r"([A-Za-z_]\w*)(\[[@*]\])?(?::?[-=](.*))?", re.DOTALL)
+_OPERATOR: Final = re.compile(r"&&|\|\||;;|\|&|[;|&()\n]")
+_COMMENT: Final = re.compile(r"#[^\n]*")
+_BLANK: Final = re.compile(r"(?:\\\r?\n|[ \t\r])+")
+_CONTINUED: Final = re.compile(r"\\\n")
+_LINE: Final = re.compile(r"[^\n]*\n?")
 _HEREDOC: Final = re.compile(r"<<-?\s*(['\"\\]?)([A-Za-z_]\w*)\1?")
-_TEXT: Final = re.compile(r"[^\s\\'\"$`#;|&()<>]+")
-_QUOTED_TEXT: Final = re.compile(r"[^\\\"$`\n]+")
+_REDIRECTED: Final = re.compile(r"[<>&]+(?:\\\r?\n|[ \t\r])*")
+_TEXT: Final = re.compile(r"[^\s\\'\"$`#;|&()<>]+|.", re.DOTALL)
+_SINGLE: Final = re.compile(r"'([^']*)'?")
+_QUOTED_TEXT: Final = re.compile(r"[^\\\"$`]+")
+_ESCAPED: Final = re.compile(r"\\(.?)", re.DOTALL)
+_BACKTICKS: Final = re.compile(r"`[^`]*`?")
+_VARIABLE: Final = re.compile(r"\$([A-Za-z_]\w*|[@*]|[0-9#?$!-])?")
 
 
 class Lexer:
@@ -133,18 +74,17 @@ class Lexer:
     def tokens(self, until: str = "") -> Iterator[Token]:
         """Words and operators; up to a closing parenthesis where `until` is one."""
         while self.at < len(self.text):
-            if self._skip_blank():
+            line = self.line
+            if self._eat(_BLANK):
                 continue
-            if self.text[self.at] == "#":
-                yield Token(self.line, operator="#", comment=self._comment())
-                continue
-            operator = next((one for one in _OPERATORS if self.text.startswith(one, self.at)), "")
-            if operator and operator == until:
-                self.at += len(operator)
-                return
-            if operator:
-                yield Token(self.line, operator=operator)
-                self._pass(operator)
+            if comment := self._eat(_COMMENT):
+                yield Token(line, operator="#", comment=comment[0])
+            elif operator := self._eat(_OPERATOR):
+                if operator[0] == until:
+                    return
+                yield Token(line, operator=operator[0])
+                if operator[0] == "\n":
+                    self._skip_heredocs()
             elif self.text[self.at] in "<>":
                 self._redirection()
                 yield Token(self.line, operator="<>")
@@ -154,183 +94,100 @@ class Lexer:
                 if not is_stream:
                     yield word
 
-    def _skip_blank(self) -> bool:
-        start = self.at
-        while self.at < len(self.text):
-            if self.text.startswith(("\\\n", "\\\r\n"), self.at):
-                self.at = self.text.index("\n", self.at) + 1
-                self.line += 1
-            elif self.text[self.at] in " \t\r":
-                self.at += 1
-            else:
-                break
-        return self.at > start
-
-    def _comment(self) -> str:
-        end = self.text.find("\n", self.at)
-        found = self.text[self.at : end if end >= 0 else len(self.text)]
-        self.at += len(found)
+    def _eat(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """What stands here, passed over."""
+        found = pattern.match(self.text, self.at)
+        if found is not None:
+            self._to(found.end())
         return found
 
-    def _pass(self, operator: str) -> None:
-        self.at += len(operator)
-        if operator == "\n":
-            self.line += 1
-            self._skip_heredocs()
+    def _to(self, end: int) -> None:
+        self.line += self.text.count("\n", self.at, end)
+        self.at = end
 
     def _skip_heredocs(self) -> None:
         for end in self.heredocs:
-            while self.at < len(self.text):
-                stop = self.text.find("\n", self.at)
-                stop = stop if stop >= 0 else len(self.text)
-                found = self.text[self.at : stop].strip()
-                self.at, self.line = min(stop + 1, len(self.text)), self.line + 1
-                if found == end:
-                    break
+            while self.at < len(self.text) and (line := self._eat(_LINE)) and line[0].strip() != end:
+                pass
         self.heredocs = []
 
     def _redirection(self) -> None:
-        if here := _HEREDOC.match(self.text, self.at):
+        if here := self._eat(_HEREDOC):
             self.heredocs.append(here[2])
-            self.at = here.end()
             return
-        while self.at < len(self.text) and self.text[self.at] in "<>&":
-            self.at += 1
-        self._skip_blank()
+        self._eat(_REDIRECTED)
         if self.at < len(self.text) and self.text[self.at] not in "\n;|&()#":
             self._word()
 
     def _word(self) -> Token:
         token = Token(self.line)
         while self.at < len(self.text):
-            char = self.text[self.at]
-            if self.text.startswith("\\\n", self.at):
-                self.at, self.line = self.at + 2, self.line + 1
+            if self._eat(_CONTINUED):
                 continue
-            if char in " \t\r\n;|&)<>":
+            char = self.text[self.at]
+            if char == "(" and not self.in_array and _ARRAY.fullmatch(token.plain):
+                self.at += 1
+                self.in_array = True
+                token.entries = [one for one in self.tokens(until=")") if not one.operator]
+                self.in_array = False
                 break
-            if char == "(":
-                if self.in_array or not _ARRAY.fullmatch(token.plain):
-                    break
-                token.entries = self._array()
+            if char in " \t\r\n;|&()<>":
                 break
             self._part(token.parts)
         return token
 
-    def _array(self) -> list[Token]:
-        self.at += 1
-        self.in_array = True
-        found = [one for one in self.tokens(until=")") if not one.operator]
-        self.in_array = False
-        return found
-
     def _part(self, parts: list[Part]) -> None:
-        char = self.text[self.at]
-        if char == "'":
-            self._single(parts)
-        elif char == '"':
+        line = self.line
+        if single := self._eat(_SINGLE):
+            parts += _quoted_text(single[1], line)
+        elif self.text[self.at] == '"':
             self._double(parts)
-        elif char == "$":
-            self._dollar(parts, quoted=False)
-        elif char == "`":
-            self._backtick(parts, quoted=False)
-        elif char == "\\":
-            parts.append(Part("text", self.text[self.at + 1 : self.at + 2], self.line, True))
-            self.at += 2
-        else:
-            found = _TEXT.match(self.text, self.at)
-            text = found[0] if found else char
-            parts.append(Part("text", text, self.line, False))
-            self.at += len(text)
-
-    def _single(self, parts: list[Part]) -> None:
-        end = self.text.find("'", self.at + 1)
-        end = end if end >= 0 else len(self.text)
-        self._quoted_text(parts, self.text[self.at + 1 : end])
-        self.at = end + 1
-
-    def _quoted_text(self, parts: list[Part], text: str) -> None:
-        """Quoted text by lines, so that words cut out of it later know theirs."""
-        for index, part in enumerate(text.split("\n")):
-            if index:
-                parts.append(Part("text", "\n", self.line, True))
-                self.line += 1
-            parts.append(Part("text", part, self.line, True))
+        elif self.text[self.at] == "$":
+            parts.append(self._dollar(quoted=False))
+        elif self._eat(_BACKTICKS):
+            parts.append(Part("unknown", "", line, False))
+        elif escaped := self._eat(_ESCAPED):
+            parts.append(Part("text", escaped[1], line, True))
+        elif text := self._eat(_TEXT):
+            parts.append(Part("text", text[0], line, False))
 
     def _double(self, parts: list[Part]) -> None:
         self.at += 1
         parts.append(Part("text", "", self.line, True))
         while self.at < len(self.text) and self.text[self.at] != '"':
-            char = self.text[self.at]
-            if char == "\\":
-                self._escape(parts)
-            elif char == "$":
-                self._dollar(parts, quoted=True)
-            elif char == "`":
-                self._backtick(parts, quoted=True)
-            else:
-                found = _QUOTED_TEXT.match(self.text, self.at)
-                text = found[0] if found else char
-                self.at += len(text)
-                self._quoted_text(parts, text)
+            line = self.line
+            if escaped := self._eat(_ESCAPED):
+                text = escaped[1] if escaped[1] in ("", *'"\\$`') else escaped[0]
+                parts.append(Part("text", "" if escaped[1] == "\n" else text, self.line, True))
+            elif self.text[self.at] == "$":
+                parts.append(self._dollar(quoted=True))
+            elif self._eat(_BACKTICKS):
+                parts.append(Part("unknown", "", line, True))
+            elif text_run := self._eat(_QUOTED_TEXT):
+                parts += _quoted_text(text_run[0], line)
         self.at += 1
 
-    def _escape(self, parts: list[Part]) -> None:
-        after = self.text[self.at + 1 : self.at + 2]
-        self.at += 2
-        if after == "\n":
-            self.line += 1
-            parts.append(Part("text", "", self.line, True))
-        else:
-            parts.append(Part("text", after if after in '"\\$`' else "\\" + after, self.line, True))
+    def _dollar(self, quoted: bool) -> Part:
+        line, rest = self.line, self.text[self.at + 1 : self.at + 3]
+        if rest[:1] in ("(", "{"):
+            return self._bracketed(quoted, rest)
+        found = self._eat(_VARIABLE)
+        name = found[1] if found else None
+        if name is None:
+            return Part("text", "$", line, quoted)
+        if name in ("@", "*"):
+            return Part("arguments", "", line, quoted)
+        return Part("name", name, line, quoted) if name.isidentifier() else Part("unknown", "", line, quoted)
 
-    def _backtick(self, parts: list[Part], quoted: bool) -> None:
-        end = self.text.find("`", self.at + 1)
-        end = end if end >= 0 else len(self.text)
-        parts.append(Part("unknown", "", self.line, quoted))
-        self._to(end + 1)
-
-    def _to(self, end: int) -> None:
-        self.line += self.text.count("\n", self.at, end)
-        self.at = end
-
-    def _dollar(self, parts: list[Part], quoted: bool) -> None:
-        rest = self.text[self.at + 1 : self.at + 3]
-        if rest == "((" or rest[:1] in ("(", "{"):
-            self._bracketed(parts, quoted, rest)
-        elif name := _NAME.match(self.text, self.at + 1):
-            parts.append(Part("name", name[0], self.line, quoted))
-            self.at = name.end()
-        elif rest[:1] in ("@", "*"):
-            parts.append(Part("arguments", "", self.line, quoted))
-            self.at += 2
-        elif rest[:1] and rest[:1] in "0123456789#?$!-":
-            parts.append(Part("unknown", "", self.line, quoted))
-            self.at += 2
-        else:
-            parts.append(Part("text", "$", self.line, quoted))
-            self.at += 1
-
-    def _bracketed(self, parts: list[Part], quoted: bool, rest: str) -> None:
+    def _bracketed(self, quoted: bool, rest: str) -> Part:
         opening = rest[0]
         end = self._closing(opening, {"(": ")", "{": "}"}[opening])
         inside = self.text[self.at + 2 : end]
-        if rest == "((" and inside.endswith(")"):
-            parts.append(Part("sum", inside[1:-1], self.line, quoted))
-        elif opening == "{":
-            parts.append(self._braced(inside, quoted))
-        else:
-            parts.append(Part("unknown", "", self.line, quoted))
+        line, is_sum = self.line, rest == "((" and inside.endswith(")")
         self._to(min(end + 1, len(self.text)))
-
-    def _braced(self, inside: str, quoted: bool) -> Part:
-        if inside in ("@", "*"):
-            return Part("arguments", "", self.line, quoted)
-        found = _BRACED.fullmatch(inside)
-        if found is None:
-            return Part("unknown", "", self.line, quoted)
-        kind: PartKind = "name" if not found[2] else "joined" if quoted and found[2] == "[*]" else "all"
-        return Part(kind, found[1], self.line, quoted, found[3])
+        if is_sum:
+            return Part("sum", inside[1:-1], line, quoted)
+        return _braced(inside, line, quoted) if opening == "{" else Part("unknown", "", line, quoted)
 
     def _closing(self, opening: str, closing: str) -> int:
         depth = 0
@@ -339,3 +196,21 @@ class Lexer:
             if depth == 0:
                 return at
         return len(self.text)
+
+
+def _quoted_text(text: str, line: int) -> Iterator[Part]:
+    """Quoted text by lines, so that words cut out of it later know theirs."""
+    for index, part in enumerate(text.split("\n")):
+        if index:
+            yield Part("text", "\n", line + index - 1, True)
+        yield Part("text", part, line + index, True)
+
+
+def _braced(inside: str, line: int, quoted: bool) -> Part:
+    if inside in ("@", "*"):
+        return Part("arguments", "", line, quoted)
+    found = _BRACED.fullmatch(inside)
+    if found is None:
+        return Part("unknown", "", line, quoted)
+    kind: PartKind = "name" if not found[2] else "joined" if quoted and found[2] == "[*]" else "all"
+    return Part(kind, found[1], line, quoted, found[3])

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from traces.settings.effective_bridge import OFF_UNLESS_SAID
+from traces.settings.effective import OFF_UNLESS_SAID
 from traces.settings.knobs import Knob, Release, by_flag, knobs, release
 from traces.settings.settings import Framework, Settings, Value
 
@@ -27,7 +27,7 @@ def with_twins(changes: Mapping[str, Value]) -> dict[str, Value]:
     found: dict[str, Value] = {}
     for name, value in changes.items():
         knob = knobs().get(name)
-        flag = "" if knob is None else knob.flag or knob.off_flag
+        flag = "" if knob is None else knob.flag or knob.off
         twins = {twin.id: is_off for twin, is_off in by_flag().get(flag, ())}
         for twin, is_off in twins.items():
             found[twin] = value if is_off == twins.get(name) else not value
@@ -67,7 +67,7 @@ def is_left_out(knob_id: str, value: Value) -> bool:
     """Whether Megatron-LM's command says a value by saying nothing."""
     knob = knobs().get(knob_id)
     if knob is not None and knob.kind == "bool":
-        return not (knob.flag if value else knob.off_flag)
+        return not (knob.flag if value else knob.off)
     return value in (None, ())
 
 
@@ -83,7 +83,7 @@ def can_spell(knob_id: str, framework: Framework, core_version: str | None = Non
     has_flag = core is None or (
         knob.flag_since <= core and (knob.flag_until is None or core < knob.flag_until)
     )
-    return bool(knob.flag or knob.off_flag) and has_flag
+    return bool(knob.flag or knob.off) and has_flag
 
 
 def spell(
@@ -120,8 +120,8 @@ def _flag_line(knob: Knob, value: Value, core: Release | None) -> str:
         flag = "--" + knob.name_in(core).replace("_", "-")
     if knob.kind == "bool":
         if value:
-            return flag or f"(leave out {knob.off_flag})"
-        return knob.off_flag or f"(leave out {flag})"
+            return flag or f"(leave out {knob.off})"
+        return knob.off or f"(leave out {flag})"
     if value is None or value == ():
         return f"(leave out {flag})"
     if isinstance(value, tuple) and knob.kind == "int|list":

@@ -49,7 +49,6 @@ class HostOrder:
         self._next_compute = np.minimum.accumulate(np.concatenate((starts, [_NEVER]))[::-1])[::-1]
 
     def borders_ns(self, host_ns: IntArray) -> IntArray:
-        """The border at each host time, shape (n,)."""
         launched = self.launched_before(host_ns)
         before, after = self._latest_end[launched], self._next_compute[launched]
         first = np.where(before == NULL, after, np.minimum(before, after))
@@ -58,11 +57,9 @@ class HostOrder:
 
     @property
     def kernel_count(self) -> int:
-        """How many kernels and graph replays the rank has."""
         return int(self._kernels_so_far[-1])
 
     def launched_before(self, host_ns: IntArray) -> IntArray:
-        """How many activities were launched before each host time, shape (n,)."""
         return np.searchsorted(self.launch_ns, host_ns, side="left").astype(np.int64)
 
     def kernels_between(self, first_ns: IntArray, last_ns: IntArray) -> IntArray:

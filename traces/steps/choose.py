@@ -112,7 +112,6 @@ def _given_window(rank: RankTimeline, selection: Selection) -> Steps:
 
 
 def _nearest(rank: RankTimeline, selection: Selection) -> str:
-    """The range texts most like the expression, or the most frequent ones."""
     texts = rank.columns.range_texts
     counts = Counter(family(texts[code]) for code in rank.columns.ranges.text.tolist() if code >= 0)
     if not counts or selection.nvtx is None:

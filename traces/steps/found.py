@@ -25,7 +25,6 @@ class Step:
 
     @property
     def length_ns(self) -> int:
-        """Its wall time."""
         return self.end_ns - self.start_ns
 
 
@@ -44,7 +43,6 @@ class Found:
     kernel_counts: list[int]
 
     def take(self, which: BoolArray) -> Found:
-        """Some of the steps, a mask of shape (n,), counted anew."""
         places = [int(place) for place in np.flatnonzero(which)]
         return Found(
             self.what,
@@ -81,17 +79,14 @@ class Steps:
 
     @property
     def used(self) -> tuple[Step, ...]:
-        """Steps that count."""
         return tuple(step for step in self.recorded if step.dropped is None)
 
     @property
     def dropped(self) -> tuple[Step, ...]:
-        """Steps left out, each with its reason."""
         return tuple(step for step in self.recorded if step.dropped is not None)
 
     @property
     def median_ns(self) -> int | None:
-        """Median wall time of the used steps; None without steps."""
         lengths = self.lengths_ns()
         return median_ns(lengths) if lengths else None
 
@@ -112,15 +107,20 @@ class Steps:
         between_ns = end_ns - begin_ns - sum(one.length_ns for one in inside)
         return Outside(max(0, begin_ns - first_ns), between_ns, max(0, last_ns - end_ns))
 
+    @property
+    def borders_ns(self) -> tuple[IntArray, IntArray]:
+        """Starts and ends of the used steps, shape (k,) each."""
+        pairs = [(step.start_ns, step.end_ns) for step in self.used]
+        begin_ns, end_ns = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+        return begin_ns, end_ns
+
     def used_at(self, times_ns: IntArray) -> IntArray:
         """The place in `used` of the step that each time lies in, shape (n,), -1 where in none."""
-        begin_ns = np.array([step.start_ns for step in self.used], dtype=np.int64)
-        end_ns = np.array([step.end_ns for step in self.used] + [NULL], dtype=np.int64)
+        begin_ns, end_ns = self.borders_ns
         place = np.searchsorted(begin_ns, times_ns, side="right") - 1
-        return np.where(times_ns < end_ns[place], place, -1)
+        return np.where(times_ns < np.append(end_ns, NULL)[place], place, -1)
 
     def lengths_ns(self) -> list[int]:
-        """Wall times of the used steps."""
         return [step.length_ns for step in self.used]
 
 
@@ -142,7 +142,7 @@ def drop(step: Step, reason: str) -> Step:
 
 
 def median_ns(lengths_ns: list[int]) -> int:
-    """Median in whole nanoseconds (a half is rounded down)."""
+    """Between two middle ones their mean, without its half nanosecond."""
     return int(median(lengths_ns))
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, PROCESS_BITS, BoolArray, IntArray, Ranges, distinct
+from traces.columns import NULL, PROCESS_BITS, BoolArray, IntArray, distinct
 from traces.groups import mask_of
 from traces.limits import Limit
 from traces.names.ranges import family, is_step_name
@@ -45,12 +45,15 @@ def matching_ranges(rank: RankTimeline, wanted: BoolArray, what: str) -> HostRan
     Only ranges of the rank's own process; nested matches are dropped. None where nothing matches.
     """
     ranges = rank.columns.ranges
-    chosen = _of_process(rank, ranges) & (ranges.text >= 0)
+    chosen = (ranges.thread_gid != NULL) & (ranges.text >= 0)
+    if rank.process_gid != NULL:
+        chosen &= ranges.thread_gid & PROCESS_BITS == rank.process_gid
     chosen[chosen] = wanted[ranges.text[chosen]]
     threads = distinct(ranges.thread_gid[chosen])
     if not len(threads):
         return None
-    launches = _launches_on(rank, threads)
+    rows = rank.activities
+    launches = _counts(rows.launch_thread[rows.source != Source.COPY], threads)
     merits = zip(launches, _counts(ranges.thread_gid[chosen], threads), strict=True)
     place = max(enumerate(merits), key=itemgetter(1))[0]
     thread = threads[place]
@@ -103,17 +106,6 @@ def _families(rank: RankTimeline) -> dict[str, list[int]]:
         if is_step_name(text):
             families[family(text)].append(place)
     return families
-
-
-def _of_process(rank: RankTimeline, ranges: Ranges) -> BoolArray:
-    known = ranges.thread_gid != NULL
-    process = np.where(known, ranges.thread_gid & PROCESS_BITS, NULL)
-    return known if rank.process_gid == NULL else np.equal(process, rank.process_gid)
-
-
-def _launches_on(rank: RankTimeline, threads: IntArray) -> list[int]:
-    rows = rank.activities
-    return _counts(rows.launch_thread[rows.source != Source.COPY], threads)
 
 
 def _counts(values: IntArray, of: IntArray) -> list[int]:

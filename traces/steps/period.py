@@ -198,7 +198,6 @@ def shows_steps(rank: RankTimeline, order: HostOrder, roles: Roles, steps: Steps
 
 
 def _busiest_compute_stream(rank: RankTimeline) -> IntArray:
-    """The compute kernels and replays of the stream that has most of them by time, in order of start."""
     rows = rank.activities
     compute = np.flatnonzero(rows.bucket == Bucket.COMPUTE)
     if not len(compute):

@@ -11,7 +11,7 @@ import numpy as np
 from traces.account.calls import CallKind, kinds_of_calls
 from traces.columns import NULL, PROCESS_BITS, BoolArray, Calls, HostSpans, IntArray
 from traces.groups import passing
-from traces.intervals import covered_ns, union
+from traces.intervals import covered_ns, instants_of
 from traces.limits import Limit
 from traces.spelling import percent
 from traces.steps.found import Found, Step, Steps, drop, from_steps
@@ -192,7 +192,7 @@ def _initialising_ns(rank: RankTimeline, found: Found) -> list[int]:
     calls = rank.columns.calls
     of_kind = np.isin(kinds_of_calls(rank), _INITIALISING)
     mine = of_kind & (calls.start_ns != NULL) & (calls.end_ns >= calls.start_ns) & _is_of(rank, calls)
-    loading = union(calls.start_ns[mine], calls.end_ns[mine])
+    loading = instants_of(calls, mine)
     return [int(ns) for ns in covered_ns(found.host_start_ns, found.host_end_ns, loading)]
 
 
@@ -201,7 +201,9 @@ def leave_out_hiccups(steps: Steps) -> Steps:
     lengths = steps.lengths_ns()
     if len(lengths) < SLOW_STEPS.value or alternate(lengths):
         return steps
-    middle, limit_ns = median(lengths), _slow_from_ns(lengths)
+    middle = median(lengths)
+    spread = _SCALE * median(abs(length - middle) for length in lengths)
+    limit_ns = middle + max(SLOW_MAD.value * spread, SLOW_FRAC.value * middle)
     slow = {step.index: step for step in steps.used if step.length_ns > limit_ns}
     if len(slow) > EXCEPTIONS.value * len(lengths) or _in_turn([ns > limit_ns for ns in lengths]):
         return steps
@@ -213,12 +215,6 @@ def leave_out_hiccups(steps: Steps) -> Steps:
     )
     windows = from_steps(steps.source, steps.what, recorded).windows
     return replace(steps, recorded=recorded, windows=windows, slow=tuple(slow))
-
-
-def _slow_from_ns(lengths_ns: list[int]) -> float:
-    middle = median(lengths_ns)
-    spread = _SCALE * median(abs(length - middle) for length in lengths_ns)
-    return middle + max(SLOW_MAD.value * spread, SLOW_FRAC.value * middle)
 
 
 def disagreement_of(ways: list[Steps]) -> str | None:

@@ -35,12 +35,10 @@ class Sample:
 
     @property
     def windows(self) -> Spans:
-        """The union of the steps, or the windows."""
         return spans(*self.pairs_ns)
 
     @property
     def apart_ns(self) -> list[int]:
-        """Instants between the stretches."""
         ends, starts = self.stretches.end_ns[:-1].tolist(), self.stretches.start_ns[1:].tolist()
         return [(end + start) // 2 for end, start in zip(ends, starts, strict=True)]
 

@@ -38,7 +38,6 @@ class Selection:
 
     @property
     def by_time(self) -> bool:
-        """Whether the window is given as times."""
         return self.start_ns is not None or self.end_ns is not None
 
 

@@ -12,6 +12,7 @@ Engine's version; `pip freeze` prints `megatron-core==0.16.1`; a traceback's pat
 """
 
 import re
+from contextlib import suppress
 from typing import Final
 
 from traces.limits import Limit
@@ -103,11 +104,8 @@ def _read_summary(lines: list[tuple[int, str]], name: str) -> Settings:
         if heading := _HEADING.match(text):
             group = heading[1]
         elif (field := _FIELD.match(text)) and (knob := by_path().get(f"{group}.{field[1]}")):
-            word = field[2].strip("'\"")
-            try:
-                draft.put(knob.id, value_of(knob, word), number)
-            except NotAValue:
-                draft.leave(knob.id)
+            with suppress(NotAValue):
+                draft.put(knob.id, value_of(knob, field[2].strip("'\"")), number)
     return draft.finished().settings
 
 
@@ -129,7 +127,6 @@ _SAID: Final = (
     ("engine==", "te", re.compile(rf"(?:^|\s)transformer[-_]engine=={_VERSION}(?=[+\s]|$)")),
     ("torch==", "torch", re.compile(rf"(?:^|\s)torch=={_VERSION}(?=[+\s]|$)")),
 )
-_PYTHON: Final = re.compile(r"/python(3\.[0-9]{1,2})/")
 
 
 def versions_in(text: str) -> dict[str, str]:
@@ -137,16 +134,12 @@ def versions_in(text: str) -> dict[str, str]:
     told: dict[str, str] = {}
     for literal, package, pattern in _SAID:
         if literal in text and (found := pattern.search(text)):
-            told.setdefault(package, _dotted(found[1]))
+            version = found[1] if "." in found[1] else f"{found[1][:-1]}.{found[1][-1]}"  # cu130 is CUDA 13.0
+            told.setdefault(package, version)
     return told
 
 
 def python_of(frame: str) -> str | None:
     """Python's version by a path of its library, as a traceback shows it."""
-    found = _PYTHON.search(frame)
+    found = re.search(r"/python(3\.[0-9]{1,2})/", frame)
     return None if found is None else found[1]
-
-
-def _dotted(version: str) -> str:
-    """PyTorch writes CUDA 13.0 as `cu130`."""
-    return version if "." in version else f"{version[:-1]}.{version[-1]}"

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from traces.toml_tables import read_table
 from traces.training_log.log import Message
@@ -23,9 +24,9 @@ class KnownLine(Struct, frozen=True, forbid_unknown_fields=True):
     `key`: a literal in each such line, searched for first. Groups of `says` match numbers or listed words.
     """
 
-    id: str
     texts: tuple[str, ...]
     source: str
+    id: str = ""
     key: str = RAISED
     says: re.Pattern[str] | None = None
 
@@ -33,7 +34,8 @@ class KnownLine(Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def shared_lines() -> tuple[KnownLine, ...]:
     """Those that are no single rule's, in the file's order."""
-    return read_table("traces.training_log", "known_lines.toml", dict[str, tuple[KnownLine, ...]])["line"]
+    rows = read_table("traces.training_log", "known_lines.toml", dict[str, KnownLine])
+    return tuple(replace(row, id=name) for name, row in rows.items())
 
 
 class KnownLines:

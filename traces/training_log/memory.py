@@ -84,15 +84,15 @@ KEPT: Final = Limit(10_000, "reports", "ours: every rank of a large run, and bou
 _NUMBER: Final = r"[0-9]{1,12}(?:\.[0-9]{1,30})?(?:e-[0-9]{1,2})?"
 _REPORT: Final = re.compile(r"\[Rank ([0-9]{1,7})\].* memory \((MB|GB)\) \|")
 _UNIT_BYTES: Final[Mapping[str, float]] = {"MB": 1024.0**2, "GB": 1e9}
-_FIELDS: Final[Mapping[str, str]] = {
-    "allocated": "allocated",
-    "max allocated": "peak_allocated",
-    "reserved": "reserved",
-    "max reserved": "peak_reserved",
-    "mem-allocated-gigabytes": "allocated",
-    "mem-max-allocated-gigabytes": "peak_allocated",
-    "mem-reserved-gigabytes": "reserved",
-    "mem-max-reserved-gigabytes": "peak_reserved",
+_FIELDS: Final = {
+    "allocated": "allocated_bytes",
+    "max allocated": "peak_allocated_bytes",
+    "reserved": "reserved_bytes",
+    "max reserved": "peak_reserved_bytes",
+    "mem-allocated-gigabytes": "allocated_bytes",
+    "mem-max-allocated-gigabytes": "peak_allocated_bytes",
+    "mem-reserved-gigabytes": "reserved_bytes",
+    "mem-max-reserved-gigabytes": "peak_reserved_bytes",
 }
 _PART: Final = re.compile(rf"\| ({'|'.join(_FIELDS)}): ({_NUMBER})(?= |$)")
 _THEORETICAL: Final = re.compile(
@@ -101,7 +101,7 @@ _THEORETICAL: Final = re.compile(
 )
 
 _OUT: Final = re.compile(r"CUDA out of memory|CUDA error: out of memory|Cuda failure [0-9 ]*'out of memory'")
-_SIZE: Final = r"([0-9]{1,12}(?:\.[0-9]{1,9})? (?:bytes|KiB|MiB|GiB|TiB))"
+_SIZE: Final = r"[0-9]{1,12}(?:\.[0-9]{1,9})? (?:bytes|KiB|MiB|GiB|TiB)"
 _SIZE_BYTES: Final[Mapping[str, int]] = {
     "bytes": 1,
     "KiB": 1 << 10,
@@ -109,17 +109,17 @@ _SIZE_BYTES: Final[Mapping[str, int]] = {
     "GiB": 1 << 30,
     "TiB": 1 << 40,
 }
-_REQUESTED: Final = re.compile(rf"Tried to allocate {_SIZE}")
-# PyTorch 2.1 spells it "capacty".
-_CAPACITY: Final = re.compile(
-    rf"GPU ([0-9]{{1,4}}) has a total capaci?ty of {_SIZE} of which {_SIZE} is free"
-)
-_ALLOCATED: Final = re.compile(rf"Of the allocated memory {_SIZE} is allocated by PyTorch")
-_POOLS: Final = re.compile(rf"with {_SIZE} allocated in private pools")
-_UNALLOCATED: Final = re.compile(rf"and {_SIZE} is reserved by PyTorch but unallocated")
-_BEFORE_2_1: Final = re.compile(
-    rf"\(GPU ([0-9]{{1,4}}); {_SIZE} total capacity; {_SIZE} already allocated; {_SIZE} free; "
-    rf"{_SIZE} reserved in total by PyTorch\)"
+# PyTorch 2.1 spells capacity "capacty"; before it, one bracket says it all.
+_SIZES: Final = (
+    rf"Tried to allocate (?P<requested_bytes>{_SIZE})",
+    rf"GPU (?P<device>[0-9]{{1,4}}) has a total capaci?ty of (?P<capacity_bytes>{_SIZE}) "
+    rf"of which (?P<free_bytes>{_SIZE}) is free",
+    rf"Of the allocated memory (?P<allocated_bytes>{_SIZE}) is allocated by PyTorch",
+    rf"with (?P<graph_pool_bytes>{_SIZE}) allocated in private pools",
+    rf"and (?P<unallocated>{_SIZE}) is reserved by PyTorch but unallocated",
+    rf"\(GPU (?P<device>[0-9]{{1,4}}); (?P<capacity_bytes>{_SIZE}) total capacity; "
+    rf"(?P<allocated_bytes>{_SIZE}) already allocated; (?P<free_bytes>{_SIZE}) free; "
+    rf"(?P<reserved_bytes>{_SIZE}) reserved in total by PyTorch\)",
 )
 
 
@@ -130,14 +130,7 @@ def logged_memory(number: int, text: str) -> LoggedMemory | None:
         return None
     unit = _UNIT_BYTES[found[2]]
     told = {_FIELDS[name]: round(float(value) * unit) for name, value in _PART.findall(text)}
-    return LoggedMemory(
-        line=number,
-        rank=int(found[1]),
-        allocated_bytes=told.get("allocated"),
-        peak_allocated_bytes=told.get("peak_allocated"),
-        reserved_bytes=told.get("reserved"),
-        peak_reserved_bytes=told.get("peak_reserved"),
-    )
+    return LoggedMemory(number, int(found[1]), **told)
 
 
 def theoretical_memory(number: int, text: str) -> TheoreticalMemory | None:
@@ -158,40 +151,18 @@ def is_out_of_memory(text: str) -> bool:
 
 def out_of_memory(number: int, text: str, stage: Stage) -> OutOfMemory:
     """The error with what it says; NCCL's and CUDA's own say no sizes."""
-    requested = _size(_REQUESTED.search(text), 1)
-    old = _BEFORE_2_1.search(text)
-    if old:
-        return OutOfMemory(
-            line=number,
-            stage=stage,
-            rank=rank_of(text),
-            capacity_bytes=_size(old, 2),
-            allocated_bytes=_size(old, 3),
-            free_bytes=_size(old, 4),
-            reserved_bytes=_size(old, 5),
-            requested_bytes=requested,
-            device=int(old[1]),
-        )
-    capacity = _CAPACITY.search(text)
-    allocated, unallocated = _size(_ALLOCATED.search(text), 1), _size(_UNALLOCATED.search(text), 1)
-    return OutOfMemory(
-        line=number,
-        stage=stage,
-        rank=rank_of(text),
-        capacity_bytes=_size(capacity, 2),
-        free_bytes=_size(capacity, 3),
-        allocated_bytes=allocated,
-        reserved_bytes=None if allocated is None or unallocated is None else allocated + unallocated,
-        requested_bytes=requested,
-        graph_pool_bytes=_size(_POOLS.search(text), 1),
-        device=int(capacity[1]) if capacity else None,
-    )
+    matches = [found for pattern in _SIZES if (found := re.search(pattern, text))]
+    said = {name: size for found in matches for name, size in found.groupdict().items()}
+    device = said.pop("device", None)
+    sizes = {name: _bytes(size) for name, size in said.items()}
+    unallocated, allocated = sizes.pop("unallocated", None), sizes.get("allocated_bytes")
+    if unallocated is not None and allocated is not None:
+        sizes["reserved_bytes"] = allocated + unallocated
+    return OutOfMemory(number, stage, rank_of(text), device=int(device) if device else None, **sizes)
 
 
-def _size(found: re.Match[str] | None, group: int) -> int | None:
-    if found is None:
-        return None
-    value, unit = found[group].split()
+def _bytes(size: str) -> int:
+    value, unit = size.split()
     return round(float(value) * _SIZE_BYTES[unit])
 
 
@@ -237,13 +208,8 @@ def peak_memory(log: TrainingLog) -> PeakMemory | None:
         (one.peak_allocated_bytes, one.rank) for one in log.memory if one.peak_allocated_bytes is not None
     ]
     reserved = [one.peak_reserved_bytes for one in log.memory if one.peak_reserved_bytes is not None]
-    largest = max(allocated, key=lambda one: one[0], default=(None, None))
-    return PeakMemory(
-        allocated_bytes=largest[0],
-        reserved_bytes=max(reserved, default=None),
-        rank=largest[1],
-        ranks_count=len({one.rank for one in log.memory}),
-    )
+    most, rank = max(allocated, key=lambda one: one[0], default=(None, None))
+    return PeakMemory(most, max(reserved, default=None), rank, len({one.rank for one in log.memory}))
 
 
 def most_unallocated(log: TrainingLog) -> Unallocated | None:

@@ -7,7 +7,6 @@ d98e8a64); Megatron-Bridge prints only sizes of tensor and pipeline groups (trai
 
 import builtins
 import re
-from collections.abc import Iterator
 from typing import Final
 
 from traces.settings.knobs import GLOBAL_BATCH
@@ -58,7 +57,8 @@ def error_in(number: int, text: str) -> Message | None:
 
 def logged_run(log: TrainingLog, steady: SteadyStep | None) -> Settings:
     """What a log says that the run did, not what it was asked for: its ranks, and the steady steps' batch."""
-    found = dict(_sizes(log))
+    printed = (log.settings or Settings()).by_knob
+    found = {knob: printed[knob] for knob in _SIZES if knob in printed}
     batches = {one.global_batch_size for one in steady.used} if steady else set()
     if steady is not None and len(batches) == 1 and (batch := batches.pop()):
         found[GLOBAL_BATCH] = Setting(batch, f"{log.name}:{steady.used[-1].line}")
@@ -77,10 +77,3 @@ def overlaps_on(log: TrainingLog) -> dict[str, int]:
     if made := log.first("tp-overlap-on", "tp-overlap-default"):
         found["tp_comm_overlap"] = made.line
     return found
-
-
-def _sizes(log: TrainingLog) -> Iterator[tuple[str, Setting]]:
-    if log.settings is not None:
-        for knob in _SIZES:
-            if knob in log.settings:
-                yield knob, log.settings.by_knob[knob]

@@ -7,10 +7,11 @@ are searched first, a chunk at a time.
 import gzip
 import re
 import zlib
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Final, Protocol, cast
+from typing import BinaryIO, Final, cast
 
 from traces.errors import InputError
 from traces.files.plain_file import no_file
@@ -42,135 +43,6 @@ class DamagedLog(InputError):
     """The compressed log is truncated or damaged."""
 
 
-class Taker(Protocol):
-    """Takes the lines that hold one of the words; all lines while `whole` is set."""
-
-    whole: bool
-
-    def take(self, number: int, text: str) -> None:
-        """Take one line, without its end."""
-
-
-class LogLines:
-    """The lines of one log. After `give`, `count` is how many there were."""
-
-    def __init__(self, path: Path, progress: Progress) -> None:
-        self.count = 0
-        self.skipped: list[int] = []
-        self.skipped_count = 0
-        self._path = path
-        self._progress = progress
-
-    def give(self, words: tuple[bytes, ...], taker: Taker) -> None:
-        """Hand every line that holds one of `words` to `taker`, in order.
-
-        Raises:
-            LogNotFound: missing or not readable. NotALog: empty or binary. DamagedLog: its gzip is broken.
-        """
-        for chunk in self._chunks():
-            text = self._readable(chunk)
-            self._search(text, words, taker)
-            self.count += text.count(b"\n")
-
-    def _search(self, chunk: bytes, words: tuple[bytes, ...], taker: Taker) -> None:
-        starts = _line_starts(chunk, words)
-        position, number, place = 0, self.count + 1, 0
-        while position < len(chunk):
-            start = position
-            if not taker.whole:
-                while place < len(starts) and starts[place] < position:
-                    place += 1
-                if place == len(starts):
-                    return
-                start = starts[place]
-            number += chunk.count(b"\n", position, start)
-            end = chunk.index(b"\n", start)
-            taker.take(number, chunk[start:end].decode().rstrip("\r"))
-            position, number = end + 1, number + 1
-
-    def _chunks(self) -> Iterator[bytes]:
-        """Pieces of whole lines, each with its line end."""
-        rest = b""
-        for block in self._blocks():
-            data = rest + block
-            cut = data.rfind(b"\n") + 1
-            rest = data[cut:]
-            if len(rest) > LONGEST_LINE.value:
-                rest = rest[: int(LONGEST_LINE.value) + 1]
-            if cut:
-                yield data[:cut]
-        if rest:
-            yield rest + b"\n"
-
-    def _blocks(self) -> Iterator[bytes]:
-        name = self._path.name
-        if what := no_file(self._path):
-            raise LogNotFound(f"{name} is {what}: give --log the text that the training run printed")
-        try:
-            with self._path.open("rb") as file:
-                size = max(self._path.stat().st_size, 1)
-                unpacked = file.peek(2)[:2] == _GZIP
-                source = cast(BinaryIO, Unpacked(file, self._path) if unpacked else file)
-                first = source.read(_CHUNK_BYTES)
-                if not first:
-                    raise NotALog(f"{name} is empty: give --log the text that the training run printed")
-                if b"\0" in first[:4096]:
-                    raise NotALog(f"{name} is binary: give --log the text that the training run printed")
-                yield first
-                for block in iter(lambda: source.read(_CHUNK_BYTES), b""):
-                    self._progress("reading the log", min(1.0, file.tell() / size))
-                    yield block
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise DamagedLog(
-                f"{name} is truncated or damaged gzip: unpack it and give --log the text"
-            ) from error
-        except OSError as error:
-            raise LogNotFound(f"{name} cannot be read: check the path given to --log") from error
-
-    def _readable(self, chunk: bytes) -> bytes:
-        """The chunk with lines that are no text, or too long, emptied and noted."""
-        if _decodes(chunk) and not _has_long_line(chunk):
-            return chunk
-        lines = chunk.split(b"\n")
-        for place, line in enumerate(lines):
-            if len(line) > LONGEST_LINE.value or not _decodes(line):
-                lines[place] = b""
-                self.skipped_count += 1
-                if len(self.skipped) < SKIPPED_KEPT.value:
-                    self.skipped.append(self.count + 1 + place)
-        return b"\n".join(lines)
-
-
-def _decodes(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _has_long_line(chunk: bytes) -> bool:
-    position, longest = 0, int(LONGEST_LINE.value)
-    while len(chunk) - position > longest:
-        end = chunk.rfind(b"\n", position, position + longest + 1)
-        if end < 0:
-            return True
-        position = end + 1
-    return False
-
-
-def _line_starts(chunk: bytes, words: tuple[bytes, ...]) -> list[int]:
-    """Where lines begin that hold one of the words, in order."""
-    starts: set[int] = set()
-    find: Callable[[bytes, int], int] = chunk.find
-    for word in words:
-        at = find(word, 0)
-        while at >= 0:
-            starts.add(chunk.rfind(b"\n", 0, at) + 1)
-            at = find(word, chunk.index(b"\n", at))
-    return sorted(starts)
-
-
 MESSAGES_KEPT: Final = Limit(1_000, "lines of one kind", "ours: a cause prints the same each time; bounded")
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -183,18 +55,57 @@ def read_log(path: Path, known: KnownLines, progress: Progress = silent) -> Trai
     Raises:
         LogNotFound: missing or not readable. NotALog: empty or binary. DamagedLog: its gzip is broken.
     """
-    lines, reading = LogLines(path, progress), Reading(path.name, known)
-    lines.give(_words(known), reading)
-    return reading.log(lines)
+    words, reading = _words(known), _Reading(path.name, known)
+    for chunk in _whole_lines(_blocks(path, progress)):
+        reading.take_chunk(chunk, words)
+    return reading.log()
 
 
-class Reading:
+def _blocks(path: Path, progress: Progress) -> Iterator[bytes]:
+    name = path.name
+    if what := no_file(path):
+        raise LogNotFound(f"{name} is {what}: give --log the text that the training run printed")
+    try:
+        with path.open("rb") as file:
+            size = max(path.stat().st_size, 1)
+            unpacked = file.peek(2)[:2] == _GZIP
+            source = cast(BinaryIO, Unpacked(file, path) if unpacked else file)
+            first = source.read(_CHUNK_BYTES)
+            if not first or b"\0" in first[:4096]:
+                what = "binary" if first else "empty"
+                raise NotALog(f"{name} is {what}: give --log the text that the training run printed")
+            yield first
+            for block in iter(lambda: source.read(_CHUNK_BYTES), b""):
+                progress("reading the log", min(1.0, file.tell() / size))
+                yield block
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DamagedLog(f"{name} is truncated or damaged gzip: unpack it and give --log the text") from error
+    except OSError as error:
+        raise LogNotFound(f"{name} cannot be read: check the path given to --log") from error
+
+
+def _whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Pieces of whole lines, each with its line end."""
+    rest = b""
+    for block in blocks:
+        data = rest + block
+        cut = data.rfind(b"\n") + 1
+        rest = data[cut:][: int(LONGEST_LINE.value) + 1]
+        if cut:
+            yield data[:cut]
+    if rest:
+        yield rest + b"\n"
+
+
+class _Reading:
     """What was read so far."""
 
     def __init__(self, name: str, known: KnownLines) -> None:
-        self.whole = False
         self._known = known
         self._name = name
+        self._line_count = 0
+        self._skipped: list[int] = []
+        self._skipped_count = 0
         self._iterations = iterations.IterationLines()
         self._tracebacks = memory.Tracebacks()
         self._blocks = blocks.Blocks(name)
@@ -208,13 +119,42 @@ class Reading:
         self._sizes: dict[str, Setting] = {}
         self._first_error: Message | None = None
 
-    def take(self, number: int, text: str) -> None:
-        """Take one line."""
+    def take_chunk(self, chunk: bytes, words: tuple[bytes, ...]) -> None:
+        """Take the lines that hold one of `words`; within an open block all."""
+        chunk = self._readable(chunk)
+        starts = _line_starts(chunk, words)
+        position, number, place = 0, self._line_count + 1, 0
+        self._line_count += chunk.count(b"\n")
+        while position < len(chunk):
+            start = position
+            if not self._blocks.open:
+                place = bisect_left(starts, position, place)
+                if place == len(starts):
+                    return
+                start = starts[place]
+            number += chunk.count(b"\n", position, start)
+            end = chunk.index(b"\n", start)
+            self._take(number, chunk[start:end].decode().rstrip("\r"))
+            position, number = end + 1, number + 1
+
+    def _readable(self, chunk: bytes) -> bytes:
+        """The chunk with lines that are no text, or too long, emptied and noted."""
+        if _decodes(chunk) and not _has_long_line(chunk):
+            return chunk
+        lines = chunk.split(b"\n")
+        for place, line in enumerate(lines):
+            if len(line) > LONGEST_LINE.value or not _decodes(line):
+                lines[place] = b""
+                self._skipped_count += 1
+                if len(self._skipped) < SKIPPED_KEPT.value:
+                    self._skipped.append(self._line_count + 1 + place)
+        return b"\n".join(lines)
+
+    def _take(self, number: int, text: str) -> None:
         if "\x1b" in text:
             text = _COLOUR.sub("", text)
         if self._blocks.open:
             self._blocks.take(number, text)
-            self.whole = self._blocks.open
         elif not (
             self._iterations.take(number, text) or self._traceback(text) or self._memory_report(number, text)
         ):
@@ -243,7 +183,6 @@ class Reading:
 
     def _said(self, number: int, text: str) -> None:
         if self._blocks.begins(number, text):
-            self.whole = True
             return
         for package, version in blocks.versions_in(text).items():
             self._versions.setdefault(package, version)
@@ -263,46 +202,62 @@ class Reading:
             self._count[known.id] += 1
             self._messages.append(known)
 
-    def log(self, lines: LogLines) -> TrainingLog:
+    def log(self) -> TrainingLog:
         """Everything read, once all lines were taken."""
-        told = self._iterations.result()
+        told, error = self._iterations.result(), self._first_error
+        has_begun = bool(told or self._count["training-begins"])
+        has_ended = bool(self._failed or self._count["ended"] or self._iterations.last_of_run)
+        printed = self._blocks.settings(self._versions.get("core"))
+        if self._sizes:  # the line that names the ranks, under what blocks say
+            printed = Settings(self._sizes).under(printed or Settings())
         return TrainingLog(
             name=self._name,
-            line_count=lines.count,
+            line_count=self._line_count,
             iterations=told,
             versions=self._versions,
-            settings=self._settings(),
+            settings=printed,
             memory=tuple(self._memory),
             out_of_memory=tuple(self._out_of_memory),
             messages=tuple(self._messages),
-            skipped=tuple(lines.skipped),
-            stopped=self._stopped(bool(told)),
+            skipped=tuple(self._skipped),
+            stopped=not has_ended if has_begun else None,
             theoretical=tuple(self._theoretical),
-            skipped_count=lines.skipped_count,
+            skipped_count=self._skipped_count,
             planned_iterations=self._iterations.planned,
-            unknown_error=error if (error := self._first_error) and error.id == "unknown-error" else None,
+            unknown_error=error if error and error.id == "unknown-error" else None,
         )
 
-    def _settings(self) -> Settings | None:
-        """Of its blocks, over the line that names its ranks."""
-        printed = self._blocks.settings(self._versions.get("core"))
-        if not self._sizes:
-            return printed
-        return Settings(self._sizes).under(printed or Settings())
 
-    def _stopped(self, has_iterations: bool) -> bool | None:
-        if not (has_iterations or self._count["training-begins"]):
-            return None
-        return not (self._failed or self._count["ended"] or self._iterations.last_of_run)
+def _decodes(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _has_long_line(chunk: bytes) -> bool:
+    position, longest = 0, int(LONGEST_LINE.value)
+    while len(chunk) - position > longest:
+        end = chunk.rfind(b"\n", position, position + longest + 1)
+        if end < 0:
+            return True
+        position = end + 1
+    return False
+
+
+def _line_starts(chunk: bytes, words: tuple[bytes, ...]) -> list[int]:
+    """Where lines begin that hold one of the words, in order."""
+    starts: set[int] = set()
+    for word in words:
+        at = chunk.find(word)
+        while at >= 0:
+            starts.add(chunk.rfind(b"\n", 0, at) + 1)
+            at = chunk.find(word, chunk.index(b"\n", at))
+    return sorted(starts)
 
 
 def _words(known: KnownLines) -> tuple[bytes, ...]:
     """What the readers look for; a word that holds another one of them adds nothing."""
-    words = {
-        *iterations.WORDS,
-        *memory.WORDS,
-        *known.words(),
-        *blocks.WORDS,
-        *own_lines.WORDS,
-    }
+    words = {*iterations.WORDS, *memory.WORDS, *known.words(), *blocks.WORDS, *own_lines.WORDS}
     return tuple(word for word in sorted(words) if not any(one in word for one in words - {word}))

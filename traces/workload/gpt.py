@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from traces.workload.megatron import Place, configured, module
-from traces.workload.model import Model, Ranges, again
+from traces.workload.model import Ranges, again
 from traces.workload.states import SIZES, State
 
 
@@ -43,12 +43,9 @@ def shape(device: str) -> dict[str, int]:
     return asdict(_TEXTS[device])
 
 
-def gpt(torch: Any, state: State, device: str, place: Place, ranges: Ranges) -> Model:
-    """The GPT of a state, on this rank."""
-    return _Gpt(torch, state, device, place, ranges)
+class Gpt:
+    """The GPT of a state, on this rank: a `Model`."""
 
-
-class _Gpt:
     def __init__(self, torch: Any, state: State, device: str, place: Place, ranges: Ranges) -> None:
         sizes, text = SIZES[device], _TEXTS[device]
         config = configured(torch, sizes, state, head_count=text.head_count, rank_count=place.rank_count)

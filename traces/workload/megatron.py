@@ -116,15 +116,12 @@ def _residual(norm: Any, layer: Any) -> Callable[[Any], Any]:
 class _HostStream:
     """A CPU has one queue, so waiting, recording and synchronising do nothing."""
 
-    def wait_stream(self, other: object) -> None:
-        """Nothing to wait for."""
+    def wait_stream(self, other: object) -> None: ...
 
     def record_event(self, event: object = None) -> _HostStream:
-        """Itself stands for the event."""
-        return self
+        return self  # stands for the event
 
-    def synchronize(self) -> None:
-        """Nothing to wait for."""
+    def synchronize(self) -> None: ...
 
 
 def _host_in_place_of_cuda(torch: Any) -> list[Any]:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from traces.workload.layers import Layer, plain_layers
+from traces.workload.layers import plain_layers
 from traces.workload.megatron import megatron_layers
 from traces.workload.states import SIZES, State
 
@@ -21,27 +21,21 @@ class Model(Protocol):
 
     def loss(self, given: Any) -> Any:
         """The loss of an input of the shape of `host`, on the device."""
-        ...
 
     def clear(self) -> None:
         """Forget the gradients of the step before, as far as the optimizer does not."""
-        ...
 
     def reduce(self) -> None:
         """Give the optimizer the gradients of all ranks."""
-        ...
 
 
-def stack(torch: Any, state: State, device: str, *, megatron: bool) -> Model:
-    """The MoE layers of a state, of plain PyTorch or of Megatron-Core, on one rank."""
-    return _Stack(torch, state, device, megatron_layers if megatron else plain_layers)
+class Stack:
+    """The MoE layers of a state, of plain PyTorch or of Megatron-Core, on one rank: a `Model`."""
 
-
-class _Stack:
-    def __init__(self, torch: Any, state: State, device: str, make: Callable[..., Any]) -> None:
+    def __init__(self, torch: Any, state: State, device: str, *, megatron: bool) -> None:
         sizes, self._torch, self._recompute = SIZES[device], torch, state.recompute
-        layers, self.weights = make(torch, sizes, state, device)
-        self._layers: list[Layer] = layers
+        make = megatron_layers if megatron else plain_layers
+        self._layers, self.weights = make(torch, sizes, state, device)
         shape, dtype = (sizes.token_count, sizes.hidden), getattr(torch, sizes.dtype)
         self.host = torch.randn(shape, dtype=dtype, pin_memory=device == "cuda")
         self._target = torch.randn(shape, dtype=dtype).to(device)

@@ -20,7 +20,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from traces.columns import Columns
 from traces.errors import InputError, NsysUnavailable
 from traces.formats.export_cache import exported
 from traces.formats.nsys_scrub import scrub_exports
@@ -232,7 +231,7 @@ def made_how(
         )
     return {
         **made,
-        "gpu_event_count": _gpu_events(columns),
+        "gpu_event_count": len(columns.kernels.rows.start_ns) + len(columns.copies.rows.start_ns),
         "range_count": len(columns.ranges.text),
         "stand_ins": [] if request.device == "cuda" else list(_STAND_INS),
         "recorded_by": {
@@ -242,7 +241,3 @@ def made_how(
         },
         "scrubbed": "only what moe-diag reads; the first moment of the run is 0",
     }
-
-
-def _gpu_events(columns: Columns) -> int:
-    return len(columns.kernels.rows.start_ns) + len(columns.copies.rows.start_ns)

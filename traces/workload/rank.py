@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from traces.errors import InputError
-from traces.workload.gpt import gpt, shape
+from traces.workload.gpt import Gpt, shape
 from traces.workload.megatron import Place, started
 from traces.workload.nvtx_ranges import nvtx_ranges
 from traces.workload.record import SEED, Request, made_how
@@ -36,7 +36,6 @@ class Files:
 
     @property
     def request(self) -> Path:
-        """What to run."""
         return self.folder / f"request{self.rank}.json"
 
     @property
@@ -46,12 +45,10 @@ class Files:
 
     @property
     def made(self) -> Path:
-        """How it was made."""
         return self.folder / f"made{self.rank}.json"
 
     @property
     def failed(self) -> Path:
-        """Why it was not."""
         return self.folder / f"failed{self.rank}.txt"
 
 
@@ -103,7 +100,7 @@ def _run(request: Request, place: Place) -> dict[str, Any]:
     torch.manual_seed(SEED)
     state = STATES[request.state]
     with started(torch, request.device, place):
-        run = Steps(torch, gpt(torch, state, request.device, place, ranges), state, request.device, ranges)
+        run = Steps(torch, Gpt(torch, state, request.device, place, ranges), state, request.device, ranges)
         for _ in range(WARM_UP_STEPS):
             run.step()
         loss = _recorded(torch, run, request, ranges)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from traces.errors import InputError
 from traces.workload.megatron import Place, started
-from traces.workload.model import stack
+from traces.workload.model import Stack
 from traces.workload.states import SIZES, STATES
 from traces.workload.step import WARM_UP_STEPS, Steps
 
@@ -38,7 +38,7 @@ def record(request: Request, raw: Path) -> dict[str, Any]:
     torch.manual_seed(SEED)
     with started(torch, request.device, Place()) if request.megatron else nullcontext():
         state = STATES[request.state]
-        model = stack(torch, state, request.device, megatron=request.megatron)
+        model = Stack(torch, state, request.device, megatron=request.megatron)
         run = Steps(torch, model, state, request.device, torch.profiler.record_function)
         loss = _profiled(torch, run, request, raw)
         return made_how(torch, request, run.not_done, loss)

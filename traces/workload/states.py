@@ -74,7 +74,6 @@ class Sizes:
     dtype: str
 
     def ffn(self, state: State) -> int:
-        """Width of one expert."""
         return self.ffn_total // state.expert_count
 
     def capacity(self, state: State) -> int:

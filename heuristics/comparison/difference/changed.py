@@ -1,4 +1,5 @@
-"""What differs in configuration, environment, versions, and in what the traces show of them, by name.
+"""What differs in configuration, environment, versions, and in what the traces show of them, by name, and
+which way it went: more of it, less of it, or unknown.
 
 Unknown is no difference: but for knobs, which one side may set and the other leave alone, a thing is listed
 only where both sides have it.
@@ -7,83 +8,38 @@ only where both sides have it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from math import prod
 from typing import Any, Final
 
-from msgspec import structs
-
-from heuristics.config.options import OPTIONS
+from heuristics.comparison.difference.subject import Subject, Value
+from heuristics.config.about import OPTIONS
 from heuristics.result.compared import ComparedChange, Source
-from heuristics.result.configured import Configuration
 from heuristics.result.result import Result
 from traces.limits import Limit
-from traces.missing import known
+from traces.missing import OrMissing, known
 from traces.sections.rank import Rank
 from traces.sections.trace import Trace
-
-Value = bool | int | float | str | None | tuple[Any, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Settings by knob. `sources`: where each is set; one whose value is withheld is in `withheld` only."""
-
-    values: Mapping[str, Value]
-    sources: Mapping[str, str]
-    withheld: frozenset[str]
-
-
-NONE: Final = Settings({}, {}, frozenset())
-
-
-def settings_of(result: Result) -> Settings:
-    """The settings of its configuration; none without one."""
-    configuration = known(result.configuration)
-    if configuration is None:
-        return NONE
-    return Settings(
-        values={one.knob: plain(one.value) for one in configuration.settings if not one.withheld},
-        sources={one.knob: one.said for one in configuration.settings},
-        withheld=frozenset(one.knob for one in configuration.settings if one.withheld),
-    )
-
-
-def given_of(result: Result) -> dict[str, Value]:
-    """What was given of the run, by field of `Given`."""
-    return {field: plain(value) for field, value in result.given.items()}
-
-
-def versions_of(configuration: Configuration) -> dict[str, str]:
-    """The versions that a configuration names, by package."""
-    named = structs.asdict(configuration.versions)
-    return {package: version for package, version in named.items() if isinstance(version, str)}
-
-
-def trace_of(result: Result, rank: Rank) -> Trace | None:
-    """The trace that a rank is of."""
-    return next((one for one in result.traces if one.name == rank.trace), next(iter(result.traces), None))
-
-
-def plain(value: Any) -> Value:
-    """A value in which lists, as JSON has them, are tuples."""
-    return tuple(plain(one) for one in value) if isinstance(value, list | tuple) else value
-
 
 PACKAGES: Final = ("bridge", "container", "core", "cuda", "nccl", "python", "te", "torch")
 """What has a version: of the configuration first, then of the log, then as given."""
 
 _VERSIONS: Final = frozenset(("container", *(f"{package}_version" for package in PACKAGES)))
-_FROM_TRACE: Final = "trace"
 _TRUST: Final[tuple[Source, ...]] = ("configuration", "log", "given")
 MOVED: Final = Limit(
     0.01, "of kernel work", "ours: a share of work moves with its times; a graph more or less moves more"
 )
 CALLS: Final = Limit(1, "a step", "ours: less than one a step is by chance")
-_EXCHANGE: Final = ("comm.ep_dispatch", "comm.ep_combine", "comm.ep_a2a", "comm.ep_control")
+EXCHANGES: Final = ("comm.ep_dispatch", "comm.ep_combine", "comm.ep_a2a", "comm.ep_control")
 _FAMILY: Final = re.compile(r"^(?:void )?([^<(#]+)")
 """A kernel's name without its template arguments and parameters."""
+
+_OFF: Final = (None, False, 0, 0.0, (), "", "none", "None", "null", "off", "false", "0")
+_BITS: Final = {"fp4": 4, "fp8": 8, "16": 16, "32": 32}
+"""Bits of a precision by what its name has in it; the narrower first, as in `bf16_with_mxfp8`."""
+_FULLER: Final = {"selective": 1, "full": 2}
 
 
 def difference(
@@ -99,83 +55,77 @@ def difference(
     return ComparedChange(what, base, new, source, said_base, said_new, withheld, ())
 
 
-def changed(base: Result, new: Result, base_rank: Rank, new_rank: Rank) -> tuple[ComparedChange, ...]:
+def changed(base: Subject, new: Subject) -> tuple[ComparedChange, ...]:
     """Everything that differs, in the order configuration, versions, environment, trace; then by name."""
     settings = _sorted(_settings(base, new))
     listed = {one.what for one in settings}
-    return (
-        *settings,
-        *_sorted(_versions(base, new)),
-        *_sorted(_environment(base, new, base_rank, new_rank, listed)),
-        *_sorted(_observed(base_rank, new_rank)),
-    )
+    others = _versions(base, new), _environment(base, new, listed), _observed(base.rank, new.rank)
+    return (*settings, *chain(*map(_sorted, others)))
 
 
-def _sorted(found: Iterator[ComparedChange]) -> tuple[ComparedChange, ...]:
-    return tuple(sorted(found, key=lambda one: one.what))
+def _sorted(found: Iterator[ComparedChange]) -> list[ComparedChange]:
+    return sorted(found, key=lambda one: one.what)
 
 
-def _settings(base: Result, new: Result) -> Iterator[ComparedChange]:
+def _settings(base: Subject, new: Subject) -> Iterator[ComparedChange]:
     """Knobs. What only the trace has is compared as it was observed."""
-    files = known(base.configuration), known(new.configuration)
+    files = known(base.result.configuration), known(new.result.configuration)
     if files[0] is None or files[1] is None:
         if files[0] is not files[1]:
             names = [known(one.framework) if one else None for one in files]
             there = files[0] is not None, files[1] is not None
             yield difference("configuration", names[0], names[1], "configuration", *there)
         return
-    one_side, other = settings_of(base), settings_of(new)
-    for knob in {*one_side.sources, *other.sources}:
-        sources = [one.sources[knob] for one in (one_side, other) if knob in one.sources]
-        hidden = knob in one_side.withheld, knob in other.withheld
-        if all(one == _FROM_TRACE for one in sources) or all(hidden):
+    for knob in {*base.settings, *new.settings}:
+        said = [side.settings[knob] for side in (base, new) if knob in side.settings]
+        hidden = [one.withheld for one in said]
+        if all(one.said == "trace" for one in said) or hidden == [True, True]:
             continue
-        values = one_side.values.get(knob), other.values.get(knob)
-        if len(sources) == 1 or any(hidden) or values[0] != values[1]:
-            set_by = knob in one_side.sources, knob in other.sources
+        values = base.values.get(knob), new.values.get(knob)
+        if len(said) == 1 or any(hidden) or values[0] != values[1]:
+            set_by = knob in base.settings, knob in new.settings
             yield difference(knob, *values, "configuration", *set_by, any(hidden))
 
 
-def _versions(base: Result, new: Result) -> Iterator[ComparedChange]:
-    """Versions that both have; by the less trusted of the two sources."""
+def _versions(base: Subject, new: Subject) -> Iterator[ComparedChange]:
     for package in PACKAGES:
-        one, other = _version(base, package), _version(new, package)
+        one, other = _version(base.result, package), _version(new.result, package)
         if one and other and one[0] != other[0]:
             source = max(one[1], other[1], key=_TRUST.index)
             yield difference(f"version.{package}", one[0], other[0], source)
 
 
 def _version(result: Result, package: str) -> tuple[str, Source] | None:
-    """A version and its source."""
     given = result.given.get(package if package == "container" else f"{package}_version")
     configuration, log = known(result.configuration), known(result.log)
+    named = getattr(configuration.versions, package, None) if configuration else None
     found = (
-        versions_of(configuration).get(package) if configuration else None,
+        named if isinstance(named, str) else None,
         log.versions.get(package) if log else None,
-        str(given) if given is not None else None,
+        None if given is None else str(given),
     )
     pairs = zip(found, _TRUST, strict=True)
     return next(((version, source) for version, source in pairs if version is not None), None)
 
 
-def _environment(
-    base: Result, new: Result, base_rank: Rank, new_rank: Rank, listed: set[str]
-) -> Iterator[ComparedChange]:
-    """What was given beside knobs, the GPU, and what recorded it."""
-    given = given_of(base), given_of(new)
-    for field in given[0].keys() & given[1].keys() - _VERSIONS - {"gpu"}:
-        values = given[0][field], given[1][field]
+def _environment(base: Subject, new: Subject, listed: set[str]) -> Iterator[ComparedChange]:
+    for field in base.given.keys() & new.given.keys() - _VERSIONS - {"gpu"}:
+        values = base.given[field], new.given[field]
         if values[0] != values[1] and (field not in OPTIONS or listed.isdisjoint(OPTIONS[field].knobs)):
             yield difference(field, *values, "given")
-    gpus: tuple[Value, Value] = known(base_rank.gpu), known(new_rank.gpu)
+    if found := gpus(base, new):
+        yield difference("gpu", *found[0], found[1])
+    if base.trace and new.trace:
+        yield from _recorders(base.trace, new.trace)
+
+
+def gpus(base: Subject, new: Subject) -> tuple[tuple[Value, Value], Source] | None:
+    """Both GPUs where they differ: by the traces, or as given where one of those does not tell."""
+    pair: tuple[Value, Value] = known(base.rank.gpu), known(new.rank.gpu)
     source: Source = "trace"
-    if None in gpus:
-        gpus, source = (given[0].get("gpu"), given[1].get("gpu")), "given"
-    if None not in gpus and gpus[0] != gpus[1]:
-        yield difference("gpu", *gpus, source)
-    traces = trace_of(base, base_rank), trace_of(new, new_rank)
-    if traces[0] and traces[1]:
-        yield from _recorders(traces[0], traces[1])
+    if None in pair:
+        pair, source = (base.given.get("gpu"), new.given.get("gpu")), "given"
+    return None if None in pair or pair[0] == pair[1] else (pair, source)
 
 
 def _recorders(base: Trace, new: Trace) -> Iterator[ComparedChange]:
@@ -183,19 +133,18 @@ def _recorders(base: Trace, new: Trace) -> Iterator[ComparedChange]:
     if base.kind != new.kind:
         yield difference("recorder", base.kind, new.kind, "trace")
         return
-    for what, one, other in (
-        ("recorder.version", known(base.exporter_version), known(new.exporter_version)),
-        ("recorder.schema", known(base.schema), known(new.schema)),
-    ):
-        if one is not None and other is not None and one != other:
-            yield difference(what, one, other, "trace")
-    missing = tuple(sorted(base.missing_tables)), tuple(sorted(new.missing_tables))
-    if missing[0] != missing[1]:
-        yield difference("recorder.missing_tables", *missing, "trace")
+    tables = tuple(sorted(base.missing_tables)), tuple(sorted(new.missing_tables))
+    pairs: dict[str, tuple[Value, Value]] = {
+        "recorder.version": (known(base.exporter_version), known(new.exporter_version)),
+        "recorder.schema": (known(base.schema), known(new.schema)),
+        "recorder.missing_tables": tables,
+    }
+    for what, pair in pairs.items():
+        if None not in pair and pair[0] != pair[1]:
+            yield difference(what, *pair, "trace")
 
 
 def _observed(base: Rank, new: Rank) -> Iterator[ComparedChange]:
-    """What was observed in both traces."""
     one, other = trace_facts(base), trace_facts(new)
     for what in one.keys() & other.keys():
         if one[what].differs(other[what]):
@@ -218,30 +167,22 @@ class Observed:
 
 def trace_facts(rank: Rank) -> dict[str, Observed]:
     """By name (`detected.dispatcher`, `steps.source`): only what this trace has, never null."""
-    return {what: one for what, one in _facts(rank) if one.value is not None}
-
-
-def _facts(rank: Rank) -> Iterator[tuple[str, Observed]]:
-    detected = rank.detected
-    yield "detected.dispatcher", Observed(detected.dispatcher)
-    yield "detected.ep_overlap", Observed(known(detected.ep_overlap))
-    yield "detected.training_step", Observed(known(detected.training_step))
-    yield "detected.precision", Observed(_precision(rank))
-    yield "detected.graph_share_frac", Observed(known(detected.graph_share_frac), MOVED.value)
-    yield "detected.recompute", Observed(_run_again(rank))
-    yield "dispatcher.kernels", Observed(_exchange_kernels(rank))
-    yield (
-        "memory.allocator_calls_per_step",
-        Observed(_per_step(rank, known(rank.memory.allocator_calls)), CALLS.value),
-    )
-    yield (
-        "memory.offload_copies_per_step",
-        Observed(_per_step(rank, known(rank.memory.offload_copies)), CALLS.value),
-    )
-    for kind, blocks in _comm_blocks(rank).items():
-        yield f"comm_blocks.{kind}", Observed(blocks)
-    yield "steps.source", Observed(rank.steps.source if rank.steps.found else "none")
-    yield "steps.dropped", Observed(tuple(sorted(one.reason for one in rank.steps.dropped)))
+    detected, memory = rank.detected, rank.memory
+    found = {
+        "detected.dispatcher": Observed(detected.dispatcher),
+        "detected.ep_overlap": Observed(known(detected.ep_overlap)),
+        "detected.training_step": Observed(known(detected.training_step)),
+        "detected.precision": Observed(_precision(rank)),
+        "detected.graph_share_frac": Observed(known(detected.graph_share_frac), MOVED.value),
+        "detected.recompute": Observed(_run_again(rank)),
+        "dispatcher.kernels": Observed(_exchange_kernels(rank)),
+        "memory.allocator_calls_per_step": Observed(_per_step(rank, memory.allocator_calls), CALLS.value),
+        "memory.offload_copies_per_step": Observed(_per_step(rank, memory.offload_copies), CALLS.value),
+        **{f"comm_blocks.{kind}": Observed(blocks) for kind, blocks in _comm_blocks(rank).items()},
+        "steps.source": Observed(rank.steps.source if rank.steps.found else "none"),
+        "steps.dropped": Observed(tuple(sorted(one.reason for one in rank.steps.dropped))),
+    }
+    return {what: one for what, one in found.items() if one.value is not None}
 
 
 def _precision(rank: Rank) -> str | None:
@@ -264,7 +205,7 @@ def _run_again(rank: Rank) -> tuple[str, ...] | None:
 
 def _exchange_kernels(rank: Rank) -> tuple[str, ...] | None:
     """Kernels that exchange tokens between experts, by name without arguments; None where there are none."""
-    names = {one.name for one in rank.kernel_table.rows if one.key in _EXCHANGE}
+    names = {one.name for one in rank.kernel_table.rows if one.key in EXCHANGES}
     found = {match[1].strip() for name in names if (match := _FAMILY.match(name))}
     return tuple(sorted(found)) or None
 
@@ -280,6 +221,47 @@ def _comm_blocks(rank: Rank) -> dict[str, int]:
     return blocks
 
 
-def _per_step(rank: Rank, count: int | None) -> float | None:
+def _per_step(rank: Rank, total: OrMissing[int]) -> float | None:
     """A count over the used steps as one per step; None where there are no steps to count by."""
+    count = known(total)
     return None if count is None or not rank.steps.found else count / len(rank.lengths_ns)
+
+
+def way(change: ComparedChange) -> int:
+    """1 where the new side has more of it, -1 where less, 0 where that is unknown.
+
+    Off (None, False, 0, nothing in a list, `none`) is less than on; numbers and lists are compared; of two
+    precisions the narrower is more; full recompute is more than selective.
+    """
+    base, new = change.base, change.new
+    if change.withheld:
+        return 0
+    if None not in (bits := (_bits(new), _bits(base))):
+        return _order(*bits)
+    if is_off(base) or is_off(new):
+        return _order(not is_off(base), not is_off(new))
+    if isinstance(base, int | float) and isinstance(new, int | float):
+        return _order(base, new)
+    if isinstance(base, tuple) and isinstance(new, tuple):
+        return _order(frozenset(base), frozenset(new))
+    return _order(_FULLER.get(str(base), 0), _FULLER.get(str(new), 0))
+
+
+def _order(one: Any, other: Any) -> int:
+    """1 where the other is more, or holds all of one and more; -1 the other way round."""
+    return int(one < other) - int(other < one)
+
+
+def is_off(value: Value) -> bool:
+    return any(value == off and type(value) is type(off) for off in _OFF)
+
+
+def _bits(value: Value) -> int | None:
+    if not isinstance(value, str):
+        return None
+    return next((bits for part, bits in _BITS.items() if part in value.lower()), None)
+
+
+def numbers(version: Value) -> tuple[int, ...] | None:
+    found = re.findall(r"\d+", version) if isinstance(version, str) else []
+    return tuple(map(int, found[:4])) or None

@@ -12,7 +12,6 @@ from heuristics.result.compared import Change, Grid, KernelDelta
 from traces.limits import Limit
 from traces.missing import known
 from traces.sections.rank import Rank
-from traces.sections.tables import Kernel
 
 ERRORS: Final = Limit(
     3, "standard errors", "ours: of 4,732 kernels of 120 unchanged simulated pairs, 1 in 200 differs by more"
@@ -45,17 +44,14 @@ class Kernels:
 
     @property
     def per_step(self) -> Fraction:
-        """How many of them a step has."""
         return Fraction(self.count, self.steps)
 
     @property
     def work_per_step_ns(self) -> Fraction:
-        """Their summed time in a step."""
         return Fraction(self.work_ns, self.steps)
 
     @property
     def each_ns(self) -> Fraction:
-        """Mean duration of one."""
         return Fraction(self.work_ns, self.count)
 
 
@@ -63,57 +59,47 @@ Pair = tuple[Kernels | None, Kernels | None]
 
 
 def compare_kernels(base: Rank, new: Rank) -> tuple[KernelDelta, ...]:
-    """Kernels that differ, the largest difference first."""
-    base_end_ns, new_end_ns = smallest_listed_ns(base), smallest_listed_ns(new)
-    found = []
-    for one, other in pair_kernels(base, new):
-        if one is not None and other is not None and one.grid == other.grid:
-            change = _moved(one, other)
-        else:
-            listed = (one is None or one.work_per_step_ns > new_end_ns) and (
-                other is None or other.work_per_step_ns > base_end_ns
-            )
-            change = _apart(one, other) if listed else None
-        if change is not None:
-            found.append(_delta(one, other, change))
+    ends_ns = _smallest_listed_ns(base), _smallest_listed_ns(new)
+    pairs = ((one, other, _change(one, other, *ends_ns)) for one, other in _pair_kernels(base, new))
+    found = (_delta(one, other, change) for one, other, change in pairs if change)
     return tuple(sorted(found, key=_place))
 
 
-def _apart(base: Kernels | None, new: Kernels | None) -> Change:
-    """What it is that is not the same on both sides."""
-    if base is None:
-        return "new"
-    return "gone" if new is None else "grid"
+def _change(
+    base: Kernels | None, new: Kernels | None, base_end_ns: Fraction, new_end_ns: Fraction
+) -> Change | None:
+    """What is not the same on both sides, where a side lists all that it has of it."""
+    if base is not None and new is not None and base.grid == new.grid:
+        return _moved(base, new)
+    if base is not None and base.work_per_step_ns <= new_end_ns:
+        return None
+    if new is not None and new.work_per_step_ns <= base_end_ns:
+        return None
+    return "new" if base is None else "gone" if new is None else "grid"
 
 
 def _moved(base: Kernels, new: Kernels) -> Change | None:
     """What moved of the same kernels, of two things what moves more work; None where nothing did."""
-    more, apart_ns = new.per_step - base.per_step, new.each_ns - base.each_ns
-    by_count_ns = abs(more) * (base.each_ns + new.each_ns) if _count_moved(base, new) else 0
-    by_each_ns = abs(apart_ns) * (base.per_step + new.per_step) if _duration_moved(base, new) else 0
+    more, longer_ns = new.per_step - base.per_step, new.each_ns - base.each_ns
+    count_moved = abs(more) > Fraction(int(BORDER.value), min(base.steps, new.steps))
+    by_count_ns = abs(more) * (base.each_ns + new.each_ns) if count_moved else 0
+    by_each_ns = abs(longer_ns) * (base.per_step + new.per_step)
+    if not _duration_moved(base, new, alone=not count_moved):
+        by_each_ns = Fraction(0)
     if not by_count_ns and not by_each_ns:
         return None
     if by_count_ns > by_each_ns:
         return "more" if more > 0 else "fewer"
-    return "slower" if apart_ns > 0 else "faster"
+    return "slower" if longer_ns > 0 else "faster"
 
 
-def _count_moved(base: Kernels, new: Kernels) -> bool:
-    least = Fraction(int(BORDER.value), min(base.steps, new.steps))
-    return abs(new.per_step - base.per_step) > least
-
-
-def _duration_moved(base: Kernels, new: Kernels) -> bool:
+def _duration_moved(base: Kernels, new: Kernels, *, alone: bool) -> bool:
+    """Whether one takes longer by more than its error, or clocks, tell. `alone`: their count is as before."""
     apart_ns, shorter_ns = abs(new.each_ns - base.each_ns), min(base.each_ns, new.each_ns)
-    is_clear = base.key.startswith("compute.") and not _count_moved(base, new)
-    if is_clear and apart_ns > COMPUTE_FRAC.value * shorter_ns:
+    if alone and base.key.startswith("compute.") and apart_ns > COMPUTE_FRAC.value * shorter_ns:
         return True
-    return apart_ns > max(ERRORS.value * _error_ns(base, new), MOVED_FRAC.value * shorter_ns)
-
-
-def _error_ns(base: Kernels, new: Kernels) -> float:
-    """Standard error of the difference of mean durations; one kernel alone shows no scatter."""
-    return hypot(*(each.std_ns / sqrt(max(each.count - 1, 1)) for each in (base, new)))
+    error_ns = hypot(*(each.std_ns / sqrt(max(each.count - 1, 1)) for each in (base, new)))
+    return apart_ns > max(ERRORS.value * error_ns, MOVED_FRAC.value * shorter_ns)
 
 
 def _delta(base: Kernels | None, new: Kernels | None, change: Change) -> KernelDelta:
@@ -138,7 +124,7 @@ def _place(one: KernelDelta) -> tuple[object, ...]:
     return (-abs(one.delta_ns), one.name, one.key, grids)
 
 
-def pair_kernels(base: Rank, new: Rank) -> Iterator[Pair]:
+def _pair_kernels(base: Rank, new: Rank) -> Iterator[Pair]:
     """Kernels of both sides by name, key and grid; None where a side has none.
 
     Kernels with a grid on one side only are paired in order of their work, so that a changed grid is seen. A
@@ -157,7 +143,7 @@ def pair_kernels(base: Rank, new: Rank) -> Iterator[Pair]:
                 yield _added(mine), _added(theirs)
 
 
-def smallest_listed_ns(rank: Rank) -> Fraction:
+def _smallest_listed_ns(rank: Rank) -> Fraction:
     """Work per step of the last kernel listed, which those left out do not exceed; 0 if none is left out."""
     table = rank.kernel_table
     if not (table.rows and table.left_out.rows):
@@ -167,16 +153,11 @@ def smallest_listed_ns(rank: Rank) -> Fraction:
 
 def _by_name(rank: Rank) -> dict[str, list[Kernels]]:
     named: dict[str, list[Kernels]] = defaultdict(list)
-    steps = len(rank.lengths_ns)
-    for kernel in rank.kernel_table.rows:
-        if kernel.count:
-            named[kernel.name].append(_kernels(kernel, steps))
+    for one in rank.kernel_table.rows:
+        if one.count:
+            figures = known(one.grid), one.count, one.work_ns, float(one.std_ns), len(rank.lengths_ns)
+            named[one.name].append(Kernels(one.name, one.key, *figures))
     return named
-
-
-def _kernels(kernel: Kernel, steps: int) -> Kernels:
-    count, work_ns, std_ns = kernel.count, kernel.work_ns, float(kernel.std_ns)
-    return Kernels(kernel.name, kernel.key, known(kernel.grid), count, work_ns, std_ns, steps)
 
 
 def _same_keys(base: list[Kernels], new: list[Kernels]) -> tuple[list[Kernels], list[Kernels]]:
@@ -184,16 +165,11 @@ def _same_keys(base: list[Kernels], new: list[Kernels]) -> tuple[list[Kernels], 
 
     Then a key of `_UNRESOLVED` is on one side only, and another key has the kernels that it lacks.
     """
-    counts = [_count_by_key(side) for side in (base, new)]
-    on_one_side = counts[0].keys() ^ counts[1].keys()
-    differing = [
-        key for key in counts[0].keys() | counts[1].keys() if counts[0].get(key) != counts[1].get(key)
-    ]
-    if not (base and new and _UNRESOLVED & on_one_side and len(differing) > 1):
+    one, other = _count_by_key(base), _count_by_key(new)
+    differing = [key for key in one.keys() | other.keys() if one.get(key) != other.get(key)]
+    if not (base and new and _UNRESOLVED & (one.keys() ^ other.keys()) and len(differing) > 1):
         return base, new
-    cut = ([replace(each, key=each.key.partition(".")[0]) for each in side] for side in (base, new))
-    first, second = ([_sum(list(same)) for _, same in _grouped_by_grid(side)] for side in cut)
-    return first, second
+    return _with_key_cut(base), _with_key_cut(new)
 
 
 def _count_by_key(side: Iterable[Kernels]) -> dict[str, Fraction]:
@@ -203,8 +179,9 @@ def _count_by_key(side: Iterable[Kernels]) -> dict[str, Fraction]:
     return counts
 
 
-def _grouped_by_grid(side: Iterable[Kernels]) -> Iterator[tuple[tuple[int, ...], Iterator[Kernels]]]:
-    return groupby(sorted(side, key=_grid), key=_grid)
+def _with_key_cut(side: Iterable[Kernels]) -> list[Kernels]:
+    cut = sorted((replace(each, key=each.key.partition(".")[0]) for each in side), key=_grid)
+    return [_sum([*same]) for _, same in groupby(cut, key=_grid)]
 
 
 def _grid(kernels: Kernels) -> tuple[int, ...]:

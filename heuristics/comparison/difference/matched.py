@@ -1,9 +1,7 @@
 """Rows of two ledgers by name, per step, so that each side's rows still add up to its mean step."""
 
-from __future__ import annotations
-
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -42,6 +40,7 @@ class OneSide:
     count: Fraction
     work_ns: Fraction | None
     per_step_ns: tuple[int, ...]
+    wall: WallId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +54,17 @@ class Matched:
 
     @property
     def delta_ns(self) -> Fraction:
-        """New less base, per step."""
         return self.new.mean_ns - self.base.mean_ns
+
+
+def mean_ns(lengths_ns: Sequence[int]) -> Fraction:
+    """Their mean, exactly."""
+    return Fraction(sum(lengths_ns), len(lengths_ns))
 
 
 def mean_step_ns(rank: Rank) -> Fraction:
     """Mean length of the used steps, or of the one window."""
-    return Fraction(sum(rank.lengths_ns), len(rank.lengths_ns))
+    return mean_ns(rank.lengths_ns)
 
 
 def budget_rows(base: Rank, new: Rank) -> tuple[Matched, ...]:
@@ -73,21 +76,23 @@ def budget_rows(base: Rank, new: Rank) -> tuple[Matched, ...]:
     Exchanges that one side separates and the other does not are one row.
     """
     if known(base.ledger) is None or known(new.ledger) is None:
-        return _pair(_buckets(base), _buckets(new))
-    one, other = _group(base, "budget"), _group(new, "budget")
-    is_whole = any(row.row == IDLE for row in (*one, *other))
-    idle_of, exchange_of = _idle_whole if is_whole else _idle_by_reason, exchange_rows(base, new)
+        return _paired(base, new, _buckets(base), _buckets(new))
+    is_whole = any(row.row == IDLE for rank in (base, new) for row in _group(rank, "budget"))
+    return group_rows(base, new, "budget", IDLE if is_whole else "")
+
+
+def group_rows(base: Rank, new: Rank, group: Group, idle: str | None = None) -> tuple[Matched, ...]:
+    """The rows of a group by name; none where a side has no ledger. Exchanges as in `budget_rows`.
+
+    `idle`: the row in which all reasons of idle time are one; empty: each is a row of its own.
+    """
+    exchange_of = _exchange_rows(base, new)
 
     def name_of(row: str) -> str:
-        return exchange_of(idle_of(row))
+        reason = row.removeprefix(f"{IDLE}.")
+        return exchange_of(row if idle is None or reason == row else idle or reason)
 
-    return _pair(_side(base, one, name_of), _side(new, other, name_of))
-
-
-def group_rows(base: Rank, new: Rank, group: Group) -> tuple[Matched, ...]:
-    """The rows of another group by name; none where a side has no ledger. Exchanges as in `budget_rows`."""
-    name_of = exchange_rows(base, new)
-    return _pair(*(_side(rank, _group(rank, group), name_of) for rank in (base, new)))
+    return _paired(base, new, *(_side(rank, group, name_of) for rank in (base, new)))
 
 
 def added(rows: Sequence[Matched]) -> Matched:
@@ -102,92 +107,66 @@ def _added(sides: Sequence[OneSide]) -> OneSide:
         count=sum((side.count for side in sides), Fraction(0)),
         work_ns=sum(works, Fraction(0)) if len(works) == len(sides) else None,
         per_step_ns=tuple(sum(step) for step in zip(*(side.per_step_ns for side in sides), strict=True)),
+        wall=_one_wall(sides),
     )
+
+
+def _one_wall(sides: Iterable[OneSide]) -> WallId | None:
+    """The one wall that is named; None where there is none, or more than one."""
+    named = {side.wall for side in sides if side.wall is not None}
+    return named.pop() if len(named) == 1 else None
 
 
 def _group(rank: Rank, group: Group) -> list[LedgerRow]:
     return [row for row in known(rank.ledger) or () if row.group == group]
 
 
-def _idle_whole(row: str) -> str:
-    return IDLE if row.startswith(f"{IDLE}.") else row
-
-
-def _idle_by_reason(row: str) -> str:
-    return row.removeprefix(f"{IDLE}.")
-
-
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """Rows of one side by name, each with its wall. `per_step`: whether rows are known step by step."""
-
-    rows: dict[str, tuple[WallId | None, OneSide]]
-    steps: int
-    per_step: bool = True
-
-    def wall(self, name: str) -> WallId | None:
-        return self.rows[name][0] if name in self.rows else None
-
-    def row(self, name: str, like: _Side) -> OneSide:
-        """The row, or one of zeros that knows as much as the other side does."""
-        if name in self.rows:
-            return self.rows[name][1]
-        work_ns = None if like.rows[name][1].work_ns is None else Fraction(0)
-        return OneSide(Fraction(0), Fraction(0), work_ns, (0,) * self.steps if self.per_step else ())
-
-
-def _side(rank: Rank, rows: Iterable[LedgerRow], name_of: Callable[[str], str]) -> _Side:
-    named: dict[str, list[LedgerRow]] = defaultdict(list)
-    for row in rows:
-        named[name_of(row.row)].append(row)
+def _side(rank: Rank, group: Group, name_of: Callable[[str], str]) -> dict[str, OneSide]:
+    named: dict[str, list[OneSide]] = defaultdict(list)
     steps = len(rank.lengths_ns)
-    sums = {
-        name: (_one_wall(known(row.wall) for row in same), _sum(name, same, steps))
-        for name, same in named.items()
-    }
-    return _Side(sums, steps)
+    for row in _group(rank, group):
+        name = name_of(row.row)
+        one = OneSide(
+            mean_ns=Fraction(sum(row.per_step_ns), steps),
+            count=Fraction(row.count, steps),
+            work_ns=None if name == IDLE != row.row else Fraction(row.work_ns, steps),
+            per_step_ns=tuple(row.per_step_ns),
+            wall=known(row.wall),
+        )
+        named[name].append(one)
+    return {name: _added(same) for name, same in named.items()}
 
 
-def _sum(name: str, rows: list[LedgerRow], steps: int) -> OneSide:
-    split = name == IDLE and any(row.row != IDLE for row in rows)
-    per_step_ns = tuple(sum(step) for step in zip(*(row.per_step_ns for row in rows), strict=True))
-    return OneSide(
-        mean_ns=Fraction(sum(per_step_ns), steps),
-        count=Fraction(sum(row.count for row in rows), steps),
-        work_ns=None if split else Fraction(sum(row.work_ns for row in rows), steps),
-        per_step_ns=per_step_ns,
-    )
-
-
-def _buckets(rank: Rank) -> _Side:
+def _buckets(rank: Rank) -> dict[str, OneSide]:
     """Buckets that every document has; what is neither copy nor idle is busy."""
-    steps = len(rank.lengths_ns)
-    budget = rank.budget_ns
+    steps, budget = len(rank.lengths_ns), rank.budget_ns
     rest = {_COPY: Fraction(budget.exposed_copy, steps), IDLE: Fraction(budget.idle, steps)}
     means = {_BUSY: mean_step_ns(rank) - sum(rest.values()), **rest}
-    rows = {key: (None, OneSide(value, Fraction(0), None, ())) for key, value in means.items()}
-    return _Side({key: row for key, row in rows.items() if row[1].mean_ns}, steps, per_step=False)
+    return {key: OneSide(value, Fraction(0), None, ()) for key, value in means.items() if value}
 
 
-def _pair(base: _Side, new: _Side) -> tuple[Matched, ...]:
+def _paired(
+    base: Rank, new: Rank, one: Mapping[str, OneSide], other: Mapping[str, OneSide]
+) -> tuple[Matched, ...]:
     return tuple(
         Matched(
             row=name,
-            wall=_one_wall((base.wall(name), new.wall(name))),
-            base=base.row(name, new),
-            new=new.row(name, base),
+            wall=_one_wall(side[name] for side in (one, other) if name in side),
+            base=one.get(name) or _zeros(other[name], base),
+            new=other.get(name) or _zeros(one[name], new),
         )
-        for name in sorted(base.rows.keys() | new.rows.keys())
+        for name in sorted(one.keys() | other.keys())
     )
 
 
-def _one_wall(walls: Iterable[WallId | None]) -> WallId | None:
-    """The one wall that is named; None where there is none, or more than one."""
-    named = {wall for wall in walls if wall is not None}
-    return named.pop() if len(named) == 1 else None
+def _zeros(like: OneSide, rank: Rank) -> OneSide:
+    """A row of zeros that knows as much as the other side does."""
+    none = Fraction(0)
+    steps = len(rank.lengths_ns) if like.per_step_ns else 0
+    return OneSide(none, none, None if like.work_ns is None else none, (0,) * steps)
 
 
-def exchange_rows(base: Rank, new: Rank) -> Callable[[str], str]:
+def _exchange_rows(base: Rank, new: Rank) -> Callable[[str], str]:
     """Name of a row -> its name on both sides: that of all it may be, where a side knows less of it.
 
     So exchanges that one recording separates and another does not are one row on both sides.
@@ -201,7 +180,7 @@ def exchange_rows(base: Rank, new: Rank) -> Callable[[str], str]:
 
 def _part(rank: Rank, kind: str, whole: tuple[str, ...]) -> float | None:
     """How many of some exposed exchanges are of one kind; None where there are none."""
-    counts = {row.row: row.count for row in known(rank.ledger) or () if row.group == "budget"}
+    counts = {row.row: row.count for row in _group(rank, "budget")}
     number = sum(counts.get(f"exposed_comm.{one}", 0) for one in whole)
     return counts.get(f"exposed_comm.{kind}", 0) / number if number else None
 

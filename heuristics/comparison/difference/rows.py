@@ -4,13 +4,13 @@ A row is split into more activities, longer ones and less of them hidden; rows t
 scatter of their steps are noise together.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec import Struct, structs
 
 from heuristics.comparison.difference.interval import LEAST, Interval, interval_of
 from heuristics.comparison.difference.matched import (
@@ -21,10 +21,11 @@ from heuristics.comparison.difference.matched import (
     group_rows,
     mean_step_ns,
 )
-from heuristics.result.compared import ComparedChange, ComparedRow, KernelDelta, LayerDelta
-from heuristics.result.result import Result
+from heuristics.comparison.difference.subject import Subject
+from heuristics.result.compared import ComparedChange, ComparedRow, Ends, KernelDelta, LayerDelta
+from heuristics.words import say
 from traces.limits import Limit
-from traces.missing import Missing, known
+from traces.missing import OrMissing, gap, known
 from traces.sections.rank import Rank
 
 NOISE: Final = "noise"
@@ -35,19 +36,11 @@ SMALL_FRAC: Final = Limit(
     "ours: 95 % of the 1,052 rows of 40 unchanged simulated pairs with 2 or 5 steps a side differ by less",
 )
 """Of rows without an interval, those below may be noise; a larger one is shown whatever its scatter."""
-FEW: Final = Missing(
-    "",
-    f"fewer than {LEAST.value} steps on a side",
-    f"record at least {LEAST.value} steps a side, or give --base-log and --new-log",
+FEW: Final = gap(
+    say("comparison.few-steps", least=LEAST.value), say("comparison.few-steps-cure", least=LEAST.value)
 )
-_ONE_FIGURE: Final = Missing(
-    "", "one side has this row only for all of its steps together", "moe-diag doctor TRACE"
-)
-_NO_WORK: Final = Missing(
-    "",
-    "one side does not have the work of this row, or the sides split idle time differently",
-    "record both sides with the same options: moe-diag doctor TRACE",
-)
+_ONE_FIGURE: Final = gap(say("comparison.one-figure"), "moe-diag doctor TRACE")
+_NO_WORK: Final = gap(say("comparison.no-work"), say("comparison.no-work-cure"))
 _UNKNOWN: Final = (_NO_WORK, _NO_WORK, _NO_WORK)
 
 Effects = tuple[int, int, int] | None
@@ -82,10 +75,8 @@ class Scatter:
 class Facts(Struct, frozen=True):
     """All that is known of a difference before anybody has an opinion of its cause."""
 
-    base: Result
-    new: Result
-    base_rank: Rank
-    new_rank: Rank
+    base: Subject
+    new: Subject
     attribution: Attribution
     layers: tuple[LayerDelta, ...]
     kernels: tuple[KernelDelta, ...]
@@ -95,13 +86,16 @@ class Facts(Struct, frozen=True):
 def attribute(base: Rank, new: Rank) -> Attribution:
     """The difference by row. Sides that do not differ have the row `noise` alone, with 0."""
     base_ns, new_ns = mean_step_ns(base), mean_step_ns(new)
-    step_ns, few = (base_ns + new_ns) / 2, step_count(base) < LEAST.value or step_count(new) < LEAST.value
-    modules = (scatter_of(row, step_ns) for row in group_rows(base, new, "moe") if _has_modules(base, new))
-    absent = group_rows(base, new, "absent") if _has_account(base, new) else ()
+    step_ns, few = (base_ns + new_ns) / 2, min(step_count(base), step_count(new)) < LEAST.value
+    has_account = all(
+        known(side.ledger) is not None and known(side.absent_ns) is not None for side in (base, new)
+    )
+    has_modules = all(any(row.group == "moe" for row in known(side.ledger) or ()) for side in (base, new))
+    modules = (scatter_of(row, step_ns) for row in group_rows(base, new, "moe")) if has_modules else ()
     return Attribution(
         step_delta_ns=round(new_ns - base_ns),
         rows=_adding_up(budget_rows(base, new), step_ns, few),
-        reasons=_adding_up(absent, step_ns, few) if _has_account(base, new) else (),
+        reasons=_adding_up(group_rows(base, new, "absent"), step_ns, few) if has_account else (),
         modules=with_shares(_in_order(_delta(one, few) for one in modules if not one.is_noise)),
     )
 
@@ -111,16 +105,7 @@ def step_count(rank: Rank) -> int:
     return len(rank.lengths_ns) if rank.steps.found else 0
 
 
-def _has_account(*sides: Rank) -> bool:
-    return all(known(side.ledger) is not None and known(side.absent_ns) is not None for side in sides)
-
-
-def _has_modules(*sides: Rank) -> bool:
-    return all(any(row.group == "moe" for row in known(side.ledger) or ()) for side in sides)
-
-
 def _adding_up(rows: Sequence[Matched], step_ns: Fraction, few: bool) -> tuple[ComparedRow, ...]:
-    """Rows beyond noise, and `noise` with all else: together the rounded sum of all differences."""
     beyond, noise = split_noise(rows, step_ns)
     named = _in_order(_delta(one, few) for one in beyond)
     return with_shares((*named, _noise(added(rows), named, noise, few)))
@@ -130,7 +115,7 @@ def with_shares(rows: Sequence[ComparedRow]) -> tuple[ComparedRow, ...]:
     """Rows with the part that each is of all they move: of the difference itself it would be more than the
     whole where rows go both ways."""
     moved_ns = sum(abs(row.delta_ns) for row in rows)
-    return tuple(replace(row, share_frac=part_of(row.delta_ns, moved_ns)) for row in rows)
+    return tuple(structs.replace(row, share_frac=part_of(row.delta_ns, moved_ns)) for row in rows)
 
 
 def part_of(ns: int, whole_ns: int) -> float | None:
@@ -145,12 +130,30 @@ def _in_order(rows: Iterable[ComparedRow]) -> tuple[ComparedRow, ...]:
 
 
 def _delta(one: Scatter, few: bool) -> ComparedRow:
-    row, interval = one.row, one.interval
-    count_ns, duration_ns, overlap_ns = effects_of(row) or _UNKNOWN
+    ends = one.interval.ends_ns if one.interval else FEW if few else _ONE_FIGURE
+    return _row(one.row, round(one.row.delta_ns), effects_of(one.row), ends)
+
+
+def _noise(whole: Matched, named: Sequence[ComparedRow], noise: Sequence[Matched], few: bool) -> ComparedRow:
+    """What the named rows leave of the whole, on each side and of the difference; it has no interval."""
+    delta_ns = round(whole.delta_ns) - sum(row.delta_ns for row in named)
+    base_ns = round(whole.base.mean_ns) - sum(row.base_ns for row in named)
+    new_ns = round(whole.new.mean_ns) - sum(row.new_ns for row in named)
+    rest = added(noise)
+    base, new = replace(rest.base, mean_ns=Fraction(base_ns)), replace(rest.new, mean_ns=Fraction(new_ns))
+    parts = tuple(row.row for row in noise if row.delta_ns)
+    effects = _effects_of_noise(noise, delta_ns)
+    return _row(Matched(NOISE, None, base, new), delta_ns, effects, FEW if few else None, parts)
+
+
+def _row(
+    row: Matched, delta_ns: int, effects: Effects, ends: OrMissing[Ends], parts: tuple[str, ...] = ()
+) -> ComparedRow:
+    count_ns, duration_ns, overlap_ns = effects or _UNKNOWN
     return ComparedRow(
         row=row.row,
         wall=row.wall,
-        delta_ns=round(row.delta_ns),
+        delta_ns=delta_ns,
         count_ns=count_ns,
         duration_ns=duration_ns,
         overlap_ns=overlap_ns,
@@ -158,29 +161,8 @@ def _delta(one: Scatter, few: bool) -> ComparedRow:
         new_ns=round(row.new.mean_ns),
         base_count=float(row.base.count),
         new_count=float(row.new.count),
-        parts=(),
-        ci95_ns=interval.ends_ns if interval else FEW if few else _ONE_FIGURE,
-        share_frac=None,
-    )
-
-
-def _noise(whole: Matched, named: Sequence[ComparedRow], noise: Sequence[Matched], few: bool) -> ComparedRow:
-    """What the named rows leave of the whole, on each side and of the difference; it has no interval."""
-    delta_ns = round(whole.delta_ns) - sum(row.delta_ns for row in named)
-    count_ns, duration_ns, overlap_ns = _effects_of_noise(noise, delta_ns) or _UNKNOWN
-    return ComparedRow(
-        row=NOISE,
-        wall=None,
-        delta_ns=delta_ns,
-        count_ns=count_ns,
-        duration_ns=duration_ns,
-        overlap_ns=overlap_ns,
-        base_ns=round(whole.base.mean_ns) - sum(row.base_ns for row in named),
-        new_ns=round(whole.new.mean_ns) - sum(row.new_ns for row in named),
-        base_count=float(sum(row.base.count for row in noise)),
-        new_count=float(sum(row.new.count for row in noise)),
-        parts=tuple(row.row for row in noise if row.delta_ns),
-        ci95_ns=FEW if few else None,
+        parts=parts,
+        ci95_ns=ends,
         share_frac=None,
     )
 
@@ -188,10 +170,9 @@ def _noise(whole: Matched, named: Sequence[ComparedRow], noise: Sequence[Matched
 def _effects_of_noise(rest: Sequence[Matched], delta_ns: int) -> Effects:
     """The parts of the rows that are noise; what rounding left over is overlap. Unknown where one is."""
     effects = [effects_of(row) for row in rest]
-    told = [one for one in effects if one is not None]
-    if len(told) < len(effects):
+    if None in effects:
         return None
-    count_ns, duration_ns = sum(one[0] for one in told), sum(one[1] for one in told)
+    count_ns, duration_ns = (sum(one[at] for one in effects if one) for at in range(2))
     return count_ns, duration_ns, delta_ns - count_ns - duration_ns
 
 
@@ -276,20 +257,15 @@ def layers(base: Rank, new: Rank) -> tuple[LayerDelta, ...]:
 
 
 def _by_layer(rank: Rank) -> dict[int, dict[str, Fraction]]:
-    """Wall time per step of each layer by module, over its passes."""
-    steps = len(rank.lengths_ns)
-    found: dict[int, dict[str, Fraction]] = {}
+    found: dict[int, dict[str, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
     moe = known(rank.moe)
     for row in moe.by_layer if moe else ():
-        modules = found.setdefault(row.layer, {})
-        modules[row.module] = modules.get(row.module, Fraction(0)) + Fraction(row.wall_ns, steps)
+        found[row.layer][row.module] += Fraction(row.wall_ns, len(rank.lengths_ns))
     return found
 
 
 def _layer_delta(layer: int, base: Mapping[str, Fraction], new: Mapping[str, Fraction]) -> LayerDelta:
-    moved = {
-        name: new.get(name, Fraction(0)) - base.get(name, Fraction(0)) for name in base.keys() | new.keys()
-    }
+    moved = {name: new.get(name, 0) - base.get(name, Fraction(0)) for name in base.keys() | new.keys()}
     module = min(moved, key=lambda name: (-abs(moved[name]), name))
     base_ns, new_ns = sum(base.values()), sum(new.values())
     return LayerDelta(

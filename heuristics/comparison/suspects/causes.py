@@ -1,18 +1,18 @@
 """The table of causes, `causes.toml`, as it stands, and the sets of names in it."""
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from traces.names.kernels import compute_classes
 
-Row = Mapping[str, Any]
+Written = Mapping[str, Any]
 
 
 @cache
-def table() -> Row:
+def table() -> Written:
     """The file; its set `classes` is all classes of compute."""
     text = files("heuristics.comparison.suspects").joinpath("causes.toml").read_text(encoding="utf-8")
     found = tomllib.loads(text)
@@ -23,20 +23,28 @@ def table() -> Row:
 @cache
 def named(*names: str) -> tuple[str, ...]:
     """A list in which `@name` stands for a set of the table."""
-    return expanded(names, table()["sets"])
+    return tuple(_listed(names, table()["sets"]))
 
 
-@cache
-def families() -> Mapping[str, Row]:
-    """Families of communication: their words, kinds and settings."""
-    found: Mapping[str, Row] = table()["families"]
-    return found
+def expanded(row: Written, family: Written, key: str) -> dict[str, Any]:
+    """A row with names for its sets, and the key, lists and texts of a family, if it is of one."""
+    sets = {**table()["sets"], **{f"family_{name}": one for name, one in family.items()}}
+    texts = {"next": table()["families_next"], **family, "key": key}
+
+    def filled(written: Any) -> Any:
+        if isinstance(written, list):
+            return [*map(filled, _listed(written, sets))]
+        if isinstance(written, str):
+            for name, text in texts.items():
+                written = written.replace(f"{{{name}}}", str(text))
+        return written
+
+    return {field: filled(written) for field, written in row.items()}
 
 
-def expanded(listed: Sequence[str], sets: Row) -> tuple[str, ...]:
-    """Names, with those of a set where its `@name` stands; none of a set that is not there."""
-    return tuple(
-        name
-        for one in listed
-        for name in (expanded(sets.get(one[1:], ()), sets) if one.startswith("@") else (one,))
-    )
+def _listed(written: Iterable[Any], sets: Written) -> Iterator[Any]:
+    for one in written:
+        if isinstance(one, str) and one.startswith("@"):
+            yield from _listed(sets.get(one[1:], ()), sets)
+        else:
+            yield one

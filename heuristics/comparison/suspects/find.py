@@ -1,28 +1,35 @@
 """All suspects of a difference, the one that explains most and is surest first."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain, product, zip_longest
 from typing import Final
 
 from msgspec import structs
 
 from heuristics.comparison.difference.rows import Facts
+from heuristics.comparison.difference.subject import Value
 from heuristics.comparison.suspects.causes import named
-from heuristics.comparison.suspects.communication import FUSED, asked_for
-from heuristics.comparison.suspects.movers import Movable, movable
-from heuristics.comparison.suspects.rule import Found, change_sentences, find, row_sentences
-from heuristics.comparison.suspects.table import rules
+from heuristics.comparison.suspects.facts import VIEWED
+from heuristics.comparison.suspects.figures import asked_for
+from heuristics.comparison.suspects.table import Movable, Rule, causes, movable
 from heuristics.comparison.suspects.view import View
-from heuristics.result.compared import ComparedChange, Suspect
+from heuristics.config.features import FLEX
+from heuristics.result.compared import ComparedChange, ComparedRow, Suspect
 from heuristics.result.judged import Level
+from heuristics.words import say
 from traces.limits import Limit
+from traces.spelling import in_ms, signed_ms
 
 MOST: Final = Limit(8, "suspects", "ours: a judgement: nobody tries more; the list of changes has them all")
 LEAST: Final = Limit(0.02, "fraction of all that moved", "ours: a judgement: less is not worth an A/B run")
 OPPOSED: Final = Limit(
     0.5, "of what its rows moved", "ours: GEMMs that shrink and launches that grow may have one cause"
 )
+SHOWN_ROWS: Final = Limit(3, "rows", "ours: what else moved stands in the table of rows")
+SHOWN_CHANGES: Final = Limit(4, "changes", "ours: all of them stand in the list of changes")
 WEIGHTS: Final[dict[Level, Limit]] = {
     "high": Limit(1.0, "weight", "ours: changed and observed"),
     "medium": Limit(
@@ -32,13 +39,25 @@ WEIGHTS: Final[dict[Level, Limit]] = {
     ),
     "low": Limit(0.35, "weight", "ours: only consistent: half of a cause that changed or was observed"),
 }
+_LEVELS: Final[tuple[Level, ...]] = ("low", "medium", "high")
+_FIGURE: Final = re.compile(r"\{(.+?)\}")
 
 
-_CONTROL: Final = (
-    "as the control arm, run the new side with moe_token_dispatcher_type alltoall: what stays slower there "
-    "is not the dispatcher's"
-)
-"""Megatron-Bridge, skill perf-moe-dispatcher-selection: alltoall is for debugging such regressions."""
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A suspect, what its rows moved whatever their sign, and the changes it speaks for.
+
+    `is_known`: a published cause, or one that was seen to change, which no other suspect stands for.
+    """
+
+    suspect: Suspect
+    gross_ns: int
+    spoken_for: tuple[str, ...]
+    is_known: bool = False
+
+    @property
+    def weight(self) -> float:
+        return WEIGHTS[self.suspect.confidence].value
 
 
 def with_explained(facts: Facts) -> Facts:
@@ -59,56 +78,141 @@ def find_suspects(facts: Facts) -> tuple[Suspect, ...]:
         return ()
     found = _by_rules(view)
     ranked = sorted((*found, *_by_changes(view, found)), key=lambda one: _place(view, one))
-    large = [one for one in ranked if one.gross_ns >= LEAST.value * view.moved_ns]
+    large = (one for one in ranked if one.gross_ns >= LEAST.value * view.moved_ns)
     kept = _without_repeats(large)[: int(MOST.value)]
     return tuple(_with_control(view, one.suspect) for one in kept)
 
 
 def _with_control(view: View, suspect: Suspect) -> Suspect:
     """Where exchanges between experts got longer by a flex backend: alltoall shows whether that is why."""
-    runs = view.after.detected.dispatcher
-    backend = asked_for(view) if runs == "unknown" else runs
-    experts = {row.row for row in view.matching(*named("@ep"))}
+    runs = view.after.rank.detected.dispatcher
+    backend = asked_for(view.after) if runs == "unknown" else runs
+    experts = {row.row for row in view.matching(named("@ep"))}
     longer = suspect.explains_ns > 0 and not experts.isdisjoint(suspect.rows)
-    if not longer or backend not in FUSED or not suspect.next:
+    if not longer or backend not in FLEX or not suspect.next:
         return suspect
-    return structs.replace(suspect, next=f"{suspect.next}; {_CONTROL}")
+    return structs.replace(suspect, next=say("comparison.with-control", next=suspect.next))
 
 
 def _by_rules(view: View) -> tuple[Found, ...]:
     """One of each rule: that of the direction which moves more; of two alike, the one the step went."""
     found: dict[str, Found] = {}
     for side in (view, view.other()):
-        for rule in rules():
-            one = find(rule, side)
+        for rule in causes().rules:
+            one = _by_rule(rule, side)
             if one and (rule.id not in found or _place(view, one) < _place(view, found[rule.id])):
                 found[rule.id] = one
     return tuple(found.values())
 
 
+def _by_rule(rule: Rule, view: View) -> Found | None:
+    """The rule's suspect in a view, or None where its rows did not move its way or evidence is lacking."""
+    rows = _moved_its_way(rule, view)
+    by_itself = True if rule.signs else None  # its rows are its sign
+    observed = rule.observed.holds(view) if rule.observed else by_itself
+    if not rows or observed is False:
+        return None
+    changed = tuple(change for change in view.changes(rule.changed) if rule.went(change))
+    evidence = {"observed": observed, "changed": bool(changed), "any": observed or bool(changed)}
+    if not evidence[rule.needs]:
+        return None
+    signs = tuple(_signs(rule, view)) if observed else ()
+    seen = (*signs, *_change_sentences(view, changed))
+    sure = _LEVELS[bool(observed) + bool(changed)]
+    suspect = Suspect(
+        id=rule.id,
+        title=rule.title if view.sign == 1 else rule.mirrored,
+        rows=tuple(row.row for row in rows),
+        explains_ns=view.sign * sum(row.delta_ns for row in rows),
+        confidence=sorted((rule.at_least, sure, rule.at_most), key=_LEVELS.index)[1],
+        because=(*_row_sentences(view, rows), *seen),
+        next=rule.next,
+        source=rule.source,
+        seen=seen,
+    )
+    gross_ns = sum(abs(row.delta_ns) for row in rows)
+    return Found(suspect, gross_ns, tuple(change.what for change in changed), rule.needs == "changed")
+
+
+def _moved_its_way(rule: Rule, view: View) -> tuple[ComparedRow, ...]:
+    longer, shorter = view.matching(rule.slower), view.matching(rule.faster)
+    moved = [row.row for row in view.matching(rule.either)]
+    moved += [row.row for row in longer if row.delta_ns > 0]
+    moved += [row.row for row in shorter if row.delta_ns < 0]
+    return tuple(row for name, row in view.rows.items() if name in moved)
+
+
+def _signs(rule: Rule, view: View) -> Iterator[str]:
+    """What the trace shows: a sentence for each of several values, none where a figure is unknown."""
+    for sign in rule.signs:
+        when, text = (None, sign) if isinstance(sign, str) else sign
+        if when is None or when.holds(view):
+            words, names = _FIGURE.split(text)[::2], _FIGURE.findall(text)
+            values = [VIEWED.named(name).of(view) for name in names]
+            several = [value if isinstance(value, tuple) else (value,) for value in values]
+            if None not in values:
+                for figures in product(*several):
+                    yield "".join(map(str, chain(*zip_longest(words, figures, fillvalue=""))))
+
+
+def _row_sentences(view: View, rows: Sequence[ComparedRow]) -> Iterator[str]:
+    most = int(SHOWN_ROWS.value)
+    largest = sorted(rows, key=lambda row: (-abs(row.delta_ns), row.row))
+    for row in largest[:most]:
+        yield say(
+            "comparison.row",
+            row=row.row,
+            times=view.arrow(in_ms(row.base_ns), in_ms(row.new_ns)),
+            delta=signed_ms(view.sign * row.delta_ns),
+            part_frac=abs(row.delta_ns) / view.moved_ns,
+        )
+    if left := largest[most:]:
+        moved = signed_ms(view.sign * sum(row.delta_ns for row in left))
+        yield say(
+            "comparison.row-more" if len(left) == 1 else "comparison.rows-more", count=len(left), moved=moved
+        )
+
+
+def _change_sentences(view: View, changes: Sequence[ComparedChange]) -> Iterator[str]:
+    for one in changes[: int(SHOWN_CHANGES.value)]:
+        if one.withheld:
+            yield say("comparison.change-withheld", what=one.what)
+        else:
+            before = _value(one.base) if one.said_base else "not set"
+            after = _value(one.new) if one.said_new else "not set"
+            yield f"{one.what}: {view.arrow(before, after)} ({one.source})"
+
+
+def _value(value: Value) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_value, value))}]"
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 @cache
 def _rule_places() -> Mapping[str, int]:
-    return {rule.id: place for place, rule in enumerate(rules())}
+    return {rule.id: place for place, rule in enumerate(causes().rules)}
 
 
 def _place(view: View, found: Found) -> tuple[bool, float, bool, int, str]:
     """Where a suspect stands: of two that are alike what changed goes first, then as the rules are listed."""
-    suspect = found.suspect
+    suspect, places = found.suspect, _rule_places()
     against = suspect.explains_ns * view.facts.attribution.step_delta_ns < 0
     opposed = against and abs(suspect.explains_ns) >= OPPOSED.value * found.gross_ns
-    weighted_ns = found.gross_ns * WEIGHTS[suspect.confidence].value
-    place = _rule_places().get(suspect.id, len(rules()))
-    return opposed, -weighted_ns, not found.spoken_for, place, suspect.id
+    place = places.get(suspect.id, len(places))
+    return opposed, -found.gross_ns * found.weight, not found.spoken_for, place, suspect.id
 
 
-def _without_repeats(ranked: list[Found]) -> list[Found]:
+def _without_repeats(ranked: Iterator[Found]) -> list[Found]:
     """Without those whose rows and changes a suspect that is at least as sure has all."""
     kept: list[Found] = []
     for one in ranked:
         covered = any(
             set(one.suspect.rows) <= set(other.suspect.rows)
             and set(one.spoken_for) <= set(other.spoken_for)
-            and WEIGHTS[other.suspect.confidence].value >= WEIGHTS[one.suspect.confidence].value
+            and other.weight >= one.weight
             for other in kept
         )
         if one.is_known or not covered:
@@ -116,10 +220,9 @@ def _without_repeats(ranked: list[Found]) -> list[Found]:
     return kept
 
 
-def _by_changes(view: View, found: tuple[Found, ...]) -> list[Found]:
+def _by_changes(view: View, found: tuple[Found, ...]) -> Iterator[Found]:
     """A suspect for each change that can move rows which no rule explained by it."""
     rows = tuple(view.rows.values())
-    result = []
     for change in view.facts.changed:
         if change.source == "trace" and not change.what.startswith("gpu"):
             continue  # an observation, which rules look at: no cause
@@ -127,21 +230,20 @@ def _by_changes(view: View, found: tuple[Found, ...]) -> list[Found]:
         spoken = {row for one in found if change.what in one.spoken_for for row in one.suspect.rows}
         left = replace(able, rows=tuple(row for row in able.rows if row not in spoken))
         if left.rows:
-            result.append(_of_change(view, change, left))
-    return result
+            yield _of_change(view, change, left)
 
 
 def _of_change(view: View, change: ComparedChange, able: Movable) -> Found:
     rows = [view.rows[name] for name in able.rows]
-    changes = change_sentences(view, (change,))
+    changes = tuple(_change_sentences(view, (change,)))
     suspect = Suspect(
         id=f"knob.{change.what}" if change.source == "configuration" else change.what,
-        title=f"{change.what} changed, which can move these rows",
+        title=say("comparison.change-title", what=change.what),
         rows=able.rows,
         explains_ns=sum(row.delta_ns for row in rows),
         confidence="low" if able.is_broad else "medium",
-        because=(*changes, *row_sentences(view, rows)),
-        next=f"run the new side with {change.what} as on the base, nothing else changed",
+        because=(*changes, *_row_sentences(view, rows)),
+        next=say("comparison.change-next", what=change.what),
         source=able.sources[0],
         seen=changes,
     )

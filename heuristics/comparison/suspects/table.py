@@ -1,20 +1,48 @@
-"""The rules of `causes.toml`, and what can move which rows."""
+"""The rules of `causes.toml`, and what can move which rows: by that table, and by the fixes' own knobs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
-from itertools import groupby
-from typing import Any
+from functools import cache
+from itertools import groupby, product
+from typing import Any, Final, Literal
 
-from heuristics.comparison.suspects.causes import Row, expanded, families, named, table
-from heuristics.comparison.suspects.direction import crossed
-from heuristics.comparison.suspects.evidence import EVIDENCE
-from heuristics.comparison.suspects.rule import Rule, any_way, way_of
+from msgspec import Struct
+
+from heuristics.comparison.difference.changed import is_off, numbers, way
+from heuristics.comparison.suspects.causes import expanded, table
+from heuristics.comparison.suspects.facts import VIEWED
+from heuristics.comparison.suspects.view import matches
+from heuristics.config.about import Given
+from heuristics.config.observed import Observed
+from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.fixes.fix import Fix
+from heuristics.result.compared import ComparedChange, ComparedRow
+from heuristics.result.judged import Level
+from heuristics.rules.condition import Condition
+from heuristics.run.run import Run
 from traces.names.kernels import compute_classes
+from traces.sections.tables import WallId
+from traces.settings.settings import Framework
+from traces.toml_tables import read_rows
+
+_HOST_ROWS: Final = {
+    "arrival": ("launch_latency.arrival", "launch_latency.kernel_gap"),
+    "long_python_pauses": ("launch_starved.python",),
+}
+"""Kinds of the host wall that are rows of another name."""
+
+GO_ALONG: Final = ("*te_rng_tracker", "moe_router_dtype", "ddp.use_distributed_optimizer")
+"""What fixes set beside their own knobs, because those need it: it moves none of their rows by itself."""
+
+_RUNS: Final = (
+    Run(),
+    Run(given=Given(gpu="H100"), observed=Observed(moe=True, dispatcher="alltoall")),
+    Run(given=Given(gpu="GB200", precision="mxfp8"), observed=Observed(moe=True, dispatcher="hybridep")),
+)
+"""Runs that fixes are asked for their knobs on: what they spell hangs on the GPU."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mover:
+class Mover(Struct, frozen=True, forbid_unknown_fields=True):
     """What can move rows: `what` are patterns of changed things, all others patterns of rows.
 
     More of it makes `slower` longer and `faster` shorter, less of it the reverse; `either` moves both ways.
@@ -29,71 +57,144 @@ class Mover:
     is_broad: bool = False
 
 
+class Crossed(Struct, frozen=True, forbid_unknown_fields=True):
+    """Releases: from below `since`, not below `at_least`, to `since` or above, below `until`."""
+
+    since: str
+    at_least: str = "0"
+    until: str = "9999"
+
+    def by(self, change: ComparedChange) -> bool:
+        base, new = numbers(change.base), numbers(change.new)
+        if base is None or new is None:
+            return False
+        low, border, high = (numbers(one) or () for one in (self.at_least, self.since, self.until))
+        return low <= base < border <= new < high
+
+
+class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A cause that comes up on the new side; where it went away there, `mirrored` is its title.
+
+    `slower`, `faster`, `either`: patterns of the rows that it makes longer, shorter, or either. `observed`:
+    what else a trace must show: ruled out where it does not hold; `signs`: how that is worded, each with its
+    own condition if it has one. `changed`: patterns of changed things that are the cause, one of which went
+    `way`, or across the releases `crossed`. `needs`: the evidence without which it is no suspect. `at_most`,
+    `at_least`: between which its confidence lies.
+    """
+
+    id: str
+    title: str
+    mirrored: str
+    next: str
+    source: str
+    slower: tuple[str, ...] = ()
+    faster: tuple[str, ...] = ()
+    either: tuple[str, ...] = ()
+    observed: Condition | None = None
+    signs: tuple[str | tuple[Condition, str], ...] = ()
+    changed: tuple[str, ...] = ()
+    way: Literal["more", "less"] | None = None
+    crossed: Crossed | None = None
+    needs: Literal["observed", "changed", "any"] = "any"
+    at_most: Level = "high"
+    at_least: Level = "low"
+
+    def went(self, change: ComparedChange) -> bool:
+        """Whether a thing changed the way that brings the cause; also where that is not known."""
+        if self.crossed:
+            return self.crossed.by(change)
+        return self.way is None or way(change) in (0, 1 if self.way == "more" else -1)
+
+
+class Causes(Struct, frozen=True):
+    """The table, each row written out."""
+
+    movers: tuple[Mover, ...]
+    rules: tuple[Rule, ...]
+
+
 @cache
-def movers() -> tuple[Mover, ...]:
-    """What can move which rows by itself, where no fix of the catalogue has it."""
+def causes() -> Causes:
+    """What can move which rows by itself, where no fix of the catalogue has it, and the causes, in order."""
     sources = table()["sources"]
-    return tuple(
-        Mover(
-            what=tuple(row["what"]),
-            source=sources.get(row["source"], row["source"]),
-            slower=named(*row.get("slower", ())),
-            faster=named(*row.get("faster", ())),
-            either=named(*row.get("either", ())),
-            is_broad=row.get("is_broad", False),
-        )
-        for row in table()["movers"]
+    movers = (expanded(row, {}, "") for row in table()["movers"])
+    rows: dict[str, Any] = {
+        "movers": [{**row, "source": sources.get(row["source"], row["source"])} for row in movers],
+        "rules": [*_rules()],
+    }
+    return read_rows(rows, Causes, "heuristics/comparison/suspects/causes.toml", VIEWED.readers)
+
+
+def _rules() -> Iterator[dict[str, Any]]:
+    written = [{"id": id_, **row} for id_, row in table()["causes"].items()]
+    for each, several in groupby(written, lambda row: row.pop("each", "")):
+        rows = [*several]
+        if each == "family":
+            for key, family in table()["families"].items():
+                yield from (expanded(row, family, key) for row in rows)
+        else:
+            for row in rows:
+                yield from (expanded(row, {}, key) for key in (compute_classes() if each else ("",)))
+
+
+@dataclass(frozen=True, slots=True)
+class Movable:
+    """Rows that a change can have moved the way it went; `is_broad`: it can move nearly everything."""
+
+    rows: tuple[str, ...]
+    is_broad: bool
+    sources: tuple[str, ...]
+
+
+def movable(change: ComparedChange, rows: Sequence[ComparedRow]) -> Movable:
+    able = (one for one in (*causes().movers, *fix_movers()) if matches(change.what, one.what))
+    used = [(one, row) for one in able for row in rows if _moves(one, change, row)]
+    names = {row.row for _, row in used}
+    return Movable(
+        rows=tuple(row.row for row in rows if row.row in names),
+        is_broad=any(one.is_broad for one, _ in used),
+        sources=tuple(dict.fromkeys(one.source for one, _ in used)),
     )
+
+
+def _moves(mover: Mover, change: ComparedChange, row: ComparedRow) -> bool:
+    """Whether a change can move a row the way it moved; where its direction is unknown, either way."""
+    if matches(row.row, mover.either):
+        return True
+    longer = row.delta_ns > 0
+    went = way(change)
+    with_it, against_it = (mover.faster, mover.slower) if longer else (mover.slower, mover.faster)
+    return (went != 1 and matches(row.row, with_it)) or (went != -1 and matches(row.row, against_it))
 
 
 @cache
-def rules() -> tuple[Rule, ...]:
-    """All causes, in the order of the table."""
+def fix_movers() -> tuple[Mover, ...]:
+    """What fixes of the catalogue switch on, and the rows of the kinds that they act on."""
     return tuple(
-        rule for each, rows in groupby(table()["cause"], _each) for rule in _expand(each, tuple(rows))
+        Mover((knob,), fix.sources[0], faster=rows if is_switch else (), either=() if is_switch else rows)
+        for fix in CATALOGUE.values()
+        if (rows := rows_of(fix))
+        for knob, is_switch in _knobs(fix).items()
     )
 
 
-def _each(row: Row) -> str:
-    return str(row.get("each", ""))
+def rows_of(fix: Fix) -> tuple[str, ...]:
+    """Rows of the step that a fix acts on; none where it acts on all of its wall."""
+    prefix: dict[WallId, str] = {
+        "communication": "exposed_comm",
+        "host_overhead": "launch_starved",
+        "compute": "compute",
+        "memory": "launch_starved",
+    }
+    return tuple(row for kind in fix.kinds for row in _HOST_ROWS.get(kind, (f"{prefix[fix.wall]}.{kind}",)))
 
 
-def _expand(each: str, rows: Sequence[Row]) -> Iterator[Rule]:
-    """One rule a row; one a family and row, or one a row and class, where it is for each of them."""
-    if each == "family":
-        for key, family in families().items():
-            yield from (_rule(row, key, family) for row in rows)
-        return
-    for row in rows:
-        for key in compute_classes() if each == "class" else ("",):
-            yield _rule(row, key, {})
-
-
-def _rule(row: Row, key: str, family: Row) -> Rule:
-    texts = {"next": table()["families_next"], **family, "key": key}
-    sets = {**table()["sets"], **{f"family_{name}": one for name, one in family.items()}}
-
-    def text(name: str) -> str:
-        return str(row[name]).format_map(texts)
-
-    def listed(name: str) -> tuple[str, ...]:
-        return tuple(one.replace("{key}", key) for one in expanded(row.get(name, ()), sets))
-
-    other: dict[str, Any] = {name: row[name] for name in ("needs", "at_most", "at_least") if name in row}
-    if "observed" in row:
-        name, *of = row["observed"]
-        other["observed"] = partial(EVIDENCE[name], *((key,) if key else ()), *of)
-    releases = row.get("crossed")
-    return Rule(
-        id=text("id"),
-        title=text("title"),
-        mirrored=text("mirrored"),
-        next=text("next"),
-        source=row["source"],
-        slower=listed("slower"),
-        faster=listed("faster"),
-        either=listed("either"),
-        changed=listed("changed"),
-        went=crossed(**releases) if releases else way_of(row["way"]) if "way" in row else any_way,
-        **other,
-    )
+def _knobs(fix: Fix) -> dict[str, bool]:
+    """Knobs that a fix sets to something, and whether it switches them on. What it leaves out is no mover."""
+    found: dict[str, bool] = {}
+    frameworks: tuple[Framework, Framework] = ("megatron_lm", "megatron_bridge")
+    for run, framework in product(_RUNS, frameworks):
+        for knob, value in fix.change(run).of(framework, run.settings).items():
+            if not is_off(value) and not matches(knob, GO_ALONG):
+                found[knob] = value is True
+    return found

@@ -216,7 +216,6 @@ def in_parts(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def late_in_parts(run: Mapping[str, object], window_ns: float | None) -> dict[str, object]:
-    """`run` likewise, its `late` in parts of the ranks' window."""
     late = run.get("late")
     return {**run, "late": _in_parts(Late, late, window_ns, "run.late.") if isinstance(late, dict) else late}
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final
 
 from msgspec import structs
 
@@ -13,8 +12,7 @@ from heuristics.evidence.evidence import RunEvidence
 from heuristics.evidence.observed import observed_by
 from heuristics.evidence.symptoms.document import Recorded
 from heuristics.evidence.symptoms.prices import prices_of
-from heuristics.evidence.symptoms.rank import NOTHING, WINDOW_NS
-from heuristics.evidence.symptoms.symptoms import Symptoms
+from heuristics.evidence.symptoms.symptoms import NOTHING, WINDOW_NS, Symptoms
 from heuristics.figures.figures import Figures, compute_again_ns
 from heuristics.findings.recorded import PERTURBED
 from heuristics.result.judged import Level, Reason, Verdict, Wall
@@ -25,12 +23,11 @@ from heuristics.walls.confidence import about_others, with_confidence
 from heuristics.walls.next_wall import with_next
 from heuristics.walls.price import unmeasurable
 from heuristics.walls.verdict import verdict_of
+from heuristics.words import say
 from traces.missing import Missing, known
 from traces.sections.tables import WallId
 from traces.settings.settings import Settings
-from traces.spelling import percent, spoken
-
-_RECORD: Final = "record a run and analyze it"
+from traces.spelling import spoken
 
 
 def observed_from(symptoms: Symptoms, settings: Settings | None = None) -> RunEvidence:
@@ -38,11 +35,10 @@ def observed_from(symptoms: Symptoms, settings: Settings | None = None) -> RunEv
 
     `settings`: its configuration, which tells what is recomputed where the symptoms do not.
     """
-    config = Config(Given(), Observed(), settings or Settings(), None)
-    configured = tuple(_as_configured(rank, config) for rank in symptoms.ranks)
-    ranks = configured or (NOTHING,)
-    symptoms = replace(symptoms, ranks=ranks)
-    gap = _unusable(symptoms.capture)
+    config = Config(Given(), Observed(), settings or Settings())
+    ranks = tuple(_as_configured(rank, config) for rank in symptoms.ranks) or (NOTHING,)
+    is_told = bool(symptoms.ranks or symptoms.walls)
+    symptoms, gap = replace(symptoms, ranks=ranks), _unusable(symptoms.capture)
     if gap is not None:
         walls = tuple(unmeasurable(wall, gap) for wall in WALL_IDS)
     else:
@@ -58,7 +54,7 @@ def observed_from(symptoms: Symptoms, settings: Settings | None = None) -> RunEv
             late_cause=symptoms.late.cause if symptoms.late else None,
             out_of_memory=symptoms.out_of_memory,
         ),
-        window_ns=_window_ns(walls) if configured or symptoms.walls else 0,
+        window_ns=_window_ns(walls) if is_told else 0,
         unproven=unproven_by_figures(ranks, walls, bound) if gap is None else {},
     )
 
@@ -81,12 +77,11 @@ def _unusable(capture: Recorded) -> Missing | None:
     """Why nothing recorded so can tell a wall, and what to record; None where it can."""
     perturbed = capture.perturbation_frac
     if perturbed is not None and perturbed > PERTURBED.value:
-        reason = f"the capture is perturbed: the profiler made the step {percent(perturbed)} longer"
-        cure = "record again with less: -s none -t nvtx,cuda, few steps, and compare with the log's step time"
-        return Missing("symptoms.capture.perturbation_frac", reason, cure)
+        reason = say("evidence.perturbed", longer_frac=perturbed)
+        return Missing("symptoms.capture.perturbation_frac", reason, say("evidence.record-less"))
     if capture.missing_events:
-        reason = "events are missing from the capture, so what seems idle or exposed may be work"
-        return Missing("symptoms.capture.missing_events", reason, "record again, fewer steps at a time")
+        reason, cure = say("evidence.missing-events"), say("evidence.fewer-steps")
+        return Missing("symptoms.capture.missing_events", reason, cure)
     return None
 
 
@@ -102,7 +97,7 @@ def _bound(symptoms: Symptoms, gap: Missing | None) -> Bound:
         return Bound(None, gap.reason, gap.cure)
     earlier: WallId | None = known(symptoms.verdict.bound) if symptoms.verdict else None
     if earlier is not None:
-        return Bound(earlier, f"the earlier result has {spoken(earlier)}")
+        return Bound(earlier, say("evidence.earlier-bound", wall=spoken(earlier)))
     return find_bound(symptoms.ranks)
 
 
@@ -112,7 +107,7 @@ def _verdict(symptoms: Symptoms, walls: Sequence[Wall], gap: Missing | None) -> 
     verdict = verdict_of(walls, out_of_memory=short)
     wall: WallId | None = known(verdict.wall)
     if gap is not None:
-        return structs.replace(verdict, because=(f"no wall is known: {gap.reason}", gap.cure))
+        return structs.replace(verdict, because=(say("evidence.no-wall", reason=gap.reason), gap.cure))
     seen = tuple(_about_ranks(symptoms.capture))
     if wall is None:
         return structs.replace(verdict, because=(*verdict.because, *(one.text for one in seen)))
@@ -121,24 +116,22 @@ def _verdict(symptoms: Symptoms, walls: Sequence[Wall], gap: Missing | None) -> 
     if earlier is not None and level is not None:
         earlier_ones = tuple(Reason("earlier_result", text) for text in earlier.confidence_because)
         return with_confidence(structs.replace(verdict, because=earlier.because), earlier_ones, level)
-    given = Reason("symptoms", "figures were given, not measured in a trace here")
+    given = Reason("symptoms", say("evidence.given"))
     return with_confidence(verdict, (given, *seen, *about_others(wall, walls)))
 
 
 def _about_ranks(capture: Recorded) -> Iterator[Reason]:
     seen, world = capture.ranks_seen, capture.world_size
     if seen is not None and world is not None and seen < world:
-        blind = "the late rank is unknown; record more ranks of a group"
-        yield Reason("unseen_ranks", f"{seen} of {world} ranks were seen: {blind}")
+        yield Reason("unseen_ranks", say("evidence.unseen-ranks", seen=seen, world=world))
 
 
 def _next(verdict: Verdict, symptoms: Symptoms, wall: WallId) -> Verdict:
     """An earlier result's, else unknown: what is left without a wall has to be replayed."""
-    earlier = symptoms.verdict
+    earlier, record = symptoms.verdict, say("evidence.record")
     if earlier is not None and earlier.next_because:
         after: WallId | None = known(earlier.next_wall)
-        gap = Missing("", earlier.next_because, _RECORD)
+        gap = Missing("", earlier.next_because, record)
         return with_next(verdict, after or gap, known(earlier.next_wall_frac), earlier.next_because)
-    reason = "figures that were given cannot be replayed"
-    said = f"what comes after {spoken(wall)} is not known: {reason}"
-    return with_next(verdict, Missing("", reason, _RECORD), None, said)
+    gap = Missing("", say("evidence.not-replayed"), record)
+    return with_next(verdict, gap, None, say("evidence.next-unknown", wall=spoken(wall)))

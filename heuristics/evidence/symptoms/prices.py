@@ -1,19 +1,19 @@
 """What each wall costs by figures that were given, in place of a replay; the walls' own limits judge it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from heuristics.evidence.symptoms.rank import to_give
-from heuristics.evidence.symptoms.symptoms import Late, Symptoms
-from heuristics.figures.figures import Figures, Parts, frac_of
+from heuristics.evidence.symptoms.symptoms import Late, Symptoms, to_give
+from heuristics.figures.figures import Figures, Parts, Read, frac_of
 from heuristics.walls.price import WALL, Price, Unpriced
+from heuristics.words import say
 from traces.cures import cure
 from traces.limits import Limit
 from traces.missing import Missing, known
 from traces.names.kernels import COMM_KINDS
 from traces.sections.tables import WallId
-from traces.spelling import percent
 
 REPLAYED: Final = Limit(
     1 / 3,
@@ -39,26 +39,18 @@ _HOST_LATE: Final = ("slow_host", "data_loader", "rotating_jitter")
 """Why a rank is late, where its host is why."""
 _NO_TRANSFER: Final = (*_HOST_LATE, "slow_device")
 """Why a rank is late, where the others' waiting is nothing that communication could win."""
-_ONLY_SUMS: Final = (
-    "only sums of kernel times are given, and kernels overlap: a part of the step needs a union of intervals"
-)
-
-
-def prices_of(symptoms: Symptoms) -> dict[WallId, Price | Unpriced]:
-    """What each wall costs a run, by its figures."""
-    return {wall: price(symptoms) for wall, price in _PRICES.items()}
 
 
 def _communication(symptoms: Symptoms) -> Price | Unpriced:
     """Exposed communication by kind, at most what blocks; not the waiting for a rank that is late itself."""
-    counted = [(rank, kinds) for rank in symptoms.ranks if (kinds := _exposed(rank)) is not None]
-    if not counted:
-        return _unpriced(symptoms, "exposed communication", "communication", True)
     parts = [
         (rank, _at_most(kinds, max(0, sum(kinds.values()) - _waits_ns(rank, symptoms.late))))
-        for rank, kinds in counted
+        for rank in symptoms.ranks
+        if (kinds := _exposed(rank)) is not None
     ]
-    why = Missing("symptoms", "unexplained waits may be communication", to_give("communication"))
+    if not parts:
+        return _unpriced(symptoms, say("evidence.no-exposed"), "communication", True)
+    why = Missing("symptoms", say("evidence.waits"), to_give("communication"))
     return _price(symptoms, parts, lambda rank: rank.stalled_ns, why)
 
 
@@ -87,7 +79,6 @@ def _at_most(kinds: Parts, most_ns: int) -> Parts:
 
 
 def _waits_ns(rank: Figures, late: Late | None) -> int:
-    """The wait for a rank that its host or its GPU holds up."""
     if late is None or late.cause not in _NO_TRANSFER:
         return 0
     return 0 if rank.rank is not None and rank.rank == late.rank else late.wait_ns
@@ -98,41 +89,37 @@ def _host_overhead(symptoms: Symptoms) -> Price | Unpriced:
     counted = [(rank, kinds) for rank in symptoms.ranks if (kinds := rank.host_by_cause_ns) is not None]
     late = symptoms.late
     if not counted:
-        return _unpriced(symptoms, "the time in which the GPU had no launch", "host_overhead", True)
+        return _unpriced(symptoms, say("evidence.no-launch-time"), "host_overhead", True)
     if late is not None and late.cause in _HOST_LATE:
-        number = late.rank
-        owners = [kinds for rank, kinds in counted if rank.rank is not None and rank.rank == number]
-        owner = owners[0] if owners else counted[0][1]
+        owners = (kinds for rank, kinds in counted if rank.rank is not None and rank.rank == late.rank)
+        owner = next(owners, counted[0][1])
         cause = max(owner, key=lambda one: owner[one], default="python")
         for rank, kinds in counted:
             kinds[cause] = kinds.get(cause, 0) + _waits_ns(rank, late)
-    why = Missing("symptoms", "graphs recorded whole hide what their launches cost", cure("graphs", None))
+    why = Missing("symptoms", say("evidence.opaque"), cure("graphs", None))
     split = any(rank.split for rank, _ in counted)  # one figure tells no cause
     return _price(symptoms, counted, lambda rank: rank.opaque_ns, why, split)
 
 
 def _memory(symptoms: Symptoms) -> Price:
     """What runs again, with the all-to-all it sends again; exposed copies; the allocator."""
-    ranks = symptoms.ranks
-    costs = [
-        {
-            "recompute": _recomputed_ns(rank),
-            "offload": known(rank.memory.offload_exposed_ns),
-            "host_resident": known(rank.memory.host_resident_exposed_ns),
-            "allocator": known(rank.memory.allocator_ns),
-        }
-        for rank in ranks
-    ]
-    parts = [
-        (rank, {kind: ns for kind, ns in one.items() if ns}) for rank, one in zip(ranks, costs, strict=True)
-    ]
-    unknown = [kind for kind in ("offload", "allocator") if all(one[kind] is None for one in costs)]
-    why = Missing("symptoms", f"the cost of {' and '.join(unknown)} is unknown", to_give("memory"))
-    return _price(symptoms, parts, _unfilled_ns if unknown else _nothing, why)
+    costs = [(rank, _memory_ns(rank)) for rank in symptoms.ranks]
+    parts = [(rank, {kind: ns for kind, ns in one.items() if ns}) for rank, one in costs]
+    unknown = [kind for kind in ("offload", "allocator") if all(one[kind] is None for _, one in costs)]
+    why = Missing("symptoms", say("evidence.parts-unknown", parts=" and ".join(unknown)), to_give("memory"))
+    return _price(symptoms, parts, _unfilled_ns, why) if unknown else _price(symptoms, parts)
+
+
+def _memory_ns(rank: Figures) -> dict[str, int | None]:
+    return {
+        "recompute": _recomputed_ns(rank),
+        "offload": known(rank.memory.offload_exposed_ns),
+        "host_resident": known(rank.memory.host_resident_exposed_ns),
+        "allocator": known(rank.memory.allocator_ns),
+    }
 
 
 def _recomputed_ns(rank: Figures) -> int:
-    """What is computed a second time, with the all-to-all that is sent again for it."""
     ns, seen = known(rank.memory.recompute_ns) or 0, rank.observed
     whole = seen.recompute_full or "moe" in (seen.recompute_modules or ())
     if known(rank.memory.recompute_modules) is not None or not whole or not ns:
@@ -142,7 +129,6 @@ def _recomputed_ns(rank: Figures) -> int:
 
 
 def _unfilled_ns(rank: Figures) -> int:
-    """The part of the window that no compute, communication or late launch fills."""
     filled = sum(rank.budget_ns.get(bucket, 0) for bucket in ("compute", "exposed_comm"))
     return max(0, rank.window_ns - filled - sum((rank.host_by_cause_ns or {}).values()))
 
@@ -153,7 +139,7 @@ def _compute(symptoms: Symptoms) -> Price | Unpriced:
     if all(_empty_ns(rank) is None for rank in ranks):
         unfused_ns = sum(sum(_unfused(rank).values()) for rank in ranks)
         if unfused_ns < WALL.value * sum(rank.window_ns for rank in ranks):
-            return _unpriced(symptoms, "the fill of the SMs", "compute")
+            return _unpriced(symptoms, say("evidence.no-fill"), "compute")
     counted = [rank for rank in ranks if _empty_ns(rank) is not None or _unfused(rank)]
     return _price(symptoms, [(rank, _lost(rank)) for rank in counted])
 
@@ -192,22 +178,10 @@ def _empty_ns(rank: Figures) -> int | None:
     return (rank.by_class_ns or {}).get("gemm", busy_ns) if _one_by_one(rank) else None
 
 
-_PRICES: Final[Mapping[WallId, Callable[[Symptoms], Price | Unpriced]]] = {
-    "memory": _memory,
-    "communication": _communication,
-    "host_overhead": _host_overhead,
-    "compute": _compute,
-}
-
-
-def _nothing(rank: Figures) -> None:
-    """Of a rank where nothing more may belong to a wall."""
-
-
 def _price(
     symptoms: Symptoms,
     parts: Sequence[tuple[Figures, Parts]],
-    open_ns: Callable[[Figures], int | None] = _nothing,
+    open_ns: Read = lambda rank: None,
     why: Missing | None = None,
     split: bool = True,
 ) -> Price:
@@ -215,24 +189,20 @@ def _price(
 
     `open_ns` more may belong to it, as `why` tells.
     """
-    by_kind: dict[str, int] = {}
+    by_kind = Counter[str]()
     for _, kinds in parts:
-        for kind, ns in kinds.items():
-            by_kind[kind] = by_kind.get(kind, 0) + ns
+        by_kind.update(kinds)
     window_ns, ranks = sum(rank.window_ns for rank in symptoms.ranks), [rank for rank, _ in parts]
     scale, more = window_ns / sum(rank.window_ns for rank in ranks), frac_of(ranks, open_ns)
     shown = {kind: round(ns * scale) for kind, ns in by_kind.items() if ns}
     total_ns = min(window_ns, sum(shown.values()))
-    frac = total_ns / window_ns
-    shown = shown if split else {}
-    if not more:
-        return Price(total_ns, frac, None, shown, (), None, None)
-    return Price(total_ns, frac, None, shown, (), None, why, min(1.0, frac + more))
+    price = Price(total_ns, total_ns / window_ns, shown if split else {})
+    return replace(price, at_least=why, at_most_frac=min(1.0, price.frac + more)) if more else price
 
 
-def _unpriced(symptoms: Symptoms, what: str, wall: WallId, absent: bool = False) -> Unpriced:
+def _unpriced(symptoms: Symptoms, unknown: str, wall: WallId, absent: bool = False) -> Unpriced:
     """A wall of which nothing is given. `absent`: it costs at most the time without compute."""
-    reason = _ONLY_SUMS if symptoms.only_sums else f"{what} is unknown"
+    reason = say("evidence.only-sums") if symptoms.only_sums else unknown
     why = Missing("symptoms", reason, to_give(wall))
     if not absent or any("compute" not in rank.budget_ns for rank in symptoms.ranks):
         return Unpriced(why)
@@ -242,8 +212,8 @@ def _unpriced(symptoms: Symptoms, what: str, wall: WallId, absent: bool = False)
     most, idle_ns = _unlaunched_frac(widest), widest.budget_ns.get("idle")
     idle = None if idle_ns is None else idle_ns / widest.window_ns
     if idle is not None and most - idle >= SHOWN.value:
-        parts = f"idle {percent(idle)}, beside communication {percent(most - idle)}"
-        why = replace(why, reason=f"{reason} ({parts})")
+        said = say("evidence.idle-beside", reason=reason, idle_frac=idle, rest_frac=most - idle)
+        why = replace(why, reason=said)
     return Unpriced(why, most)
 
 
@@ -251,3 +221,12 @@ def _unlaunched_frac(rank: Figures) -> float:
     """The time without compute of which no other reason is given: each nanosecond has one."""
     other_ns = sum((rank.blocking_ns or {}).values()) + (rank.stalled_ns or 0)
     return max(0, rank.window_ns - rank.budget_ns["compute"] - other_ns) / rank.window_ns
+
+
+def prices_of(symptoms: Symptoms) -> dict[WallId, Price | Unpriced]:
+    return {
+        "memory": _memory(symptoms),
+        "communication": _communication(symptoms),
+        "host_overhead": _host_overhead(symptoms),
+        "compute": _compute(symptoms),
+    }

@@ -17,7 +17,7 @@ from heuristics.config.versions import numbers
 from heuristics.rules.megatron.core_fields import OF_MLA, is_core_field
 from heuristics.run.run import Run
 from traces.limits import Limit
-from traces.settings.effective_bridge import OFF_UNLESS_SAID, of_precision
+from traces.settings.effective import OFF_UNLESS_SAID, of_precision
 from traces.settings.settings import Settings, Value
 
 HEAD_DIM: Final = Limit(

@@ -38,7 +38,6 @@ _LATER: Final = {
 
 
 def top_kernels(rank: Rank) -> Sentence | None:
-    """The kernels with the most work, by short name."""
     window_ns = rank.budget_ns.window
     by_name: dict[tuple[str, str], int] = {}
     for row in rank.kernel_table.rows:
@@ -53,7 +52,6 @@ def top_kernels(rank: Rank) -> Sentence | None:
 
 
 def unknown_kernels(result: Result) -> Iterator[Sentence]:
-    """The largest kernel that no rule names, where it fills enough of a window, and how many more."""
     found = [one for rank in result.ranks for one in rank.unknown_kernels if one.finding]
     if found:
         first = max(found, key=lambda one: one.frac)
@@ -64,7 +62,6 @@ def unknown_kernels(result: Result) -> Iterator[Sentence]:
 
 
 def layout_changes(result: Result) -> Iterator[Sentence]:
-    """How much time goes into copies between memory layouts, where it is worth another layout."""
     compute = next((wall for wall in result.walls if wall.id == "compute"), None)
     for one in compute.evidence if compute else ():
         if one.measure == "layout_frac":
@@ -84,20 +81,17 @@ def warnings(result: Result) -> Iterator[Sentence]:
 
 
 def more(result: Result) -> str:
-    """What `--full` has beyond the first screen."""
     refused = f", with {len(result.refused)} refused" if result.refused else ""
     checks = " | --config FILE checks flags" if _unchecked(result) else ""
     return f"--full{refused} | -o page.html{checks}"
 
 
 def _unchecked(result: Result) -> bool:
-    """Whether flags are advised that no configuration was held against."""
     planned = bool(result.fixes or result.levers)
     return planned and result.framework == "megatron" and known(result.configuration) is None
 
 
 def next_command(result: Result) -> Command:
-    """What to type next: compare after a change, or record again where this recording says too little."""
     trace = result.traces[0]
     path = trace.name if trace.path is UNSET else trace.path
     blind = all(wall.outcome == "unmeasurable" for wall in result.walls)
@@ -117,7 +111,6 @@ RANKS: Final = 8
 
 
 def page(result: Result, detail: Detail) -> Page:
-    """The first screen; with `Detail.FULL` all else after it. Without a step, what to do comes early."""
     rank, what_to_do = telling_rank(result), plan(result)
     costs: tuple[Block | None, ...] = (step_bar(rank), savings(result))
     found: list[Block | None] = [
@@ -141,7 +134,6 @@ def page(result: Result, detail: Detail) -> Page:
 
 
 def details(result: Result) -> tuple[Part, ...]:
-    """All that is behind the first screen, by subject."""
     telling, several = telling_rank(result), len(result.ranks) > 1
     ranks = sorted(result.ranks, key=lambda rank: rank is not telling)[:RANKS]
     together = ranks_part(result)
@@ -154,7 +146,6 @@ def details(result: Result) -> tuple[Part, ...]:
 
 
 def rank_parts(result: Result, rank: Rank) -> Iterator[Part]:
-    """What was measured of one rank, a part a subject."""
     found = (
         step(rank),
         lost_time(rank),

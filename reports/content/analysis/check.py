@@ -10,33 +10,21 @@ from reports.content.analysis.plan import plan
 from reports.content.blocks import (
     Block,
     Code,
-    Column,
     Command,
     Detail,
     Headline,
-    Items,
     Page,
     Part,
     Quantity,
-    Row,
     Sentence,
-    Table,
     Tone,
+    items,
+    table,
     words,
 )
-from reports.content.check_defects import (
-    answer_words,
-    first_errors,
-    legal_words,
-    recipe_known,
-)
+from reports.content.check_defects import answer_words, first_errors, legal_words, recipe_known
 from reports.content.check_numbers import configuration_parts, defect_items, number_lines
-from reports.content.check_workflow import (
-    choice_line,
-    choices,
-    refused_by_default,
-    workflow_lines,
-)
+from reports.content.check_workflow import choice_line, choices, refused_by_default, workflow_lines
 from reports.content.names import ended, name_of
 from reports.redaction import redaction_words
 from traces.missing import known
@@ -55,8 +43,7 @@ def page(result: Result, detail: Detail) -> Page:
     if configuration is None:
         return Page(title, facts, (), detail)
     blocks: list[Block] = [_headline(result, configuration, detail)]
-    if refused := refused_by_default(result):
-        blocks.append(Items(refused, "Refused at the defaults"))
+    blocks += items("Refused at the defaults", refused_by_default(result))
     blocks += [Sentence(words(one), "Warning", Tone.NOTICE) for one in result.warnings]
     if detail is Detail.FULL:
         chosen = Part("What the guides choose", tuple(choices(result)), "choices")
@@ -65,22 +52,27 @@ def page(result: Result, detail: Detail) -> Page:
         blocks += [defects_and_settings, *_judged(result, detail), chosen, *others, held]
         return Page(title, facts, tuple(blocks), detail)
     blocks += [*defect_items(result, Detail.FIRST), *_judged(result, detail), *number_lines(result)]
-    blocks += [*workflow_lines(result, _RULES), *choice_line(result), *_next(result)]
+    blocks += [*workflow_lines(result, _RULES), *choice_line(result)]
+    if result.judged is not True:
+        said = words("Nothing was measured. With a trace:")
+        blocks.append(Command(said, "moe-diag analyze TRACE --config FILE"))
     return Page(title, facts, tuple(blocks), detail, _MORE)
 
 
 def _headline(result: Result, configuration: Configuration, detail: Detail) -> Headline:
     answers = tuple(words(one) for one in answer_words(configuration.checked))
-    said = words(legal_words(result, configuration))
+    label, tone = "", Tone.NOTICE
     if not configuration.legal:
-        return Headline("NOT LEGAL", said, Tone.BAD, answers)
-    if first_errors(result):
-        return Headline("LEGAL, BUT DOES NOT RUN AS WRITTEN", said, Tone.NOTICE, answers)
-    if not recipe_known(configuration):
-        return Headline("UNDECIDED: THE VALUES OF THE RECIPE ARE NOT KNOWN", said, Tone.NOTICE, answers)
-    if refused_by_default(result):
-        return Headline("LEGAL ONLY IF THE RECIPE SETS WHAT THE FILE LEAVES OUT", said, Tone.NOTICE, answers)
-    return Headline("LEGAL", said, Tone.GOOD, answers if detail is Detail.FULL else answers[:1])
+        label, tone = "NOT LEGAL", Tone.BAD
+    elif first_errors(result):
+        label = "LEGAL, BUT DOES NOT RUN AS WRITTEN"
+    elif not recipe_known(configuration):
+        label = "UNDECIDED: THE VALUES OF THE RECIPE ARE NOT KNOWN"
+    elif refused_by_default(result):
+        label = "LEGAL ONLY IF THE RECIPE SETS WHAT THE FILE LEAVES OUT"
+    else:
+        label, tone, answers = "LEGAL", Tone.GOOD, answers if detail is Detail.FULL else answers[:1]
+    return Headline(label, words(legal_words(result, configuration)), tone, answers)
 
 
 def _judged(result: Result, detail: Detail) -> Iterator[Block]:
@@ -90,20 +82,14 @@ def _judged(result: Result, detail: Detail) -> Iterator[Block]:
     wall = known(result.verdict.wall)
     if wall is not None and not any(known(one.cost_frac) for one in result.walls if one.id == wall):
         yield Sentence(words(f"{name_of(wall)}: {ended(result.verdict.because[0])}"), "Wall", Tone.NOTICE)
-    yield _walls(result)
+    walls = sorted(result.walls, key=lambda wall: -(known(wall.cost_frac) or 0.0))
+    heads = ("Could be faster by, at most", "Share", "Missing")
+    rows = ((name_of(one.id), _share(one), "; ".join(one.missing)) for one in walls)
+    yield table("Walls, from what was given", heads, rows, range(1, 2))
     if detail is Detail.FULL:
         yield plan(result, None)
     elif not first_errors(result):
         yield plan(result, _STEPS)
-
-
-def _walls(result: Result) -> Table:
-    columns = (Column("Could be faster by, at most"), Column("Share", number=True), Column("Missing"))
-    rows = []
-    for one in sorted(result.walls, key=lambda wall: -(known(wall.cost_frac) or 0.0)):
-        missing = words("; ".join(one.missing))
-        rows.append(Row((words(name_of(one.id)), _share(one), missing)))
-    return Table("Walls, from what was given", columns, tuple(rows))
 
 
 def _share(wall: Wall) -> Quantity:
@@ -112,8 +98,3 @@ def _share(wall: Wall) -> Quantity:
     if most and most < 1 and (cost is None or (cost == most and not known(wall.cost_by_kind_ns))):
         return Quantity(f"at most {percent(most)}")
     return Quantity("unknown") if cost is None else Quantity(percent(cost), cost)
-
-
-def _next(result: Result) -> Iterator[Block]:
-    if result.judged is not True:
-        yield Command(words("Nothing was measured. With a trace:"), "moe-diag analyze TRACE --config FILE")

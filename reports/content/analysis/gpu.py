@@ -3,73 +3,49 @@
 from collections.abc import Iterator
 
 from reports.content.analysis.times import Scale, figures_of, figures_table, scale_of, times_of, times_table
-from reports.content.blocks import Block, Code, Column, Hue, Part, Quantity, Row, Sentence, Table, Term, words
-from reports.content.names import grid_words, kernel_name
-from traces.missing import OrMissing, known
+from reports.content.blocks import Block, Code, Entry, Hue, Part, Quantity, Sentence, Term, table, words
+from reports.content.names import grid_words, kernel_name, told
+from traces.missing import known
 from traces.sections.rank import LaunchUse, Rank, UnknownKernel
 from traces.sections.tables import Kernel
 from traces.spelling import counted, duration, percent
 
 
 def kernels(rank: Rank) -> Part:
-    """The table, the unknown ones, how they are launched, and what lacks its launch."""
     return Part("Kernels", tuple(_kernel_blocks(rank)), "kernels")
 
 
 def _kernel_blocks(rank: Rank) -> Iterator[Block]:
-    table, scale = rank.kernel_table, scale_of(rank)
-    columns = _columns("kernel", "count", scale.unit, "share", "grid", "class")
-    rows = tuple(_row(one, scale) for one in table.rows)
-    yield Table("Kernels with the most work", columns, rows, left_out=table.left_out.rows)
+    scale, found = scale_of(rank), rank.kernel_table
+    heads = ("kernel", "count", scale.unit, "share")
+    rows = (_kernel(one, scale) for one in found.rows)
+    title, left_out = "Kernels with the most work", found.left_out.rows
+    yield table(title, (*heads, "grid", "class"), rows, range(1, 4), left_out=left_out)
     if rank.unknown_kernels:
-        columns = _columns("kernel", "count", scale.unit, "share", "mean", "grid")
-        unknown = tuple(_unknown(one, scale) for one in rank.unknown_kernels)
-        yield Table("Kernels of unknown purpose: no rule names them", columns, unknown)
-    yield figures_table("Launches", _launches(rank))
+        rows = (_unknown(one, scale) for one in rank.unknown_kernels)
+        yield table(
+            "Kernels of unknown purpose: no rule names them", (*heads, "mean", "grid"), rows, range(1, 5)
+        )
+    launches = ("short_kernel_frac", "graph_share_frac", "kernels_per_launch")
+    yield figures_table("Launches", ((name, getattr(rank.detected, name)) for name in launches))
     if rank.kernels_without_launch:
         said = f"{counted(rank.kernels_without_launch, 'kernel')} without a recorded launch."
         yield Sentence(words(said))
 
 
-def _launches(rank: Rank) -> Iterator[tuple[str, OrMissing[float]]]:
-    """How much the host has to launch."""
-    yield "short_kernel_frac", rank.detected.short_kernel_frac
-    yield "graph_share_frac", rank.detected.graph_share_frac
-    yield "kernels_per_launch", rank.detected.kernels_per_launch
-
-
-def _columns(*heads: str) -> tuple[Column, ...]:
-    return tuple(Column(head, number=0 < place < 4 or head == "mean") for place, head in enumerate(heads))
-
-
-def _row(one: Kernel, scale: Scale) -> Row:
+def _kernel(one: Kernel, scale: Scale) -> tuple[Entry, ...]:
     share = one.work_ns / scale.rank.budget_ns.window
-    figures = (
-        Quantity(f"{one.count:,}"),
-        Quantity(scale.ms(one.work_ns)),
-        Quantity(percent(share), share, _hue(one)),
-    )
-    return Row(
-        (words(Code(kernel_name(one.name))), *figures, words(grid_words(one.grid)), words(Term(one.key)))
-    )
+    hue = Hue.COMMUNICATION if one.key.startswith("comm.") else Hue.COMPUTE
+    figures = (f"{one.count:,}", scale.ms(one.work_ns), Quantity(percent(share), share, hue))
+    return Code(kernel_name(one.name)), *figures, grid_words(one.grid), Term(one.key)
 
 
-def _hue(one: Kernel) -> Hue:
-    return Hue.COMMUNICATION if one.key.startswith("comm.") else Hue.COMPUTE
-
-
-def _unknown(one: UnknownKernel, scale: Scale) -> Row:
-    figures = (
-        Quantity(f"{one.count:,}"),
-        Quantity(scale.ms(one.busy_ns)),
-        Quantity(percent(one.frac), one.frac),
-        Quantity(duration(one.mean_ns)),
-    )
-    return Row((words(Code(kernel_name(one.name))), *figures, words(grid_words(one.grid))))
+def _unknown(one: UnknownKernel, scale: Scale) -> tuple[Entry, ...]:
+    figures = (f"{one.count:,}", scale.ms(one.busy_ns), Quantity(percent(one.frac), one.frac))
+    return Code(kernel_name(one.name)), *figures, duration(one.mean_ns), grid_words(one.grid)
 
 
 def sms(rank: Rank) -> Part:
-    """What launches allow, what counters say, GEMMs without tensor cores, and the same by class."""
     return Part("Use of the SMs", tuple(_sm_blocks(rank)), "sms")
 
 
@@ -85,34 +61,20 @@ def _sm_blocks(rank: Rank) -> Iterator[Block]:
     if limits := known(sm.limiter_ns):
         yield times_table("What limits occupancy, kernel work", scale, times_of(limits, Hue.COMPUTE))
     if sm.by_class:
-        yield _by_class(rank, scale)
+        heads = ("", "occupancy", "filled", "under-filled", "persistent")
+        rows = (_class(key, use, scale) for key, use in sm.by_class.items())
+        yield table(f"By class; the last two in {scale.unit} of kernel work", heads, rows)
 
 
-def _by_class(rank: Rank, scale: Scale) -> Table:
-    heads = ("", "occupancy", "filled", "under-filled", "persistent")
-    columns = tuple(Column(head, number=place > 0) for place, head in enumerate(heads))
-    rows = tuple(_class_row(key, use, scale) for key, use in rank.sm.by_class.items())
-    return Table(f"By class; the last two in {scale.unit} of kernel work", columns, rows)
-
-
-def _class_row(key: str, use: LaunchUse, scale: Scale) -> Row:
-    shares = [known(use.occupancy_frac), known(use.fill_frac)]
-    times = [known(use.under_filled_ns), known(use.persistent_ns)]
-    cells = [
-        *("unknown" if one is None else percent(one) for one in shares),
-        *("unknown" if one is None else scale.ms(one) for one in times),
-    ]
-    return Row((words(Term(key)), *(Quantity(cell) for cell in cells)))
+def _class(key: str, use: LaunchUse, scale: Scale) -> tuple[Entry, ...]:
+    shares = (told(one, percent) for one in (use.occupancy_frac, use.fill_frac))
+    return Term(key), *shares, *(told(one, scale.ms) for one in (use.under_filled_ns, use.persistent_ns))
 
 
 def memory(rank: Rank) -> Part:
-    """Recompute, offload, copies from host memory, the allocator, peak and capacity."""
-    return Part("Memory", tuple(_memory_blocks(rank)), "memory")
-
-
-def _memory_blocks(rank: Rank) -> Iterator[Block]:
     found, scale = rank.memory, scale_of(rank)
     figures = figures_of(found, "recompute_modules", "allocator_scope")
-    yield figures_table(f"Figures; the allocator over {found.allocator_scope}", figures, scale)
+    blocks = [figures_table(f"Figures; the allocator over {found.allocator_scope}", figures, scale)]
     if modules := known(found.recompute_modules):
-        yield times_table("Recompute by what runs again", scale, times_of(modules, Hue.MEMORY))
+        blocks.append(times_table("Recompute by what runs again", scale, times_of(modules, Hue.MEMORY)))
+    return Part("Memory", tuple(blocks), "memory")

@@ -10,7 +10,7 @@ from heuristics.result.result import Result
 from heuristics.walls.host_overhead import EXPOSED_INPUT
 from heuristics.walls.price import LITTLE
 from heuristics.walls.verdict import FAMILIES
-from reports.content.analysis.times import gpus_of, scale_of, stretch_name, telling_rank
+from reports.content.analysis.times import scale_of, stretch_name, telling_rank
 from reports.content.analysis.unproven import Unused, at_most, bucket_name, open_walls, part_of_time, unused
 from reports.content.blocks import Code, Headline, Tone, Words, words
 from reports.content.names import gpu_of, name_of, sentence, who
@@ -18,7 +18,7 @@ from reports.measures import measures
 from traces.limits import Limit
 from traces.missing import known
 from traces.sections.rank import DataLoading, Rank
-from traces.spelling import counted, milliseconds, percent
+from traces.spelling import counted, gpu_model, milliseconds, percent
 
 DATA: Final = "data"
 _ORDINALS: Final = ("", "", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
@@ -76,43 +76,39 @@ _FORCED: Final = (
 
 
 def headline(result: Result) -> Headline:
-    """What slows the run, or that nothing does, or why that cannot be said."""
-    found = findings(result)
-    under = tuple(_under(result))
+    found, first, tone = findings(result), "", Tone.NOTICE
     if differ := [one.text for one in result.config_findings if one.state == "counted_otherwise"]:
-        rest = (words(f"The recording itself is slowed by {_named(found)}."),) if found else ()
-        return Headline(
-            "RECORDING AND CONFIGURATION DIFFER", words(sentence(differ[0])), Tone.NOTICE, (*rest, *under)
-        )
-    if result.verdict.startup_ns:
-        rest = (words(f"The rest is slowed by {_named(found)}."),) if found else ()
-        return Headline("NOT A STEADY-STATE RECORDING", words(_startup(result)), Tone.NOTICE, (*rest, *under))
-    if found:
-        return Headline("SLOWED BY", (_named(found),), Tone.BAD, under)
-    if all(wall.outcome == "unmeasurable" for wall in result.walls):
-        return Headline("NOT JUDGED", (_unjudged(result),), Tone.NOTICE, under)
-    if (part := unused(result)) is not None:
-        return _largest_part(result, part, under)
-    if _is_opaque(result):
-        said = f"{_unjudged(result)} {_busy(result)}"
-        return Headline("NOT JUDGED", (said.rstrip(),), Tone.NOTICE, under)
-    if open_walls(result):
-        said = f"{_closest(result)} {_open(result)}"
-        return Headline("NO BOTTLENECK FOUND SO FAR", (said,), Tone.NOTICE, under)
-    return Headline("NO BOTTLENECK OF 10 % OR MORE", (_closest(result),), Tone.GOOD, under)
+        label, said = "RECORDING AND CONFIGURATION DIFFER", sentence(differ[0])
+        first = f"The recording itself is slowed by {_named(found)}." if found else ""
+    elif result.verdict.startup_ns:
+        label, said = "NOT A STEADY-STATE RECORDING", _startup(result)
+        first = f"The rest is slowed by {_named(found)}." if found else ""
+    elif found:
+        label, said, tone = "SLOWED BY", _named(found), Tone.BAD
+    elif all(wall.outcome == "unmeasurable" for wall in result.walls):
+        label, said = "NOT JUDGED", _unjudged(result)
+    elif (part := unused(result)) is not None:
+        label, said = _largest_part(result, part)
+    elif _is_opaque(result):
+        label, said = "NOT JUDGED", f"{_unjudged(result)} {_busy(result)}"
+    elif open_walls(result):
+        label, said = "NO BOTTLENECK FOUND SO FAR", f"{_closest(result)} {_open(result)}"
+    else:
+        label, said, tone = "NO BOTTLENECK OF 10 % OR MORE", _closest(result), Tone.GOOD
+    under = tuple(words(one) for one in (first, *_under(result)) if one)
+    return Headline(label, words(said.rstrip()), tone, under)
 
 
-def _largest_part(result: Result, part: Unused, under: tuple[Words, ...]) -> Headline:
+def _largest_part(result: Result, part: Unused) -> tuple[str, str]:
     """No wall is proven, and a tenth or more of the time is not compute: that leads, with what it may be."""
     if (wall := part.wall) is None:
         said = f"{part_of_time(result, part)} {_nearest(result)}{_open(result)}"
-        return Headline("NO SINGLE CAUSE OF 10 %", (said.rstrip(),), Tone.NOTICE, under)
+        return "NO SINGLE CAUSE OF 10 %", said
     what = name_of(wall.id) if part.bucket == "idle" else name_of(part.bucket)
     said = f"{what} ({percent(part.frac)} of the time). Its cost is not proven{at_most(wall)}."
     if part.bucket == "compute":
         said += f" {sentence(wall.missing[0])}"
-    others = _open(result, besides=wall)
-    return Headline("MAY BE SLOWED BY", (f"{said} {others}".rstrip(),), Tone.NOTICE, under)
+    return "MAY BE SLOWED BY", f"{said} {_open(result, besides=wall)}"
 
 
 def _open(result: Result, besides: Wall | None = None) -> str:
@@ -156,25 +152,12 @@ def main_kind(wall: Wall, least: float = MOST) -> str | None:
 
 def cause(wall: Wall) -> str:
     """A wall by its largest kind where that is nearly all of it, by both where it is half, else by itself."""
-    if (kind := main_kind(wall)) is not None:
-        return _kind(wall, kind)
-    if (kind := main_kind(wall, HALF)) is not None:
-        return f"{name_of(wall.id)}, mostly {_kind(wall, kind)}"
-    kinds = known(wall.cost_by_kind_ns) or {}
-    if wall.id == "compute" and kinds and all(_is_class(one) for one in kinds):
-        return "kernels too small to fill the GPU"
-    return name_of(wall.id)
-
-
-def _is_class(kind: str) -> bool:
-    """Whether a kind of compute's cost is a class of kernels, which then fill the GPU too little."""
-    return measures()[kind].group == "class"
-
-
-def _kind(wall: Wall, kind: str) -> str:
-    if wall.id == "compute" and _is_class(kind):
-        return f"{name_of(kind)} too small to fill the GPU"
-    return name_of(kind)
+    kinds, small = known(wall.cost_by_kind_ns) or {}, " too small to fill the GPU"
+    classes = {one for one in kinds if wall.id == "compute" and measures()[one].group == "class"}
+    if kind := main_kind(wall, HALF):
+        said = name_of(kind) + (small if kind in classes else "")
+        return said if main_kind(wall) else f"{name_of(wall.id)}, mostly {said}"
+    return f"kernels{small}" if kinds and classes == {*kinds} else name_of(wall.id)
 
 
 def _startup(result: Result) -> str:
@@ -185,15 +168,11 @@ def _startup(result: Result) -> str:
 
 
 def _closest(result: Result) -> str:
-    """The wall that costs most of those below a tenth, and where most of the time goes."""
     bucket: Bucket | None = known(result.verdict.largest_bucket)
     part = known(result.verdict.largest_bucket_frac)
-    largest = "" if bucket is None or part is None else f"Largest part: {_part(result, bucket, part)}."
-    return f"{_nearest(result)}{largest}".rstrip()
-
-
-def _part(result: Result, bucket: Bucket, part: float) -> str:
-    return f"{bucket_name(result, bucket)}, {percent(part)}"
+    if bucket is None or part is None:
+        return _nearest(result).rstrip()
+    return f"{_nearest(result)}Largest part: {bucket_name(result, bucket)}, {percent(part)}."
 
 
 def _nearest(result: Result) -> str:
@@ -208,7 +187,6 @@ def _nearest(result: Result) -> str:
 
 
 def _is_opaque(result: Result) -> bool:
-    """Whether graphs recorded whole leave all but the host unjudged."""
     return sum(wall.outcome == "unmeasurable" for wall in result.walls) >= _OPAQUE
 
 
@@ -227,28 +205,23 @@ def _unjudged(result: Result) -> str:
     return sentence(reasons[0]) if reasons else "This recording does not show what the time is lost to."
 
 
-def _under(result: Result) -> Iterator[Words]:
-    """The confidence with its decisive reason, and what changes the meaning of the headline."""
+def _under(result: Result) -> Iterator[str]:
     verdict = result.verdict
     if (level := known(verdict.confidence)) is not None:
-        yield words(f"Confidence {level}{_because(verdict)}.")
-    if loading := data_line(result, findings(result)):
-        yield words(loading)
+        yield f"Confidence {level}{_because(verdict)}."
+    yield data_line(result, findings(result))
     if (waits := _waits_for_late(result)) is not None:
-        yield words(f"{percent(waits)} of the exposed communication is waiting for a late rank.")
+        yield f"{percent(waits)} of the exposed communication is waiting for a late rank."
     if verdict.tied_with:
-        yield words("The two are too close to decide which of them costs more.")
+        yield "The two are too close to decide which of them costs more."
     if forced_balance(result):
-        yield words(_FORCED)
+        yield _FORCED
     untrained = [rank for rank in result.ranks if rank.detected.training_step is False]
     if untrained and not _is_opaque(result):
-        yield words(
-            f"Not a training step ({untrained[0].detected.training_evidence}), so no fixes for training."
-        )
+        yield f"Not a training step ({untrained[0].detected.training_evidence}), so no fixes for training."
 
 
 def _waits_for_late(result: Result) -> float | None:
-    """How much of the exposed communication is waiting for a late rank, where it is half or more."""
     late = None if result.run is UNSET else known(result.run.late)
     slowed = any(wall.id == "communication" for wall in findings(result))
     share = late.exposed_frac if late is not None and slowed else None
@@ -265,7 +238,6 @@ def _because(verdict: Verdict) -> str:
 
 
 def forced_balance(result: Result) -> bool:
-    """Whether options or the configuration force even routing."""
     if result.given.get("routing") == "force_balance":
         return True
     configuration = known(result.configuration)
@@ -274,17 +246,18 @@ def forced_balance(result: Result) -> bool:
 
 
 def title(result: Result) -> Words:
-    """The recordings' names."""
     names = [trace.name for trace in result.traces]
     return words(Code(names[0]), f" and {len(names) - 1} more" if len(names) > 1 else "")
 
 
 def facts(result: Result) -> Words:
-    """GPU, steps and the step's length with its spread."""
     rank = telling_rank(result)
     scale, steps = scale_of(rank), rank.steps
     many = len(result.ranks) > 1
-    gpu = gpus_of(rank, len(result.ranks)) if many else f"{gpu_of(rank)}, GPU {rank.device}"
+    gpu = f"{gpu_of(rank)}, GPU {rank.device}"
+    if many:
+        count, model = len(result.ranks), known(rank.gpu)
+        gpu = f"{count} GPUs, model not recorded" if model is None else f"{count} x {gpu_model(model)}"
     whose = f"{who(rank)}: " if many else ""
     if not steps.used:
         return words(gpu, f"; {whose}no steps found, window of {scale.length}")
@@ -298,6 +271,5 @@ def facts(result: Result) -> Words:
 
 
 def _spread(low_ns: int, high_ns: int) -> str:
-    """The shortest and the longest step, or their distance where both read alike."""
     low, high = milliseconds(low_ns), milliseconds(high_ns)
     return f" ({low} to {high})" if low != high else f" (equal within {percent((high_ns - low_ns) / low_ns)})"

@@ -4,35 +4,31 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from heuristics.result.result import Result
-from reports.content.blocks import Block, Column, Items, Quantity, Row, Sentence, Table, Term, Words, words
-from reports.content.names import ended
-from traces.missing import Missing, OrMissing, known
+from reports.content.blocks import Block, Entry, Items, Sentence, Term, Words, table, words
+from reports.content.names import capital, ended, how_to_learn, told
+from traces.missing import Missing, known
 from traces.sections.cause import HotRank
-from traces.sections.run import CollectiveSpeed, ExpertGroups, Pipeline, PipelineStage, Run, Traffic
+from traces.sections.run import ExpertGroups, Pipeline, PipelineStage, Run, Traffic
 from traces.spelling import counted, duration, gigabytes, megabytes, milliseconds, numbers, percent, rounded
 
 
 def stages(run: Run) -> Iterator[Block]:
-    """A table of the stages, and how the bubble compares with the formula; nothing without a pipeline."""
-    if isinstance(run.pipeline, Missing):
-        yield Sentence(words(f"unknown: {ended(run.pipeline.reason)}"), "Pipeline stages")
-    pipeline = known(run.pipeline)
-    if pipeline is None:
-        return
-    heads = ("stage", "ranks", "step", "own work", "bubble", "warm-up", "steady", "cool-down")
-    columns = tuple(Column(head, number=place > 1) for place, head in enumerate(heads))
-    rows = tuple(_row(run, place, one) for place, one in enumerate(pipeline.stages))
-    note = "bubble: waiting for other stages without compute; warm-up, steady and cool-down add up to it."
-    if isinstance(missing := pipeline.stages[0].warm_up_ns, Missing):
-        note += f" Its phases are unknown: {ended(missing.reason)}"
-    yield Table("Pipeline stages, ms in a mean step", columns, rows, note=words(note))
-    yield Sentence(_against_formula(pipeline), "Bubble")
+    pipeline = run.pipeline
+    if isinstance(pipeline, Missing):
+        yield Sentence(words(f"unknown: {ended(pipeline.reason)}"), "Pipeline stages")
+    elif pipeline is not None:
+        heads = ("stage", "ranks", "step", "own work", "bubble", "warm-up", "steady", "cool-down")
+        rows = (_stage(run, place, one) for place, one in enumerate(pipeline.stages))
+        note = "bubble: waiting for other stages without compute; warm-up, steady and cool-down add up to it."
+        if isinstance(missing := pipeline.stages[0].warm_up_ns, Missing):
+            note += f" Its phases are unknown: {ended(missing.reason)}"
+        yield table("Pipeline stages, ms in a mean step", heads, rows, range(2, 8), note)
+        yield Sentence(words(_against_formula(pipeline)), "Bubble")
 
 
-def _row(run: Run, place: int, one: PipelineStage) -> Row:
-    phases = (one.warm_up_ns, one.steady_ns, one.cool_down_ns)
-    times = (one.step_ns, one.own_work_ns, one.bubble_ns, *phases)
-    return Row((words(str(place)), words(_ranks(run, one)), *map(_ms, times)))
+def _stage(run: Run, place: int, one: PipelineStage) -> Sequence[str]:
+    times = (one.step_ns, one.own_work_ns, one.bubble_ns, one.warm_up_ns, one.steady_ns, one.cool_down_ns)
+    return (str(place), _ranks(run, one), *(told(time_ns, milliseconds) for time_ns in times))
 
 
 def _ranks(run: Run, one: PipelineStage) -> str:
@@ -42,36 +38,28 @@ def _ranks(run: Run, one: PipelineStage) -> str:
     return numbers(known_ones) if len(known_ones) == len(seen) else counted(len(seen), "rank")
 
 
-def _ms(value: OrMissing[int]) -> Quantity:
-    told = known(value)
-    return Quantity("unknown" if told is None else milliseconds(told))
-
-
-def _against_formula(found: Pipeline) -> Words:
-    """Observed and expected, and what more virtual stages leave."""
+def _against_formula(found: Pipeline) -> str:
     frac, expected = known(found.bubble_frac), known(found.formula_frac)
     parts = ["unknown" if frac is None else f"{percent(frac)} of the steps"]
     microbatches, chunks = known(found.microbatches), known(found.chunks)
     if expected is None or microbatches is None or chunks is None:
-        reason = (
-            found.formula_frac.reason if isinstance(found.formula_frac, Missing) else "no schedule is known"
-        )
+        missing = found.formula_frac
+        reason = missing.reason if isinstance(missing, Missing) else "no schedule is known"
         parts.append(f"what the schedule needs is unknown: {reason}")
     else:
         virtual = f", {counted(chunks, 'virtual stage')} a rank" if chunks > 1 else ""
-        schedule = (
-            f"{len(found.stages)} equal stages with {counted(microbatches, 'microbatch', 'microbatches')}"
-        )
-        parts.append(f"the formula gives {percent(expected)} for {schedule}{virtual}")
-        more = [f"{percent(one.formula_frac)} with {one.chunks}" for one in found.with_more_chunks]
-        parts += [f"it leaves {' and '.join(more)} virtual stages a rank"] if more else []
+        of = counted(microbatches, "microbatch", "microbatches")
+        schedule = f"{len(found.stages)} equal stages with {of}{virtual}"
+        parts.append(f"the formula gives {percent(expected)} for {schedule}")
+        if more := [f"{percent(one.formula_frac)} with {one.chunks}" for one in found.with_more_chunks]:
+            parts.append(f"it leaves {' and '.join(more)} virtual stages a rank")
     if (imbalance := known(found.stage_imbalance)) is not None:
         parts.append(f"the largest own work of a stage is {rounded(imbalance)} times the mean")
-    return words("; ".join(parts) + ".")
+    return f"{'; '.join(parts)}."
 
 
 _LISTED: Final = 8
-"""Layers that a table has: the most uneven ones."""
+"""Layers, or pairs of ranks, that a table has: the largest ones."""
 _PATTERNS: Final[Mapping[HotRank, str]] = {
     HotRank.EVEN: "no rank has more than balanced routing leaves.",
     HotRank.SAME_RANK: "the same rank has the most in all layers: this points to the placement of experts.",
@@ -98,94 +86,57 @@ def experts(run: Run, name: Callable[[int], Words], notes: Sequence[Words] = ())
     if found is None:
         return
     most = sorted(found.uneven_layers, key=lambda one: -one.imbalance)
-    columns = (
-        Column("layer"), Column("group", number=True), Column("largest / mean", number=True), Column("rank"),
-    )  # fmt: skip
-    rows = tuple(
-        Row(
-            (
-                words(str(one.layer)),
-                Quantity(str(one.expert_group + 1)),
-                Quantity(f"{rounded(one.imbalance)} x"),
-                name(one.hot_index),
-            )
-        )
+    rows = (
+        (str(one.layer), str(one.expert_group + 1), f"{rounded(one.imbalance)} x", name(one.hot_index))
         for one in most[:_LISTED]
     )
     title = f"Expert work, {counted(len(found.groups), 'group')} of ranks that exchange tokens"
-    note = words("GEMMs of experts, of a median step; layers as the rank counts them. The most uneven first.")
-    yield Table(title, columns, rows, None, max(0, len(most) - _LISTED), note)
-    yield Items((_pattern(found), _worst(found, name), *notes), "What it points to")
+    note = "GEMMs of experts, of a median step; layers as the rank counts them. The most uneven first."
+    left = max(0, len(most) - _LISTED)
+    yield table(title, ("layer", "group", "largest / mean", "rank"), rows, range(1, 3), note, left)
+    at = f"Worst: layer {found.worst.layer} in step {found.worst.step}, "
+    more = f": {rounded(found.worst.imbalance)} times the mean, {duration(found.worst.above_ns)} more."
+    worst = words(at, name(found.worst.hot_index), more)
+    yield Items((words(_pattern(found)), worst, *notes), "What it points to")
 
 
-def _pattern(found: ExpertGroups) -> Words:
+def _pattern(found: ExpertGroups) -> str:
+    unknown = "Whether routing or placement makes it uneven is unknown"
     if isinstance(found.pattern, Missing):
-        return words(
-            f"Whether routing or placement makes it uneven is unknown: {ended(found.pattern.reason)}"
-        )
-    if found.pattern is None:
-        return words("Whether routing or placement makes it uneven is unknown.")
-    text = _PATTERNS[found.pattern]
-    return words(text[0].upper() + text[1:])
-
-
-def _worst(found: ExpertGroups, name: Callable[[int], Words]) -> Words:
-    worst = found.worst
-    return words(
-        f"Worst: layer {worst.layer} in step {worst.step}, ",
-        *name(worst.hot_index),
-        f": {rounded(worst.imbalance)} times the mean, {duration(worst.above_ns)} more.",
-    )
-
-
-"""Pairs of ranks that a table has; the document has more."""
+        return f"{unknown}: {ended(found.pattern.reason)}"
+    return f"{unknown}." if found.pattern is None else capital(_PATTERNS[found.pattern])
 
 
 def traffic(run: Run, name: Callable[[int], Words]) -> Iterator[Block]:
-    """Speeds by kind and the largest pairs; why they are unknown where no sizes are recorded."""
-    if isinstance(run.traffic, Missing):
-        cure = f"To learn it: {run.traffic.cure.rstrip('.')}."
-        yield Sentence(words(f"unknown: {run.traffic.reason.rstrip('.')}. {cure}"), "Bytes")
-        return
-    if run.traffic is None:
-        return
-    speeds = known(run.traffic.speeds)
-    if speeds:
-        heads = ("kind", "collectives", "size", "transfer, ms", "size / transfer")
-        columns = tuple(Column(head, number=place > 0) for place, head in enumerate(heads))
-        note = "Algorithm bandwidth, as in nccl-tests; of collectives that all their ranks recorded."
-        yield Table("Bytes and transfer by kind", columns, tuple(map(_speed, speeds)), note=words(note))
-    elif isinstance(run.traffic.speeds, Missing):
-        yield Sentence(words(f"Speed is unknown: {run.traffic.speeds.reason}."), "Bytes")
-    if run.traffic.largest_pairs:
-        yield _pairs(run.traffic, name)
-
-
-def _speed(one: CollectiveSpeed) -> Row:
-    rate = known(one.bytes_per_s)
-    return Row(
-        (
-            words(Term(one.kind)),
-            Quantity(f"{one.collectives:,}"),
-            Quantity(gigabytes(one.size_bytes)),
-            Quantity(milliseconds(one.transfer_ns)),
-            Quantity("unknown" if rate is None else f"{gigabytes(rate)}/s"),
-        )
-    )
-
-
-def _pairs(found: Traffic, name: Callable[[int], Words]) -> Table:
-    columns = (Column("from"), Column("to"), Column("kind"), Column("MB a step", number=True))
-    rows = tuple(
-        Row(
-            (
-                name(one.sender),
-                name(one.receiver),
-                words(Term(one.kind)),
-                Quantity(megabytes(one.size_bytes)),
+    found = run.traffic
+    if isinstance(found, Missing):
+        said = f"unknown: {ended(found.reason)}{how_to_learn(found.cure)}"
+        yield Sentence(words(said), "Bytes")
+    elif found is not None:
+        yield from _speeds(found)
+        if pairs := found.largest_pairs:
+            rows = (
+                (name(one.sender), name(one.receiver), Term(one.kind), megabytes(one.size_bytes))
+                for one in pairs[:_LISTED]
             )
+            heads, left = ("from", "to", "kind", "MB a step"), max(0, len(pairs) - _LISTED)
+            yield table("Who sends most to whom", heads, rows, range(3, 4), left_out=left)
+
+
+def _speeds(found: Traffic) -> Iterator[Block]:
+    if isinstance(found.speeds, Missing):
+        yield Sentence(words(f"Speed is unknown: {found.speeds.reason}."), "Bytes")
+    elif found.speeds:
+        heads = ("kind", "collectives", "size", "transfer, ms", "size / transfer")
+        rows: Iterator[Sequence[Entry]] = (
+            (
+                Term(one.kind),
+                f"{one.collectives:,}",
+                gigabytes(one.size_bytes),
+                milliseconds(one.transfer_ns),
+                told(one.bytes_per_s, lambda rate: f"{gigabytes(rate)}/s"),
+            )
+            for one in found.speeds
         )
-        for one in found.largest_pairs[:_LISTED]
-    )
-    left = max(0, len(found.largest_pairs) - _LISTED)
-    return Table("Who sends most to whom", columns, rows, None, left)
+        note = "Algorithm bandwidth, as in nccl-tests; of collectives that all their ranks recorded."
+        yield table("Bytes and transfer by kind", heads, rows, note=note)

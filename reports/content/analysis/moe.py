@@ -7,9 +7,9 @@ from msgspec import UNSET
 
 from heuristics.result.result import Result
 from reports.content.analysis.times import Scale, figures_of, figures_table, scale_of
-from reports.content.blocks import Block, Code, Column, Part, Quantity, Row, Sentence, Table, Term, words
+from reports.content.blocks import Block, Code, Entry, Part, Sentence, Term, table, words
 from traces.missing import Missing, known
-from traces.sections.rank import A2a, Moe, MoeRow, Pass, Rank
+from traces.sections.rank import Moe, Pass, Rank
 from traces.sections.trace import Messages
 from traces.spelling import counted, megabytes, percent
 
@@ -17,7 +17,7 @@ _PASSES: Final[tuple[Pass, ...]] = ("forward", "recompute", "backward")
 
 
 def moe(rank: Rank) -> Part | None:
-    """The overhead of routing in one figure, then modules by pass; nothing where no tokens are routed."""
+    """Nothing where no tokens are routed."""
     found = known(rank.moe)
     return Part("MoE layers", tuple(_blocks(found, scale_of(rank))), "moe") if found and found.rows else None
 
@@ -30,56 +30,38 @@ def _blocks(found: Moe, scale: Scale) -> Iterator[Block]:
     elif isinstance(found.tax_ns, Missing):
         yield Sentence(words(f"Unknown: {found.tax_ns.reason}."), "Overhead")
     there = [name for name in _PASSES if any(row.pass_ == name for row in found.rows)]
-    heads = ("", *there, "compute waits")
-    columns = tuple(Column(head, number=place > 0) for place, head in enumerate(heads))
-    modules = list(dict.fromkeys(row.module for row in found.rows))
-    rows = tuple(_row(module, found, there, scale) for module in modules)
+    modules = dict.fromkeys(row.module for row in found.rows)
     layers = known(found.layers)
     of = counted(layers, "MoE layer") if layers is not None else "All MoE layers"
-    yield Table(f"{of}, {scale.unit}, hidden time included", columns, rows)
-    waits = [wait for row in found.rows if (wait := known(row.host_wait_ns))]
-    if waits:
-        yield Sentence(
-            words(f"The GPU waited for the host to read token counts: {scale.ms(sum(waits))} {scale.unit}.")
-        )
+    rows = (_row(module, found, there, scale) for module in modules)
+    yield table(f"{of}, {scale.unit}, hidden time included", ("", *there, "compute waits"), rows)
+    if waits := [wait for row in found.rows if (wait := known(row.host_wait_ns))]:
+        said = f"The GPU waited for the host to read token counts: {scale.ms(sum(waits))} {scale.unit}."
+        yield Sentence(words(said))
 
 
-def _row(module: str, found: Moe, there: list[Pass], scale: Scale) -> Row:
+def _row(module: str, found: Moe, there: list[Pass], scale: Scale) -> list[Entry]:
     by_pass = {row.pass_: row for row in found.rows if row.module == module}
-    times = [Quantity(scale.ms(by_pass[name].wall_ns) if name in by_pass else "") for name in there]
-    return Row((words(Term(module)), *times, Quantity(_waits(list(by_pass.values()), scale))))
-
-
-def _waits(rows: list[MoeRow], scale: Scale) -> str:
-    waits = [known(row.blocking_ns) for row in rows]
+    times = [scale.ms(by_pass[name].wall_ns) if name in by_pass else "" for name in there]
+    waits = [known(row.blocking_ns) for row in by_pass.values()]
     told = [one for one in waits if one is not None]
-    return scale.ms(sum(told)) if len(told) == len(waits) else "unknown"
+    return [Term(module), *times, scale.ms(sum(told)) if len(told) == len(waits) else "unknown"]
 
 
 def communication(result: Result, rank: Rank) -> Part | None:
     """All-to-all and messages; nothing where the recording has neither."""
-    blocks = (*_all_to_all(rank), *_messages(result, rank))
-    return Part("Communication", blocks, "communication") if blocks else None
-
-
-def _all_to_all(rank: Rank) -> Iterator[Block]:
-    a2a: A2a | None = known(rank.a2a)
-    if a2a is None or not (a2a.instances or a2a.unresolved_ns):
-        return
-    title = f"Expert all-to-all, dispatcher {rank.detected.dispatcher}"
-    yield figures_table(title, figures_of(a2a, "spans"), scale_of(rank))
-
-
-def _messages(result: Result, rank: Rank) -> Iterator[Block]:
+    blocks: list[Block] = []
+    if (a2a := known(rank.a2a)) is not None and (a2a.instances or a2a.unresolved_ns):
+        title = f"Expert all-to-all, dispatcher {rank.detected.dispatcher}"
+        blocks.append(figures_table(title, figures_of(a2a, "spans"), scale_of(rank)))
     messages = [known(trace.nccl_messages) or () for trace in result.traces if trace.name == rank.trace]
-    rows = [_message(one) for several in messages for one in several]
-    if rows:
+    if rows := [_message(one) for several in messages for one in several]:
         heads = ("operation", "calls", "MB each", "communicators", "peers")
-        columns = tuple(Column(head, number=place > 0) for place, head in enumerate(heads))
-        yield Table("Messages of NCCL", columns, tuple(rows))
+        blocks.append(table("Messages of NCCL", heads, rows))
+    return Part("Communication", tuple(blocks), "communication") if blocks else None
 
 
-def _message(one: Messages) -> Row:
+def _message(one: Messages) -> tuple[Entry, ...]:
     peers = "" if one.peer_count is UNSET else str(one.peer_count)
-    figures = (str(one.call_count), megabytes(one.size_bytes), str(one.communicator_count), peers)
-    return Row((words(Code(one.operation)), *(Quantity(text) for text in figures)))
+    size = megabytes(one.size_bytes)
+    return Code(one.operation), str(one.call_count), size, str(one.communicator_count), peers

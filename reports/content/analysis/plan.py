@@ -8,14 +8,13 @@ from typing import Final
 
 from msgspec import UNSET
 
-from heuristics.result.judged import Arm, Fix, Knobs, Precondition, Refused, Wall
+from heuristics.result.judged import Arm, Fix, Knobs, Precondition, Refused
 from heuristics.result.result import Result
 from reports.content.analysis.unproven import find_out, open_walls, unused, with_finds
 from reports.content.blocks import (
     Block,
     Code,
     CodeBlock,
-    Items,
     Part,
     Plan,
     Sentence,
@@ -23,6 +22,7 @@ from reports.content.blocks import (
     Step,
     Tone,
     Words,
+    items,
     words,
 )
 from reports.content.check_defects import Weight, answer_words, defects
@@ -61,19 +61,17 @@ _BREAKING: Final = {
     "torch.cuda.max_memory_reserved()",
 }
 """What would tell of a version, a package or room: without these a change fails, not only gains nothing."""
-_PER_TOKEN: Final = (words("Compare by time per token, not per step."),)
+
 _STATES: Final = {"met": "Met", "unmet": "Needs", "unknown": "Check"}
 
 
 def plan(result: Result, most: int | None = MOST) -> Plan:
-    """The first steps, or all of them; without any the reason why."""
     fixes = result.fixes or result.levers
     errors = tuple(_corrections(result))
     steps = [*errors, *with_finds(result, [step_of(result, fix) for fix in fixes], MOST)]
     if not steps:
         found = tuple(find_out(result))
-        why = _why_none(result)
-        return Plan("DO THIS" if found else "WHAT TO DO", found, words(why) if why else ())
+        return Plan("DO THIS" if found else "WHAT TO DO", found, words(_why_none(result)))
     shown = steps[: most if most is None else most + _leading(steps)]
     title = "DO THIS, in this order" if len(shown) > 1 else "DO THIS"
     title = title.replace("DO THIS", "THEN DO THIS") if _after_repair(result) else title
@@ -85,7 +83,6 @@ def plan(result: Result, most: int | None = MOST) -> Plan:
 
 
 def _after_repair(result: Result) -> bool:
-    """Whether a late rank is to be repaired before the first step, which is no such repair itself."""
     late = None if result.run is UNSET else known(result.run.late)
     first = result.fixes[0].id if result.fixes else ""
     return late is not None and late.repair_first and first not in late.repair_fixes
@@ -100,17 +97,19 @@ def _is_open(result: Result, fix: Fix) -> bool:
 
 def _unproven(result: Result) -> Words:
     """Why levers of walls that are not decided may help, and what would confirm it."""
-    gaps = {fix.wall: fix.gain_frac for fix in result.levers if _is_open(result, fix)}
-    open_ = [wall for wall in result.walls if wall.id in gaps and is_cure(wall.cure)]
-    reasons = [
-        sentence(f"no gain is proven: {gap.reason}") for gap in gaps.values() if isinstance(gap, Missing)
-    ]
+    levers = {fix.wall: fix.gain_frac for fix in result.levers if _is_open(result, fix)}
+    gaps = {wall: gap for wall, gap in levers.items() if isinstance(gap, Missing)}
+    reasons = dict.fromkeys(sentence(f"no gain is proven: {gap.reason}") for gap in gaps.values())
     parts = [
-        f"To plan for {name_of(wall.id)}: {gap.cure}."
+        f"To plan for {name_of(wall.id)}: {gaps[wall.id].cure}."
         for wall in result.walls
-        if wall.outcome == "finding" and isinstance(gap := gaps.get(wall.id), Missing)
+        if wall.outcome == "finding" and wall.id in gaps
     ]
-    return words(" ".join((*dict.fromkeys(reasons), *parts, *_to_judge(open_)))) if gaps else ()
+    open_ = [wall for wall in result.walls if wall.id in levers and is_cure(wall.cure)]
+    for cure in dict.fromkeys(wall.cure for wall in open_):  # one cure of several stands once
+        several = " and ".join(name_of(wall.id) for wall in open_ if wall.cure == cure)
+        parts.append(f"To judge {several}: {cure}.")
+    return words(" ".join((*reasons, *parts)))
 
 
 def _leading(steps: Sequence[Step]) -> int:
@@ -120,7 +119,6 @@ def _leading(steps: Sequence[Step]) -> int:
 
 
 def framework_note(result: Result) -> Sentence | None:
-    """Whose settings the plan names where they are not Megatron's; nothing for Megatron or without a plan."""
     if result.framework == "megatron" or not (result.fixes or result.levers):
         return None
     seen = FRAMEWORKS.get(result.framework, "no framework that is known here")
@@ -136,7 +134,6 @@ _WHY_CORRECT: Final = {
 
 
 def _corrections(result: Result) -> Iterator[Step]:
-    """What the configuration gets wrong, before all that makes it faster."""
     for one in defects(result):
         if one.weight <= Weight.NOT_AS_WRITTEN:
             why = _WHY_CORRECT[one.weight]
@@ -145,15 +142,13 @@ def _corrections(result: Result) -> Iterator[Step]:
 
 
 def step_of(result: Result, fix: Fix, everything: bool = False) -> Step:
-    """One fix as a step; `everything`: with all it needs and does."""
     low, high = _gain(fix)
-    notes = tuple(_all_notes(fix)) if everything else (*_one_note(fix), *_issues(fix, everything))
-    notes = (*_in_place_of(result, fix), *notes, *(_PER_TOKEN if fix.per_token else ()))
-    if fix.arms:
-        notes = (_experiment(fix.arms), *notes)
-    ways = (*_ways(fix, _order(result)),)
-    title, saves = words(fix.title), _saves(result, fix)
-    return Step(fix.id, title, saves, ways, notes, low, high, fix.after, fix.gain_replayed)
+    notes = [_experiment(fix.arms)] if fix.arms else []
+    notes += _in_place_of(result, fix)
+    notes += map(words, _all_notes(fix) if everything else (*_one_note(fix), *_issues(fix, everything)))
+    notes += [words("Compare by time per token, not per step.")] if fix.per_token else []
+    ways, saves = (*_ways(fix, _order(result)),), _saves(result, fix)
+    return Step(fix.id, words(fix.title), saves, ways, (*notes,), low, high, fix.after, fix.gain_replayed)
 
 
 def _gain(fix: Fix) -> tuple[float | None, float | None]:
@@ -190,7 +185,6 @@ def _in_place_of(result: Result, fix: Fix) -> Iterator[Words]:
 
 
 def _experiment(arms: Sequence[Arm]) -> Words:
-    """That no guide names a winner, and how to find the one of this run."""
     names = " against ".join(arm.name for arm in arms)
     return words(
         f"The guide names no best one: measure {names}, one run each, under the same routing. Forced balance "
@@ -199,7 +193,6 @@ def _experiment(arms: Sequence[Arm]) -> Words:
 
 
 def _ways(fix: Fix, order: Iterable[str]) -> Iterator[Spelling]:
-    """Every way to write the change, or each of its arms."""
     if not fix.arms:
         yield from _spellings(fix.knobs, order)
     for arm in fix.arms:
@@ -216,63 +209,55 @@ def _order(result: Result) -> Iterable[str]:
 
 
 def _spellings(knobs: Knobs, order: Iterable[str]) -> Iterator[Spelling]:
-    """Every way to write the change that exists."""
     for id_ in order:
         lines: tuple[str, ...] = getattr(knobs, id_)
         if lines:
             yield Spelling(id_, SPELLINGS[id_], CodeBlock(lines, "python" if id_ == "pytorch" else "sh"))
 
 
-def _one_note(fix: Fix) -> Iterator[Words]:
-    """The one condition that matters most: an earlier step, room, what is not met, what is not known."""
+def _one_note(fix: Fix) -> Iterator[str]:
     room = known(fix.room)
+    open_ = [one for one in fix.preconditions if one.state != "met"]
     if fix.after:
-        yield words(f"After {' and '.join(fix.after)}, which makes it possible.")
+        yield f"After {' and '.join(fix.after)}, which makes it possible."
     elif room is not None and room.fits is False:
-        yield words(f"Memory: {room.because}.")
-    else:
-        open_ = [one for one in fix.preconditions if one.state != "met"]
-        open_.sort(key=lambda one: (one.state != "unmet", one.cure not in _BREAKING))
-        if open_:
-            more = f" (and {len(open_) - 1} more)" if len(open_) > 1 else ""
-            yield words(f"{_condition(open_[0])}{more}")
+        yield f"Memory: {room.because}."
+    elif open_:
+        first = min(open_, key=lambda one: (one.state != "unmet", one.cure not in _BREAKING))
+        yield _condition(first) + (f" (and {len(open_) - 1} more)" if len(open_) > 1 else "")
 
 
-def _issues(fix: Fix, everything: bool) -> Iterator[Words]:
+def _issues(fix: Fix, everything: bool) -> Iterator[str]:
     """Published issues of the change: those that fit this run, with `everything` also where that is open."""
     for one in fix.known_issues:
         if everything or not one.only_if:
-            yield words(f"Known issue {issue_sentence(one)}")
+            yield f"Known issue {issue_sentence(one)}"
 
 
 def _condition(one: Precondition) -> str:
-    """What a fix needs; what is not met with what would meet it."""
     cure = f" ({one.cure})" if one.cure and one.state == "unmet" else ""
     return f"{_STATES[one.state]}: {one.text}{cure}"
 
 
-def _all_notes(fix: Fix) -> Iterator[Words]:
-    """Everything that is known of a fix, a sentence each."""
+def _all_notes(fix: Fix) -> Iterator[str]:
     if fix.first_because:
-        yield words(f"First because: {fix.first_because}")
-    yield words(f"Versions: {fix.versions}")
+        yield f"First because: {fix.first_because}"
+    yield f"Versions: {fix.versions}"
     for one in fix.preconditions:
         cure = f" ({one.cure})" if one.cure and one.state == "unknown" else ""
-        yield words(f"{_condition(one)}{cure}")
-    yield from map(words, answer_words(fix.checked))
+        yield f"{_condition(one)}{cure}"
+    yield from answer_words(fix.checked)
     if (room := known(fix.room)) is not None:
-        yield words(f"Memory: {room.because}")
+        yield f"Memory: {room.because}"
     if fix.after:
-        yield words(f"After: {', '.join(fix.after)}")
+        yield f"After: {', '.join(fix.after)}"
     if fix.shares_with:
-        yield words(f"Acts on the same costs as {', '.join(fix.shares_with)}: their savings do not add up")
+        yield f"Acts on the same costs as {', '.join(fix.shares_with)}: their savings do not add up"
     if (source := known(fix.gain_source)) is not None:
-        yield words(f"Elsewhere: {source}")
+        yield f"Elsewhere: {source}"
     yield from _issues(fix, everything=True)
-    for effect in fix.side_effects:
-        yield words(f"Side effect: {effect}")
-    yield words(f"Verify: {fix.verify}")
-    yield words(f"Sources: {'; '.join(fix.sources)}")
+    yield from (f"Side effect: {effect}" for effect in fix.side_effects)
+    yield from (f"Verify: {fix.verify}", f"Sources: {'; '.join(fix.sources)}")
 
 
 def _together(result: Result, shown: Sequence[Step]) -> Words:
@@ -282,50 +267,31 @@ def _together(result: Result, shown: Sequence[Step]) -> Words:
         if {*one.ids} == ids:
             every = {2: "Both", 3: "All three"}.get(len(ids), f"All {len(ids)}")
             return words(f"{every} together save {saving(*one.gain_frac)}.")
-    places = {step.id: place for place, step in enumerate(shown, start=1)}
-    pairs = [one for one in result.combined if len(one.ids) == 2 and ids > {*one.ids}]
-    if pairs:
+    if pairs := [one for one in result.combined if len(one.ids) == 2 and ids > {*one.ids}]:
         best = max(pairs, key=lambda one: one.gain_frac)
-        first, second = sorted(places[id_] for id_ in best.ids)
+        first, second = (place for place, step in enumerate(shown, start=1) if step.id in best.ids)
         return words(f"{first} and {second} together save {saving(*best.gain_frac)}; savings overlap.")
-    gains = [fix for fix in (*result.fixes, *result.levers) if fix.id in ids and fix.shares_with]
-    if any(ids & {*fix.shares_with} for fix in gains):
-        return words("Their savings overlap and do not add up.")
-    return ()
+    listed = [fix for fix in (*result.fixes, *result.levers) if fix.id in ids]
+    overlap = any(ids & {*fix.shares_with} for fix in listed)
+    return words("Their savings overlap and do not add up." if overlap else "")
 
 
 def whole_plan(result: Result) -> Part:
-    """Every fix with all that is known of it, what was refused and why, what the guides choose."""
     fixes = [step_of(result, fix, everything=True) for fix in (*result.fixes, *result.levers)]
     blocks: list[Block] = [Plan("Every step", tuple(fixes))] if fixes else []
-    if result.refused:
-        blocks.append(Items(tuple(_refused(one) for one in result.refused), "Refused"))
-    blocks += choices(result)
+    blocks += [*items("Refused", map(_refused, result.refused)), *choices(result)]
     return Part("The whole plan", tuple(blocks), "plan")
 
 
-def _refused(one: Refused) -> Words:
+def _refused(one: Refused) -> str:
     unlocked = f" Possible with: {one.unlocked_by}." if one.unlocked_by else ""
-    return words(f"{one.id} {one.title}: {one.because}.{unlocked}")
-
-
-def _to_judge(walls: Sequence[Wall]) -> Iterator[str]:
-    """What is missing for each wall; one cure of several stands once."""
-    for missing in dict.fromkeys(wall.cure for wall in walls):
-        several = " and ".join(name_of(wall.id) for wall in walls if wall.cure == missing)
-        yield f"To judge {several}: {missing}."
+    return f"{one.id} {one.title}: {one.because}.{unlocked}"
 
 
 def _why_none(result: Result) -> str:
-    if known(result.verdict.wall) is not None:
-        return _why_not_planned(result)
-    if open_walls(result) or unused(result):
-        return ""
-    return "Nothing in this recording calls for a change."
-
-
-def _why_not_planned(result: Result) -> str:
-    """Why no change is planned for a wall that is known."""
+    if known(result.verdict.wall) is None:
+        decided = not (open_walls(result) or unused(result))
+        return "Nothing in this recording calls for a change." if decided else ""
     if result.refused:
         first = result.refused[0]
         refused = counted(len(result.refused), "known change was", "known changes were")

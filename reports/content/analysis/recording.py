@@ -4,20 +4,8 @@ from collections.abc import Iterator
 
 from heuristics.result.result import Result
 from reports.content.analysis.times import scale_of
-from reports.content.blocks import (
-    Block,
-    Code,
-    Column,
-    Items,
-    Part,
-    Quantity,
-    Row,
-    Sentence,
-    Table,
-    Words,
-    words,
-)
-from reports.content.names import capital, gpu_of, is_cure, name_of, who
+from reports.content.blocks import Block, Code, Items, Part, Sentence, Words, table, words
+from reports.content.names import capital, ended, gpu_of, how_to_learn, name_of, who
 from reports.redaction import redaction_words
 from reports.result.codec import gaps
 from traces.missing import known
@@ -27,7 +15,6 @@ from traces.spelling import percent
 
 
 def recording(result: Result) -> Part:
-    """Origin, quality, ranks, and every gap with what would close it."""
     return Part("The recording", tuple(_blocks(result)), "recording")
 
 
@@ -36,7 +23,7 @@ def _blocks(result: Result) -> Iterator[Block]:
     yield Sentence(words(redaction_words(result.redacted)))
     if result.warnings:
         yield Items(tuple(words(f"{one}.") for one in result.warnings), "Warnings")
-    yield _ranks(result)
+    yield table("Ranks", ("rank", "GPU", "steps", "ms", "compute"), map(_rank, result.ranks), range(2, 5))
     if items := tuple(_gaps(result)):
         yield Items(items, "What is missing, and how to learn it")
 
@@ -56,18 +43,10 @@ def _trace(trace: Trace) -> Iterator[Words]:
         yield words(f"The recording notes: {note}")
 
 
-def _ranks(result: Result) -> Table:
-    heads = ("rank", "GPU", "steps", "ms", "compute")
-    columns = tuple(Column(head, number=place > 1) for place, head in enumerate(heads))
-    return Table("Ranks", columns, tuple(_rank(rank) for rank in result.ranks))
-
-
-def _rank(rank: Rank) -> Row:
-    process = known(rank.process)
+def _rank(rank: Rank) -> tuple[str, ...]:
+    process, ms = known(rank.process), scale_of(rank).ms(rank.budget_ns.window)
     whose = who(rank) + (f", process {process}" if process is not None else "")
-    scale = scale_of(rank)
-    figures = (str(len(rank.steps.used)), scale.ms(rank.budget_ns.window), percent(rank.budget_frac.compute))
-    return Row((words(whose), words(gpu_of(rank)), *(Quantity(one) for one in figures)))
+    return whose, gpu_of(rank), str(len(rank.steps.used)), ms, percent(rank.budget_frac.compute)
 
 
 def _gaps(result: Result) -> Iterator[Words]:
@@ -77,5 +56,4 @@ def _gaps(result: Result) -> Iterator[Words]:
         name = name_of(gap.path.rpartition(".")[2].partition("[")[0])
         together.setdefault((gap.reason, gap.cure), {})[name] = None
     for (reason, cure), names in together.items():
-        how = f" To learn it: {cure.rstrip('.')}." if is_cure(cure) else ""
-        yield words(f"{capital(', '.join(names))}: {reason.rstrip('.')}.{how}")
+        yield words(f"{capital(', '.join(names))}: {ended(reason)}{how_to_learn(cure)}")

@@ -12,27 +12,26 @@ from msgspec import UNSET
 
 from heuristics.result.result import Merged, Result
 from reports.content.analysis.inside import experts, routing_notes, stages, traffic
-from reports.content.analysis.walls import alike, group_line
+from reports.content.analysis.walls import alike
 from reports.content.blocks import (
     Block,
-    Cell,
     Code,
-    Column,
     Detail,
+    Entry,
     Hue,
     Items,
     Page,
     Part,
     Quantity,
-    Row,
     Sentence,
-    Table,
     Tone,
     Words,
+    row,
+    table,
     words,
 )
-from reports.content.names import ended, is_cure, joined, sentence, who
-from traces.missing import Missing, OrMissing, known
+from reports.content.names import ended, how_to_learn, joined, sentence, told, who
+from traces.missing import Missing, known
 from traces.sections.cause import Cause
 from traces.sections.run import Late, LikeRanks, RankInRun, Run, RunProblem
 from traces.spelling import counted, duration, milliseconds, numbers, percent, rounded
@@ -62,12 +61,10 @@ _SEVERAL: Final[Mapping[Cause, str]] = {
 
 
 def run_lines(result: Result) -> tuple[Sentence, ...]:
-    """The lines of the first screen: the ranks together, who is late, what to check, what is wrong."""
-    run = result.run
-    if run is UNSET:
-        line = group_line(result)
-        return () if line is None else (line,)
-    return lines_of(run, _names_in(result), alike(result))
+    if result.run is not UNSET:
+        return lines_of(result.run, _names_in(result), alike(result))
+    count = len(result.ranks)
+    return (Sentence(words(alike(result)), f"{count} ranks"),) if count > 1 else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +85,6 @@ def lines_of(run: Run, names: Names, otherwise: str) -> tuple[Sentence, ...]:
 
 
 def _together(run: Run, otherwise: str) -> Sentence:
-    """Which ranks the figures hold for, how alike they are, and how much of their communication waits."""
     world = known(run.world_size)
     label = f"{run.ranks_seen} of {world} ranks" if world else counted(run.ranks_seen, "rank")
     few = world is not None and run.ranks_seen < world
@@ -103,7 +99,6 @@ def _together(run: Run, otherwise: str) -> Sentence:
 
 
 def _steps(run: Run, otherwise: str) -> str:
-    """The steps of all ranks, or their spread."""
     lengths = [length for one in run.ranks if (length := known(one.step_ns))]
     if len(lengths) < len(run.ranks) or not lengths:
         return otherwise
@@ -118,24 +113,18 @@ def _steps(run: Run, otherwise: str) -> str:
 def _late(run: Run, names: Names) -> Iterator[Sentence]:
     late = run.late
     if isinstance(late, Missing):
-        cure = f" To learn it: {late.cure.rstrip('.')}." if is_cure(late.cure) else ""
-        said = words(f"unknown: {late.reason.rstrip('.')}.{cure}")
+        said = words(f"unknown: {ended(late.reason)}{how_to_learn(late.cure)}")
         yield Sentence(said, "Late rank", Tone.MUTED, whole=True)
-        return
-    if late is None:
-        return
-    if late.cause is Cause.NONE:
-        seen = f"none of these {run.ranks_seen}"
+    elif late is not None and late.cause is Cause.NONE:
         differ = "no rank stands out from what like ranks differ by"
-        yield Sentence(words(f"{seen}: {differ}."), "Late rank", whole=True)
-        return
-    said = words(_why(run, names, late), " ", _costs(run, late))
-    yield Sentence(said, "Late rank", Tone.NOTICE, whole=True)
-    yield Sentence(words(late.repair), "First" if late.repair_first else "Repair")
+        yield Sentence(words(f"none of these {run.ranks_seen}: {differ}."), "Late rank", whole=True)
+    elif late is not None:
+        said = words(_why(run, names, late), " ", _costs(run, late))
+        yield Sentence(said, "Late rank", Tone.NOTICE, whole=True)
+        yield Sentence(words(late.repair), "First" if late.repair_first else "Repair")
 
 
 def _why(run: Run, names: Names, late: Late) -> Words:
-    """Who is late, and by what."""
     if late.index is not None:
         factor = known(run.ranks[late.index].device_factor)
         longer = f"{rounded(factor)} times as long" if factor else "longer"
@@ -153,7 +142,6 @@ def _why(run: Run, names: Names, late: Late) -> Words:
 
 
 def _uneven(run: Run, late: Late) -> str:
-    """How uneven the work of experts is, where that is the cause."""
     most = known(run.imbalance)
     if late.cause is not Cause.ROUTING_IMBALANCE or most is None:
         return ""
@@ -161,7 +149,6 @@ def _uneven(run: Run, late: Late) -> str:
 
 
 def _costs(run: Run, late: Late) -> str:
-    """What being late costs, and what its repair saves."""
     of = "a step" if run.steps else "the recording"
     said = f"Costs {duration(late.cost_ns)} of {of}"
     if run.wait_ns:
@@ -172,7 +159,6 @@ def _costs(run: Run, late: Late) -> str:
 
 
 def _problems(run: Run) -> Iterator[Sentence]:
-    """What is wrong with the set of recordings, one line each; how many are there stands before."""
     for one in run.problems:
         if one.traces or one.ranks:
             yield Sentence(_problem(one), "Recorded", Tone.NOTICE)
@@ -189,7 +175,6 @@ def _problem(one: RunProblem) -> Words:
 
 
 def name_of_rank(result: Result, place: int) -> Words:
-    """A rank by its number and GPU; without a number its recording, or its process in it, as well."""
     rank = result.ranks[place]
     if known(rank.rank) is not None:
         return words(who(rank))
@@ -216,14 +201,12 @@ def _end(name: str) -> str:
 
 
 def _several(names: Names, places: Sequence[int]) -> Words:
-    """Some ranks; more than a sentence names are counted."""
     named = joined([names.full(place) for place in places[:_NAMED]])
     more = len(places) - _NAMED
     return words(named, f" and {more} more" if more > 0 else "")
 
 
 def ranks_part(result: Result) -> Part | None:
-    """Every rank as a row, the groups of like ranks, and what the figures rest on."""
     run = result.run
     if run is UNSET or not run.ranks:
         return None
@@ -234,7 +217,10 @@ def part_of(run: Run, names: Names, routing: Sequence[Words] = ()) -> Part:
     """The same of a run alone; `routing`: what is known of it from elsewhere."""
     blocks: list[Block] = [_rows(run, names)]
     if len(run.groups) > 1:
-        blocks.append(_groups(run))
+        heads = ("group", "ranks", "step, ms", "attention kernels", "router kernels", "runs also")
+        groups = (_group(place, one) for place, one in enumerate(run.groups))
+        note = "Ranks of one group do the same work in a step; only these are compared."
+        blocks.append(table("Groups of like ranks", heads, groups, range(1, 5), note))
     blocks += [*stages(run), *experts(run, names.short, routing), *traffic(run, names.short)]
     blocks.append(Items(tuple(_notes(run, names)), "What this rests on"))
     return Part("Ranks", tuple(blocks), "ranks")
@@ -251,16 +237,13 @@ def shown_ranks(run: Run, most: int = _ROWS) -> list[RankInRun]:
     return sorted(first[:most], key=lambda one: one.index)
 
 
-def _rows(run: Run, names: Names) -> Table:
-    late = known(run.late)
-    heads = ("rank", "group", "step", "waited", "caused", "kernels")
-    columns = tuple(Column(head, number=place > 0) for place, head in enumerate(heads))
+def _rows(run: Run, names: Names) -> Block:
+    late, shown = known(run.late), shown_ranks(run)
     caused = [one.caused_ns for one in run.ranks]
     all_ns = sum(known(one) or 0 for one in caused)
-    shown = shown_ranks(run)
-    rows = tuple(
-        Row(
-            (names.short(one.index), Quantity(str(one.group + 1)), *_figures(one, all_ns)),
+    rows = (
+        row(
+            (names.short(one.index), str(one.group + 1), *_figures(one, all_ns)),
             tone=Tone.NOTICE if is_late(late, one) else Tone.PLAIN,
         )
         for one in shown
@@ -270,7 +253,8 @@ def _rows(run: Run, names: Names) -> Table:
     missing = next((one for one in caused if isinstance(one, Missing)), None)
     note += f" Who caused the waiting is unknown: {missing.reason}." if missing else ""
     title = f"Each rank, ms in {'a mean step' if run.steps else 'the recording'}"
-    return Table(title, columns, rows, None, len(run.ranks) - len(shown), words(note))
+    heads = ("rank", "group", "step", "waited", "caused", "kernels")
+    return table(title, heads, rows, note=note, left_out=len(run.ranks) - len(shown))
 
 
 def is_late(late: Late | None, one: RankInRun) -> bool:
@@ -280,43 +264,23 @@ def is_late(late: Late | None, one: RankInRun) -> bool:
     )
 
 
-def _figures(one: RankInRun, all_ns: int) -> tuple[Cell, ...]:
+def _figures(one: RankInRun, all_ns: int) -> tuple[Entry, ...]:
     """Step, waiting, caused waiting with its share of all, and kernel time; unknown is never zero."""
-    step_ns, caused_ns, factor = known(one.step_ns), known(one.caused_ns), known(one.device_factor)
-    caused = _ms(one.caused_ns)
-    if caused_ns and all_ns:
-        caused = Quantity(caused.text, caused_ns / all_ns, Hue.COMMUNICATION)
-    return (
-        Quantity("unknown" if step_ns is None else milliseconds(step_ns)),
-        Quantity(milliseconds(one.waited_ns)),
-        caused,
-        Quantity("unknown" if factor is None else f"{rounded(factor)} x"),
-    )
+    caused: Entry = told(one.caused_ns, milliseconds)
+    if (caused_ns := known(one.caused_ns)) and all_ns:
+        caused = Quantity(milliseconds(caused_ns), caused_ns / all_ns, Hue.COMMUNICATION)
+    factor = told(one.device_factor, lambda factor: f"{rounded(factor)} x")
+    return told(one.step_ns, milliseconds), milliseconds(one.waited_ns), caused, factor
 
 
-def _ms(value: OrMissing[int]) -> Quantity:
-    told = known(value)
-    return Quantity("unknown" if told is None else milliseconds(told))
-
-
-def _groups(run: Run) -> Table:
-    heads = ("group", "ranks", "step, ms", "attention kernels", "router kernels", "runs also")
-    columns = tuple(Column(head, number=0 < place < 5) for place, head in enumerate(heads))
-    rows = tuple(_group(place, one) for place, one in enumerate(run.groups))
-    note = words("Ranks of one group do the same work in a step; only these are compared.")
-    return Table("Groups of like ranks", columns, rows, note=note)
-
-
-def _group(place: int, one: LikeRanks) -> Row:
+def _group(place: int, one: LikeRanks) -> tuple[str, ...]:
     parts = {"experts": one.has_experts, "embedding": one.has_embedding, "loss": one.has_loss}
-    counts = (len(one.ranks), one.attention_kernels, one.router_kernels)
-    ranks, attention, router = (Quantity(f"{count:,}") for count in counts)
-    also = words(", ".join(name for name, runs in parts.items() if runs))
-    return Row((words(str(place + 1)), ranks, _ms(one.step_ns), attention, router, also))
+    also = ", ".join(name for name, runs in parts.items() if runs)
+    kernels = (f"{one.attention_kernels:,}", f"{one.router_kernels:,}")
+    return str(place + 1), f"{len(one.ranks):,}", told(one.step_ns, milliseconds), *kernels, also
 
 
 def _by_kind(run: Run) -> str:
-    """The kinds of communication in which most of the waiting is."""
     parts = sorted(((ns, kind) for kind, ns in run.wait_by_kind_ns.items() if ns), reverse=True)
     shares = ", ".join(f"{percent(ns / run.wait_ns)} in {kind}" for ns, kind in parts[:_NAMED])
     return f" ({shares})" if parts else ""
@@ -354,16 +318,13 @@ def _notes(run: Run, names: Names) -> Iterator[Words]:
 
 
 def page(merged: Merged) -> Page:
-    """The page of `moe-diag merge FILES`."""
-    run = merged.run
+    run, size = merged.run, known(merged.run.world_size)
 
     def name(place: int) -> Words:
-        """By its number where one is recorded, else by its recording."""
         rank = run.ranks[place].rank
         return words(Code(merged.traces[place]) if rank is None else f"rank {rank}")
 
     names = Names(name, name)
-    size = known(run.world_size)
     seen = counted(run.ranks_seen, "rank") if size is None else f"{run.ranks_seen} of {counted(size, 'rank')}"
     facts = f"{seen}, {counted(run.collectives, 'collective')} in common, {counted(run.steps, 'step')}"
     blocks: list[Block] = [*lines_of(run, names, "steps unknown")]

@@ -4,49 +4,45 @@ from collections.abc import Iterator
 
 from heuristics.walls.price import WALL
 from reports.content.analysis.times import Time, scale_of, stretch_name, times_of, times_table
-from reports.content.blocks import Block, Hue, Items, Part, Sentence, Table, Term, Words, words
+from reports.content.blocks import Block, Hue, Items, Part, Sentence, Table, Term, words
 from traces.missing import Missing, known
 from traces.sections.rank import Absent, Outside, Rank
 from traces.spelling import counted, duration, percent, printable
 
 
 def step(rank: Rank) -> Part:
-    """The steps and the budget."""
     return Part("Where the time goes", (*_steps(rank), budget(rank)), "step")
 
 
 def _steps(rank: Rank) -> Iterator[Block]:
-    steps = rank.steps
-    if not steps.used:
-        yield Sentence(words(f"No steps were found; judged is one window: {printable(steps.what, 120)}."))
-    else:
-        figures = [f"{name} {duration(value)}" for name, value in _lengths(rank)]
-        what = printable(steps.what, 120)
-        yield Sentence(
-            words(f"{counted(len(steps.used), stretch_name(steps))} by {what}: {', '.join(figures)}.")
-        )
-    notes: list[Words] = []
+    steps, what = rank.steps, printable(rank.steps.what, 120)
+    lengths = {"mean": steps.mean_ns, "median": steps.median_ns, "shortest": steps.min_ns}
+    lengths["longest"] = steps.max_ns
+    figures = [f"{name} {duration(ns)}" for name, one in lengths.items() if (ns := known(one)) is not None]
+    said = f"{counted(len(steps.used), stretch_name(steps))} by {what}: {', '.join(figures)}."
+    yield Sentence(words(said if steps.used else f"No steps were found; judged is one window: {what}."))
+    if notes := tuple(map(words, _notes(rank))):
+        yield Items(notes)
+
+
+def _notes(rank: Rank) -> Iterator[str]:
+    steps, name = rank.steps, stretch_name(rank.steps)
     if steps.slow:
         hiccups = f"{counted(len(steps.slow), 'hiccup')}: {duration(steps.hiccups_ns)} beyond the median"
-        notes.append(words(f"{hiccups}, in no other figure."))
+        yield f"{hiccups}, in no other figure."
     if steps.outside_ns is not None and steps.outside_ns.total_ns:
-        notes.append(words(_outside(rank, steps.outside_ns, 0)))
+        yield _outside(rank, steps.outside_ns, 0)
     if 0 < len(steps.replayed) < len(steps.used):
-        of_all = f"{len(steps.replayed)} of {len(steps.used)} {stretch_name(steps)}s were replayed"
-        notes.append(words(f"{of_all}, each for others of about its length: costs and savings rest on them."))
+        of_all = f"{len(steps.replayed)} of {len(steps.used)} {name}s were replayed"
+        yield f"{of_all}, each for others of about its length: costs and savings rest on them."
     if not steps.used and 0 < steps.replayed_ns < (window_ns := rank.budget_ns.window):
         part = f"Slices of {percent(steps.replayed_ns / window_ns)} of the window were replayed"
-        notes.append(words(f"{part}, each for an equal part of it: costs and savings rest on them."))
+        yield f"{part}, each for an equal part of it: costs and savings rest on them."
     if steps.disagreement:
-        notes.append(words(f"{steps.disagreement}."))
-    notes += [
-        words(f"{stretch_name(steps).capitalize()} {one.index} is left out: {one.reason}.")
-        for one in steps.dropped
-    ]
+        yield f"{steps.disagreement}."
+    yield from (f"{name.capitalize()} {one.index} is left out: {one.reason}." for one in steps.dropped)
     if (hidden_ns := known(rank.hidden_comm_ns)) is not None:
-        notes.append(words(f"Communication hidden under compute: {scale_of(rank).ms(hidden_ns)} ms."))
-    if notes:
-        yield Items(tuple(notes))
+        yield f"Communication hidden under compute: {scale_of(rank).ms(hidden_ns)} ms."
 
 
 def outside(rank: Rank) -> Sentence | None:
@@ -58,7 +54,6 @@ def outside(rank: Rank) -> Sentence | None:
 
 
 def _outside(rank: Rank, found: Outside, least_ns: float) -> str:
-    """Each part that lasts so long."""
     parts = {
         "before the first": found.before_ns,
         "between them": found.between_ns,
@@ -69,50 +64,33 @@ def _outside(rank: Rank, found: Outside, least_ns: float) -> str:
 
 
 def hiccups(rank: Rank) -> Sentence | None:
-    """Steps that took far longer than usual and are in no other figure."""
     steps = rank.steps
     if not steps.slow:
         return None
-    as_many = (
-        f"as many usual {stretch_name(steps)}s" if len(steps.slow) > 1 else f"a usual {stretch_name(steps)}"
-    )
+    name = stretch_name(steps)
+    usual = f"as many usual {name}s" if len(steps.slow) > 1 else f"a usual {name}"
     count = counted(len(steps.slow), "hiccup")
-    return Sentence(words(f"Apart from these, {count}: {duration(steps.hiccups_ns)} beyond {as_many}."))
-
-
-def _lengths(rank: Rank) -> Iterator[tuple[str, int]]:
-    steps = rank.steps
-    for name, value in (
-        ("mean", steps.mean_ns),
-        ("median", steps.median_ns),
-        ("shortest", steps.min_ns),
-        ("longest", steps.max_ns),
-    ):
-        if (told := known(value)) is not None:
-            yield name, told
+    return Sentence(words(f"Apart from these, {count}: {duration(steps.hiccups_ns)} beyond {usual}."))
 
 
 def budget(rank: Rank) -> Table:
-    """Every nanosecond of the window in one bucket, with its parts."""
-    return times_table(
-        "Budget", scale_of(rank), _buckets(rank), Time((Term("window"),), rank.budget_ns.window)
-    )
+    total = Time(Term("window"), rank.budget_ns.window)
+    return times_table("Budget", scale_of(rank), _buckets(rank), total)
 
 
 def _buckets(rank: Rank) -> Iterator[Time]:
     parts, comm_ns = rank.budget_ns, known(rank.budget_ns.exposed_comm)
-    yield Time((Term("compute") if comm_ns is not None else "busy",), parts.compute, Hue.COMPUTE)
+    yield Time(Term("compute") if comm_ns is not None else "busy", parts.compute, Hue.COMPUTE)
     yield from times_of(rank.compute_by_class_ns, Hue.COMPUTE, 1)
     if comm_ns is not None:
-        yield Time((Term("exposed_comm"),), comm_ns, Hue.COMMUNICATION)
+        yield Time(Term("exposed_comm"), comm_ns, Hue.COMMUNICATION)
         yield from times_of(known(rank.exposed_comm_by_kind_ns) or {}, Hue.COMMUNICATION, 1)
-    yield Time((Term("exposed_copy"),), parts.exposed_copy, Hue.COPY)
+    yield Time(Term("exposed_copy"), parts.exposed_copy, Hue.COPY)
     yield from times_of(rank.exposed_copy_by_kind_ns, Hue.COPY, 1)
-    yield Time((Term("idle"),), parts.idle, Hue.IDLE)
+    yield Time(Term("idle"), parts.idle, Hue.IDLE)
 
 
 def lost_time(rank: Rank) -> Part:
-    """The reasons, largest first, and what they rest on."""
     return Part("Why no compute ran", tuple(_blocks(rank)), "lost-time")
 
 
@@ -122,14 +100,11 @@ def _blocks(rank: Rank) -> Iterator[Block]:
     absent = known(rank.absent_ns)
     if absent is None:
         return
-    total = Time((Term("absent_ns"),), rank.budget_ns.window - rank.budget_ns.compute)
+    total = Time(Term("absent_ns"), rank.budget_ns.window - rank.budget_ns.compute)
     yield times_table("Time without compute", scale_of(rank), _reasons(absent), total)
     if (by := known(rank.absent_decided_by_frac)) is not None:
-        said = (
-            f"{percent(by.recorded)} recorded dependency, {percent(by.inferred)} inferred, "
-            f"{percent(by.none)} unknown."
-        )
-        yield Sentence(words(said), "Rests on")
+        known_by = f"{percent(by.recorded)} recorded dependency, {percent(by.inferred)} inferred"
+        yield Sentence(words(f"{known_by}, {percent(by.none)} unknown."), "Rests on")
     if masked_ns := known(rank.masked_ns):
         said = (
             f"In {scale_of(rank).ms(masked_ns)} ms of the late launches the late kernel also waited for "
@@ -151,7 +126,7 @@ def _reasons(absent: Absent) -> Iterator[Time]:
     for key, parts, hue in families:
         if isinstance(parts, int):
             if parts:
-                yield Time((Term(key),), parts, hue)
+                yield Time(Term(key), parts, hue)
         elif total_ns := sum(parts.values()):
-            yield Time((Term(key),), total_ns, hue)
+            yield Time(Term(key), total_ns, hue)
             yield from times_of(parts, hue, 1)

@@ -74,21 +74,18 @@ def unused(result: Result) -> Unused | None:
 
 def open_walls(result: Result) -> list[Wall]:
     """Walls that could cost a tenth for all that this recording tells, the most they can cost first."""
-    told = [(known(wall.at_most_frac), wall) for wall in result.walls if wall.outcome == "unmeasurable"]
-    found = [
-        (1.0 if most is None else most, wall) for most, wall in told if most is None or most >= WALL.value
-    ]
-    return [wall for _, wall in sorted(found, key=lambda one: -one[0])]
+    unmeasurable = [wall for wall in result.walls if wall.outcome == "unmeasurable"]
+    most = {wall.id: 1.0 if (one := known(wall.at_most_frac)) is None else one for wall in unmeasurable}
+    found = [wall for wall in unmeasurable if most[wall.id] >= WALL.value]
+    return sorted(found, key=lambda wall: -most[wall.id])
 
 
 def at_most(wall: Wall) -> str:
-    """The most that a wall without a cost can be, where anything bounds it."""
     most = known(wall.at_most_frac)
     return f" (at most {percent(most)})" if most is not None and most < 1 else ""
 
 
 def part_of_time(result: Result, part: Unused) -> str:
-    """How much of the time it takes, as a sentence."""
     unseen = part.bucket == "idle" and bucket_name(result, "idle") != name_of("idle")
     takes = "Nothing was recorded for" if unseen else _TAKES[part.bucket]
     return f"{takes} {percent(part.frac)} of the time."
@@ -132,10 +129,8 @@ def find_out(result: Result) -> Iterator[Step]:
     open_ = [one for one in open_walls(result) if is_cure(one.cure)]
     if open_:
         named = listed([name_of(one.id) for one in open_]) if judged else "any of the walls"
-        cures = dict.fromkeys(one.cure for one in open_)
-        yield Step(
-            "", words(f"Record again, to judge {named}"), "", (), tuple(words(sentence(one)) for one in cures)
-        )
+        cures = tuple(words(sentence(one)) for one in dict.fromkeys(one.cure for one in open_))
+        yield Step("", words(f"Record again, to judge {named}"), "", (), cures)
 
 
 def with_finds(result: Result, steps: list[Step], most: int) -> list[Step]:

@@ -3,7 +3,7 @@
 After the evidence comes what is next once a wall is gone, and the proofs of the replay.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from msgspec import UNSET
@@ -17,8 +17,7 @@ from reports.content.analysis.unproven import open_walls
 from reports.content.blocks import (
     Bar,
     Block,
-    Cell,
-    Column,
+    Entry,
     Fold,
     Hue,
     Items,
@@ -30,7 +29,8 @@ from reports.content.blocks import (
     Table,
     Term,
     Tone,
-    Words,
+    row,
+    table,
     words,
 )
 from reports.content.names import PIECES, WALL_HUES, capital, name_of, sentence, who
@@ -40,39 +40,29 @@ from traces.sections.tables import WallId
 from traces.spelling import milliseconds, percent
 from traces.steps.selection import seconds
 
-_SHOWN: Final[tuple[tuple[WallId, str, str], ...]] = (
-    (
-        "communication",
-        "Communication is exposed for",
-        "the GPU would wait for other work instead",
-    ),
-    ("host_overhead", "The CPU is late for", "the late kernels wait for other work as well"),
-)
+_SHOWN: Final[Mapping[WallId, tuple[str, str]]] = {
+    "communication": ("Communication is exposed for", "the GPU would wait for other work instead"),
+    "host_overhead": ("The CPU is late for", "the late kernels wait for other work as well"),
+}
 """Walls that the bar shows: what it says of each, and why its absence may save less."""
+_FIGURES: Final = range(1, 3)
+"""Columns of numbers between what they are of and why."""
 _SMALL: Final = 0.01
 _APART: Final = 0.05
 """Ranks whose steps differ by more are not alike: the longest is named."""
 
 
 def step_bar(rank: Rank) -> Bar:
-    """One step, or the window, in pieces that add up."""
-    scale = scale_of(rank)
-    window_ns = rank.budget_ns.window
-    parts = _parts(rank)
+    scale, window_ns, parts = scale_of(rank), rank.budget_ns.window, _parts(rank)
     small = [name for name, (time_ns, _) in parts.items() if time_ns < _SMALL * window_ns]
     if len(small) > 1:
-        rest_ns = sum(parts.pop(name)[0] for name in small)
-        parts["rest"] = (rest_ns, Hue.IDLE)
-    pieces = tuple(
-        Piece(name, time_ns / window_ns, scale.ms(time_ns), hue)
-        for name, (time_ns, hue) in parts.items()
-        if time_ns
-    )
+        parts["rest"] = (sum(parts.pop(name)[0] for name in small), Hue.IDLE)
+    there = ((name, ns, hue) for name, (ns, hue) in parts.items() if ns)
+    pieces = tuple(Piece(name, ns / window_ns, scale.ms(ns), hue) for name, ns, hue in there)
     return Bar(f"One {scale.whole}", scale.length, pieces, words(*_beside(scale)))
 
 
 def _parts(rank: Rank) -> dict[str, tuple[int, Hue]]:
-    """Time by piece, in the order of `PIECES`; the budget alone where there is no ledger."""
     rows = [row for row in known(rank.ledger) or () if row.group == "budget"]
     if not rows:
         budget, comm_ns = rank.budget_ns, known(rank.budget_ns.exposed_comm)
@@ -84,15 +74,14 @@ def _parts(rank: Rank) -> dict[str, tuple[int, Hue]]:
             "nothing recorded": (budget.idle, Hue.IDLE),
         }
     parts = {name: (0, hue) for _, name, hue in PIECES}
-    for row in rows:
-        found = ((name, hue) for begin, name, hue in PIECES if row.row.startswith(begin))
+    for one in rows:
+        found = ((name, hue) for begin, name, hue in PIECES if one.row.startswith(begin))
         name, hue = next(found, ("other time", Hue.OTHER))  # a row of a later version
-        parts[name] = (parts.get(name, (0, hue))[0] + sum(row.per_step_ns), hue)
+        parts[name] = (parts.get(name, (0, hue))[0] + sum(one.per_step_ns), hue)
     return parts
 
 
 def _beside(scale: Scale) -> Iterator[str]:
-    """What the bar cannot show: work done twice, and communication that costs nothing."""
     rank, window_ns = scale.rank, scale.rank.budget_ns.window
     said = []
     if again_ns := known(rank.memory.recompute_ns):
@@ -107,32 +96,25 @@ def _beside(scale: Scale) -> Iterator[str]:
 
 
 def savings(result: Result) -> Table:
-    """What each wall costs at most, largest first; unknown is never zero."""
     unit = scale_of(result.ranks[0]).unit if result.ranks else "ms"
     unit = f"{unit}, mean" if _differ(result) else unit
     walls = sorted(result.walls, key=lambda wall: -_ceiling(result, wall))
-    columns = (
-        Column(""),
-        Column(unit, number=True),
-        Column("of rest" if result.verdict.startup_ns else "share", number=True),
-        Column(""),
-    )
-    note = words(*_apart(result))
-    return Table("Could save at most", columns, tuple(_row(result, wall) for wall in walls), note=note)
+    heads = ("", unit, "of rest" if result.verdict.startup_ns else "share", "")
+    rows = (_row(result, wall) for wall in walls)
+    return table("Could save at most", heads, rows, _FIGURES, words(*_apart(result)))
 
 
 def _apart(result: Result) -> Iterator[str]:
     """Why the bar shows much of what the table calls cheap: its absence would not shorten the step."""
     window_ns = sum(rank.budget_ns.window for rank in result.ranks)
     clear = {wall.id: known(wall.cost_frac) or 0.0 for wall in result.walls if wall.outcome == "clear"}
-    for wall, said, why in _SHOWN:
+    for wall, (said, why) in _SHOWN.items():
         part = sum(_shown_ns(rank, wall) for rank in result.ranks) / window_ns
         if wall in clear and part >= WALL.value and clear[wall] < part / 2:
             yield f"{said} {percent(part)}, yet without it only {percent(clear[wall])} is saved: {why}. "
 
 
 def _shown_ns(rank: Rank, wall: WallId) -> int:
-    """What the bar shows of a wall."""
     if wall == "communication":
         return known(rank.budget_ns.exposed_comm) or 0
     absent = known(rank.absent_ns)
@@ -149,39 +131,29 @@ def _ceiling(result: Result, wall: Wall) -> float:
 
 
 def _row(result: Result, wall: Wall) -> Row:
-    share = _ceiling(result, wall)
-    name: Cell = words(capital(name_of(wall.id)))
+    share, name = _ceiling(result, wall), capital(name_of(wall.id))
     if share < 0:
         most = known(wall.at_most_frac)
         said = f"at most {percent(most)}" if most is not None and most < 1 else "unknown"
         why = f": {wall.missing[0]}" if wall.missing else ""
-        return Row((name, Quantity(""), Quantity(""), words(said + why)), tone=Tone.MUTED, id=wall.id)
+        return row((name, "", "", said + why), _FIGURES, Tone.MUTED, wall.id)
     judged_ns = sum(rank.budget_ns.window for rank in result.ranks) - result.verdict.startup_ns
-    tone = Tone.BAD if wall.outcome == "finding" else Tone.PLAIN
     cost_ns = known(wall.cost_ns)
-    amount = Quantity(milliseconds(per_step_ns(result, share * judged_ns if cost_ns is None else cost_ns)))
+    amount = milliseconds(per_step_ns(result, share * judged_ns if cost_ns is None else cost_ns))
     saved = Quantity(percent(share), share, WALL_HUES[wall.id])
-    return Row((name, amount, saved, _mostly(wall)), tone=tone, id=wall.id)
+    tone = Tone.BAD if wall.outcome == "finding" else Tone.PLAIN
+    return row((name, amount, saved, _mostly(wall)), _FIGURES, tone, wall.id)
 
 
-def _mostly(wall: Wall) -> Words:
-    """The kind that is most of it, else the two that cost most."""
+def _mostly(wall: Wall) -> str:
     if wall.outcome != "finding":
-        return ()
+        return ""
     kind = main_kind(wall)
     kinds = [kind] if kind else [*by_family(known(wall.cost_by_kind_ns) or {})][:2]
-    return words(", ".join(map(name_of, kinds)))
-
-
-def group_line(result: Result) -> Sentence | None:
-    """How alike several ranks are, in one line."""
-    if len(result.ranks) < 2:
-        return None
-    return Sentence(words(alike(result)), f"{len(result.ranks)} ranks")
+    return ", ".join(map(name_of, kinds))
 
 
 def alike(result: Result) -> str:
-    """Steps or windows of all ranks and how much of them is compute; the longest where they differ."""
     lengths = _lengths(result)
     shares = sorted(rank.budget_frac.compute for rank in result.ranks)
     whole = " or ".join(sorted({scale_of(rank).whole for rank in result.ranks}))
@@ -194,12 +166,10 @@ def alike(result: Result) -> str:
 
 
 def _lengths(result: Result) -> list[float]:
-    """A step, or the window, of every rank, the shortest first."""
     return sorted(rank.budget_ns.window / max(1, len(rank.steps.used)) for rank in result.ranks)
 
 
 def _differ(result: Result) -> bool:
-    """Whether several ranks' steps are not alike."""
     return len(result.ranks) > 1 and _lengths(result)[-1] > (1 + _APART) * _lengths(result)[0]
 
 
@@ -209,22 +179,16 @@ def _span(low: str, high: str) -> str:
 
 
 def evidence(result: Result) -> Part:
-    """The verdict's reasons, a fold a wall, and whether the replay means anything."""
     blocks = (*_verdict(result), *(_wall(result, wall) for wall in result.walls), *_proofs(result))
     return Part("How sure, and why", blocks, "evidence")
 
 
 def _verdict(result: Result) -> Iterator[Block]:
     verdict = result.verdict
-    reasons: tuple[Words, ...] = tuple(words(sentence(one)) for one in verdict.because)
-    if verdict.next_because:
-        reasons = (*reasons, words(sentence(verdict.next_because)))
-    yield Items(reasons, "What the headline rests on")
-    if verdict.confidence_because:
-        yield Items(
-            tuple(words(sentence(one)) for one in verdict.confidence_because),
-            "What lowers the confidence",
-        )
+    reasons = (*verdict.because, *((verdict.next_because,) if verdict.next_because else ()))
+    yield Items(tuple(words(sentence(one)) for one in reasons), "What the headline rests on")
+    if doubts := tuple(words(sentence(one)) for one in verdict.confidence_because):
+        yield Items(doubts, "What lowers the confidence")
     bound = known(verdict.bound)
     bucket, share = known(verdict.largest_bucket), known(verdict.largest_bucket_frac)
     largest = f" Largest part: {name_of(bucket)}, {percent(share)}." if bucket and share is not None else ""
@@ -236,49 +200,29 @@ def _wall(result: Result, wall: Wall) -> Fold:
     cost = f", at most {percent(share)}" if share is not None else ""
     blocks: list[Block] = []
     if kinds := {kind: ns for kind, ns in (known(wall.cost_by_kind_ns) or {}).items() if ns}:
-        unit = scale_of(result.ranks[0]).unit
-        columns: tuple[Column, ...] = (Column("each kind taken away alone"), Column(unit, number=True))
-        rows = tuple(
-            Row((words(Term(kind)), Quantity(milliseconds(per_step_ns(result, ns)))))
-            for kind, ns in sorted(kinds.items(), key=lambda one: -one[1])
-        )
-        blocks.append(Table("", columns, rows, note=words("They overlap: they do not add up.")))
+        heads = ("each kind taken away alone", scale_of(result.ranks[0]).unit)
+        by_cost = sorted(kinds.items(), key=lambda one: -one[1])
+        costs = ((Term(kind), milliseconds(per_step_ns(result, ns))) for kind, ns in by_cost)
+        blocks.append(table("", heads, costs, note="They overlap: they do not add up."))
     if wall.evidence:
-        heads = ("measured", "value", "limit", "why")
-        columns = tuple(Column(head, number=place in (1, 2)) for place, head in enumerate(heads))
-        blocks.append(Table("", columns, tuple(_evidence(one) for one in wall.evidence)))
+        told = ("measured", "value", "limit", "why")
+        blocks.append(table("", told, map(_evidence, wall.evidence), _FIGURES))
     if wall.room is not UNSET:
         blocks.append(Sentence(words(f"{capital(wall.room)}."), "Free GPU memory"))
-    missing = tuple(words(sentence(one)) for one in wall.missing)
-    if missing:
-        blocks.append(
-            Items((*missing, *((words(f"To learn it: {wall.cure}."),) if wall.cure else ())), "Missing")
-        )
+    if missing := [words(sentence(one)) for one in wall.missing]:
+        cure = [words(f"To learn it: {wall.cure}.")] if wall.cure else []
+        blocks.append(Items((*missing, *cure), "Missing"))
     return Fold(f"{capital(name_of(wall.id))}: {wall.outcome}{cost}", tuple(blocks), f"wall-{wall.id}")
 
 
-def _evidence(one: Evidence) -> Row:
+def _evidence(one: Evidence) -> tuple[Entry, ...]:
     limit = "" if one.limit is None else written(one.limit, one.unit)
     place = "" if one.start_ns is None else f", at {seconds(one.start_ns)}"
-    return Row(
-        (
-            words(Term(one.measure)),
-            Quantity(written(one.value, one.unit)),
-            Quantity(limit),
-            words(f"{one.because}{place}"),
-        )
-    )
+    return Term(one.measure), written(one.value, one.unit), limit, f"{one.because}{place}"
 
 
 def _proofs(result: Result) -> Iterator[Block]:
     for rank in result.ranks:
-        if (table := _proof(rank, len(result.ranks) > 1)) is not None:
-            yield table
-
-
-def _proof(rank: Rank, several: bool) -> Table | None:
-    """By how much the replay misses the recording, and how it answers to less GPU work."""
-    replay = known(rank.replay)
-    if replay is None:
-        return None
-    return figures_table(f"Proofs of the replay{f' of {who(rank)}' if several else ''}", figures_of(replay))
+        if (replay := known(rank.replay)) is not None:
+            of = f" of {who(rank)}" if len(result.ranks) > 1 else ""
+            yield figures_table(f"Proofs of the replay{of}", figures_of(replay))

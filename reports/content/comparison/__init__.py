@@ -15,7 +15,6 @@ from reports.content.names import sentence
 
 
 def closing(compared: Compared) -> Iterator[Block]:
-    """Warnings, what decides, the true size, the next command."""
     if compared.warnings:
         more = f" ({len(compared.warnings) - 1} more in --full)" if len(compared.warnings) > 1 else ""
         yield Sentence((f"{sentence(compared.warnings[0])}{more}",), "Warning", Tone.NOTICE)
@@ -27,9 +26,6 @@ def closing(compared: Compared) -> Iterator[Block]:
         )
     name = "NEW/" if len(compared.new.traces) > 1 else shlex.quote(compared.new.traces[0])
     yield Command(("What slows the new run:",), f"moe-diag analyze {name}")
-
-
-__all__ = ["page"]
 
 
 def page(compared: Compared, detail: Detail) -> Page:

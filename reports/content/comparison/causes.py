@@ -4,7 +4,7 @@ What changed can explain something or limits the comparison; a fix has what was 
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from heuristics.result.compared import (
@@ -19,10 +19,10 @@ from heuristics.result.compared import (
     Suspect,
 )
 from reports.content.blocks import Block, Code, Items, Sentence, Span, Term, Tone, Words, words
-from reports.content.comparison.difference import named, unit
+from reports.content.comparison.difference import delta, named, unit
 from reports.content.names import ended, sentence
 from traces.missing import OrMissing, known
-from traces.spelling import counted, milliseconds, percent, printable, signed
+from traces.spelling import counted, milliseconds, percent, printable
 
 _SHOWN: Final = 2
 _EVIDENCE: Final = 2
@@ -40,77 +40,64 @@ _NONE: Final[dict[ComparisonVerdict, str]] = {
 
 def causes(compared: Compared, everything: bool) -> Iterator[Block]:
     """The first causes with their strongest evidence, or all of both."""
-    suspects = compared.suspects
+    suspects, verdict = compared.suspects, compared.verdict
     if not suspects:
         none = "Unknown: nothing that is known to have changed can change the parts that differ."
-        yield Sentence((_NONE.get(compared.verdict, none),), "Cause", Tone.NOTICE)
-    shown = suspects if everything else suspects[: 1 if compared.verdict == "not_comparable" else _SHOWN]
+        yield Sentence((_NONE.get(verdict, none),), "Cause", Tone.NOTICE)
+    shown = suspects if everything else suspects[: 1 if verdict == "not_comparable" else _SHOWN]
     for place, one in enumerate(shown):
-        first = _BEFORE.get(compared.verdict) or (
-            "LIKELY CAUSE" if one.confidence != "low" else "POSSIBLE CAUSE"
-        )
-        yield Sentence(_cause(compared, one), first if place == 0 else "OR", Tone.NOTICE)
+        sure = "POSSIBLE CAUSE" if one.confidence == "low" else "LIKELY CAUSE"
+        yield Sentence(_cause(compared, one), "OR" if place else _BEFORE.get(verdict, sure), Tone.NOTICE)
         if evidence := tuple(_evidence(one, everything)):
             yield Items(evidence)
-    if shared := _sharing(shown):
-        yield Sentence((shared,))
-    if len(suspects) > len(shown):
-        yield Sentence(
-            (f"{counted(len(suspects) - len(shown), 'less likely cause')}: --full",), tone=Tone.MUTED
-        )
+    if len({row for one in shown for row in one.rows}) < sum(len({*one.rows}) for one in shown):
+        yield Sentence(("Causes above explain the same parts: one of them may be enough.",))
+    if left := len(suspects) - len(shown):
+        yield Sentence((f"{counted(left, 'less likely cause')}: --full",), tone=Tone.MUTED)
 
 
 def _cause(compared: Compared, suspect: Suspect) -> Words:
     rows = named(suspect.rows)
     through = words(", by ", rows) if rows else ()
-    sure = f". Confidence {suspect.confidence}."
-    return words(f"{sentence(suspect.title)} {_explains(compared, suspect)}", through, sure)
+    explains = f"{sentence(suspect.title)} {_explains(compared, suspect)}"
+    return words(explains, through, f". Confidence {suspect.confidence}.")
 
 
 def _explains(compared: Compared, suspect: Suspect) -> str:
     """How much a suspect explains, never more than the whole."""
     explains_ns, delta_ns = suspect.explains_ns, compared.step_delta_ns
-    explains, whole = (signed(milliseconds(one)) for one in (explains_ns, delta_ns))
+    explains, whole, rest = map(delta, (explains_ns, delta_ns, delta_ns - explains_ns))
     if explains_ns * delta_ns < 0:
         return f"Works the other way: {explains} {unit(compared)}"
     if abs(explains_ns) > abs(delta_ns):
-        rest = signed(milliseconds(delta_ns - explains_ns))
         return f"Its parts changed by {explains} {unit(compared)}, all others by {rest}"
     return f"Explains {explains} of {whole} {unit(compared)}"
 
 
 def _evidence(suspect: Suspect, everything: bool) -> Iterator[Words]:
     """A short page has the figures of rows in its table, so there it is what else was seen."""
-    shown = suspect.because if everything else suspect.seen[:_EVIDENCE]
-    yield from map(words, shown)
+    yield from map(words, suspect.because if everything else suspect.seen[:_EVIDENCE])
     if suspect.next:
         yield words(f"To be sure: {ended(suspect.next)}")
     if everything:
         yield words(f"Source: {suspect.source}")
 
 
-def _sharing(suspects: Sequence[Suspect]) -> str:
-    """Whether causes explain the same rows, so that one of them may be enough."""
-    rows = [{*one.rows} for one in suspects]
-    alike = any(rows[one] & rows[other] for one in range(len(rows)) for other in range(one))
-    return "Causes above explain the same parts: one of them may be enough." if alike else ""
-
-
 _CHANGED: Final = 3
 _LIMITS: Final = 4
 _WIDTH: Final = 40
 _WHOLE: Final = 300
-_GRAVE: Final = ("no", "with_differences", "yes")
+_UNSAID: Final = "not recorded"
 
 
 def changed(compared: Compared, everything: bool) -> Iterator[Items | Sentence]:
     """What changed, what can explain something first; a short page shows that alone."""
     telling = [one for one in compared.changed if one.can_explain]
-    others = [one for one in compared.changed if not one.can_explain]
-    shown = (*telling, *others) if everything else telling[:_CHANGED]
-    more = len(compared.changed) - len(shown)
+    others = (one for one in compared.changed if not one.can_explain)
+    shown = [*telling, *others] if everything else telling[:_CHANGED]
     lines = [_changed(one, everything) for one in shown]
-    if shown and more:
+    more = len(compared.changed) - len(shown)
+    if lines and more:
         lines.append(words(f"{counted(more, 'more change')}: --full"))
     if lines:
         yield Items(tuple(lines), "What changed")
@@ -120,7 +107,13 @@ def changed(compared: Compared, everything: bool) -> Iterator[Items | Sentence]:
 
 
 def _changed(one: ComparedChange, everything: bool) -> Words:
-    line = words(_name(one), ": ", *_values(one, everything), f" ({one.source})")
+    if one.withheld:
+        values: Words = ("differs, its texts are withheld",)
+    else:
+        width = _WHOLE if everything else _WIDTH
+        base = _value(one.what, one.base, width) if one.said_base else _UNSAID
+        values = (base, " -> ", _value(one.what, one.new, width) if one.said_new else _UNSAID)
+    line = words(_name(one), ": ", *values, f" ({one.source})")
     if not everything:
         return line
     rows = named(one.can_explain)
@@ -135,42 +128,30 @@ def _name(one: ComparedChange) -> Span:
     return Term(last) if family == "detected" else one.what.replace(".", " ").replace("_", " ")
 
 
-def _values(one: ComparedChange, everything: bool) -> Words:
-    if one.withheld:
-        return ("differs, its texts are withheld",)
-    width = _WHOLE if everything else _WIDTH
-    base = value_text(one.what, one.base) if one.said_base else None
-    new = value_text(one.what, one.new) if one.said_new else None
-    return words(_value(base, width), " -> ", _value(new, width))
-
-
-def _value(text: str | None, width: int) -> Span:
-    return "not recorded" if text is None else Code(printable(text, width))
-
-
-def value_text(what: str, value: object) -> str:
+def _value(what: str, value: object, width: int) -> Code:
     """What a side has of a knob, a version, or a figure of the trace."""
     if what.endswith("_frac") and isinstance(value, int | float):
-        return percent(value)
-    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
-        return ", ".join(value) or "none"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        text = percent(value)
+    elif isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+        text = ", ".join(value) or "none"
+    else:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return Code(printable(text, width))
 
 
 def limits(compared: Compared, everything: bool) -> Iterator[Items | Sentence]:
     """What limits or forbids the comparison, the gravest first; a short page names what limits it alone."""
-    found = sorted(compared.comparable.differences, key=lambda one: _GRAVE.index(one.state))
+    found = compared.comparable.differences
     forbids = [one for one in found if one.state == "no"]
     others = [one for one in found if one.state != "no"]
-    shown = found if everything else forbids[:_LIMITS]
+    shown = [*forbids, *others] if everything else forbids[:_LIMITS]
     if shown:
-        yield Items(
-            tuple(map(_limit, shown)), "Why not comparable" if forbids else "Limits of this comparison"
-        )
+        title = "Why not comparable" if forbids else "Limits of this comparison"
+        yield Items(tuple(map(_limit, shown)), title)
     if others and not everything:
-        named = ", ".join(one.what for one in others)
+        names = ", ".join(one.what for one in others)
         differ = "" if forbids else f" differ{'s' if len(others) == 1 else ''}"
-        yield Sentence((f"{named}{differ}. Reasons: --full",), "Also differ" if forbids else "Limits")
+        yield Sentence((f"{names}{differ}. Reasons: --full",), "Also differ" if forbids else "Limits")
 
 
 def _limit(one: Difference) -> Words:
@@ -211,12 +192,9 @@ def expected(compared: Compared, everything: bool) -> Iterator[Block]:
 
 
 def _step(one: Expected, compared: Compared) -> str:
-    predicted, ends = known(one.predicted_ns), known(one.ci95_ns)
-    names = " and ".join(one.fixes)
-    range_ = (
-        f"predicted to save {_range(predicted)} {unit(compared)}" if predicted else "without a prediction"
-    )
-    return f"{names}, {range_}: the step changed by {_change(one.gained_ns, ends)}."
+    predicted, change = known(one.predicted_ns), _change(one.gained_ns, known(one.ci95_ns))
+    saves = f"predicted to save {_range(predicted)} {unit(compared)}" if predicted else "without a prediction"
+    return f"{' and '.join(one.fixes)}, {saves}: the step changed by {change}."
 
 
 def _range(predicted: tuple[OrMissing[int], int]) -> str:
@@ -228,11 +206,10 @@ def _range(predicted: tuple[OrMissing[int], int]) -> str:
 
 def _change(gained_ns: int, ends: Ends | None) -> str:
     """A gain as the page has all differences: new less base."""
-    change = f"{signed(milliseconds(-gained_ns))} ms"
-    if ends is None:
-        return f"{change} (no interval)"
-    low, high = (signed(milliseconds(-one)) for one in reversed(ends))
-    return f"{change} (95 % interval {low} to {high})"
+    interval = "no interval"
+    if ends:
+        interval = f"95 % interval {delta(-ends[1])} to {delta(-ends[0])}"
+    return f"{delta(-gained_ns)} ms ({interval})"
 
 
 def _part(one: Expected) -> Iterator[Words]:

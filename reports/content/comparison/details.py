@@ -3,11 +3,10 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from heuristics.result.compared import (
     Compared,
-    ComparedPair,
     ComparedRank,
     ComparedRun,
     KernelDelta,
@@ -18,13 +17,12 @@ from heuristics.result.compared import (
 )
 from reports.content.blocks import (
     Block,
+    Cell,
     Code,
-    Column,
     Command,
     Fold,
     Items,
     Quantity,
-    Row,
     Sentence,
     Table,
     Term,
@@ -34,18 +32,19 @@ from reports.content.blocks import (
 from reports.content.comparison.difference import (
     NOISE,
     both,
-    ledger_name,
     module_name,
     moved,
     named,
     per_step,
     row_table,
+    table,
     unit,
 )
 from reports.content.names import gpu_of, name_of, sentence, who
 from reports.redaction import redaction_words
 from traces.missing import OrMissing, known
-from traces.spelling import counted, milliseconds, percent, signed
+from traces.sections.cause import Cause
+from traces.spelling import counted, milliseconds, percent
 
 _LATE: Final = {
     LateState.APPEARED: "none in base; new: {new}.",
@@ -55,6 +54,15 @@ _LATE: Final = {
     LateState.NONE: "none on either side.",
     LateState.UNKNOWN: "unknown on one side at least. Base: {base}; new: {new}.",
 }
+_CHANGES: Final = {
+    "slower": "slower",
+    "faster": "faster",
+    "more": "more of them",
+    "fewer": "fewer of them",
+    "new": "only in new",
+    "gone": "only in base",
+    "grid": "another grid",
+}
 _TONES: Final = {LateState.APPEARED: Tone.BAD, LateState.GONE: Tone.GOOD, LateState.OTHER: Tone.NOTICE}
 
 
@@ -63,36 +71,26 @@ def ranks(compared: Compared) -> Iterator[Sentence]:
     run = compared.run
     if run is UNSET:
         return
-    parts = [both(counted(run.base_ranks, "rank"), counted(run.new_ranks, "rank")), *_groups(run)]
-    parts += [*_most(compared, run), *_waiting(run)]
+    parts = (both(counted(run.base_ranks, "rank"), counted(run.new_ranks, "rank")), *_of_run(compared, run))
     yield Sentence(words(f"{'; '.join(parts)}."), "Ranks", whole=True)
     late = run.late
-    base = _named(known(late.base), late.base_cause is not None and name_of(late.base_cause))
-    new = _named(known(late.new), late.new_cause is not None and name_of(late.new_cause))
-    said = _LATE[late.state].format(base=base, new=new)
+    said = _LATE[late.state].format(
+        base=_late(late.base, late.base_cause), new=_late(late.new, late.new_cause)
+    )
     yield Sentence(words(said), "Late rank", _TONES.get(late.state, Tone.PLAIN), whole=True)
 
 
-def _groups(run: ComparedRun) -> Iterator[str]:
-    """How the median step of each matched group moved."""
-    moved = [one.step_delta_ns for one in run.groups]
-    if moved:
-        of = "" if len(moved) == 1 else " of groups"
-        yield f"median step{of} {', '.join(map(_moved, moved))} ms"
-
-
-def _most(compared: Compared, run: ComparedRun) -> Iterator[str]:
-    """The rank that others wait for more, or less, than before; else the one whose step changed most."""
-    if not run.ranks:
+def _of_run(compared: Compared, run: ComparedRun) -> Iterator[str]:
+    if run.groups:
+        of = "" if len(run.groups) == 1 else " of groups"
+        yield f"median step{of} {', '.join(_moved(one.step_delta_ns) for one in run.groups)} ms"
+    if run.ranks:
+        first = run.ranks[0]
+        waited = known(first.caused_delta_ns)
+        more = "" if waited is None else f", others together wait {_moved(waited)} ms for it"
+        yield f"most changed: {_name(compared, first)}: step {_moved(first.step_delta_ns)} ms{more}"
+    else:
         yield "no rank of one run does the work of a rank of the other"
-        return
-    first = run.ranks[0]
-    waited = known(first.caused_delta_ns)
-    more = "" if waited is None else f", others together wait {_moved(waited)} ms for it"
-    yield f"most changed: {_name(compared, first)}: step {_moved(first.step_delta_ns)} ms{more}"
-
-
-def _waiting(run: ComparedRun) -> Iterator[str]:
     base, new = known(run.base_waiting_frac), known(run.new_waiting_frac)
     if base is not None and new is not None:
         yield f"waiting {both(percent(base), percent(new))} of communication time"
@@ -103,64 +101,34 @@ def _name(compared: Compared, one: ComparedRank) -> str:
     return f"rank {one.rank}" if found is None else who(found)
 
 
-def _named(place: Place | None, cause: str | bool) -> str:
-    if not cause:
+def _late(place: Place | None, cause: Cause | None) -> str:
+    if cause is None:
         return "unknown"
-    return str(cause) if place is None else f"{who(place)}, {cause}"
+    return name_of(cause) if place is None else f"{who(place)}, {name_of(cause)}"
 
 
 def _moved(delta_ns: OrMissing[int]) -> str:
-    value = known(delta_ns)
-    return "unknown" if value is None else signed(milliseconds(value))
-
-
-def ranks_table(compared: Compared) -> Table:
-    """Every matched rank; empty where a side is one rank alone."""
-    run = compared.run
-    heads = ("step", "waited", "others waited for it")
-    columns = (Column("rank"), Column("matched by"), *(Column(head, number=True) for head in heads))
-    shown = () if run is UNSET else run.ranks
-    return Table("", columns, tuple(_row(compared, one) for one in shown))
-
-
-def _row(compared: Compared, one: ComparedRank) -> Row:
-    moved = (one.step_delta_ns, one.waited_delta_ns, one.caused_delta_ns)
-    texts = (Quantity(_moved(delta_ns)) for delta_ns in moved)
-    return Row((words(_name(compared, one)), words(one.by), *texts))
-
-
-_CHANGES: Final = {
-    "slower": "slower",
-    "faster": "faster",
-    "more": "more of them",
-    "fewer": "fewer of them",
-    "new": "only in new",
-    "gone": "only in base",
-    "grid": "another grid",
-}
+    return moved(delta_ns).text or "unknown"
 
 
 def details(compared: Compared) -> Iterator[Fold]:
     """Folds, the most asked for first; none that would be empty."""
+    in_unit, run = unit(compared), compared.run
     yield Fold("Both sides", (_sides(compared),), "sides")
-    yield Fold(f"Every row, {unit(compared)}", tuple(_rows(compared)), "rows")
+    yield Fold(f"Every row, {in_unit}", tuple(_rows(compared)), "rows")
     tables: tuple[tuple[str, str, Table], ...] = (
-        (
-            "Kernels that differ, ms of work per step (not of wall time)",
-            "kernels",
-            _kernels(compared.kernels),
-        ),
-        (f"Why no compute ran, {unit(compared)}", "reasons", row_table(compared.reasons, ledger_name)),
+        ("Kernels that differ, ms of work per step (not of wall time)", "kernels", _kernels(compared)),
+        (f"Why no compute ran, {in_unit}", "reasons", row_table(compared.reasons)),
         (
             "MoE modules by pass, ms of wall time per step (may overlap)",
             "modules",
             row_table(compared.modules, module_name),
         ),
-        ("MoE layers, ms of wall time per step", "layers", _layers(compared.layers)),
-        ("Pairs of ranks, ms per step", "pairs", _pairs(compared.pairs)),
-        ("Matched ranks of both runs, change in ms of a mean step", "ranks", ranks_table(compared)),
+        ("MoE layers, ms of wall time per step", "layers", _layers(compared)),
+        ("Pairs of ranks, ms per step", "pairs", _pairs(compared)),
+        ("Matched ranks of both runs, change in ms of a mean step", "ranks", _ranks(compared, run)),
     )
-    yield from (Fold(title, (table,), id_) for title, id_, table in tables if table.rows)
+    yield from (Fold(title, (shown,), id_) for title, id_, shown in tables if shown.rows)
     if compared.missing:
         gaps = (words(Code(one.path), f": {one.reason}. To measure: {one.cure}") for one in compared.missing)
         yield Fold("Not measured", (Items(tuple(gaps)),), "missing")
@@ -168,23 +136,20 @@ def details(compared: Compared) -> Iterator[Fold]:
 
 
 def _sides(compared: Compared) -> Table:
-    rows: tuple[tuple[str, Callable[[Side], str]], ...] = (
-        ("GPU", gpu_of),
-        ("rank", who),
-        ("steps", lambda side: f"{side.steps.count}, by {side.steps.source}"),
-        ("steps left out", lambda side: "; ".join(side.steps.dropped)),
-        ("mean step or window, ms", lambda side: milliseconds(side.step_ns)),
-        ("median step, ms", lambda side: _ms(side.steps.median_ns)),
-        ("shortest step, ms", lambda side: _ms(side.steps.min_ns)),
-        ("longest step, ms", lambda side: _ms(side.steps.max_ns)),
-        ("training log", _log),
-        ("bottleneck of this run alone", _wall),
-    )
-    columns = (Column(""), Column("base"), Column("new"))
-    sides = (compared.base, compared.new)
-    return Table(
-        "", columns, tuple(Row((words(name), *(words(of(side)) for side in sides))) for name, of in rows)
-    )
+    rows: dict[str, Callable[[Side], str]] = {
+        "GPU": gpu_of,
+        "rank": who,
+        "steps": lambda side: f"{side.steps.count}, by {side.steps.source}",
+        "steps left out": lambda side: "; ".join(side.steps.dropped),
+        "mean step or window, ms": lambda side: milliseconds(side.step_ns),
+        "median step, ms": lambda side: _ms(side.steps.median_ns),
+        "shortest step, ms": lambda side: _ms(side.steps.min_ns),
+        "longest step, ms": lambda side: _ms(side.steps.max_ns),
+        "training log": _log,
+        "bottleneck of this run alone": _wall,
+    }
+    sides = compared.base, compared.new
+    return table(("", "base", "new"), ((name, *map(of, sides)) for name, of in rows.items()))
 
 
 def _ms(time_ns: OrMissing[int]) -> str:
@@ -205,51 +170,63 @@ def _wall(side: Side) -> str:
 
 
 def _rows(compared: Compared) -> Iterator[Block]:
-    yield row_table(compared.attribution, ledger_name)
+    yield row_table(compared.attribution)
     for row in compared.attribution:
         if row.row == NOISE and row.parts:
             differ = words("differ by no more than steps vary: ", named(row.parts, len(row.parts)))
             yield Sentence(differ, "Rows in noise")
 
 
-def _kernels(kernels: tuple[KernelDelta, ...]) -> Table:
-    numbers = ("change", "count", "count new", "ms each", "each new", "grid", "grid new")
-    columns = (
-        Column("kernel"),
-        Column("class"),
-        Column("how"),
-        *(Column(one, number=True) for one in numbers),
+def _kernels(compared: Compared) -> Table:
+    heads = (
+        "kernel",
+        "class",
+        "how",
+        "change",
+        "count",
+        "count new",
+        "ms each",
+        "each new",
+        "grid",
+        "grid new",
     )
-    return Table("", columns, tuple(map(_kernel, kernels)))
+    return table(heads, map(_kernel, compared.kernels))
 
 
-def _kernel(one: KernelDelta) -> Row:
-    counts = (per_step(one.base_count), per_step(one.new_count))
-    grids = ("x".join(map(str, known(grid) or ())) for grid in (one.base_grid, one.new_grid))
-    texts = (*counts, _ms(one.base_each_ns), _ms(one.new_each_ns), *grids)
-    cells = (words(Code(one.name)), words(Term(one.key)), words(_CHANGES[one.change]), moved(one.delta_ns))
-    return Row((*cells, *map(Quantity, texts)))
+def _kernel(one: KernelDelta) -> Iterator[Cell]:
+    yield from ((Code(one.name),), (Term(one.key),), (_CHANGES[one.change],), moved(one.delta_ns))
+    times = _ms(one.base_each_ns), _ms(one.new_each_ns)
+    grids = ("x".join(map(str, grid or ())) for grid in (one.base_grid, one.new_grid))
+    yield from map(Quantity, (per_step(one.base_count), per_step(one.new_count), *times, *grids))
 
 
-def _layers(layers: tuple[LayerDelta, ...]) -> Table:
-    numbers = tuple(Column(one, number=True) for one in ("base", "new", "change"))
-    columns = (Column("layer"), *numbers, Column("changed most"), Column("its change", number=True))
-    return Table("", columns, tuple(map(_layer, layers)))
+def _layers(compared: Compared) -> Table:
+    heads = "layer", "base", "new", "change", "changed most", "its change"
+    return table(heads, map(_layer, compared.layers))
 
 
-def _layer(one: LayerDelta) -> Row:
-    lengths = map(Quantity, map(milliseconds, (one.base_ns, one.new_ns)))
-    most = words(Term(one.module))
-    return Row((words(str(one.layer)), *lengths, moved(one.delta_ns), most, moved(one.module_delta_ns)))
+def _layer(one: LayerDelta) -> Iterator[Cell]:
+    yield words(str(one.layer))
+    yield from map(Quantity, (milliseconds(one.base_ns), milliseconds(one.new_ns)))
+    yield from (moved(one.delta_ns), words(Term(one.module)), moved(one.module_delta_ns))
 
 
-def _pairs(pairs: tuple[ComparedPair, ...]) -> Table:
-    columns = (Column("base"), Column("new"), Column("paired by"), Column("change", number=True))
-    return Table("", columns, tuple(map(_pair, pairs)) if len(pairs) > 1 else ())
+def _pairs(compared: Compared) -> Table:
+    pairs = compared.pairs if len(compared.pairs) > 1 else ()
+    cells = ((who(one.base), who(one.new), one.by, moved(one.step_delta_ns)) for one in pairs)
+    return table(("base", "new", "paired by", "change"), cells)
 
 
-def _pair(pair: ComparedPair) -> Row:
-    return Row((words(who(pair.base)), words(who(pair.new)), words(pair.by), moved(pair.step_delta_ns)))
+def _ranks(compared: Compared, run: ComparedRun | UnsetType) -> Table:
+    heads = "rank", "matched by", "step", "waited", "others waited for it"
+    shown = () if run is UNSET else run.ranks
+    return table(heads, (_rank(compared, one) for one in shown))
+
+
+def _rank(compared: Compared, one: ComparedRank) -> Iterator[str | Cell]:
+    yield from (_name(compared, one), one.by)
+    times_ns = one.step_delta_ns, one.waited_delta_ns, one.caused_delta_ns
+    yield from (Quantity(_moved(delta_ns)) for delta_ns in times_ns)
 
 
 def _about(compared: Compared) -> Iterator[Block]:

@@ -1,24 +1,25 @@
 """The difference of two runs: the verdict in one sentence, and rows that add up as they are printed."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
-from heuristics.result.compared import Compared, ComparedRow, ComparedSize, ComparisonVerdict, Gate, Side
+from heuristics.result.compared import Compared, ComparedRow, ComparedSize, ComparisonVerdict, Side
 from reports.content.blocks import (
+    Cell,
     Code,
     Column,
     Headline,
     Quantity,
     Row,
     Sentence,
-    Span,
     Table,
     Term,
     Tone,
     Words,
     words,
 )
-from reports.content.names import gpu_of, hue_of, sentence, who
+from reports.content.names import gpu_of, hue_of, joined, sentence, who
 from traces.missing import OrMissing, known
 from traces.spelling import (
     adding_up,
@@ -46,7 +47,6 @@ _GATES: Final = {
 
 
 def title(compared: Compared) -> Words:
-    """The recordings' names."""
     return words(*_recordings(compared.base), " -> ", *_recordings(compared.new))
 
 
@@ -56,30 +56,21 @@ def _recordings(side: Side) -> Words:
 
 
 def facts(compared: Compared) -> Words:
-    """GPU, rank, steps and their mean length on both sides."""
     base, new = compared.base, compared.new
+    pairs = ((of(base), of(new)) for of in (gpu_of, who, _steps))
     lengths = f"{milliseconds(base.step_ns)} -> {milliseconds(new.step_ns)} ms{_each(compared)}"
-    parts = (
-        both(gpu_of(base), gpu_of(new)),
-        both(who(base), who(new)),
-        both(_steps(base), _steps(new)),
-        lengths,
-    )
-    return words("; ".join(parts))
+    return words("; ".join((*(both(*pair) for pair in pairs), lengths)))
 
 
 def both(base: str, new: str) -> str:
-    """What both sides say, or what each does."""
     return base if base == new else f"{base} -> {new}"
 
 
 def has_steps(compared: Compared) -> bool:
-    """Whether steps are compared, not windows."""
     return compared.base.steps.count > 0 and compared.new.steps.count > 0
 
 
 def unit(compared: Compared) -> str:
-    """The unit of rows."""
     return "ms/step" if has_steps(compared) else "ms"
 
 
@@ -99,51 +90,41 @@ def headline(compared: Compared) -> Headline:
 
 def _figures(compared: Compared) -> str:
     size = compared.size
-    moved = f"{signed(milliseconds(size.delta_ns))} ms{_per(compared)} = {signed(percent(size.delta_frac))}"
-    figures = f"{moved} ({_interval(size)}{_counts(compared)})"
-    if compared.verdict == "undecided":
-        return f"{figures}: may be chance."
+    per = " per iteration" if size.source == "log" else _each(compared)
+    moved = f"{delta(size.delta_ns)} ms{per} = {signed(percent(size.delta_frac))}"
     if compared.verdict == "not_comparable":
         return f"{moved}, but the runs are too different to find out why."
-    return f"{figures}."
-
-
-def _per(compared: Compared) -> str:
-    return " per iteration" if compared.size.source == "log" else _each(compared)
+    chance = ": may be chance" if compared.verdict == "undecided" else ""
+    return f"{moved} ({_interval(size)}, {_counts(compared)}){chance}."
 
 
 def _interval(size: ComparedSize) -> str:
-    low_ns, high_ns, level = known(size.low_ns), known(size.high_ns), known(size.level_frac)
-    if low_ns is None or high_ns is None or level is None:
-        return "no interval, "
-    low, high = signed(milliseconds(low_ns)), signed(milliseconds(high_ns))
-    return f"{chosen(level)} interval {low} to {high} ms, "
+    level = known(size.level_frac)
+    if size.ends_ns is None or level is None:
+        return "no interval"
+    return f"{chosen(level)} interval {' to '.join(map(delta, size.ends_ns))} ms"
 
 
 def _counts(compared: Compared) -> str:
     size = compared.size
     if size.source == "trace" and not has_steps(compared):
         return "no steps found"
-    what = "iteration of the logs" if size.source == "log" else "step"
-    many = "iterations of the logs" if size.source == "log" else "steps"
+    of = " of the logs" if size.source == "log" else ""
+    one, many = (f"iteration{of}", f"iterations{of}") if of else ("step", "steps")
     if size.base_count == size.new_count:
-        return f"{counted(size.base_count, what, many)} a side"
+        return f"{counted(size.base_count, one, many)} a side"
     return f"{size.base_count:,} and {size.new_count:,} {many}"
 
 
 def _under(compared: Compared) -> Iterator[str]:
     """Reasons, the traces beside logs, the gate. What forbids a comparison has a list of its own."""
     if compared.verdict != "not_comparable":
-        yield from (sentence(one) for one in compared.because)
+        yield from map(sentence, compared.because)
     if compared.size.source == "log":
-        traced = signed(milliseconds(compared.step_delta_ns))
-        yield f"In the traces it is {traced} {unit(compared)}; the rows below explain that."
-    if compared.gate is not None:
-        yield _gate(compared.gate)
-
-
-def _gate(gate: Gate) -> str:
-    return f"Gate of {chosen(gate.limit_frac)} {_GATES[gate.state]}: {sentence(gate.because)}"
+        traced = f"{delta(compared.step_delta_ns)} {unit(compared)}"
+        yield f"In the traces it is {traced}; the rows below explain that."
+    if gate := compared.gate:
+        yield f"Gate of {chosen(gate.limit_frac)} {_GATES[gate.state]}: {sentence(gate.because)}"
 
 
 NOISE: Final = "noise"
@@ -154,31 +135,26 @@ _NAMED: Final = 3
 def waterfall(compared: Compared) -> Iterator[Table | Sentence]:
     """The rows that moved most, all others as one, and their sum: each column adds up as printed."""
     rows = [row for row in compared.attribution if row.row != NOISE]
-    shown, rest = rows[:_SHOWN], rows[_SHOWN:]
+    shown, left_out = rows[:_SHOWN], rows[_SHOWN:]
     if not rows:
         yield Sentence(("No part of the step differs by more than steps vary.",))
         return
     decimals = places(max(abs(compared.step_delta_ns), *(abs(row.delta_ns) for row in shown)))
-    columns = [
-        adding_up([row.base_ns for row in shown], compared.base.step_ns, decimals),
-        adding_up([row.new_ns for row in shown], compared.new.step_ns, decimals),
-        adding_up([row.delta_ns for row in shown], compared.step_delta_ns, decimals),
-    ]
-    (base, _, _), (new, _, _), (delta, rest_delta, total) = columns
+    sums_ns = compared.base.step_ns, compared.new.step_ns, compared.step_delta_ns
+    times_ns = zip(*((row.base_ns, row.new_ns, row.delta_ns) for row in shown), strict=True)
+    columns = [adding_up(one, sum_ns, decimals) for one, sum_ns in zip(times_ns, sums_ns, strict=True)]
+    (base, base_rest, base_sum), (new, new_rest, new_sum), (change, rest, total) = columns
     drawn = [
-        Row((words(Term(row.row)), *map(Quantity, (base[at], new[at])), _moved(row, delta[at])))
+        Row((words(Term(row.row)), Quantity(base[at]), Quantity(new[at]), _moved(row, change[at])))
         for at, row in enumerate(shown)
     ]
-    others = f"{counted(len(rest), 'smaller part')}, noise" if rest else "noise"
-    lefts = [Quantity(left) for _, left, _ in columns[:2]]
-    drawn.append(Row((words(others), *lefts, Quantity(signed(rest_delta))), tone=Tone.MUTED))
-    whole = "whole step" if has_steps(compared) else "whole window"
-    sums = [Quantity(one) for _, _, one in columns[:2]]
-    yield Table(
-        f"Where the difference lies, {unit(compared)}",
-        (Column(""), Column("base", number=True), Column("new", number=True), Column("change", number=True)),
-        tuple(drawn),
-        Row((words(whole), *sums, Quantity(signed(total)))),
+    others = f"{counted(len(left_out), 'smaller part')}, noise" if left_out else "noise"
+    cells = words(others), Quantity(base_rest), Quantity(new_rest), Quantity(signed(rest))
+    whole = words("whole step" if has_steps(compared) else "whole window")
+    yield replace(
+        table(("", "base", "new", "change"), [*drawn, Row(cells, tone=Tone.MUTED)]),
+        title=f"Where the difference lies, {unit(compared)}",
+        total=Row((whole, Quantity(base_sum), Quantity(new_sum), Quantity(signed(total)))),
     )
 
 
@@ -186,19 +162,26 @@ def _moved(row: ComparedRow, text: str) -> Quantity:
     return Quantity(signed(text), None if row.share_frac is None else abs(row.share_frac), hue_of(row.row))
 
 
-def row_table(rows: Sequence[ComparedRow], name: Callable[[str], Words]) -> Table:
-    """Every row with what its difference is made of, and its interval. `name`: of a row's key."""
-    columns = ("base", "new", "change", "share", "by number", "by length", "by overlap", "from", "to")
-    return Table(
-        "",
-        (Column(""), *(Column(title, number=True) for title in columns)),
-        tuple(_full_row(row, name) for row in rows),
-    )
+def table(heads: Sequence[str], rows: Iterable[Row | Iterable[str | Cell]]) -> Table:
+    """Rows under columns; columns of numbers stand to the right."""
+    made = [one if isinstance(one, Row) else Row(tuple(map(_cell, one))) for one in rows]
+    cells = made[0].cells if made else [()] * len(heads)
+    columns = (Column(head, isinstance(cell, Quantity)) for head, cell in zip(heads, cells, strict=True))
+    return Table("", tuple(columns), tuple(made))
 
 
-def ledger_name(row: str) -> Words:
-    """A row of the step."""
+def _cell(cell: str | Cell) -> Cell:
+    return words(cell) if isinstance(cell, str) else cell
+
+
+def _row_name(row: str) -> Words:
     return words(Term(row))
+
+
+def row_table(rows: Sequence[ComparedRow], name: Callable[[str], Words] = _row_name) -> Table:
+    """Every row with what its difference is made of, and its interval. `name`: of a row's key."""
+    columns = ("", "base", "new", "change", "share", "by number", "by length", "by overlap", "from", "to")
+    return table(columns, (_full_row(row, name) for row in rows))
 
 
 def module_name(row: str) -> Words:
@@ -207,34 +190,29 @@ def module_name(row: str) -> Words:
     return words(Term(module), f", {way}")
 
 
-def _full_row(row: ComparedRow, name: Callable[[str], Words]) -> Row:
+def _full_row(row: ComparedRow, name: Callable[[str], Words]) -> Iterator[Cell]:
+    yield name(row.row)
+    yield from (Quantity(milliseconds(row.base_ns)), Quantity(milliseconds(row.new_ns)), moved(row.delta_ns))
+    yield Quantity("" if row.share_frac is None else signed(percent(row.share_frac)))
     ends = known(row.ci95_ns) or (None, None)
-    share = "" if row.share_frac is None else signed(percent(row.share_frac))
-    return Row(
-        (
-            name(row.row),
-            Quantity(milliseconds(row.base_ns)),
-            Quantity(milliseconds(row.new_ns)),
-            moved(row.delta_ns),
-            Quantity(share),
-            *map(moved, (row.count_ns, row.duration_ns, row.overlap_ns, *ends)),
-        )
-    )
+    yield from map(moved, (row.count_ns, row.duration_ns, row.overlap_ns, *ends))
+
+
+def delta(time_ns: float) -> str:
+    """A difference in ms, without its unit."""
+    return signed(milliseconds(time_ns))
 
 
 def moved(time_ns: OrMissing[int]) -> Quantity:
     """A difference in ms; empty where it is unknown."""
     value = known(time_ns)
-    return Quantity("" if value is None else signed(milliseconds(value)))
+    return Quantity("" if value is None else delta(value))
 
 
 def named(rows: Sequence[str], most: int = _NAMED) -> Words:
     """The first rows by their names, and how many more there are; empty without any."""
-    spans: list[Span] = []
-    for row in rows[:most]:
-        spans += [", ", Term(row)] if spans else [Term(row)]
-    more = f" and {len(rows) - most} more" if len(rows) > most else ""
-    return words(*spans, more) if more else words(*spans)
+    more = (f" and {len(rows) - most} more",) if len(rows) > most else ()
+    return words(joined([(Term(row),) for row in rows[:most]]), more)
 
 
 def per_step(count: float) -> str:

@@ -1,7 +1,7 @@
 """What a configuration is judged by: rules of releases, the workflow, findings, failures, settings."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
@@ -10,10 +10,10 @@ from heuristics.rules.failures import Corrected, Row, corrections, failures
 from heuristics.rules.rules import Rule, rules
 from heuristics.workflow.walk import RULES as WORKFLOW
 from heuristics.workflow.walk import WorkflowRule
-from reports.content.blocks import Block, Code, Sentence, words
+from reports.content.blocks import Block, Code, Sentence, items, words
 from reports.content.check_workflow import PHASES
-from reports.content.explain.topic import Topic, listed, sentence
-from reports.content.names import ended, joined
+from reports.content.explain.topic import Topic, sentence
+from reports.content.names import codes, ended
 from reports.measures import glossary
 from traces.settings.knobs import Knob, knobs
 
@@ -36,7 +36,6 @@ _LEVELS: Final = {
 
 
 def configuration_topics() -> Iterator[Topic]:
-    """Rules, steps of the workflow, findings, failures, corrections and settings."""
     for rule in rules().values():
         yield Topic(rule.id, "rule of a release", partial(_rule, rule))
     for step in (one for one in WORKFLOW if one.id not in rules()):
@@ -59,7 +58,7 @@ def spelled(topic: str) -> Iterator[Topic]:
     """The setting that a flag or an override spells, its value left out: `model.moe_grouped_gemm=true`."""
     name = re.split(r"[=\s]", topic.strip(), maxsplit=1)[0]
     for knob in knobs().values():
-        if name in (knob.flag, knob.off_flag, knob.bridge, knob.harness):
+        if name in (knob.flag, knob.off, knob.bridge, knob.harness):
             yield Topic(knob.id, "setting", partial(_setting, knob))
 
 
@@ -71,16 +70,15 @@ def _rule(rule: Rule) -> Iterator[Block]:
     releases = [f"from {rule.since}"] if rule.since else []
     releases += [f"before {rule.until}"] if rule.until else []
     yield from sentence(ended(" and ".join(releases)) if releases else "", "Releases")
-    yield Sentence(words(joined([(Code(knob),) for knob in rule.knobs])), "Settings")
+    yield Sentence(codes(rule.knobs), "Settings")
     yield from sentence(rule.source, "Source")
     yield from sentence(f"workflow document {rule.guide}" if rule.guide else "", "Guide")
 
 
 def _fix(number: str) -> Iterator[Sentence]:
-    if number in CATALOGUE:
-        yield Sentence(words(Code(number), f" {CATALOGUE[number].title}."), "Fix")
-    elif number:
-        yield Sentence(words(Code(number)), "Fix")
+    if number:
+        title = f" {CATALOGUE[number].title}." if number in CATALOGUE else ""
+        yield Sentence(words(Code(number), title), "Fix")
 
 
 def _step(rule: WorkflowRule) -> Iterator[Block]:
@@ -98,8 +96,8 @@ def _failure(row: Row) -> Iterator[Block]:
 
 def _correction(several: tuple[Corrected, ...]) -> Iterator[Block]:
     cures = dict.fromkeys(one.cure for one in several)
-    yield from listed("Corrections", (words(ended(cure)) for cure in cures))
-    yield from listed("For", (words(Code(one.id), f": {ended(one.text)}") for one in several))
+    yield from items("Corrections", (words(ended(cure)) for cure in cures))
+    yield from items("For", (words(Code(one.id), f": {ended(one.text)}") for one in several))
 
 
 def _finding(text: str) -> Iterator[Block]:
@@ -110,16 +108,11 @@ def _finding(text: str) -> Iterator[Block]:
 def _setting(knob: Knob) -> Iterator[Block]:
     spelled = (
         ("Megatron-LM", knob.flag),
-        ("Megatron-LM, off", knob.off_flag),
+        ("Megatron-LM, off", knob.off),
         ("Megatron-Bridge", knob.bridge),
         ("Bridge's scripts/performance", knob.harness),
     )
-    yield from listed("Spellings", (words(f"{name}: ", Code(text)) for name, text in spelled if text))
+    yield from items("Spellings", (words(f"{name}: ", Code(text)) for name, text in spelled if text))
     yield from sentence(", ".join(knob.choices), "Takes")
-    yield from _speaking(knob.id)
-
-
-def _speaking(knob: str) -> Iterator[Block]:
-    """Rules that speak of a setting."""
-    speaking: Iterable[Rule] = (rule for rule in rules().values() if knob in rule.knobs)
-    yield from listed("Rules", (words(Code(rule.id), f": {ended(rule.text)}") for rule in speaking))
+    speaking = (rule for rule in rules().values() if knob.id in rule.knobs)
+    yield from items("Rules", (words(Code(rule.id), f": {ended(rule.text)}") for rule in speaking))

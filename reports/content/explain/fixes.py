@@ -7,21 +7,20 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final
 
-from heuristics.config.about import Guidance
 from heuristics.fixes.catalogue import CATALOGUE, fixes_of
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
 from heuristics.guides import dispatcher
 from heuristics.guides.cuda_graphs import TABLE
 from heuristics.guides.facts import LARGE_EP, PP_DEEP, SMALL_EP
-from heuristics.guides.modules import MODULES, Module
+from heuristics.guides.modules import MODULES
 from heuristics.guides.table import Row, facts_of, table
 from heuristics.rules.known_issues import known_issues
 from heuristics.run.run import Run
-from reports.content.blocks import Block, Code, Items, Sentence, Term, Words, words
-from reports.content.explain.topic import Topic, listed, paragraphs, sentence
+from reports.content.blocks import Block, Code, Sentence, Term, Words, items, words
+from reports.content.explain.topic import Topic, paragraphs, sentence
 from reports.content.explain.walls import limit_items
-from reports.content.names import ended, issue_sentence, joined, name_of
+from reports.content.names import codes, ended, issue_sentence, joined, name_of
 
 _TABLES: Final = {
     "dispatcher": "dispatchers",
@@ -86,7 +85,6 @@ _VALUES: Final[Mapping[object, str]] = {
 
 
 def guide_topics() -> Iterator[Topic]:
-    """Every table of the guides, then every rule in them, of both editions."""
     for name, about in _TABLES.items():
         yield Topic(name, f"table of the guide on {about}", partial(_table, name))
         for edition, rows in table(name).items():
@@ -102,21 +100,25 @@ def table_of(fix: str) -> Iterator[Block]:
 
 
 def _table(name: str) -> Iterator[Block]:
-    """The rows in their order, of both editions; the first of an edition that holds decides."""
     yield from sentence(
         "The first row that holds decides; what is unknown is passed over and asked for. A row of one "
         "edition only names it.",
         "Guide",
     )
-    yield Items(tuple(_lines(name)))
+    yield from items("", _lines(name))
     if name == "recompute":
-        needs = (f"{one.label}: needs {one.needs}{_avoided(one)}" for one in MODULES.values())
-        yield from listed("Modules", needs)
+        needs = (
+            f"{one.label}: needs {one.needs}" + (f"; not recommended: {one.avoid}" if one.avoid else "")
+            for one in MODULES.values()
+        )
+        yield from items("Modules", needs)
 
 
 def _lines(name: str) -> Iterator[Words]:
-    """Each row once: its rule and edition, when it holds, what it chooses and why."""
-    editions = _rows(name)
+    editions = {
+        edition: [(row.id, _when(row), _answer(row), row.reason) for row in rows]
+        for edition, rows in table(name).items()
+    }
     for row in dict.fromkeys(row for rows in editions.values() for row in rows):
         of = [edition for edition, rows in editions.items() if row in rows]
         edition = f" ({of[0]})" if len(of) < len(editions) else ""
@@ -124,19 +126,7 @@ def _lines(name: str) -> Iterator[Words]:
         yield words(Code(number), f"{edition}: {answer}, {when}. Why: {ended(why)}")
 
 
-def _rows(name: str) -> Mapping[Guidance, tuple[tuple[str, str, str, str], ...]]:
-    return {
-        edition: tuple((row.id, _when(row), _answer(row), row.reason) for row in rows)
-        for edition, rows in table(name).items()
-    }
-
-
-def _avoided(module: Module) -> str:
-    return f"; not recommended: {module.avoid}" if module.avoid else ""
-
-
 def _when(row: Row) -> str:
-    """The conditions of a row in words."""
     if row.when is None:
         return "otherwise"
     known = (
@@ -160,7 +150,7 @@ def _row(row: Row) -> Iterator[Block]:
     yield from sentence(ended(f"{_answer(row)}, {_when(row)}"), "Chooses")
     yield from sentence(" ".join(row.then), "Then, one at a time")
     yield from sentence(" ".join(row.never), "Never")
-    yield from listed("With it", row.settings)
+    yield from items("With it", row.settings)
     yield from sentence(row.source, "Source")
 
 
@@ -191,7 +181,6 @@ _CHANGES: Final = {
 
 
 def fix_topics() -> Iterator[Topic]:
-    """Every fix of the catalogue, then those of plug-ins."""
     for number, fix in fixes_of("megatron").items():
         yield Topic(number, "fix", partial(_fix, fix), fix.title)
 
@@ -204,22 +193,22 @@ def _fix(fix: Fix) -> Iterator[Block]:
     kinds = words(", of its cost ", joined([(Term(kind),) for kind in fix.kinds])) if fix.kinds else ()
     yield Sentence(words(f"Acts on the wall {name_of(fix.wall)}", kinds, "."))
     yield from _knobs(fix, run)
-    yield from listed("Versions", [fix.versions])
+    yield from items("Versions", [fix.versions])
     yield from table_of(fix.id)
-    yield from listed("Needs", map(_need, fix.preconditions(run)))
-    yield from listed("Replayed as", (_CHANGES.get(change, change) for change in fix.changes(run)))
-    yield from listed("Measured elsewhere", (f"{gain.text} ({gain.source})" for gain in fix.gains))
-    yield from listed("Side effects", fix.side_effects)
-    yield from listed(
+    yield from items("Needs", map(_need, fix.preconditions(run)))
+    yield from items("Replayed as", (_CHANGES.get(change, change) for change in fix.changes(run)))
+    yield from items("Measured elsewhere", (f"{gain.text} ({gain.source})" for gain in fix.gains))
+    yield from items("Side effects", fix.side_effects)
+    yield from items(
         "Known issues", (issue_sentence(one, of_a_run=False) for one in known_issues(fix.id, {}, Run()))
     )
-    yield from listed("Not in one plan with", map(_titled, fix.excludes))
-    yield from listed("The same change as", map(_titled, (fix.same_as,) if fix.same_as else ()))
-    yield from listed("Verify in the next recording", [fix.verify])
+    yield from items("Not in one plan with", map(_titled, fix.excludes))
+    yield from items("The same change as", map(_titled, (fix.same_as,) if fix.same_as else ()))
+    yield from items("Verify in the next recording", [fix.verify])
     yield from limit_items(
         (f"heuristics.fixes.{one.replace('.', ':')}" for one in fix.limits), "Numbers in it"
     )
-    yield from listed("Sources", fix.sources)
+    yield from items("Sources", fix.sources)
 
 
 def _knobs(fix: Fix, run: Run) -> Iterator[Block]:
@@ -231,9 +220,9 @@ def _knobs(fix: Fix, run: Run) -> Iterator[Block]:
         ("environment", knobs.environment),
         ("PyTorch, where the run is not Megatron's", fix.pytorch.code if fix.pytorch else ()),
     )
-    known = [words(f"{name}: ", joined([(Code(one),) for one in lines])) for name, lines in spelled if lines]
+    known = [words(f"{name}: ", codes(lines)) for name, lines in spelled if lines]
     none = [words("none for a run of which nothing is known: they depend on what is asked for below")]
-    yield from listed("Knobs, as for a run of which nothing is known", known or none)
+    yield from items("Knobs, as for a run of which nothing is known", known or none)
 
 
 def _need(need: Precondition) -> str:

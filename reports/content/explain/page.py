@@ -11,7 +11,7 @@ from typing import Final
 
 from reports.content.blocks import Block, Code, Detail, Page, Part, Sentence, words
 from reports.content.explain.topic import Topic, sentence
-from reports.content.names import joined
+from reports.content.names import capital, codes
 from reports.measures import GROUPS, Measure, measures, named
 from traces.errors import UsageError
 from traces.spelling import printable
@@ -54,7 +54,6 @@ def _singular(name: str) -> str:
 
 
 def _found(name: str, topic: str) -> list[Topic]:
-    """Everything that has this name: walls and fixes, measures, then the rest."""
     from reports.content.explain.configuration import spelled
     from reports.content.explain.walls import limit_topics
 
@@ -111,7 +110,6 @@ def explained() -> dict[str, list[str]]:
 
 
 def _everything() -> Page:
-    """All topics by kind, measures by group."""
     of_kind = explained()
     listed = {kind: names for kind, names in of_kind.items() if kind in _FIRST}
     for group, title in GROUPS.items():
@@ -122,8 +120,8 @@ def _everything() -> Page:
 
 
 def _names(title: str, names: list[str]) -> Part:
-    sentence = Sentence(joined([(Code(one),) for one in names]))
-    return Part(f"{title[:1].upper()}{title[1:]}", (sentence,), _plain(title))
+    sentence = Sentence(codes(names))
+    return Part(capital(title), (sentence,), _plain(title))
 
 
 def _unknown(topic: str, whole: str) -> str:

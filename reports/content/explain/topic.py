@@ -1,9 +1,9 @@
 """One thing that can be explained, and the ways to write its blocks."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from reports.content.blocks import Block, Items, Sentence, Words, words
+from reports.content.blocks import Block, Sentence, words
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,13 +14,6 @@ class Topic:
     kind: str
     blocks: Callable[[], Iterator[Block]]
     title: str = ""
-
-
-def listed(title: str, entries: Iterable[str | Words]) -> Iterator[Items]:
-    """Entries under a title; nothing where there are none."""
-    items = tuple(words(one) for one in entries if one)
-    if items:
-        yield Items(items, title)
 
 
 def sentence(text: str, label: str = "") -> Iterator[Sentence]:

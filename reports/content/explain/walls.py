@@ -15,8 +15,8 @@ from typing import Final
 from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import JUDGES
-from reports.content.blocks import Block, Code, Items, Words, words
-from reports.content.explain.topic import Topic, listed, paragraphs, sentence
+from reports.content.blocks import Block, Code, Items, Words, items, words
+from reports.content.explain.topic import Topic, paragraphs, sentence
 from reports.content.names import name_of
 from traces.limits import Limit
 from traces.sections.tables import WallId
@@ -42,11 +42,10 @@ def limits_in(module: str) -> list[str]:
 
 def limit_items(places: Iterable[str], title: str = "Limits") -> Iterator[Items]:
     """Each limit once: value, unit, why, and where it lives; nothing where there are none."""
-    yield from listed(title, map(_limit, dict.fromkeys(places)))
+    yield from items(title, map(_limit, dict.fromkeys(places)))
 
 
 def limit_topics(topic: str) -> Iterator[Topic]:
-    """The limit that is written out as `traces.module.NAME`."""
     found = _PLACE.fullmatch(topic.strip())
     if found and find_spec(found[1].rpartition(".")[0]) and find_spec(found[1]):
         place = f"{found[1]}:{found[2]}"
@@ -90,7 +89,6 @@ _MEASURED: Final[Mapping[WallId, tuple[str, ...]]] = {
 
 
 def wall_topics() -> Iterator[Topic]:
-    """The four walls."""
     for wall in WALL_IDS:
         yield Topic(wall, "wall", partial(_wall, wall), name_of(wall))
 
@@ -101,7 +99,7 @@ def _wall(wall: WallId) -> Iterator[Block]:
     homes = (*_EVERY_WALL, judge.__name__)
     yield from limit_items([place for home in homes for place in limits_in(home)] + [*_MEASURED[wall]])
     order = (words(Code(number), f" {CATALOGUE[number].title}") for number in WALL_ORDER[wall])
-    yield from listed("Fixes, in the order to try; what its evidence favours comes first", order)
+    yield from items("Fixes, in the order to try; what its evidence favours comes first", order)
     if levers := [number for number in WALL_ORDER[wall] if CATALOGUE[number].lever]:
         yield from sentence(f"Where there is no wall, {', '.join(levers)} may still help: levers.")
     yield from limit_items(_ORDER, "What the order rests on")

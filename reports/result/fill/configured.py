@@ -1,32 +1,37 @@
-"""What files say of a run: `configuration` to `throughput`."""
+"""What files say of a run: `configuration`, `memory_estimate`, and `log`."""
 
-from __future__ import annotations
+from collections import Counter
+from typing import TYPE_CHECKING, Final, Literal
 
-from typing import TYPE_CHECKING, Final
+import msgspec
 
 from heuristics.judging.judgement import Judgement
 from heuristics.result import configured as typed
 from heuristics.result.judged import Checked as Answered
-from reports.result.fill.parts import all_copied, because, copied
-from reports.result.fill.plan import GIVE
+from reports.result.fill.plan import GIVE, copied
 from reports.result.fill.shown import is_withheld, shown
-from traces.missing import OrMissing, gap
+from traces.limits import Limit
+from traces.missing import Missing, OrMissing, gap, or_gap
 from traces.sizes.memory import MemoryEstimate
+from traces.training_log.memory import peak_memory
+from traces.training_log.own_lines import overlaps_on
 
 if TYPE_CHECKING:  # loaded with a configuration only
     from heuristics.run.run import Run
 
 NOT_GIVEN: Final = gap("no configuration was given", GIVE)
-GIVE_LOG: Final = "give the training log: --log FILE"
+STEADY_SHOWN: Final = Limit(
+    2000, "iterations", "ours: the last ones, as two runs are compared by hundreds, and a file one can open"
+)
 
 
 def configuration(judgement: Judgement, redact: bool) -> OrMissing[typed.Configuration]:
     """The configuration as it was understood. `redact`: texts that may be a path or a name are withheld."""
     if judgement.from_files is None:
         return NOT_GIVEN
-    checked, settings = judgement.from_files.checked, judgement.run.config.written
-    filled = typed.Configuration(
-        framework=settings.framework,
+    checked, settings = judgement.from_files, judgement.run.config.written
+    return typed.Configuration(
+        framework=or_gap(settings.framework, gap("no file shows the framework of this spelling", GIVE)),
         legal=checked.legal,
         versions=_versions(judgement.run),
         settings=tuple(
@@ -35,26 +40,51 @@ def configuration(judgement: Judgement, redact: bool) -> OrMissing[typed.Configu
             )
             for knob, one in sorted(settings.by_knob.items())
         ),
-        problems=tuple(all_copied(one, typed.Problem) for one in checked.problems),
-        checked=tuple(copied(one, Answered) for one in checked.answers),
+        problems=msgspec.convert(checked.problems, tuple[typed.Problem, ...], from_attributes=True),
+        checked=tuple(copied(one, Answered) for one in checked.own_answers),
     )
-    return because(filled, {"framework": gap("no file shows the framework of this spelling", GIVE)})
 
 
-def _versions(run: Run) -> typed.Versions:
-    config = run.config
-    versions = typed.Versions(
-        core=config.version_text("core"),
-        bridge=config.version_text("bridge"),
-        torch=config.version_text("torch"),
-        te=config.version_text("te"),
-    )
-    names = typed.Versions.__struct_fields__
-    return because(versions, {name: gap("it is not given", f"--{name}-version") for name in names})
+def _versions(run: "Run") -> typed.Versions:
+    def version(name: Literal["core", "bridge", "torch", "te"]) -> str | Missing:
+        return or_gap(run.config.version_text(name), gap("it is not given", f"--{name}-version"))
+
+    return typed.Versions(version("core"), version("bridge"), version("torch"), version("te"))
 
 
 def memory_estimate(judgement: Judgement) -> OrMissing[MemoryEstimate]:
     """Memory of the fullest rank by part."""
+    return NOT_GIVEN if judgement.from_files is None else judgement.from_files.memory
+
+
+def log(judgement: Judgement) -> OrMissing[typed.Log]:
+    """The log, its steady iterations and its peak of memory."""
     if judgement.from_files is None:
         return NOT_GIVEN
-    return judgement.from_files.checked.memory
+    found, steady = judgement.run.log, judgement.from_files.steady
+    if found is None:
+        return gap("no training log was given", "give the training log: --log FILE")
+    peak = peak_memory(found)
+    left_out = Counter(one.reason for one in (steady.left_out if steady else ()))
+    last = (steady.with_far_above if steady else ())[-int(STEADY_SHOWN.value) :]
+    unsteady = gap("it holds no steady iterations", "give a longer log")
+    unnumbered = gap("it numbers no iterations", "give a longer log")
+    how = "give the log from its start, where trainers report it"
+    unreported = gap("no report of memory in it has that", how)
+    return typed.Log(
+        name=found.name,
+        line_count=found.line_count,
+        iteration_count=len(found.iterations),
+        last_iteration=found.iterations[-1].index if found.iterations else unnumbered,
+        planned_iterations=or_gap(found.planned_iterations, unnumbered),
+        steady_count=steady.count if steady else 0,
+        left_out=dict(sorted(left_out.items())),
+        steady_step_ns=or_gap(steady.median_ns if steady else None, unsteady),
+        iterations_ns=tuple(one.length_ns for one in last),
+        spread_ns=or_gap(steady.spread_ns if steady else None, unsteady),
+        peak_allocated_bytes=or_gap(peak.allocated_bytes if peak else None, unreported),
+        peak_reserved_bytes=or_gap(peak.reserved_bytes if peak else None, unreported),
+        skipped_lines=found.skipped,
+        versions=found.versions,
+        overlaps_on=overlaps_on(found),
+    )

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final, TypeVar
+
+from msgspec import Struct
 
 from heuristics.fixes.change import lines
 from heuristics.fixes.fix import Gain
@@ -12,13 +14,20 @@ from heuristics.plan.planned import Planned, Refused
 from heuristics.result import judged as typed
 from heuristics.rules.known_issues import known_issues
 from heuristics.run.run import Run
-from reports.result.fill.parts import copied
 from traces.missing import Missing, gap
 
+S = TypeVar("S", bound=Struct)
 GIVE: Final = "give the run's configuration: --config FILE"
 _MEASURE: Final = gap(
     "no measurement of this change is published with its shape", "measure it on one run of your own"
 )
+
+
+def copied(found: Any, kind: type[S], /, **other: Any) -> S:
+    """A section with the fields of what was measured; `other`: those that are made of something else."""
+    names = kind.__struct_fields__
+    own = {name: getattr(found, name) for name in names if name not in other and hasattr(found, name)}
+    return kind(**own, **other)
 
 
 def fixes(judgement: Judgement, planned: Sequence[Planned]) -> tuple[typed.Fix, ...]:
@@ -80,7 +89,7 @@ def _checked(judgement: Judgement, planned: Planned) -> tuple[typed.Checked, ...
         return (typed.Checked("rules", "not_checked", f"no configuration was given; {GIVE}"),)
     after = f" after {' and '.join(planned.after)}" if planned.after else ""
     said = f"merged into the configuration{after} it breaks no rule of these versions"
-    if not told.checked.legal:
+    if not told.legal:
         said = (
             f"the change{after} breaks no rule by itself; the errors of the configuration are corrected first"
         )

@@ -11,8 +11,7 @@ from heuristics.judging.judgement import Judgement
 from heuristics.plugins import problems
 from heuristics.result.result import Result
 from heuristics.result.tool import SCHEMA_VERSION, Tool
-from reports.result.fill.configured import NOT_GIVEN, configuration, memory_estimate
-from reports.result.fill.log import log
+from reports.result.fill.configured import NOT_GIVEN, configuration, log, memory_estimate
 from reports.result.fill.plan import fixes, refused
 from reports.result.fill.rank import notes, rank
 from reports.result.fill.shown import given
@@ -53,21 +52,20 @@ def result_of_run(
     configuration are withheld where they could be a path or a name.
     """
     seen, plan, files = judged is not False, judgement.plan, judgement.from_files
-    checked = files.checked if files else None
     left = [note for place, one in enumerate(ranks) for note in notes(place, one)]
-    if judgement.not_combined is not None:
-        left.append(judgement.not_combined)
+    if isinstance(judgement.combined, Missing):
+        left.append(judgement.combined)
     return _plain(
         Result(
             schema_version=SCHEMA_VERSION,
-            tool=Tool("moe-diag", version, judgement.guidance),
+            tool=Tool("moe-diag", version, judgement.run.config.guidance),
             about=about,
             judged=judged,
             warnings=(*_startup(traces, judgement), *warnings, *problems()),
             missing=(*left, *missing),
             redacted=redact,
             command=command,
-            traces=tuple(trace(one, judgement.perturbation_frac) for one in traces),
+            traces=tuple(trace(one, judgement.evidence.perturbation_frac) for one in traces),
             ranks=tuple(rank(one, judgement.run.observed.ep_overlap) for one in ranks),
             run=run,
             framework=judgement.run.framework,
@@ -75,17 +73,17 @@ def result_of_run(
             walls=tuple(_said(one, _COSTS, seen) for one in judgement.walls),
             fixes=fixes(judgement, plan.fixes),
             levers=fixes(judgement, plan.levers),
-            combined=judgement.combined,
+            combined=known(judgement.combined) or (),
             refused=refused(judgement),
             choices=judgement.choices,
             configuration=configuration(judgement, redact),
-            config_findings=checked.findings if checked else (),
-            defects=checked.defects if checked else (),
-            rules=checked.rules if checked else NOT_GIVEN,
-            workflow=checked.workflow if checked else (),
+            config_findings=files.findings if files else (),
+            defects=files.defects if files else (),
+            rules=files.rules if files else NOT_GIVEN,
+            workflow=files.workflow if files else (),
             experiments=files.experiments if files else NOT_GIVEN,
             memory_estimate=memory_estimate(judgement),
-            throughput=checked.throughput if checked else NOT_GIVEN,
+            throughput=files.throughput if files else NOT_GIVEN,
             log=log(judgement),
             given=given(judgement.known, redact),
             forced_routing=judgement.forced_routing,
@@ -103,7 +101,7 @@ def _said(section: S, names: Iterable[str], judged: bool) -> S:
 
 def _startup(traces: Sequence[ReadTrace], judgement: Judgement) -> list[str]:
     """A recording that is mostly of the profiler or of start-up says so before all else."""
-    if (startup := judgement.startup) is None:
+    if (startup := judgement.evidence.startup) is None:
         return []
     rest = (
         "Hardly anything else was recorded. " if startup.is_nearly_all else "Walls are judged on the rest. "

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 from msgspec import UNSET
 
-from reports.result.fill.parts import because, copied
 from traces.columns import Gpu, TraceInfo
 from traces.cures import cures
-from traces.missing import gap
+from traces.missing import gap, or_gap
 from traces.sections import trace as typed
 from traces.sections.trace import Messages
 
@@ -26,6 +25,7 @@ class ReadTrace:
 def trace(read: ReadTrace, perturbation_frac: float | None) -> typed.Trace:
     """One recording. `perturbation_frac`: of the whole run."""
     info, cure = read.info, cures(read.info.kind)
+    uncompared = gap("no length of a step without the profiler is known", "give the training log: --log FILE")
     return typed.Trace(
         name=info.name,
         path=UNSET if read.path is None else read.path,
@@ -36,17 +36,12 @@ def trace(read: ReadTrace, perturbation_frac: float | None) -> typed.Trace:
         reader=info.reader,
         gpus=tuple(_gpu(one) for one in info.gpus),
         missing_tables=info.missing_tables,
-        nccl_messages=gap("the trace holds no NCCL payloads", cure["payloads"])
-        if read.messages is None
-        else read.messages,
-        capture=because(
-            typed.Capture(read.correlation_frac, info.diagnostics, perturbation_frac, info.stacks),
-            {
-                "correlation_frac": gap("no single kernels were recorded", cure["graphs"]),
-                "perturbation_frac": gap(
-                    "no length of a step without the profiler is known", "give the training log: --log FILE"
-                ),
-            },
+        nccl_messages=or_gap(read.messages, gap("the trace holds no NCCL payloads", cure["payloads"])),
+        capture=typed.Capture(
+            or_gap(read.correlation_frac, gap("no single kernels were recorded", cure["graphs"])),
+            info.diagnostics,
+            or_gap(perturbation_frac, uncompared),
+            info.stacks,
         ),
     )
 
@@ -54,12 +49,9 @@ def trace(read: ReadTrace, perturbation_frac: float | None) -> typed.Trace:
 def _gpu(found: Gpu) -> typed.Gpu:
     how = "give --gpu-model in a later version"
     silent = gap("the export does not record it", how)
-    return because(
-        copied(found, typed.Gpu),
-        {
-            "name": gap("it is none of the product names we know", how),
-            "sm_count": silent,
-            "capability": silent,
-            "memory_bytes": silent,
-        },
+    return typed.Gpu(
+        or_gap(found.name, gap("it is none of the product names we know", how)),
+        or_gap(found.sm_count, silent),
+        or_gap(found.capability, silent),
+        or_gap(found.memory_bytes, silent),
     )

@@ -15,12 +15,10 @@ _FOOT = 0.26
 
 
 def draw_analysis(result: Result, form: FigureForm) -> bytes:
-    """The file: one landscape sheet, drawn from the blocks of the first screen."""
     return drawn(lambda area: draw_on(area, result), form)
 
 
 def draw_on(area: Area, result: Result) -> None:
-    """The sheet's content."""
     shown = page(result, Detail.FIRST)
     top = draw_frame(area, shown, result.tool.version)
     for block in shown.blocks:
@@ -39,7 +37,6 @@ def draw_on(area: Area, result: Result) -> None:
 
 
 def _middle(left: Area, right: Area, shown: Page) -> None:
-    """What could be saved on the left; what to do on the right."""
     for block in shown.blocks:
         if isinstance(block, Table):
             draw_savings(left, block)

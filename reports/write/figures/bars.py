@@ -1,10 +1,11 @@
 """The bar of a step, and the table of what could be saved with a bar to each row."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 
 from reports.content.blocks import Bar, Hue, Piece, Quantity, Row, Table
 from reports.content.names import plain
@@ -12,9 +13,6 @@ from reports.write.figures.canvas import BODY, LARGE, LINE, SMALL, Area
 from reports.write.figures.lettering import cut, fitted, inches, wrapped
 from reports.write.palette import HAIR, HUES, SOFT, TONES
 from traces.spelling import percent
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _HIGH: Final = 0.44
 _GAP: Final = 0.08
@@ -32,9 +30,6 @@ _SPOKEN: Final = {
 
 
 def fill(axes: Axes, box: tuple[float, float, float, float], hue: Hue) -> None:
-    """A rectangle of a hue: left, top, width, height."""
-    from matplotlib.patches import Rectangle
-
     left, top, width, height = box
     paint = HUES[hue]
     axes.add_patch(
@@ -71,7 +66,6 @@ def draw_bar(area: Area, bar: Bar) -> float:
 
 
 def _label(area: Area, piece: Piece) -> bool:
-    """What the piece is, as much as fits in it; whether all of that did."""
     whole = f"{piece.name} {percent(piece.share)}, {piece.amount} ms"
     for words in (whole, f"{piece.name} {percent(piece.share)}", percent(piece.share)):
         if inches(words, BODY, bold=True) + 2 * _GAP <= area.width:
@@ -83,7 +77,6 @@ def _label(area: Area, piece: Piece) -> bool:
 
 
 def _legend(area: Area, pieces: Sequence[Piece], top: float) -> float:
-    """Each piece with its length, side by side."""
     left = 0.0
     for piece in pieces:
         words = f"{piece.name} {percent(piece.share)}, {piece.amount} ms"
@@ -138,7 +131,6 @@ def _saving(area: Area, row: Row, top: float, ends: tuple[float, float]) -> floa
 
 
 def draw_legend(area: Area, seen: Collection[Hue]) -> None:
-    """What the colours mean, in the first line from the right."""
     right = area.width
     for hue in reversed([hue for hue in _SPOKEN if hue in seen]):
         area.text(right, 0.08, _SPOKEN[hue], SMALL, color=SOFT, ha="right")

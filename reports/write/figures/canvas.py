@@ -1,19 +1,17 @@
 """One sheet of 1600 x 900 points, in inches from its upper left corner; the same bytes each time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from reports.write.figures.lettering import FONT
 from reports.write.palette import INK
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 FigureForm = Literal["png", "svg", "pdf"]
 
@@ -43,12 +41,10 @@ class Area:
     width: float
     height: float
 
-    def part(self, left: float, top: float, width: float, height: float) -> Area:
-        """A part of this area, by its place in it."""
+    def part(self, left: float, top: float, width: float, height: float) -> "Area":
         return Area(self.figure, self.left + left, self.top + top, width, height)
 
     def axes(self) -> Axes:
-        """Axes over the area, in its inches, without ticks or frame."""
         box = (self.left / WIDTH, 1 - (self.top + self.height) / HEIGHT)
         axes = self.figure.add_axes((*box, self.width / WIDTH, self.height / HEIGHT))
         axes.set(xlim=(0, self.width), ylim=(self.height, 0))
@@ -64,8 +60,6 @@ class Area:
 @contextmanager
 def own_style() -> Iterator[None]:
     """Within it nothing depends on the user's settings, and no text is read as mathematics."""
-    import matplotlib
-
     with matplotlib.rc_context():
         matplotlib.rcdefaults()  # not what the user's own style file says
         matplotlib.rcParams["svg.hashsalt"] = "moe-diag"
@@ -78,15 +72,11 @@ def own_style() -> Iterator[None]:
 
 
 def new_sheet() -> Area:
-    """An empty sheet between its margins; within `own_style`."""
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(WIDTH, HEIGHT), dpi=DOTS_PER_INCH)
     return Area(figure, MARGIN, MARGIN, WIDTH - 2 * MARGIN, HEIGHT - 2 * MARGIN)
 
 
 def drawn(draw: Callable[[Area], None], form: FigureForm) -> bytes:
-    """The file of one sheet that `draw` fills."""
     file = BytesIO()
     with own_style():
         area = new_sheet()

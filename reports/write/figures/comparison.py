@@ -21,12 +21,10 @@ _COLUMNS: Final = (0.58, 0.38)
 
 
 def draw_comparison(compared: Compared, form: FigureForm) -> bytes:
-    """The file: one landscape sheet, drawn from the blocks of the first screen."""
     return drawn(lambda area: draw_on(area, compared), form)
 
 
 def draw_on(area: Area, compared: Compared) -> None:
-    """The sheet's content; runs that are not comparable have no waterfall."""
     shown = page(compared, Detail.FIRST)
     top = draw_frame(area, shown, compared.tool.version)
     tables = [block for block in shown.blocks if isinstance(block, Table)][:1]
@@ -42,7 +40,6 @@ def draw_on(area: Area, compared: Compared) -> None:
 
 
 def _draw_steps(area: Area, compared: Compared) -> None:
-    """Both steps on one scale, by family of row."""
     longest_ns = max(compared.base.step_ns, compared.new.step_ns) or 1
     hues = {hue_of(row.row) for side in (compared.base, compared.new) for row in side.budget_rows}
     draw_legend(area, hues)
@@ -60,7 +57,6 @@ def _draw_steps(area: Area, compared: Compared) -> None:
 
 
 def _parts(side: Side) -> list[tuple[int, str]]:
-    """Times by row, those of one hue side by side."""
     order = {
         hue: place for place, hue in enumerate(dict.fromkeys(hue_of(row.row) for row in side.budget_rows))
     }

@@ -19,7 +19,6 @@ _LABELS: Final = 1.75
 
 
 def draw_frame(area: Area, page: Page, version: str) -> float:
-    """Title, facts and headline over a hair line, the next command below; where the rest begins."""
     top = _head(area, page)
     area.part(0, top, area.width, 0.01).axes().axhline(0.005, color=HAIR, linewidth=1)
     _foot(area, page, version)
@@ -60,7 +59,6 @@ def _begun(text: str) -> str:
 
 
 def _foot(area: Area, page: Page, version: str) -> None:
-    """The next command on the left, what made the sheet on the right."""
     made = harmless(f"moe-diag {version}")
     area.text(area.width, area.height - 0.03, made, SMALL, color=SOFT, ha="right")
     for block in page.blocks:
@@ -75,7 +73,6 @@ def _foot(area: Area, page: Page, version: str) -> None:
 
 
 def draw_sentences(area: Area, blocks: Iterable[Block]) -> None:
-    """Sentences beside their labels, and lists, as far as there is room."""
     top = 0.08
     for block in blocks:
         if isinstance(block, Sentence):

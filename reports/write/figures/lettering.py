@@ -1,15 +1,13 @@
 """Texts in figures: harmless, in glyphs the font has, measured before they are drawn."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from matplotlib.font_manager import FontProperties, findfont
+from matplotlib.ft2font import FT2Font, LoadFlags
 
 from traces.spelling import printable
-
-if TYPE_CHECKING:
-    from matplotlib.ft2font import FT2Font
 
 FONT: Final = "DejaVu Sans"
 MONO: Final = "DejaVu Sans Mono"
@@ -38,7 +36,6 @@ def inches(text: str, size: float, *, bold: bool = False) -> float:
 
 
 def mono_inches(size: float) -> float:
-    """How wide each letter of code is."""
     return 0.6021 * size / _POINTS_PER_INCH
 
 
@@ -57,7 +54,6 @@ def fitted(text: str, width: float, size: float, *, bold: bool = False) -> str:
 
 
 def wrapped(text: str, width: float, size: float, *, bold: bool = False) -> list[str]:
-    """Lines of at most `width` inches; a single word that is wider is cut."""
     lines: list[str] = []
     for word in harmless(text, 10 * _LONGEST).split():
         longer = f"{lines[-1]} {word}" if lines else word
@@ -69,24 +65,18 @@ def wrapped(text: str, width: float, size: float, *, bold: bool = False) -> list
 
 
 def cut(lines: Sequence[str], most: int) -> list[str]:
-    """The first lines, the last of them marked where others follow."""
     return [*lines] if len(lines) <= most else [*lines[: most - 1], f"{lines[most - 1]}{MORE}"]
 
 
 @cache
 def _advance(char: str, bold: bool) -> float:
     """Width of one character at a size of one."""
-    from matplotlib.ft2font import LoadFlags
-
     return _font(bold).load_char(ord(char), flags=LoadFlags.NO_HINTING).linearHoriAdvance / _FIXED / _MEASURED
 
 
 @cache
 def _font(bold: bool) -> FT2Font:
     """A font of our own: matplotlib shares one per file, and sets its size as it draws."""
-    from matplotlib.font_manager import FontProperties, findfont
-    from matplotlib.ft2font import FT2Font
-
     font = FT2Font(findfont(FontProperties(family=FONT, weight="bold" if bold else "normal")))
     font.set_size(_MEASURED, _POINTS_PER_INCH)
     return font

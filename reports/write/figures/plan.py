@@ -28,7 +28,6 @@ _DETAILS: Final = (
 
 
 def draw_plan(area: Area, plan: Plan) -> None:
-    """All steps in as much detail as there is room for."""
     area.text(0, 0.08, fitted(plan.title, area.width, LARGE, bold=True), LARGE, weight="bold")
     notes = [plain(plan.together)] if plan.together else []
     notes += [f"{plan.left_out} more: --full"] if plan.left_out else []
@@ -46,7 +45,6 @@ def draw_plan(area: Area, plan: Plan) -> None:
 
 
 def _said(step: Step, width: float, detail: tuple[int, int]) -> tuple[list[str], tuple[Words, ...]]:
-    """The lines of code and the notes of a step."""
     lines, conditions = detail
     return _code(step, width - 0.3, lines), step.notes[:conditions]
 
@@ -86,7 +84,6 @@ def _code(step: Step, width: float, most: int) -> list[str]:
 
 
 def _range(area: Area, low: float | None, high: float) -> None:
-    """The saving on a scale of the whole step: sure up to `low`, possible up to `high`."""
     axes = area.axes()
     axes.axhspan(0, area.height, color=HAIR, linewidth=0)
     axes.barh(area.height / 2, high * area.width, area.height, color="#8fc1e3", linewidth=0)

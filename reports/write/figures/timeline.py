@@ -1,10 +1,11 @@
 """One step by stream, small: what each lane mostly did in every pixel, as dense as it was busy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from reports.content.blocks import Hue
 from reports.content.names import hue_of
@@ -18,10 +19,6 @@ from traces.missing import known
 from traces.sections.tables import Timeline
 from traces.spelling import counted, duration, milliseconds
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 _STREAMS: Final = 5
 _NAMES: Final = 2.1
 _BINS: Final = 700
@@ -33,12 +30,10 @@ _LANE: Final = 0.2
 
 
 def timeline_height(timeline: Timeline) -> float:
-    """Inches that a timeline takes."""
     return len(_chosen(timeline)[0]) * _LANE + 0.55
 
 
 def draw_timeline(area: Area, timeline: Timeline) -> None:
-    """The busiest lanes of host, lost time and GPU; nothing where there is no lane."""
     lanes, left_out = _chosen(timeline)
     if not lanes:
         return
@@ -76,7 +71,6 @@ def _chosen(timeline: Timeline) -> tuple[list[Drawn], int]:
 
 
 def _draw_lane(area: Area, lane: Drawn, length_ns: int) -> None:
-    """Runs of pixels of one hue and one tint."""
     axes = area.axes()
     axes.axhspan(0, area.height, color=SHEET, linewidth=0)
     width = area.width / _BINS
@@ -88,9 +82,6 @@ def _draw_lane(area: Area, lane: Drawn, length_ns: int) -> None:
 
 
 def _runs(lane: Drawn, length_ns: int) -> Iterator[tuple[Hue, int, int, int]]:
-    """Hue, tint, first pixel and number of pixels."""
-    import numpy as np
-
     busy = pixels(lane, length_ns, _BINS)
     level = np.ceil(np.minimum(busy.sum(axis=0), 1.0) * _LEVELS - 1e-9).astype(int).tolist()
     most = busy.argmax(axis=0).tolist()
@@ -103,8 +94,6 @@ def _runs(lane: Drawn, length_ns: int) -> Iterator[tuple[Hue, int, int, int]]:
 
 def pixels(lane: Drawn, length_ns: int, count: int) -> NDArray[np.float64]:
     """How much of each pixel each hue fills, shape (hues, count), hues in the order of `Hue`."""
-    import numpy as np
-
     hue_at = {key: _HUES.index(_hue(lane, key)) for key in set(lane.key)}
     scale = count / length_ns
     begin = np.minimum(np.array(lane.at_ns, dtype=np.float64) * scale, count)
@@ -134,7 +123,6 @@ def _hue(lane: Drawn, key: str) -> Hue:
 
 
 def _scale(area: Area, inner: Area, length_ns: int) -> None:
-    """Milliseconds along the bottom."""
     for tick in range(_TICKS + 1):
         left = _NAMES + inner.width * tick / _TICKS
         place = {0: "left", _TICKS: "right"}.get(tick, "center")

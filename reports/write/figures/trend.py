@@ -1,22 +1,18 @@
 """The trend of one metric as a figure."""
 
-from __future__ import annotations
-
 import textwrap
 from io import BytesIO
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from reports.content.blocks import Hue
-from reports.content.trend import Trend, group_words, left_out_words, step_words, unit_of
+from reports.content.trend import Trend, Unit, group_words, left_out_words, step_words, unit_of
 from reports.write.figures.canvas import NO_DATE, FigureForm, own_style
 from reports.write.palette import HUES, SOFT
 from traces.spelling import printable
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from reports.content.trend import Unit
 
 _BLUE, _VERMILION, _GREY = HUES[Hue.COMPUTE].light, HUES[Hue.COMMUNICATION].light, SOFT
 
@@ -27,9 +23,6 @@ _LINE: Final = 110
 
 
 def draw_trend(trend: Trend, form: FigureForm) -> bytes:
-    """The figure's file: values with their gaps, the mean between changes, each change with its size."""
-    from matplotlib.figure import Figure
-
     with own_style():
         figure = Figure(figsize=_INCHES, dpi=_DOTS_PER_INCH, layout="constrained")
         axes = figure.add_subplot()

@@ -63,7 +63,6 @@ def draw_waterfall(area: Area, compared: Compared, table: Table) -> None:
 
 
 def _moves(compared: Compared, named: int) -> list[_Move]:
-    """The first rows, and all others as one."""
     rows = [row for row in compared.attribution if row.row != NOISE][:named]
     rest_ns = compared.step_delta_ns - sum(row.delta_ns for row in rows)
     parts = [*((row.delta_ns, hue_of(row.row)) for row in rows), (rest_ns, Hue.IDLE)]

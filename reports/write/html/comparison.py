@@ -16,7 +16,6 @@ _ROOM: Final = 400_000
 
 
 def write_comparison_html(compared: Compared, view: View) -> str:
-    """The page with everything on it; without JavaScript only the drawings of the timelines are missing."""
     page = page_of(compared, Detail.FULL)
     headline = next((block for block in page.blocks if isinstance(block, Headline)), None)
     beside = next((block for block in page.blocks if isinstance(block, Table)), None)
@@ -34,7 +33,6 @@ def write_comparison_html(compared: Compared, view: View) -> str:
 
 
 def _timelines(compared: Compared) -> Iterator[Shown]:
-    """Base above new, both from their own beginning and as long as the longer one."""
     sides = (("base", compared.base.timeline), ("new", compared.new.timeline))
     longest_ns = max(one.end_ns - one.start_ns for _, one in sides)
     for name, timeline in sides:

@@ -3,45 +3,23 @@
 Every block is one macro, all text is escaped, terms are linked to the page's glossary.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from reports.content.blocks import (
-    Bar,
-    Block,
-    Code,
-    CodeBlock,
-    Command,
-    Fold,
-    Headline,
-    Items,
-    Page,
-    Part,
-    Plan,
-    Quantity,
-    Sentence,
-    Table,
-    Term,
-    View,
-    Words,
-)
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from reports.content.blocks import Bar, Block, Code, Page, Piece, Quantity, Term, View, Words
 from reports.content.names import name_of
 from reports.measures import Measure, measures
 from reports.write.html.timeline import length
 from traces.spelling import percent, printable
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
-    from markupsafe import Markup
 
 _WIDTH: Final = 4_000
 """Longest text shown, in characters: sentences of ours are shorter."""
@@ -61,8 +39,6 @@ def assemble(template: str, content: Content, scripts: Sequence[str], styles: Se
     files say: its policy holds their hashes, so no inline handler, `style` attribute or other script
     takes effect.
     """
-    from markupsafe import Markup
-
     style = "\n".join(map(_asset, styles))
     script = "\n".join(map(_asset, scripts))
     policy = (
@@ -76,8 +52,6 @@ def assemble(template: str, content: Content, scripts: Sequence[str], styles: Se
 
 def embedded(data: object) -> str:
     """Data as JSON that cannot end the `<script type="application/json">` around it; ASCII only."""
-    from markupsafe import Markup
-
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
@@ -89,8 +63,6 @@ def harmless(value: object) -> object:
 
     A number stays beside its percent sign.
     """
-    from markupsafe import Markup
-
     if isinstance(value, str) and not isinstance(value, Markup):
         return printable(value, _WIDTH).replace(" %", "\u00a0%")
     return value
@@ -98,9 +70,6 @@ def harmless(value: object) -> object:
 
 @cache
 def environment() -> Environment:
-    """The templates of this folder, every text of them escaped."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
     found = Environment(
         loader=PackageLoader("reports.write.html"),
         autoescape=True,
@@ -109,7 +78,9 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters["embedded"] = embedded
+    found.filters |= {"embedded": embedded, "length_of": length, "percent": percent}
+    found.tests["quantity"] = lambda cell: isinstance(cell, Quantity)
+    found.globals["pieces"] = pieces
     return found
 
 
@@ -125,36 +96,11 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(digest).decode()}"
 
 
-_MACROS: Final[dict[type, str]] = {
-    Headline: "headline",
-    Sentence: "sentence",
-    Items: "items",
-    Table: "table",
-    Bar: "bar",
-    CodeBlock: "code_block",
-    Plan: "plan",
-    Command: "command",
-    Fold: "fold",
-    Part: "part",
-}
 _NOTHING: Final[Mapping[str, tuple[Words, ...]]] = {}
 _LABELLED: Final = 0.11
 """Narrower pieces of a bar have no room for their share; each stands in the legend."""
 _LETTER: Final = 0.0145
 """Of a bar's width, that a letter takes where the bar is narrowest."""
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """A piece of a bar where it lies, in percent; `label` is empty where none fits."""
-
-    name: str
-    share: str
-    amount: str
-    hue: str
-    left: str
-    width: str
-    label: str
 
 
 class Marks:
@@ -164,35 +110,22 @@ class Marks:
         """`more_of`: what is folded in the card of a step, by its id."""
         self._keys = view.keys
         self._terms: dict[str, Measure] = {}
-        names = {
-            "said": self.said,
-            "show": self.show,
-            "pieces": pieces,
-            "is_quantity": is_quantity,
-            "more_of": more_of.get,
-        }
+        names = {"said": self.said, "show": self.show, "more_of": more_of.get}
         self._macros = environment().get_template("blocks.html.j2").make_module(names)
 
     @property
     def glossary(self) -> tuple[Measure, ...]:
-        """What the page's terms mean."""
         return tuple(self._terms.values())
 
     def show(self, block: Block) -> Markup:
-        """One block."""
-        macro = getattr(self._macros, _MACROS[type(block)])
-        shown: Markup = macro(block)
+        """By the macro that has the name of its type."""
+        shown: Markup = getattr(self._macros, type(block).__name__)(block)
         return shown
 
     def said(self, words: Words) -> Markup:
-        """Words with their code and terms."""
-        from markupsafe import Markup
-
         return Markup("").join(self._span(one) for one in words)
 
     def _span(self, span: str | Code | Term) -> Markup:
-        from markupsafe import Markup, escape
-
         if isinstance(span, Term):
             return self._term(span.key)
         if isinstance(span, Code):
@@ -201,8 +134,6 @@ class Marks:
 
     def _term(self, key: str) -> Markup:
         """Its name, linked to the glossary; only the first of a page is a stop of the Tab key."""
-        from markupsafe import Markup, escape
-
         measure = measures().get(key) or measures().get(key.rpartition(".")[2])
         if measure is None:
             return escape(harmless(name_of(key)))
@@ -214,25 +145,16 @@ class Marks:
         return link.format(name, tab, measure.title, also)
 
 
-def pieces(bar: Bar) -> list[Drawn]:
-    """The pieces of a bar side by side."""
-    ends = list(accumulate((one.share for one in bar.pieces), initial=0.0))
-    drawn = []
+def pieces(bar: Bar) -> list[tuple[Piece, str, str]]:
+    """Each piece, where it begins, and its label, which is empty where none fits."""
+    ends, drawn = accumulate((one.share for one in bar.pieces), initial=0.0), []
     for one, left in zip(bar.pieces, ends, strict=False):
         share = percent(one.share)
         full = f"{one.name} {share}"
         fits = len(full) * _LETTER < one.share
-        label = full if fits else share if one.share > _LABELLED else ""
-        place = (length(left), length(one.share))
-        drawn.append(Drawn(one.name, share, one.amount, one.hue.value, *place, label))
+        drawn.append((one, length(left), full if fits else share if one.share > _LABELLED else ""))
     return drawn
 
 
-def is_quantity(cell: object) -> bool:
-    """Whether a cell of a table is a number rather than words."""
-    return isinstance(cell, Quantity)
-
-
 def shared(marks: Marks, page: Page) -> dict[str, object]:
-    """What every template reads."""
     return {"page": page, "show": marks.show, "words": marks.said, "glossary": lambda: marks.glossary}

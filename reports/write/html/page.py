@@ -23,32 +23,14 @@ from reports.content.analysis.recording import recording
 from reports.content.analysis.run import ranks_part, run_lines
 from reports.content.analysis.times import scale_of, telling_rank
 from reports.content.analysis.walls import evidence, savings, step_bar
-from reports.content.blocks import (
-    Block,
-    Detail,
-    Fold,
-    Items,
-    Page,
-    Part,
-    Plan,
-    Quantity,
-    Row,
-    Sentence,
-    Table,
-    Tone,
-    View,
-    Words,
-)
+from reports.content.blocks import Block, Detail, Fold, Items, Page, Part, Plan, View
 from reports.content.names import who
 from reports.write.html.environment import SCRIPTS, STYLES, TIMELINE_SCRIPTS, Marks, assemble, shared
 from reports.write.html.ranks import heat_of, pair_of, step_maps_of
-from reports.write.html.timeline import Shown, WallOf, grids_of, length, stretches, timelines
+from reports.write.html.timeline import Shown, WallOf, grids_of, stretches, timelines
 from traces.missing import known
 from traces.sections.rank import Rank
 from traces.spelling import saving
-
-_STATES: Final = {Tone.BAD: "Bottleneck", Tone.PLAIN: "No bottleneck"}
-_SEVERITY: Final = {Tone.BAD: "notable", Tone.PLAIN: "clear", Tone.MUTED: "unmeasurable"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +42,6 @@ class Hero:
     confidence: str
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
-    """One wall: `severity` is its class in the style sheet, `width` its bar in percent."""
-
-    id: str
-    name: Words
-    most: str
-    amount: str
-    state: str
-    detail: Words
-    severity: str
-    width: str
-
-
 def hero_of(result: Result) -> Hero:
     """Of the verdict's wall, else of the largest; no figure where what is not known could be larger."""
     costs = {wall.id: cost for wall in result.walls if (cost := known(wall.cost_frac)) is not None}
@@ -82,38 +50,7 @@ def hero_of(result: Result) -> Hero:
     most = costs[decided] if decided in costs else max(costs.values(), default=0) if all_judged else 0
     whole = scale_of(telling_rank(result)).whole
     whole += " without start-up" if result.verdict.startup_ns else ""
-    return (
-        Hero(saving(None, most), f"of the {whole} could be saved", confidence)
-        if most
-        else Hero("", "", confidence)
-    )
-
-
-def cards_of(table: Table, worst: str | None) -> list[Card]:
-    """Each row as a card; `worst`: the wall of the verdict."""
-    return [_card(table, row, row.id == worst) for row in table.rows]
-
-
-def _card(table: Table, row: Row, is_worst: bool) -> Card:
-    name, *others = row.cells
-    shares = [cell for cell in others if isinstance(cell, Quantity) and cell.share is not None]
-    amounts = [
-        f"{cell.text} {column.title}"
-        for column, cell in zip(table.columns[1:], others, strict=True)
-        if isinstance(cell, Quantity) and cell.share is None and cell.text
-    ]
-    detail = next((cell for cell in others if not isinstance(cell, Quantity)), ())
-    severity = "severe" if is_worst and row.tone is Tone.BAD else _SEVERITY.get(row.tone, "clear")
-    return Card(
-        id=row.id,
-        name=() if isinstance(name, Quantity) else name,
-        most=shares[0].text if shares else "unknown",
-        amount=", ".join(amounts),
-        state=_STATES.get(row.tone, ""),
-        detail=detail,
-        severity=severity,
-        width=length(shares[0].share or 0) if shares else length(0),
-    )
+    return Hero(saving(None, most) if most else "", f"of the {whole} could be saved", confidence)
 
 
 _ROOM: Final = 1_000_000
@@ -142,17 +79,11 @@ Replayed = list[tuple[list[str], float | None, float, str]]
 """Ids of changes, what they save at least and at most as shares of the step, and that in words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tab:
-    """One tab: its anchor, its title, what stands in it."""
-
-    id: str
-    title: str
-    blocks: tuple[Block, ...]
+Tab = tuple[str, str, list[Block]]
+"""Its anchor, its title, what stands in it."""
 
 
 def write_html(page: Page, view: View) -> str:
-    """Any page of blocks, one below the other."""
     return assemble("base.html.j2", shared(Marks(view), page), SCRIPTS, STYLES)
 
 
@@ -162,17 +93,22 @@ def write_analysis_html(result: Result, view: View) -> str:
     It asks for nothing, and without JavaScript only the drawing of the timeline is missing. It stays under
     1 MB: the timelines take what room the rest leaves.
     """
-    found, page = stretches(result.ranks, who), _analysis(result)
-    if not found:
-        return _written(result, view, page, None)
-    size = len(_written(result, view, page, Shown("timeline", "", {}, ())).encode())
-    room = max(_LEAST, _ROOM - size)
-    drawn = timelines(found, walls_of(result.ranks), grids_of(result.ranks), room)
-    return _written(result, view, page, drawn)
+    whole = whole_plan(result)
+    plans = [block for block in whole.blocks if isinstance(block, Plan)]
+    more_of = {step.id: step.notes for one in plans for step in one.steps}
+    page, analysis = Page(title(result), facts(result), (), Detail.FULL), _analysis(result, whole)
+
+    def written(timeline: Shown | None) -> str:
+        content = {**analysis, **shared(Marks(view, more_of), page), "timeline": timeline}
+        return assemble("analysis.html.j2", content, TIMELINE_SCRIPTS, STYLES)
+
+    if not (found := stretches(result.ranks, who)):
+        return written(None)
+    room = max(_LEAST, _ROOM - len(written(Shown("timeline", "", {}, ())).encode()))
+    return written(timelines(found, walls_of(result.ranks), grids_of(result.ranks), room))
 
 
 def walls_of(ranks: Sequence[Rank]) -> WallOf:
-    """The wall of each key of a timeline, as the ledgers have it."""
     walls: dict[str, str] = {}
     for rank in ranks:
         for row in known(rank.ledger) or ():
@@ -182,17 +118,15 @@ def walls_of(ranks: Sequence[Rank]) -> WallOf:
     return walls
 
 
-def _analysis(result: Result) -> Mapping[str, object]:
-    """What the page holds but for its timelines."""
-    rank = telling_rank(result)
-    table, steps = savings(result), plan(result, None)
+def _analysis(result: Result, whole: Part) -> Mapping[str, object]:
+    rank, steps = telling_rank(result), plan(result, None)
     return {
         "headline": headline(result),
         "bar": step_bar(rank),
         "hero": hero_of(result),
-        "walls": cards_of(table, known(result.verdict.wall)),
-        "walls_title": table.title,
-        "tabs": _tabs(result, rank, steps),
+        "walls": savings(result),
+        "worst": known(result.verdict.wall),
+        "tabs": _tabs(result, rank, steps, [block for block in whole.blocks if isinstance(block, Items)]),
         "replayed": _replayed(result, steps),
         "heat": heat_of(result),
         "steps": step_maps_of(result),
@@ -200,59 +134,34 @@ def _analysis(result: Result) -> Mapping[str, object]:
     }
 
 
-def _written(result: Result, view: View, analysis: Mapping[str, object], timeline: Shown | None) -> str:
-    page = Page(title(result), facts(result), (), Detail.FULL)
-    content = {**analysis, **shared(Marks(view, _more_of(result)), page), "timeline": timeline}
-    return assemble("analysis.html.j2", content, TIMELINE_SCRIPTS, STYLES)
-
-
-def _tabs(result: Result, rank: Rank, steps: Plan | Sentence) -> list[Tab]:
-    parts: dict[str, list[Block]] = {id: [] for id in _TABS}
+def _tabs(result: Result, rank: Rank, steps: Plan, beside: Sequence[Items]) -> list[Tab]:
+    """`beside`: what was refused, and what the guides choose."""
+    top, together = top_kernels(rank), ranks_part(result)
+    found: dict[str, list[Block]] = {id: [] for id in _TABS}
+    found["summary"] += (*warnings(result), *run_lines(result), steps)
+    found["summary"] += (Fold(one.title, (replace(one, title=""),)) for one in beside)
+    found["summary"] += (next_command(result), _folded(evidence(result)))
+    found["kernels"] += (*([top] if top else ()), *unknown_kernels(result), *layout_changes(result))
     measured = sorted(rank_parts(result, rank), key=lambda part: part.id != "kernels")
-    together = ranks_part(result)
     for part in (*measured, *([together] if together else ()), recording(result)):
         tab = _OF_PART.get(part.id, "summary")
-        parts[tab].append(_folded(part) if tab == "summary" else part)
-    summary = (*warnings(result), *run_lines(result), steps, *_beside_plan(result))
-    parts["summary"] = [*summary, next_command(result), _folded(evidence(result)), *parts["summary"]]
-    parts["summary"] += _other_ranks(result, rank)
-    top = top_kernels(rank)
-    parts["kernels"] = [
-        *([top] if top else ()),
-        *unknown_kernels(result),
-        *layout_changes(result),
-        *parts["kernels"],
-    ]
-    return [Tab(id, title, tuple(parts[id])) for id, title in _TABS.items()]
+        found[tab].append(_folded(part) if tab == "summary" else part)
+    found["summary"] += _other_ranks(result, rank)
+    return [(id, title, found[id]) for id, title in _TABS.items()]
 
 
 def _folded(part: Part, place: str = "") -> Fold:
     return Fold(part.title, part.blocks, f"{part.id}{place}")
 
 
-def _beside_plan(result: Result) -> list[Block]:
-    """What was refused, and what the guides choose."""
-    lists = [block for block in whole_plan(result).blocks if isinstance(block, Items)]
-    return [Fold(one.title, (replace(one, title=""),)) for one in lists]
-
-
-def _more_of(result: Result) -> Mapping[str, tuple[Words, ...]]:
-    """All that is known of each change, by its id."""
-    plans = [block for block in whole_plan(result).blocks if isinstance(block, Plan)]
-    return {step.id: step.notes for one in plans for step in one.steps}
-
-
 def _other_ranks(result: Result, rank: Rank) -> Iterator[Fold]:
-    """The parts of each other rank in one fold; those beyond `RANKS` are in the JSON document."""
     others = [one for one in result.ranks if one is not rank]
     for place, one in enumerate(others[: RANKS - 1], 1):
         parts = tuple(_folded(part, f"-{place}") for part in rank_parts(result, one))
         yield Fold(f"All of {who(one)}", parts, f"rank-{place}")
 
 
-def _replayed(result: Result, steps: Plan | Sentence) -> Replayed:
-    """What single changes and sets of them save, as far as they were replayed."""
-    planned = steps.steps if isinstance(steps, Plan) else ()
-    alone = [(step.id, step.low, step.high) for step in planned if step.replayed]
+def _replayed(result: Result, steps: Plan) -> Replayed:
+    alone = [(step.id, step.low, step.high) for step in steps.steps if step.replayed]
     found: Replayed = [([id], low, high, saving(low, high)) for id, low, high in alone if high is not None]
     return found + [([*one.ids], *one.gain_frac, saving(*one.gain_frac)) for one in result.combined]

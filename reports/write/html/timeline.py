@@ -151,14 +151,12 @@ class _Shared:
 
 
 def stretches(ranks: Sequence[Rank], called: Callable[[Rank], str]) -> list[Stretch]:
-    """Of every rank the step that is nearest to the median, then the other steps; `called` names a rank."""
     every = [(rank, rank.timeline) for rank in ranks]
     every += [(rank, one) for rank in ranks for one in rank.other_steps]
     return [Stretch(called(rank), step_words(one), one, rank.timeline) for rank, one in every if one.lanes]
 
 
 def grids_of(ranks: Sequence[Rank]) -> Mapping[str, str]:
-    """The grid of each kernel that has one alone."""
     grids: dict[str, set[str]] = {}
     for rank in ranks:
         for row in rank.kernel_table.rows:
@@ -192,7 +190,6 @@ def timelines(
 
 
 def _first(one: Stretch, shared: _Shared, room: int) -> Data:
-    """The first stretch, each lane with fewer of its short activities where the whole has no room."""
     lanes = lanes_of(one)
     most = max(len(lane.at_ns) for lane in lanes)
     while True:
@@ -247,7 +244,6 @@ def _lane(lane: Drawn, shared: _Shared) -> Data:
 
 
 def step_words(timeline: Timeline) -> str:
-    """Which stretch it is, and how long: `step 3, 41.2 ms`."""
     length = duration(timeline.end_ns - timeline.start_ns)
     step = known(timeline.step)
     return f"whole window, {length}" if step is None else f"step {step}, {length}"
@@ -265,7 +261,6 @@ def _caption(one: Stretch, left_out: int) -> str:
 
 
 def _tables(one: Stretch) -> Iterator[Table]:
-    """Every class with its number, its summed time and its longest; then the reasons."""
     lanes = lanes_of(one)
     titles = ("Number", "Sum, ms", "Longest, ms")
     for title, kind in (

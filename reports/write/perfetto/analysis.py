@@ -5,6 +5,7 @@ Ranks of several recordings stand on one clock as far as the result has it; othe
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Final
 
 from msgspec import UNSET
@@ -13,7 +14,7 @@ from heuristics.result.judged import Evidence, Wall
 from heuristics.result.result import Result
 from reports.content.analysis.headline import headline
 from reports.content.blocks import Detail
-from reports.content.names import gpu_of, name_of, plain, who
+from reports.content.names import gpu_of, name_of, who
 from reports.redaction import redaction_words
 from reports.result.codec import lowered
 from reports.write.perfetto.tracks import (
@@ -21,10 +22,10 @@ from reports.write.perfetto.tracks import (
     Counter,
     Process,
     Slice,
-    StepTracks,
     Track,
-    arrow_numbers,
     render_events,
+    step_tracks,
+    verdict,
 )
 from traces.missing import known
 from traces.ranks import clock_fit
@@ -39,7 +40,6 @@ OnClock = Callable[[int], int]
 
 
 def fits_of(result: Result) -> dict[int, ClockFit]:
-    """How the clock of each rank stands to the one clock, by place; empty where nothing tells."""
     run = result.run
     return {} if run is UNSET else {place: fit for fit in run.clocks.by_rank for place in fit.ranks}
 
@@ -52,7 +52,6 @@ def on_clock(fit: ClockFit | None) -> OnClock:
 
 
 def moved(process: Process, to: OnClock) -> Process:
-    """The process with all its times on another clock."""
     tracks = [replace(track, slices=[_slice(one, to) for one in track.slices]) for track in process.tracks]
     counters = [
         Counter(one.name, [(to(at_ns), values) for at_ns, values in one.points]) for one in process.counters
@@ -65,7 +64,6 @@ def _slice(one: Slice, to: OnClock) -> Slice:
 
 
 def clock_words(result: Result, place: int) -> str:
-    """What a track's name adds where a rank is not on the clock of the others."""
     if len(result.traces) < 2:
         return ""
     fit = fits_of(result).get(place)
@@ -75,7 +73,6 @@ def clock_words(result: Result, place: int) -> str:
 
 
 def about_clocks(result: Result) -> Args:
-    """By what the ranks are on one clock, and how well."""
     run = result.run
     if run is UNSET:
         return {}
@@ -102,13 +99,13 @@ def write_perfetto(result: Result, detail: Detail) -> str:
     """
     shown = len(result.ranks) if detail is Detail.FULL else min(_SHOWN, len(result.ranks))
     processes = [Process("moe-diag: verdict", [*_verdict_tracks(result)])]
-    arrows, fits = arrow_numbers(), fits_of(result)
+    arrows, fits = count(1), fits_of(result)
     for place, rank in enumerate(result.ranks):
         tracks = [*_own_tracks(result, place)]
         if place < shown:
             a2a = known(rank.a2a)
             tracks.append(Track("expert all-to-all", [_span(one) for one in a2a.spans] if a2a else []))
-            tracks += StepTracks(rank.timelines, arrows).tracks()
+            tracks += step_tracks(rank.timelines, arrows)
         process = Process(_name(result, place), tracks, [*_counters(rank)])
         processes.append(moved(process, on_clock(fits[place])) if place in fits else process)
     return render_events(processes, _about(result, shown))
@@ -128,7 +125,6 @@ def _late(result: Result, place: int) -> str:
 
 
 def _about(result: Result, shown: int) -> Args:
-    """What wrote the file, and what is left out of it."""
     return {
         **lowered(result.tool),
         "schema_version": result.schema_version,
@@ -144,7 +140,6 @@ def _about(result: Result, shown: int) -> Args:
 
 
 def _verdict_tracks(result: Result) -> Iterator[Track]:
-    """The verdict and each wall, as long as all windows."""
     fits = fits_of(result)
     times = [
         on_clock(fits.get(place))(time_ns)
@@ -153,10 +148,7 @@ def _verdict_tracks(result: Result) -> Iterator[Track]:
         for time_ns in pair
     ]
     start_ns, end_ns = min(times), max(times)
-    first = headline(result)
-    said = {"because": [plain(one) for one in first.under]}
-    name = f"{first.label}: {plain(first.said)}"
-    yield Track("verdict", [Slice(start_ns, end_ns, name, "verdict", said)])
+    yield verdict(headline(result), start_ns, end_ns, "verdict")
     for wall in sorted(result.walls, key=lambda one: -(known(one.cost_frac) or 0)):
         share = known(wall.cost_frac)
         name = f"{name_of(wall.id)}: {'unknown' if share is None else f'at most {percent(share)}'}"
@@ -164,13 +156,11 @@ def _verdict_tracks(result: Result) -> Iterator[Track]:
 
 
 def _wall(result: Result, wall: Wall) -> Args:
-    """Its cost, the figures behind it, what is missing, and what to try first against it."""
     fixes = [one for one in result.fixes if one.wall == wall.id][:_FIXES]
     return {**lowered(wall), "next": [f"{fix.id} {fix.title}" for fix in fixes]}
 
 
 def _own_tracks(result: Result, place: int) -> Iterator[Track]:
-    """What was found of a rank: evidence, steps, windows."""
     rank = result.ranks[place]
     for wall in result.walls:
         seen = [slice for one in wall.evidence if one.rank == place for slice in _evidence(wall, one)]
@@ -187,7 +177,6 @@ def _own_tracks(result: Result, place: int) -> Iterator[Track]:
 
 
 def _whole(rank: Rank) -> Args:
-    """What is known of all windows together."""
     return {
         "budget_ns": lowered(rank.budget_ns),
         "exposed_comm_by_kind_ns": known(rank.exposed_comm_by_kind_ns),
@@ -200,7 +189,6 @@ def _whole(rank: Rank) -> Args:
 
 
 def _evidence(wall: Wall, one: Evidence) -> Iterator[Slice]:
-    """Where it can be seen, if at one place."""
     if one.start_ns is not None and one.end_ns is not None:
         said = {**lowered(one), **_where(one.start_ns, one.end_ns)}
         yield Slice(one.start_ns, one.end_ns, name_of(one.measure), wall.id, said)
@@ -223,7 +211,6 @@ def _span(one: Span) -> Slice:
 
 
 def _counters(rank: Rank) -> Iterator[Counter]:
-    """What the used steps are made of, and why no compute ran in them; nothing outside of them."""
     used, ledger = rank.steps.used, known(rank.ledger)
     if not used or not ledger:
         return
@@ -234,7 +221,6 @@ def _counters(rank: Rank) -> Iterator[Counter]:
 
 
 def _by_head(rows: Sequence[LedgerRow]) -> dict[str, list[int]]:
-    """Rows added up by the first word of their names: one length a step."""
     added: dict[str, list[int]] = {}
     for row in rows:
         head = row.row.partition(".")[0]

@@ -1,15 +1,16 @@
 """A comparison as a trace for ui.perfetto.dev: a step of either run, both begun at zero, and what differs."""
 
 from collections.abc import Iterator
+from itertools import count
 from typing import Final
 
 from heuristics.result.compared import Compared, ComparedRow, Side
 from reports.content.blocks import Detail
 from reports.content.comparison.difference import headline, unit
-from reports.content.names import gpu_of, name_of, plain, who
+from reports.content.names import gpu_of, name_of, who
 from reports.redaction import redaction_words
 from reports.result.codec import lowered
-from reports.write.perfetto.tracks import Process, Slice, StepTracks, Track, arrow_numbers, render_events
+from reports.write.perfetto.tracks import Process, Slice, Track, render_events, step_tracks, verdict
 from traces.missing import known
 from traces.spelling import milliseconds, signed
 from traces.steps.selection import seconds
@@ -27,10 +28,10 @@ def write_comparison_perfetto(compared: Compared, detail: Detail) -> str:
     longest_ns = max(_length_ns(side) for side in sides.values())
     rows = compared.attribution if detail is Detail.FULL else compared.attribution[:_ROWS]
     processes = [Process("moe-diag: new against base", [*_notes(compared, rows, longest_ns)])]
-    arrows = arrow_numbers()
+    arrows = count(1)
     for name, side in sides.items():
-        steps = StepTracks((side.timeline,), arrows, -side.timeline.start_ns)
-        processes.append(Process(f"{name} {side.name}", [_step(name, side), *steps.tracks()]))
+        steps = step_tracks((side.timeline,), arrows, -side.timeline.start_ns)
+        processes.append(Process(f"{name} {side.name}", [_step(name, side), *steps]))
     about = {
         **lowered(compared.tool),
         "schema_version": compared.schema_version,
@@ -45,10 +46,7 @@ def _length_ns(side: Side) -> int:
 
 
 def _notes(compared: Compared, rows: tuple[ComparedRow, ...], length_ns: int) -> Iterator[Track]:
-    first = headline(compared)
-    said = {"because": [plain(one) for one in first.under]}
-    name = f"{first.label}: {plain(first.said)}"
-    yield Track("verdict", [Slice(0, length_ns, name, compared.verdict, said)])
+    yield verdict(headline(compared), 0, length_ns, compared.verdict)
     for place, suspect in enumerate(compared.suspects, start=1):
         name = f"{place}. {suspect.title}"
         yield Track(f"cause {place}", [Slice(0, length_ns, name, "cause", lowered(suspect))])
@@ -59,7 +57,6 @@ def _notes(compared: Compared, rows: tuple[ComparedRow, ...], length_ns: int) ->
 
 
 def _step(name: str, side: Side) -> Track:
-    """The step that is shown, from its beginning."""
     timeline = side.timeline
     step = known(timeline.step)
     where = {

@@ -11,10 +11,12 @@ A step has host threads, why no compute ran, streams, and arrows from call to ke
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import count
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Final
 
+from reports.content.blocks import Headline
+from reports.content.names import plain
 from traces.missing import known
 from traces.sections.tables import HostLane, Lane, Timeline
 from traces.spelling import printable
@@ -73,6 +75,13 @@ class Process:
     counters: Sequence[Counter] = ()
 
 
+def verdict(first: Headline, start_ns: int, end_ns: int, category: str) -> Track:
+    """The one sentence of a page over a stretch, and what it rests on."""
+    name = f"{first.label}: {plain(first.said)}"
+    said = {"because": [plain(one) for one in first.under]}
+    return Track("verdict", [Slice(start_ns, end_ns, name, category, said)])
+
+
 def render_events(processes: Sequence[Process], about: Args) -> str:
     """The file's text, one event a line, ending in a line break; `about` becomes `otherData`.
 
@@ -83,13 +92,9 @@ def render_events(processes: Sequence[Process], about: Args) -> str:
     times = [ns for process in processes for ns in _times(process)]
     fits = min(times, default=0) >= 0 and max(times, default=0) < _EXACT_NS
     origin_ns = 0 if fits else min(times)
-    events = [
-        line
-        for place, process in enumerate(processes, start=1)
-        for line in _process(place, process, origin_ns)
-    ]
     other = _json({**about, "origin_ns": str(origin_ns)})
-    listed = ",\n".join(events)
+    events = (_process(place, process, origin_ns) for place, process in enumerate(processes, start=1))
+    listed = ",\n".join(chain.from_iterable(events))
     return f'{{"displayTimeUnit":"ns","otherData":{other},"traceEvents":[\n{listed}\n]}}\n'
 
 
@@ -153,7 +158,7 @@ def _process(pid: int, process: Process, origin_ns: int) -> Iterator[str]:
     for counter in process.counters:
         head = f'{{"ph":"C","pid":{pid},"name":{_json(counter.name)}'
         for at_ns, values in counter.points:
-            shown = ",".join(f"{_json(key)}:{_milliseconds(ns)}" for key, ns in values.items())
+            shown = ",".join(f"{_json(key)}:{ns // 10**6}.{ns % 10**6:06d}" for key, ns in values.items())
             yield f'{head},"ts":{microseconds(at_ns - origin_ns)},"args":{{{shown}}}}}'
 
 
@@ -181,10 +186,6 @@ def _named(pid: int, tid: int, what: str, args: Args) -> str:
     return f'{{"ph":"M","pid":{pid}{thread},"name":"{what}","args":{_json(args)}}}'
 
 
-def _milliseconds(ns: int) -> str:
-    return f"{'-' if ns < 0 else ''}{abs(ns) // 10**6}.{abs(ns) % 10**6:06d}"
-
-
 def _json(value: Any) -> str:
     return json.dumps(_harmless(value), separators=(",", ":"), allow_nan=False)
 
@@ -203,65 +204,50 @@ _NAME_WIDTH: Final = 120
 _UNNAMED: Final = "range (its text may be private)"
 
 
-class StepTracks:
-    """The tracks of some steps that lie apart in time. `moved_ns` is added to every time."""
+def step_tracks(timelines: Iterable[Timeline], arrows: Iterator[int], moved_ns: int = 0) -> Iterator[Track]:
+    """The tracks of some steps that lie apart in time, from top to bottom; calls lie within ranges.
 
-    def __init__(self, timelines: Sequence[Timeline], arrows: Iterator[int], moved_ns: int = 0) -> None:
-        self._arrows = arrows
-        self._host: dict[int, list[Slice]] = {}
-        self._reasons: list[Slice] = []
-        self._streams: dict[int, list[Slice]] = {}
-        for timeline in timelines:
-            self._add(timeline, timeline.start_ns + moved_ns)
-
-    def tracks(self) -> Iterator[Track]:
-        """From top to bottom; a thread's calls lie within its ranges."""
-        for thread, slices in sorted(self._host.items()):
-            yield Track(f"host thread {thread}: NVTX ranges and CUDA calls", slices, nests=True)
-        yield Track("why no compute ran", self._reasons)
-        for stream, slices in sorted(self._streams.items()):
-            yield Track(f"stream {stream}", slices)
-
-    def _add(self, timeline: Timeline, at_ns: int) -> None:
+    `arrows`: numbers for arrows, each once in a file; `moved_ns` is added to every time.
+    """
+    hosts: dict[int, list[Slice]] = {}
+    streams: dict[int, list[Slice]] = {}
+    why: list[Slice] = []
+    for timeline in timelines:
+        at_ns = timeline.start_ns + moved_ns
         names = [printable(name, _NAME_WIDTH) for name in timeline.names]
         called = {one for lane in timeline.host if lane.kind == "calls" for one in lane.at_ns}
         launched: dict[int, list[int]] = {}
         for lane in timeline.lanes:
-            self._streams.setdefault(lane.stream, []).extend(
-                self._activities(timeline, names, lane, at_ns, called, launched)
-            )
+            for one, launch_ns in _activities(timeline, names, lane, at_ns):
+                if launch_ns is not None and launch_ns in called and launch_ns <= one.start_ns - at_ns:
+                    one = replace(one, launched_by=next(arrows))
+                    launched.setdefault(launch_ns, []).append(one.launched_by)
+                streams.setdefault(lane.stream, []).append(one)
         for host in timeline.host:
-            self._host.setdefault(host.thread, []).extend(_host(host, names, at_ns, launched))
+            hosts.setdefault(host.thread, []).extend(_host(host, names, at_ns, launched))
         if (reasons := known(timeline.reasons)) is not None:
-            columns = (reasons.at_ns, reasons.length_ns, reasons.reason)
-            for offset_ns, length_ns, reason in zip(*columns, strict=True):
+            for offset_ns, length_ns, reason in zip(
+                reasons.at_ns, reasons.length_ns, reasons.reason, strict=True
+            ):
                 name, start_ns = reasons.reasons[reason], at_ns + offset_ns
-                self._reasons.append(Slice(start_ns, start_ns + length_ns, name, name.partition(".")[0]))
+                why.append(Slice(start_ns, start_ns + length_ns, name, name.partition(".")[0]))
+    for thread, slices in sorted(hosts.items()):
+        yield Track(f"host thread {thread}: NVTX ranges and CUDA calls", slices, nests=True)
+    yield Track("why no compute ran", why)
+    for stream, slices in sorted(streams.items()):
+        yield Track(f"stream {stream}", slices)
 
-    def _activities(
-        self,
-        timeline: Timeline,
-        names: Sequence[str],
-        lane: Lane,
-        at_ns: int,
-        called: set[int],
-        launched: dict[int, list[int]],
-    ) -> Iterator[Slice]:
-        """Kernels by their names, copies by their kinds; the class is the category.
 
-        Notes in `launched` which arrows begin at which call, where that call is shown.
-        """
-        launches = lane.launch_ns or (None,) * len(lane.at_ns)
-        columns = (lane.at_ns, lane.length_ns, lane.key, lane.name, launches)
-        for offset_ns, length_ns, key, name, launch in zip(*columns, strict=True):
-            category = timeline.keys[key]
-            said = names[name] if name >= 0 else category.partition(".")[2]
-            arrow, launch_ns = 0, known(launch)
-            if launch_ns is not None and launch_ns in called and launch_ns <= offset_ns:
-                arrow = next(self._arrows)
-                launched.setdefault(launch_ns, []).append(arrow)
-            start_ns = at_ns + offset_ns
-            yield Slice(start_ns, start_ns + length_ns, said, category, launched_by=arrow)
+def _activities(
+    timeline: Timeline, names: Sequence[str], lane: Lane, at_ns: int
+) -> Iterator[tuple[Slice, int | None]]:
+    """Kernels by their names, copies by their kinds, each with its launch; the class is the category."""
+    launches = lane.launch_ns or (None,) * len(lane.at_ns)
+    columns = (lane.at_ns, lane.length_ns, lane.key, lane.name, launches)
+    for offset_ns, length_ns, key, name, launch_ns in zip(*columns, strict=True):
+        category, start_ns = timeline.keys[key], at_ns + offset_ns
+        said = names[name] if name >= 0 else category.partition(".")[2]
+        yield Slice(start_ns, start_ns + length_ns, said, category), known(launch_ns)
 
 
 def _host(
@@ -273,8 +259,3 @@ def _host(
         arrows = tuple(launched.pop(offset_ns, ())) if lane.kind == "calls" else ()
         said = names[name] if name >= 0 else _UNNAMED if lane.kind == "ranges" else "call"
         yield Slice(at_ns + offset_ns, at_ns + offset_ns + length_ns, said, category, launches=arrows)
-
-
-def arrow_numbers() -> Iterator[int]:
-    """Numbers of arrows, each once in a file."""
-    return count(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from string import Formatter
 from typing import Any
 
 import pytest
@@ -11,9 +12,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from diagnoser import analyze
-from heuristics.comparison.comparable import judge_comparable
-from heuristics.comparison.configured_alike import RULES
-from heuristics.comparison.difference.changed import Value
+from heuristics.comparison.alike import ALIKE
+from heuristics.comparison.comparable import judge_comparable, table
+from heuristics.comparison.difference.subject import Subject, Value
 from heuristics.result.compared import Comparable, Difference
 from heuristics.result.result import Result
 from heuristics.result.tool import Tool
@@ -26,7 +27,7 @@ DISPATCH = kernel("ncclDevKernel_SendRecv", 20, count=8, key="comm.ep_dispatch")
 
 
 def between(base: Result, new: Result) -> Comparable:
-    return judge_comparable(base, new, base.ranks[0], new.ranks[0])
+    return judge_comparable(Subject(base, base.ranks[0]), Subject(new, new.ranks[0]))
 
 
 def of_ranks(base: Rank, new: Rank) -> Comparable:
@@ -230,9 +231,14 @@ def test_real_recordings_of_one_program_and_of_two(recordings: Path) -> None:
         for name in ("nsysai_mfu_2gpu_before.sqlite", "fuser_h200_2025.sqlite")
     )
     first, second = two_gpus.ranks
-    assert judge_comparable(two_gpus, two_gpus, first, first) == Comparable("yes", ())
-    assert states(judge_comparable(two_gpus, two_gpus, first, second)) == {"step": "with_differences"}
-    assert states(judge_comparable(two_gpus, other, first, other.ranks[0]))["kernel set"] == "no"
+    assert judge_comparable(Subject(two_gpus, first), Subject(two_gpus, first)) == Comparable("yes", ())
+    assert states(judge_comparable(Subject(two_gpus, first), Subject(two_gpus, second))) == {
+        "step": "with_differences"
+    }
+    assert (
+        states(judge_comparable(Subject(two_gpus, first), Subject(other, other.ranks[0])))["kernel set"]
+        == "no"
+    )
 
 
 STACK: dict[str, Value] = {"container": "26.06", "routing": "dropless", "pp": 1}
@@ -357,8 +363,16 @@ def test_what_forbids_it_stands_first() -> None:
 
 
 def test_every_rule_names_where_it_is_from() -> None:
-    assert all("Megatron-Bridge, " in rule.source for rule in RULES)
-    assert len({rule.what for rule in RULES}) == len(RULES)
+    rules, texts = table().configured, table().texts
+    assert all("Megatron-Bridge, " in texts[rule.source] for rule in rules)
+    assert len({rule.what for rule in rules}) == len(rules)
+
+
+def test_every_figure_of_a_row_is_a_fact_of_both_sides_or_of_the_pair() -> None:
+    rows, texts = table().recorded, table().texts
+    shown = {f"{side}.{row.shows}" for row in rows for side in ("base", "new")}
+    named = {name for row in rows for _, name, _, _ in Formatter().parse(row.because) if name}
+    assert sorted((shown | named) - ALIKE.facts.keys() - texts.keys()) == []
 
 
 @st.composite

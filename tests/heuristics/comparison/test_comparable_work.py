@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heuristics.comparison.comparable import judge_comparable
-from heuristics.comparison.difference.changed import Value
+from heuristics.comparison.difference.subject import Subject, Value
 from heuristics.comparison.same_work import same_unit, shared_work_frac
 from heuristics.result.compared import Comparable
 from heuristics.result.result import Result
@@ -19,7 +19,7 @@ DISPATCH = kernel("ncclDevKernel_SendRecv", 20, count=8, key="comm.ep_dispatch")
 
 
 def between(base: Result, new: Result) -> Comparable:
-    return judge_comparable(base, new, base.ranks[0], new.ranks[0])
+    return judge_comparable(Subject(base, base.ranks[0]), Subject(new, new.ranks[0]))
 
 
 def of_ranks(base: Rank, new: Rank) -> Comparable:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from heuristics.comparison.comparison import compare
 from heuristics.comparison.ranks import compare_runs, like_groups, pair_ranks
@@ -150,7 +151,7 @@ def test_one_line_has_the_numbers_the_groups_and_the_rank_that_changed_most() ->
 
 def test_where_a_side_is_one_rank_alone_nothing_is_compared_of_ranks() -> None:
     for new in (result(), run(2)):
-        assert compare_runs(result(), new, pair_ranks(result(), new, None, None)) is None
+        assert compare_runs(result(), new, pair_ranks(result(), new, None, None)) is UNSET
 
 
 def waiting(wait_ms: int, comm_ms: int, found: dict[str, Any]) -> Result:

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from heuristics.comparison.difference.subject import Subject
 from heuristics.comparison.size import Judged, judge_gate, judge_size, measure_size
 from heuristics.result.compared import Comparable, ComparedSize, Difference, Gate
-from heuristics.result.configured import Log
-from tests.comparison_doubles import log, rank, row
+from tests.comparison_doubles import log, rank, result, row
 from traces.sections.rank import Rank
 
 MS = 1_000_000
@@ -32,13 +32,22 @@ def sized(low_ms: float, high_ms: float, count: int = 10) -> ComparedSize:
     return ComparedSize("trace", count, count, *means, *means, delta_ns, delta_ns / 1e8, *ends, *parts, *how)
 
 
-def judged_steps(base: Rank, new: Rank, comparable: Comparable = YES) -> tuple[ComparedSize, Judged]:
-    size = measure_size(base, new, None, None)
+def logged(of: Rank, *lengths_ns: int) -> Subject:
+    """A rank, and a log of its run where there are iterations."""
+    return Subject(result(of, log=log(*lengths_ns) if lengths_ns else None), of)
+
+
+def measured(base: Subject, new: Subject, comparable: Comparable = YES) -> tuple[ComparedSize, Judged]:
+    size = measure_size(base, new)
     return size, judge_size(size, comparable, base, new)
 
 
+def judged_steps(base: Rank, new: Rank, comparable: Comparable = YES) -> tuple[ComparedSize, Judged]:
+    return measured(logged(base), logged(new), comparable)
+
+
 def judged_at(low_ms: float, high_ms: float) -> Judged:
-    return judge_size(sized(low_ms, high_ms), YES, steps(100, 100), steps(100, 101))
+    return judge_size(sized(low_ms, high_ms), YES, logged(steps(100, 100)), logged(steps(100, 101)))
 
 
 def gate_at(low_ms: float, high_ms: float, limit_frac: float = 0.03) -> Gate:
@@ -46,7 +55,7 @@ def gate_at(low_ms: float, high_ms: float, limit_frac: float = 0.03) -> Gate:
 
 
 def test_without_logs_the_size_is_the_difference_of_means_over_used_steps() -> None:
-    size = measure_size(steps(100, 101, 105), steps(110, 110), None, None)
+    size, _ = judged_steps(steps(100, 101, 105), steps(110, 110))
     assert (size.source, size.base_count, size.new_count) == ("trace", 3, 2)
     assert (size.base_mean_ns, size.new_mean_ns, size.delta_ns) == (102 * MS, 110 * MS, 8 * MS)
     assert (size.base_median_ns, size.new_median_ns) == (101 * MS, 110 * MS)
@@ -54,22 +63,19 @@ def test_without_logs_the_size_is_the_difference_of_means_over_used_steps() -> N
 
 
 def test_logs_of_both_sides_give_the_size_whatever_the_steps_say() -> None:
-    base_log, new_log = log(*(90, 92) * 4), log(*(100,) * 8)
-    size = measure_size(steps(100, 100), steps(150, 150), base_log, new_log)
+    size, _ = measured(logged(steps(100, 100), *(90, 92) * 4), logged(steps(150, 150), *(100,) * 8))
     assert (size.source, size.base_count, size.new_count) == ("log", 8, 8)
     assert (size.base_mean_ns, size.new_mean_ns, size.delta_ns) == (91, 100, 9)
     assert size.ends_ns is not None
 
 
-@pytest.mark.parametrize(("new_log", "logged"), [(None, 0), (log(*(100,) * 7), 7)])
-def test_a_log_of_one_side_alone_gives_no_size(new_log: Log | None, logged: int) -> None:
-    size = measure_size(steps(10, 10), steps(10, 10), log(*(100,) * 300), new_log)
+@pytest.mark.parametrize("count", [0, 7])
+def test_a_log_of_one_side_alone_gives_no_size(count: int) -> None:
+    size, _ = measured(logged(steps(10, 10), *(100,) * 300), logged(steps(10, 10), *(100,) * count))
     assert size.source == "trace"
-    held = f"the logs hold 300 iterations after their start in base, {logged} in new"
-    assert (
-        f"{held}, where 8 a side are needed"
-        in judge_size(size, YES, steps(1), steps(2), (300, logged)).because
-    )
+    base, new = logged(steps(1), *(100,) * 300), logged(steps(2), *(100,) * count)
+    held = f"the logs hold 300 iterations after their start in base, {count} in new"
+    assert f"{held}, where 8 a side are needed" in judge_size(size, YES, base, new).because
 
 
 def test_a_window_is_no_step() -> None:
@@ -124,8 +130,8 @@ def test_one_recording_read_under_other_names_of_its_idle_time_is_one_recording(
 
 def test_one_recording_with_logs_that_differ_is_decided_by_the_logs() -> None:
     same = steps(100, 100)
-    size = measure_size(same, same, log(*(100,) * 8), log(*(120,) * 8))
-    assert judge_size(size, YES, same, same).verdict == "regression"
+    _, judged = measured(logged(same, *(100,) * 8), logged(same, *(120,) * 8))
+    assert judged.verdict == "regression"
 
 
 def test_few_steps_are_undecided_and_say_what_to_record() -> None:
@@ -171,8 +177,7 @@ def test_the_limit_of_no_change_is_one_per_cent_of_the_shorter_step() -> None:
 
 def test_logs_decide_where_the_traces_hold_two_steps_and_their_slowness_is_said() -> None:
     base, new = steps(110, 110), steps(112, 112)
-    size = measure_size(base, new, log(*(99 * MS, 101 * MS) * 50), log(*(101 * MS, 103 * MS) * 50))
-    judged = judge_size(size, YES, base, new)
+    size, judged = measured(logged(base, *(99 * MS, 101 * MS) * 50), logged(new, *(101 * MS, 103 * MS) * 50))
     assert judged.verdict == "regression"
     assert (size.source, size.base_count, size.new_count) == ("log", 100, 100)
     beside = "profiled steps against logged ones, by medians: +10 % in base, +9.8 % in new"
@@ -186,8 +191,7 @@ def test_logs_decide_where_the_traces_hold_two_steps_and_their_slowness_is_said(
 )
 def test_traces_that_disagree_with_the_logs_are_said_to(new_ms: int, how: str) -> None:
     base, new = steps(110, 110), steps(new_ms, new_ms)
-    size = measure_size(base, new, log(*(100 * MS,) * 100), log(*(102 * MS,) * 100))
-    judged = judge_size(size, YES, base, new)
+    _, judged = measured(logged(base, *(100 * MS,) * 100), logged(new, *(102 * MS,) * 100))
     assert judged.verdict == "regression"
     (disagree,) = (one for one in judged.because if "profiled steps differ" in one)
     assert f"the 2 and 2 profiled steps differ by {how}: the logs decide" in disagree

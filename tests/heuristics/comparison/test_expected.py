@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from diagnoser.options.given import predictions
 from heuristics.comparison.comparison import compare
-from heuristics.comparison.difference.changed import Value
+from heuristics.comparison.difference.subject import Value
 from heuristics.comparison.expected import Prediction
 from heuristics.result.compared import Expected
 from heuristics.result.judged import Combined, Fix, Knobs

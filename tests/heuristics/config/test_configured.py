@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.config.about import Given
+from heuristics.config.about import OPTIONS, Given
 from heuristics.config.given import given_and_configured, only_data_parallel
 from heuristics.config.observed import Observed
-from heuristics.config.options import OPTIONS
 from heuristics.config.trust import by_trust, files_by_trust, given_settings, observed_settings
 from heuristics.config.view import Config
 from heuristics.evidence.symptoms import Symptoms, observed_from

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from heuristics.config.about import Given
-from heuristics.evidence.fit import with_fit
+from heuristics.evidence.evidence import with_fit
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
 from traces.missing import known
 from traces.training_log.log import LoggedMemory, OutOfMemory, TrainingLog

@@ -17,7 +17,7 @@ from heuristics.run.run import Run
 from tests.heuristics.findings.test_findings_simulated import observed
 from tests.page_doubles import first_screen, flat
 from tests.workflow_doubles import Config, run_with
-from traces.measure.moe.pass_count import PassCount
+from traces.measure.moe.passes import PassCount
 from traces.settings.settings import Problem
 
 EIGHT: Config = {
@@ -222,7 +222,7 @@ def test_a_step_that_nothing_was_left_of_is_cut_too() -> None:
 def test_steps_without_a_dispatch_are_a_multiple_of_nothing() -> None:
     one = difference(steps(0, 0), Configured((8,), 2))
     assert one is not None
-    assert one.why == "other_run"
+    assert one.why == "other-run"
 
 
 FLAGS = (

@@ -11,8 +11,7 @@ import pytest
 
 from diagnoser.cli import run
 from heuristics.config.about import Given
-from heuristics.findings.finding import case_of
-from heuristics.findings.recorded import LOGGED
+from heuristics.findings.contradictions import find_contradictions
 from heuristics.guides.mfu_bands import mfu_band
 from heuristics.run.run import Run
 from tests.check_doubles import script, written
@@ -44,8 +43,8 @@ FP8_ARGUMENTS = (
 def found(log: TrainingLog, file: dict[str, Value], given: Given | None = None) -> dict[str, str]:
     """Text by id of what the log contradicts."""
     said = (log.settings or Settings()).under(settings(file, "run.yaml:1"))
-    case = case_of(Run(settings=said, log=log, given=given or Given()), ())
-    return {one.id: one.text for detect in LOGGED if (one := detect(case))}
+    told = find_contradictions(Run(settings=said, log=log, given=given or Given()))
+    return {one.id: one.text for one in told if one.id.startswith("CFG-log-")}
 
 
 def test_w5_the_line_of_the_ranks_is_read(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.fixes.dispatcher import backend_to_set
+from heuristics.fixes.facts import backend_to_set
 from heuristics.fixes.fix import Fix
 from heuristics.run.run import Run
 from tests.fix_doubles import configured

@@ -9,7 +9,6 @@ import pytest
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.fixes.precondition import already
 from heuristics.guides.cuda_graphs import choose_graphs
 from heuristics.guides.dispatcher import choose_dispatcher
 from heuristics.guides.recompute import choose_recompute
@@ -52,15 +51,6 @@ def test_bridges_own_section_outweighs_the_field() -> None:
 @pytest.mark.parametrize(("value", "number"), [(8, 8), (0, None), (True, None), ("8", None), (None, None)])
 def test_a_count_is_a_whole_number_above_zero(value: Value, number: int | None) -> None:
     assert configured({"num_layers": value}).config.positive("num_layers") == number
-
-
-@pytest.mark.parametrize(("active", "refused"), [(None, True), (True, True), (False, False)])
-def test_what_is_set_already_is_refused_unless_the_trace_shows_it_off(
-    active: bool | None, refused: bool
-) -> None:
-    conditions = already(configured({"train.manual_gc": True}), "train.manual_gc", active=active)
-    assert [one.state for one in conditions] == (["unmet"] if refused else [])
-    assert already(configured(), "train.manual_gc", active=active) == ()
 
 
 def test_options_and_the_trace_outweigh_the_configuration() -> None:

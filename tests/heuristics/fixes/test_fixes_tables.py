@@ -13,7 +13,6 @@ from traces.names.kernels import compute_classes
 from traces.settings.settings import Value
 
 ROW = {
-    "id": "MEM-99",
     "title": "Keep less",
     "versions": "every release",
     "verify": "less is kept",
@@ -43,12 +42,7 @@ def test_what_is_wrong_with_a_row_is_said_with_its_file_and_its_fix(
     wrong: dict[str, object], named: str
 ) -> None:
     with pytest.raises(WrongFix, match=rf"heuristics/fixes/memory.toml, MEM-99: .*{named}"):
-        catalogue._fix("memory", {**ROW, **wrong}, {})
-
-
-def test_a_row_without_an_id_is_said_too() -> None:
-    with pytest.raises(WrongFix, match=r"a row without an id: .*id"):
-        catalogue._fix("memory", {name: value for name, value in ROW.items() if name != "id"}, {})
+        catalogue._fix("memory", "MEM-99", {"MEM-99": {**ROW, **wrong}})
 
 
 @FIXES

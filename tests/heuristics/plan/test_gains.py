@@ -11,10 +11,11 @@ from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.graphs import scopes as graphed
 from heuristics.fixes.memory import recompute_changes as recomputed
-from heuristics.plan.gains import NOT_FOUND, NOT_REPLAYED, Gain, Replayed, gains_of
+from heuristics.plan.gains import Gain, Replayed, gains_of
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Planned
 from heuristics.run.run import Run
+from heuristics.words import say
 from reports.content.explain.page import explain_page
 from reports.result.fill.plan import fix
 from tests.opinions_doubles import a_fix, catalogue_of, cost, costs, paying
@@ -111,8 +112,8 @@ def test_changes_made_together_give_the_best_alone_at_least_and_their_sum_at_mos
 @pytest.mark.parametrize(
     ("changes", "gains", "why"),
     [
-        ((), {}, NOT_REPLAYED),
-        (("gc",), {}, NOT_FOUND),
+        ((), {}, say("plan.not-replayed")),
+        (("gc",), {}, say("plan.not-found")),
         (("gc",), {"gc": Gain(None, 0.2, "nobody says so")}, "nobody says so"),
     ],
 )

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from hypothesis import settings as trials
 
 from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER, fixes_of
 from heuristics.fixes.precondition import Precondition
 from heuristics.judging.judgement import judge
 from heuristics.plan.plan import make_plan
-from heuristics.plan.planned import Plan, Refused
+from heuristics.plan.planned import Plan
+from heuristics.result.judged import Room
 from heuristics.run.run import Run
 from tests.opinions_doubles import (
     COMPUTE,
@@ -27,6 +29,8 @@ from tests.opinions_doubles import (
     runs,
 )
 from traces.missing import Missing
+from traces.settings.knobs import MICRO_BATCH
+from traces.settings.settings import settings
 
 LEVERS = [number for number in WALL_ORDER["compute"] if CATALOGUE[number].lever]
 SEEN = [number for number in LEVERS if CATALOGUE[number].lever != "known_off"]
@@ -75,12 +79,14 @@ def test_a_lever_with_an_unmet_precondition_is_no_lever() -> None:
 
 
 def test_a_lever_that_does_not_fit_into_memory_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    large = Refused(CATALOGUE["CMP-4"], "needs", "needs memory first", "what frees memory")
     monkeypatch.setattr(
-        "heuristics.plan.refusals.without_room", lambda run, fix, change: large if fix.id == "CMP-4" else None
+        "heuristics.plan.refusals.room_for",
+        lambda run, changes: Room(None, None, MICRO_BATCH not in changes, "too much"),
     )
-    plan = make_plan(paying("compute", {"gemm": 0}), [], CATALOGUE, levers=COMPUTE)
-    assert ([one.fix.id for one in plan.levers], plan.refused) == (["CMP-3"], (large,))
+    run = replace(paying("compute", {"gemm": 0}), settings=settings({MICRO_BATCH: 1}, "run.sh"))
+    plan = make_plan(run, [], CATALOGUE, levers=COMPUTE)
+    assert [one.fix.id for one in plan.levers] == ["CMP-3"]
+    assert [(one.fix.id, one.because) for one in plan.refused] == [("CMP-4", "needs memory first: too much")]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +106,7 @@ def test_small_grids_are_no_ceiling_of_a_lever() -> None:
     assert {one.fix.id: one.ceiling_frac for one in plan.levers} == {"CMP-3": None, "CMP-4": None}
 
 
-@settings(max_examples=60)
+@trials(max_examples=60)
 @given(runs())
 def test_levers_can_be_pulled(run: Run) -> None:
     plan = make_plan(run, [], CATALOGUE, levers=COMPUTE)

@@ -22,7 +22,7 @@ from heuristics.plan.variants import upgraded
 from heuristics.rules.check import check_rules
 from heuristics.run.run import Run
 from tests.megatron.random_runs import RandomRun, planned_runs, random_run, runs, seeds
-from traces.settings.effective_bridge import recipe
+from traces.settings.effective import recipe
 from traces.settings.knobs import knobs, known_in
 from traces.settings.settings import Framework, Value
 

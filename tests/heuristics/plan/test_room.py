@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
 from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
+from heuristics.fixes.change import NO_LINES
+from heuristics.plan.allowed import Permits
 from heuristics.plan.plan import make_plan
-from heuristics.plan.refusals import OUTSIDE_FRAC, room_for, without_room
+from heuristics.plan.planned import Planned, Refused
+from heuristics.plan.refusals import OUTSIDE_FRAC, Considered, refusals, room_for
 from heuristics.run.run import Run
 from tests.sizes_doubles import published, tiny
 from traces.settings.settings import Settings, Value
@@ -135,12 +139,18 @@ def test_micro_batches_double_what_activations_take() -> None:
     assert found.delta_bytes > 0
 
 
+def refused(run: Run, changes: Mapping[str, Value]) -> list[Refused]:
+    planned = Planned(CATALOGUE["MEM-2"], NO_LINES, (), None)
+    one = Considered(run, planned, (), set(), False, None, Permits(run))
+    one.values = dict(changes)
+    return list(refusals(one))
+
+
 def test_a_step_that_does_not_fit_is_refused_until_memory_is_free() -> None:
     full = replace(run_with(175, 200), cost_by_kind_ns={"memory": {"recompute": 200}}, window_ns=1000)
-    found = without_room(full, CATALOGUE["MEM-2"], MLA_KEPT)
-    assert found is not None
+    (found,) = refused(full, MLA_KEPT)
     assert found.because.startswith("needs memory first: +")
-    assert without_room(run_with(100, 200), CATALOGUE["MEM-2"], MLA_KEPT) is None
+    assert refused(run_with(100, 200), MLA_KEPT) == []
 
 
 def test_what_only_frees_memory_is_no_step_where_memory_is_not_short() -> None:

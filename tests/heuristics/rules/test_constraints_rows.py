@@ -116,7 +116,8 @@ def test_a_wrong_row_is_named_with_its_file(change: dict[str, object], said: str
 def test_a_message_is_printed_where_its_rule_is_written_from_its_first_release_on() -> None:
     rule = Rule(id="a-rule", text="A needs B", by="core", since=Version("0.14.0"), message=("B is needed",))
     file = "Megatron-LM, megatron/core/transformer/transformer_config.py"
-    assert rule.line == KnownLine("a-rule", ("B is needed",), f"{file}, core_v0.14.0 to d98e8a64")
+    source = f"{file}, core_v0.14.0 to d98e8a64"
+    assert rule.line == KnownLine(("B is needed",), source, "a-rule")
 
 
 def test_a_message_is_printed_where_its_row_says_so() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from heuristics.result.judged import Verdict
 from heuristics.walls.next_wall import find_next
+from heuristics.walls.price import costs_of
 from heuristics.walls.verdict import verdict_of
 from tests.opinions_doubles import costs, rank, walls_of
 from traces.measurements import RankMeasurements
@@ -19,7 +20,7 @@ def left(window_ns: int, **other_ns: int) -> Without:
 
 
 def after_communication(*ranks: RankMeasurements) -> Verdict:
-    return find_next(verdict_of(()), "communication", ranks, walls_of(ranks))
+    return find_next(verdict_of(()), "communication", costs_of(ranks), walls_of(ranks))
 
 
 def test_the_next_wall_is_the_largest_cost_of_what_is_left() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from heuristics.walls.confidence import reasons_against
+from heuristics.walls.price import costs_of
 from tests.opinions_doubles import budget, rank, walls
 from tests.ranks_doubles import Work, together
 from traces.ranks.run import analyse_run
@@ -31,7 +32,7 @@ def run_of(group: Group | None = None, *, world_size: int | None = 4, steps: int
 
 def reasons(found: Run) -> list[str]:
     speaks = rank(budget=budget(900, 100))
-    sure = reasons_against("communication", [speaks] * 4, walls(communication=20.0), found)
+    sure = reasons_against("communication", costs_of([speaks] * 4), walls(communication=20.0), found)
     return [one.text for one in sure]
 
 

@@ -19,6 +19,7 @@ from heuristics.judging.judgement import judge
 from heuristics.result.judged import Reason, Verdict, Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.walls.confidence import level_of, reasons_against
+from heuristics.walls.price import costs_of
 from heuristics.walls.verdict import Steps, find_verdict, interval
 from tests.opinions_doubles import (
     KERNEL,
@@ -44,7 +45,7 @@ DOUBT = Missing("replay", "what the host waits for is not understood", "record m
 
 def verdict_of(*found: Wall, **steps: tuple[float, ...]) -> Verdict:
     told: Steps = {wall: steps[wall] for wall in WALL_IDS if wall in steps}
-    return find_verdict([rank()], found, told)
+    return find_verdict(costs_of([rank()]), found, told)
 
 
 def because(*found: Reason) -> tuple[str, ...]:
@@ -73,7 +74,7 @@ def test_a_recording_of_start_up_says_so_before_all_else_and_is_less_sure(export
 
 def test_start_up_lowers_the_confidence() -> None:
     held = rank(costs(communication=400), account=account({"profiler": 300}))
-    found = reasons_against("communication", [held], walls(communication=40))
+    found = reasons_against("communication", costs_of([held]), walls(communication=40))
     assert because(*found) == ("profiler and start-up take 30 % of the window: not a steady state",)
 
 
@@ -230,7 +231,7 @@ class Sure(NamedTuple):
 
 
 def sure(about: WallId = "communication", *ranks: RankMeasurements, **percent: float | None) -> Sure:
-    return Sure(reasons_against(about, ranks or [rank(), rank()], walls(**percent)))
+    return Sure((*reasons_against(about, costs_of(ranks or [rank(), rank()]), walls(**percent)),))
 
 
 def test_nothing_against_it_is_high() -> None:

@@ -17,9 +17,9 @@ import heuristics
 from bench.simulate.recording import Recording
 from heuristics.result.judged import Wall
 from heuristics.run.run import WALL_IDS
-from heuristics.walls import JUDGES, communication
+from heuristics.walls import JUDGES, replayed_price
 from heuristics.walls.memory import does_not_fit
-from heuristics.walls.price import Price
+from heuristics.walls.price import Price, costs_of
 from tests.opinions_doubles import (
     JUDGE,
     KERNEL,
@@ -128,7 +128,8 @@ def test_ranks_add_up_over_their_windows_and_the_worst_is_named() -> None:
 
 
 def test_the_cost_of_each_step_is_part_of_that_step() -> None:
-    told = communication.measured([rank(costs(communication=cost(100, steps=(0, 25, 25, 50))))])
+    ranks = [rank(costs(communication=cost(100, steps=(0, 25, 25, 50))))]
+    told = replayed_price(costs_of(ranks), "communication")
     assert isinstance(told, Price)
     assert told.step_frac == (0.0, 0.1, 0.1, 0.2)
 

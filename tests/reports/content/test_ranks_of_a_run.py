@@ -243,14 +243,14 @@ def test_the_map_is_full_where_a_figure_is_largest_and_empty_where_it_is_unknown
     )
     heat = heat_of(result(2, ranks=ranks))
     assert heat is not None
-    assert {row.name: [one.shade for one in row.squares] for row in heat.rows} == {
+    assert {one.name: [*one.rows[0].shades] for one in heat.maps} == {
         "step": ["1.000", "1.000"],
         "waited": ["1.000", "0.000"],
         "caused waiting": ["", ""],
         "kernel time": ["0.500", "1.000"],
     }
-    assert [row.range for row in heat.rows] == ["20.0 ms", "0 to 5.00 ms", "unknown", "1.00 x to 2.00 x"]
-    assert heat.rows[1].squares[0].said == "rank 0, GPU 0: waited 5.00 ms"
+    assert [one.range for one in heat.maps] == ["20.0 ms", "0 to 5.00 ms", "unknown", "1.00 x to 2.00 x"]
+    assert heat.maps[1].rows[0].said[0] == "rank 0, GPU 0: waited 5.00 ms"
 
 
 def test_one_rank_alone_has_no_line_no_part_and_no_map() -> None:

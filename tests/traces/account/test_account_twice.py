@@ -25,7 +25,7 @@ from tests.account_by_definition import (
     clocks_agree,
 )
 from traces.account.account import Account, measure_account
-from traces.account.device import find_queueing
+from traces.account.device import Latencies, find_queueing
 from traces.columns import IntArray
 from traces.formats.open import read_trace
 from traces.intervals import union
@@ -78,15 +78,15 @@ def no_edges(*_: object) -> tuple[IntArray, IntArray]:
     return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
 
 
-def by_program(path: Path, story: Story, windows: list[tuple[int, int]]) -> Account | None:
+def by_program(path: Path, story: Story, windows: list[tuple[int, int]]) -> tuple[object, Latencies]:
     write_export(path, recorded(story))
     (rank,) = build(read_trace(path)).ranks
     edges = np.array(windows, dtype=np.int64).T
     with ExitStack() as recorded_edges_only:  # the definition knows no others
         for guess in ("infer_producers", "tight_producers", "sm_room_producers", "current_stream_producers"):
             recorded_edges_only.enter_context(patch(f"traces.account.producers.{guess}", no_edges))
-        found = measure_account(rank, union(edges[0], edges[1]), find_queueing(rank))
-    return found if isinstance(found, Account) else None
+        queueing = find_queueing(rank)
+        return measure_account(rank, union(edges[0], edges[1]), queueing), queueing.latencies
 
 
 def as_counter(found: Account) -> Counter[tuple[str, str]]:
@@ -212,10 +212,10 @@ def test_both_accounts_give_the_same_reasons(
     story = teller.story(with_ids)
     last = max(work.end for work in story.works)
     a, b, c, d = (last * edge // 98 for edge in sorted(edges))  # a little beyond the last at most
-    found = by_program(tmp_path_factory.mktemp("twice") / "run.sqlite", story, [(a, b), (c, d)])
+    found, latencies = by_program(tmp_path_factory.mktemp("twice") / "run.sqlite", story, [(a, b), (c, d)])
     assert isinstance(found, Account)
-    story.arrival_limit = max(5 * US, 2 * found.arrival_calibrated_ns)
-    story.gap_limit = max(5 * US, 2 * found.kernel_gap_calibrated_ns)
+
+    story.arrival_limit, story.gap_limit = latencies.most_arrival_ns, latencies.most_gap_ns
     assert (as_counter(found), found.masked_ns) == account(story, [(a, b), (c, d)])
     none = found.graph_opaque_ns + found.trailing_ns + found.dependency_stalled_ns
     assert dict(found.decided_ns) == {"recorded": found.total_ns - none, "inferred": 0, "none": none}
@@ -255,5 +255,7 @@ def test_both_agree_on_whether_the_clocks_do(
         calls.append(Call(1000, last, last + (starts + syncs * 10 + 1) * US, "cudaDeviceSynchronize_v3020"))
     story = Story(works, calls)
     until = max(work.end for work in works)
-    found = by_program(tmp_path_factory.mktemp("clocks") / "run.sqlite", story, [(0, max(until, 200 * US))])
+    found, _ = by_program(
+        tmp_path_factory.mktemp("clocks") / "run.sqlite", story, [(0, max(until, 200 * US))]
+    )
     assert (found is not None) == clocks_agree(story)

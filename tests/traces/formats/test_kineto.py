@@ -26,8 +26,7 @@ from tests.kineto_doubles import (
     write,
 )
 from tests.moe_pattern import moe_recording
-from traces.columns import COPY_KINDS, NULL, Columns, Gpu, SmLimits
-from traces.copied_memory import Memory
+from traces.columns import COPY_KINDS, NULL, Columns, Gpu, Memory, SmLimits
 from traces.formats.open import read_trace
 
 SECRET = "hunter2_sesame"

@@ -35,7 +35,7 @@ def test_the_step_nearest_to_the_median_is_shown_and_cut_at_its_borders(export: 
     steps = from_steps("user", "the test's", (Step(0, 0, 100), Step(1, 100, 250), Step(2, 250, 550)))
     shown = measure_timelines(
         rank, steps, absent_pieces(measure_account(rank, steps.windows, find_queueing(rank)))
-    ).shown
+    )[0]
     assert (shown.step, shown.start_ns, shown.end_ns, shown.left_out) == (1, 100, 250, 0)
     first, second = shown.lanes
     assert (first.at_ns, first.length_ns) == ((0,), (20,))
@@ -48,7 +48,7 @@ def test_the_step_nearest_to_the_median_is_shown_and_cut_at_its_borders(export: 
 def test_without_steps_the_window_is_shown_and_without_an_account_no_reasons(export: Export) -> None:
     recording = Recording()
     recording.kernel(GEMM, 0, 40)
-    shown = measure_timelines(rank_of(export(recording)), one_window("none", "all", 0, 100), BLIND).shown
+    shown = measure_timelines(rank_of(export(recording)), one_window("none", "all", 0, 100), BLIND)[0]
     assert isinstance(shown.step, Missing)
     assert (shown.start_ns, shown.end_ns, shown.reasons) == (0, 100, BLIND)
 
@@ -57,7 +57,7 @@ def test_what_is_too_much_to_show_is_cut_at_a_time_and_counted(export: Export) -
     recording, most = Recording(), int(MOST.value)
     for place in range(most + 3):
         recording.kernel(GEMM, 10 * place, 10 * place + 8)
-    shown = measure_timelines(rank_of(export(recording)), one_window("none", "all", 0, 10**6), BLIND).shown
+    shown = measure_timelines(rank_of(export(recording)), one_window("none", "all", 0, 10**6), BLIND)[0]
     assert (shown.left_out, shown.end_ns, len(shown.lanes[0].at_ns)) == (3, 10 * most, most)
 
 

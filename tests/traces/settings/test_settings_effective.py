@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.places import DATA
-from traces.settings.effective import effective
-from traces.settings.effective_bridge import recipe
+from traces.settings.effective import effective, recipe
 from traces.settings.knobs import knobs
 from traces.settings.read import read_configuration
 from traces.settings.settings import Framework, Settings, Value, settings

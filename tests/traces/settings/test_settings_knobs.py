@@ -19,9 +19,9 @@ def test_every_knob_has_a_source_and_a_way_to_be_said() -> None:
         assert knob.source
         assert (
             knob.flag
-            or knob.off_flag
+            or knob.off
             or knob.bridge
-            or knob.core_field
+            or knob.is_core
             or knob.dest
             or knob.harness
             or (knob.id.startswith(("env.", "launcher.")))

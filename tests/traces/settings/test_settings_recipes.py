@@ -119,8 +119,8 @@ def test_each_preset_stands_once_in_words_that_the_table_knows() -> None:
     words = {*tables["sizes"], *(word for choice in tables["choices"].values() for word in choice)}
     seen: set[tuple[str, ...]] = set()
     for recipe, rows in tables["presets"].items():
-        for gpu, precisions, *batches, ranks, text in rows:
-            assert gpu in knobs()["launcher.gpu"].choices
+        for gpus, precisions, *batches, ranks, text in rows:
+            assert {*gpus.split()} <= {*knobs()["launcher.gpu"].choices}
             assert {one.partition("=")[0] for one in text.split()} <= words
             modules = next((one[10:] for one in text.split() if one.startswith("recompute=")), "")
             assert {*modules.split(",")} - {""} <= {*knobs()["recompute_modules"].choices}
@@ -130,6 +130,7 @@ def test_each_preset_stands_once_in_words_that_the_table_knows() -> None:
                     assert float(batch) > 0
                     one_by_one = {
                         (recipe, gpu, precision, variant, str(minor), count)
+                        for gpu in gpus.split()
                         for precision in precisions.split()
                         for minor in range(2, 7)
                         for count in ranks.split() or [""]

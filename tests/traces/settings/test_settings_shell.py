@@ -7,9 +7,9 @@ import subprocess
 
 import pytest
 
+from traces.settings.expressions import pattern_of, sum_of
 from traces.settings.shell import read_script
-from traces.settings.shell_words import sum_of
-from traces.settings.values import layout_of, pattern_of, stage_count, unrolled
+from traces.settings.values import layout_of, stage_count, unrolled
 
 SCRIPTS = [
     "A=1 B='two words'; run $A \"$B\" $B",
@@ -63,6 +63,8 @@ def test_sums_are_whole_numbers_or_nothing() -> None:
     assert sum_of("A / 0", numbers.get) is None
     assert sum_of("A + C", numbers.get) is None
     assert sum_of("A ** B", numbers.get) is None
+    assert sum_of("+".join("1" * 5000), numbers.get) is None
+    assert sum_of("(" * 300 + "1" + ")" * 300, numbers.get) is None
 
 
 def test_layer_patterns_and_layouts_are_unrolled() -> None:

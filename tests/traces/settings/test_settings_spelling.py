@@ -69,9 +69,9 @@ def test_what_is_spelled_is_read_back(framework: Framework, version: str | None)
 
 def with_the_same_flag(knob: Knob, framework: Framework) -> set[str]:
     """Knobs that one flag of Megatron-LM sets together."""
-    if framework == "megatron_bridge" or not (knob.flag or knob.off_flag):
+    if framework == "megatron_bridge" or not (knob.flag or knob.off):
         return {knob.id}
-    return {other.id for other, _ in by_flag()[knob.flag or knob.off_flag]}
+    return {other.id for other, _ in by_flag()[knob.flag or knob.off]}
 
 
 CHANGES = st.dictionaries(

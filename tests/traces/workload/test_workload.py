@@ -131,13 +131,13 @@ def test_recompute_runs_forward_twice_and_each_expert_is_launched_by_itself(reco
 READS = """
 import sys, torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
-from traces.workload.model import stack
+from traces.workload.model import Stack
 from traces.workload.states import STATES
 from traces.workload.step import Steps
 for name, state in STATES.items():
     with FakeTensorMode():
         try:
-            model = stack(torch, state, "cpu", megatron=False)
+            model = Stack(torch, state, "cpu", megatron=False)
             Steps(torch, model, state, "cpu", torch.profiler.record_function).step()
         except DataDependentOutputException:
             sys.stdout.write(name)

@@ -4,9 +4,9 @@ import numpy as np
 
 from traces.columns import IntArray, distinct
 from traces.cures import cure
+from traces.groups import begins, next_at
 from traces.measure.ledger import Borders, borders_of
-from traces.measure.moe.pass_count import PassCount
-from traces.measure.moe.passes import Kind, Lanes, Passes, next_at
+from traces.measure.moe.passes import Kind, Lanes, PassCount, Passes
 from traces.missing import Missing, gap
 from traces.resolve.communication import communication_of
 from traces.resolve.neighbours import launch_order
@@ -19,11 +19,6 @@ from traces.timeline import RankTimeline
 def heads_of(lanes: Lanes, passes: Passes) -> IntArray:
     """The first payload kernel of each pass, shape (p,): its place among the rank's activities."""
     return lanes.order[np.where(passes.to_last >= passes.to_first, passes.to_first, passes.from_first)]
-
-
-def steps_of(rank: RankTimeline, borders: Borders, head: IntArray) -> IntArray:
-    """Used step in which each pass starts, shape (p,); `UNTOLD` outside of all."""
-    return steps_at(borders, rank.activities.start_ns[head])
 
 
 def steps_at(borders: Borders, time_ns: IntArray) -> IntArray:
@@ -40,7 +35,7 @@ def layers_of(rank: RankTimeline, borders: Borders, lanes: Lanes, passes: Passes
     is counted. A schedule that runs all microbatches forward before any backward looks like more layers.
     """
     head = heads_of(lanes, passes)
-    step = steps_of(rank, borders, head)
+    step = steps_at(borders, rank.activities.start_ns[head])
     told = _named(rank, head, passes.kind)
     mine = step != UNTOLD
     layers = _counted(told, step, passes.kind, _numbers(rank, told, step, passes.kind, head))
@@ -74,10 +69,9 @@ def _numbers(rank: RankTimeline, told: IntArray, step: IntArray, kind: IntArray,
         return mine
     place = np.argsort(launch_order(rank.activities), kind="stable")[head[mine]]
     mine = mine[np.lexsort((place, step[mine]))]
-    changes = (np.diff(step[mine]) != 0) | (np.diff(kind[mine]) != 0)
-    begins = np.flatnonzero(np.concatenate(([True], changes)))
-    count = int(np.gcd.reduce(np.diff(np.append(begins, len(mine)))))
-    takes_turns = count == 1 and len(begins) > 2 * len(distinct(step[mine]))
+    first = np.flatnonzero(begins(step[mine], kind[mine]))
+    count = int(np.gcd.reduce(np.diff(first, append=len(mine))))
+    takes_turns = count == 1 and len(first) > 2 * len(distinct(step[mine]))
     return np.arange(0 if takes_turns else count)
 
 
@@ -110,10 +104,10 @@ def counted(rank: RankTimeline, steps: Steps, lanes: Lanes, passes: Passes) -> t
     """Passes of each used step; None without steps or passes, and where one in them does not close."""
     if not steps.used or not len(passes):
         return None
-    step = steps_of(rank, borders_of(steps), heads_of(lanes, passes))
+    step = steps_at(borders_of(steps), rank.activities.start_ns[heads_of(lanes, passes)])
     inside = step != UNTOLD
     if (inside & (~passes.whole | (passes.kind == UNTOLD))).any():
         return None
-    count = np.zeros((len(steps.used), len(Kind)), dtype=np.int64)
-    np.add.at(count, (step[inside], passes.kind[inside]), 1)
-    return tuple(PassCount(*row) for row in count.tolist())
+    cell, cells = step[inside] * len(Kind) + passes.kind[inside], len(steps.used) * len(Kind)
+    counts = np.bincount(cell, minlength=cells).reshape(-1, len(Kind)).tolist()
+    return tuple(PassCount(*row) for row in counts)

@@ -1,7 +1,7 @@
 """The MoE ledger of a rank: what each module of its MoE layers takes, by pass and layer, and the MoE tax."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Final
 
 import numpy as np
@@ -10,13 +10,23 @@ from traces.account.absent import REASONS, AbsentPieces
 from traces.account.account import OPAQUE_GRAPHS
 from traces.columns import CODE, BoolArray, IntArray
 from traces.cures import cure
-from traces.intervals import Spans, covered_ns, intersect, join, subtract, union
+from traces.groups import group_of, places_of_each, sums_of
+from traces.intervals import Spans, instants_of, intersect, join, ns_in, subtract
 from traces.limits import Limit
 from traces.measure.ledger import Borders, borders_of, cut_at, per_step_ns
 from traces.measure.moe.layers import counted, layers_of, steps_at
 from traces.measure.moe.modules import MODULES, Membership, members_of
-from traces.measure.moe.pass_count import PassCount
-from traces.measure.moe.passes import KINDS, Evidence, Kind, Lanes, Passes, evidence_of, lanes_of, passes_of
+from traces.measure.moe.passes import (
+    KINDS,
+    Evidence,
+    Kind,
+    Lanes,
+    PassCount,
+    Passes,
+    evidence_of,
+    lanes_of,
+    passes_of,
+)
 from traces.measure.recompute import TWICE, Recompute
 from traces.missing import Missing, gap
 from traces.resolve.resolution import OPERATIONS, PAYLOAD_KINDS, PHASES, UNTOLD, Resolution
@@ -37,9 +47,9 @@ class Measured:
     borders: Borders
     absent: AbsentPieces | Missing
 
-    def of(self, which: BoolArray) -> Spans:
-        """Instants in the windows at which any of the activities, a mask of shape (n,), runs."""
-        return intersect(union(self.rows.start_ns[which], self.rows.end_ns[which]), self.windows)
+    def of(self, which: BoolArray | IntArray) -> Spans:
+        """Instants in the windows at which any of the activities, by mask or place, runs."""
+        return intersect(instants_of(self.rows, which), self.windows)
 
 
 def moe_rows(measured: Measured, members: Membership, kind_of_rest: IntArray) -> tuple[MoeRow, ...]:
@@ -53,12 +63,15 @@ def moe_rows(measured: Measured, members: Membership, kind_of_rest: IntArray) ->
     """
     rows = measured.rows
     compute = rows.bucket == Bucket.COMPUTE
-    work_ns = covered_ns(rows.start_ns, rows.end_ns, measured.windows)
+    work_ns = ns_in(rows, measured.windows)
     not_compute = subtract(measured.windows, measured.of(compute))
     blocking = _blocking(measured)
     waits = _host_waits(measured, np.where(members.kind == UNTOLD, kind_of_rest, members.kind))
     result = []
-    for module, kind, mine in _groups(members, work_ns > 0):
+    for module, kind in product(range(len(MODULES)), Kind):
+        mine = (work_ns > 0) & (members.module == module) & (members.kind == kind)
+        if not mine.any():
+            continue
         held = measured.of(mine)
         sync = MODULES[module] == "preprocess_and_token_sync"
         result.append(
@@ -80,19 +93,15 @@ def moe_rows(measured: Measured, members: Membership, kind_of_rest: IntArray) ->
 def layer_rows(measured: Measured, members: Membership, layer: IntArray) -> tuple[LayerRow, ...]:
     """Rows of each layer. `layer`: of each activity, shape (n,), `UNTOLD` where none."""
     rows = measured.rows
-    work_ns = covered_ns(rows.start_ns, rows.end_ns, measured.windows)
+    work_ns = ns_in(rows, measured.windows)
     mine = np.flatnonzero((members.module != UNTOLD) & (layer != UNTOLD) & (work_ns > 0))
-    keys = np.stack((members.kind[mine], members.module[mine], layer[mine]))
-    order = np.lexsort(keys)
-    mine, keys = mine[order], keys[:, order]
-    first = np.flatnonzero(np.concatenate(([True], (keys[:, 1:] != keys[:, :-1]).any(axis=0)))[: len(mine)])
+    keys = members.kind, members.module, layer
     result = []
-    for begin, end in zip(first.tolist(), [*first[1:].tolist(), len(mine)], strict=True):
-        group = mine[begin:end]
-        held = intersect(union(rows.start_ns[group], rows.end_ns[group]), measured.windows)
-        kind, module, number = keys[:, begin].tolist()
-        work = int(work_ns[group].sum())
-        result.append(LayerRow(number, MODULES[module], KINDS[kind], len(group), work, held.total_ns))
+    for _, places in places_of_each(group_of(*(key[mine] for key in keys))):
+        group = mine[places]
+        kind, module, number = (int(key[group[0]]) for key in keys)
+        work, wall = int(work_ns[group].sum()), measured.of(group).total_ns
+        result.append(LayerRow(number, MODULES[module], KINDS[kind], len(group), work, wall))
     return tuple(result)
 
 
@@ -104,8 +113,7 @@ def expert_work(
     step = steps_at(measured.borders, rows.start_ns)
     mine = (step != UNTOLD) & (layer != UNTOLD) & (members.module == MODULES.index("expert_gemm"))
     cell, place = np.unique(np.stack((step[mine], layer[mine])), axis=1, return_inverse=True)
-    work_ns = np.zeros(cell.shape[1], dtype=np.int64)
-    np.add.at(work_ns, place.reshape(-1), (rows.end_ns - rows.start_ns)[mine])
+    work_ns = sums_of((rows.end_ns - rows.start_ns)[mine], place.reshape(-1), cell.shape[1])
     return cell[0].astype(np.int64), cell[1].astype(np.int64), work_ns
 
 
@@ -116,18 +124,9 @@ def tax_spans(measured: Measured, members: Membership) -> Spans:
     held = measured.of(taxed)
     if not isinstance(absent := measured.absent, Missing):
         sync = absent.reason == TOKEN_SYNC
-        waited = union(absent.start_ns[sync], absent.end_ns[sync])
+        waited = instants_of(absent, sync)
         held = join(held, intersect(waited, measured.windows))
     return subtract(held, measured.of((measured.rows.bucket == Bucket.COMPUTE) & ~taxed))
-
-
-def _groups(members: Membership, there: BoolArray) -> Iterator[tuple[int, int, BoolArray]]:
-    for module in range(len(MODULES)):
-        of_module = there & (members.module == module)
-        for kind in Kind:
-            mine = of_module & (members.kind == kind)
-            if mine.any():
-                yield module, int(kind), mine
 
 
 def _blocking(measured: Measured) -> IntArray | Missing:
@@ -136,9 +135,7 @@ def _blocking(measured: Measured) -> IntArray | Missing:
         return absent
     pieces = cut_at(absent.start_ns, absent.end_ns, measured.borders)
     work = absent.work[pieces.of]
-    result = np.zeros(len(measured.rows), dtype=np.int64)
-    np.add.at(result, work[work >= 0], (pieces.end_ns - pieces.start_ns)[work >= 0])
-    return result
+    return sums_of((pieces.end_ns - pieces.start_ns)[work >= 0], work[work >= 0], len(measured.rows))
 
 
 def _host_waits(measured: Measured, kind: IntArray) -> IntArray | Missing:
@@ -147,9 +144,7 @@ def _host_waits(measured: Measured, kind: IntArray) -> IntArray | Missing:
         return absent
     sync = np.flatnonzero(absent.reason == TOKEN_SYNC)
     pieces = cut_at(absent.start_ns[sync], absent.end_ns[sync], measured.borders)
-    result = np.zeros(len(Kind), dtype=np.int64)
-    np.add.at(result, kind[absent.kernel[sync]][pieces.of], pieces.end_ns - pieces.start_ns)
-    return result
+    return sums_of(pieces.end_ns - pieces.start_ns, kind[absent.kernel[sync]][pieces.of], len(Kind))
 
 
 BROKEN: Final = Limit(
@@ -225,7 +220,7 @@ def measure_moe(
 
 def _refused(rank: RankTimeline, steps: Steps) -> Missing | None:
     rows = rank.activities
-    replayed = (rows.source == Source.REPLAY) & (covered_ns(rows.start_ns, rows.end_ns, steps.windows) > 0)
+    replayed = (rows.source == Source.REPLAY) & (ns_in(rows, steps.windows) > 0)
     opaque = rank.opaque_graph_frac > OPAQUE_GRAPHS.value
     if replayed.any() or opaque or not rank.has_kernels:
         reason = "graph replays were recorded whole or not at all, and parts of the MoE layers may be in them"
@@ -269,7 +264,6 @@ def _of_each(layers: IntArray, members: Membership) -> IntArray:
 
 
 def _no_tax(resolution: Resolution, members: Membership, absent: AbsentPieces | Missing) -> Missing | None:
-    """Why the tax cannot be told, where it cannot."""
     for open_ in resolution.unresolved:
         if open_.kind == "sendrecv_unresolved":
             reason = f"some SendRecv could be expert traffic: {open_.reason}"

@@ -17,18 +17,8 @@ from typing import Final
 import numpy as np
 
 from traces.columns import CODE, PLACE, BoolArray, IntArray
-from traces.measure.moe.passes import (
-    Evidence,
-    Kind,
-    Lanes,
-    Part,
-    Passes,
-    next_at,
-    nth_next,
-    nth_previous,
-    previous_at,
-    within,
-)
+from traces.groups import begins, mask_within, next_at, previous_at
+from traces.measure.moe.passes import Evidence, Kind, Lanes, Part, Passes, nth_next, nth_previous
 from traces.resolve.resolution import PHASES, UNTOLD
 
 
@@ -81,10 +71,9 @@ def zones_of(lanes: Lanes, passes: Passes, told: Evidence) -> Zones:
 
 
 def _reach(lanes: Lanes, passes: Passes, told: Evidence) -> tuple[IntArray, IntArray]:
-    """Where the zone before each pass begins, and where the one after it ends."""
     count, border = len(lanes.order), lanes.part == Part.BORDER
     first, after = passes.to_first, passes.from_last + 1
-    turn = np.concatenate(([True], lanes.lane[1:] != lanes.lane[:-1]))
+    turn = begins(lanes.lane)
     left, right = np.append(0, after[:-1]), np.append(first[1:], count)
     begin = np.maximum.reduce((previous_at(turn)[first + 1], left, previous_at(border)[first] + 1))
     end = np.minimum.reduce((next_at(turn)[after], right, next_at(border)[after]))
@@ -117,11 +106,8 @@ def _experts(lanes: Lanes, passes: Passes) -> tuple[IntArray, IntArray]:
     reorder, grouped = lanes.part == Part.REORDER, lanes.part == Part.GROUPED
     dense = np.isin(lanes.part, (Part.GEMM, Part.ACTIVATION))
     gemm = grouped | (lanes.part == Part.GEMM)
-    next_gemm, previous_gemm, next_reorder, previous_reorder = (
-        next_at(gemm),
-        previous_at(gemm),
-        next_at(reorder),
-        previous_at(reorder),
+    (next_gemm, next_reorder), (previous_gemm, previous_reorder) = (
+        [near(which) for which in (gemm, reorder)] for near in (next_at, previous_at)
     )
     first, last = next_reorder[low], previous_reorder[high]
     some = first < high
@@ -133,21 +119,6 @@ def _experts(lanes: Lanes, passes: Passes) -> tuple[IntArray, IntArray]:
     ends = np.where(two, next_reorder[previous_gemm[np.maximum(last, 0)]], np.where(only_exit, first, high))
     begins = np.clip(begins + 1, low, high)
     return begins, np.clip(ends, begins, high)
-
-
-@dataclass(frozen=True, slots=True)
-class Dense:
-    """Masks over a lane order, shape (n,)."""
-
-    shared: BoolArray
-    gate: BoolArray
-
-
-def dense_of(lanes: Lanes, passes: Passes, zones: Zones) -> Dense:
-    """Find the shared expert's kernels and the gate's GEMMs."""
-    around = _Around(lanes, passes, zones)
-    shared = around.shared()
-    return Dense(shared, around.gate(shared))
 
 
 class _Around:
@@ -201,7 +172,7 @@ class _Around:
 
     def _where(self, which: BoolArray, begin: IntArray, end: IntArray) -> BoolArray:
         """Mask of the stretches [begin, end) of some passes, shape (n,)."""
-        return within(np.where(which, begin, 0), np.where(which, end, 0), len(self._part))
+        return mask_within(np.where(which, begin, 0), np.where(which, end, 0), len(self._part))
 
     def gate(self, shared: BoolArray) -> BoolArray:
         """The router's own GEMMs, (n,): forward the last before its kernels, backward those after them."""
@@ -212,10 +183,7 @@ class _Around:
         at = previous_at(free)[np.where(routed, first, 0)]
         routed &= at >= zones.begin
         begin = np.minimum(next_at(router)[self._returned], zones.end)
-        result: BoolArray = free & (
-            self._where(routed, at, at + 1) | self._where(self._back, begin, zones.end)
-        )
-        return result
+        return free & (self._where(routed, at, at + 1) | self._where(self._back, begin, zones.end))
 
 
 MODULES: Final = (
@@ -266,9 +234,10 @@ def members_of(lanes: Lanes, passes: Passes, told: Evidence) -> Membership:
     module = _by_part(lanes, zones.zone, kind == Kind.BACKWARD, whole)
     module[_counts_gathered(lanes, zones)] = _CODE["preprocess_and_token_sync"]
     if len(passes):
-        dense = dense_of(lanes, passes, zones)
-        module[dense.shared & (module == UNTOLD)] = _CODE["shared_expert"]
-        module[dense.gate] = _CODE["router"]
+        around = _Around(lanes, passes, zones)
+        shared = around.shared()
+        module[shared & (module == UNTOLD)] = _CODE["shared_expert"]
+        module[around.gate(shared)] = _CODE["router"]
     again = told.recomputed[lanes.order] & (kind != UNTOLD)
     forward = told.phase[lanes.order] == PHASES.index("fwd")
     again |= (kind == Kind.BACKWARD) & (lanes.part == Part.ACTIVATION) & forward
@@ -278,7 +247,6 @@ def members_of(lanes: Lanes, passes: Passes, told: Evidence) -> Membership:
 
 
 def _in_order(lanes: Lanes, which: BoolArray, values: IntArray) -> IntArray:
-    """Some values of a lane order in the order of the activities, `UNTOLD` elsewhere."""
     result = np.full_like(values, UNTOLD)
     result[lanes.order[which]] = values[which]
     return result
@@ -316,7 +284,6 @@ def _by_part(lanes: Lanes, zone: IntArray, backward: BoolArray, whole: BoolArray
 
 
 def _either(which: BoolArray, module: str, other: str | None = None) -> IntArray:
-    """One module where a mask holds, another or none elsewhere."""
     return np.where(which, CODE(_CODE[module]), CODE(UNTOLD if other is None else _CODE[other]))
 
 
@@ -324,5 +291,4 @@ def _counts_gathered(lanes: Lanes, zones: Zones) -> BoolArray:
     """Gathers between the router of a pass and its tokens' leaving: they carry token counts."""
     routed = previous_at(np.isin(lanes.part, (Part.ROUTER, Part.MAP)))[:-1]
     begin = np.append(zones.begin, len(lanes.part))[zones.of]
-    result: BoolArray = (lanes.part == Part.GATHER) & (zones.zone == Zone.BEFORE) & (routed >= begin)
-    return result
+    return (lanes.part == Part.GATHER) & (zones.zone == Zone.BEFORE) & (routed >= begin)

@@ -14,30 +14,16 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.waits import is_token_count
-from traces.columns import CODE, COPY_KINDS, NULL, PLACE, BoolArray, IntArray
+from traces.account.waits import token_count_reads
+from traces.columns import CODE, NULL, PLACE, BoolArray, IntArray
+from traces.groups import mask_of
 from traces.limits import Limit
-from traces.names.kernels import UNNAMED, KernelClass, classify_kernel
+from traces.names.kernels import KernelClass
 from traces.resolve.communication import communication_of
 from traces.resolve.neighbours import Role, launch_order, role
 from traces.resolve.resolution import CONTROL_KIND, OPERATIONS, PAYLOAD_KINDS, PHASES, UNTOLD, Resolution
 from traces.sections.rank import Pass
 from traces.timeline import Bucket, RankTimeline, Source
-
-
-def next_at(mask: BoolArray) -> IntArray:
-    """Of each place i, 0 to n, the first place at i or later where the mask holds, n where none; (n + 1,)."""
-    count = len(mask)
-    here = np.append(np.where(mask, np.arange(count, dtype=PLACE), PLACE(count)), PLACE(count))
-    result: IntArray = np.minimum.accumulate(here[::-1])[::-1]
-    return result
-
-
-def previous_at(mask: BoolArray) -> IntArray:
-    """Of each place i, 0 to n, the last place before i where the mask holds, -1 where none; (n + 1,)."""
-    here = np.append(PLACE(-1), np.where(mask, np.arange(len(mask), dtype=PLACE), PLACE(-1)))
-    result: IntArray = np.maximum.accumulate(here)
-    return result
 
 
 def nth_next(at: IntArray, start: IntArray, nth: IntArray) -> IntArray:
@@ -54,16 +40,6 @@ def nth_previous(at: IntArray, start: IntArray, nth: IntArray) -> IntArray:
     for turn in range(int(nth.max(initial=0))):
         found = np.where(nth > turn, np.where(found < 0, -1, at[found]), found)
     return found
-
-
-def within(start: IntArray, end: IntArray, count: int) -> BoolArray:
-    """Mask of `count` places that lie in any of the disjoint stretches [start, end)."""
-    real = end > start
-    steps = np.zeros(count + 1, dtype=np.int64)
-    np.add.at(steps, start[real], 1)
-    np.add.at(steps, end[real], -1)
-    result: BoolArray = np.cumsum(steps)[:count] > 0
-    return result
 
 
 class Part(IntEnum):
@@ -110,7 +86,6 @@ class Lanes:
     undoes: BoolArray
 
     def places(self, *parts: Part) -> IntArray:
-        """Where in the order these parts stand, ascending."""
         return np.flatnonzero(np.isin(self.part, parts))
 
 
@@ -123,34 +98,21 @@ def lanes_of(rank: RankTimeline, resolution: Resolution) -> Lanes:
         thread = np.full(len(rows), NULL, dtype=np.int64)
     order = order[np.argsort(thread[order], kind="stable")].astype(PLACE)
     new = np.concatenate(([False], np.diff(thread[order]) != 0))
-    names = rank.columns.kernel_names
-    undoing = [role(name, classify_kernel(name)) == Role.UNPERMUTE for name in names]
-    undoes = np.array([*undoing, False], dtype=np.bool_)[rows.name]
+    undoes = rank.named(lambda name, kernel: role(name, kernel) == Role.UNPERMUTE)
     return Lanes(order, np.cumsum(new, dtype=PLACE), _parts(rank, resolution)[order], undoes[order])
 
 
 def _parts(rank: RankTimeline, resolution: Resolution) -> IntArray:
     """Part of each activity, shape (n,)."""
     rows = rank.activities
-    classes = (*map(classify_kernel, rank.columns.kernel_names), UNNAMED)
-    by_name = np.array([_part(kernel) for kernel in classes], dtype=CODE)
-    compute = (rows.source == Source.KERNEL) & (rows.bucket == Bucket.COMPUTE)
-    part = by_name[rows.name]
-    part[~compute] = Part.NONE
-    part[_small_reads(rank)] = Part.COUNTS
+    part = np.array([*map(_part, rank.classes)], dtype=CODE)[rows.name]
+    part[(rows.source != Source.KERNEL) | (rows.bucket != Bucket.COMPUTE)] = Part.NONE
+    part[token_count_reads(rank)] = Part.COUNTS
     gathers = resolution.of_kind("other_comm") & (resolution.operation == OPERATIONS.index("all_gather"))
     part[resolution.index[gathers]] = Part.GATHER
     part[resolution.index[resolution.of_kind(*PAYLOAD_KINDS)]] = Part.PAYLOAD
     part[resolution.index[resolution.of_kind(CONTROL_KIND)]] = Part.CONTROL
     return part
-
-
-def _small_reads(rank: RankTimeline) -> BoolArray:
-    rows = rank.activities
-    small = (rows.bucket == Bucket.COPY) & (rows.key == COPY_KINDS.index("memcpy_d2h"))
-    sizes = rank.columns.copies.size_bytes
-    small[small] = is_token_count(sizes[rows.row[small]])
-    return np.asarray(small, dtype=np.bool_)
 
 
 def _part(kernel: KernelClass) -> Part:
@@ -185,6 +147,15 @@ class Kind(IntEnum):
 
 
 KINDS: Final[tuple[Pass, ...]] = ("forward", "recompute", "backward")
+
+
+@dataclass(frozen=True, slots=True)
+class PassCount:
+    """Passes of one step, each with one dispatch and one combine, over all layers and microbatches."""
+
+    forward: int
+    recompute: int
+    backward: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,16 +197,12 @@ def evidence_of(
 ) -> Evidence:
     """Gather what tells forward from backward. `recomputed`: places of recomputed activities."""
     rows = rank.activities
-    again = np.zeros(len(rows), dtype=np.bool_)
-    again[recomputed] = True
-    names = (*rank.columns.kernel_names, "")
-    classes = (*map(classify_kernel, rank.columns.kernel_names), UNNAMED)
-    by_name = [_phase_named(name, kernel) for name, kernel in zip(names, classes, strict=True)]
-    phase = np.array(by_name, dtype=CODE)[rows.name]
+    by_name = map(_phase_named, (*rank.columns.kernel_names, ""), rank.classes)
+    phase = np.array([*by_name], dtype=CODE)[rows.name]
     phase[resolution.index] = communication_of(rank).phase_by_name()
     resolved = np.full(len(rows), UNTOLD, dtype=CODE)
     resolved[resolution.index] = resolution.phase
-    return Evidence(autograd, again, phase, resolved)
+    return Evidence(autograd, mask_of(recomputed, len(rows)), phase, resolved)
 
 
 def _phase_named(name: str, kernel: KernelClass) -> int:
@@ -293,8 +260,8 @@ def _groups(lanes: Lanes, operation: IntArray) -> tuple[IntArray, IntArray, IntA
         else:
             groups.append([at, at, way])
         before = at
-    table = np.array(groups, dtype=np.int64).reshape(-1, 3)
-    return table[:, 0], table[:, 1], table[:, 2]
+    first, last, ways = np.array(groups, dtype=np.int64).reshape(-1, 3).T
+    return first, last, ways
 
 
 def _kinds(lanes: Lanes, told: Evidence, first: IntArray, last: IntArray) -> IntArray:
@@ -330,12 +297,9 @@ def _with_gradients(lanes: Lanes, by_autograd: BoolArray, first: IntArray, last:
     of_forward = count[~by_autograd & (count > 0)]
     if not len(of_forward):
         return np.zeros(len(count), dtype=np.bool_)
-    result: BoolArray = count > GRADIENTS.value * np.median(of_forward)
-    return result
+    return count > GRADIENTS.value * np.median(of_forward)
 
 
 def _any_within(mask: BoolArray, first: IntArray, last: IntArray) -> BoolArray:
-    """Whether the mask holds anywhere in [first, last]."""
     held = np.concatenate(([0], np.cumsum(mask)))
-    result: BoolArray = held[last + 1] > held[first]
-    return result
+    return held[last + 1] > held[first]

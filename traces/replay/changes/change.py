@@ -63,7 +63,6 @@ class Recorded:
 
     @property
     def rows(self) -> Activities:
-        """The rank's activities."""
         return self.graph.rows
 
     @cached_property
@@ -74,13 +73,11 @@ class Recorded:
 
     @cached_property
     def launch_count(self) -> IntArray:
-        """How many activities each call launched, shape (m,)."""
         by = self.graph.launched_by
         return np.bincount(by[by != NONE], minlength=len(self.graph.calls))
 
     @cached_property
     def call_names(self) -> list[str]:
-        """Name of each call."""
         columns = self.subject.rank.columns
         names = (*columns.call_names, "")
         return [names[name] for name in columns.calls.name[self.graph.calls.row].tolist()]
@@ -123,7 +120,6 @@ class Savings:
 
     @property
     def whole_ns(self) -> int:
-        """How long the steps last without an edit."""
         return self._bases[0][1]
 
     def sure_ns(self, edits: Sequence[Edit]) -> int:

@@ -13,7 +13,7 @@ from traces.account.device import Queueing
 from traces.account.inferred import UNEXPLAINED
 from traces.account.producers import Producers
 from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, IntArray
-from traces.intervals import Spans, intersect, union
+from traces.intervals import Spans, instants_of, intersect, union
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.progress import report
@@ -62,7 +62,6 @@ class _Kept:
     now: IntArray
 
     def of(self, places: IntArray) -> IntArray:
-        """Where those of some places stand that are kept."""
         now = self.now[places]
         return now[now != NONE]
 
@@ -122,7 +121,6 @@ class Costs:
     together: Together | Missing | None = None
 
     def of(self, wall: str) -> Cost | None:
-        """The cost of a wall by its name; None where compute has none. Raises KeyError for another name."""
         return {
             "communication": self.communication,
             "host_overhead": self.host_overhead,
@@ -185,7 +183,6 @@ class _Pricing:
         )
 
     def _changes(self, found: Mapping[str, Cost]) -> Measured:
-        """What changes of the run would give, of those whose kinds cost enough to be split."""
         lasting_ns, kept = int(self._lasting.sum()), self._graph.timing
         bases = [(self._timing, lasting_ns)]
         if not np.array_equal(kept.residual_ns, self._timing.residual_ns):
@@ -202,7 +199,6 @@ class _Pricing:
         return replace(cost, by_kind_ns={kind: min(ns, cost.ns) for kind, ns in alone.items() if ns > 0})
 
     def _without(self, wall: str, timing: Timing, left: IntArray) -> Without:
-        """The costs of the other walls in a run without this one."""
         others = {
             other: self._cost_of(whole(), left)
             for other, (whole, _) in self._edits.on(timing).walls().items()
@@ -247,6 +243,6 @@ class _Pricing:
 
     def _doubt(self, proofs: Proofs) -> Missing | None:
         rows = self._graph.rows
-        busy_ns = intersect(union(rows.start_ns, rows.end_ns), self._windows).total_ns
+        busy_ns = intersect(instants_of(rows), self._windows).total_ns
         kind = self._subject.rank.columns.info.kind
         return doubt(proofs, busy_ns / self._windows.total_ns, kind)

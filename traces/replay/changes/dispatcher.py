@@ -13,7 +13,7 @@ import numpy as np
 from traces.account.calls import NONE, CallKind, is_kind
 from traces.columns import BoolArray, IntArray
 from traces.groups import mask_of, passing
-from traces.intervals import covered_ns, union
+from traces.intervals import instants_of, ns_in
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
 from traces.replay.changes.change import Draft, Recorded
@@ -101,7 +101,7 @@ def dispatcher_drafts(recorded: Recorded) -> Iterator[Draft]:
         return
     moving_ns = _moving_ns(recorded)
     rows = recorded.rows
-    beside_ns = covered_ns(rows.start_ns, rows.end_ns, union(rows.start_ns[expert], rows.end_ns[expert]))
+    beside_ns = ns_in(rows, instants_of(rows, expert))
     relieved_ns = np.where(recorded.subject.crowded(), beside_ns * (1 - MOST.value), 0).astype(np.int64)
 
     def low(timing: Timing) -> Timing:
@@ -178,14 +178,11 @@ def _near_exchange(recorded: Recorded) -> BoolArray:
     heavy = np.array([one.class_ in HEAVY for one in recorded.classes], dtype=np.bool_)
     expert = of_kinds(recorded, EP_KINDS)
     calls = np.arange(len(graph.calls))
-    of_heavy, of_expert = (_launching(graph.launched_by, which) for which in (heavy, expert))
+    by = graph.launched_by
+    of_heavy, of_expert = (np.sort(by[which & (by != NONE)]) for which in (heavy, expert))
     before = _nearest(of_expert, calls, -1) > _nearest(of_heavy, calls, -1)
     after = -_nearest(of_expert, calls, 1) > -_nearest(of_heavy, calls, 1)
     return before | after
-
-
-def _launching(launched_by: IntArray, which: BoolArray) -> IntArray:
-    return np.sort(launched_by[which & (launched_by != NONE)])
 
 
 def _nearest(some: IntArray, calls: IntArray, way: int) -> IntArray:

@@ -51,7 +51,6 @@ def _scopes_of(kinds: Sequence[KernelClass]) -> list[tuple[str, int, int]]:
 
 
 def _begun(kinds: Sequence[KernelClass], at: int) -> tuple[str, int, int] | None:
-    """The scope around the kernel at a place that is characteristic of one."""
     one = kinds[at]
     if _is_map(one):
         return "moe_preprocess", at, _while(kinds, at, _is_map)

@@ -6,10 +6,10 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray
+from traces.columns import BoolArray
 from traces.replay.changes.change import Draft, Recorded
 from traces.replay.edits import steady_allocator_calls
-from traces.replay.graph import Graph, Timing
+from traces.replay.graph import Timing
 from traces.replay.without import without_activities, without_allocator
 
 CHEAP: Final = ("norm", "activation", "quantize")
@@ -44,15 +44,9 @@ def _without(kind: str, recorded: Recorded, least: BoolArray, most: BoolArray) -
 
     def low(timing: Timing) -> Timing:
         gone = without_activities(graph, timing, least)
-        first = _first_gone(graph, timing, gone)
+        goes = (gone.own_ns == 0) & (timing.own_ns > 0)
+        first = goes & ~goes[np.maximum(graph.calls.before, 0)]  # the call before it stays
         gone.pause_ns[first] = timing.pause_ns[first]
         return gone
 
     return Draft(kind, {"memory": ("recompute",)}, low, high)
-
-
-def _first_gone(graph: Graph, before: Timing, after: Timing) -> IntArray:
-    """Calls that go while the one before them stays."""
-    gone = (after.own_ns == 0) & (before.own_ns > 0)
-    previous = graph.calls.before
-    return np.flatnonzero(gone & ~gone[np.maximum(previous, 0)])

@@ -92,7 +92,7 @@ def _pairs(recorded: Recorded) -> list[tuple[_Pass, _Pass]]:
 
 
 def _same_step(recorded: Recorded, one: _Pass, other: _Pass) -> bool:
-    starts = np.array([step.start_ns for step in recorded.subject.steps.used], dtype=np.int64)
+    starts, _ = recorded.subject.steps.borders_ns
     times = recorded.rows.start_ns[[one.exchanges[0].works[0], other.exchanges[-1].works[-1]]]
     first, last = np.searchsorted(starts, times, side="right")
     return bool(first == last and first > 0)

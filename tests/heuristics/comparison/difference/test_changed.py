@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from heuristics.comparison.difference.changed import changed, difference
+from heuristics.comparison.difference.subject import Subject
 from heuristics.result.compared import ComparedChange
 from heuristics.result.configured import Configuration
 from heuristics.result.result import Result
@@ -18,7 +19,7 @@ from traces.sections.rank import Rank
 
 
 def between(base: Result, new: Result) -> tuple[ComparedChange, ...]:
-    return changed(base, new, base.ranks[0], new.ranks[0])
+    return changed(Subject(base, base.ranks[0]), Subject(new, new.ranks[0]))
 
 
 def of_knobs(base: Configuration | None, new: Configuration | None) -> tuple[ComparedChange, ...]:

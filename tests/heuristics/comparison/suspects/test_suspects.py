@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from string import Formatter
 from typing import Any
 
 import pytest
@@ -9,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from heuristics.comparison.difference.changed import way
 from heuristics.comparison.difference.rows import Facts
-from heuristics.comparison.suspects.direction import way
+from heuristics.comparison.suspects.facts import VIEWED
 from heuristics.comparison.suspects.find import find_suspects, with_explained
-from heuristics.comparison.suspects.movers import fix_movers
-from heuristics.comparison.suspects.table import movers, rules
+from heuristics.comparison.suspects.table import causes, fix_movers
 from heuristics.comparison.suspects.view import turned
 from heuristics.result.compared import Suspect
 from tests.comparison_doubles import configuration, trace
@@ -420,9 +421,17 @@ def test_a_setting_goes_up_down_or_cannot_be_said(base: object, new: object, exp
 
 
 def test_ids_are_distinct_and_every_rule_and_mover_has_its_source() -> None:
-    assert len({rule.id for rule in rules()}) == len(rules())
-    assert all(rule.source and rule.next and (rule.slower or rule.faster or rule.either) for rule in rules())
-    assert all(one.source and one.what for one in (*movers(), *fix_movers()))
+    assert len({rule.id for rule in causes().rules}) == len(causes().rules)
+    assert all(
+        rule.source and rule.next and (rule.slower or rule.faster or rule.either) for rule in causes().rules
+    )
+    assert all(one.source and one.what for one in (*causes().movers, *fix_movers()))
+
+
+def test_every_figure_of_a_cause_is_a_fact() -> None:
+    signs = [sign if isinstance(sign, str) else sign[1] for rule in causes().rules for sign in rule.signs]
+    named = {name for sign in signs for _, name, _, _ in Formatter().parse(sign) if name is not None}
+    assert sorted(named - VIEWED.facts.keys()) == []
 
 
 ROWS = (

@@ -91,7 +91,7 @@ def test_two_timelines_as_long_as_they_may_be_fit_in_one_megabyte() -> None:
     told = facts()
     base, new = (
         structs.replace(side, ranks=tuple(structs.replace(one, timeline=many) for one in side.ranks))
-        for side in (told.base, told.new)
+        for side in (told.base.result, told.new.result)
     )
 
     def make() -> Compared:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from heuristics.result.result import Result
-from reports.write.html.ranks import StepMap, pair_of, step_maps_of
+from reports.write.html.ranks import Map, pair_of, step_maps_of
 from tests.result_doubles import double
 from traces.missing import Missing
 from traces.sections.cause import Cause
@@ -38,7 +38,7 @@ def result(count: int = 4, steps: int = 3, **fields: Any) -> Result:
     return double(Result, ranks=ranks, run=double(Run, **(known | fields)))
 
 
-def maps(shown: Result) -> dict[str, StepMap]:
+def maps(shown: Result) -> dict[str, Map]:
     found = step_maps_of(shown)
     assert found is not None
     return {one.name: one for one in found.maps}

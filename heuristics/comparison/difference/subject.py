@@ -1,0 +1,101 @@
+"""One side of a comparison: a result and the rank of it that is compared, and what is known of both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from operator import attrgetter
+from typing import Any, Final
+
+from heuristics.config.facts import Fact
+from heuristics.result.configured import Setting
+from heuristics.result.result import Result
+from traces.limits import Limit
+from traces.missing import known
+from traces.sections.rank import Rank
+from traces.sections.trace import Trace
+
+Value = bool | int | float | str | None | tuple[Any, ...]
+
+SAME_COUNT: Final = Limit(
+    0.02,
+    "fraction",
+    "ours: classes of two GPUs of one real run differ by up to 1.8 %; one of 32 layers is 3 %",
+)
+_COUNTED: Final = ("compute.", "exposed_comm.")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A result and the rank of it that is compared."""
+
+    result: Result
+    rank: Rank
+
+    @cached_property
+    def settings(self) -> dict[str, Setting]:
+        """What its configuration sets, by knob."""
+        configuration = known(self.result.configuration)
+        return {one.knob: one for one in configuration.settings} if configuration else {}
+
+    @cached_property
+    def values(self) -> dict[str, Value]:
+        """To what it sets them, but for those whose value is withheld."""
+        return {knob: _plain(one.value) for knob, one in self.settings.items() if not one.withheld}
+
+    @cached_property
+    def given(self) -> dict[str, Value]:
+        return {field: _plain(value) for field, value in self.result.given.items()}
+
+    @property
+    def trace(self) -> Trace | None:
+        traces = self.result.traces
+        return next((one for one in traces if one.name == self.rank.trace), next(iter(traces), None))
+
+    @property
+    def logged_ns(self) -> tuple[int, ...]:
+        log = known(self.result.log)
+        return tuple(log.iterations_ns) if log else ()
+
+    @property
+    def container(self) -> str | None:
+        log = known(self.result.log)
+        return log.versions.get("container") if log else None
+
+    @cached_property
+    def counts(self) -> dict[str, float]:
+        """Activities per step of each row of compute and communication."""
+        steps, rows = len(self.rank.lengths_ns), known(self.rank.ledger) or ()
+        budget = (row for row in rows if row.group == "budget")
+        return {row.row: row.count / steps for row in budget if row.row.startswith(_COUNTED)}
+
+    def withholds(self, knob: str) -> bool:
+        return knob in self.settings and self.settings[knob].withheld
+
+    def value(self, *names: str) -> Value:
+        """What is known of a knob or a given fact; the first of some names that is set."""
+        values = (source.get(name) for name in names for source in (self.values, self.given))
+        return next((value for value in values if value is not None), None)
+
+
+def same_count(before: float, after: float) -> bool:
+    """Whether two numbers of activities are the same but for what routing moves."""
+    return abs(after - before) <= SAME_COUNT.value * max(before, after)
+
+
+def sided(figures: Mapping[str, Callable[[Subject], object]], *sides: str) -> dict[str, Fact]:
+    """Facts `SIDE.NAME` for conditions that are asked of what has these sides."""
+    return {
+        f"{side}.{name}": Fact(partial(_of_side, attrgetter(side), of))
+        for side in sides
+        for name, of in figures.items()
+    }
+
+
+def _of_side(side: Callable[[Any], Subject], of: Callable[[Subject], object], asked: Any) -> object:
+    return of(side(asked))
+
+
+def _plain(value: Any) -> Value:
+    return tuple(map(_plain, value)) if isinstance(value, list | tuple) else value

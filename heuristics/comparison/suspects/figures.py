@@ -1,0 +1,99 @@
+"""What one side of a difference shows, by the names that causes ask for."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from heuristics.comparison.difference.changed import is_off
+from heuristics.comparison.difference.subject import Subject
+from heuristics.comparison.suspects.causes import named
+from heuristics.result.result import rank_in_run
+from traces.missing import known
+from traces.spelling import in_ms, percent
+
+CLASSES: Final = named("@classes")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What a side shows, None where that is unknown; `spelled`: as sentences have it."""
+
+    of: Callable[[Subject], Any]
+    spelled: Callable[[Any], str] = str
+
+
+def _counted(*rows: str) -> Figure:
+    return Figure(lambda side: sum(side.counts.get(row, 0.0) for row in rows), whole)
+
+
+def _of_memory(field: str, spelled: Callable[[float], str]) -> Figure:
+    def per_step(side: Subject) -> float | None:
+        value = known(getattr(side.rank.memory, field))
+        return None if value is None else value / len(side.rank.lengths_ns)
+
+    return Figure(per_step, spelled)
+
+
+def whole(number: float) -> str:
+    return f"{number:.0f}"
+
+
+def _rounded_ms(time_ns: float) -> str:
+    return in_ms(round(time_ns))
+
+
+def dispatcher(side: Subject) -> str | None:
+    name = side.rank.detected.dispatcher
+    return None if name == "unknown" else name
+
+
+def asked_for(side: Subject) -> str | None:
+    """The fused dispatcher that a side is configured for; None where none, or unknown."""
+    if side.value("moe_token_dispatcher_type") != "flex":
+        return None
+    backend = side.value("moe_flex_dispatcher_backend")
+    if not is_off(backend):
+        return str(backend)
+    return "deepep" if side.value("moe_enable_deepep") else None
+
+
+def _perturbed(side: Subject) -> float | None:
+    parts = (known(trace.capture.perturbation_frac) for trace in side.result.traces)
+    return max((frac for frac in parts if frac is not None), default=None)
+
+
+def _waiting_ns(side: Subject) -> int | None:
+    a2a = known(side.rank.a2a)
+    waiting_ns = known(a2a.waiting_like_ns) if a2a else None
+    return None if waiting_ns is None else waiting_ns // len(side.rank.lengths_ns)
+
+
+def _waited_ns(side: Subject) -> int | None:
+    own = rank_in_run(side.result, side.rank)
+    return None if own is None else own.waited_ns
+
+
+FIGURES: Final[Mapping[str, Figure]] = {
+    "dispatcher": Figure(dispatcher),
+    "asked": Figure(asked_for),
+    "gpu": Figure(lambda side: known(side.rank.gpu)),
+    "tp": Figure(lambda side: side.value("tensor_model_parallel_size", "tp")),
+    "bound": Figure(lambda side: side.value("launcher.numa_binding", "cpu_bound_to_numa")),
+    "graphs": Figure(lambda side: known(side.rank.detected.graph_share_frac), percent),
+    "perturbed": Figure(_perturbed, percent),
+    "waiting": Figure(_waiting_ns, in_ms),
+    "waited": Figure(_waited_ns, in_ms),
+    "kernels": _counted(*CLASSES),
+    "small": _counted(*named("@small")),
+    "others": _counted(*(name for name in CLASSES if name not in named("@small"))),
+    "grouped": _counted("compute.grouped_gemm"),
+    "gemms": _counted("compute.gemm"),
+    "casts": _counted("compute.quantize"),
+    "recompute": _of_memory("recompute_ns", _rounded_ms),
+    "recomputed": Figure(
+        lambda side: sorted(known(side.rank.memory.recompute_modules) or ()),
+        lambda modules: ", ".join(modules) or "none",
+    ),
+    "offload": _of_memory("offload_exposed_ns", _rounded_ms),
+    "allocations": _of_memory("allocator_calls", "{:.1f}".format),
+}

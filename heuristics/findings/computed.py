@@ -1,0 +1,209 @@
+"""Findings that compute the figures of their rows: overlaps that hide nothing, memory, what the log says.
+
+Sources: Megatron-LM at core_v0.18.2, pipeline_parallel/combined_1f1b.py (the first forward and the last
+backward run alone) and distributed/distributed_data_parallel.py; its pull request 6311 (one hardware queue);
+Megatron-Bridge at 067f987d, training/comm_overlap.py and docs/performance-guide.md (norms and collectives).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from heuristics.findings.facts import Case
+from heuristics.findings.recorded import PERTURBED, layer_passes
+from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
+from heuristics.fixes.overlap import NORM_MARGIN
+from heuristics.guides.memory_use import estimated, ran_out, too_large
+from heuristics.guides.parallel import connections
+from heuristics.rules.check import check_rules
+from heuristics.run.run import Run
+from heuristics.walls.price import WALL
+from heuristics.words import say
+from traces.missing import Missing
+from traces.settings.effective import effective
+from traces.settings.knobs import GLOBAL_BATCH
+from traces.settings.precision import configured_precision
+from traces.settings.settings import KnobView, Settings
+from traces.sizes.memory import delta
+from traces.sizes.peaks import peak_precision
+from traces.spelling import chosen, gigabytes, percent
+from traces.training_log.iterations import steady_step
+from traces.training_log.own_lines import logged_run
+
+Found = Mapping[str, object]
+"""Figures of a finding, by their names in the texts of its row."""
+
+OVERWRITTEN: Final = {
+    "overlap_moe_expert_parallel_comm": "EP overlap",
+    "delay_wgrad_compute": "delayed weight gradients",
+    "tp_comm_overlap": "TP overlap",
+}
+"""Fields of the model that Megatron-Bridge's CommOverlapConfig writes, False where it says nothing."""
+_OVERLAP: Final = "overlap_moe_expert_parallel_comm"
+_MARGINS: Final = ("env.NVTE_FWD_LAYERNORM_SM_MARGIN", "env.NVTE_BWD_LAYERNORM_SM_MARGIN")
+_WORLD: Final = "world_size"
+_PRECISION: Final = ("mixed_precision", "fp4", "fp8", "bf16", "fp16")
+
+
+def _overwritten(case: Case) -> Iterator[Found]:
+    asked = case.run.asked
+    for knob, name in OVERWRITTEN.items():
+        section = f"comm_overlap.{knob}"
+        if asked.written.value(knob) is True and asked.on(knob) is False and asked.value(section) is not True:
+            recipe = f"false ({asked.where(section)})" if asked.known(section) else say("findings.of-recipe")
+            where = asked.written.said(knob)
+            yield {"id": knob.replace("_", "-"), "knob": knob, "name": name, "chosen": recipe, "where": where}
+
+
+def _gradients_overwritten(case: Case) -> Iterator[Found]:
+    """What DDP says of an overlap while a CommOverlapConfig says the opposite, but for one recipe."""
+    asked, written = case.run.asked, case.run.asked.written
+    for knob in ("overlap_grad_reduce", "overlap_param_gather"):
+        own, over = f"ddp.{knob}", f"comm_overlap.{knob}"
+        ddp, ours = written.value(own), asked.value(over)
+        of_recipe = written.said(own) == written.said(over) and written.value("launcher.recipe") is not None
+        if not of_recipe and isinstance(ours, bool) and isinstance(ddp, bool) and ddp != ours:
+            states = {"ddp": "on" if ddp else "off", "overlap": "on" if ours else "off"}
+            yield {"knob": knob, **states, "where": written.said(own), "over": asked.where(over)}
+            return
+
+
+def _expert_overlap(case: Case) -> Iterator[Found]:
+    """Expert all-to-all is to run under compute, and runs alone."""
+    run, packed = case.run, "overlap-energon-off"
+    if not run.asked.ep_overlap or run.observed.ep_overlap is not False:
+        return
+    section, causes = f"comm_overlap.{_OVERLAP}", _one_queue(run)
+    if run.asked.microbatches == 1:
+        causes = {say("findings.one-microbatch"): say("findings.more-microbatches"), **causes}
+    if packed in case.lines:
+        causes = {say("findings.packed"): say("findings.unpacked"), **causes}
+    yield {
+        "where": run.asked.where(section if run.asked.known(section) else _OVERLAP),
+        "packed": say("findings.packed-at", line=case.line_of(packed)) if packed in case.lines else "",
+        **_because(causes, say("findings.check-schedule")),
+    }
+
+
+def _data_overlap(case: Case) -> Iterator[Found]:
+    """Gradients or parameters are to travel under compute, and still hold the step up."""
+    run, asked = case.run, case.run.asked
+    wanted = {"dp_reduce_scatter": "overlap_grad_reduce", "dp_all_gather": "overlap_param_gather"}
+    kinds = tuple(kind for kind, switch in wanted.items() if asked.overlap(switch))
+    cost_ns = run.cost_ns("communication", kinds) if kinds else None
+    if cost_ns is None or not run.window_ns or cost_ns / run.window_ns < WALL.value:
+        return
+    causes = _one_queue(run)
+    if asked.framework == "megatron_bridge" and asked.distributed_optimizer is False:
+        causes = {say("findings.not-distributed"): "ddp.use_distributed_optimizer=true", **causes}
+    if not any(asked.value(knob) for knob in _MARGINS):
+        margins = (f"{knob.removeprefix('env.')}={NORM_MARGIN.value:.0f}" for knob in _MARGINS)
+        causes[say("findings.no-margin")] = " ".join(margins)
+    exposed = percent(cost_ns / run.window_ns)
+    because = _because(causes, say("findings.check-buckets"))
+    yield {"kinds": " and ".join(kinds), "exposed": exposed, **because}
+
+
+def _one_queue(run: Run) -> dict[str, str]:
+    """One queue as the cause, where nothing else of the run asks for one."""
+    several = connections(run, ep_overlap=run.asked.ep_overlap)
+    if several == 1 or not run.asked.env_is("CUDA_DEVICE_MAX_CONNECTIONS", "1"):
+        return {}
+    return {say("findings.one-queue"): f"CUDA_DEVICE_MAX_CONNECTIONS={several}"}
+
+
+def _because(causes: Mapping[str, str], checks: str) -> Found:
+    """`causes`: why an overlap hides nothing -> the change that meets it."""
+    return {"causes": "".join(f"; {why}" for why in causes), "fix": "; ".join(causes.values()) or checks}
+
+
+def _memory_estimate(case: Case) -> Iterator[Found]:
+    """The fullest rank needs more memory than there is, by the estimate: certain only beyond its error."""
+    run = case.run
+    found = None if ran_out(run) else too_large(run)
+    if found is None:
+        return
+    chosen: dict[str, int] = {}
+    for fix, freed in _freed(run):
+        if sum(chosen.values()) < found.estimate_bytes - found.capacity_bytes:
+            chosen[fix] = freed
+    named = ", ".join(f"{fix} (frees {gigabytes(freed)})" for fix, freed in chosen.items())
+    yield {
+        "where": f"pipeline stage {found.stage}" if (run.config.pp or 1) > 1 else "each GPU",
+        "estimate": gigabytes(found.estimate_bytes),
+        "least": gigabytes(found.least_bytes),
+        "most": gigabytes(found.most_bytes),
+        "gpu": run.gpu or "GPU",
+        "capacity": gigabytes(found.capacity_bytes),
+        "fix": say("findings.frees", fixes=named) if named else say("findings.nothing-frees"),
+    }
+
+
+def _freed(run: Run) -> Iterator[tuple[str, int]]:
+    """What each memory fix alone frees on the fullest rank, if no rule refuses it."""
+    before, memory = {one.id for one in check_rules(run)}, estimated(run)
+    for name in WALL_ORDER["memory"]:
+        changes = CATALOGUE[name].change(run).in_run(run)
+        added = delta(memory, estimated(run.changed(changes))) if changes else 0
+        if isinstance(added, Missing) or added >= 0:
+            continue
+        broken = {one.id for one in check_rules(run.changed(changes)) if one.level == "error"}
+        if broken <= before:
+            yield name, -added
+
+
+def _global_batch(case: Case) -> Iterator[Found]:
+    """Steady steps of another global batch; a batch that grows by plan is no contradiction."""
+    written = case.run.asked.written
+    said, logged = written.by_knob.get(GLOBAL_BATCH), _logged(case.run).by_knob.get(GLOBAL_BATCH)
+    if said is None or logged is None or written.value("train.rampup_batch_size") is not None:
+        return
+    if said.value not in (None, logged.value):
+        yield {"logged": logged.value, "asked": said.value, "logged_at": logged.said, "where": said.said}
+
+
+def _world_size(case: Case) -> Iterator[Found]:
+    written, logged = case.run.asked.written, _logged(case.run).by_knob.get(_WORLD)
+    asked = case.run.given.world_size or written.value(_WORLD)
+    if logged is not None and asked not in (None, logged.value):
+        where = written.said(_WORLD) if written.value(_WORLD) == asked else "--world-size"
+        yield {"logged": logged.value, "asked": asked, "logged_at": logged.said, "where": where}
+
+
+def _precision(case: Case) -> Iterator[Found]:
+    """Matrix work in another precision than the configuration says, by what the log prints of its own."""
+    own = case.run.log.settings if case.run.log else None
+    if own is None:
+        return
+    ran, asked = configured_precision(KnobView(effective(own, case.run.config.core_text))), case.run.asked
+    if ran and asked.precision and peak_precision(ran) != peak_precision(asked.precision):
+        where = {"logged_at": _precision_at(own), "where": _precision_at(asked.written)}
+        yield {"logged": ran, "asked": asked.precision, **where}
+
+
+def _perturbed(case: Case) -> Iterator[Found]:
+    if (longer := case.perturbation_frac or 0.0) > PERTURBED.value:
+        yield {"longer": percent(longer), "limit": chosen(PERTURBED.value)}
+
+
+def _logged(run: Run) -> Settings:
+    return Settings() if run.log is None else logged_run(run.log, steady_step(run.log))
+
+
+def _precision_at(settings: Settings) -> str:
+    knob = next((knob for knob in _PRECISION if settings.value(knob)), "")
+    return f"{knob} in {settings.said(knob)}" if knob else say("findings.default-precision")
+
+
+COMPUTED: Final[Mapping[str, Callable[[Case], Iterable[Found]]]] = {
+    "CFG-counts-differ": layer_passes,
+    "CFG-overwritten-{id}": _overwritten,
+    "CFG-overwritten-ddp-overlap": _gradients_overwritten,
+    "CFG-ep-overlap-not-active": _expert_overlap,
+    "CFG-dp-overlap-not-active": _data_overlap,
+    "CFG-memory-estimate": _memory_estimate,
+    "CFG-log-global-batch": _global_batch,
+    "CFG-log-world-size": _world_size,
+    "CFG-log-precision": _precision,
+    "CAP-1": _perturbed,
+}
+"""What computes the figures in the texts of an id, one finding each; texts of the others name facts."""

@@ -1,0 +1,86 @@
+"""Expressions in scripts and configurations, by Python's own parser: sums of a shell, patterns of layers."""
+
+import ast
+import re
+from collections.abc import Callable
+from typing import Final
+
+from traces.limits import Limit
+
+LARGEST: Final = Limit(10.0**15, "absolute value", "ours: no count of a script is larger")
+LONGEST_SUM: Final = Limit(1_000, "characters", "ours: no sum of a script is longer")
+LONGEST: Final = Limit(4096, "entries", "ours: no model has so many layers")
+_SUM: Final = re.compile(r"(?:\d{1,15}+(?!\w)|[A-Za-z_]\w*+|[-+*/%()\s])*+")
+_PATTERN: Final = re.compile(r"(?:\[(?:\d(?:,\d)*+,?)?\]|\*\d{1,4}+|[+()])*+")
+
+
+def sum_of(text: str, number: Callable[[str], int | None]) -> int | None:
+    """What an expression gives, with `number` for its names; None where a part is not a plain integer."""
+    plain = re.sub(r"\$\{?([A-Za-z_]\w*)\}?", r"\1", text)
+    if len(plain) > LONGEST_SUM.value or not _SUM.fullmatch(plain):
+        return None
+    try:
+        return _whole(ast.parse(f"({plain})", mode="eval").body, number)
+    except (ArithmeticError, MemoryError, RecursionError, SyntaxError, ValueError):
+        return None
+
+
+def _whole(node: ast.expr, number: Callable[[str], int | None]) -> int:
+    match node:
+        case ast.Constant(value=value):
+            found = value if type(value) is int else None
+        case ast.Name(id=name):
+            found = number(name)
+        case ast.UnaryOp(op=ast.USub(), operand=one):
+            found = -_whole(one, number)
+        case ast.BinOp(left=left, op=op, right=right):
+            found = _result(op, _whole(left, number), _whole(right, number))
+        case _:
+            found = None
+    if found is None or abs(found) > LARGEST.value:
+        raise ValueError
+    return found
+
+
+def _result(op: ast.operator, one: int, other: int) -> int | None:
+    match op:
+        case ast.Add():
+            return one + other
+        case ast.Sub():
+            return one - other
+        case ast.Mult():
+            return one * other
+        case ast.Div() | ast.Mod():  # as the shell: towards zero
+            quotient = abs(one) // abs(other) * (1 if (one < 0) == (other < 0) else -1)
+            return quotient if isinstance(op, ast.Div) else one - quotient * other
+    return None
+
+
+def pattern_of(text: str) -> list[int]:
+    """The digits that a pattern such as Megatron-LM's `([0]*3+[1]*58)` stands for.
+
+    Raises:
+        ValueError: it is none.
+    """
+    plain = re.sub(r"\s", "", text)
+    if not _PATTERN.fullmatch(plain):
+        raise ValueError
+    try:
+        return _digits(ast.parse(plain, mode="eval").body)
+    except (MemoryError, RecursionError, SyntaxError) as error:
+        raise ValueError from error
+
+
+def _digits(node: ast.expr) -> list[int]:
+    match node:
+        case ast.List():
+            return list(ast.literal_eval(node))
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            found, times = _digits(left) + _digits(right), 1
+        case ast.BinOp(left=left, op=ast.Mult(), right=ast.Constant(value=int(times))):
+            found = _digits(left)
+        case _:
+            raise ValueError
+    if len(found) * times > LONGEST.value:
+        raise ValueError
+    return found * times
