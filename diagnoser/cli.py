@@ -141,7 +141,7 @@ def run(arguments: list[str]) -> int:
             return 2
         return _said(f"{message.rstrip('.')}. {_what_to_type(arguments)}", 2)
     except (KeyboardInterrupt, typer.Abort):
-        return _said("interrupted; nothing was left behind.", _INTERRUPTED)
+        result = _INTERRUPTED
     except MemoryError:
         result = MemoryError  # answered below, where what the error held is gone
     except Exception as error:
@@ -159,7 +159,7 @@ def run(arguments: list[str]) -> int:
         )
     if result is MemoryError:
         return _said(str(out_of_memory("the command")), _EXIT_CODES[InputError])
-    if result == _INTERRUPTED:  # the parser's own answer to Ctrl-C
+    if result == _INTERRUPTED:  # or the parser's own answer to Ctrl-C
         return _said("interrupted; nothing was left behind.", _INTERRUPTED)
     return result if isinstance(result, int) else 0
 

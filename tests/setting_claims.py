@@ -13,9 +13,10 @@ from functools import cache
 from typing import Any, Final
 
 from heuristics.config.about import Given
-from heuristics.config.view import Config
-from heuristics.rules.condition import CONFIGURED, NULL, named
+from heuristics.config.view import Config, Trust
+from heuristics.rules.condition import NULL, named
 from heuristics.run.run import Run
+from heuristics.words import _sentences
 from reports.result.codec import Document
 from traces.settings.knobs import knobs
 from traces.sizes.peaks import peaks
@@ -208,7 +209,7 @@ def _size(match: re.Match[str], run: Run) -> Found:
 
 def _place(match: re.Match[str], run: Run) -> Found:
     if match[1] in knobs():
-        places = (run.config.where(match[1]), run.asked.where(match[1]))
+        places = (run.config.where(match[1]), run.view(Trust.FILES).where(match[1]))
         yield f"{match[1]}, where", match[2], match[2] if match[2] in places else places[0]
 
 
@@ -248,10 +249,10 @@ _ONE: Final = (
     (r"^precision \((.*)\)$", lambda run: run.precision),
     (r"^dispatcher \((.*)\)$", lambda run: run.config.dispatcher or run.observed.dispatcher),
     (r"^(alltoall|allgather|deepep|hybridep)(?::|, with| while)", lambda run: run.config.dispatcher),
-    (r"but its type is (\w+):", lambda run: run.asked.dispatcher),
+    (r"but its type is (\w+):", lambda run: run.view(Trust.FILES).dispatcher),
     (
         r"^(\w+) is asked for, and (?:\w+ runs|the GEMMs)",
-        lambda run: (run.asked.dispatcher, run.asked.precision),
+        lambda run: (run.view(Trust.FILES).dispatcher, run.view(Trust.FILES).precision),
     ),
     (r"^routing mode \((.*)\)$", _routing),
     (r"EP overlap is (on|off)", lambda run: run.config.ep_overlap),
@@ -299,7 +300,7 @@ def _names() -> Mapping[str, str]:
     """Words of figures -> knob or fact."""
     return {
         **{knob: knob for knob in knobs()},
-        **{one.words: name for name, one in CONFIGURED.facts.items() if one.words},
+        **{words: name for name, words in _sentences("facts").items()},
     }
 
 

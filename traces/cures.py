@@ -4,18 +4,12 @@ from typing import Final
 
 _BOTH: Final = {
     # what is missing: (for nsys, for the PyTorch profiler)
-    "version": (
-        "export with nsys 2021 or newer",
-        "none: the PyTorch profiler does not write its version",
-    ),
+    "version": ("export with nsys 2021 or newer", "none: the PyTorch profiler does not write its version"),
     "process": (
         "export the report again with a newer nsys",
         "give the trace of each process as its own file",
     ),
-    "gpu": (
-        "export again with the GPU table",
-        "record with a PyTorch that writes deviceProperties",
-    ),
+    "gpu": ("export again with the GPU table", "record with a PyTorch that writes deviceProperties"),
     "rank": (
         "where MPI starts the run, record with --trace=cuda,nvtx,mpi; or give analyze --ranks MAP.csv",
         "initialise torch.distributed before the profiler starts; or give analyze --ranks MAP.csv",
@@ -92,16 +86,9 @@ _BOTH: Final = {
         "export the whole kernel table",
         "record with a PyTorch that writes grid and block of kernels",
     ),
-    "sm_count": (
-        "export the GPU table too",
-        "record with a PyTorch that writes deviceProperties",
-    ),
+    "sm_count": ("export the GPU table too", "record with a PyTorch that writes deviceProperties"),
     "gpu_limits": (
         "record where nsys sees the GPU, and export all tables",
-        "record with a PyTorch that writes deviceProperties",
-    ),
-    "capacity": (
-        "export again with the GPU table",
         "record with a PyTorch that writes deviceProperties",
     ),
     "counters": (
@@ -121,10 +108,7 @@ _BOTH: Final = {
         "Record NVTX too (nsys profile --trace=cuda,nvtx): NCCL's own ranges then count sends and receives.",
         "Record with a PyTorch that writes the collective and its process group beside each NCCL kernel.",
     ),
-    "ranges": (
-        "record NVTX ranges",
-        "record ranges with torch.profiler.record_function",
-    ),
+    "ranges": ("record NVTX ranges", "record ranges with torch.profiler.record_function"),
     "layer_ranges": (
         "record NVTX ranges of the layers (layer_0f, layer_0b)",
         "record ranges of the layers: torch.profiler.record_function('layer_0f') and 'layer_0b'",

@@ -65,8 +65,7 @@ def union(start_ns: IntArray, end_ns: IntArray) -> Spans:
         start, end = start[order], end[order]
     end = np.maximum.accumulate(end)
     first = np.concatenate(([True], start[1:] > end[:-1]))
-    last = np.concatenate((first[1:], [True]))
-    return Spans(start[first], end[last])
+    return Spans(start[first], end[np.concatenate((first[1:], [True]))])
 
 
 def spans(*pairs: tuple[int, int]) -> Spans:

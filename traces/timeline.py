@@ -352,8 +352,7 @@ def _kinds(columns: Columns) -> tuple[IntArray, IntArray]:
 
 def _known_process(process_gid: IntArray, columns: Columns) -> IntArray:
     """Process of each row; a row without one belongs to the only process there is, if there is only one."""
-    host = columns.calls.thread_gid
-    known = np.concatenate((distinct(process_gid), distinct(host)))
+    known = np.concatenate((distinct(process_gid), distinct(columns.calls.thread_gid)))
     candidates = distinct(known[known != NULL] & PROCESS_BITS)
     return np.where(process_gid == NULL, candidates[0], process_gid) if len(candidates) == 1 else process_gid
 

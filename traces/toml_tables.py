@@ -26,8 +26,27 @@ def read_table(package: str, name: str, kind: type[_Read], readers: Readers | No
     "null" is None, as TOML has none. Fields of type `re.Pattern` are compiled; `readers` makes those of other
     types. Raises `WrongRow`.
     """
-    text = files(package).joinpath(name).read_text(encoding="utf-8")
-    return read_rows(tomllib.loads(text), kind, f"{package.replace('.', '/')}/{name}", readers)
+    return read_rows(written(package, name), kind, place(package, name), readers)
+
+
+def read_keyed(package: str, name: str, row: type[_Read], readers: Readers | None = None) -> dict[str, _Read]:
+    """A table of rows, each under its id, in its order. Raises `WrongRow`."""
+    return read_rows(keyed(written(package, name)), dict[str, row], place(package, name), readers)  # type: ignore[valid-type]
+
+
+def written(package: str, name: str) -> dict[str, Any]:
+    """A table of a package as it stands."""
+    return tomllib.loads(files(package).joinpath(name).read_text(encoding="utf-8"))
+
+
+def place(package: str, name: str) -> str:
+    """A table of a package, as errors name it."""
+    return f"{package.replace('.', '/')}/{name}"
+
+
+def keyed(rows: dict[str, Any]) -> dict[str, Any]:
+    """Rows that stand under their ids, each with its id."""
+    return {id: {"id": id, **row} if isinstance(row, dict) else row for id, row in rows.items()}
 
 
 def read_rows(

@@ -136,8 +136,7 @@ def _in_backward_ranges(rank: RankTimeline, threads: list[int]) -> BoolArray:
     result = np.zeros(len(rows), dtype=np.bool_)
     for thread in threads if named.any() else ():
         theirs, mine = named & (ranges.thread_gid == thread), rows.launch_thread == thread
-        held = instants_of(ranges, theirs)
-        result[mine] = held.hold(rows.launch_ns[mine])
+        result[mine] = instants_of(ranges, theirs).hold(rows.launch_ns[mine])
     return result
 
 

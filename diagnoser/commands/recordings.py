@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from diagnoser.options import AskedFor, CacheDir, Framework, NsysPath, OneTrace, Slurm
+from diagnoser.options import AskedFor, CacheDir, Framework, NsysPath, OneTrace, Slurm, option
 from diagnoser.options.command import command
 from diagnoser.options.requests import Analysis
 from diagnoser.output import say, show, show_page
@@ -51,21 +51,10 @@ def doctor(trace: OneTrace, nsys: NsysPath = None, cache_dir: CacheDir = None) -
 
 
 def workload(
-    state: Annotated[
-        str, typer.Option(metavar="NAME", show_default=False, help="The known state to record.")
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", show_default=False, help="A name ending in .json.gz, by PyTorch."),
-    ] = None,
-    profile: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", show_default=False, help="A new folder, by nsys, with a diagnosis."),
-    ] = None,
-    ranks: Annotated[
-        int | None,
-        typer.Option(metavar="N", show_default=False, help="With --profile: ranks, 2 unless given."),
-    ] = None,
+    state: Annotated[str, option("NAME", "The known state to record.")],
+    out: Annotated[Path | None, option("FILE", "A name ending in .json.gz, by PyTorch.")] = None,
+    profile: Annotated[Path | None, option("DIR", "A new folder, by nsys, with a diagnosis.")] = None,
+    ranks: Annotated[int | None, option("N", "With --profile: ranks, 2 unless given.")] = None,
     steps: Annotated[int, typer.Option(metavar="N", help="Steps to record.")] = 6,
     device: Annotated[str, typer.Option(metavar="cuda|cpu", help="cpu records no kernels.")] = "cuda",
     megatron: Annotated[bool, typer.Option("--megatron", help="Megatron-Core's own MoE layer.")] = False,

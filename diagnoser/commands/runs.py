@@ -5,8 +5,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 import diagnoser
 from diagnoser import options
 from diagnoser.options.command import command
@@ -71,12 +69,7 @@ def demo(
     wanted: partial[Output],
     scenario: Annotated[
         str,
-        typer.Argument(
-            metavar="[SCENARIO]",
-            show_default=False,
-            autocompletion=options.scenarios,
-            help="The simulated run; list: names.",
-        ),
+        options.argument("[SCENARIO]", "The simulated run; list: names.", autocompletion=options.scenarios),
     ] = "communication",
     keep: options.Keep = None,
 ) -> int:

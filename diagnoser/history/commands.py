@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diagnoser.options import CacheDir, Force, KeepOrigin, NsysPath, StoreFile, Tag
+from diagnoser.options import CacheDir, Force, KeepOrigin, NsysPath, StoreFile, Tag, argument, option
 from diagnoser.options.command import command, commands_of
 from traces.errors import UsageError
 
@@ -41,10 +41,7 @@ def _history() -> None:
 @history_app.command()
 @command(bounded=True)
 def add(
-    result: Annotated[
-        Path,
-        typer.Argument(metavar="RESULT.json|TRACE", readable=False, show_default=False, help="What to keep."),
-    ],
+    result: Annotated[Path, argument("RESULT.json|TRACE", "What to keep.")],
     tag: Tag = "",
     keep_origin: KeepOrigin = False,
     store: StoreFile = None,
@@ -85,17 +82,12 @@ def list_(store: StoreFile = None) -> None:
 
 @history_app.command()
 def trend(
-    metric: Annotated[
-        str,
-        typer.Argument(metavar="[METRIC]", show_default=False, help="A number of results; none: list them."),
-    ] = "",
+    metric: Annotated[str, argument("[METRIC]", "A number of results; none: list them.")] = "",
     like: Annotated[
-        int | None,
-        typer.Option(metavar="ID", help="Show results alike to this one [default: to the newest]."),
+        int | None, option("ID", "Show results alike to this one [default: to the newest].")
     ] = None,
     form: Annotated[
-        TrendForm | None,
-        typer.Option("--format", "-f", metavar="text|png|svg", help="Format [default: as -o ends, or text]."),
+        TrendForm | None, option("text|png|svg", "Format [default: as -o ends, or text].", "--format", "-f")
     ] = None,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="PATH", help="File, folder, or '-' (stdout).")
@@ -148,13 +140,11 @@ def trend(
 @history_app.command()
 @command()
 def baseline(
-    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="Of the baseline.")],
+    name: Annotated[str, argument("NAME", "Of the baseline.")],
     result: Annotated[
         str,
-        typer.Argument(
-            metavar="[RESULT.json|TRACE|ID]",
-            show_default=False,
-            help="What it is from now on, a number being one of the list; none: show.",
+        argument(
+            "[RESULT.json|TRACE|ID]", "What it is from now on, a number being one of the list; none: show."
         ),
     ] = "",
     tag: Tag = "",

@@ -46,33 +46,25 @@ def main() -> None:
 
 
 def answers(library: Library, request: Request) -> Iterator[Answer]:
-    """The answers of both tiers, each as soon as it is there."""
-    config = _config_answer(library, request)
-    yield config
-    if config.answer in ("ok", "needs"):
-        yield _layer_answer(library, request)
-    else:
-        yield not_checked("layer", _UNBUILT, library.version)
+    """Of both tiers, each as soon as it is there."""
 
-
-def _config_answer(library: Library, request: Request) -> Answer:
-    if unknown := library.unknown(request):
-        return no_such_knob(request, library.version, unknown)
-
-    def build() -> tuple[str, ...]:
+    def config() -> tuple[str, ...]:
         library.build(request)
         return ()
 
-    return _answer(library, request, "config", build)
-
-
-def _layer_answer(library: Library, request: Request) -> Answer:
-    def build() -> tuple[str, ...]:
+    def layer() -> tuple[str, ...]:
         return build_layer(library.torch, library.build(request), request.world_size)
 
-    # Which Transformer Engine there is was the other tier's matter.
-    told = request if request.te_version else replace(request, te_version=NEWEST_TE)
-    return _answer(library, told, "layer", build)
+    unknown = library.unknown(request)
+    no_knob = no_such_knob(request, library.version, unknown) if unknown else None
+    first = no_knob or _answer(library, request, "config", config)
+    yield first
+    if first.answer in ("ok", "needs"):
+        # Which Transformer Engine there is was the other tier's matter.
+        told = request if request.te_version else replace(request, te_version=NEWEST_TE)
+        yield _answer(library, told, "layer", layer)
+    else:
+        yield not_checked("layer", _UNBUILT, library.version)
 
 
 def _answer(library: Library, request: Request, tier: Tier, build: Callable[[], tuple[str, ...]]) -> Answer:

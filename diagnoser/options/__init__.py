@@ -67,34 +67,34 @@ def _beginning(incomplete: str, words: Iterable[str]) -> list[str]:
     return [one for one in dict.fromkeys(words) if one.startswith(incomplete)]
 
 
-def _option(takes: str | None, help: str, *flags: str, **more: Any) -> Any:
+def option(takes: str | None, help: str, *flags: str, **more: Any) -> Any:
     return typer.Option(*flags, metavar=takes, help=help, show_default=False, **more)
 
 
-def _argument(takes: str, help: str, **more: Any) -> Any:
+def argument(takes: str, help: str, **more: Any) -> Any:
     return typer.Argument(metavar=takes, readable=False, show_default=False, help=help, **more)
 
 
 def _format(forms: type[StrEnum]) -> Any:
     help = "Format; repeat for several [default: as -o ends, or text]."
-    return _option("|".join(forms), help, "--format", "-f")
+    return option("|".join(forms), help, "--format", "-f")
 
 
 Traces = Annotated[
     list[Path],
-    _argument(
+    argument(
         "TRACE",
         ".nsys-rep, .qdrep, SQLite export of one, or PyTorch profiler .json[.gz]; several of one run, "
         "a folder of them, or a pattern: 'ranks/*.sqlite'.",
     ),
 ]
-OneTrace = Annotated[Path, _argument("TRACE", "The recording to look at.")]
+OneTrace = Annotated[Path, argument("TRACE", "The recording to look at.")]
 Summaries = Annotated[
-    list[Path], _argument("SUMMARY", "What analyze --summary wrote: files, or folders of them.")
+    list[Path], argument("SUMMARY", "What analyze --summary wrote: files, or folders of them.")
 ]
 Word = Annotated[
     str,
-    _argument(
+    argument(
         "[WORD]",
         "A wall, a fix, a measure, or any id that a result prints; none: list.",
         autocompletion=explain_words,
@@ -102,32 +102,32 @@ Word = Annotated[
 ]
 ConfigArgument = Annotated[
     Path,
-    _argument(
+    argument(
         "FILE", "Megatron-Bridge YAML or overrides, Megatron-LM command or script, or a log's arguments."
     ),
 ]
 ResultFile = Annotated[
-    Path, _argument("RESULT.json", "What analyze, compare or check-config wrote with -f json; .json.gz too.")
+    Path, argument("RESULT.json", "What analyze, compare or check-config wrote with -f json; .json.gz too.")
 ]
 BaseRun = Annotated[
     Path,
-    _argument(
+    argument(
         "BASE",
         "The run before: a trace, a folder or pattern of them, or the JSON that analyze made. Left out "
         "with --baseline.",
     ),
 ]
-NewRun = Annotated[Path | None, _argument("NEW", "The run after, likewise.")]
+NewRun = Annotated[Path | None, argument("NEW", "The run after, likewise.")]
 
 GateLimit = Annotated[
     str | None,
-    _option(
+    option(
         "PCT", "Exit with 1 where new is slower by more than this, such as 3%, or where that is undecided."
     ),
 ]
 Expectations = Annotated[
     Sequence[str],
-    _option(
+    option(
         "FIX=GAIN",
         "What a fix of the new run should gain of a step: com-3=6ms, or com-3=5%; may be repeated. "
         "Without it, what the plan of the base expects.",
@@ -137,28 +137,28 @@ Expectations = Annotated[
 _LOG_HELP = "What the {} run printed: its steps without the profiler give the size."
 _CONFIG_HELP = "Configuration of the {} run, as analyze takes it: what changed in it can explain."
 _GPU_HELP = "CUDA device of the {} run that is compared [default: the first]."
-BaseLog = Annotated[Place | None, _option("FILE", _LOG_HELP.format("base")), FILE]
-NewLog = Annotated[Place | None, _option("FILE", _LOG_HELP.format("new")), FILE]
-BaseConfig = Annotated[Place | None, _option("FILE", _CONFIG_HELP.format("base")), FILE]
-NewConfig = Annotated[Place | None, _option("FILE", _CONFIG_HELP.format("new")), FILE]
-BaseGpu = Annotated[int | None, _option("N", _GPU_HELP.format("base"))]
-NewGpu = Annotated[int | None, _option("N", _GPU_HELP.format("new"))]
-Baseline = Annotated[str | None, _option("NAME", "The base is this baseline of the history; give NEW alone.")]
+BaseLog = Annotated[Place | None, option("FILE", _LOG_HELP.format("base")), FILE]
+NewLog = Annotated[Place | None, option("FILE", _LOG_HELP.format("new")), FILE]
+BaseConfig = Annotated[Place | None, option("FILE", _CONFIG_HELP.format("base")), FILE]
+NewConfig = Annotated[Place | None, option("FILE", _CONFIG_HELP.format("new")), FILE]
+BaseGpu = Annotated[int | None, option("N", _GPU_HELP.format("base"))]
+NewGpu = Annotated[int | None, option("N", _GPU_HELP.format("new"))]
+Baseline = Annotated[str | None, option("NAME", "The base is this baseline of the history; give NEW alone.")]
 StepRange = Annotated[
-    str | None, _option("A:B", "Use recorded steps A to B only, counted from 0, B excluded.")
+    str | None, option("A:B", "Use recorded steps A to B only, counted from 0, B excluded.")
 ]
 NvtxPattern = Annotated[
-    str | None, _option("REGEX", "Take each NVTX range matching REGEX on the launching thread as a step.")
+    str | None, option("REGEX", "Take each NVTX range matching REGEX on the launching thread as a step.")
 ]
 StartTime = Annotated[
-    str | None, _option("TIME", "Cut the window here: 1.5s, 1500ms, ... on the trace's clock.")
+    str | None, option("TIME", "Cut the window here: 1.5s, 1500ms, ... on the trace's clock.")
 ]
-EndTime = Annotated[str | None, _option("TIME", "Cut the window here.")]
-RankNumber = Annotated[int | None, _option("N", "Only this rank, where the trace records ranks.")]
-DeviceNumber = Annotated[int | None, _option("N", "Only this CUDA device.")]
+EndTime = Annotated[str | None, option("TIME", "Cut the window here.")]
+RankNumber = Annotated[int | None, option("N", "Only this rank, where the trace records ranks.")]
+DeviceNumber = Annotated[int | None, option("N", "Only this CUDA device.")]
 RankMap = Annotated[
     Place | None,
-    _option(
+    option(
         "MAP.csv",
         "Rank numbers of recordings that have none: columns file, rank and, where needed, process, "
         "device, host, world_size.",
@@ -167,7 +167,7 @@ RankMap = Annotated[
 ]
 ConfigFile = Annotated[
     Place | None,
-    _option(
+    option(
         "FILE",
         "The run's configuration: Megatron-Bridge YAML or overrides, Megatron-LM command or script. "
         "Fixes are then checked against it.",
@@ -175,16 +175,16 @@ ConfigFile = Annotated[
     FILE,
 ]
 SymptomsFile = Annotated[
-    Place | None, _option("S.json", "Measurements by the document's names, or an earlier result."), FILE
+    Place | None, option("S.json", "Measurements by the document's names, or an earlier result."), FILE
 ]
 LogFile = Annotated[
     Place | None,
-    _option("FILE", "What the run printed: step time without the profiler, versions, memory, failures."),
+    option("FILE", "What the run printed: step time without the profiler, versions, memory, failures."),
     FILE,
 ]
 EmitConfig = Annotated[
     str | None,
-    _option(
+    option(
         "bridge|megatron-lm",
         "The first step of the plan as a patch to paste, instead of the report.",
         autocompletion=patches,
@@ -192,7 +192,7 @@ EmitConfig = Annotated[
 ]
 AskMegatron = Annotated[
     bool,
-    _option(
+    option(
         None,
         "Ask the installed megatron-core whether it takes each change (about 5 s); on by default.",
         "--megatron/--no-megatron",
@@ -201,7 +201,7 @@ AskMegatron = Annotated[
 Forms = Annotated[list[Form] | None, _format(Form)]
 CheckForms = Annotated[list[CheckForm] | None, _format(CheckForm)]
 MergeForms = Annotated[list[MergeForm] | None, _format(MergeForm)]
-MarkdownFlavor = Annotated[Flavor | None, _option("github|jira", "Whose markup -f markdown is [github].")]
+MarkdownFlavor = Annotated[Flavor | None, option("github|jira", "Whose markup -f markdown is [github].")]
 OutputPlace = Annotated[
     str,
     typer.Option(
@@ -213,7 +213,7 @@ OutputPlace = Annotated[
 ]
 TicketFolder = Annotated[
     Path | None,
-    _option(
+    option(
         "DIR",
         "Write what a ticket needs into DIR: the report as .md, .html and .json, its picture as .png, "
         "and a manifest; all or nothing.",
@@ -221,46 +221,46 @@ TicketFolder = Annotated[
 ]
 SummaryFolder = Annotated[
     Path | None,
-    _option("FOLDER", "Also keep a summary of each rank in FOLDER, at most 64 kB, for moe-diag merge."),
+    option("FOLDER", "Also keep a summary of each rank in FOLDER, at most 64 kB, for moe-diag merge."),
 ]
-Force = Annotated[bool, _option(None, "Replace existing output files.", "--force-overwrite")]
+Force = Annotated[bool, option(None, "Replace existing output files.", "--force-overwrite")]
 Full = Annotated[
-    bool, _option(None, "Everything: evidence, all fixes and refusals, kernels, layers, gaps.", "--full")
+    bool, option(None, "Everything: evidence, all fixes and refusals, kernels, layers, gaps.", "--full")
 ]
 Brief = Annotated[
     bool,
-    _option(
+    option(
         None,
         "With -f json: a short result for programs, below 4 kB: verdict, costs, first steps, faults.",
         "--brief",
     ),
 ]
-Keys = Annotated[bool, _option(None, "Show the JSON key beside each name.", "--keys")]
+Keys = Annotated[bool, option(None, "Show the JSON key beside each name.", "--keys")]
 Redact = Annotated[
     bool,
-    _option(
+    option(
         None,
         "--no-redact shows paths as given and texts of the configuration; withheld by default.",
         "--redact/--no-redact",
     ),
 ]
-Tag = Annotated[str, _option("TEXT", "A note, such as a commit.")]
+Tag = Annotated[str, option("TEXT", "A note, such as a commit.")]
 KeepOrigin = Annotated[
-    bool, _option(None, "Keep this machine's name and the file's path as well.", "--keep-origin")
+    bool, option(None, "Keep this machine's name and the file's path as well.", "--keep-origin")
 ]
 StoreFile = Annotated[
     Path | None,
-    _option("FILE", "The history [default: $MOE_DIAG_HISTORY, else ~/.local/share/moe-diag/history.sqlite]."),
+    option("FILE", "The history [default: $MOE_DIAG_HISTORY, else ~/.local/share/moe-diag/history.sqlite]."),
 ]
 NsysPath = Annotated[
-    str | None, _option("PATH", "The nsys that exports reports (else $NSYS, PATH, usual folders).")
+    str | None, option("PATH", "The nsys that exports reports (else $NSYS, PATH, usual folders).")
 ]
 CacheDir = Annotated[
-    Place | None, _option("DIR", "Where exports are kept [default: ~/.cache/moe-diag]."), FILE
+    Place | None, option("DIR", "Where exports are kept [default: ~/.cache/moe-diag]."), FILE
 ]
 ReaderName = Annotated[
     str,
-    _option(
+    option(
         "|".join(Reader),
         "What reads an SQLite file: its pages, or sqlite3 [default: pages of large files, faster].",
     ),
@@ -268,14 +268,14 @@ ReaderName = Annotated[
 ]
 Jobs = Annotated[
     int | None,
-    _option(
+    option(
         "N", "How many traces are read at once, each in a process of its own [default: the cores].", min=1
     ),
     Typed(int | None),
 ]
 SchedulerAddress = Annotated[
     str | None,
-    _option("ADDRESS", "Have the traces read by the workers of this dask scheduler: tcp://HOST:8786."),
+    option("ADDRESS", "Have the traces read by the workers of this dask scheduler: tcp://HOST:8786."),
 ]
 AskedFor = Annotated[
     Question, typer.Option("--for", metavar="|".join(Question), help="What the recording is to answer.")
@@ -283,18 +283,18 @@ AskedFor = Annotated[
 Framework = Annotated[
     TrainedWith, typer.Option(metavar="|".join(TrainedWith), help="Whose flags mark the steps.")
 ]
-Slurm = Annotated[bool, _option(None, "A line for srun; otherwise for torchrun.", "--slurm")]
-Keep = Annotated[Path | None, _option("PATH", "Keep the simulated export here, to analyze it yourself.")]
+Slurm = Annotated[bool, option(None, "A line for srun; otherwise for torchrun.", "--slurm")]
+Keep = Annotated[Path | None, option("PATH", "Keep the simulated export here, to analyze it yourself.")]
 About = Annotated[Mapping[str, object] | None, OPTIONS]
 """An option for each of these, after all others."""
 MaxMemory = Annotated[
     str | None,
-    _option(
+    option(
         "SIZE",
         "End where a process takes more memory than this, such as 8G or 512M; the workers of a "
         "scheduler have bounds of their own.",
     ),
 ]
 TimeLimit = Annotated[
-    str | None, _option("TIME", "End where it takes longer than this: 90 (seconds), 5m, 2h.")
+    str | None, option("TIME", "End where it takes longer than this: 90 (seconds), 5m, 2h.")
 ]

@@ -10,17 +10,7 @@ from dataclasses import KW_ONLY, dataclass, fields
 from functools import wraps
 from inspect import signature
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    Final,
-    ParamSpec,
-    TypeVar,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, get_type_hints
 
 from diagnoser import options
 from diagnoser.diagnosis import Diagnosis
@@ -145,10 +135,11 @@ def made_again(
     given, hints = {**more}, get_type_hints(type(asked), include_extras=True)
     for one in fields(asked):
         value: Any = getattr(asked, one.name)
-        value, hint = tuple(value) if isinstance(value, list) else value, hints[one.name]
-        if one.name in _NOT_REPEATED or value == one.default or get_origin(hint) is not Annotated:
+        value = tuple(value) if isinstance(value, list) else value
+        about_option = getattr(hints[one.name], "__metadata__", ())
+        if one.name in _NOT_REPEATED or value == one.default or not about_option:
             continue
-        info, *typed = get_args(hint)[1:]
+        info, *typed = about_option
         if value is False:
             given[info.default.partition("/")[2]] = True
         else:
@@ -174,13 +165,11 @@ def command_line(
     words = ["moe-diag", command, *(path_words(path, redact) for path in files)]
     for option, value in given.items():
         for one in value if isinstance(value, tuple) else (value,):
-            if one is not None and one is not False:
+            if one is True:
                 words.append(option)
-                if one is not True:
-                    words.append(path_words(one, redact) if isinstance(one, Path) else str(one))
-    words += _about(about or {}, redact)
-    if not redact:
-        words.append("--no-redact")
+            elif one is not None and one is not False:
+                words += [option, path_words(one, redact) if isinstance(one, Path) else str(one)]
+    words += [*_about(about or {}, redact), *(() if redact else ["--no-redact"])]
     return shlex.join(printable(word, max(len(word), 3)) for word in words)
 
 

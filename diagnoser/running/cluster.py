@@ -170,7 +170,6 @@ class Cluster(Engine):
         return gathered.in_order()
 
     def _submitted(self, job: Job) -> Any:
-        """What `Kept.packed` will give, where the `Kept` of this job is."""
         if job.place not in self._kept:
             sent = pickle.dumps(Sent(replace(job, question=None), versions()))
             self._kept[job.place] = self._client.submit(

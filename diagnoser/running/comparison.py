@@ -275,6 +275,5 @@ def _step_ns(result: Result) -> int | None:
 
 def _perturbation_frac(result: Result, configured: Configured) -> float | None:
     """How much longer the profiled step is than the log's; None where either is not known."""
-    steady = steady_step(configured.log) if configured.log else None
-    step_ns = _step_ns(result)
+    steady, step_ns = steady_step(configured.log) if configured.log else None, _step_ns(result)
     return None if steady is None or step_ns is None else perturbation_frac(step_ns, steady)

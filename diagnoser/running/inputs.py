@@ -37,7 +37,6 @@ def traces_named(given: Sequence[Path]) -> list[Path]:
 
 
 def result_base(first: Path) -> Path:
-    """What names the results: the first that is given, of a pattern the first file."""
     if first.is_dir():
         return first.resolve()
     return first if first.exists() else traces_named([first])[0]

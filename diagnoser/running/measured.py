@@ -19,14 +19,7 @@ from reports.result.read import is_result
 from traces import errors
 from traces.columns import TraceInfo
 from traces.cures import cure
-from traces.errors import (
-    EmptySelection,
-    InputError,
-    NotATrace,
-    NothingToDiagnose,
-    NotShared,
-    TraceNotFound,
-)
+from traces.errors import EmptySelection, InputError
 from traces.formats.known_texts import trace_name
 from traces.formats.nsys_schema import CALLS
 from traces.formats.open import ReadOptions, read_trace
@@ -77,7 +70,6 @@ class TraceTask:
 
     @property
     def reading(self) -> ReadOptions:
-        """How it is read, likewise."""
         cache = self.options.cache_dir
         return replace(self.options, cache_dir=self.folder / cache) if self.folder and cache else self.options
 
@@ -106,8 +98,8 @@ def measure_all(engine: Engine, tasks: Mapping[str, TraceTask]) -> list[Measured
     """Measure several traces; the error of one that cannot be used, or that no process could read."""
     found: list[MeasuredTrace | InputError] = [*engine.map(measure_trace, tasks)]
     for place, task in enumerate(tasks.values()):
-        if task.folder and isinstance(found[place], TraceNotFound) and os.access(task.path, os.R_OK):
-            found[place] = NotShared(
+        if task.folder and isinstance(found[place], errors.TraceNotFound) and os.access(task.path, os.R_OK):
+            found[place] = errors.NotShared(
                 f"{task.path} is here, but a worker of the cluster cannot read it. "
                 "Put it where all workers see it, under the same path."
             )
@@ -165,7 +157,6 @@ def keep_freed_memory() -> None:
 
 
 def measure_trace(task: TraceTask) -> MeasuredTrace | InputError:
-    """Measure the chosen ranks of a trace; the error of one that cannot be used."""
     keep_freed_memory()
     try:
         return _measured_trace(task)
@@ -184,7 +175,7 @@ def _measured_trace(task: TraceTask) -> MeasuredTrace | InputError:
         return error
     chosen = [rank for rank in timeline.ranks if _is_chosen(rank, task)]
     if len(chosen) > MOST_RANKS.value:
-        return NotATrace(
+        return errors.NotATrace(
             f"{task.file} has work of {len(chosen):,} pairs of a process and a GPU; no machine has over "
             f"{MOST_RANKS.value:,.0f}. Choose some with --gpu, or record again."
         )
@@ -209,9 +200,9 @@ def _check_no_result(path: Path) -> None:
     if path.name.endswith(SUFFIX) and path.is_file():
         with path.open("rb") as file:
             if is_summary(file.read(64)):
-                raise NotATrace(f"{path} is a summary of a rank, no trace. Type moe-diag merge {path}")
+                raise errors.NotATrace(f"{path} is a summary of a rank, no trace. Type moe-diag merge {path}")
     if path.name.endswith((".json", ".json.gz")) and path.is_file() and is_result(path):
-        raise NotATrace(f"{path} is an earlier result, no trace. Type moe-diag report {path}")
+        raise errors.NotATrace(f"{path} is an earlier result, no trace. Type moe-diag report {path}")
 
 
 def _measured(
@@ -252,14 +243,15 @@ def chosen_of(
     Raises the first error where no trace can be used. A rank the selection misses becomes a warning, unless
     it misses all.
     """
-    warnings, read, failed = list[str](), list[MeasuredTrace](), list[InputError | NothingToDiagnose]()
+    warnings, read, failed = list[str](), list[MeasuredTrace](), list[InputError | errors.NothingToDiagnose]()
     for path, one in zip(paths, found, strict=True):
         if isinstance(one, MeasuredTrace) and one.devices:
             read.append(one)
             warnings += [f"{trace_name(path)}: {warning}" for warning in one.warnings]
         else:
-            failed.append(NothingToDiagnose(_what_to_record(one)) if isinstance(one, MeasuredTrace) else one)
-            warnings.append(f"{trace_name(path)} was skipped: {why_skipped(failed[-1])}")
+            error = errors.NothingToDiagnose(_what_to_record(one)) if isinstance(one, MeasuredTrace) else one
+            failed.append(error)
+            warnings.append(f"{trace_name(path)} was skipped: {why_skipped(error)}")
     if not read:
         raise failed[0]
     if not any(trace.ranks or trace.missed for trace in read):

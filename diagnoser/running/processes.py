@@ -19,7 +19,7 @@ import time
 import traceback
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
@@ -219,17 +219,16 @@ class Workers(Engine):
             theirs.close()
             self._workers.append(_Worker(process, ours))
 
-    def _messages(self) -> list[tuple[_Worker, Any]]:
+    def _messages(self) -> Iterator[tuple[_Worker, Any]]:
         """What the busy processes have said, once any has; None of one that has ended."""
         busy = {worker.pipe: worker for worker in self._workers if worker.busy_with is not None}
-        found: list[tuple[_Worker, Any]] = []
         for pipe in wait(list(busy)) if busy else ():
             assert isinstance(pipe, Connection)
             try:
-                found.append((busy[pipe], pipe.recv()))
+                message = pipe.recv()
             except (EOFError, OSError):
-                found.append((busy[pipe], None))
-        return found
+                message = None
+            yield busy[pipe], message
 
 
 def _forks() -> bool:

@@ -22,13 +22,12 @@ def _by_its_name(of: Any) -> object:
 class Fact:
     """A name. `of`: its value for a configuration, or for a run in tables of runs; None where unknown.
 
-    `knobs` it is made of; `option` that gives it. `words`: the name in sentences, where it is not one itself.
+    `knobs` it is made of; `option` that gives it.
     """
 
     of: Callable[[Any], object] = _by_its_name
     knobs: tuple[str, ...] = ()
     option: str = ""
-    words: str = ""
 
 
 @cache
@@ -37,9 +36,9 @@ def version(numbers: tuple[int, ...] | None) -> Version | None:
     return None if numbers is None else Version(".".join(map(str, numbers)))
 
 
-def _release(option: str, words: str) -> Fact:
+def _release(option: str) -> Fact:
     package = option.removeprefix("--").removesuffix("-version")
-    return Fact(lambda config: version(getattr(config, package)), option=option, words=words)
+    return Fact(lambda config: version(getattr(config, package)), option=option)
 
 
 def _graphs(config: Config) -> bool | None:
@@ -66,13 +65,11 @@ def _offload_fraction(config: Config) -> float | None:
 
 
 def _muon(config: Config) -> bool | None:
-    name = config.value("optimizer.optimizer")
-    return "muon" in name if isinstance(name, str) else None
+    return None if (name := config.word("optimizer.optimizer")) is None else "muon" in name
 
 
 def _expandable_segments(config: Config) -> bool | None:
-    text = config.env("PYTORCH_CUDA_ALLOC_CONF")
-    return None if text is None else "expandable_segments:True" in text
+    return None if (text := config.env("PYTORCH_CUDA_ALLOC_CONF")) is None else _EXPANDABLE in text
 
 
 def _virtual_stages(config: Config) -> bool | None:
@@ -82,6 +79,7 @@ def _virtual_stages(config: Config) -> bool | None:
     return negated(config.null(VIRTUAL_STAGES))
 
 
+_EXPANDABLE: Final = "expandable_segments:True"
 _RECOMPUTE: Final = ("recompute_granularity", "recompute_modules", "moe_layer_recompute")
 _RECIPE: Final = "mixed_precision"
 """A named recipe of Megatron-Bridge, which sets both formats."""
@@ -107,83 +105,66 @@ def _switch(name: str) -> tuple[str, str]:
 
 _ROWS: Final[Mapping[str, Fact]] = {
     # versions, framework, hardware
-    "core": _release("--core-version", "Megatron-Core"),
-    "bridge": _release("--bridge-version", "Megatron-Bridge"),
-    "te": _release("--te-version", "Transformer Engine"),
-    "torch": _release("--torch-version", "PyTorch"),
-    "nccl": Fact(lambda c: c.version_text("nccl"), option="--log", words="NCCL"),
-    "capability": Fact(lambda c: version(c.capability), option="--gpu-model", words="compute capability"),
+    "core": _release("--core-version"),
+    "bridge": _release("--bridge-version"),
+    "te": _release("--te-version"),
+    "torch": _release("--torch-version"),
+    "nccl": Fact(lambda c: c.version_text("nccl"), option="--log"),
+    "capability": Fact(lambda c: version(c.capability), option="--gpu-model"),
     "fp8_gpu": Fact(lambda c: c.capability is None or c.capability >= (8, 9), option="--gpu-model"),
     "framework": Fact(option="--config"),
     "packed": Fact(lambda c: c.packed_sequences, option="--packed-sequences"),
     "stage": Fact(option="--stage"),
     # sizes; a size that is null is 1, of ETP it is TP
-    "tp": Fact(knobs=(TP,), words="TP"),
-    "cp": Fact(knobs=(CP,), words="CP"),
-    "pp": Fact(knobs=(PP,), words="PP"),
-    "ep": Fact(knobs=(EP,), words="EP"),
-    "etp": Fact(knobs=(ETP, TP), words="ETP"),
-    "world": Fact(knobs=("world_size",), words="ranks"),
-    "dp": Fact(knobs=("world_size", TP, CP, PP), words="DP"),
-    "edp": Fact(knobs=("world_size", ETP, EP, PP), words="EDP"),
-    "virtual_stages": Fact(_virtual_stages, (VIRTUAL_STAGES, STAGE_LAYOUT), words="virtual stages"),
-    "expert_parallel": Fact(knobs=(EP,), option="--ep", words="experts over several ranks"),
-    "pipeline_parallel": Fact(knobs=(PP,), option="--pp", words="pipeline stages"),
+    "tp": Fact(knobs=(TP,)),
+    "cp": Fact(knobs=(CP,)),
+    "pp": Fact(knobs=(PP,)),
+    "ep": Fact(knobs=(EP,)),
+    "etp": Fact(knobs=(ETP, TP)),
+    "world": Fact(knobs=("world_size",)),
+    "dp": Fact(knobs=("world_size", TP, CP, PP)),
+    "edp": Fact(knobs=("world_size", ETP, EP, PP)),
+    "virtual_stages": Fact(_virtual_stages, (VIRTUAL_STAGES, STAGE_LAYOUT)),
+    "expert_parallel": Fact(knobs=(EP,), option="--ep"),
+    "pipeline_parallel": Fact(knobs=(PP,), option="--pp"),
     # features
-    "moe": Fact(Config.moe, ("num_moe_experts",), words="several experts"),
-    "flex": Fact(knobs=_FLEX, words="flex dispatcher"),
-    "ep_overlap": Fact(knobs=_switch("overlap_moe_expert_parallel_comm"), words="EP overlap"),
-    "delayed_wgrad": Fact(knobs=_switch("delay_wgrad_compute"), words="delayed weight gradients"),
-    "early_release": Fact(
-        lambda c: c.on(_RELEASES_EARLY) is True,
-        (_RELEASES_EARLY,),
-        words="early release of attention's memory",
-    ),
-    "early_reduction": Fact(lambda c: c.on(*reversed(_REDUCES)), _REDUCES, words="overlap_grad_reduce"),
-    "precision": Fact(knobs=(_RECIPE,), option="--precision", words="precision"),
-    "low_precision": Fact(Config.low_precision, ("fp8", "fp4", _RECIPE), "--precision", "low precision"),
-    "fp8_matrices": Fact(Config.fp8, ("fp8", _RECIPE), "--precision", "FP8"),
-    "full_recompute": Fact(knobs=_RECOMPUTE[:1], words="full recompute"),
-    "fp8_gathered": Fact(lambda c: c.any_on(*_GATHER), _GATHER, words="parameters gathered in FP8"),
-    "gather_recipe": Fact(_gather_recipe, (_GATHER_RECIPE, "fp8_recipe"), words="the FP8 recipe"),
-    "distributed_optimizer": Fact(
-        lambda c: c.any_on(*_DISTRIBUTED), _DISTRIBUTED, words="distributed optimizer"
-    ),
+    "moe": Fact(Config.moe, ("num_moe_experts",)),
+    "flex": Fact(knobs=_FLEX),
+    "ep_overlap": Fact(knobs=_switch("overlap_moe_expert_parallel_comm")),
+    "delayed_wgrad": Fact(knobs=_switch("delay_wgrad_compute")),
+    "early_release": Fact(lambda c: c.on(_RELEASES_EARLY) is True, (_RELEASES_EARLY,)),
+    "early_reduction": Fact(lambda c: c.on(*reversed(_REDUCES)), _REDUCES),
+    "precision": Fact(knobs=(_RECIPE,), option="--precision"),
+    "low_precision": Fact(Config.low_precision, ("fp8", "fp4", _RECIPE), "--precision"),
+    "fp8_matrices": Fact(Config.fp8, ("fp8", _RECIPE), "--precision"),
+    "full_recompute": Fact(knobs=_RECOMPUTE[:1]),
+    "fp8_gathered": Fact(lambda c: c.any_on(*_GATHER), _GATHER),
+    "gather_recipe": Fact(_gather_recipe, (_GATHER_RECIPE, "fp8_recipe")),
+    "distributed_optimizer": Fact(lambda c: c.any_on(*_DISTRIBUTED), _DISTRIBUTED),
     "optimizer_offload_fraction": Fact(_offload_fraction, (_FRACTION,)),
-    "muon": Fact(_muon, ("optimizer.optimizer",), words="Muon"),
-    "expandable_segments": Fact(
-        _expandable_segments, ("env.PYTORCH_CUDA_ALLOC_CONF",), words="expandable segments"
-    ),
+    "muon": Fact(_muon, ("optimizer.optimizer",)),
+    "expandable_segments": Fact(_expandable_segments, ("env.PYTORCH_CUDA_ALLOC_CONF",)),
     # both frameworks choose a fused backend where nobody names another
     "unfused_attention": Fact(
-        lambda c: c.one_of("attention_backend", "unfused", "local") is True,
-        ("attention_backend",),
-        words="unfused attention",
+        lambda c: c.one_of("attention_backend", "unfused", "local") is True, ("attention_backend",)
     ),
-    "dropless": Fact(
-        knobs=("moe_expert_capacity_factor",), option="--routing", words="routing without dropped tokens"
-    ),
+    "dropless": Fact(knobs=("moe_expert_capacity_factor",), option="--routing"),
     "dense_in_bridge": Fact(  # Bridge looks at the experts first, Megatron-LM at EP alone
-        lambda c: c.moe() is False and c.framework == "megatron_bridge",
-        ("num_moe_experts",),
-        words="a dense model of Megatron-Bridge",
+        lambda c: c.moe() is False and c.framework == "megatron_bridge", ("num_moe_experts",)
     ),
-    "dense_layers": Fact(knobs=("moe_layer_freq",), words="dense layers"),
+    "dense_layers": Fact(knobs=("moe_layer_freq",)),
     # CUDA graphs
-    "graph_impl": Fact(knobs=_GRAPHS, words="cuda_graph_impl"),
-    "graphs": Fact(_graphs, _GRAPHS, words="CUDA graphs"),
-    "full_iteration": Fact(knobs=_MODULES, words="a graph of the full iteration"),
-    "graph_modules": Fact(knobs=(_NAMED,), words="cuda_graph_modules"),
-    "graph_parts": Fact(knobs=_MODULES, words="modules named for the graphs"),
-    "captured": Fact(knobs=_MODULES, words="modules in the graphs"),
-    "graphed_wgrad": Fact(
-        knobs=(_NAMED, "moe_shared_expert_intermediate_size", "moe_shared_expert_overlap"),
-        words="weight gradients in graphs",
-    ),
+    "graph_impl": Fact(knobs=_GRAPHS),
+    "graphs": Fact(_graphs, _GRAPHS),
+    "full_iteration": Fact(knobs=_MODULES),
+    "graph_modules": Fact(knobs=(_NAMED,)),
+    "graph_parts": Fact(knobs=_MODULES),
+    "captured": Fact(knobs=_MODULES),
+    "graphed_wgrad": Fact(knobs=(_NAMED, "moe_shared_expert_intermediate_size", "moe_shared_expert_overlap")),
     # lists, as the framework understands them
-    "recomputed": Fact(Config.recompute_modules, _RECOMPUTE, words="recomputed modules"),
-    "recompute_list": Fact(_recompute_list, _RECOMPUTE, words="recompute_modules"),
-    "offloaded": Fact(Config.offloads, _OFFLOAD, words="offloaded modules"),
+    "recomputed": Fact(Config.recompute_modules, _RECOMPUTE),
+    "recompute_list": Fact(_recompute_list, _RECOMPUTE),
+    "offloaded": Fact(Config.offloads, _OFFLOAD),
 }
 FACTS: Final[Mapping[str, Fact]] = {
     name: replace(row, of=attrgetter(name)) if row.of is _by_its_name else row for name, row in _ROWS.items()

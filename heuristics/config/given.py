@@ -19,16 +19,11 @@ WHOLE: Final = Limit(
 
 def given_and_configured(given: Given, config: Config) -> Given:
     """What is given, filled up by what is configured: all that is known of the fields of `Given`."""
-    packages = tuple(f"{package}_version" for package in PACKAGES)
-    names = [*packages, *(name for name, option in OPTIONS.items() if option.knobs)]
-    names = [name for name in names if getattr(given, name) is None]
-    found: dict[str, Any] = {}
-    for name in names:
-        package = name.removesuffix("_version")
-        value = config.version_text(package) if package != name else getattr(config, name, None)  # type: ignore[arg-type]
-        if value is not None:
-            found[name] = value
-    return replace(given, **found)
+    known: dict[str, Any] = {
+        **{f"{package}_version": config.version_text(package) for package in PACKAGES},
+        **{name: getattr(config, name, None) for name, option in OPTIONS.items() if option.knobs},
+    }
+    return replace(given, **{name: value for name, value in known.items() if getattr(given, name) is None})
 
 
 def is_whole(settings: Settings) -> bool:

@@ -49,14 +49,12 @@ def gpu_family(name: str) -> str | None:
 
 
 def family_named(name: str) -> GpuFamily | None:
-    found = gpu_family(name)
-    return FAMILIES[found] if found else None
+    return FAMILIES.get(gpu_family(name) or "")
 
 
 def capability_of(name: str) -> tuple[int, int] | None:
     """Compute capability of a product by its name; None where we have no source."""
-    product = product_named(name)
-    return product.capability if product else None
+    return product.capability if (product := product_named(name)) else None
 
 
 @dataclass(frozen=True, slots=True)

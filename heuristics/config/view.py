@@ -1,7 +1,7 @@
 """What a run is configured to do: the one answer to "what is this setting", for every part of the program."""
 
 from collections.abc import Mapping
-from enum import Enum
+from enum import Enum, auto
 from functools import cached_property
 from math import prod
 from operator import attrgetter
@@ -30,11 +30,15 @@ from traces.training_log.log import TrainingLog
 
 
 class Trust(Enum):
-    """Which sources of settings are asked."""
+    """Which sources of settings are asked: options over files over the trace, as the framework has them.
 
-    ALL = "options over files over the trace, as the framework has them"
-    CHECKED = "the same, as the checks of its release see them"
-    FILES = "files alone, as the framework has them"
+    CHECKED: the same, as the checks of its release see them. FILES: neither the trace, nor what options give
+    in place of knobs.
+    """
+
+    ALL = auto()
+    CHECKED = auto()
+    FILES = auto()
 
 
 class Config(Features):

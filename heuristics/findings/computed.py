@@ -45,7 +45,7 @@ _PRECISION: Final = ("mixed_precision", "fp4", "fp8", "bf16", "fp16")
 
 
 def _overwritten(case: Case) -> Iterator[Found]:
-    asked = case.run.asked
+    asked = case.files
     for knob, name in OVERWRITTEN.items():
         section = f"comm_overlap.{knob}"
         if asked.written.value(knob) is True and asked.on(knob) is False and asked.value(section) is not True:
@@ -56,7 +56,7 @@ def _overwritten(case: Case) -> Iterator[Found]:
 
 def _gradients_overwritten(case: Case) -> Iterator[Found]:
     """What DDP says of an overlap while a CommOverlapConfig says the opposite, but for one recipe."""
-    asked, written = case.run.asked, case.run.asked.written
+    asked, written = case.files, case.files.written
     for knob in ("overlap_grad_reduce", "overlap_param_gather"):
         own, over = f"ddp.{knob}", f"comm_overlap.{knob}"
         ddp, ours = written.value(own), asked.value(over)
@@ -69,28 +69,28 @@ def _gradients_overwritten(case: Case) -> Iterator[Found]:
 
 def _expert_overlap(case: Case) -> Iterator[Found]:
     run, packed = case.run, "overlap-energon-off"
-    if not run.asked.ep_overlap or run.observed.ep_overlap is not False:
+    if not case.files.ep_overlap or run.observed.ep_overlap is not False:
         return
-    section, causes = f"comm_overlap.{_OVERLAP}", _one_queue(run)
-    if run.asked.microbatches == 1:
+    section, causes = f"comm_overlap.{_OVERLAP}", _one_queue(case)
+    if case.files.microbatches == 1:
         causes = {say("findings.one-microbatch"): say("findings.more-microbatches"), **causes}
     if packed in case.lines:
         causes = {say("findings.packed"): say("findings.unpacked"), **causes}
     yield {
-        "where": run.asked.where(section if run.asked.known(section) else _OVERLAP),
+        "where": case.files.where(section if case.files.known(section) else _OVERLAP),
         "packed": say("findings.packed-at", line=case.line_of(packed)) if packed in case.lines else "",
         **_because(causes, say("findings.check-schedule")),
     }
 
 
 def _data_overlap(case: Case) -> Iterator[Found]:
-    run, asked = case.run, case.run.asked
+    run, asked = case.run, case.files
     wanted = {"dp_reduce_scatter": "overlap_grad_reduce", "dp_all_gather": "overlap_param_gather"}
     kinds = tuple(kind for kind, switch in wanted.items() if asked.overlap(switch))
     cost_ns = run.cost_ns("communication", kinds) if kinds else None
     if cost_ns is None or not run.window_ns or cost_ns / run.window_ns < WALL.value:
         return
-    causes = _one_queue(run)
+    causes = _one_queue(case)
     if asked.framework == "megatron_bridge" and asked.distributed_optimizer is False:
         causes = {say("findings.not-distributed"): "ddp.use_distributed_optimizer=true", **causes}
     if not any(asked.value(knob) for knob in _MARGINS):
@@ -101,9 +101,9 @@ def _data_overlap(case: Case) -> Iterator[Found]:
     yield {"kinds": " and ".join(kinds), "exposed": exposed, **because}
 
 
-def _one_queue(run: Run) -> dict[str, str]:
-    several = connections(run, ep_overlap=run.asked.ep_overlap)
-    if several == 1 or not run.asked.env_is("CUDA_DEVICE_MAX_CONNECTIONS", "1"):
+def _one_queue(case: Case) -> dict[str, str]:
+    several = connections(case.run, ep_overlap=case.files.ep_overlap)
+    if several == 1 or not case.files.env_is("CUDA_DEVICE_MAX_CONNECTIONS", "1"):
         return {}
     return {say("findings.one-queue"): f"CUDA_DEVICE_MAX_CONNECTIONS={several}"}
 
@@ -150,7 +150,7 @@ def _freed(run: Run) -> Iterator[tuple[str, int]]:
 
 def _global_batch(case: Case) -> Iterator[Found]:
     """Steady steps of another global batch; a batch that grows by plan is no contradiction."""
-    written = case.run.asked.written
+    written = case.files.written
     said, logged = written.by_knob.get(GLOBAL_BATCH), _logged(case.run).by_knob.get(GLOBAL_BATCH)
     if said is None or logged is None or written.value("train.rampup_batch_size") is not None:
         return
@@ -159,7 +159,7 @@ def _global_batch(case: Case) -> Iterator[Found]:
 
 
 def _world_size(case: Case) -> Iterator[Found]:
-    written, logged = case.run.asked.written, _logged(case.run).by_knob.get(_WORLD)
+    written, logged = case.files.written, _logged(case.run).by_knob.get(_WORLD)
     asked = case.run.given.world_size or written.value(_WORLD)
     if logged is not None and asked not in (None, logged.value):
         where = written.said(_WORLD) if written.value(_WORLD) == asked else "--world-size"
@@ -170,7 +170,7 @@ def _precision(case: Case) -> Iterator[Found]:
     own = case.run.log.settings if case.run.log else None
     if own is None:
         return
-    ran, asked = configured_precision(KnobView(effective(own, case.run.config.core_text))), case.run.asked
+    ran, asked = configured_precision(KnobView(effective(own, case.run.config.core_text))), case.files
     if ran and asked.precision and peak_precision(ran) != peak_precision(asked.precision):
         where = {"logged_at": _precision_at(own), "where": _precision_at(asked.written)}
         yield {"logged": ran, "asked": asked.precision, **where}

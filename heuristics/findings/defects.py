@@ -168,7 +168,7 @@ def _of_failure(one: Failure) -> Defect:
     id, leads = one.rule or one.id, _TABLE.state[one.state]
     seen = (Sighting("log", one.id, f"line {one.line}" if one.line else ""),)
     of = tuple(dict.fromkeys((id, one.id)))
-    return Defect(id, leads.kind, one.text, one.fix, one.fix_id, leads.cost, "", "", one.knobs, seen, (), of)
+    return Defect(id, leads.kind, one.text, one.cure, one.fix, leads.cost, "", "", one.set, seen, (), of)
 
 
 def _of_answer(one: Answer) -> Defect:

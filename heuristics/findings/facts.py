@@ -5,15 +5,16 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final
 
-from heuristics.config.facts import Fact, version
+from heuristics.config.facts import Fact
 from heuristics.config.features import FLEX
 from heuristics.config.given import WHOLE
+from heuristics.config.view import Config, Trust
 from heuristics.guides.facts import ep_share
 from heuristics.guides.memory_use import ran, too_large
 from heuristics.guides.parallel import connections
 from heuristics.rules.check import limits, past_limit
 from heuristics.rules.condition import Language
-from heuristics.rules.rules import has_rule, rules
+from heuristics.rules.rules import releases_of, rules
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
 from heuristics.words import say
@@ -51,6 +52,11 @@ class Case:
     told: dict[str, object] = field(default_factory=dict, compare=False)
     held: dict[str, bool | None] = field(default_factory=dict, compare=False)
 
+    @property
+    def files(self) -> Config:
+        """What files alone ask for."""
+        return self.run.view(Trust.FILES)
+
     def line_of(self, id: str) -> str:
         """Where the log says it, for sentences."""
         message = self.run.log.first(id) if self.run.log else None
@@ -62,11 +68,11 @@ def _line(number: int) -> str:
 
 
 def _at(case: Case, knob: str) -> str:
-    return f"{knob.removeprefix('env.')} in {case.run.asked.where(knob)}"
+    return f"{knob.removeprefix('env.')} in {case.files.where(knob)}"
 
 
 def _first_at(case: Case, *knobs: str, on: bool = False) -> str | None:
-    asked = case.run.asked
+    asked = case.files
     found = (knob for knob in knobs if (asked.on(knob) if on else asked.known(knob)))
     return next((_at(case, knob) for knob in found), None)
 
@@ -79,7 +85,7 @@ def _backend(case: Case) -> str | None:
 
 def chosen_backend(case: Case) -> str | None:
     """A backend that somebody chose: not the default as every whole configuration repeats it."""
-    backend, written = _backend(case), case.run.asked.written
+    backend, written = _backend(case), case.files.written
     if backend != DEFAULT_BACKEND:
         return backend
     knobs = [one for one in written.by_knob.values() if one.said != "default"]
@@ -88,12 +94,12 @@ def chosen_backend(case: Case) -> str | None:
 
 def type_is_open(case: Case) -> bool:
     """A recipe of Megatron-Bridge that we do not see may set it."""
-    return case.run.asked.framework == "megatron_bridge" and not case.run.asked.known(_TYPE)
+    return case.files.framework == "megatron_bridge" and not case.files.known(_TYPE)
 
 
 def flex_of_nothing(case: Case) -> bool:
     """Flex with a backend of null: nothing is left that could dispatch."""
-    said = case.run.asked.written
+    said = case.files.written
     is_null = _BACKEND in said and said.value(_BACKEND) is None and not said.value("moe_enable_deepep")
     return said.value(_TYPE) == "flex" and is_null
 
@@ -106,8 +112,8 @@ def _skipped(case: Case) -> tuple[str, str] | tuple[None, None]:
             named = (one.said.get("backend", "").lower() for one in messages if one.id == line)
             backend = next((one for one in named if one in ("deepep", "hybridep")), None)
             return backend or _backend(case) or "the backend", say("findings.logged", line=case.line_of(line))
-    run, backend = case.run, case.run.asked.dispatcher or ""
-    of_bridge = run.settings.framework == "megatron_bridge" or run.asked.version_text("bridge") is not None
+    run, backend = case.run, case.files.dispatcher or ""
+    of_bridge = run.settings.framework == "megatron_bridge" or case.files.version_text("bridge") is not None
     if not of_bridge or run.observed.dispatcher == backend:
         return None, None
     past = (rule for rule in limits(backend) if rule.by == "megatron_bridge" and past_limit(rule, run.config))
@@ -121,7 +127,7 @@ def not_installed(case: Case) -> str | None:
 
 
 def type_now(case: Case) -> str:
-    return say("findings.recipe-may-set-flex") if type_is_open(case) else case.run.asked.word(_TYPE) or ""
+    return say("findings.recipe-may-set-flex") if type_is_open(case) else case.files.word(_TYPE) or ""
 
 
 def ran_beside(case: Case) -> str:
@@ -130,7 +136,7 @@ def ran_beside(case: Case) -> str:
 
 
 def other_dispatcher(case: Case) -> bool:
-    asked, seen = case.run.asked.dispatcher, case.run.observed.dispatcher
+    asked, seen = case.files.dispatcher, case.run.observed.dispatcher
     return asked not in (None, "flex", seen) and seen not in ("unknown", "none")
 
 
@@ -145,8 +151,8 @@ def padding_at(case: Case) -> str:
 
 
 def tp_overlap_asked(case: Case) -> bool:
-    said = case.run.asked.written.value("comm_overlap.tp_comm_overlap")
-    return said is True or (said is None and case.run.asked.on("tp_comm_overlap") is True)
+    said = case.files.written.value("comm_overlap.tp_comm_overlap")
+    return said is True or (said is None and case.files.on("tp_comm_overlap") is True)
 
 
 def tp_overlap_off(case: Case) -> str:
@@ -157,7 +163,7 @@ def tp_overlap_off(case: Case) -> str:
 
 def overlap_left_off(case: Case) -> bool:
     """Off, or named nowhere in Megatron-Bridge's configuration; not where the model's field asks for it."""
-    asked = case.run.asked
+    asked = case.files
     if asked.written.value(_OVERLAP) is True:
         return False
     return asked.ep_overlap is False or (
@@ -166,7 +172,7 @@ def overlap_left_off(case: Case) -> bool:
 
 
 def overlap_off_at(case: Case) -> str:
-    said = case.run.asked.written
+    said = case.files.written
     found = (knob for knob in (f"comm_overlap.{_OVERLAP}", _OVERLAP) if knob in said)
     return next((f"{knob} in {said.said(knob)}" for knob in found), say("findings.overlap-unnamed"))
 
@@ -183,14 +189,14 @@ def captured_at(case: Case) -> str:
 
 def segments_grow(case: Case) -> bool | None:
     """Whether PyTorch's allocator is to grow its segments; None where its environment is not known."""
-    asked = case.run.asked
+    asked = case.files
     texts = [str(asked.value(knob)).lower().replace(" ", "") for knob in _ALLOCATOR if asked.known(knob)]
     return any("expandable_segments:true" in text for text in texts) if texts else None
 
 
 def each_expert_alone(case: Case) -> bool:
     """Each expert runs its own GEMM: as many a layer as a rank has experts."""
-    shown, asked = case.run.observed, case.run.asked
+    shown, asked = case.run.observed, case.files
     per_layer = shown.expert_gemms_per_layer
     ep, experts = asked.positive("expert_model_parallel_size"), asked.positive("num_moe_experts")
     local = experts // ep if experts and ep else None
@@ -210,14 +216,14 @@ def may_recompute_moe(case: Case) -> bool:
     Only this label: its router and its exchanges are told apart from everything else, while norms or
     activations that run again may belong to a wider module.
     """
-    granularity = case.run.asked.word("recompute_granularity")
-    asked = case.run.asked.names("recompute_modules")
+    granularity = case.files.word("recompute_granularity")
+    asked = case.files.names("recompute_modules")
     of_modules = granularity == "selective" and (asked is None or "moe" in asked)
     return granularity == "full" or of_modules
 
 
 def collected(case: Case) -> str:
-    interval = case.run.asked.count("train.manual_gc_interval")
+    interval = case.files.count("train.manual_gc_interval")
     return say("findings.collected", interval=interval) if interval else say("findings.collected-unknown")
 
 
@@ -258,7 +264,7 @@ _FACTS: Final[Mapping[str, Callable[[Case], object]]] = {
     **{name: attrgetter(f"run.observed.{field}") for name, field in _RAN.items()},
     **{of.__name__: of for of in _NAMED},
     "lines": attrgetter("lines"),
-    "dispatcher": attrgetter("run.asked.dispatcher"),
+    "dispatcher": attrgetter("files.dispatcher"),
     "type_at": lambda case: "" if type_is_open(case) else f", {_at(case, _TYPE)}",
     "skipped": lambda case: _skipped(case)[0],
     "skipped_by": lambda case: _skipped(case)[1],
@@ -268,14 +274,14 @@ _FACTS: Final[Mapping[str, Callable[[Case], object]]] = {
     ),
     "exchanges_show": lambda case: (ep_share(case.run) or 0.0) >= WALL.value,
     "exchanges": lambda case: percent(ep_share(case.run) or 0.0),
-    "one_queue": lambda case: str(case.run.asked.value("env.CUDA_DEVICE_MAX_CONNECTIONS")) == "1",
-    "sharded": lambda case: any(map(case.run.asked.on, ("ddp.use_megatron_fsdp", "use_torch_fsdp2"))),
+    "one_queue": lambda case: str(case.files.value("env.CUDA_DEVICE_MAX_CONNECTIONS")) == "1",
+    "sharded": lambda case: any(map(case.files.on, ("ddp.use_megatron_fsdp", "use_torch_fsdp2"))),
     "before_blackwell": lambda case: case.run.config.before_blackwell(),
     "queues": lambda case: connections(case.run, ep_overlap=True),
     "captured_then": lambda case: say("findings.captured" if _captured(case) else "findings.not-captured"),
     "in_graphs": lambda case: percent(case.run.observed.graph_frac or 0.0),
     "register_asserted": lambda case: (
-        has_rule(rules()["graphs-graph-register"], version(case.run.asked.core), None, None) is not False
+        rules()["graphs-graph-register"].in_force(releases_of(case.files)) is not False
     ),
     "segments_at": lambda case: _first_at(case, *_ALLOCATOR),
     "precision_at": lambda case: _first_at(case, "mixed_precision", "fp8", "fp4"),
@@ -285,7 +291,7 @@ _FACTS: Final[Mapping[str, Callable[[Case], object]]] = {
     "offload_at": lambda case: _first_at(
         case, "fine_grained_activation_offloading", "cpu_offloading", on=True
     ),
-    "offload_possible": lambda case: any(case.run.asked.on(knob) is not False for knob in OFFLOADS),
+    "offload_possible": lambda case: any(case.files.on(knob) is not False for knob in OFFLOADS),
     "allocator_calls": lambda case: _from(
         STEADY_CALLS, case.run.observed.allocator_calls_per_step, "{:.0f}".format
     ),
@@ -294,5 +300,5 @@ _FACTS: Final[Mapping[str, Callable[[Case], object]]] = {
     "unknown_error_at": lambda case: _unknown_error(case)[1],
     "has_run": lambda case: ran(case.run),
 }
-CASES: Final = Language({name: Fact(of) for name, of in _FACTS.items()}, "run.asked")
+CASES: Final = Language({name: Fact(of) for name, of in _FACTS.items()}, "files")
 """Conditions and texts of findings: of a case, whose configuration is what files alone ask for."""

@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
-from heuristics.config.facts import version
-from heuristics.config.versions import PACKAGES
+from heuristics.config.view import Trust
 from heuristics.fixes.change import Change
 from heuristics.fixes.needs import needed, release
 from heuristics.fixes.precondition import Precondition, Release, holds
-from heuristics.rules.rules import Rule, has_rule, rules
+from heuristics.rules.rules import Rule, releases_of, rules
 from heuristics.run.run import Run
 from traces.settings.knobs import FIRST, knobs
 from traces.settings.knobs import release as numbers_of
@@ -60,12 +59,12 @@ def _judged(
     run: Run, fix: str, values: Mapping[str, Value], about: tuple[Rule, ...]
 ) -> tuple[Precondition, ...]:
     """The rules, judged on the changed run; those that no guide names only where they are broken."""
-    before, config = run.validated, run.changed(values).validated
-    releases = version(config.core), version(config.bridge)
+    before, config = run.view(Trust.CHECKED), run.changed(values).view(Trust.CHECKED)
+    releases = releases_of(config)
     found = []
     for rule in about:
         was_on = rule.feature is not None and rule.feature.holds(before)
-        applies = has_rule(rule, *releases, config.framework)
+        applies = rule.applies(releases)
         if was_on or applies is False or not rule.asked(config):
             continue
         held = rule.holds(config)
@@ -74,17 +73,14 @@ def _judged(
             continue  # the change itself sees to it
         if fact is False or rule.guide:
             need = holds(rule.text, fact, _met_by(rule, fix), ", ".join(rule.asks(config)))
-            found.append(replace(need, source=rule.source, release=_release(rule)))
+            found.append(
+                replace(
+                    need,
+                    source=rule.source,
+                    release=Release(*rule.needs_release) if rule.needs_release else None,
+                )
+            )
     return tuple({one.text: one for one in found}.values())
-
-
-def _release(rule: Rule) -> Release | None:
-    """The release that a rule asks for, where it asks for one alone: `torch >= '2.6.0'`."""
-    about = rule.needs
-    package = next((one for one in PACKAGES if about and about.names == (one,)), None)
-    if about is None or package is None or len(about.words) != 1:
-        return None
-    return Release(package, str(next(iter(about.words))))
 
 
 def _met_by(rule: Rule, fix: str) -> str:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from heuristics.fixes.added import added_fixes
 from heuristics.fixes.change import Change, without_row
-from heuristics.fixes.fix import Changing, Fix, Form, Needing, the_same
+from heuristics.fixes.fix import Changing, Fix, Form, Needing
 from heuristics.fixes.needs import named, need_of, shared_needs
 from heuristics.run.run import WALL_IDS, Run
 from heuristics.words import say
@@ -146,7 +146,7 @@ def _in_pytorch(fix: Fix, form: Form) -> Fix:
         verify=form.verify or fix.verify,
         sources=form.sources or fix.sources,
         changes=form.changes,
-        of_run=the_same,
+        of_run=lambda fix, run: fix,
     )
 
 

@@ -48,8 +48,8 @@ def _sm_backend_cure(run: Run) -> str:
 
 
 def _unknown_topology(run: Run) -> tuple[str, ...]:
-    known = {"--ep": run.config.ep, "--nvlink-domain": run.config.nvlink_domain}
-    return tuple(option for option, value in known.items() if value is None)
+    sizes = (("--ep", run.config.ep), ("--nvlink-domain", run.config.nvlink_domain))
+    return tuple(option for option, size in sizes if size is None)
 
 
 def _leaves_domain(run: Run) -> bool | None:
@@ -62,8 +62,7 @@ def _leaves_domain(run: Run) -> bool | None:
 
 def _ends_waiting(run: Run) -> str:
     """What makes ranks wait less: where the late rank is known its repair, else even routing."""
-    repair = next(iter(run.repairs), say("fixes.repair-of-late-rank"))
-    return repair if run.late else "COM-11"
+    return next(iter(run.repairs), say("fixes.repair-of-late-rank")) if run.late else "COM-11"
 
 
 # ---- memory ----
@@ -73,6 +72,10 @@ def layer_offload(run: Run) -> bool | None:
     """Whether whole layers are offloaded: by the configuration, else not where no copies show."""
     configured = run.config.on("cpu_offloading")
     return False if configured is None and run.active.offload is False else configured
+
+
+def turns_offload_down(run: Run) -> bool:
+    return run.active.offload is True and not run.does_not_fit
 
 
 def _narrower_tried(run: Run) -> bool | None:
@@ -177,7 +180,6 @@ FIX_FACTS: Final[Mapping[str, Fact]] = {
     "leaves_domain": Fact(_leaves_domain),
     "ends_waiting": Fact(_ends_waiting),
     # memory
-    "fewer_layers": Fact(lambda run: turns_offload_down(run) and layer_offload(run) is True),
     "layer_offload": Fact(layer_offload),
     "room_given": Fact(lambda run: (run.config.memory_tight is False) or None),
     "memory_short": Fact(is_tight),
@@ -221,7 +223,6 @@ FIX_FACTS: Final[Mapping[str, Fact]] = {
     "wider_ep": Fact(wider_ep),
     "wider_ep_divides": Fact(lambda run: experts_divide(run, wider_ep(run) or 1)),
     "deeper_fits": Fact(_deeper_fits),
-    "experts_cut": Fact(experts_cut),
     "batch_divides": Fact(batch_divides),
     # precision
     "capability_major": Fact(lambda run: run.config.capability and run.config.capability[0]),
@@ -239,7 +240,3 @@ FIX_FACTS: Final[Mapping[str, Fact]] = {
         lambda run: None if (ns := run.seen_ns("host_overhead", ("data",))) is None else bool(ns)
     ),
 }
-
-
-def turns_offload_down(run: Run) -> bool:
-    return run.active.offload is True and not run.does_not_fit

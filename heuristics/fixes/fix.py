@@ -35,25 +35,6 @@ class Gain(Struct, frozen=True, array_like=True):
     source: str
 
 
-def nothing(run: Run) -> tuple[()]:
-    """No advice, no kind of change that is replayed, no lines."""
-    return ()
-
-
-def unbounded(run: Run) -> float | None:
-    """Nothing but the costs of the wall bounds what a fix changes."""
-    return None
-
-
-def one_change(run: Run) -> Mapping[str, Change]:
-    """No arms: the fix is one change."""
-    return {}
-
-
-def the_same(fix: "Fix", run: Run) -> "Fix":
-    return fix
-
-
 class Form(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A fix as plain PyTorch makes it; what it does not say is as the fix says it.
 
@@ -70,10 +51,10 @@ class Form(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     versions: str = "every PyTorch release since 2.0"
     side_effects: tuple[str, ...] = ()
     kinds: tuple[str, ...] | None = None
-    advice: Needing = nothing
-    changes: Saying = nothing
+    advice: Needing = lambda run: ()
+    changes: Saying = lambda run: ()
     inference: tuple[str, ...] = ()
-    beside: Saying = nothing
+    beside: Saying = lambda run: ()
 
     def code_for(self, run: Run) -> tuple[str, ...]:
         code = self.inference if self.inference and run.active.training is False else self.code
@@ -117,23 +98,23 @@ class Fix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     versions: str = "every Megatron-Core release here"
     doc: str = ""
     kinds: tuple[str, ...] = ()
-    advice: Needing = nothing
+    advice: Needing = lambda run: ()
     gains: tuple[Gain, ...] = ()
     side_effects: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
     direct: tuple[str, ...] | None = None
     same_as: str = ""
     wins: tuple[str, ...] | None = None
-    changes: Saying = nothing
+    changes: Saying = lambda run: ()
     any_program: bool = False
     pytorch: Form | None = None
     any_framework: bool = False
-    arms: Callable[[Run], Mapping[str, Change]] = one_change
-    of_run: Callable[["Fix", Run], "Fix"] = the_same
+    arms: Callable[[Run], Mapping[str, Change]] = lambda run: {}
+    of_run: Callable[["Fix", Run], "Fix"] = lambda fix, run: fix
     with_room: bool = False
     takes_away: bool = False
     per_token: bool = False
-    acts_on: Callable[[Run], float | None] = unbounded
+    acts_on: Callable[[Run], float | None] = lambda run: None
     aside: bool = False
     lever: Lever = ""
     varies: tuple[Variable, ...] = ()

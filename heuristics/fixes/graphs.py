@@ -6,6 +6,7 @@ from typing import Final
 from msgspec import structs
 
 from heuristics.config.logic import negated
+from heuristics.config.view import Trust
 from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.memory import BUDGET, BUDGETED_BY
@@ -59,7 +60,7 @@ def partial_choice(run: Run) -> GraphChoice:
         modules = ("attn",) if run.active.moe is False else ("moe_router", "moe_preprocess")
     captured = run.config.graph_impl == "transformer_engine"
     now = (run.config.names("cuda_graph_modules") or ()) if captured else ()
-    held = {*modules, *(name for name in now if name not in choice.never)}
+    held = {*modules, *(name for name in now if name not in choice.row.never)}
     return replace(choice, impl="transformer_engine", modules=tuple(name for name in _NAMES if name in held))
 
 
@@ -69,7 +70,7 @@ def _with_fit_recompute(run: Run) -> Run:
     full = None if shown.recompute_full is None else False
     kept = shown.recompute_modules and tuple(name for name in shown.recompute_modules if name != "moe")
     corrected = replace(run, observed=replace(shown, recompute_full=full, recompute_modules=kept))
-    config = run.validated
+    config = run.view(Trust.CHECKED)
     if not config.full_recompute and "moe" not in (config.recompute_modules() or ()):
         return corrected
     modules = tuple(name for name in config.recompute_modules() or () if name != "moe")
@@ -80,7 +81,11 @@ def partial(run: Run) -> Change:
     """What the CUDA-graph guide names, in the release's knobs; NCCL keeps out of graphs' memory."""
     choice = partial_choice(run)
     return Change(
-        {**graph_change(choice, run.config.core_text), **RNG_TRACKER, "env.NCCL_GRAPH_REGISTER": "0"},
+        {
+            **graph_change(choice.impl, choice.modules, run.config.core_text),
+            **RNG_TRACKER,
+            "env.NCCL_GRAPH_REGISTER": "0",
+        },
         harness=(
             "--cuda_graph_impl transformer_engine",
             f"--cuda_graph_scope {','.join(choice.modules)}",
@@ -135,13 +140,12 @@ def scopes(run: Run) -> tuple[str, ...]:
 
 def whole(run: Run) -> Change:
     """One graph, in the release's knobs; dropless routing adds HST-6's budget and the stash it feeds."""
-    choice = replace(choose_graphs(run), impl="full_iteration", modules=())
     stash = _dropless(run) and not run.config.core_before("0.18.0")
     named: dict[str, Value] = {"cuda_graph_modules": ()} if run.config.names("cuda_graph_modules") else {}
     return Change(
         {
             **named,  # a graph of everything takes no names
-            **graph_change(choice, run.config.core_text),
+            **graph_change("full_iteration", (), run.config.core_text),
             **RNG_TRACKER,
             "rerun.check_for_nan_in_loss": False,
             "ddp.check_for_nan_in_grad": False,

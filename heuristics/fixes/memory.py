@@ -10,7 +10,7 @@ from heuristics.fixes.facts import OPTIMIZER_OFFLOAD, layer_offload, turns_offlo
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.needs import all_needed, needed, release
 from heuristics.fixes.precondition import Precondition
-from heuristics.guides.modules import MODULES, recomputed_now, replays
+from heuristics.guides.modules import MODULES, meets, recomputed_now, replays
 from heuristics.guides.parallel import connections
 from heuristics.guides.recompute import RecomputeChoice, choose_recompute
 from heuristics.run.run import Run
@@ -101,8 +101,8 @@ def _module_needs(run: Run, choice: RecomputeChoice) -> list[Precondition]:
         needs.append(release(run, "te", "2.6.0"))
     for module in (MODULES[label] for label in choice.modules):
         if module.option:
-            legal = True if module.legal(run) else None
-            needs += needed("legal_module", run, legal, module=module.label, needs=module.needs)
+            legal = True if meets(module.id, run) else None
+            needs += needed("legal_module", run, legal, module=module.id, needs=module.needs)
     return needs
 
 

@@ -1,105 +1,31 @@
 """What the guides choose for a run: which row decides, why, what goes with it, and the other edition."""
 
-from collections.abc import Callable, Iterable
-from functools import partial
-from typing import TypeVar
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from heuristics.guides.cuda_graphs import GraphChoice, choose_graphs
-from heuristics.guides.dispatcher import DispatcherChoice, choose_dispatcher
+from heuristics.config.about import Guidance
+from heuristics.guides.cuda_graphs import choose_graphs
+from heuristics.guides.dispatcher import choose_dispatcher
 from heuristics.guides.modules import recomputed_now
-from heuristics.guides.precision import ROUTER, PrecisionChoice, choose_precision
+from heuristics.guides.precision import ROUTER, choose_precision
 from heuristics.guides.recompute import choose_recompute
-from heuristics.guides.table import Refusal
+from heuristics.guides.table import EDITIONS, Chosen
 from heuristics.result.judged import Choice
 from heuristics.run.run import Run
+from heuristics.words import say
 from traces.settings.spelling import spell
-
-FoundT = TypeVar("FoundT")
 
 
 def choose_all(run: Run) -> tuple[Choice, ...]:
     """Dispatcher, CUDA graphs, precision and recompute of a run, as far as they are a question there."""
-    chosen: list[Choice] = []
-    if run.active.moe is not False:
-        dispatcher = choose_dispatcher(run)
-        chosen.append(_beside(_dispatcher(dispatcher), dispatcher.other, _dispatcher))
-    graphs, precision = choose_graphs(run), choose_precision(run)
-    chosen.append(_beside(_graphs(run, graphs), graphs.other, partial(_graphs, run)))
-    chosen.append(_without_experts(run, _beside(_precision(precision), precision.other, _precision)))
-    if _recompute_matters(run):
-        chosen.append(_recompute(run))
-    return tuple(chosen)
-
-
-def _without_experts(run: Run, choice: Choice) -> Choice:
-    """A choice whose notes are about experts, for a run that may have none."""
-    return replace(choice, notes=()) if run.active.moe is False else choice
-
-
-def _beside(mine: Choice, found: FoundT | None, choice_of: Callable[[FoundT], Choice]) -> Choice:
-    """A choice with what the other edition found, where that is another answer."""
-    other = choice_of(found) if found is not None else mine
-    if other.answer == mine.answer:
-        return mine
-    return replace(mine, other=other.answer, other_rule=other.rule, other_reason=other.reason)
-
-
-def _dispatcher(found: DispatcherChoice) -> Choice:
-    return Choice(
-        about="dispatcher",
-        answer=found.first or f"measure {' against '.join(found.candidates)}",
-        other="",
-        rule=found.rule,
-        reason=found.notes[0],
-        source=found.sources[0],
-        settings=found.extras,
-        asks=found.asks,
-        refused=_reasons(found.refused),
-        candidates=() if found.first else found.candidates,
-        notes=found.notes[1:],
-        before=found.before,
-    )
-
-
-def _graphs(run: Run, found: GraphChoice) -> Choice:
-    why, *notes = found.notes
-    if found.impl == "none" and found.refused:
-        first = found.refused[0]
-        why, notes = f"{first.what} is refused here: {first.reason}", [why, *notes]
-    return Choice(
-        about="cuda_graphs",
-        answer=f"{found.impl} {' '.join(found.modules)}".strip(),
-        other="",
-        rule=found.rule,
-        reason=why,
-        source=found.sources[0],
-        settings=spell(found.needs, run.settings.framework or "megatron_lm", run.config.core_text),
-        asks=found.asks,
-        refused=_reasons(found.refused),
-        notes=tuple(notes),
-        then=found.then,
-        never=found.never,
-    )
-
-
-def _precision(found: PrecisionChoice) -> Choice:
-    router = (
-        f"the router stays in {ROUTER}; expert GEMMs gain most, small components need no low precision",
-    )
-    return Choice(
-        about="precision",
-        answer=" or ".join(found.candidates),
-        other="",
-        settings=(),
-        refused=(),
-        rule=found.row.id,
-        reason=found.row.reason,
-        source=found.row.source,
-        asks=found.asks,
-        notes=router if found.recipe != "bf16" else (),
-    )
+    choosers = {
+        _dispatcher: run.active.moe is not False,
+        _graphs: True,
+        _precision: True,
+        _recompute: _recompute_matters(run),
+    }
+    return tuple(_in_both(run, choose) for choose, matters in choosers.items() if matters)
 
 
 def _recompute_matters(run: Run) -> bool:
@@ -108,21 +34,60 @@ def _recompute_matters(run: Run) -> bool:
     return known or run.active.recompute_full is True or bool(recomputed_now(run))
 
 
-def _recompute(run: Run) -> Choice:
-    found = choose_recompute(run)
+def _in_both(run: Run, choose: Callable[[Run, Guidance], Choice]) -> Choice:
+    """A choice with what the other edition chooses, where that is another answer."""
+    mine = choose(run, run.config.guidance)
+    (other,) = (choose(run, edition) for edition in EDITIONS if edition != run.config.guidance)
+    if other.answer == mine.answer:
+        return mine
+    return replace(mine, other=other.answer, other_rule=other.rule, other_reason=other.reason)
+
+
+def _choice(about: str, answer: str, chosen: Chosen) -> Choice:
+    why, *notes = chosen.notes or (chosen.row.reason,)
     return Choice(
-        about="recompute",
-        answer=f"{found.granularity} {' '.join(found.modules)}".strip(),
+        about=about,
+        answer=answer,
+        rule=chosen.row.id,
         other="",
         settings=(),
-        rule=found.row.id,
-        reason=found.row.reason,
-        source=found.row.source,
-        asks=found.asks,
-        refused=_reasons(found.refused),
-        then=found.then,
+        asks=chosen.asks,
+        refused=tuple(f"{one.what}: {one.reason}" for one in chosen.refused),
+        reason=why,
+        source=chosen.row.source,
+        notes=tuple(notes),
+        then=chosen.then,
+        never=chosen.row.never,
     )
 
 
-def _reasons(refused: Iterable[Refusal]) -> tuple[str, ...]:
-    return tuple(f"{one.what}: {one.reason}" for one in refused)
+def _dispatcher(run: Run, edition: Guidance) -> Choice:
+    found = choose_dispatcher(run, edition)
+    answer = found.first or say("guides.measure", candidates=" against ".join(found.candidates))
+    candidates = () if found.first else found.candidates
+    made = _choice("dispatcher", answer, found)
+    return replace(made, settings=found.extras, candidates=candidates, before=found.before)
+
+
+def _graphs(run: Run, edition: Guidance) -> Choice:
+    found = choose_graphs(run, edition)
+    settings = spell(found.needs, run.settings.framework or "megatron_lm", run.config.core_text)
+    made = _choice("cuda_graphs", " ".join((found.impl, *found.modules)), found)
+    if found.impl != "none" or not found.refused:
+        return replace(made, settings=settings)
+    first = found.refused[0]
+    why = say("guides.graphs-refused", what=first.what, reason=first.reason)
+    return replace(made, settings=settings, reason=why, notes=(made.reason, *made.notes))
+
+
+def _precision(run: Run, edition: Guidance) -> Choice:
+    found = choose_precision(run, edition)
+    made = _choice("precision", " or ".join(found.candidates), found)
+    if found.recipe == "bf16" or run.active.moe is False:
+        return made
+    return replace(made, notes=(say("guides.router-stays", router=ROUTER),))
+
+
+def _recompute(run: Run, edition: Guidance) -> Choice:
+    found = choose_recompute(run, edition)
+    return _choice("recompute", " ".join((found.granularity, *found.modules)), found)

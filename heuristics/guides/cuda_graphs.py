@@ -1,9 +1,7 @@
 """Which CUDA graphs: NVIDIA's guides as a table, less what a run or version refuses, and their settings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Final, Literal, cast
 
@@ -11,150 +9,17 @@ from heuristics.config.about import Guidance
 from heuristics.config.features import GRAPH_MODULES
 from heuristics.config.versions import numbers
 from heuristics.guides.facts import host_visible
-from heuristics.guides.table import OTHER, Refusal, Row, fire, table
+from heuristics.guides.table import Chosen, Refusal, Row, fire
 from heuristics.rules.check import Asked, asked_by
 from heuristics.rules.rules import Rule
 from heuristics.run.run import Run
+from heuristics.words import say
 from traces.limits import Limit
-from traces.settings.settings import Framework, Value
-from traces.settings.spelling import can_spell, spell
+from traces.settings.settings import Value
 
 WARMUP_STEPS: Final = Limit(
     3, "steps", "default of Megatron-Core's cuda_graph_warmup_steps: capture comes after them"
 )
-
-
-TABLE: Final = "cuda_graphs"
-_OF_MODULES: Final = frozenset(("graph_modules", "graph_parts", "captured", "graphed_wgrad"))
-_MEMORY: Final[dict[Impl, str]] = {
-    "transformer_engine": "takes a few GB: about 7 for DeepSeek-V3 on GB200, over 10 with pipeline stages",
-    "full_iteration": "takes 1.5 to 2 times the peak memory",
-}
-
-
-def choose_graphs(run: Run) -> GraphChoice:
-    """Choose for a run by its guidance; what the other edition says stands beside it where it differs."""
-    choice, other = _choose(run, run.config.guidance), _choose(run, OTHER[run.config.guidance])
-    same = (choice.impl, choice.modules, choice.then) == (other.impl, other.modules, other.then)
-    return choice if same else replace(choice, other=other)
-
-
-def graph_count(layers: int, microbatches: int, pipeline: bool) -> int:
-    """Graphs of one rank: forward and backward of each layer, for each microbatch under pipeline parallelism.
-
-    `layers`: layers of the rank. Source: arXiv 2603.07685, figure 26.
-    """
-    return layers * 2 * (microbatches if pipeline else 1)
-
-
-def _choose(run: Run, guidance: Guidance) -> GraphChoice:
-    fired = fire(table(TABLE)[guidance], run, lambda rule: (rule.how, rule.answer, rule.then))
-    rule = fired.row
-    impl, modules, refused = _allowed(run, rule)
-    then, more = _may_follow(run, impl, modules, rule)
-    return GraphChoice(
-        impl,
-        modules,
-        then,
-        rule.never,
-        rule.id,
-        guidance,
-        needs=_needs(run, impl, modules, rule),
-        notes=_notes(run, rule, impl),
-        asks=fired.asks,
-        refused=tuple(dict.fromkeys((*refused, *more))),
-        sources=(rule.source,),
-    )
-
-
-def _impl(rule: Row) -> Impl:
-    return cast(Impl, rule.how)
-
-
-def _asked(run: Run, impl: Impl, modules: tuple[str, ...], rule: Row) -> tuple[Asked, ...]:
-    """What the rules about graphs ask of the run with these."""
-    if impl == "none":
-        return ()
-    older = {switch: False for switch in SWITCHES if run.config.on(switch)}
-    return asked_by(run, {**older, **rule.sets, **graph_settings(impl, modules, run.config.core_text)})
-
-
-def _broken(run: Run, impl: Impl, modules: tuple[str, ...], rule: Row) -> tuple[Rule, ...]:
-    """The rules that refuse these graphs for certain, but for what is set with them."""
-    asked = _asked(run, impl, modules, rule)
-    return tuple(
-        one.rule for one in asked if one.holds is False and one.rule.level == "error" and not one.rule.along
-    )
-
-
-def _allowed(run: Run, rule: Row) -> tuple[Impl, tuple[str, ...], tuple[Refusal, ...]]:
-    """The row's graphs with as many of its modules as the rules allow; no graphs where they allow none."""
-    if not (broken := _broken(run, _impl(rule), rule.answer, rule)):
-        return _impl(rule), rule.answer, ()
-    for count in range(len(rule.answer) - 1, 0, -1):
-        for kept in combinations(rule.answer, count):
-            if not _broken(run, _impl(rule), kept, rule):
-                return _impl(rule), kept, _left_out(run, kept, rule)
-    return "none", (), tuple(_of_all(run, one, rule) for one in broken)
-
-
-def _left_out(run: Run, kept: tuple[str, ...], rule: Row) -> tuple[Refusal, ...]:
-    """Why each other module of the row is left out."""
-    return tuple(
-        Refusal(module, one.text, one.source)
-        for module in rule.answer
-        if module not in kept
-        for one in _broken(run, _impl(rule), (*kept, module), rule)
-    )
-
-
-def _of_all(run: Run, broken: Rule, rule: Row) -> Refusal:
-    """What a rule refuses where nothing is left: modules if it speaks of them, else the implementation."""
-    speaks = any(_OF_MODULES & {*condition.names} for condition in broken.conditions)
-    alone = [one for one in rule.answer if broken in _broken(run, _impl(rule), (one,), rule)]
-    return Refusal(" ".join(alone) if speaks and alone else _impl(rule), broken.text, broken.source)
-
-
-def _may_follow(
-    run: Run, impl: Impl, modules: tuple[str, ...], rule: Row
-) -> tuple[tuple[str, ...], tuple[Refusal, ...]]:
-    """What of the row's `then` the rules allow, each added alone; all of it after no graphs."""
-    if impl != _impl(rule) or impl == "none":
-        return (rule.then if impl == _impl(rule) else ()), ()
-    then: list[str] = []
-    refused: list[Refusal] = []
-    for step in rule.then:
-        if step in GRAPH_MODULES:
-            broken = _broken(run, impl, (*modules, step), rule)
-        else:
-            broken = _broken(run, "full_iteration", (), rule)
-        refused.extend(Refusal(step, one.text, one.source) for one in broken)
-        if not broken:
-            then.append(step)
-    return tuple(then), tuple(refused)
-
-
-def _needs(run: Run, impl: Impl, modules: tuple[str, ...], rule: Row) -> Mapping[str, Value]:
-    """What to set with the graphs, where it is not known to be set."""
-    if impl == "none":
-        return {}
-    asked = _asked(run, impl, modules, rule)
-    along = [one.rule.set for one in asked if one.rule.along and one.applies and not one.holds]
-    return {knob: value for several in (rule.sets, *along) for knob, value in several.items()}
-
-
-def _notes(run: Run, rule: Row, impl: Impl) -> tuple[str, ...]:
-    notes = [rule.reason]
-    if impl != "none":
-        notes.append(_MEMORY[impl])
-        notes.append(
-            f"capture comes after {WARMUP_STEPS.value:.0f} steps of warm-up: compare only later steps"
-        )
-        if host_visible(run) is None:
-            notes.append("host overhead is unknown, and graphs help only where it is large")
-    return tuple(notes)
-
-
 RNG_TRACKER: Final[Mapping[str, Value]] = {"use_te_rng_tracker": True, "rng.te_rng_tracker": True}
 """What every CUDA graph needs of the random numbers."""
 
@@ -165,29 +30,116 @@ SWITCHES: Final = {"enable_cuda_graph": "local", "external_cuda_graph": "transfo
 """Switch before Megatron-Core 0.15 -> its implementation."""
 
 
-@dataclass(frozen=True, slots=True)
-class GraphChoice:
-    """What the guide says of a run.
+_OF_MODULES: Final = frozenset(("graph_modules", "graph_parts", "captured", "graphed_wgrad"))
 
-    `impl` and `modules`: what to capture first (`none`: no graphs). `then`: what may follow, one at a time
-    after an A/B; `never`: what must not. `rule` names the row that fired, `guidance` its edition. `needs`:
-    knobs to set with it. `asks`: options that would settle what is unknown and matters. `refused`: modules or
-    implementations ruled out on this run, why, and by whom. `other`: what the other edition says, where it
-    says another thing.
-    """
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphChoice(Chosen):
+    """What to capture first: `modules` by `impl` (`none`: no graphs); `needs`: knobs to set with it."""
 
     impl: Impl
     modules: tuple[str, ...]
-    then: tuple[str, ...]
-    never: tuple[str, ...]
-    rule: str
-    guidance: Guidance
-    needs: Mapping[str, Value] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    asks: tuple[str, ...] = ()
-    refused: tuple[Refusal, ...] = ()
-    sources: tuple[str, ...] = ()
-    other: GraphChoice | None = None
+    needs: Mapping[str, Value]
+
+
+def choose_graphs(run: Run, edition: Guidance | None = None) -> GraphChoice:
+    """Choose for a run by an edition of the guide, its own where none is named."""
+    fired = fire("cuda_graphs", run, edition, lambda row: (row.how, row.answer, row.then))
+    row = fired.row
+    impl, modules, refused = _allowed(run, row)
+    then, more = _may_follow(run, impl, modules, row)
+    return GraphChoice(
+        row=row,
+        impl=impl,
+        modules=modules,
+        needs=_needs(run, impl, modules, row),
+        then=then,
+        notes=_notes(run, row, impl),
+        asks=fired.asks,
+        refused=tuple(dict.fromkeys((*refused, *more))),
+    )
+
+
+def _asked(run: Run, impl: Impl, modules: tuple[str, ...], row: Row) -> tuple[Asked, ...]:
+    """What the rules about graphs ask of the run with these."""
+    if impl == "none":
+        return ()
+    older = {switch: False for switch in SWITCHES if run.config.on(switch)}
+    return asked_by(run, {**older, **row.sets, **graph_settings(impl, modules, run.config.core_text)})
+
+
+def _broken(run: Run, impl: Impl, modules: tuple[str, ...], row: Row) -> tuple[Rule, ...]:
+    """The rules that refuse these graphs for certain, but for what is set with them."""
+    asked = _asked(run, impl, modules, row)
+    return tuple(
+        one.rule for one in asked if one.holds is False and one.rule.level == "error" and not one.rule.along
+    )
+
+
+def _allowed(run: Run, row: Row) -> tuple[Impl, tuple[str, ...], tuple[Refusal, ...]]:
+    """The row's graphs with as many of its modules as the rules allow; no graphs where they allow none."""
+    impl = cast(Impl, row.how)
+    if not (broken := _broken(run, impl, row.answer, row)):
+        return impl, row.answer, ()
+    for count in range(len(row.answer) - 1, 0, -1):
+        for kept in combinations(row.answer, count):
+            if not _broken(run, impl, kept, row):
+                return impl, kept, _left_out(run, impl, kept, row)
+    return "none", (), tuple(_of_all(run, impl, one, row) for one in broken)
+
+
+def _left_out(run: Run, impl: Impl, kept: tuple[str, ...], row: Row) -> tuple[Refusal, ...]:
+    """Why each other module of the row is left out."""
+    return tuple(
+        Refusal(module, one.text, one.source)
+        for module in row.answer
+        if module not in kept
+        for one in _broken(run, impl, (*kept, module), row)
+    )
+
+
+def _of_all(run: Run, impl: Impl, broken: Rule, row: Row) -> Refusal:
+    """What a rule refuses where nothing is left: modules if it speaks of them, else the implementation."""
+    speaks = any(_OF_MODULES & {*condition.names} for condition in broken.conditions)
+    alone = [one for one in row.answer if broken in _broken(run, impl, (one,), row)]
+    return Refusal(" ".join(alone) if speaks and alone else impl, broken.text, broken.source)
+
+
+def _may_follow(
+    run: Run, impl: Impl, modules: tuple[str, ...], row: Row
+) -> tuple[tuple[str, ...], tuple[Refusal, ...]]:
+    """What of the row's `then` the rules allow, each added alone; all of it after no graphs."""
+    if impl != row.how:
+        return (), ()
+    if impl == "none":
+        return row.then, ()
+    with_step: dict[str, tuple[Impl, tuple[str, ...]]] = {
+        step: (impl, (*modules, step)) if step in GRAPH_MODULES else ("full_iteration", ())
+        for step in row.then
+    }
+    broken = {step: _broken(run, *graphs, row) for step, graphs in with_step.items()}
+    refused = (Refusal(step, one.text, one.source) for step, several in broken.items() for one in several)
+    return tuple(step for step in row.then if not broken[step]), tuple(refused)
+
+
+def _needs(run: Run, impl: Impl, modules: tuple[str, ...], row: Row) -> Mapping[str, Value]:
+    """What to set with the graphs, where it is not known to be set."""
+    if impl == "none":
+        return {}
+    asked = _asked(run, impl, modules, row)
+    along = [one.rule.set for one in asked if one.rule.along and one.applies and not one.holds]
+    return {knob: value for several in (row.sets, *along) for knob, value in several.items()}
+
+
+def _notes(run: Run, row: Row, impl: Impl) -> tuple[str, ...]:
+    if impl == "none":
+        return (row.reason,)
+    return (
+        row.reason,
+        say("guides.memory-of-iteration" if impl == "full_iteration" else "guides.memory-of-parts"),
+        say("guides.capture-after", steps=int(WARMUP_STEPS.value)),
+        *((say("guides.host-unknown"),) if host_visible(run) is None else ()),
+    )
 
 
 def graph_settings(impl: Impl, modules: tuple[str, ...], core_version: str | None) -> dict[str, Value]:
@@ -206,20 +158,11 @@ def graph_settings(impl: Impl, modules: tuple[str, ...], core_version: str | Non
     return {**{switch: impl == one for switch, one in SWITCHES.items()}, "cuda_graph_modules": held}
 
 
-def graph_knobs(choice: GraphChoice, core_version: str | None, bridge: bool) -> tuple[str, ...]:
-    """Flags of Megatron-LM, or overrides of Megatron-Bridge; empty where the release cannot say it."""
-    framework: Framework = "megatron_bridge" if bridge else "megatron_lm"
-    made = graph_change(choice, core_version)
-    return spell(
-        {k: v for k, v in made.items() if can_spell(k, framework, core_version)}, framework, core_version
-    )
-
-
-def graph_change(choice: GraphChoice, core_version: str | None) -> dict[str, Value]:
-    """What a choice switches on; empty where the release cannot say it."""
+def graph_change(impl: Impl, modules: tuple[str, ...], core_version: str | None) -> dict[str, Value]:
+    """What graphs switch on; empty where the release cannot say it."""
     version = numbers(core_version) if core_version else _NEWEST
-    unnamed = version < (0, 16, 0) and not {*choice.modules} <= {"attn"}
-    if unnamed or (version < (0, 14, 0) and choice.impl == "full_iteration"):
+    unnamed = version < (0, 16, 0) and not {*modules} <= {"attn"}
+    if unnamed or (version < (0, 14, 0) and impl == "full_iteration"):
         return {}
-    settings = graph_settings(choice.impl, choice.modules, core_version)
+    settings = graph_settings(impl, modules, core_version)
     return {knob: value for knob, value in settings.items() if value not in (False, ())}

@@ -7,82 +7,105 @@ says so.
 With it go SM counts, the machine's topology, placement, and what it asks of the rest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from heuristics.config.about import Guidance
-from heuristics.guides.facts import ep_share, is_low_precision, pipeline_dominates
-from heuristics.guides.table import OTHER, Refusal, Row, fire, table
+from heuristics.guides.facts import ep_share, is_low_precision
+from heuristics.guides.table import GUIDED, Chosen, Refusal, Row, fire
 from heuristics.rules.check import limits, past_limit
+from heuristics.rules.condition import Condition
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
+from heuristics.words import say
 from traces.limits import Limit
 from traces.settings.knobs import knobs
 from traces.settings.printed import change_of
 from traces.settings.spelling import in_section, spell
-from traces.spelling import percent
+from traces.toml_tables import keyed, place, read_rows, written
 
 ALLTOALL: Final = "alltoall"
 NOT_FIRST: Final = "not-first-knob"
 """The rule that keeps a dispatcher whose cost is small; no row, as it rests on what was measured."""
 
 
-@dataclass(frozen=True, slots=True)
-class DispatcherChoice:
-    """What the guide chooses for a run.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DispatcherChoice(Chosen):
+    """`first`: the backend to use, or the one that runs where it should be kept; None: measure `candidates`.
 
-    `first`: `alltoall`, `deepep` or `hybridep`; the dispatcher the run has, where it should be kept; or None
-    where there is no winner: measure the `candidates`. `rule` names the row that fired, `guidance` its
-    edition. `extras`: settings that go with it. `notes`: why, first, then what else matters. `before`: fixes
-    that come before a swap. `asks`: options that would settle what is unknown and matters. `refused`:
-    backends ruled out, why, and by whom. `other`: the other edition's choice, where it differs.
+    `extras`: settings that go with it. `before`: fixes that come before a swap.
     """
 
     first: str | None
     candidates: tuple[str, ...]
-    rule: str
-    guidance: Guidance
-    extras: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    before: tuple[str, ...] = ()
-    asks: tuple[str, ...] = ()
-    refused: tuple[Refusal, ...] = ()
-    sources: tuple[str, ...] = ()
-    other: DispatcherChoice | None = None
+    extras: tuple[str, ...]
+    before: tuple[str, ...]
 
 
-def choose_dispatcher(run: Run) -> DispatcherChoice:
-    """Choose for a run by its guidance; the other edition's choice stands beside it where it differs."""
-    choice = _choose(run, run.config.guidance)
-    other = _choose(run, OTHER[run.config.guidance])
-    same = (choice.first, choice.candidates) == (other.first, other.candidates)
-    return choice if same else replace(choice, other=other)
+class Note(Struct, frozen=True, forbid_unknown_fields=True):
+    """What else matters, by `dispatcher.toml`, which says what its fields are."""
+
+    id: str
+    text: str
+    backends: tuple[str, ...] = ()
+    when: Condition | None = None
+    before: str = ""
+    option: str = ""
+
+    def holds(self, run: Run) -> bool | None:
+        """Whether it matters for a run."""
+        return self.when.holds(run) if self.when else True
 
 
-def _choose(run: Run, guidance: Guidance) -> DispatcherChoice:
-    fired = fire(table("dispatcher")[guidance], run, lambda row: _allowed(row, refusals(run, row.answer)))
-    row = fired.row
+@cache
+def _notes() -> Mapping[str, Note]:
+    rows = keyed(written("heuristics.guides", "dispatcher.toml")["note"])
+    return read_rows(rows, dict[str, Note], place("heuristics.guides", "dispatcher.toml"), GUIDED.readers)
+
+
+def choose_dispatcher(run: Run, edition: Guidance | None = None) -> DispatcherChoice:
+    """Choose for a run by an edition of the guide, its own where none is named."""
+    fired = fire("dispatcher", run, edition, lambda row: _allowed(row, refusals(run, row.answer)))
+    row, asks = fired.row, fired.asks
     refused = refusals(run, row.answer)
     first, candidates = _allowed(row, refused)
-    out = {refusal.what: refusal.reason for refusal in refused}
-    notes = [row.reason]
-    if row.winner and (why := out.get(row.answer[0])):
+    notes, before = [row.reason], list[Note]()
+    if row.winner and (why := {one.what: one.reason for one in refused}.get(row.answer[0])):
         instead = first or " or ".join(candidates)
-        notes.insert(0, f"{row.answer[0]} cannot be used here ({why}); {instead} instead")
-    choice = DispatcherChoice(
-        first,
-        candidates,
-        row.id,
-        guidance,
-        notes=tuple(notes),
-        asks=fired.asks,
+        notes.insert(0, say("guides.refused-here", backend=row.answer[0], why=why, instead=instead))
+    now = run.active.dispatcher
+    if now not in ("none", "unknown") and now != first and run.config.stage != "bring_up":
+        share = ep_share(run)
+        if share is not None and share < WALL.value and not run.config.memory_tight:
+            first, candidates, row, asks = now, (now,), replace(row, id=NOT_FIRST, settings=()), ()
+            notes = [say("guides.costs-little", share_frac=share)]
+        else:
+            first_of_all = [one for one in _notes().values() if one.before]
+            before = [one for one in first_of_all if one.holds(run)]
+            asks += tuple(one.option for one in first_of_all if one.option and one.holds(run) is None)
+    backends = (first,) if first else candidates
+    extras = [extra for backend in backends for extra in backend_extras(run, backend)]
+    notes += [one.text for one in before]
+    notes += [note for backend in backends for note in backend_notes(run, backend)]
+    if is_low_precision(run):
+        notes.append(say("guides.low-precision"))
+    sizes = {"--ep": run.config.ep, "--nvlink-domain": run.config.nvlink_domain}
+    of_sizes = [option for option, size in sizes.items() if size is None and "hybridep" in backends]
+    return DispatcherChoice(
+        row=row,
+        first=first,
+        candidates=candidates,
+        extras=_once((*extras, *_of_framework(row.settings, run))),
+        before=tuple(one.before for one in before),
+        notes=_once(notes),
+        asks=_once((*asks, *of_sizes)),
         refused=refused,
-        sources=(row.source,),
     )
-    return _complete(run, _swap_minded(run, choice), row)
 
 
 def _allowed(row: Row, refused: Sequence[Refusal]) -> tuple[str | None, tuple[str, ...]]:
@@ -90,54 +113,6 @@ def _allowed(row: Row, refused: Sequence[Refusal]) -> tuple[str | None, tuple[st
     out = {refusal.what for refusal in refused}
     candidates = tuple(name for name in row.answer if name not in out) or (ALLTOALL,)
     return (candidates[0] if row.winner or len(candidates) == 1 else None), candidates
-
-
-def _swap_minded(run: Run, choice: DispatcherChoice) -> DispatcherChoice:
-    """Keep the run's dispatcher, or name what comes before a swap, where a swap would be proposed."""
-    now = run.active.dispatcher
-    if now in ("none", "unknown") or now == choice.first or run.config.stage == "bring_up":
-        return choice
-    share = ep_share(run)
-    if share is not None and share < WALL.value and not run.config.memory_tight:
-        note = (
-            f"expert all-to-all costs only {percent(share)} of the step: another dispatcher cannot save much"
-        )
-        return replace(choice, first=now, candidates=(now,), rule=NOT_FIRST, notes=(note,), asks=())
-    before, asks = list(choice.before), list(choice.asks)
-    if run.config.hardware_class == "nvl72" and not run.config.cpu_bound_to_numa:
-        if run.config.cpu_bound_to_numa is None:
-            asks.append("--cpu-bound-to-numa")
-        else:
-            before.append("HST-1")
-    if pipeline_dominates(run):
-        before.append("COM-6")
-    return replace(choice, before=tuple(before), asks=tuple(asks))
-
-
-_BEFORE_NOTES: Final = {
-    "HST-1": "bind ranks to their CPU sockets first: on GB200 and GB300 this can save as much time",
-    "COM-6": "pipeline waiting costs more than expert all-to-all: a poor PP or VPP layout can erase the gain",
-}
-
-
-def _complete(run: Run, choice: DispatcherChoice, row: Row) -> DispatcherChoice:
-    """Add what goes with the dispatcher: settings, what it asks of the rest, what is still to be given."""
-    backends = (choice.first,) if choice.first else choice.candidates
-    extras = [extra for backend in backends for extra in backend_extras(run, backend)]
-    notes = [*choice.notes, *(_BEFORE_NOTES[fix] for fix in choice.before)]
-    notes += [note for backend in backends for note in backend_notes(run, backend)]
-    if is_low_precision(run):
-        notes.append(
-            "in low precision, communication and host overhead take a larger share: after a change of "
-            "precision, measure again before you change the dispatcher"
-        )
-    asks = list(choice.asks)
-    if "hybridep" in backends:
-        sizes = {"--ep": run.config.ep, "--nvlink-domain": run.config.nvlink_domain}
-        asks += [option for option, size in sizes.items() if size is None]
-    if choice.rule == row.id:
-        extras += _of_framework(row.settings, run)
-    return replace(choice, extras=_once(extras), notes=_once(notes), asks=_once(asks))
 
 
 def _of_framework(flags: Sequence[str], run: Run) -> Sequence[str]:
@@ -171,10 +146,12 @@ SHARED_SM_KNOB: Final = "moe_flex_dispatcher_num_sms"
 def backend_extras(run: Run, backend: str) -> tuple[str, ...]:
     """Settings that go with a backend on this run; those that depend on what is unknown are left out."""
     if backend == "deepep":
-        return (_sm_knob(run, backend, str(int(_deepep_sms(run).value))),)
+        on_b200 = run.config.gpu_family is not None and run.config.gpu_family.name == "B200"
+        few = DEEPEP_SMS_B200_DSV3 if on_b200 and run.config.family == "dsv3" else DEEPEP_SMS
+        return (_sm_knob(run, backend, str(int(few.value))),)
     if backend != "hybridep":
         return ()
-    sweep = f"{HYBRIDEP_SMS.value:.0f}, then {HYBRIDEP_SMS_HARNESS.value:.0f}"
+    sweep = say("guides.sweep", first=int(HYBRIDEP_SMS.value), last=int(HYBRIDEP_SMS_HARNESS.value))
     return (*_topology(run), _sm_knob(run, backend, sweep))
 
 
@@ -191,27 +168,9 @@ def backend_variables(run: Run, backend: str) -> Mapping[str, str]:
 
 def backend_notes(run: Run, backend: str) -> tuple[str, ...]:
     """What a backend asks of the rest of the configuration, and how far it can be trusted here."""
-    if backend not in SM_KNOBS:
-        return _alltoall_notes(run) if backend == "alltoall" else ()
-    tuning = f"this SM count of {backend} is only a start: try several"
-    return (*_flex_notes(run), tuning, *(_hybridep_notes(run) if backend == "hybridep" else ()))
-
-
-def _flex_notes(run: Run) -> tuple[str, ...]:
-    dtype = _spelled(run, "moe_router_dtype", "fp32")
-    return (
-        f"needs moe_token_dispatcher_type=flex, and fp32 router probabilities ({dtype})",
-        (
-            "Bridge's helper turns moe_shared_expert_overlap off; a fake process group cannot be combined "
-            "with flex"
-        ),
-    )
-
-
-def _deepep_sms(run: Run) -> Limit:
-    family = run.config.gpu_family
-    on_b200 = family is not None and family.name == "B200"
-    return DEEPEP_SMS_B200_DSV3 if on_b200 and run.config.family == "dsv3" else DEEPEP_SMS
+    words = {"router_dtype": _spelled(run, "moe_router_dtype", "fp32")}
+    of_backend = (one for one in _notes().values() if backend in one.backends)
+    return tuple(GUIDED.filled(one.text, run, words) for one in of_backend if one.holds(run))
 
 
 def sm_knob(run: Run, backend: str) -> str:
@@ -222,7 +181,7 @@ def sm_knob(run: Run, backend: str) -> str:
 def _sm_knob(run: Run, backend: str, value: str) -> str:
     flag = _spelled(run, sm_knob(run, backend), value)
     if run.config.version_text("core") is None:
-        return f"{flag} (before Megatron-Core 0.19: {_spelled(run, SM_KNOBS[backend])})"
+        return say("guides.older-knob", flag=flag, older=_spelled(run, SM_KNOBS[backend]))
     return flag
 
 
@@ -243,28 +202,6 @@ def _topology(run: Run) -> tuple[str, ...]:
     if topology.multi_node and nodes > 1 and not rest:  # one EP group inside one rack
         return (*told, f"--segment {nodes}")
     return told
-
-
-def _hybridep_notes(run: Run) -> tuple[str, ...]:
-    notes = ["HybridEP sends tokens in BF16; it cannot send FP8"] if is_low_precision(run) else []
-    if run.config.hardware_class in ("hopper", "blackwell_nvl8", "ampere"):
-        notes.append(
-            "HybridEP depends on the topology: without NVL72 it is faster in some runs only, so compare"
-        )
-        if run.config.spans_domain:
-            notes.append(
-                "the EP group spans NVLink domains of eight GPUs, so HybridEP uses its inter-node path"
-            )
-    return tuple(notes)
-
-
-def _alltoall_notes(run: Run) -> tuple[str, ...]:
-    if run.config.container is None or "26.08" not in run.config.container:
-        return ()
-    return (
-        "known issue of 26.08: alltoall of high EP can corrupt its payload on NCCL 2.30.5 with the SPCX "
-        "plug-in; use NCCL's internal IB transport, or hybridep",
-    )
 
 
 def refusals(run: Run, backends: Sequence[str]) -> tuple[Refusal, ...]:

@@ -43,16 +43,19 @@ def is_low_precision(run: Run) -> bool | None:
     return any(bits in run.precision.lower() for bits in ("fp8", "fp4"))
 
 
+def _share(run: Run, cost_ns: int | None) -> float | None:
+    return None if cost_ns is None or not run.window_ns else cost_ns / run.window_ns
+
+
 def ep_share(run: Run) -> float | None:
     """Cost of expert all-to-all over the windows, unresolved send/receive included; None: unmeasured."""
-    cost_ns = run.cost_ns("communication", EP_PERHAPS_KINDS)
-    return None if cost_ns is None or not run.window_ns else cost_ns / run.window_ns
+    return _share(run, run.cost_ns("communication", EP_PERHAPS_KINDS))
 
 
 def host_visible(run: Run) -> bool | None:
     """Whether the host overhead that graphs take away is large enough to act on; None: unmeasured."""
-    cost_ns = run.cost_ns("host_overhead", GRAPHED_KINDS)
-    return None if cost_ns is None or not run.window_ns else cost_ns / run.window_ns >= WALL.value
+    share = _share(run, run.cost_ns("host_overhead", GRAPHED_KINDS))
+    return None if share is None else share >= WALL.value
 
 
 def pipeline_dominates(run: Run) -> bool | None:
@@ -124,6 +127,7 @@ GUIDE_FACTS: Final[Mapping[str, Fact]] = {
         option="--flex-package",
     ),
     "ep_size": Fact(_ep_size, option="--ep"),
+    "pipeline_dominates": Fact(pipeline_dominates),
     "crosses": Fact(lambda run: run.config.spans_domain is True),
     "runs_low_precision": Fact(is_low_precision, option="--precision"),
     # CUDA graphs; where they run, a quiet host is what they gave, and no reason to do without them

@@ -11,6 +11,7 @@ from typing import Final
 from heuristics.run.run import Run
 from heuristics.run.sizes import OTHER_LAYOUTS, even_layout
 from heuristics.walls.bound import TIGHT
+from heuristics.words import say
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.names.gpus import product_named
@@ -148,7 +149,7 @@ def segments_suffice(run: Run) -> bool | None:
     return pieces_suffice(run.log) if run.log else None
 
 
-ASK_MEMORY: Final = "a log with the trainer's memory report, or a trace with --cuda-memory-usage=true"
+ASK_MEMORY: Final = say("guides.memory-report")
 
 
 UNEVEN: Final = Limit(

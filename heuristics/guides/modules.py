@@ -1,13 +1,15 @@
 """Modules that Megatron-Core can recompute, with what makes each legal, and those that graphs capture."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Final
+
+from msgspec import Struct
 
 from heuristics.config.families import MLA, NO_SHARED, QWEN, by_family
 from heuristics.config.logic import all_of
 from heuristics.config.versions import numbers
 from heuristics.run.run import Run
+from traces.toml_tables import read_keyed
 
 
 def replays(run: Run) -> bool | None:
@@ -34,20 +36,12 @@ _GDN: Final = ("qwen3_next",)
 _GDN_NAMES: Final = ("gdn", "gdn2", "gated_delta_net")
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
-    """A label of `recompute_modules`.
+class Module(Struct, frozen=True, forbid_unknown_fields=True):
+    """A row of `modules.toml`, which says what its fields are."""
 
-    `needs`: what makes it legal, in words; `legal`: whether a run meets that, None where unknown.
-    `discards`: its output is dropped too, so it saves without its neighbours. `usual`: taken where unknown.
-    `avoid`: why it is not recommended although legal. `option`: what to give so that it is told.
-    """
-
-    label: str
+    id: str
     needs: str
-    legal: Callable[[Run], bool | None]
-    discards: bool
-    source: str
+    source: str = "Megatron-LM, megatron/core/transformer/transformer_config.py at d98e8a64"
     usual: bool = False
     avoid: str = ""
     option: str = ""
@@ -103,78 +97,23 @@ def _whole_moe(run: Run) -> bool | None:
     )
 
 
-_CONFIG: Final = "Megatron-LM, megatron/core/transformer/transformer_config.py at d98e8a64"
-_SKILL: Final = "Megatron-Bridge skill perf-activation-recompute at 067f987d"
-_FOREIGN: Final = "only models of that kind have it, and it is unknown whether this is one"
-
-MODULES: Final = {
-    module.label: module
-    for module in (
-        Module(
-            "moe_act",
-            "grouped GEMMs (moe_grouped_gemm), no FP8 delayed scaling, Transformer Engine >= 2.6 under FP8",
-            lambda run: all_of(run.active.moe, run.active.grouped_gemm, _scaling_allows(run)),
-            True,
-            _CONFIG,
-            usual=True,
-        ),
-        Module(
-            "layernorm",
-            "no FP8 delayed scaling, Transformer Engine >= 2.6 under FP8",
-            _scaling_allows,
-            True,
-            _CONFIG,
-            usual=True,
-        ),
-        Module(
-            "mla_up_proj",
-            "multi-latent attention",
-            _up_projection,
-            True,
-            _CONFIG,
-            option="--family",
-        ),
-        Module("mlp", "dense layers", has_dense_layers, False, _SKILL, option="--family"),
-        Module(
-            "shared_experts",
-            "shared experts, not overlapped with the dispatch, and Megatron-Core >= 0.14",
-            _shared_experts,
-            False,
-            _CONFIG,
-            option="--family",
-        ),
-        Module(
-            "gdn_norm_out",
-            "gated delta net attention and Megatron-Core >= 0.19",
-            _gated_delta_net,
-            True,
-            _CONFIG,
-        ),
-        Module(
-            "moe",
-            "an MoE layer, no expert all-to-all overlap (Megatron-Core >= 0.17), no CUDA graph of the router",
-            _whole_moe,
-            False,
-            _CONFIG,
-        ),
-        Module(
-            "core_attn",
-            "nothing",
-            lambda run: True,
-            False,
-            _SKILL,
-            avoid=(
-                "fused and flash attention keep next to nothing to save; context parallelism communicates "
-                "again"
-            ),
-        ),
-        Module("gdp_in_proj", "gated delta product", lambda run: None, True, _CONFIG, avoid=_FOREIGN),
-        Module("gdp_qkv", "gated delta product", lambda run: None, True, _CONFIG, avoid=_FOREIGN),
-        Module("mhc", "hyper-connections", lambda run: None, True, _CONFIG, avoid=_FOREIGN),
-    )
+_LEGAL: Final[Mapping[str, Callable[[Run], bool | None]]] = {
+    "moe_act": lambda run: all_of(run.active.moe, run.active.grouped_gemm, _scaling_allows(run)),
+    "layernorm": _scaling_allows,
+    "mla_up_proj": _up_projection,
+    "mlp": has_dense_layers,
+    "shared_experts": _shared_experts,
+    "gdn_norm_out": _gated_delta_net,
+    "moe": _whole_moe,
+    "core_attn": lambda run: True,
 }
-"""Labels in the order to try. Which release has which: shared_experts since Megatron-Core 0.14,
-gdn_norm_out since 0.19, the gdp ones and mhc after it; the others since 0.12."""
+MODULES: Final = read_keyed("heuristics.guides", "modules.toml", Module)
+"""By label."""
+
+
+def meets(label: str, run: Run) -> bool | None:
+    """Whether a run meets what a label needs; None where unknown."""
+    return _LEGAL[label](run) if label in _LEGAL else None
 
 
 def recomputed_now(run: Run) -> frozenset[str]:
@@ -193,5 +132,4 @@ def exhausted(run: Run) -> bool:
     """Whether every selective module is recomputed already or known to be impossible."""
     now = recomputed_now(run)
     covered = now | INSIDE_MOE if "moe" in now else now
-    to_take = (module for module in MODULES.values() if not module.avoid)
-    return all(module.label in covered or module.legal(run) is False for module in to_take)
+    return all(one.avoid or label in covered or meets(label, run) is False for label, one in MODULES.items())

@@ -4,48 +4,33 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from heuristics.guides.modules import (
-    INSIDE_MOE,
-    MODULES,
-    OF_EXPERTS,
-    Module,
-    is_short,
-    recomputed_now,
-)
-from heuristics.guides.table import Refusal, Row, fire, table
+from heuristics.config.about import Guidance
+from heuristics.guides.modules import INSIDE_MOE, MODULES, OF_EXPERTS, is_short, meets, recomputed_now
+from heuristics.guides.table import Chosen, Refusal, Row, fire
 from heuristics.run.run import Run
+from heuristics.words import say
 
 Granularity = Literal["none", "selective", "full"]
 
 
-@dataclass(frozen=True, slots=True)
-class RecomputeChoice:
-    """What the table says of a run.
-
-    `modules`: Megatron-Core's labels to recompute, empty without selective recompute; `row`: the row that
-    fired. `then`: labels to add one at a time while the run does not fit. `refused`: labels that are not to
-    be used, with the reason. `asks`: options that would tell more.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecomputeChoice(Chosen):
+    """Megatron-Core's labels to recompute, none without selective recompute."""
 
     granularity: Granularity
     modules: tuple[str, ...]
-    row: Row
-    then: tuple[str, ...]
-    refused: tuple[Refusal, ...]
-    asks: tuple[str, ...]
 
 
-def choose_recompute(run: Run) -> RecomputeChoice:
+def choose_recompute(run: Run, edition: Guidance | None = None) -> RecomputeChoice:
     """Look the run up. Labels whose need is unknown are taken only where nearly every MoE run meets it."""
-    now = recomputed_now(run)
-    row = fire(table("recompute")[run.config.guidance], run, lambda row: row.id).row
-    modules, then = _next(run, row, now)
+    row = fire("recompute", run, edition).row
+    modules, then = _next(run, row, recomputed_now(run))
     asks = ["--memory-tight"] if run.config.memory_tight is None else []
-    asks += [module.option for module in MODULES.values() if module.option and module.legal(run) is None]
+    asks += [one.option for label, one in MODULES.items() if one.option and meets(label, run) is None]
     return RecomputeChoice(
+        row=row,
         granularity=cast(Granularity, row.how),
         modules=modules,
-        row=row,
         then=then,
         refused=tuple(_refusals(run)),
         asks=tuple(dict.fromkeys(asks)),
@@ -57,8 +42,8 @@ def _next(run: Run, row: Row, now: frozenset[str]) -> tuple[tuple[str, ...], tup
 
     What is recomputed beside a whole MoE layer stays when that layer goes.
     """
-    start = [label for label in row.answer if _takes(run, MODULES[label])]
-    then = [label for label in row.then if _takes(run, MODULES[label])]
+    start = [label for label in row.answer if _takes(run, label)]
+    then = [label for label in row.then if _takes(run, label)]
     if is_short(run) or "moe" in now:
         start += [label for label in then if label in now and label != "moe"]
     then = [label for label in then if label not in start]
@@ -69,19 +54,18 @@ def _next(run: Run, row: Row, now: frozenset[str]) -> tuple[tuple[str, ...], tup
     return tuple(start), tuple(then)
 
 
-def _takes(run: Run, module: Module) -> bool:
-    legal = module.legal(run)
-    return not module.avoid and (module.usual if legal is None else legal)
+def _takes(run: Run, label: str) -> bool:
+    module, is_legal = MODULES[label], meets(label, run)
+    return not module.avoid and (module.usual if is_legal is None else is_legal)
 
 
 def _refusals(run: Run) -> Iterator[Refusal]:
-    for module in MODULES.values():
-        legal = module.legal(run)
-        if module.label in OF_EXPERTS and run.active.moe is False:
+    for label, module in MODULES.items():
+        if label in OF_EXPERTS and run.active.moe is False:
             continue
-        if module.avoid and legal is not False:
-            yield Refusal(module.label, module.avoid, module.source)
-        elif legal is False:
-            yield Refusal(module.label, f"needs {module.needs}", module.source)
-        elif legal is None and not module.usual:
-            yield Refusal(module.label, f"needs {module.needs}, which is unknown here", module.source)
+        is_legal = meets(label, run)
+        if module.avoid and is_legal is not False:
+            yield Refusal(label, module.avoid, module.source)
+        elif is_legal is False or (is_legal is None and not module.usual):
+            needs = say("guides.needs" if is_legal is False else "guides.needs-unknown", needs=module.needs)
+            yield Refusal(label, needs, module.source)

@@ -1,38 +1,37 @@
 """A guide's table: ordered rows over facts of which some are unknown; the first row that holds fires."""
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
-from typing import Final, NamedTuple, get_args
+from typing import Any, Final, NamedTuple, get_args
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from heuristics.config.about import Guidance
 from heuristics.guides.facts import GUIDE_FACTS
 from heuristics.rules.condition import Condition, Language
 from heuristics.run.run import Run
 from traces.settings.settings import Value
-from traces.toml_tables import read_table
+from traces.toml_tables import keyed, place, read_rows, written
 
-OTHER: Final[Mapping[Guidance, Guidance]] = {"seed": "main-2026-08", "main-2026-08": "seed"}
-"""Edition of the guides -> the other one."""
+EDITIONS: Final[tuple[Guidance, ...]] = get_args(Guidance)
 GUIDED: Final = Language(GUIDE_FACTS)
 """Conditions of the guides' tables."""
 
 
 class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One row. `answer`: what to try, in this order; `winner`: whether its first is named as the best.
+    """One row of an edition. `answer`: what to try, in this order; `winner`: whether its first is the best.
 
-    `when`: what must hold for the row to fire, None where it always does. `edition`: the only one that has
-    it. `how`: in which way the answer is done, where there are several. `then`: what may be added, one at a
-    time; `never`: what must not. `settings`: what goes with it; `sets`: knobs that belong to it.
+    `when`: what must hold for the row to fire, None where it always does. `how`: in which way the answer is
+    done, where there are several. `then`: what may be added, one at a time; `never`: what must not.
+    `settings`: what goes with it; `sets`: knobs that belong to it. In its table an edition's own fields stand
+    under its name; a row of which only one edition has fields is of that edition alone.
     """
 
     id: str
     reason: str
-    source: str = ""
-    edition: Guidance | None = None
+    source: str
     when: Condition | None = None
     answer: tuple[str, ...] = ()
     how: str = ""
@@ -43,25 +42,28 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sets: dict[str, Value] = {}
 
 
-class _Table(Struct, forbid_unknown_fields=True):
-    """A table. `source` of each edition, for rows that name none."""
-
-    source: dict[Guidance, str]
-    row: tuple[Row, ...]
-
-
 @cache
 def table(name: str) -> Mapping[Guidance, tuple[Row, ...]]:
-    """The rows of each edition, from the table of that name beside this file."""
-    read = read_table("heuristics.guides", f"{name}.toml", _Table, GUIDED.readers)
-    editions: tuple[Guidance, ...] = get_args(Guidance)
+    """The rows of each edition, from the table of that name beside this file. Raises `WrongRow`."""
+    package, file = "heuristics.guides", f"{name}.toml"
+    document = written(package, file)
+    found: dict[Guidance, tuple[Row, ...]] = {}
+    for edition in EDITIONS:
+        rows = keyed(_of_edition(edition, document["row"], document["source"][edition]))
+        read = read_rows(rows, dict[str, Row], place(package, file), GUIDED.readers)
+        found[edition] = tuple(read.values())
+    return found
+
+
+def _of_edition(edition: Guidance, rows: dict[str, Any], source: str) -> dict[str, Any]:
     return {
-        edition: tuple(
-            replace(row, source=row.source or read.source[edition])
-            for row in read.row
-            if row.edition in (None, edition)
-        )
-        for edition in editions
+        id: {
+            "source": source,
+            **{field: value for field, value in row.items() if field not in EDITIONS},
+            **row.get(edition, {}),
+        }
+        for id, row in rows.items()
+        if edition in row or not {*row} & {*EDITIONS}
     }
 
 
@@ -91,6 +93,26 @@ class Refusal(NamedTuple):
     source: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """What a guide chooses for a run: the row that fired, and what follows from it.
+
+    `notes`: why, first, then what else matters. `then`: what may be added, one at a time. `asks`: options
+    that would settle what is unknown and matters. `refused`: what is ruled out on this run, why, and by whom.
+    """
+
+    row: Row
+    notes: tuple[str, ...] = ()
+    then: tuple[str, ...] = ()
+    asks: tuple[str, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+
+    @property
+    def rule(self) -> str:
+        """The row by its id."""
+        return self.row.id
+
+
 class Fired(NamedTuple):
     """The row that fires. `asks`: options that tell what might have made an earlier, different row fire."""
 
@@ -98,15 +120,20 @@ class Fired(NamedTuple):
     asks: tuple[str, ...]
 
 
-def fire(rows: Sequence[Row], run: Run, outcome: Callable[[Row], object]) -> Fired:
-    """First row that holds; rows that only might hold are passed over, and asked for.
+def fire(
+    name: str,
+    run: Run,
+    edition: Guidance | None = None,
+    outcome: Callable[[Row], object] = lambda row: row.id,
+) -> Fired:
+    """First row of a table that holds, in the run's edition where no other is named.
 
-    Of each such row the first unknown fact is asked for: the next question may not be needed any more. What
-    has no option only a trace can tell. `outcome` tells whether two rows say the same. The last row of a
-    table has no conditions.
+    Rows that only might hold are passed over, and asked for: of each such row the first unknown fact, as the
+    next question may not be needed any more. What has no option only a trace can tell. `outcome` tells
+    whether two rows say the same. The last row of a table has no conditions.
     """
     passed: list[tuple[Row, str]] = []
-    for row in rows:
+    for row in table(name)[edition or run.config.guidance]:
         holds = row.when.holds(run) if row.when else True
         if holds:
             asked = [option for other, option in passed if option and outcome(other) != outcome(row)]

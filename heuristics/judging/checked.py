@@ -152,7 +152,7 @@ def _failure(one: Failure, told_by: Mapping[str, str], broken: tuple[Rule, ...])
         state=one.state,
         text=one.text,
         evidence=say("findings.to-confirm", where=where, confirm=one.confirm, source=one.source),
-        fix=f"{one.fix_id}: {one.fix}" if one.fix_id else one.fix,
+        fix=f"{one.fix}: {one.cure}" if one.fix else one.cure,
         same_as=told if any(rule.id == told for rule in broken) else "",
     )
 

@@ -27,9 +27,8 @@ FRAGMENTED: Final = Limit(
 
 
 class Clue(Struct, frozen=True, forbid_unknown_fields=True):
-    """`fix` goes first for `wall` where `when` holds, for a `reason`; for all walls if it is no `tuning`."""
+    """`fix` goes first for its wall where `when` holds, for a `reason`; for all walls if no `tuning`."""
 
-    wall: WallId
     fix: str
     when: Condition
     reason: str
@@ -88,20 +87,28 @@ _FACTS: Final[Mapping[str, Fact]] = {
 
 
 @cache
-def clues() -> tuple[Clue, ...]:
-    read = read_table("heuristics.plan", "clues.toml", dict[str, tuple[Clue, ...]], Language(_FACTS).readers)
-    return read["clue"]
+def clues() -> Mapping[WallId, tuple[Clue, ...]]:
+    """Those of each wall, in order."""
+    kind = dict[WallId, tuple[Clue, ...]]
+    return read_table("heuristics.plan", "clues.toml", kind, Language(_FACTS).readers)
+
+
+def _first(run: Run, wall: WallId) -> Clue | None:
+    return next((clue for clue in clues().get(wall, ()) if clue.when.holds(run)), None)
 
 
 def why_first(run: Run, wall: WallId, fix: str) -> str:
-    clue = next((one for one in clues() if one.wall == wall and one.when.holds(run)), None)
+    """Why a clue puts a fix first, with its source; empty where none does."""
+    clue = _first(run, wall)
     return f"{clue.reason} ({clue.source})" if clue and clue.fix == fix else ""
 
 
 def first_by_clue(run: Run, wall: WallId) -> str | None:
-    return next((clue.fix for clue in clues() if clue.wall == wall and clue.when.holds(run)), None)
+    clue = _first(run, wall)
+    return clue.fix if clue else None
 
 
 def before_tuning(run: Run) -> tuple[str, ...]:
     """Ids of the fixes that correct what is set wrongly, and so come before those that tune it."""
-    return tuple(clue.fix for clue in clues() if not clue.tuning and clue.when.holds(run))
+    every = (clue for several in clues().values() for clue in several)
+    return tuple(clue.fix for clue in every if not clue.tuning and clue.when.holds(run))

@@ -153,8 +153,7 @@ def share_of(run: Run, wall: WallId, kinds: tuple[str, ...]) -> float | None:
 def _perhaps(run: Run, kinds: tuple[str, ...]) -> tuple[str, str] | None:
     """The kind of cost that may belong to some kinds, and what would have to hold; None where none may."""
     found = next((PERHAPS[kind] for kind in kinds if kind in PERHAPS), None)
-    told = found is not None and found[0] != SENDRECV and not run.active.gathers_unresolved
-    return None if told else found
+    return None if found and found[0] != SENDRECV and not run.active.gathers_unresolved else found
 
 
 def with_perhaps(run: Run, kinds: tuple[str, ...]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from heuristics.fixes.added import added_fixes
 from heuristics.fixes.catalogue import WALL_ORDER
@@ -47,10 +48,7 @@ def make_plan(
         return levers_of(
             run, levers or {}, catalogue, lambda one, why, fixes: _plan(one, why, fixes, {}, rejected)
         )
-
-    def make(one: Run) -> Plan:
-        return _plan(one, walls, catalogue, gains, rejected)
-
+    make = partial(_plan, walls=walls, catalogue=catalogue, gains=gains, rejected=rejected)
     return unlocked(run, walls[0], _wanted(run, walls[0], catalogue, gains), make(run), make)
 
 

@@ -181,16 +181,13 @@ def _capacity(run: Run) -> int | None:
 def _peak(run: Run) -> int | None:
     ranks = run.log.memory if run.log else ()
     allocated = [rank.peak_allocated_bytes for rank in ranks if rank.peak_allocated_bytes]
-    if allocated:
-        return max(allocated)
     reserved = [rank.peak_reserved_bytes for rank in ranks if rank.peak_reserved_bytes]
-    return max(reserved) if reserved else run.active.peak_bytes
+    return max(allocated or reserved, default=run.active.peak_bytes)
 
 
 def rooms_of(run: Run, plan: Plan) -> dict[str, Room]:
-    found = {}
-    for one in (*plan.fixes, *plan.levers):
-        room = room_for(run, one.change.in_run(run))
-        if room.delta_bytes:
-            found[one.fix.id] = room
-    return found
+    return {
+        one.fix.id: room
+        for one in (*plan.fixes, *plan.levers)
+        if (room := room_for(run, one.change.in_run(run))).delta_bytes
+    }

@@ -3,41 +3,37 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import get_args
 
-from heuristics.config.facts import version
-from heuristics.config.logic import negated
-from heuristics.config.versions import Version
+from heuristics.config.logic import all_of, negated
 from heuristics.config.view import Config
 from heuristics.result.configured import UndecidedRule
-from heuristics.rules.rules import Level, Rule, has_rule, in_force, rows, rules, verdict
+from heuristics.rules.rules import Level, Releases, Rule, releases_of, rows, rules
 from heuristics.run.run import Run
 from traces.settings.knobs import VIRTUAL_STAGES, knobs, release
 from traces.settings.settings import Value
-
-"""Off where nothing sets it, though the table gives it no default: in Megatron-LM it follows from others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What a rule asks of a run after a change.
 
-    `applies`: whether the run has what it is about; `holds`: whether it is met; None where `asks` may tell.
+    `applies`: whether the run has what it is about; `holds`: whether it is met; None where unknown.
     """
 
     rule: Rule
     applies: bool | None
     holds: bool | None
-    asks: tuple[str, ...]
 
 
 def asked_by(run: Run, changes: Mapping[str, Value]) -> tuple[Asked, ...]:
     """What rules about the changed knobs ask of a run once it is changed, those that speak of such a run."""
     config = run.changed(changes).validated
-    releases = version(config.core), version(config.bridge)
+    releases = releases_of(config)
     return tuple(
-        Asked(rule, rule.asked(config), negated(verdict(rule, config)), rule.asks(config))
+        Asked(rule, rule.asked(config), negated(rule.verdict(config)))
         for rule in _rules_about(frozenset(changes))
-        if has_rule(rule, *releases, config.framework) is not False and rule.asked(config) is not False
+        if rule.applies(releases) is not False and rule.asked(config) is not False
     )
 
 
@@ -49,16 +45,14 @@ def _rules_about(knobs: frozenset[str]) -> tuple[Rule, ...]:
 def check_rules(run: Run) -> tuple[Rule, ...]:
     """What a run's configuration breaks for certain: errors, then warnings, then what is ignored."""
     config = run.validated
-    broken = [rule for rule in _rules_of(config.core, config.bridge, config.framework) if rule.broken(config)]
-    order: tuple[Level, ...] = ("error", "warning", "ignored")
-    return tuple(rule for level in order for rule in broken if rule.level == level)
+    broken = [rule for rule in _rules_of(releases_of(config)) if rule.broken(config)]
+    return tuple(rule for level in get_args(Level) for rule in broken if rule.level == level)
 
 
 @cache
-def _rules_of(core: Version | None, bridge: Version | None, framework: str | None) -> tuple[Rule, ...]:
+def _rules_of(releases: Releases) -> tuple[Rule, ...]:
     """Those that are certain to apply."""
-    releases = version(core), version(bridge)
-    return tuple(rule for rule in rules().values() if has_rule(rule, *releases, framework))
+    return tuple(rule for rule in rules().values() if rule.applies(releases))
 
 
 def undecided(run: Run) -> tuple[UndecidedRule, ...]:
@@ -69,7 +63,7 @@ def undecided(run: Run) -> tuple[UndecidedRule, ...]:
         for rule in rules().values()
         if rule.level != "guide"
         and any(config.on(knob) for knob in rule.knobs)
-        and verdict(rule, config) is None
+        and rule.verdict(config) is None
         and (asks := rule.asks(config))
     )
 
@@ -84,6 +78,7 @@ def _is_broken_by_default(run: Run, rule: Rule, asks: tuple[str, ...]) -> bool:
         return False
     core = release(run.config.core_text)
     defaults = {knob: row.default_in(core) for knob in asks if (row := knobs().get(knob)) is not None}
+    # off where nothing sets it, though the table gives it no default: in Megatron-LM it follows from others
     defaults |= {VIRTUAL_STAGES: (None,)} if VIRTUAL_STAGES in asks else {}
     off = {knob: default[0] for knob, default in defaults.items() if default in ((None,), (False,))}
     return rule.broken(run.changed(off).validated) is True
@@ -94,8 +89,8 @@ def limits(backend: str) -> tuple[Rule, ...]:
     """Rules that forbid a backend: errors of the flex table whose feature names it."""
     return tuple(
         rule
-        for row in rows("flex")
-        if (rule := rules()[row.id]).level == "error"
+        for rule in rows("flex").values()
+        if rule.level == "error"
         and rule.feature
         and "flex_backend" in rule.feature.names
         and backend in rule.feature.words
@@ -104,7 +99,4 @@ def limits(backend: str) -> tuple[Rule, ...]:
 
 def past_limit(rule: Rule, config: Config) -> bool | None:
     """Whether a run would be past a limit with that backend, whatever its framework; None where unknown."""
-    forced, holds = in_force(rule, version(config.core), version(config.bridge)), rule.holds(config)
-    if forced is False or holds:
-        return False
-    return None if holds is None or forced is None else True
+    return all_of(rule.in_force(releases_of(config)), negated(rule.holds(config)))

@@ -26,6 +26,7 @@ from heuristics.config.facts import FACTS, Fact
 from heuristics.config.observed import Observed
 from heuristics.config.view import Config
 from heuristics.rules.facts import HATCH
+from heuristics.words import say
 from traces.settings.knobs import knobs
 from traces.settings.settings import OFF
 from traces.toml_tables import Readers
@@ -126,7 +127,8 @@ class Condition:
 
     def figures(self, config: Config) -> str:
         """What is known of its names, in words: `EP 1, PyTorch not known`; no text but known ones."""
-        return ", ".join(f"{_words(one)} {self._shown(one, config)}" for one in self.named)
+        names = {one.name: say(f"facts.{one.name}") if one.fact else one.name for one in self.named}
+        return ", ".join(f"{names[one.name]} {self._shown(one, config)}" for one in self.named)
 
     def _shown(self, term: Term, config: Config) -> str:
         name, value = term.name, term.of(config)
@@ -217,11 +219,13 @@ class Language:
                 one = self._listed(left) if isinstance(right, ast.Set) else self._compiled(left)
                 is_list = isinstance(op, ast.In | ast.NotIn)
                 other = self._listed(right) if is_list else self._compiled(right)
-                return _compared(type(op), one, other, isinstance(right, ast.Set))
+                return _both(one, other, _comparison(type(op), isinstance(right, ast.Set)))
             case ast.BinOp(left=left, op=ast.BitAnd(), right=right):
-                return _met(self._listed(left), self._listed(right))
+                one, other = self._listed(left), self._listed(right)
+                return _both(one, other, lambda found, beside: bool(_as_set(found) & _as_set(beside)))
             case ast.BinOp(left=left, op=op, right=right):
-                return _computed(_ARITHMETIC[type(op)], self._compiled(left), self._compiled(right))
+                compute = partial(_computed, _ARITHMETIC[type(op)])
+                return _both(self._compiled(left), self._compiled(right), compute)
         raise ValueError(f"{ast.unparse(node)} is no part of a condition")
 
     def _listed(self, node: ast.expr) -> Term:
@@ -267,26 +271,10 @@ def _once(name: str, of: Evaluated, asked: Asked) -> object:
     return asked.told[name]
 
 
-def _asked(name: str) -> Term:
-    home, _, own = name.partition(".")
-    if not hasattr(Observed if home == "active" else Config, own):
-        raise ValueError(f"{name} is no question")
-
-    def of(config: Config) -> object:
-        found = getattr(config.active if home == "active" else config, own)
-        return None if found == "unknown" else found
-
-    return Term(of, name=name)
-
-
 @cache
 def _knobs(condition: Condition) -> tuple[str, ...]:
     spoken = (one.fact.knobs if one.fact else (one.name,) for one in condition.named)
     return tuple(dict.fromkeys(knob for several in spoken for knob in several))
-
-
-def _words(term: Term) -> str:
-    return (term.fact.words if term.fact else "") or term.name
 
 
 def _truth(value: object) -> bool | None:
@@ -328,19 +316,24 @@ def _joined(terms: tuple[Term, ...], decides: bool) -> Evaluated:
     return of
 
 
-def _compared(op: type[ast.cmpop], one: Term, other: Term, is_set: bool) -> Term:
-    order = _ORDERS.get(op)
-    compare = order or _COMPARISONS[op]
+def _both(one: Term, other: Term, compute: Callable[[Any, Any], object]) -> Term:
+    """What is computed of two values, unknown where one is."""
 
     def of(asked: Any) -> object:
         found, beside = one.of(asked), other.of(asked)
-        if found is None or beside is None:
-            return None
-        if order:
-            return order(_as_set(found), beside) if is_set else _ordered(order, found, beside)
-        return compare(found, Version(str(beside)) if isinstance(found, Version) else beside)
+        return None if found is None or beside is None else compute(found, beside)
 
     return Term(of, (one, other))
+
+
+def _comparison(op: type[ast.cmpop], is_set: bool) -> Callable[[Any, Any], object]:
+    if op in _COMPARISONS:
+        return lambda one, other: _COMPARISONS[op](
+            one, Version(str(other)) if isinstance(one, Version) else other
+        )
+    if is_set:
+        return lambda one, other: _ORDERS[op](_as_set(one), other)
+    return partial(_ordered, _ORDERS[op])
 
 
 def _ordered(compare: Callable[[Any, Any], object], one: object, other: object) -> object:
@@ -348,38 +341,19 @@ def _ordered(compare: Callable[[Any, Any], object], one: object, other: object) 
         return False
     if isinstance(one, Version):
         return compare(one, Version(str(other)))
-    if _is_number(one) and _is_number(other):
-        return compare(one, other)
-    return None
+    return compare(one, other) if _is_number(one) and _is_number(other) else None
 
 
-def _met(one: Term, other: Term) -> Term:
-    def of(asked: Any) -> object:
-        found, beside = one.of(asked), other.of(asked)
-        return None if found is None or beside is None else bool(_as_set(found) & _as_set(beside))
-
-    return Term(of, (one, other))
-
-
-def _computed(compute: Callable[[Any, Any], object], one: Term, other: Term) -> Term:
+def _computed(compute: Callable[[Any, Any], object], one: object, other: object) -> object:
     divides = compute in (operator.mod, operator.floordiv)
-
-    def of(asked: Any) -> object:
-        found, beside = one.of(asked), other.of(asked)
-        if not _is_whole(found) or not _is_whole(beside) or (divides and not beside):
-            return None
-        return compute(found, beside)
-
-    return Term(of, (one, other))
+    if not _is_number(one, int) or not _is_number(other, int) or (divides and not other):
+        return None
+    return compute(one, other)
 
 
 def _as_set(value: object) -> frozenset[object]:
     return frozenset(value) if isinstance(value, tuple | frozenset) else frozenset()
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _is_number(value: object, kind: Any = int | float) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)

@@ -75,14 +75,6 @@ def _virtual_fits(config: Config) -> bool | None:
     return not any(count % virtual for count in counts if count is not None)
 
 
-def _microbatches(config: Config) -> int | None:
-    """Of a rank in a step, where the batch divides."""
-    batch, size, copies = config.count(GLOBAL_BATCH), config.count(MICRO_BATCH), config.dp
-    if not batch or not size or not copies or batch % (size * copies):
-        return None
-    return batch // (size * copies)
-
-
 def _last_virtual(config: Config) -> bool | None:
     """All MTP layers of a layout stand in one stage, of the last round of virtual stages."""
     letters, stages = _letters(config), config.pp
@@ -99,71 +91,11 @@ def _segments(config: Config) -> int | None:
     return pattern.split("/")[0].count("|") + 1 if pattern else None
 
 
-def _segments_fit(config: Config) -> bool | None:
-    """A pattern without bars is cut by Megatron-LM itself."""
-    segments = _segments(config)
-    return None if segments is None or not config.pp else segments == 1 or segments % config.pp == 0
-
-
 def _pattern_virtual_fits(config: Config) -> bool | None:
     segments = _segments(config)
     if segments is None or not config.pp or not config.known(VIRTUAL_STAGES):
         return None
     return (config.count(VIRTUAL_STAGES) or 1) == (max(segments // config.pp, 1))
-
-
-STAGE_FACTS: Final[Mapping[str, Fact]] = {
-    "layout_text": Fact(
-        lambda c: isinstance(c.value(STAGE_LAYOUT), str) if c.known(STAGE_LAYOUT) else None,
-        (STAGE_LAYOUT,),
-        words="a layout string",
-    ),
-    "layout_reads": Fact(
-        lambda c: _letters(c) is not None, (STAGE_LAYOUT,), words="a layout string of its letters"
-    ),
-    "layout_stages": Fact(
-        _of_layout(lambda letters: letters.count("|") + 1), (STAGE_LAYOUT,), words="stages of the layout"
-    ),
-    "layout_vpp": Fact(_in_stages, (STAGE_LAYOUT, PP), words="virtual stages of the layout"),
-    "layout_layers": Fact(
-        _of_layout(lambda letters: letters.count("t")), (STAGE_LAYOUT,), words="t in the layout"
-    ),
-    "layout_mtp": Fact(
-        _of_layout(lambda letters: letters.count("m")), (STAGE_LAYOUT,), words="m in the layout"
-    ),
-    "layout_ends": Fact(_of_layout(_ends), (STAGE_LAYOUT,), words="E first and L last"),
-    "layout_mtp_last": Fact(
-        _of_layout(lambda letters: "t" not in letters.partition("m")[2]),
-        (STAGE_LAYOUT,),
-        words="m after all t",
-    ),
-    "layout_mtp_together": Fact(_last_virtual, (STAGE_LAYOUT, PP), words="all m in one last stage"),
-    "microbatches": Fact(_microbatches, (GLOBAL_BATCH, MICRO_BATCH, "world_size", PP), words="micro-batches"),
-    "pattern_segments": Fact(_segments, (_PATTERN,), words="segments of the pattern"),
-    "pattern_stages_fit": Fact(_segments_fit, (_PATTERN, PP), words="segments that PP divides"),
-    "pattern_virtual_fits": Fact(
-        _pattern_virtual_fits, (_PATTERN, VIRTUAL_STAGES, PP), words="the virtual stages of the pattern"
-    ),
-    "even_stages": Fact(
-        lambda c: all_of(
-            c.null(STAGE_LAYOUT), c.null(_FIRST), c.null(_LAST), "|" not in (c.word(_PATTERN) or "")
-        ),
-        (STAGE_LAYOUT, _FIRST, _LAST),
-        words="stages of one size",
-    ),
-    "spread_layers": Fact(
-        _spread, ("num_layers", _EMBEDDING, _LOSS), words="layers, with what is accounted for"
-    ),
-    "middle_fits": Fact(
-        _middle_fits, (_FIRST, _LAST, "num_layers", PP), words="even stages between the first and the last"
-    ),
-    "virtual_fits": Fact(
-        _virtual_fits,
-        (_FIRST, _LAST, "num_layers", PP, VIRTUAL_STAGES),
-        words="even virtual stages of uneven ones",
-    ),
-}
-"""By name, as in `heuristics.config.facts`."""
 
 
 _BACKEND: Final = "moe_flex_dispatcher_backend"
@@ -195,36 +127,6 @@ def _domain_ranks(config: Config) -> int | str | None:
     return int(text) if text and text.isascii() and text.isdigit() else text or None
 
 
-def _ep_in_domain(config: Config) -> int | None:
-    topology = config.hybrid_topology
-    return None if topology is None else topology.ranks_per_domain
-
-
-def _gpu(config: Config) -> str | None:
-    return config.gpu_family.name if config.gpu_family else None
-
-
-DISPATCH_FACTS: Final[Mapping[str, Fact]] = {
-    "flex_backend": Fact(_flex_backend, (_BACKEND, _DEEPEP), words="backend"),
-    "expert_tensor": Fact(
-        lambda c: c.expert_tensor_size,
-        ("expert_tensor_parallel_size", "tensor_model_parallel_size"),
-        words="ETP",
-    ),
-    "padded_to_capacity": Fact(_padded, (_PAD,), "--routing", "padding to capacity"),
-    "nvlink_domain": Fact(
-        lambda c: c.nvlink_domain, option="--nvlink-domain or --gpu-model", words="NVLink domain"
-    ),
-    "ep_in_domain": Fact(_ep_in_domain, (EP,), "--gpu-model", "EP in one NVLink domain"),
-    "domain_ranks": Fact(_domain_ranks, (f"env.{_DOMAIN}",), words=_DOMAIN),
-    "gpu": Fact(_gpu, option="--gpu-model", words="GPU"),
-    "hardware": Fact(lambda c: c.hardware_class, option="--gpu-model", words="hardware"),
-    "container": Fact(lambda c: c.container, option="--container", words="container"),
-    "fsdp": Fact(lambda c: any_of(*(c.on(knob) for knob in _FSDP)), _FSDP, words="FSDP"),
-}
-"""By name, as in `heuristics.config.facts`."""
-
-
 RECIPES: Final[Mapping[str, tuple[str, ...]]] = {
     "hopper": ("fp8_blockwise", "fp8_per_tensor", "fp8_delayed", "fp8"),
     "blackwell_nvl8": ("mxfp8", "nvfp4", "fp8_per_tensor", "fp8_delayed", "fp8"),
@@ -232,11 +134,6 @@ RECIPES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Recipes that a platform's guides name: the first is where the older edition starts, one scale per tensor is
 a candidate of the newer one on all."""
-
-
-def _platform_recipe(config: Config) -> bool | None:
-    hardware, precision = config.hardware_class, config.precision
-    return None if hardware is None or precision is None else precision in RECIPES.get(hardware, ())
 
 
 def _cp_list_fits(config: Config) -> bool | None:
@@ -265,39 +162,71 @@ def _balance_lists_fit(config: Config) -> bool | None:
 
 
 HATCH: Final[Mapping[str, Fact]] = {
-    **STAGE_FACTS,
-    **DISPATCH_FACTS,
+    # stages
+    "layout_text": Fact(
+        lambda c: isinstance(c.value(STAGE_LAYOUT), str) if c.known(STAGE_LAYOUT) else None, (STAGE_LAYOUT,)
+    ),
+    "layout_reads": Fact(lambda c: _letters(c) is not None, (STAGE_LAYOUT,)),
+    "layout_stages": Fact(_of_layout(lambda letters: letters.count("|") + 1), (STAGE_LAYOUT,)),
+    "layout_vpp": Fact(_in_stages, (STAGE_LAYOUT, PP)),
+    "layout_layers": Fact(_of_layout(lambda letters: letters.count("t")), (STAGE_LAYOUT,)),
+    "layout_mtp": Fact(_of_layout(lambda letters: letters.count("m")), (STAGE_LAYOUT,)),
+    "layout_ends": Fact(_of_layout(_ends), (STAGE_LAYOUT,)),
+    "layout_mtp_last": Fact(
+        _of_layout(lambda letters: "t" not in letters.partition("m")[2]), (STAGE_LAYOUT,)
+    ),
+    "layout_mtp_together": Fact(_last_virtual, (STAGE_LAYOUT, PP)),
+    "microbatches": Fact(lambda c: c.microbatches, (GLOBAL_BATCH, MICRO_BATCH, "world_size", PP)),
+    "pattern_segments": Fact(_segments, (_PATTERN,)),
+    "pattern_stages_fit": Fact(  # a pattern without bars is cut by Megatron-LM itself
+        lambda c: None if not (one := _segments(c)) or not c.pp else one == 1 or one % c.pp == 0,
+        (_PATTERN, PP),
+    ),
+    "pattern_virtual_fits": Fact(_pattern_virtual_fits, (_PATTERN, VIRTUAL_STAGES, PP)),
+    "even_stages": Fact(
+        lambda c: all_of(
+            c.null(STAGE_LAYOUT), c.null(_FIRST), c.null(_LAST), "|" not in (c.word(_PATTERN) or "")
+        ),
+        (STAGE_LAYOUT, _FIRST, _LAST),
+    ),
+    "spread_layers": Fact(_spread, ("num_layers", _EMBEDDING, _LOSS)),
+    "middle_fits": Fact(_middle_fits, (_FIRST, _LAST, "num_layers", PP)),
+    "virtual_fits": Fact(_virtual_fits, (_FIRST, _LAST, "num_layers", PP, VIRTUAL_STAGES)),
+    # dispatch
+    "flex_backend": Fact(_flex_backend, (_BACKEND, _DEEPEP)),
+    "expert_tensor": Fact(
+        lambda c: c.expert_tensor_size, ("expert_tensor_parallel_size", "tensor_model_parallel_size")
+    ),
+    "padded_to_capacity": Fact(_padded, (_PAD,), "--routing"),
+    "nvlink_domain": Fact(lambda c: c.nvlink_domain, option="--nvlink-domain or --gpu-model"),
+    "ep_in_domain": Fact(
+        lambda c: c.hybrid_topology and c.hybrid_topology.ranks_per_domain, (EP,), "--gpu-model"
+    ),
+    "domain_ranks": Fact(_domain_ranks, (f"env.{_DOMAIN}",)),
+    "gpu": Fact(lambda c: c.gpu_family and c.gpu_family.name, option="--gpu-model"),
+    "hardware": Fact(lambda c: c.hardware_class, option="--gpu-model"),
+    "container": Fact(lambda c: c.container, option="--container"),
+    "fsdp": Fact(lambda c: any_of(*(c.on(knob) for knob in _FSDP)), _FSDP),
+    # precision, sequences, sharding, model
     "platform_recipe": Fact(
-        _platform_recipe, ("fp8", "fp8_recipe", "fp4"), "--gpu-model", "a recipe of this platform"
+        lambda c: c.hardware_class and c.precision and c.precision in RECIPES.get(c.hardware_class, ()),
+        ("fp8", "fp8_recipe", "fp4"),
+        "--gpu-model",
     ),
-    "cp_list_fits": Fact(_cp_list_fits, ("cp_comm_type", "num_layers"), words="one cp_comm_type a layer"),
+    "cp_list_fits": Fact(_cp_list_fits, ("cp_comm_type", "num_layers")),
     "megatron_fsdp": Fact(  # off where nobody asks for it
-        lambda c: c.on("ddp.use_megatron_fsdp") is True, ("ddp.use_megatron_fsdp",), words="Megatron-FSDP"
+        lambda c: c.on("ddp.use_megatron_fsdp") is True, ("ddp.use_megatron_fsdp",)
     ),
-    "balance_lists_fit": Fact(
-        _balance_lists_fit,
-        ("moe_router_load_balancing_type", "moe_aux_loss_coeff"),
-        words="one moe_aux_loss_coeff a kind of balancing",
-    ),
-    "dist_muon": Fact(
-        lambda c: c.value("optimizer.optimizer") == "dist_muon", ("optimizer.optimizer",), words="dist_muon"
-    ),
-    "hybrid_model": Fact(lambda c: c.on("is_hybrid_model"), ("is_hybrid_model",), words="Mamba layers"),
+    "balance_lists_fit": Fact(_balance_lists_fit, ("moe_router_load_balancing_type", "moe_aux_loss_coeff")),
+    "dist_muon": Fact(lambda c: c.value("optimizer.optimizer") == "dist_muon", ("optimizer.optimizer",)),
+    "hybrid_model": Fact(lambda c: c.on("is_hybrid_model"), ("is_hybrid_model",)),
     "hierarchy_first": Fact(
-        lambda c: next(iter(_hierarchy(c)), None),
-        ("hierarchical_context_parallel_sizes",),
-        words="the first of hierarchical_context_parallel_sizes",
+        lambda c: next(iter(_hierarchy(c)), None), ("hierarchical_context_parallel_sizes",)
     ),
     "hierarchy_product": Fact(
-        lambda c: prod(sizes) if (sizes := _hierarchy(c)) else None,
-        ("hierarchical_context_parallel_sizes",),
-        words="the product of hierarchical_context_parallel_sizes",
+        lambda c: prod(sizes) if (sizes := _hierarchy(c)) else None, ("hierarchical_context_parallel_sizes",)
     ),
-    "padded_packs": Fact(
-        lambda c: c.on("dataset.pad_to_max_length"),
-        ("dataset.pad_to_max_length",),
-        words="dataset.pad_to_max_length",
-    ),
+    "padded_packs": Fact(lambda c: c.on("dataset.pad_to_max_length"), ("dataset.pad_to_max_length",)),
 }
 """By name, as in `heuristics.config.facts`."""
 

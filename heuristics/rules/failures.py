@@ -2,26 +2,25 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from heuristics.config.view import Config
 from heuristics.result.configured import FailureState
 from heuristics.rules.condition import READERS, Condition
-from heuristics.rules.rules import Rule, known_lines, rules, verdict
+from heuristics.rules.rules import Rule, known_lines, rules
 from heuristics.run.run import Run
 from traces.limits import Limit
 from traces.settings.settings import Value
-from traces.toml_tables import read_table
-from traces.training_log.log import Stage, TrainingLog
+from traces.toml_tables import read_keyed
+from traces.training_log.log import Message, Stage, TrainingLog
 from traces.training_log.memory import most_unallocated, pieces_suffice
 
-Sign = Callable[[TrainingLog, Config], tuple[int | None] | None]
-"""Where it is: a line, or None where no line stands for it. None as a whole: it is not there."""
+Seen = tuple[int | None]
+"""A line of a log, or None where no line stands for it."""
 
 FRAGMENTED: Final = Limit(
     0.2,
@@ -30,14 +29,14 @@ FRAGMENTED: Final = Limit(
 )
 
 
-def _stopped(log: TrainingLog, config: Config) -> tuple[int | None] | None:
+def _stopped(log: TrainingLog, config: Config) -> Seen | None:
     """The log ends without a word of its end."""
     if not log.stopped:
         return None
     return (log.iterations[-1].line if log.iterations else None,)
 
 
-def _fragmented(log: TrainingLog, config: Config) -> tuple[int | None] | None:
+def _fragmented(log: TrainingLog, config: Config) -> Seen | None:
     """What was asked for would have fitted into what was reserved and not allocated."""
     for error in log.out_of_memory:
         if None in (error.reserved_bytes, error.allocated_bytes, error.requested_bytes):
@@ -49,12 +48,12 @@ def _fragmented(log: TrainingLog, config: Config) -> tuple[int | None] | None:
     return (most.line,) if most and most.unallocated_frac >= FRAGMENTED.value else None
 
 
-def _too_much(log: TrainingLog, config: Config) -> tuple[int | None] | None:
+def _too_much(log: TrainingLog, config: Config) -> Seen | None:
     """More was asked for than all that the allocator could have had."""
     return (log.out_of_memory[0].line,) if pieces_suffice(log) is False else None
 
 
-def _graph_memory(log: TrainingLog, config: Config) -> tuple[int | None] | None:
+def _graph_memory(log: TrainingLog, config: Config) -> Seen | None:
     """Out of memory in a capture, with graphs' private pools, or after a capture that went through."""
     captured = log.first("graph-captured", "graph-built")
     for error in log.out_of_memory:
@@ -64,7 +63,7 @@ def _graph_memory(log: TrainingLog, config: Config) -> tuple[int | None] | None:
     return None
 
 
-def _graph_access(log: TrainingLog, config: Config) -> tuple[int | None] | None:
+def _graph_access(log: TrainingLog, config: Config) -> Seen | None:
     """An illegal access with graphs, where the configuration does not rule the known cause out."""
     message = log.first("illegal-access")
     graphs = config.graph_impl not in (None, "none") or log.first("graph-captured", "graph-capture-begins")
@@ -75,7 +74,7 @@ def _graph_access(log: TrainingLog, config: Config) -> tuple[int | None] | None:
     return (message.line,)
 
 
-SIGNS: Final[Mapping[str, Sign]] = {
+SIGNS: Final[Mapping[str, Callable[[TrainingLog, Config], Seen | None]]] = {
     "stopped": _stopped,
     "fragmented": _fragmented,
     "too much": _too_much,
@@ -85,8 +84,15 @@ SIGNS: Final[Mapping[str, Sign]] = {
 """By the name that a row gives."""
 
 
-class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A row of `failures.toml`, which says what its fields are."""
+class Failure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Something a log shows, explained.
+
+    `text`: the likely cause. `confirm`: how to be sure. `cure`: what to do, in words; `set`: settings that
+    do it, by the knob's id, where their values do not depend on the run. `fix`: the catalogue's id, or
+    `CFG-n` (the configuration), `ENV-n` (upgrade or environment), `CAP-n` (record again). `rule`: the one
+    that is broken. `line`: of the log, None where only the configuration tells. No text holds anything of the
+    log but our own words.
+    """
 
     id: str
     state: FailureState
@@ -96,28 +102,32 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     fix: str
     source: str = ""
     set: Mapping[str, Value] = {}
+    rule: str = ""
+    line: int | None = None
+
+
+class Row(Failure, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A row of `failures.toml`, which says what its fields are."""
+
     lines: tuple[str, ...] = ()
     signs: tuple[str, ...] = ()
     stages: tuple[Stage, ...] = ()
     when: Condition | None = None
     unless: tuple[str, ...] = ()
-    rule: str = ""
 
     def __post_init__(self) -> None:
         if not self.source:
             force_setattr(self, "source", known_lines().by_id[self.lines[0]].source)
 
-    def seen(self, log: TrainingLog, config: Config) -> tuple[int | None] | None:
-        """The line where a log shows it; None as a whole where it does not, or not with such a setting."""
-        if self.when and not self.when.holds(config):
+    def seen(self, log: TrainingLog, config: Config) -> Seen | None:
+        """Where a log shows it, with such a setting."""
+        if (self.when and not self.when.holds(config)) or (
+            self.rule and not rules()[self.rule].broken(config)
+        ):
             return None
-        if self.rule and not rules()[self.rule].broken(config):
-            return None
-        message = log.first(*self.lines)
-        if message is not None:
+        if message := log.first(*self.lines):
             return (message.line,)
-        error = next((one for one in log.out_of_memory if one.stage in self.stages), None)
-        if error is not None:
+        if error := next((one for one in log.out_of_memory if one.stage in self.stages), None):
             return (error.line,)
         return next((found for name in self.signs if (found := SIGNS[name](log, config))), None)
 
@@ -125,30 +135,7 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 @cache
 def failures() -> Mapping[str, Row]:
     """Every row by its id. Raises `WrongRow`."""
-    read = read_table("heuristics.rules", "failures.toml", dict[str, tuple[Row, ...]], READERS)
-    return {row.id: row for row in read["failure"]}
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Something a log shows, explained.
-
-    `text`: the likely cause. `confirm`: how to be sure. `fix`: what to do, in words; `knobs`: settings that
-    do it, by the knob's id, where their values do not depend on the run. `fix_id`: the catalogue's, or
-    `CFG-n` (mend the configuration), `ENV-n` (upgrade or environment), `CAP-n` (record again). `line`: of the
-    log, None where only the configuration tells. No text holds anything of the log but our own words.
-    """
-
-    id: str
-    text: str
-    confirm: str
-    fix: str
-    fix_id: str
-    line: int | None
-    source: str
-    state: FailureState
-    knobs: Mapping[str, Value] = field(default_factory=dict)
-    rule: str = ""
+    return read_keyed("heuristics.rules", "failures.toml", Row, READERS)
 
 
 _STATES: Final[Mapping[str, FailureState]] = {
@@ -165,86 +152,57 @@ def explain_failures(run: Run) -> tuple[Failure, ...]:
     """
     if run.log is None:
         return ()
-    found = [
-        *_of_rules(run.log, run.validated),
-        *_of_table(run.log, run.validated),
-    ]
+    log, config = run.log, run.validated
+    of_rules: dict[str, Failure] = {}
+    for message in log.messages:
+        if message.id in rules_by_line():
+            rule = _cause(rules_by_line()[message.id], config)
+            of_rules.setdefault(rule.id, _caused(rule, config, message))
+    at = {row.id: seen for row in failures().values() if (seen := row.seen(log, config))}
+    of_table = (replace(failures()[id], line=line) for id, (line,) in at.items())
+    found = [*of_rules.values(), *(row for row in of_table if not {*row.unless} & {*at})]
     return tuple(sorted(found, key=lambda one: (one.line is None, one.line or 0)))
 
 
 @cache
 def rules_by_line() -> Mapping[str, tuple[Rule, ...]]:
     """The rules that a known line may come from."""
-    lines = dict.fromkeys(line for rule in rules().values() for line in rule.all_lines)
-    return {line: tuple(rule for rule in rules().values() if line in rule.all_lines) for line in lines}
-
-
-def _of_rules(log: TrainingLog, config: Config) -> list[Failure]:
-    found: dict[str, Failure] = {}
-    for message in log.messages:
-        if message.id in rules_by_line():
-            rule = _cause(rules_by_line()[message.id], config)
-            found.setdefault(rule.id, _caused(rule, config, message.id, message.line))
-    return list(found.values())
+    found: dict[str, tuple[Rule, ...]] = {}
+    for rule in rules().values():
+        for line in rule.all_lines:
+            found[line] = (*found.get(line, ()), rule)
+    return found
 
 
 def _cause(several: tuple[Rule, ...], config: Config) -> Rule:
-    verdicts = {rule.id: verdict(rule, config) for rule in several}
-    return min(several, key=lambda rule: (True, None, False).index(verdicts[rule.id]))
+    return min(several, key=lambda rule: (True, None, False).index(rule.verdict(config)))
 
 
-def _caused(rule: Rule, config: Config, line_id: str, line: int) -> Failure:
+def _caused(rule: Rule, config: Config, message: Message) -> Failure:
     return Failure(
         id=rule.id,
+        state=_STATES[rule.level],
         text=rule.text,
         confirm=", ".join(rule.knobs),
-        fix=rule.cure_of(config),
-        fix_id=rule.fix,
-        line=line,
-        source=known_lines().by_id[line_id].source,
-        state=_STATES[rule.level],
-        knobs=rule.set,
+        cure=rule.cure_of(config),
+        fix=rule.fix,
+        source=known_lines().by_id[message.id].source,
+        set=rule.set,
         rule=rule.id,
+        line=message.line,
     )
-
-
-def _of_table(log: TrainingLog, config: Config) -> list[Failure]:
-    found = {row.id: at for row in failures().values() if (at := row.seen(log, config)) is not None}
-    return [
-        Failure(
-            id=row.id,
-            text=row.text,
-            confirm=row.confirm,
-            fix=row.cure,
-            fix_id=row.fix,
-            line=found[row.id][0],
-            source=row.source,
-            state=row.state,
-            knobs=row.set,
-            rule=row.rule,
-        )
-        for row in failures().values()
-        if row.id in found and not {*row.unless} & {*found}
-    ]
 
 
 CORRECTION: Final = re.compile(r"(?:CFG|ENV|CAP)-[1-9][0-9]?")
 """What is corrected in the configuration, the environment or the recording, and is no fix."""
 
 
-@dataclass(frozen=True, slots=True)
-class Corrected:
-    """What a correction is for: a rule or a failure, and its cure."""
-
-    id: str
-    text: str
-    cure: str
-
-
 @cache
-def corrections() -> Mapping[str, tuple[Corrected, ...]]:
+def corrections() -> Mapping[str, tuple[Rule | Row, ...]]:
     """What rules and failures ask for beside fixes, by id in order, with all that it is for."""
-    found = [(rule.fix, Corrected(rule.id, rule.text, rule.cure)) for rule in rules().values()]
-    found += [(row.fix, Corrected(row.id, row.text, row.cure)) for row in failures().values()]
-    ids = sorted({id for id, _ in found if CORRECTION.fullmatch(id)}, key=lambda id: (id[:3], int(id[4:])))
-    return {id: tuple(one for of, one in found if of == id) for id in ids}
+    found: dict[str, tuple[Rule | Row, ...]] = {}
+    every: tuple[Rule | Row, ...] = (*rules().values(), *failures().values())
+    for one in every:
+        if CORRECTION.fullmatch(one.fix):
+            found[one.fix] = (*found.get(one.fix, ()), one)
+    return dict(sorted(found.items(), key=lambda entry: (entry[0][:3], int(entry[0][4:]))))

@@ -10,8 +10,9 @@ from heuristics.config.versions import Package, numbers
 from heuristics.result.judged import KnownIssue
 from heuristics.rules.condition import READERS, Condition, named
 from heuristics.run.run import Run
+from heuristics.words import say
 from traces.settings.settings import Value
-from traces.toml_tables import read_table
+from traces.toml_tables import read_keyed
 
 
 class Issue(Struct, frozen=True, forbid_unknown_fields=True):
@@ -28,9 +29,9 @@ class Issue(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @cache
-def issues() -> tuple[Issue, ...]:
-    """Every row. Raises `WrongRow`."""
-    return read_table("heuristics.rules", "known_issues.toml", dict[str, tuple[Issue, ...]], READERS)["issue"]
+def issues() -> Mapping[str, Issue]:
+    """Every row by its id. Raises `WrongRow`."""
+    return read_keyed("heuristics.rules", "known_issues.toml", Issue, READERS)
 
 
 def known_issues(fix: str, sets: Mapping[str, Value], run: Run) -> tuple[KnownIssue, ...]:
@@ -38,7 +39,9 @@ def known_issues(fix: str, sets: Mapping[str, Value], run: Run) -> tuple[KnownIs
 
     `sets`: knobs that the fix sets; all others are the run's.
     """
-    return tuple(found for issue in issues() if fix in issue.fixes if (found := _met(issue, sets, run)))
+    return tuple(
+        found for issue in issues().values() if fix in issue.fixes if (found := _met(issue, sets, run))
+    )
 
 
 def _met(issue: Issue, sets: Mapping[str, Value], run: Run) -> KnownIssue | None:
@@ -75,4 +78,6 @@ def _released(issue: Issue, run: Run) -> bool | None:
 
 def _words(package: str, ends: tuple[str, str]) -> str:
     since, until = ends
-    return f"{package} {since}, before {until}" if until else f"{package} {since} and newer"
+    if not until:
+        return say("rules.released", package=package, since=since)
+    return say("rules.released-until", package=package, since=since, until=until)

@@ -8,19 +8,22 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint
 from importlib.resources import files
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 from packaging.version import Version
 
 from heuristics.config.facts import version
+from heuristics.config.logic import negated
+from heuristics.config.versions import PACKAGE_NAMES, PACKAGES, Package
 from heuristics.config.view import Config
 from heuristics.plugins import WrongPlugin, left_out_if_wrong, name_of, offered
 from heuristics.rules.condition import READERS, Condition
 from heuristics.rules.facts import EXAMPLES
+from heuristics.words import say
 from traces.settings.settings import Value
-from traces.toml_tables import WrongRow, read_rows, read_table
+from traces.toml_tables import WrongRow, keyed, read_keyed, read_rows, read_table
 from traces.training_log.known_lines import KnownLine, KnownLines, shared_lines
 
 Level = Literal["error", "warning", "ignored"]
@@ -31,22 +34,43 @@ By = Literal["core", "megatron_lm", "megatron_bridge", "arguments", "dispatcher"
 two (`arguments`), Megatron-Core while it builds or runs a layer (`dispatcher`), Transformer Engine (`te`), or
 nobody but us before the run fails."""
 
-_PRINTED: Final = {
-    "Megatron-Core, ": ("Megatron-LM, megatron/core/{}, core_v{} to d98e8a64", "0.12.0"),
-    "Megatron-LM, training/": ("Megatron-LM, megatron/training/{}, core_v{} to d98e8a64", "0.12.0"),
-    "Megatron-Bridge, ": ("Megatron-Bridge, src/megatron/bridge/{}, v{} to 067f987d", "0.3.1"),
-}
-"""A place as rules name it -> the file by its path, and the oldest release that was read for its messages."""
+_FRAMEWORKS: Final = ("megatron_lm", "megatron_bridge")
+_UPGRADES: Final[Mapping[Package, str]] = {"te": "ENV-3", "torch": "ENV-1"}
+"""Package -> the correction that is a newer one."""
+
+
+_READ: Final = (
+    ("Megatron-Core, ", "Megatron-LM, megatron/core/", "core_v", "0.12.0", "0.20.0", "d98e8a64"),
+    ("Megatron-LM, training/", "Megatron-LM, megatron/training/", "core_v", "0.12.0", "0.20.0", "d98e8a64"),
+    ("Megatron-Bridge, ", "Megatron-Bridge, src/megatron/bridge/", "v", "0.3.1", "0.7.0", "067f987d"),
+)
+"""What was read for messages: a place as rules name it, by its path, from the oldest release to main.
+
+The tag before a release, the oldest, the one that main will be, and main.
+"""
 
 
 @cache
-def sources() -> Mapping[str, str]:
-    """Where rules are written, by the names that rows give in braces; one for each `By` but `ours`."""
-    return read_table("heuristics.rules", "sources.toml", dict[str, str])
+def sources() -> Mapping[By, Mapping[str, str]]:
+    """Where rules are written, by who refuses there and by the names that rows give in braces."""
+    return read_table("heuristics.rules", "sources.toml", dict[By, dict[str, str]])
+
+
+class Releases(NamedTuple):
+    """Of a run, None where unknown."""
+
+    core: Version | None
+    bridge: Version | None
+    framework: str | None
+
+
+def releases_of(config: Config) -> Releases:
+    """What a configuration is for."""
+    return Releases(version(config.core), version(config.bridge), config.framework)
 
 
 class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A row of the tables.
+    """A row of the tables, under its id.
 
     `feature`: the rule is about runs that have it; then `needs` must hold, or `forbids` must not. `text`:
     the sentence of every view. `level`: `guide` where only a published guide asks for it. `since`, `until`:
@@ -54,17 +78,18 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     (and so Megatron-LM), of Megatron-Bridge where that refuses. `message`: texts of which one stands in the
     exception that a log shows, as the framework has them; `printed`: the files and releases that print it,
     where these are not those of `source` from `since` on; `lines`: ids of `known_lines.toml`, of messages
-    that other rules print as well. `cure`: what would meet it in any run; `cures`: its ways, each with what
-    a run must have for it; `example`: values that do in this run, by name; `set`: knobs that do, where their
-    values do not depend on the run; `along`: who switches the feature on sets them with it. `fix`: the
-    catalogue's id, `CFG-n` or `ENV-n`. `guide`: where a published guide asks for it. `same`: ids of findings
-    and of steps of the workflow that tell the same. `source`: names of `sources.toml` stand in braces;
-    without one it is that of `by`.
+    that other rules print as well. `cure`: what would meet it in any run, where `set`, `cures` or the release
+    that it needs do not say it; `cures`: its ways, each with what a run must have for it; `example`: values
+    that do in this run, by name; `set`: knobs that do, where their values do not depend on the run; `along`:
+    who switches the feature on sets them with it. `fix`: the catalogue's id, `CFG-n` or `ENV-n`. `guide`:
+    where a published guide asks for it. `same`: ids of findings and of steps of the workflow that tell the
+    same. `source`: names of `sources.toml` stand in braces; without one it is that of `by`. `by`: without it,
+    who refuses at the place that `source` names first.
     """
 
     id: str
     text: str
-    by: By
+    by: By = "core"
     cure: str = ""
     source: str = ""
     feature: Condition | None = None
@@ -85,12 +110,21 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     same: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.by == "core":
+            named = (by for by, at in sources().items() for one in at if self.source.startswith(f"{{{one}}}"))
+            force_setattr(self, "by", next(named, "core"))
+        places = {name: place for several in sources().values() for name, place in several.items()}
         try:
-            source = (self.source or f"{{{self.by}}}").format_map(sources())
+            source = (self.source or f"{{{self.by}}}").format_map(places)
         except KeyError as error:
             raise ValueError(f"source {error} is not in sources.toml") from None
         force_setattr(self, "source", source)
-        force_setattr(self, "cure", self.cure or alternatives(self.cures))
+        cure = self.cure or alternatives(self.cures)
+        cure = cure or " and ".join(_words(knob, value, self.by) for knob, value in self.set.items())
+        if not cure and (needed := self.needs_release):
+            cure = say("rules.later-release", package=PACKAGE_NAMES[needed[0]], release=needed[1])
+            force_setattr(self, "fix", self.fix or _UPGRADES[needed[0]])
+        force_setattr(self, "cure", cure)
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
@@ -103,16 +137,23 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return tuple(dict.fromkeys(knob for one in self.conditions for knob in one.knobs))
 
     @property
+    def needs_release(self) -> tuple[Package, str] | None:
+        """The release that it asks for, where it asks for one alone: `torch >= '2.6.0'`."""
+        package = next((one for one in PACKAGES if self.needs and self.needs.names == (one,)), None)
+        if self.needs is None or package is None or len(self.needs.words) != 1:
+            return None
+        return package, str(*self.needs.words)
+
+    @property
     def met_by(self) -> str:
         """The catalogue's fix that meets it, else its cure in words."""
         return self.cure if self.fix[:3] in ("", "CFG", "ENV", "CAP") else self.fix
 
     def cure_of(self, config: Config) -> str:
         """What would meet it in this run: of several ways those that the run is known to have."""
-        ways = [way for way, needed in self.cures.items() if needed.holds(config)]
-        cure = alternatives(ways) or self.cure
+        cure = alternatives(way for way, needed in self.cures.items() if needed.holds(config)) or self.cure
         example = EXAMPLES[self.example].of(config) if self.example else None
-        return f"{cure}: here {example}" if example else cure
+        return say("rules.in-this-run", cure=cure, example=example) if example else cure
 
     @property
     def all_lines(self) -> tuple[str, ...]:
@@ -122,15 +163,17 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def line(self) -> KnownLine:
         """Its own message, as a line of a log."""
-        places = self.printed or "; ".join(map(self._printed, self.source.split("; ")))
-        return KnownLine(self.message, places, self.id)
+        printed = self.printed or "; ".join(map(self._printed, self.source.split("; ")))
+        return KnownLine(self.message, printed, self.id)
 
     def _printed(self, source: str) -> str:
         """A place of `source` by its path, with the releases that were read and print the message."""
-        for place, (path, first) in _PRINTED.items():
+        for place, path, tag, oldest, next_one, main in _READ:
             if source.startswith(place):
-                of_this = place.startswith("Megatron-Bridge") == (self.by == "megatron_bridge")
-                return path.format(source.removeprefix(place), (of_this and self.since) or first)
+                own = (tag == "v") == (self.by == "megatron_bridge")
+                first = (own and self.since) or Version(oldest)
+                releases = main if first >= Version(next_one) else f"{tag}{first} to {main}"
+                return f"{path}{source.removeprefix(place)}, {releases}"
         return source
 
     def asked(self, config: Config) -> bool | None:
@@ -141,25 +184,48 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Whether what it asks for is so, of a run that has the feature."""
         if self.needs:
             return self.needs.holds(config)
-        forbidden = self.forbids.holds(config) if self.forbids else None
-        return None if forbidden is None else not forbidden
+        return negated(self.forbids.holds(config)) if self.forbids else None
 
     def broken(self, config: Config) -> bool | None:
         """Whether a configuration breaks it, in a release that has it."""
         asked = self.asked(config)
-        if asked is False:
-            return False
         holds = self.holds(config)
-        return False if holds else None if holds is None or asked is None else True
+        if asked is False or holds:
+            return False
+        return None if holds is None or asked is None else True
 
     def asks(self, config: Config) -> tuple[str, ...]:
         """Unknown knobs, then options, that would decide it."""
         asks = [one for condition in self.conditions for one in condition.asks(config)]
-        if self.by in ("megatron_lm", "megatron_bridge") and config.framework is None:
+        if self.by in _FRAMEWORKS and config.framework is None:
             asks.append("--config")
         if self.until and config.core is None:
             asks.append("--core-version")
         return tuple(dict.fromkeys(sorted(asks, key=lambda one: one.startswith("--"))))
+
+    def in_force(self, of: Releases) -> bool | None:
+        """Whether the releases have it; None where the release is unknown and the newest has it no more."""
+        release = of.bridge if self.by == "megatron_bridge" else of.core
+        if release is None:
+            return None if self.until else True
+        return (self.since is None or self.since <= release) and (self.until is None or release < self.until)
+
+    def applies(self, of: Releases) -> bool | None:
+        """Whether these releases and this framework have it; None where that is unknown."""
+        of_framework = self.by in _FRAMEWORKS
+        if of_framework and of.framework not in (None, self.by):
+            return False
+        forced = self.in_force(of)
+        return None if forced and of_framework and of.framework is None else forced
+
+    def verdict(self, config: Config) -> bool | None:
+        """Whether a configuration breaks it in its version and framework; None where unknown.
+
+        An unknown version counts as the newest; a rule that the newest no longer has is then unknown.
+        """
+        applies = self.applies(releases_of(config))
+        broken = applies is not False and self.broken(config)
+        return broken if applies or broken is False else None
 
 
 def alternatives(ways: Iterable[str]) -> str:
@@ -167,35 +233,20 @@ def alternatives(ways: Iterable[str]) -> str:
     return ", or ".join(ways)
 
 
-def verdict(rule: Rule, config: Config) -> bool | None:
-    """Whether a configuration breaks a rule in its version and framework; None where unknown.
-
-    An unknown version counts as the newest; a rule that the newest no longer has is then unknown.
-    """
-    applies = has_rule(rule, version(config.core), version(config.bridge), config.framework)
-    if applies is False:
-        return False
-    broken = rule.broken(config)
-    return broken if applies or broken is False else None
-
-
-def in_force(rule: Rule, core: Version | None, bridge: Version | None) -> bool | None:
-    """Whether the releases have a rule; None where the release is unknown and the newest has it no more."""
-    release = bridge if rule.by == "megatron_bridge" else core
-    if release is None:
-        return None if rule.until else True
-    early = rule.since is not None and release < rule.since
-    late = rule.until is not None and release >= rule.until
-    return not early and not late
-
-
-def has_rule(rule: Rule, core: Version | None, bridge: Version | None, framework: str | None) -> bool | None:
-    """Whether these releases and this framework have a rule; None where that is unknown."""
-    if rule.by in ("megatron_lm", "megatron_bridge") and framework not in (None, rule.by):
-        return False
-    forced = in_force(rule, core, bridge)
-    of_any = rule.by not in ("megatron_lm", "megatron_bridge")
-    return forced if of_any or framework or not forced else None
+def _words(knob: str, value: Value, by: By) -> str:
+    """What sets a knob: an override where Bridge refuses, else words."""
+    if by == "megatron_bridge" and "." in knob and not knob.startswith("env."):
+        return f"{knob}={'null' if value is None else str(value).lower()}"
+    if knob.startswith("env."):
+        return f"{knob.removeprefix('env.')}={value}"
+    match value:
+        case None:
+            return say("rules.left-out", knob=knob)
+        case bool():
+            return f"{knob} {'on' if value else 'off'}"
+        case tuple():
+            return f"{knob} {' '.join(map(str, value))}"
+    return f"{knob} {value}"
 
 
 def added_rules(ours: Mapping[str, Rule]) -> dict[str, Rule]:
@@ -213,17 +264,15 @@ def _of_plugin(entry: EntryPoint, taken: Mapping[str, Rule]) -> dict[str, Rule]:
         raise WrongPlugin(f"{entry.value} holds no TOML file of rules")
     found: dict[str, Rule] = {}
     for table in sorted(tables, key=lambda one: one.name):
-        written = tomllib.loads(table.read_text(encoding="utf-8"))
-        for row in written["rule"]:
+        written = keyed(tomllib.loads(table.read_text(encoding="utf-8")))
+        for id, row in written.items():
+            if id in {**taken, **found}:
+                raise WrongPlugin(f"rule {id!r} is there already: give it an id of its own")
             row["source"] = "; ".join(filter(None, (name_of(entry), row.get("source", ""))))
         try:
-            rules = read_rows(written, dict[str, tuple[Rule, ...]], table.name, READERS)["rule"]
+            found |= read_rows(written, dict[str, Rule], table.name, READERS)
         except WrongRow as error:
             raise WrongPlugin(str(error)) from error
-        for rule in rules:
-            if rule.id in {**taken, **found}:
-                raise WrongPlugin(f"rule {rule.id!r} is there already: give it an id of its own")
-            found[rule.id] = rule
     return found
 
 
@@ -238,14 +287,14 @@ SUBJECTS: Final = (
 @cache
 def rules() -> Mapping[str, Rule]:
     """Every rule by its id: ours, then those of plug-ins. Raises `WrongRow`."""
-    ours = {rule.id: rule for subject in SUBJECTS for rule in rows(subject)}
+    ours = {id: rule for subject in SUBJECTS for id, rule in rows(subject).items()}
     return {**ours, **added_rules(ours)}
 
 
 @cache
-def rows(subject: str) -> tuple[Rule, ...]:
-    """The rules of one table. Raises `WrongRow`."""
-    return read_table("heuristics.rules", f"{subject}.toml", dict[str, tuple[Rule, ...]], READERS)["rule"]
+def rows(subject: str) -> Mapping[str, Rule]:
+    """The rules of one table, by id. Raises `WrongRow`."""
+    return read_keyed("heuristics.rules", f"{subject}.toml", Rule, READERS)
 
 
 @cache

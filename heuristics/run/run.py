@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Final
 
 from heuristics.config.about import OPTIONS, Given
@@ -46,35 +45,25 @@ class Run:
     late: LateRank | None = None
     """Why ranks wait for each other, by several of them; None where nobody is late or nobody can tell."""
 
-    @cached_property
-    def told(self) -> dict[str, object]:
-        return {}
-
-    @cached_property
-    def held(self) -> dict[str, bool | None]:
-        return {}
+    told: dict[str, object] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Facts that conditions asked for before, by name."""
+    held: dict[str, bool | None] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Conditions that were asked before, by text."""
+    views: dict[Trust, Config] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def view(self, trust: Trust) -> Config:
         """What the run is configured to do, by some sources: the one reader of its settings."""
-        if trust not in self._views:
-            self._views[trust] = Config(self.given, self.observed, self.settings, self.log, trust)
-        return self._views[trust]
+        if trust not in self.views:
+            self.views[trust] = Config(self.given, self.observed, self.settings, self.log, trust)
+        return self.views[trust]
 
-    @cached_property
-    def _views(self) -> dict[Trust, Config]:
-        return {}
-
-    @cached_property
+    @property
     def config(self) -> Config:
         return self.view(Trust.ALL)
 
     @property
     def validated(self) -> Config:
         return self.view(Trust.CHECKED)
-
-    @property
-    def asked(self) -> Config:
-        return self.view(Trust.FILES)
 
     @property
     def active(self) -> Observed:
@@ -85,7 +74,7 @@ class Run:
     def gpu(self) -> str | None:
         return self.config.gpu
 
-    @cached_property
+    @property
     def precision(self) -> str | None:
         return self.config.running_precision
 

@@ -11,10 +11,11 @@ from heuristics.plan.planned import Plan, Planned
 from heuristics.result.configured import Experiment, Experiments
 from heuristics.rules.check import check_rules
 from heuristics.run.run import WALL_IDS, Run
-from heuristics.workflow.facts import layout_of
+from heuristics.words import say
+from heuristics.workflow.facts import meshes
 from traces.limits import Limit
 from traces.sections.tables import WallId
-from traces.spelling import percent, spoken
+from traces.spelling import spoken
 
 STEPS: Final = Limit(
     50,
@@ -24,10 +25,10 @@ STEPS: Final = Limit(
 _OF_EXPERTS: Final = ("routing mode", "dispatcher")
 """What only a run with experts can hold fixed."""
 MEASURE: Final = (
-    "step time of the steady steps, without the profiler",
-    "tokens/s a GPU (and MFU only within one precision)",
-    "peak memory",
-    "loss: finite and as before",
+    say("workflow.measure-step"),
+    say("workflow.measure-throughput"),
+    say("workflow.measure-memory"),
+    say("workflow.measure-loss"),
 )
 
 
@@ -70,10 +71,10 @@ def _refused_knobs(run: Run) -> frozenset[str]:
 
 
 def _layout(run: Run) -> str:
-    layout = layout_of(run)
-    if not (layout.tp or layout.ep):
+    if not (run.config.tp or run.config.ep):
         return ""
-    return layout.attention if run.active.moe is False else f"{layout.attention}; {layout.experts}"
+    attention, experts = meshes(run)
+    return attention if run.active.moe is False else f"{attention}; {experts}"
 
 
 def _graphs(run: Run) -> str:
@@ -87,21 +88,19 @@ def _graphs(run: Run) -> str:
 
 def _routing(run: Run) -> str:
     routing = run.config.routing or ""
-    return "forced balance: a benchmark" if routing == "force_balance" else routing.replace("_", " ")
+    return say("workflow.forced-balance") if routing == "force_balance" else routing.replace("_", " ")
 
 
 def _baseline(run: Run, wall: WallId | None) -> Experiment:
-    title = "the smallest change that fits" if run.does_not_fit else "the run as it is"
-    if _refused_knobs(run):
-        title = "the run with its errors corrected"
+    title = say("workflow.baseline-that-fits" if run.does_not_fit else "workflow.baseline")
     return Experiment(
-        f"baseline: {title}",
+        say("workflow.baseline-corrected") if _refused_knobs(run) else title,
         "",
         "nothing",
         held_fixed(run),
         MEASURE,
         int(STEPS.value),
-        "the first change" if wall else "the levers, if any: no wall stands",
+        say("workflow.next-change" if wall else "workflow.next-levers"),
     )
 
 
@@ -111,18 +110,13 @@ def _experiments(run: Run, planned: Planned) -> tuple[Experiment, ...]:
     arms = tuple(planned.fix.arms(run))
     if not arms:
         return (made,)
-    after = (
-        f"compare {' and '.join(arms)} under one routing mode: forced balance on both sides makes them "
-        f"comparable, real routing decides; {made.next}"
-    )
+    after = say("workflow.compare-arms", arms=" and ".join(arms), then=made.next)
     return tuple(replace(made, title=f"{made.title}: {arm}", next=after) for arm in arms)
 
 
 def _experiment(run: Run, planned: Planned) -> Experiment:
     fix = planned.fix
-    after = _after(run, fix.wall)
-    if planned.shares_with:
-        after += f"; {', '.join(planned.shares_with)} act on the same costs, so the gains do not add up"
+    after, others = _after(run, fix.wall), ", ".join(planned.shares_with)
     return Experiment(
         fix.title,
         fix.id,
@@ -130,7 +124,9 @@ def _experiment(run: Run, planned: Planned) -> Experiment:
         held_fixed(run, fix.varies),
         (*MEASURE, fix.verify),
         int(STEPS.value),
-        f"keep it if it pays; profile again: {after}",
+        say("workflow.keep-of-shared", after=after, others=others)
+        if others
+        else say("workflow.keep", after=after),
     )
 
 
@@ -139,18 +135,18 @@ def _after(run: Run, wall: WallId) -> str:
     others = {one: frac for one, frac in run.total_frac.items() if one != wall and frac > 0}
     if others:
         largest = max(others, key=lambda one: others[one])
-        return f"{spoken(largest)} is the next largest, {percent(others[largest])} today"
+        return say("workflow.largest-next", wall=spoken(largest), cost_frac=others[largest])
     following = WALL_IDS[WALL_IDS.index(wall) + 1 :]
-    return f"{spoken(following[0])} is what usually shows next" if following else "nothing larger is known"
+    return say("workflow.usual-next", wall=spoken(following[0])) if following else say("workflow.no-larger")
 
 
 def _winner(run: Run) -> Experiment:
     return Experiment(
-        "everything that paid, together",
+        say("workflow.winner"),
         "",
-        "all kept changes against the baseline",
+        say("workflow.winner-varies"),
         held_fixed(run),
-        (*MEASURE, "that each kept feature really ran: dispatcher, overlap, graph replay, precision"),
+        (*MEASURE, say("workflow.measure-ran")),
         int(STEPS.value),
-        "the next wall, from a new profile",
+        say("workflow.next-wall"),
     )

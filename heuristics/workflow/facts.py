@@ -1,7 +1,6 @@
 """What the workflow asks of a run and says of it, by the names that its table uses; how a run is cut."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from heuristics.config.facts import Fact
@@ -21,6 +20,7 @@ from heuristics.guides.modules import MODULES
 from heuristics.guides.parallel import is_far, sequence_length
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
+from heuristics.words import say
 from traces.spelling import chosen, gigabytes, percent
 
 GIB: Final = 1 << 30
@@ -34,48 +34,22 @@ OFFLOADS: Final = {
 """Knob -> what it moves to the CPU."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Counts of ranks, None where unknown; `vpp`: virtual stages of a rank, 1 without.
-
-    `world`: all ranks. `dp` and `edp`: copies of a dense and of an expert layer, None where the others do not
-    divide the world.
-    """
-
-    tp: int | None
-    cp: int | None
-    pp: int | None
-    vpp: int | None
-    ep: int | None
-    etp: int | None
-    world: int | None
-    dp: int | None
-    edp: int | None
-
-    @property
-    def expert_ranks(self) -> int | None:
-        """Ranks that one set of all experts takes: EP x ETP."""
-        return None if self.ep is None or self.etp is None else self.ep * self.etp
-
-    @property
-    def attention(self) -> str:
-        """TP x CP x DP x PP in numbers."""
-        return _mesh((("TP", self.tp), ("CP", self.cp), ("DP", self.dp), ("PP", self.pp)))
-
-    @property
-    def experts(self) -> str:
-        """ETP x EP x EDP x PP in numbers."""
-        return _mesh((("ETP", self.etp), ("EP", self.ep), ("EDP", self.edp), ("PP", self.pp)))
+def expert_ranks(run: Run) -> int | None:
+    """Ranks that one set of all experts takes: EP x ETP."""
+    ep, etp = run.config.ep, run.config.expert_tensor_size
+    return None if ep is None or etp is None else ep * etp
 
 
-def layout_of(run: Run) -> Layout:
-    """The configured layout; ETP is TP where nobody sets it, as in Megatron-Core (parallel_state)."""
+def meshes(run: Run) -> tuple[str, str]:
+    """The ranks of attention and of experts in numbers: TP x CP x DP x PP, and ETP x EP x EDP x PP."""
     c = run.config
-    return Layout(c.tp, c.cp, c.pp, c.vpp, c.ep, c.expert_tensor_size, c.world, c.dp, c.edp)
+    attention = {"TP": c.tp, "CP": c.cp, "DP": c.dp, "PP": c.pp}
+    experts = {"ETP": c.expert_tensor_size, "EP": c.ep, "EDP": c.edp, "PP": c.pp}
+    return _mesh(attention), _mesh(experts)
 
 
-def _mesh(axes: tuple[tuple[str, int | None], ...]) -> str:
-    return " x ".join(f"{name}{'?' if size is None else size}" for name, size in axes)
+def _mesh(axes: Mapping[str, int | None]) -> str:
+    return " x ".join(f"{name}{'?' if size is None else size}" for name, size in axes.items())
 
 
 def sanity_line(run: Run) -> str:
@@ -86,51 +60,40 @@ def sanity_line(run: Run) -> str:
     The flag cannot be combined with the flex dispatcher (arguments.py asserts it), so the line says alltoall.
     What is unknown stands as a capital letter to fill in.
     """
-    layout = layout_of(run)
-    sizes: tuple[tuple[str, int | None, str], ...] = (
-        ("--tensor-model-parallel-size", layout.tp, "TP"),
-        ("--context-parallel-size", layout.cp, "CP"),
-        ("--pipeline-model-parallel-size", layout.pp, "PP"),
-    )
-    if is_moe := run.config.moe() is not False:
-        sizes += (("--expert-model-parallel-size", layout.ep, "EP"),)
-        sizes += (("--expert-tensor-parallel-size", layout.etp, "ETP"),)
-    words = [f"WORLD_SIZE={layout.world or 'N'} RANK=0 python pretrain_gpt.py --fake-process-group"]
-    words += [f"{name} {size or unknown_size}" for name, size, unknown_size in sizes]
-    return " ".join([*words, "--moe-token-dispatcher-type alltoall"] if is_moe else words)
+    c = run.config
+    sizes = {
+        "--tensor-model-parallel-size": c.tp or "TP",
+        "--context-parallel-size": c.cp or "CP",
+        "--pipeline-model-parallel-size": c.pp or "PP",
+    }
+    if c.moe() is not False:
+        sizes["--expert-model-parallel-size"] = c.ep or "EP"
+        sizes["--expert-tensor-parallel-size"] = c.expert_tensor_size or "ETP"
+        sizes["--moe-token-dispatcher-type"] = "alltoall"
+    flags = " ".join(f"{name} {size}" for name, size in sizes.items())
+    return say("workflow.sanity-line", world=c.world or "N", flags=flags)
 
 
 def _shortage(run: Run) -> str:
     errors = run.log.out_of_memory if run.log else ()
     if not errors and (estimated := too_large(run)) is not None:
-        has = gigabytes(estimated.capacity_bytes)
-        return f"at least {gigabytes(estimated.least_bytes)} are needed by the estimate, of {has}"
+        least, capacity = gigabytes(estimated.least_bytes), gigabytes(estimated.capacity_bytes)
+        return say("workflow.short-by-estimate", least=least, capacity=capacity)
     if not errors:
-        return "memory is too small for it"
-    stage = errors[0].stage.replace("_", " ")
-    where = "" if stage == "unknown" else f", the first in {stage}"
-    return f"the log holds {len(errors)} out-of-memory error{'s' if len(errors) > 1 else ''}{where}"
+        return say("workflow.short")
+    count = f"{len(errors)} out-of-memory error{'s' if len(errors) > 1 else ''}"
+    if errors[0].stage == "unknown":
+        return say("workflow.short-in-log", errors=count)
+    return say("workflow.short-in-stage", errors=count, stage=errors[0].stage.replace("_", " "))
 
 
 def _share(frac: float | None) -> str | None:
     return None if frac is None else percent(frac)
 
 
-def _free(run: Run) -> str | None:
-    used = used_frac(run)
-    return None if used is None else percent(1 - used)
-
-
-def _half(run: Run) -> str | None:
-    tp, pp = run.config.tp, run.config.pp
-    if tp is None or pp is None:
-        return None
-    return f"TP (TP{tp // 2})" if tp > 1 else f"PP (PP{pp // 2})"
-
-
 def _labels(run: Run) -> tuple[str, ...]:
     names = run.config.recompute_modules() or ()
-    return tuple(name if name in MODULES else "an unknown label" for name in names)
+    return tuple(name if name in MODULES else say("workflow.unknown-label") for name in names)
 
 
 def _on_cpu(run: Run) -> str | None:
@@ -146,21 +109,10 @@ def _recomputes(run: Run) -> bool | None:
 
 
 def _in_domains(run: Run) -> str:
-    layout, domain = layout_of(run), run.config.nvlink_domain
-    experts = "" if run.config.moe() is False else f" and EP x ETP = {layout.expert_ranks or '?'}"
-    return f"TP{layout.tp or '?'}{experts}, in NVLink domains of {domain}"
-
-
-def _beyond(run: Run) -> str:
-    """What carries expert exchanges across domains, where something does, as in Megatron-Bridge's recipes."""
-    if (backend := run.active.dispatcher) in ("deepep", "hybridep", "ncclep"):
-        return f"which {backend} is made to leave"
-    return "left under the overlap of expert all-to-all" if run.active.ep_overlap else ""
-
-
-def _layer_ranks(run: Run) -> int | None:
-    layout = layout_of(run)
-    return None if layout.tp is None else max(layout.tp, layout.expert_ranks or 1)
+    tp, domain = run.config.tp or "?", run.config.nvlink_domain
+    if run.config.moe() is False:
+        return say("workflow.in-domains-dense", tp=tp, domain=domain)
+    return say("workflow.in-domains", tp=tp, experts=expert_ranks(run) or "?", domain=domain)
 
 
 def _cp_is_far(run: Run) -> bool | None:
@@ -170,10 +122,10 @@ def _cp_is_far(run: Run) -> bool | None:
 
 def widest_expert_parallel(run: Run) -> int | None:
     """Largest EP that experts, ranks and one NVLink domain allow with ETP1; None where one is unknown."""
-    layout, experts, domain = layout_of(run), run.config.positive("num_moe_experts"), run.config.nvlink_domain
-    if not layout.world or not layout.pp or not experts or not domain:
+    c, experts = run.config, run.config.positive("num_moe_experts")
+    if not c.world or not c.pp or not experts or not c.nvlink_domain:
         return None
-    ranks = layout.world // layout.pp
+    ranks, domain = c.world // c.pp, c.nvlink_domain
     return max(size for size in range(1, min(experts, domain) + 1) if not experts % size and not ranks % size)
 
 
@@ -204,41 +156,36 @@ FACTS: Final[Mapping[str, Fact]] = {
     "fits": Fact(fits),
     "shortage": Fact(_shortage),
     "used": Fact(lambda run: _share(used_frac(run))),
-    "free": Fact(_free),
+    "free": Fact(lambda run: None if (used := used_frac(run)) is None else percent(1 - used)),
     "head_room": Fact(lambda run: chosen(HEAD_ROOM.value)),
     "head_room_taken": Fact(
         lambda run: None if (used := used_frac(run)) is None else used > 1 - HEAD_ROOM.value
     ),
     "halved": Fact(lambda run: chosen(ROOM_TO_HALVE.value)),
     "room_to_halve": Fact(has_room_to_halve),
-    "half": Fact(_half),
     "memory_short": Fact(is_tight),
     "graph_room": Fact(_graph_room),
     "takes_memory": Fact(_takes_memory),
     "ask_memory": Fact(lambda run: ASK_MEMORY),
     "labels": Fact(_labels),
-    "cheap_parts": Fact(
-        lambda run: "layernorm and mlp" if run.config.moe() is False else "moe_act and layernorm"
-    ),
     "on_cpu": Fact(_on_cpu),
     "offloads": Fact(lambda run: (*OFFLOADS,)),
     "recomputes": Fact(_recomputes),
     # layout
     "sanity_line": Fact(sanity_line),
     "written_for": Fact(lambda run: run.settings.framework),
-    "vpp": Fact(lambda run: run.config.vpp),
     "twice_dp": Fact(lambda run: f"DP{run.config.dp * 2}" if run.config.dp else "twice that"),
     "in_domains": Fact(_in_domains),
-    "hot_ranks": Fact(
-        lambda run: run.config.tp if run.config.moe() is False else layout_of(run).expert_ranks
+    "hot_ranks": Fact(lambda run: run.config.tp if run.config.moe() is False else expert_ranks(run)),
+    "layer_ranks": Fact(
+        lambda run: None if run.config.tp is None else max(run.config.tp, expert_ranks(run) or 1)
     ),
-    "layer_ranks": Fact(_layer_ranks),
-    "beyond": Fact(_beyond),
+    # exchanges that something carries across domains, as in Megatron-Bridge's recipes
+    "leaves_domains": Fact(lambda run: run.active.dispatcher in ("deepep", "hybridep", "ncclep")),
     "cp_is_far": Fact(_cp_is_far),
     "experts": Fact(lambda run: run.config.positive("num_moe_experts")),
     "widest_ep": Fact(widest_expert_parallel),
     # what shows
-    "dispatcher": Fact(lambda run: run.config.dispatcher),
     "ep_shown": Fact(lambda run: _share(ep_share(run))),
     "exchanges_show": Fact(lambda run: None if (share := ep_share(run)) is None else share >= WALL.value),
     "wall": Fact(lambda run: chosen(WALL.value)),

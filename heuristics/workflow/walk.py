@@ -1,20 +1,20 @@
 """The workflow walked: every rule on one run, in the order of the documents, by table and by our rules."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal
 
 from msgspec import Struct
 
-from heuristics.config.facts import version
 from heuristics.config.view import Config
 from heuristics.result.configured import WorkflowStep
 from heuristics.rules.condition import Condition, Language
-from heuristics.rules.rules import Rule, has_rule, in_force, rules
+from heuristics.rules.rules import Rule, releases_of, rules
 from heuristics.run.run import Run
+from heuristics.words import say
 from heuristics.workflow.facts import FACTS
-from traces.toml_tables import read_table
+from traces.toml_tables import keyed, place, read_rows, written
 
 Phase = Literal["fit", "scale", "folding", "prerequisites", "profile"]
 RuleState = Literal["met", "violated", "unknown", "not_applicable"]
@@ -57,25 +57,26 @@ class _Row(Struct, frozen=True, forbid_unknown_fields=True):
     """A rule as its table has it: of `says` the first that holds is what it says."""
 
     id: str
-    phase: Phase
     title: str
     seed: str
     says: tuple[Judged, ...]
     moe: bool = False
 
 
-class _Table(Struct, forbid_unknown_fields=True):
-    words: dict[str, str]
-    rule: tuple[_Row, ...]
-
-
-_TABLE: Final = read_table("heuristics.workflow", "workflow.toml", _Table, _LANGUAGE.readers)
+_TABLE: Final = written("heuristics.workflow", "workflow.toml")
+_WORDS: Final[dict[str, str]] = _TABLE["words"]
+_ROWS: Final = read_rows(
+    {phase: keyed(rows) for phase, rows in _TABLE.items() if phase != "words"},
+    dict[Phase, dict[str, _Row]],
+    place("heuristics.workflow", "workflow.toml"),
+    _LANGUAGE.readers,
+)
 
 
 def _by_row(row: _Row, run: Run) -> Judged:
     says = next(one for one in row.says if one.when is None or one.when.holds(run))
     because, advice, tells = (
-        _LANGUAGE.filled(text, run, _TABLE.words) for text in (says.because, says.advice, says.tells)
+        _LANGUAGE.filled(text, run, _WORDS) for text in (says.because, says.advice, says.tells)
     )
     return Judged(says.state, because, advice, says.fix, tells)
 
@@ -83,9 +84,9 @@ def _by_row(row: _Row, run: Run) -> Judged:
 def _by_rule(rule: Rule, run: Run) -> Judged:
     """A prerequisite of a feature that a guide lists."""
     config = run.validated
-    releases = version(config.core), version(config.bridge)
-    if not in_force(rule, *releases) or has_rule(rule, *releases, config.framework) is False:
-        return Judged("not_applicable", "not a rule of these releases")
+    releases = releases_of(config)
+    if not rule.in_force(releases) or rule.applies(releases) is False:
+        return Judged("not_applicable", say("workflow.no-rule-of-these-releases"))
     asked, holds = rule.asked(config), rule.holds(config)
     if asked is False or (asked is None and holds is not True):
         figures = rule.feature.figures(config) if rule.feature else ""
@@ -100,32 +101,19 @@ def _unknown(figures: str, rule: Rule, config: Config) -> Judged:
     return Judged("unknown", figures, tells=", ".join(rule.asks(config)) or "the configuration")
 
 
-def _rules() -> Mapping[Phase, list[WorkflowRule]]:
-    """By phase; prerequisites: those of our rules that a guide lists, before the table's own."""
-    of: dict[Phase, list[WorkflowRule]] = {}
-    for row in _TABLE.rule:
-        rule = WorkflowRule(row.id, row.phase, row.title, row.seed, partial(_by_row, row), moe=row.moe)
-        of.setdefault(row.phase, []).append(rule)
-    of["prerequisites"] = [
-        *(
-            WorkflowRule(
-                rule.id,
-                "prerequisites",
-                rule.text,
-                rule.guide,
-                partial(_by_rule, rule),
-                rule.level == "guide",
-                any(knob.startswith(_OF_EXPERTS) for knob in rule.knobs),
-            )
-            for rule in rules().values()
-            if rule.guide
-        ),
-        *of["prerequisites"],
-    ]
-    return of
+def _rules() -> Iterator[WorkflowRule]:
+    """Phase by phase; prerequisites: those of our rules that a guide lists, before the table's own."""
+    for phase, rows in _ROWS.items():
+        for rule in rules().values() if phase == "prerequisites" else ():
+            if rule.guide:
+                of_experts = any(knob.startswith(_OF_EXPERTS) for knob in rule.knobs)
+                is_guide, judge = rule.level == "guide", partial(_by_rule, rule)
+                yield WorkflowRule(rule.id, phase, rule.text, rule.guide, judge, is_guide, of_experts)
+        for row in rows.values():
+            yield WorkflowRule(row.id, phase, row.title, row.seed, partial(_by_row, row), moe=row.moe)
 
 
-RULES: Final[tuple[WorkflowRule, ...]] = tuple(rule for several in _rules().values() for rule in several)
+RULES: Final = tuple(_rules())
 """All rules: fit, scale, folding, prerequisites, profile."""
 FIT_BY_RUNNING: Final = frozenset({"fit-first", "profile-order"})
 """Rules that a run meets by having run. One that the framework refuses never did."""
@@ -157,8 +145,7 @@ def _step(rule: WorkflowRule, judged: Judged) -> WorkflowStep:
 def _judged(rule: WorkflowRule, run: Run, refused: bool) -> Judged:
     judged = rule.judge(run)
     if rule.moe and run.config.moe() is False and (rule.guide_only or judged.state != "violated"):
-        return Judged("not_applicable", "the model has no experts")
+        return Judged("not_applicable", say("workflow.no-experts"))
     if refused and judged.state == "met" and rule.id in FIT_BY_RUNNING:
-        what = "the framework rejects this configuration: what ran was another one"
-        return Judged("unknown", what, tells="a legal one")
+        return Judged("unknown", say("workflow.refused"), tells=say("workflow.refused-tells"))
     return judged

@@ -30,7 +30,12 @@ _NAMES: Final = {
 def page(question: Question, framework: TrainedWith, how: Recording) -> Page:
     row = asked(question)
     head = Headline(question.upper(), words(f"{row.asks}."), Tone.PLAIN)
-    blocks = (head, *commands(how), *_flags(how), *_reasons(row.ranks, how), *_export(how.export))
+    reasons = (
+        Sentence(words(row.ranks), "Ranks", whole=True),
+        Items(tuple(map(_reason, how.options)), "Options of nsys"),
+        Items(tuple(map(_reason, how.flags)), "In the training"),
+    )
+    blocks = (head, *commands(how), *_flags(how), *reasons, *_export(how.export))
     after = Command(words("Then:"), f"moe-diag doctor run_0.nsys-rep && {row.next}")
     facts = words(f"{_NAMES[framework]}; nothing is run")
     return Page(words(Code("moe-diag capture")), facts, (*blocks, after), Detail.FULL)
@@ -64,19 +69,12 @@ def _flags(how: Recording) -> Iterator[Block]:
         yield from _before(how.flags, "Megatron-Core")
 
 
-def _reasons(ranks: str, how: Recording) -> Iterator[Block]:
-    yield Sentence(words(ranks), "Ranks", whole=True)
-    yield Items(tuple(map(_reason, how.options)), "Options of nsys")
-    yield Items(tuple(map(_reason, how.flags)), "In the training")
-
-
 def _reason(one: Option) -> Words:
     return words(Code(one.text), f": {one.why}. Cost: {one.cost}.")
 
 
 def _export(rows: Iterable[Option]) -> Iterator[Block]:
     for one in rows:
-        lead = f"Export with the payloads of NCCL's calls, by nsys {one.since} or newer:"
-        yield Sentence(words(lead))
+        yield Sentence(words(f"Export with the payloads of NCCL's calls, by nsys {one.since} or newer:"))
         yield CodeBlock((one.text,))
         yield Sentence(words(f"It {one.why}. Cost: {one.cost}."))

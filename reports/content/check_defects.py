@@ -86,8 +86,7 @@ def _entry(one: configured.Defect) -> Defect:
     places = [words(Code(at)) for at in dict.fromkeys(at.where for at in settings)]
     places += seen[len(settings) :]
     cure = f"{one.cure.rstrip('.')} ({one.fix})" if one.fix and one.fix not in one.cure else one.cure
-    weight = Weight[one.kind.upper()]
-    return Defect(one.id, weight, one.what, cure, joined(seen), joined(places), _more(one))
+    return Defect(one.id, Weight[one.kind.upper()], one.what, cure, joined(seen), joined(places), _more(one))
 
 
 def _more(one: configured.Defect) -> str:

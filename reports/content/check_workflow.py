@@ -33,8 +33,7 @@ _INPUTS: Final = 4
 
 
 def workflow_lines(result: Result, shown: int) -> Iterator[Block]:
-    rules = _rules(result)
-    open_ = [one for state in OPEN for one in rules if _state(one) == state]
+    open_ = [one for state in OPEN for one in _rules(result) if _state(one) == state]
     more = len(open_) - shown
     rest = f"{more} more of these: --full" if more > 0 else ""
     yield from _counts(result)

@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 
 from heuristics.result.compared import Place, Side
 from heuristics.result.judged import KnownIssue
+from heuristics.result.result import Result
 from reports.content.blocks import Code, Hue, Words, words
 from reports.measures import named
 from traces.missing import OrMissing, known
@@ -80,6 +81,13 @@ def is_cure(cure: str) -> bool:
 
 def how_to_learn(cure: str) -> str:
     return f" To learn it: {cure.rstrip('.')}." if is_cure(cure) else ""
+
+
+def is_set(result: Result, knob: str) -> bool:
+    """Whether the configuration sets a knob to true."""
+    configuration = known(result.configuration)
+    settings = configuration.settings if configuration else ()
+    return any(one.knob == knob and one.value is True for one in settings)
 
 
 def kernel_name(recorded: str) -> str:

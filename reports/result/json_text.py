@@ -21,8 +21,7 @@ def render_json(document: Document) -> str:
 
     Keys stand in the order of the contract. Raises ValueError for NaN and infinities, which JSON has not.
     """
-    text = _text(document, "\n") + "\n"
-    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", _text(document, "\n") + "\n")
 
 
 def _text(value: Any, line: str) -> str:

@@ -1,6 +1,6 @@
 """A result in short, for programs: below 4 kB whatever the run; long texts end in an ellipsis."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from heuristics.result.brief import Brief, BriefArm, BriefFix, BriefVerdict, BriefWall, Fault
@@ -71,18 +71,13 @@ def _fix(step: Step) -> BriefFix:
 
 
 def _faults(result: Result) -> Iterator[Fault]:
-    yield from _warned(result.warnings)
-    for trace in result.traces:
-        yield from _warned(trace.capture.diagnostics)
+    noted = (one for trace in result.traces for one in trace.capture.diagnostics)
+    yield from (Fault(_cut(one), "") for one in (*result.warnings, *noted))
     for wall in result.walls:
         if wall.outcome == "unmeasurable":
             why = f": {wall.missing[0]}" if wall.missing else ""
             cure = wall.cure if is_cure(wall.cure) else ""
             yield Fault(_cut(f"{name_of(wall.id)} is not judged{why}"), _cut(cure, CURE))
-
-
-def _warned(texts: Iterable[str]) -> Iterator[Fault]:
-    yield from (Fault(_cut(one), "") for one in texts)
 
 
 def _bytes(text: str) -> int:

@@ -17,7 +17,7 @@ from heuristics.result.result import Result
 from reports.content.blocks import Detail
 from reports.result.codec import lowered
 from traces.missing import OrMissing, known
-from traces.sections.rank import Absent, Moe, Rank
+from traces.sections.rank import Absent, Rank
 from traces.spelling import printable
 
 COLUMNS: Final = ("trace", "process", "device", "rank", "group", "key", "ns", "frac")
@@ -75,10 +75,10 @@ def _of_rank(rank: Rank, detail: Detail) -> Iterator[Row]:
     yield from _parts("compute_class", rank.compute_by_class_ns, window_ns)
     yield from _parts("absent", _absent(known(rank.absent_ns)), window_ns)
     if (moe := known(rank.moe)) is not None:
-        yield from _moe(moe, window_ns)
-    for step in rank.steps.used:
-        length_ns = step.end_ns - step.start_ns
-        yield "step", str(step.index), length_ns, length_ns / window_ns
+        yield "moe", "tax", moe.tax_ns, moe.tax_frac
+        yield from _parts("moe", {f"{row.module}.{row.pass_}": row.wall_ns for row in moe.rows}, window_ns)
+    used = {str(step.index): step.end_ns - step.start_ns for step in rank.steps.used}
+    yield from _parts("step", used, window_ns)
     if detail is Detail.FULL:
         for step in rank.steps.dropped:
             yield "dropped_step", str(step.index), step.end_ns - step.start_ns, None
@@ -98,12 +98,6 @@ def _absent(absent: Absent | None) -> Mapping[str, int | None]:
     whole = lowered(absent).items()
     parts = [(key, one) if isinstance(one, dict) else ("", {key: one}) for key, one in whole]
     return {f"{of}.{key}".lstrip("."): time_ns for of, one in parts for key, time_ns in one.items()}
-
-
-def _moe(moe: Moe, window_ns: int) -> Iterator[Row]:
-    yield "moe", "tax", moe.tax_ns, moe.tax_frac
-    for row in moe.rows:
-        yield "moe", f"{row.module}.{row.pass_}", row.wall_ns, row.wall_ns / window_ns
 
 
 def _of_walls(result: Result) -> Iterator[Row]:

@@ -1,5 +1,6 @@
 """Lanes of a timeline by what they mean: ranges and calls of the host, why no compute ran, streams."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import nlargest
@@ -62,10 +63,10 @@ def longest(lane: Drawn, count: int) -> Drawn:
     places = sorted(nlargest(count, range(len(lane.at_ns)), key=lambda place: lane.length_ns[place]))
     if len(places) == len(lane.at_ns):
         return lane
-    columns = {name: getattr(lane, name) for name in ("at_ns", "length_ns", "key", "name", "launch_ns")}
-    kept: dict[str, Any] = {
-        name: [column[place] for place in places] for name, column in columns.items() if column
-    }
+    kept: dict[str, Any] = {}
+    for name in ("at_ns", "length_ns", "key", "name", "launch_ns"):
+        if column := getattr(lane, name):
+            kept[name] = [column[place] for place in places]
     return replace(lane, **kept)
 
 
@@ -97,18 +98,17 @@ def _streams(one: Stretch) -> Iterator[Drawn]:
 
 
 def _meaning(lane: Lane, keys: Sequence[str]) -> str:
-    times: dict[str, dict[str, int]] = {}
+    times: dict[str, Counter[str]] = {}
     for key, length_ns in zip(keys, lane.length_ns, strict=True):
         family, _, kind = key.partition(".")
-        kinds = times.setdefault(family, {})
-        kinds[kind] = kinds.get(kind, 0) + length_ns
-    first, *others = sorted(times, key=lambda family: -sum(times[family].values()))
+        times.setdefault(family, Counter())[kind] += length_ns
+    first, *others = sorted(times, key=lambda family: -times[family].total())
     whole_ns = sum(lane.length_ns)
     if first == "comm":
         kinds = by_family(times[first])
         return capital(", ".join(name_of(kind) for kind in kinds if kinds[kind] >= _WORTH * whole_ns))
     named = _FAMILIES.get(first, capital(name_of(first)))
-    if others and sum(times[others[0]].values()) >= _WORTH * whole_ns:
+    if others and times[others[0]].total() >= _WORTH * whole_ns:
         return f"{named}, {_FAMILIES.get(others[0], name_of(others[0])).lower()}"
     return named
 

@@ -6,6 +6,8 @@ Room is counted in characters: what folds goes first, the last first, and is nam
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import accumulate
 from typing import Final
 
 from reports.content import blocks
@@ -121,8 +123,7 @@ class Writer:
             case blocks.Command():
                 yield f"{self.said(block.said)} {self.markup.code(block.line, COMMAND_WIDTH)}".strip()
             case blocks.Fold():
-                inside = self.lines(block.blocks, level + 1)
-                yield from self.markup.folded(level, block.title, inside)
+                yield from self.markup.folded(level, block.title, self.lines(block.blocks, level + 1))
             case blocks.Part():
                 yield self.markup.heading(level, self.said((block.title,)))
                 yield from self.lines(block.blocks, level + 1)
@@ -191,11 +192,9 @@ class Writer:
         said = (f"[{step.id}]" if step.id else "", f"{capital(step.saves)}." if step.saves else "")
         head = " ".join([self.strong(step.title), *(self.said((one,)) for one in said if one)])
         shown = step.spellings if self.page.detail is blocks.Detail.FULL else step.in_use
-        return head, (*map(self._spelling, shown), *map(self.said, step.notes))
-
-    def _spelling(self, one: blocks.Spelling) -> str:
-        lines = " ".join(self.markup.code(line, COMMAND_WIDTH) for line in one.code.lines)
-        return f"{self.said((one.name,))}: {lines}"
+        code = partial(self.markup.code, width=COMMAND_WIDTH)
+        ways = (f"{self.said((one.name,))}: {' '.join(map(code, one.code.lines))}" for one in shown)
+        return head, (*ways, *map(self.said, step.notes))
 
 
 def attached(markup: Markup, names: Sequence[str]) -> str:
@@ -203,12 +202,9 @@ def attached(markup: Markup, names: Sequence[str]) -> str:
 
 
 def drawn_bar(bar: blocks.Bar, width: int = BAR_WIDTH) -> str:
-    ends, sum_share = [], 0.0
-    for piece in bar.pieces:
-        sum_share += piece.share
-        ends.append(round(sum_share * width))
     drawn, start = "", 0
-    for piece, end in zip(bar.pieces, ends, strict=True):
+    for piece, sum_share in zip(bar.pieces, accumulate(one.share for one in bar.pieces), strict=True):
+        end = round(sum_share * width)
         drawn += GLYPHS[piece.hue] * max(1, end - start)
         start = max(end, start + 1)
     return drawn

@@ -69,8 +69,7 @@ def wrapped(line: Text, width: int, first: str = "", hanging: str | None = None)
     rest = " " * len(first) if hanging is None else hanging
     if not width:
         return [plain(first) + line]
-    room = max(_LEAST, width - max(len(first), len(rest)))
-    folded = line.divide(_breaks(line.plain, room))
+    folded = line.divide(_breaks(line.plain, max(_LEAST, width - max(len(first), len(rest)))))
     for one in folded:
         one.rstrip()
         one.plain = one.plain.replace(FIXED, " ")
@@ -182,7 +181,8 @@ def table_lines(table: Table, view: View, longest: int = 0) -> list[Text]:
     elif table.title:
         lines.append(plain(table.title, "bold"))
     if any(head.plain for head in heads):
-        lines.append(grid.joined(heads, "") + plain(grid.last_head(heads)))
+        last = heads[-1].plain if len(heads) > len(grid.sizes) else ""
+        lines.append(grid.joined(heads, "") + plain(" " * (grid.words - grid.start) + last))
     for row, line in zip(rows, cells, strict=True):
         lines += _row_lines(row, line, grid, longest)
     if left_out := table.left_out + max(0, len(table.rows) - _MOST_ROWS):
@@ -217,17 +217,12 @@ class _Grid:
             line += (space + cells[at] if number else cells[at] + space) + plain(_GAP)
         return line
 
-    def last_head(self, heads: list[Text]) -> str:
-        return " " * (self.words - self.start) + heads[-1].plain if len(heads) > len(self.sizes) else ""
-
 
 def _grid(table: Table, cells: list[list[Text]], width: int) -> _Grid:
     """The last column, where it holds words, takes what the others and the bars leave."""
     count = len(table.columns) - (0 if table.columns[-1].number or len(table.columns) == 1 else 1)
-    sizes = []
-    for place in range(count):
-        longest = max([cells_of[place].cell_len for cells_of in cells], default=0)
-        sizes.append(max(longest, len(table.columns[place].title)))
+    heads = [len(column.title) for column in table.columns[:count]]
+    sizes = [max([head, *(row[place].cell_len for row in cells)]) for place, head in enumerate(heads)]
     if not table.columns[0].title:
         sizes[0] = max(sizes[0], min(len(table.title) - 2, width // 2))
     spare = width - 2 - sum(sizes) - len(_GAP) * count

@@ -20,10 +20,9 @@ _LABEL: Final = 11
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a page may use: steps of the plan, notes to a step, lines of one sentence; 0 is no limit."""
+    """What a page may use: steps of the plan, lines of one sentence; 0 is no limit."""
 
     steps: int = 0
-    notes: int = 0
     lines: int = 0
     gaps: bool = True
 
@@ -31,7 +30,6 @@ class Room:
 _ROOMS: Final = (
     Room(lines=3),
     Room(lines=2),
-    Room(lines=2, notes=1),
     Room(lines=2, gaps=False),
     Room(lines=1, gaps=False),
     Room(steps=2, lines=1, gaps=False),
@@ -51,19 +49,16 @@ def write_text(page: Page, view: View) -> str:
 
 
 def _first_step(lines: list[Text], page: Page) -> int:
-    plans = [block for block in page.blocks if isinstance(block, Plan)]
-    titles = [place for place, line in enumerate(lines, start=2) if plans and line.plain == plans[0].title]
-    return titles[0] if titles else 0
+    title = next((block.title for block in page.blocks if isinstance(block, Plan)), None)
+    return next((place for place, line in enumerate(lines, start=2) if line.plain == title), 0)
 
 
 def _lines(page: Page, view: View, room: Room) -> list[Text]:
     lines = _head(page, view)
     last: Block | None = None
     for block in page.blocks:
-        if room.gaps and not (
-            isinstance(block, blocks.Sentence | blocks.Command) and isinstance(last, blocks.Sentence)
-        ):
-            lines.append(plain(""))
+        follows = isinstance(block, blocks.Sentence | blocks.Command) and isinstance(last, blocks.Sentence)
+        lines += [plain("")] if room.gaps and not follows else []
         if isinstance(block, blocks.Command) and page.more:
             lines += wrapped(plain(page.more, "dim"), view.width, f"{'More':<{_LABEL}}")
         lines += block_lines(block, view, room)
@@ -168,8 +163,7 @@ def code_lines(code: CodeBlock, view: View, indent: str) -> list[Text]:
         return [row for one in code.lines for row in wrapped(plain(one, "cyan"), view.width, indent)]
     lines: list[str] = []
     for one in code.lines:
-        shares = lines and len(indent) + len(lines[-1]) + 1 + len(one) <= view.width
-        if shares:
+        if lines and len(indent) + len(lines[-1]) + 1 + len(one) <= view.width:
             lines[-1] += f" {one}"
         else:
             lines.append(one)

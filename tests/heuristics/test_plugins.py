@@ -137,9 +137,9 @@ def test_a_fix_that_fails_for_a_run_is_refused_there(tmp_path: Path) -> None:
         ),
         (
             ("cure =", "cures_all ="),
-            "rules.toml, rule acme-no-deepep-on-west: Object contains unknown field `cures_all`",
+            "rules.toml, acme-no-deepep-on-west: Object contains unknown field `cures_all`",
         ),
-        (("moe_token_dispatcher_type ==", "no_such_knob =="), "rules.toml, rule acme-no-deepep-on-west, "),
+        (("moe_token_dispatcher_type ==", "no_such_knob =="), "rules.toml, acme-no-deepep-on-west, "),
     ],
 )
 def test_rules_that_are_none_are_left_out(change: tuple[str, str], why: str, tmp_path: Path) -> None:

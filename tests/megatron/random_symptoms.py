@@ -7,7 +7,7 @@ from random import Random
 from typing import Final
 
 from heuristics.evidence.symptoms import Symptoms, read_symptoms
-from traces.account.absent import CAUSES
+from traces.account.pieces import CAUSES
 from traces.names.kernels import COMM_KINDS
 from traces.settings.settings import Settings
 from traces.training_log.log import Stage

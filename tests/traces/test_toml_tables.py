@@ -8,7 +8,7 @@ import pytest
 from msgspec import Struct
 
 from traces.names.gpus import Product, products
-from traces.toml_tables import WrongRow, read_rows, read_table
+from traces.toml_tables import WrongRow, keyed, read_rows, read_table
 
 
 class Colour(str):
@@ -79,3 +79,21 @@ def test_a_table_of_a_package_is_found_by_its_name() -> None:
 def test_a_wrong_table_of_a_package_is_named_by_its_path() -> None:
     with pytest.raises(WrongRow, match=r"^traces/names/gpus\.toml, gpus: Expected `int`, got `array`$"):
         read_table("traces.names", "gpus.toml", dict[str, int])
+
+
+def test_a_row_that_stands_under_its_id_has_it() -> None:
+    written = keyed(tomllib.loads("[b]\nsizes = [1]\n[a]"))
+    assert [*read_rows(written, dict[str, Row], "a.toml").values()] == [Row("b", (1,)), Row("a")]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[a]\n[b]\nsize = 1", "a.toml, b: Object contains unknown field `size`"),
+        ('[a]\n[b]\nsizes = [1, "x"]', "a.toml, b, sizes 2: Expected `int`"),
+        ("[[a]]\nsizes = [1]", "a.toml, a: Expected `object`, got `array`"),
+    ],
+)
+def test_a_wrong_row_under_its_id_is_named_with_file_row_and_field(text: str, said: str) -> None:
+    with pytest.raises(WrongRow, match=f"^{re.escape(said)}"):
+        read_rows(keyed(tomllib.loads(text)), dict[str, Row], "a.toml")

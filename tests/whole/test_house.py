@@ -237,8 +237,10 @@ def test_the_wheel_holds_exactly_our_four_packages(tmp_path: Path) -> None:
         "traces/names/kernel_rules.toml",
         "traces/settings/knobs.toml",
         "traces/settings/known_names.toml",
+        "traces/settings/models.toml",
         "traces/settings/precision_recipes.toml",
         "traces/settings/older_names.toml",
+        "traces/sizes/peaks.toml",
         "traces/training_log/known_lines.toml",
         *(f"diagnoser/demo/recordings/{name}.sqlite.xz" for name in RECORDINGS),
     }

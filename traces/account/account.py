@@ -7,21 +7,25 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.absent import (
+from traces.account.clocks import clock_offset_ns
+from traces.account.device import Queueing, judge_device, ready_ns
+from traces.account.host import Host, HostPieces
+from traces.account.pieces import (
+    BEGINNING,
     CAUSES,
     DECIDED,
+    NO_KERNEL,
     REASON,
     REASONS,
     RECORDED,
     AbsentPieces,
     Judged,
+    Pieces,
+    compute_gaps,
     judged,
+    last_to_end,
     waited_for,
 )
-from traces.account.clocks import clock_offset_ns
-from traces.account.device import Queueing, judge_device, ready_ns
-from traces.account.host import Host, HostPieces
-from traces.account.pieces import BEGINNING, NO_KERNEL, Pieces, compute_gaps, last_to_end
 from traces.account.waits import Waits, with_poll_calls
 from traces.columns import CODE, PLACE, IntArray
 from traces.cures import cure
@@ -46,10 +50,7 @@ class GraphNodes:
         self._first[order] = order[np.searchsorted(call, call, side="left")]
 
     def split(self, pieces: Pieces) -> tuple[Pieces, Judged, Judged]:
-        """Pieces outside of replays, opaque pieces within, and those in which another node ran.
-
-        The time before a replay's first node is judged for that node, by its graph launch.
-        """
+        """Pieces outside of replays, opaque pieces within, and those in which another node ran."""
         first = self._first[pieces.kernel]
         begun = self._rows.start_ns[first]
         before = pieces.clipped(pieces.start_ns, begun)

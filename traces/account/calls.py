@@ -179,8 +179,7 @@ def host_calls(rank: RankTimeline, *spans_ns: tuple[int, int]) -> HostCalls:
     before[steps] = np.where(last == NONE, NONE, steps[last])
     before = np.where((before == NONE) | ((own != NONE) & (end[own] >= end[before])), own, before)
     pause = np.where(before != NONE, np.maximum(start - end[before], 0), 0)
-    kind = kinds_of_calls(rank)[row]
-    return HostCalls(start, end, thread, kind, row, before, own, pause)
+    return HostCalls(start, end, thread, kinds_of_calls(rank)[row], row, before, own, pause)
 
 
 def outermost(start_ns: IntArray, end_ns: IntArray, thread: IntArray) -> BoolArray:

@@ -6,9 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.absent import INFERRED, REASON, RECORDED, Judged, judged, waited_for
 from traces.account.clocks import SOON
-from traces.account.pieces import BEGINNING, Pieces
+from traces.account.pieces import BEGINNING, INFERRED, REASON, RECORDED, Judged, Pieces, judged, waited_for
 from traces.account.producers import Producers, find_producers
 from traces.columns import NULL, BoolArray, IntArray
 from traces.groups import begins, mask_of
@@ -124,10 +123,7 @@ def _blocked(rows: Activities, pieces: Pieces, producers: Producers) -> tuple[Pi
 
 
 def _pending(rows: Activities, pieces: Pieces, producers: Producers) -> tuple[Pieces, Pieces]:
-    """Split off what lies before a producer began: there the question passes on to the one that ends last.
-
-    No producer runs within the pieces, so each of them begins after a piece or has ended before it.
-    """
+    """Split off what lies before a producer began: there the question passes on to the one that ends last."""
     place = producers.place[pieces.kernel]
     to_come = (place >= 0) & (rows.start_ns[place] >= pieces.end_ns[:, None])
     ends = np.where(to_come, rows.end_ns[place], BEGINNING)

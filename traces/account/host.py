@@ -13,9 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.absent import CAUSES
 from traces.account.calls import CallKind, call_kinds, kinds_of_calls
-from traces.account.pieces import BEGINNING, Pieces, Tiling, cut, tile
+from traces.account.pieces import BEGINNING, CAUSES, Pieces, Tiling, cut, tile
 from traces.columns import COPY_KINDS, NULL, PLACE, Columns, HostSpans, IntArray, Ranges, distinct
 from traces.groups import begins, passing, places_of_each
 from traces.launchers import equal_replays
@@ -170,10 +169,7 @@ class Host:
         self._overlays = {thread: [*self._overlays_of(thread)] for thread in self._threads.tolist()}
 
     def judge(self, pieces: Pieces, gap_start_ns: IntArray) -> HostPieces:
-        """Causes of pieces of time before the launch of their kernel, which must have one.
-
-        `gap_start_ns`: where each interval without compute begins, by `Pieces.gap`.
-        """
+        """Causes of pieces of time before the launch of their kernel, which must have one."""
         rows, calls = self._rank.activities, self._rank.columns.calls
         launch, own = rows.launch_ns[pieces.kernel], rows.take(pieces.kernel).launch_thread
         last = np.searchsorted(calls.end_ns[self._by_end], launch, side="right") - 1
@@ -221,8 +217,7 @@ class Host:
         syncs = mine[self.kind[mine] == CallKind.SYNC]
         syncs = syncs[np.argsort(ends[syncs], kind="stable")]
         last = np.append(syncs, -1)[np.searchsorted(ends[syncs], pieces.start_ns, side="right") - 1]
-        returned = np.append(ends, BEGINNING)[last]
-        return np.where(returned >= gap_start_ns[pieces.gap], last, -1)
+        return np.where(np.append(ends, BEGINNING)[last] >= gap_start_ns[pieces.gap], last, -1)
 
     def _overlays_of(self, thread: int) -> Iterator[tuple[Tiling, str, tuple[str, ...]]]:
         """Spans of a thread that say more than its calls, weakest first: tiling, cause, what it outweighs."""

@@ -15,11 +15,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from traces.account.absent import Judged, waited_for
 from traces.account.calls import NONE, POLL, CallKind, HostCalls, host_calls
 from traces.account.host import CAUSE, Host, HostPieces
 from traces.account.inferred import synchronised_streams, wait_calls
-from traces.account.pieces import last_to_end
+from traces.account.pieces import Judged, last_to_end, waited_for
 from traces.columns import NULL, PLACE, BoolArray, Calls, IntArray, distinct
 from traces.groups import passing
 from traces.limits import Limit
@@ -105,10 +104,7 @@ def with_poll_calls(rank: RankTimeline) -> RankTimeline:
 
 
 def _looks_polled(after_ns: IntArray, pause_ns: IntArray, count: int) -> bool:
-    """Whether the next call comes equally soon after most of `count` kernels, and the pause before it varies.
-
-    `after_ns`, `pause_ns`: of the kernels that a call follows, shape (k,).
-    """
+    """Whether the next call comes equally soon after most of `count` kernels, the pause before it not."""
     usual = float(np.median(after_ns))
     hits = np.abs(after_ns - usual) <= max(SPREAD.value * usual, SHORT_SPREAD.value)
     is_late = _scatter(pause_ns) < STEADIER.value * _scatter(after_ns)

@@ -231,7 +231,6 @@ def _able(report: Path, collector: tuple[int, ...], explicit: str | None) -> Nsy
 
 
 def _record(source: dict[str, object], export: Path) -> dict[str, object]:
-    """What stands beside an export that is kept."""
     return {**source, **_stamp("export", export), "session_start_ns": start_of_export_ns(export)}
 
 

@@ -5,7 +5,7 @@ older ones are UNIX time already. A trace is of one process, so its GPU rows, wh
 are that process's; where calls of several were merged into one file, they are nobody's.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -57,7 +57,7 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
             exporter_version=None,
             schema=None if version == NULL else str(version),
             reader="json",
-            gpus=_gpus(header) or _unlisted_gpus(gpu[schema.KERNELS]),
+            gpus=_gpus(header) or tuple(_unlisted_gpus(gpu[schema.KERNELS])),
             missing_tables=tuple(name for name in schema.USED_TABLES if not len(tables[name])),
             diagnostics=tuple(f"{what}, left out: {count}" for what, count in left_out.items() if count),
             stacks=whole(header.get("with_stack")) == 1,
@@ -91,7 +91,7 @@ def _gpus(header: Mapping[str, object]) -> tuple[Gpu, ...]:
     return tuple({gpu.cuda_device: gpu for gpu in reversed(found)}.values())[::-1]
 
 
-def _unlisted_gpus(kernels: Table) -> tuple[Gpu, ...]:
+def _unlisted_gpus(kernels: Table) -> Iterator[Gpu]:
     """GPUs of a trace that lists none, with the SMs that its launches were divided by.
 
     The profiler writes blocks x threads / 32 / SMs of each kernel ("warps per SM", pytorch/kineto,
@@ -104,13 +104,11 @@ def _unlisted_gpus(kernels: Table) -> tuple[Gpu, ...]:
         warps * 1e6 / kernels["warps_per_1e6_sms"][told],
         kineto_activities.device_ids(kernels)[told],
     )
-    found = []
     for device in distinct(devices).tolist():
         here = counts[devices == device]
         count = round(float(np.median(here)))
         if count and (np.abs(here / count - 1) <= SAME_COUNT.value).all():
-            found.append(Gpu(None, device, None, count, None, None))
-    return tuple(found)
+            yield Gpu(None, device, None, count, None, None)
 
 
 def _gpu(given: Event) -> Gpu:

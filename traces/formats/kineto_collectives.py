@@ -31,7 +31,6 @@ _BYTES: Final = {
     **dict.fromkeys(("Double", "Long", "UInt64", "ComplexFloat"), 8),
 }
 """Bytes of an element, by the name of its type (c10/core/ScalarType.h)."""
-TYPES: Final = frozenset(_BYTES)
 _CUT_RANKS: Final = re.compile(r"\[[\s\d,.]*\]")
 """A list of ranks and nothing else; long ones end with points."""
 
@@ -62,11 +61,6 @@ def sizes(kernels: Table) -> IntArray:
     elements = kernels["elements"]
     told = (of_type > 0) & (elements != NULL) & (elements >= 0) & (elements < 1 << 56)
     return np.where(told, np.where(told, elements, 0) * of_type, _NOTHING)
-
-
-def number_of(name: str) -> str:
-    """What stands for a group's name, the same on every rank: its number, or one made of its name."""
-    return name if name.isascii() and name.isdigit() else str(_fingerprint(name, signed=False))
 
 
 def ranks(text: str) -> tuple[int, ...] | None:
@@ -168,18 +162,18 @@ class KnownWords:
         self._listed = listed(header)
 
     def of(self, given: Event) -> Event:
-        """Arguments of one kernel that read the same, without the user's own text."""
         kept: Event = {}
         if (name := _text(given, "Collective name")) in _EXCHANGES:
             kept["Collective name"] = name
         if group := _text(given, "Process Group Name"):
-            kept["Process Group Name"] = number_of(group)
+            is_number = group.isascii() and group.isdigit()
+            kept["Process Group Name"] = group if is_number else str(_fingerprint(group, signed=False))
         members = _text(given, "Process Group Ranks")
         if ranks(members) is None and group in self._listed:
             members = str(list(self._listed[group]))
         if _CUT_RANKS.fullmatch(members):
             kept["Process Group Ranks"] = members
-        if (dtype := _text(given, "dtype")) in TYPES:
+        if (dtype := _text(given, "dtype")) in _BYTES:
             kept["dtype"] = dtype
         described = _text(given, "Process Group Description") or self._described.get(group, "")
         if _purpose(described) != _NOTHING:

@@ -116,7 +116,6 @@ def _header(without_events: bytes) -> Mapping[str, object] | None:
 
 
 def _added(parts: _Parts, rows: list[Row] | None) -> bool:
-    """Add rows as columns; False where there are none to add."""
     by_table: dict[str, list[Row]] = {}
     for row in rows or ():
         if table := row.table:

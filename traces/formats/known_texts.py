@@ -55,7 +55,5 @@ def gpu_name(text: object) -> str | None:
 
 def diagnostic(text: object) -> str | None:
     """What a stored diagnostic of nsys means, in our words; None where we do not know it."""
-    for pattern, meaning in _DIAGNOSTICS:
-        if isinstance(text, str) and re.search(pattern, text):
-            return meaning
-    return None
+    said = text if isinstance(text, str) else ""
+    return next((meaning for pattern, meaning in _DIAGNOSTICS if re.search(pattern, said)), None)

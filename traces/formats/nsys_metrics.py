@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, FloatArray, GpuSamples, IntArray, distinct
+from traces.columns import NULL, GpuSamples, IntArray, distinct
 from traces.formats.nsys_columns import read_present
 from traces.formats.sqlite_tables import RowFilter, SqliteTables
 
@@ -110,12 +110,8 @@ def _values_of(data: str) -> tuple[int, ...]:
 
 def _of_gpu(gpu: int, stamps: IntArray, metric: IntArray, percent: IntArray) -> GpuSamples:
     start = distinct(stamps)
-    values: list[FloatArray] = []
-    for place in range(len(_WANTED)):
-        column = np.full(len(start), np.nan)
-        mine = metric == place
-        column[np.searchsorted(start, stamps[mine])] = percent[mine] / _PERCENT
-        values.append(column)
+    values = np.full((len(_WANTED), len(start)), np.nan)
+    values[metric, np.searchsorted(start, stamps)] = percent / _PERCENT
     return GpuSamples(gpu, start, _ends(start), *values)
 
 

@@ -113,7 +113,6 @@ def _copies(tables: SqliteTables, path: Path) -> Copies:
 
 
 def _calls(tables: SqliteTables, path: Path) -> tuple[Calls, tuple[str, ...], int]:
-    """Calls with their times, their names, and how many have none."""
     optional = ("globalTid", "correlationId", "nameId")
     table = read_present(tables, path, schema.CALLS, ("start", "end"), optional)
     column = timed(table)

@@ -170,10 +170,8 @@ def _answer(path: Path, *words: str) -> Ended | None:
 
 def _ask_version(path: Path) -> Nsys | None:
     answer = _answer(path, "--version")
-    found = _VERSION.search(answer.output) if answer else None
-    if answer is None or answer.code != 0 or found is None:
-        return None
-    return Nsys(path, tuple(map(int, found[1].split("."))), found[0])
+    found = _VERSION.search(answer.output) if answer and answer.code == 0 else None
+    return Nsys(path, tuple(map(int, found[1].split("."))), found[0]) if found else None
 
 
 _BLOBS: Final = "--include-blobs"

@@ -48,7 +48,6 @@ class PageFile:
             raise
 
     def close(self) -> None:
-        """Close the file."""
         os.close(self._file)
 
     def leaves(self, root: int) -> IntArray:
@@ -292,7 +291,6 @@ class _Growing:
         self.used = end
 
     def finished(self) -> IntArray:
-        """The values."""
         self._values.resize(self.used, refcheck=False)
         return self._values
 
@@ -330,7 +328,6 @@ class PageTables(SqliteTables):
     def read(
         self, table: str, integers: Sequence[str], texts: Sequence[str] = (), only: RowFilter = EVERY_ROW
     ) -> Table:
-        """Whole columns of a table that has them, in one pass and the table's own row order."""
         if self._pages is not None:
             try:
                 return TableReader(self._pages, self, table, integers, texts, only).read(self._progress)

@@ -44,12 +44,8 @@ class Bounds:
     compute: int | None
 
     def of(self, wall: str) -> int | None:
-        return {
-            "communication": self.communication,
-            "host_overhead": self.host_overhead,
-            "memory": self.memory,
-            "compute": self.compute,
-        }[wall]
+        walls = self.communication, self.host_overhead, self.memory, self.compute
+        return dict(zip(("communication", "host_overhead", "memory", "compute"), walls, strict=True))[wall]
 
 
 def measure_bounds(
@@ -70,8 +66,7 @@ def measure_bounds(
 
 
 def _communication_ns(subject: Subject, rows: Activities, windows: Spans, absent_ns: int) -> int:
-    comm = rows.bucket == Bucket.COMM
-    running = instants_of(rows, comm)
+    running = instants_of(rows, rows.bucket == Bucket.COMM)
     beside_ns = ns_in(rows, running)
     more_ns = stretched_ns(beside_ns, max(0.0, subject.stretch_frac or 0.0))
     stretched = _first(rows, subject.crowded(), more_ns)
@@ -84,8 +79,7 @@ def _communication_ns(subject: Subject, rows: Activities, windows: Spans, absent
 def _memory_ns(subject: Subject, account: Account | Missing, absent_ns: int, unseen_ns: int) -> int:
     rank, windows = subject.rank, subject.steps.windows
     rows, again = rank.activities, subject.mask(subject.recomputed)
-    gone = again | _large_copies(subject)
-    held = instants_of(rows, gone)
+    held = instants_of(rows, again | _large_copies(subject))
     if again.any():
         gaps = compute_gaps(rows, windows)
         before = (gaps.kernel != NO_KERNEL) & again[gaps.kernel]
@@ -98,8 +92,7 @@ def _allocator_ns(rank: RankTimeline, account: Account | Missing, absent_ns: int
     """What late allocator calls can cost; without an account all time without compute, if there are any."""
     if not isinstance(account, Missing):
         return account.launch_starved_ns.get("allocator", 0)
-    kinds = call_kinds(rank.columns.call_names)
-    seen = kinds[rank.columns.calls.name]
+    seen = call_kinds(rank.columns.call_names)[rank.columns.calls.name]
     none = len(seen) and not np.isin(seen, (CallKind.FREE, CallKind.ALLOCATE)).any()
     return 0 if none else absent_ns
 
@@ -117,7 +110,7 @@ def _large_copies(subject: Subject) -> BoolArray:
 def _compute_ns(subject: Subject, rows: Activities, windows: Spans) -> int | None:
     if not (subject.rank.blocks > 0).any():
         return None
-    filled = subject.share_filling(subject.sm_count or largest_sm_count())
+    filled = subject.filled_share(subject.sm_count or largest_sm_count())
     share = filled * subject.tensor_share() * subject.narrow_share(least=True)
     length_ns = rows.end_ns - rows.start_ns
     more_ns = length_ns - (length_ns * share).astype(np.int64)

@@ -71,8 +71,7 @@ def _communication(activities: Activities, windows: Spans, free: Spans) -> tuple
     everything = intersect(instants_of(rows), windows)
     hidden = everything.total_ns - intersect(everything, free).total_ns
     for key, kind in enumerate(COMM_KINDS):
-        of_kind = rows.key == key
-        exposed = intersect(instants_of(rows, of_kind), free)
+        exposed = intersect(instants_of(rows, rows.key == key), free)
         if len(exposed):
             by_kind[kind] = exposed.total_ns
             free = subtract(free, exposed)

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import IntArray, distinct
+from traces.columns import Columns, IntArray, distinct
 from traces.cures import cure
 from traces.groups import passing, sums_of
 from traces.intervals import Spans, ns_in
@@ -46,7 +46,9 @@ def detect_precision(rank: RankTimeline, windows: Spans) -> Precision:
     TF32 can hide in GEMMs of fp32 data only where their names keep silent; where the scaling of FP8 is not in
     the GEMM's name, quantising kernels that agree give it, else it is one scale per tensor.
     """
-    work_ns = _work_by_name(rank, windows)
+    names, rows = rank.columns.kernel_names, rank.activities.take(rank.activities.name >= 0)
+    by_code = sums_of(ns_in(rows, windows), rows.name, len(names))
+    work_ns = {names[code]: int(by_code[code]) for code in np.flatnonzero(by_code).tolist()}
     classes = {name: classify_kernel(name) for name in work_ns}
     gemms = {name: ns for name, ns in work_ns.items() if multiplies(classes[name])}
     total_ns = sum(gemms.values())
@@ -72,12 +74,6 @@ def detect_precision(rank: RankTimeline, windows: Spans) -> Precision:
         return Precision(gap(why, "none: the names of these kernels do not contain it"), shares)
     main, main_ns = max(formats.items(), key=lambda item: item[1])
     return Precision(main if main_ns >= MAIN_SHARE.value * told_ns else "mixed", shares)
-
-
-def _work_by_name(rank: RankTimeline, windows: Spans) -> dict[str, int]:
-    names, rows = rank.columns.kernel_names, rank.activities.take(rank.activities.name >= 0)
-    work_ns = sums_of(ns_in(rows, windows), rows.name, len(names))
-    return {names[code]: int(work_ns[code]) for code in np.flatnonzero(work_ns).tolist()}
 
 
 SHORT: Final = Limit(
@@ -114,7 +110,7 @@ def detect(rank: RankTimeline, resolution: Resolution, steps: Steps, recompute: 
         short_kernel_frac=float(short.sum() / mine.sum()) if mine.any() else no_kernel,
         kernels_per_launch=_kernels_per_launch(rows.call[mine], kind),
         ep_overlap=None,
-        framework=_framework(rank),
+        framework=_framework(rank.columns),
         training_step=untold if steps.training is None else steps.training,
         training_evidence=steps.training_evidence,
         precision=precision.precision,
@@ -131,13 +127,8 @@ def _kernels_per_launch(call: IntArray, kind: str) -> float | Missing:
     return len(launched) / len(distinct(launched))
 
 
-def _framework(rank: RankTimeline) -> Framework:
-    columns = rank.columns
-    return framework_by_names(
-        {
-            "kernels": columns.kernel_names,
-            "ranges": columns.range_texts,
-            "threads": columns.thread_names.values(),
-            "groups": columns.collectives.descriptions if columns.collectives else (),
-        }
-    )
+def _framework(columns: Columns) -> Framework:
+    groups = columns.collectives.descriptions if columns.collectives else ()
+    threads, ranges = columns.thread_names.values(), columns.range_texts
+    by_place = {"kernels": columns.kernel_names, "ranges": ranges, "threads": threads, "groups": groups}
+    return framework_by_names(by_place)

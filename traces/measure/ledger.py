@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.absent import REASONS, AbsentPieces
+from traces.account.pieces import REASONS, AbsentPieces
 from traces.columns import IntArray, distinct
 from traces.groups import sums_of
 from traces.intervals import Spans, instants_of, intersect, ns_in, spans, subtract
@@ -58,8 +58,7 @@ def cut_at(start_ns: IntArray, end_ns: IntArray, borders: Borders) -> Cut:
     of = np.repeat(np.arange(len(start_ns)), count)
     step = np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count) + first[of]
     start = np.maximum(start_ns[of], borders.start_ns[step])
-    end = np.minimum(end_ns[of], borders.end_ns[step])
-    return Cut(of, step, start, end)
+    return Cut(of, step, start, np.minimum(end_ns[of], borders.end_ns[step]))
 
 
 def per_step_ns(held: Spans, borders: Borders) -> IntArray:
@@ -139,8 +138,7 @@ def _works(rows: Activities, windows: Spans) -> dict[str, tuple[int, int]]:
 
 def _by_reason(absent: AbsentPieces, within: Spans) -> Iterator[tuple[str, Spans]]:
     for reason in distinct(absent.reason).tolist():
-        mine = absent.reason == reason
-        yield REASONS[reason], intersect(instants_of(absent, mine), within)
+        yield REASONS[reason], intersect(instants_of(absent, absent.reason == reason), within)
 
 
 def _stretches(name: str, group: Group, within: Spans, borders: Borders) -> Iterator[LedgerRow]:

@@ -90,7 +90,7 @@ def measure_memory(rank: RankTimeline, steps: Steps, gpu: Gpu | None, recompute:
     no_launch = gap("no launch was recorded in a step after the first used one", cure("two_steps", kind))
     allocator_ns, calls = _allocator_calls(rank, host) if len(host) else (no_launch, no_launch)
     retry_frac = _retry_frac(rank, steps)
-    no_capacity = gap("the trace does not record how much memory the GPU has", cure("capacity", kind))
+    no_capacity = gap("the trace does not record how much memory the GPU has", cure("gpu", kind))
     return Memory(
         recompute_ns=recompute.recompute_ns,
         recompute_modules=recompute.recompute_modules,

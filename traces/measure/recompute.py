@@ -171,10 +171,7 @@ def _judge(
 
 
 def _matched(order: IntArray, forward: BoolArray, backward: BoolArray) -> IntArray:
-    """Of each backward pass the nearest forward pass before it that is still open: a stack.
-
-    `order`: places of both, by launch.
-    """
+    """Of each backward pass the nearest forward pass before it that is still open: a stack."""
     stack: list[int] = []
     result: list[int] = []
     for place, is_forward, is_backward in zip(
@@ -222,8 +219,7 @@ def _gradients(name: IntArray, gemm: BoolArray, autograd: BoolArray, found: Stre
     """
     theirs = gemm & autograd
     edges = theirs & found.widest & ~found.sure
-    inner = theirs & found.sure
-    left = int(theirs.sum()) - 2 * int((gemm & ~autograd).sum()) - int(inner.sum())
+    left = int(theirs.sum()) - 2 * int((gemm & ~autograd).sum()) - int((theirs & found.sure).sum())
     if not edges.any() or left > LEFT.value * int(edges.sum()):
         return np.zeros(len(name), dtype=np.bool_)
     return theirs & np.isin(name, name[theirs & ~found.widest])

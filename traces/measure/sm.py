@@ -172,8 +172,7 @@ def _classes(kernels: Activities) -> Iterator[BoolArray]:
 
 def _ran_ns(kernels: Activities, which: BoolArray, windows: Spans, samples: GpuSamples) -> IntArray:
     """Of each sample, how long any of these kernels ran in it and in the windows."""
-    ran = intersect(instants_of(kernels, which), windows)
-    return ns_in(samples, ran)
+    return ns_in(samples, intersect(instants_of(kernels, which), windows))
 
 
 def _weighted(values: FloatArray, ran_ns: IntArray) -> float | Missing:

@@ -186,8 +186,7 @@ class _Judged:
 
     def use(self, which: BoolArray, no_occupancy: Missing, no_fill: Missing) -> LaunchUse:
         """What the kernels chosen make of the SMs; why there is no mean where it has no kernel."""
-        known = self.known[self.shape]
-        judged = which & known & ~self.persistent
+        judged = which & self.known[self.shape] & ~self.persistent
         large = judged & ~self.small
         limiter_ns = sums_of(self.work_ns[judged], self.limiter[self.shape[judged]], len(LIMITERS))
         return LaunchUse(

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from msgspec.structs import replace
 
-from traces.account.absent import REASONS, AbsentPieces
+from traces.account.pieces import REASONS, AbsentPieces
 from traces.columns import NULL, Calls, IntArray, Ranges, distinct
 from traces.cures import cure
 from traces.groups import places_of_each

@@ -34,7 +34,6 @@ class Product(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def memory_bytes(self) -> int | None:
-        """Of all its memory."""
         return None if self.memory_gib is None else self.memory_gib << 30
 
 

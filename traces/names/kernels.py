@@ -48,11 +48,6 @@ def is_polled_kernel(name: str) -> bool:
     return kernel.subclass == "ep_notify" and kernel.phase == "fwd"
 
 
-def known_classes() -> frozenset[str]:
-    """Every class a rule can give, and `other`."""
-    return frozenset(one.class_ for one in _rules()) | {UNNAMED.class_}
-
-
 COMM_KINDS: Final = (
     "ep_dispatch",
     "ep_combine",
@@ -115,7 +110,8 @@ def compute_class(kernel: KernelClass) -> str:
 @cache
 def compute_classes() -> tuple[str, ...]:
     """Every key `compute_by_class_ns` can have, sorted."""
-    return tuple(sorted((known_classes() - {"comm"}) | {"grouped_gemm", GRAPH_REPLAY}))
+    classes = {one.class_ for one in (*_rules(), UNNAMED)} - {"comm"}
+    return tuple(sorted(classes | {"grouped_gemm", GRAPH_REPLAY}))
 
 
 MODULES: Final = ("attention", "router", "norm", "activation", "dispatch")

@@ -9,11 +9,10 @@ import numpy as np
 
 from traces.columns import BoolArray, IntArray, Rows
 from traces.groups import mask_of
-from traces.missing import Missing, gap, known
+from traces.missing import Missing, gap, known, or_gap
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.charge import step_of
-from traces.ranks.figures import NO_STEPS, or_no_steps
 from traces.ranks.match import Matched
 from traces.ranks.pipelines import (
     PHASES,
@@ -28,7 +27,7 @@ from traces.ranks.pipelines import (
     pipelines_of,
     schedule_of,
 )
-from traces.ranks.side_by_side import Grid, means_of, own_step_of
+from traces.ranks.side_by_side import NO_STEPS, Grid, means_of, own_step_of
 from traces.ranks.summary import UNKNOWN, RankSummary, of_messages
 from traces.ranks.waits import Waits
 from traces.sections.run import Pipeline, PipelineStage, VirtualStages
@@ -123,8 +122,7 @@ def _sent(
     stage = pipelines.stage[matched.place]
     first = matched.first
     other = parts.spread(parts.total(stage, first), first) - stage  # of two, the one that is not this one
-    alone = parts.spread(np.diff(first) == 2, first)
-    peer = np.where(alone, other, UNKNOWN)
+    peer = np.where(parts.spread(np.diff(first) == 2, first), other, UNKNOWN)
     at = matched.at[order]
     sends, receives, got = (
         of_messages(summaries, name)[at] for name in ("sends", "receives", "received_bytes")
@@ -148,9 +146,8 @@ def _waited(
     spans = parts.spread(parts.most(stage, first) != parts.least(stage, first), first)
     is_message = mask_of(order, len(stage))
     last_ns = np.full((len(pipelines.stage), int(step.max()) + 1), np.iinfo(np.int64).max)
-    last_ns[matched.place[order], step[order]] = matched.end_ns[
-        order
-    ]  # in order of start: the last one stays
+    # in order of start: the last one stays
+    last_ns[matched.place[order], step[order]] = matched.end_ns[order]
     drains = spans & ~is_message & (step != UNKNOWN) & (stage != UNKNOWN)
     drains &= matched.start_ns >= last_ns[matched.place, step]
     rows = np.flatnonzero(is_message | drains)
@@ -191,7 +188,7 @@ def _stage(
     at = cells.place[used], cells.step[used]
     step_ns, work_ns = (means_of(table[at].reshape(1, -1))[0] for table in (grid.length_ns, grid.compute_ns))
     ranks = tuple(np.flatnonzero(pipelines.stage == stage).tolist())
-    made = partial(PipelineStage, ranks, or_no_steps(step_ns), or_no_steps(work_ns))
+    made = partial(PipelineStage, ranks, or_gap(step_ns, NO_STEPS), or_gap(work_ns, NO_STEPS))
     count = len(at[0])
     if not count:
         return made(_NO_WHOLE, *(_NO_WHOLE,) * len(PHASES))

@@ -139,8 +139,7 @@ def roles_of(matched: Matched, alike: Sequence[Alike], ranks: int) -> IntArray:
     stage = stages_of(matched, ranks)[matched.place]
     second = np.arange(len(matched.place)) - matched.first[matched.instance]
     in_pair = np.where(messages_of(matched)[matched.instance], second, 0)
-    kind = numbers_of(alike, ranks)[matched.place]
-    return group_of(kind, stage, in_pair, what)
+    return group_of(numbers_of(alike, ranks)[matched.place], stage, in_pair, what)
 
 
 def families_of(matched: Matched) -> IntArray:
@@ -153,9 +152,8 @@ def families_of(matched: Matched) -> IntArray:
     some = begins(matched.group)
     size, place = matched.sizes, matched.place[parts.spread(some, matched.first)]
     count, of_size = np.repeat(instances, size[some]), np.repeat(size[some], size[some])
-    number = group_of(
-        np.max(count, initial=0) - count, of_size, place
-    )  # those of a rank together, most first
+    # those of a rank together, most first
+    number = group_of(np.max(count, initial=0) - count, of_size, place)
     order = np.argsort(number, kind="stable")
     mine = parts.begins_of(group_of(of_size, place)[order])
     equal = parts.begins_of(number[order])
@@ -229,10 +227,7 @@ def _rising(place: IntArray, kind: IntArray, layers: FloatArray, apart: FloatArr
 
 
 def _times(place: IntArray, took_ns: IntArray, apart: FloatArray) -> FloatArray:
-    """How many times as long the layers of each rank take then, shape (ranks,).
-
-    What a layer takes is how steeply their time rises with the layers.
-    """
+    """How many times as long the layers of each rank take then, shape (ranks,)."""
     all_ns = parts.sums(took_ns, place, len(apart))
     a_layer_ns = apart @ all_ns / (apart @ apart)
     more = np.divide(-a_layer_ns * apart, all_ns, out=np.zeros(len(apart)), where=all_ns > 0)

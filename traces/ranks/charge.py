@@ -160,8 +160,7 @@ def lay_by_step(matched: Matched, waits: Waits, charged: Charged, grid: Grid) ->
         cell = matched.place[rows] * steps + of_row[rows]
         waited = parts.sums(waits.wait_ns[rows], cell, ranks * steps).reshape(ranks, steps)
         known = np.flatnonzero((charged.step != UNKNOWN) & (waits.last != NOBODY))
-        late = matched.place[waits.last[known]]
-        cell = late * steps + charged.step[known]
+        cell = matched.place[waits.last[known]] * steps + charged.step[known]
         of_instance_ns = waits.of_instance_ns(matched.first)[known]
         caused = parts.sums(of_instance_ns, cell, ranks * steps).reshape(ranks, steps)
     absent = np.isnan(grid.length_ns)
@@ -246,5 +245,4 @@ def find_by_votes(matched: Matched, aligned: Aligned, waits: Waits) -> Suspicion
     if not mine.any():
         return NOTHING
     by_reason = np.bincount(votes.reason[mine], weights=votes.weight_ns[mine], minlength=len(REASONS))
-    cause = REASONS[int(np.argmax(by_reason))]
-    return Suspicion(cause, place, float(by_place[place]))
+    return Suspicion(REASONS[int(np.argmax(by_reason))], place, float(by_place[place]))

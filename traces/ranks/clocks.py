@@ -189,8 +189,7 @@ class _Fitter:
         """
         enough = np.bincount(self._clock[together[self._instance]], minlength=self._count) >= _TOGETHER
         rows = np.flatnonzero(together[self._instance] & enough[self._clock])
-        first = parts.begins_of(self._instance[rows])
-        island = parts.joined(self._clock[rows], first, self._count)
+        island = parts.joined(self._clock[rows], parts.begins_of(self._instance[rows]), self._count)
         return island[self._clock]
 
     def fit(self) -> tuple[FloatArray, FloatArray, BoolArray]:
@@ -244,8 +243,7 @@ class _Fitter:
         anchored = parts.most(known[self._clock], self._first)
         rows = which[self._clock] & self._used & anchored[self._instance]
         at, part = self._end[rows], self._clock[rows]
-        apart = middle[self._instance[rows]] - at
-        fitted = lines_by_part(at, apart, part, near, self._count)
+        fitted = lines_by_part(at, middle[self._instance[rows]] - at, part, near, self._count)
         offset[which], slope[which] = fitted[0][which], fitted[1][which]
 
 
@@ -273,8 +271,7 @@ def with_shared_clocks(summaries: Sequence[RankSummary], matched: Matched) -> li
     clock, instance = of_place[matched.place], matched.instance
     order = np.lexsort((clock, instance))
     first = parts.begins_of(instance[order] * (len(clocks) + 1) + clock[order])
-    agree = parts.spread(_agree(matched, order, first), first)
-    rows = order[agree]
+    rows = order[parts.spread(_agree(matched, order, first), first)]
     kept = parts.begins_of((instance * (len(clocks) + 1) + clock)[rows])
     island = parts.joined(matched.place[rows], kept, len(summaries))
     took = np.bincount(matched.place, minlength=len(summaries)) > 0

@@ -240,10 +240,7 @@ class _Gathered:
 def _shift_at_once(
     own_start_ns: IntArray, own_ns: IntArray, led_start_ns: IntArray, led_ns: IntArray
 ) -> tuple[float, int] | None:
-    """How far ends lie apart, and the shift where no collective of one ends before that of the other began.
-
-    None where there is no such shift.
-    """
+    """How far ends lie apart, and the shift at which no collective of one ends before the other's began."""
     found = []
     for shift in (0, *_likely_shifts(own_ns, led_ns, one_clock=True)):
         mine, led = slice(max(0, -shift), None), slice(max(0, shift), None)

@@ -94,8 +94,7 @@ def _groups(matched: Matched, exchanges: BoolArray, count: int) -> IntArray:
     kind = np.stack((size, parts.least(matched.place, first), parts.most(matched.place, first), *sums))
     several, number = np.unique(kind[:, exchanges], axis=1, return_inverse=True)
     rows = np.flatnonzero(exchanges[matched.instance])
-    of_row = np.repeat(number.reshape(-1), size[exchanges])
-    met = np.stack((matched.place[rows], of_row))
+    met = np.stack((matched.place[rows], np.repeat(number.reshape(-1), size[exchanges])))
     pairs, times = np.unique(met, axis=1, return_counts=True)
     order = np.argsort(times, kind="stable")
     label[pairs[0][order]] = pairs[1][order]  # rising: the most often stays

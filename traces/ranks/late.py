@@ -224,10 +224,7 @@ def _in_most_steps(table: FloatArray) -> BoolArray:
 
 
 def _rotating(excess: Excess, slow_host: BoolArray, step_ns: float) -> Iterator[Suspicion]:
-    """In some steps a rank stands out, by its host or its kernels, and it is not always the same one.
-
-    What a host does that is slower in all it does is no jitter, though it shows in single steps only.
-    """
+    """In some steps a rank stands out, by its host or its kernels, and it is not always the same one."""
     told = ~np.isnan(excess.dense_ns)
     if not told.any():
         return

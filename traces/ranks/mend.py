@@ -80,8 +80,7 @@ def _with_usual_work(judged: Judged, chains: Chains) -> IntArray:
     """The late rank's work before a collective as that of like ranks between the same two."""
     mine, own_ns = _mine(judged), chains.own_ns
     role = roles_of(judged.together.matched, judged.alike, len(judged.together.used))
-    head = chains.after == NO_ROW
-    between = group_of(role, np.where(head, UNKNOWN, role[chains.after]))
+    between = group_of(role, np.where(chains.after == NO_ROW, UNKNOWN, role[chains.after]))
     middle, known = usual(own_ns, between, ~mine)
     return np.where(mine & known, np.minimum(own_ns, middle), own_ns)
 
@@ -92,8 +91,7 @@ def _at_usual_speed(judged: Judged, chains: Chains) -> IntArray:
     Those of ranks that wait are no measure: beside communication that waits kernels are slower.
     """
     matched, own_ns = judged.together.matched, chains.own_ns
-    computes = matched.compute_ns != UNKNOWN
-    mine = _mine(judged) & computes & (chains.after != NO_ROW)
+    mine = _mine(judged) & (matched.compute_ns != UNKNOWN) & (chains.after != NO_ROW)
     compute_ns = np.clip(matched.compute_ns, 0, own_ns)
     less_ns = np.rint(compute_ns * (1 - 1 / judged.suspicion.factor)).astype(np.int64)
     return np.where(mine, own_ns - less_ns, _with_usual_work(judged, chains))
@@ -170,8 +168,7 @@ class _Borders:
         summaries, grid, aligned = judged.together.used, judged.grid, judged.aligned
         fits = aligned.clocks.by_fingerprint()
         placed = np.array([one.identity.clock in fits for one in summaries], dtype=np.bool_)
-        every_step = (~np.isnan(grid.length_ns)).all(axis=1)
-        whole = np.flatnonzero(every_step & placed)
+        whole = np.flatnonzero((~np.isnan(grid.length_ns)).all(axis=1) & placed)
         self._count = grid.step_count
         place = np.tile(whole, 2)
         some = [summaries[one] for one in whole.tolist()]

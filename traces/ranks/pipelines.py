@@ -121,10 +121,7 @@ def _vote(votes: dict[tuple[int, int], int], places: list[int], own: Sequence[in
 
 
 def _by_longest_way(edges: Sequence[tuple[int, int]]) -> dict[int, int] | Missing:
-    """Stages where all directions are known: how many ranks come before, at most.
-
-    With virtual stages the last one sends to the first, whose place is still the lowest.
-    """
+    """Stages where all directions are known: how many ranks come before, at most."""
     stage = {place: 0 for edge in edges for place in edge}
     for _ in stage:
         moved = False

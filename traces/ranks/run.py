@@ -1,36 +1,41 @@
 """A run of many ranks, from their summaries alone: who is in it, who makes whom wait, and why."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace as changed
 from typing import Final
 
+import numpy as np
 from msgspec.structs import replace
 
-from traces.missing import Missing, gap
+from traces.columns import FloatArray
+from traces.missing import Missing, gap, or_gap
 from traces.ranks import parts
 from traces.ranks.bubbles import pipeline_of
-from traces.ranks.charge import charged_to, find_by_votes, lay_by_step, separate
+from traces.ranks.charge import ByStep, charged_to, find_by_votes, lay_by_step, separate
 from traces.ranks.clocks import align, consistent, fits_of
 from traces.ranks.experts import experts_of
-from traces.ranks.figures import figures_of_ranks, medians_of, or_no_steps
 from traces.ranks.late import UNEVEN, find_late, routing_of
 from traces.ranks.mend import Judged, replay_without
 from traces.ranks.peers import bytes_of
 from traces.ranks.problems import Problem
 from traces.ranks.side_by_side import (
+    NO_STEPS,
     Alike,
     Grid,
     device_factors,
     excess_of,
     grid_of,
     groups_alike,
+    means_of,
+    medians_of,
     slowness_before,
 )
 from traces.ranks.summary import UNKNOWN, RankSummary
 from traces.ranks.together import put_together
 from traces.ranks.waits import NOBODY, measure_links, measure_waits
 from traces.sections.cause import ProblemKind
-from traces.sections.run import Clocks, Late, LikeRanks, Run, RunProblem
+from traces.sections.run import Clocks, Late, LikeRanks, RankInRun, Run, RunProblem
 
 _NO_WORLD: Final = gap(
     "no recording names the number of ranks", "give --world-size N, or the run's --config or --log"
@@ -117,8 +122,54 @@ def _like(one: Alike, grid: Grid) -> LikeRanks:
         has_experts=one.fingerprint.has_experts,
         has_embedding=one.fingerprint.has_embedding,
         has_loss=one.fingerprint.has_loss,
-        step_ns=or_no_steps(medians_of(grid.length_ns[list(one.places)].reshape(1, -1))[0]),
+        step_ns=or_gap(medians_of(grid.length_ns[list(one.places)].reshape(1, -1))[0], NO_STEPS),
     )
+
+
+_NO_KIND: Final = gap("no sizes of this rank's collectives are recorded", "as for traffic")
+
+
+def figures_of_ranks(
+    judged: Judged, by_step: ByStep, late: Late | Missing, given: Sequence[Mapping[str, int]] | Missing
+) -> tuple[RankInRun, ...]:
+    """The figures of the ranks used, in their order. `given`: bytes that each gives, by kind.
+
+    Times are of a mean step of the run: waiting in collectives for others, and what others waited for this
+    one. `device_factor`: how many times as long its kernels take as those of ranks like it. `expert_ns`: its
+    grouped GEMMs.
+    """
+    together, grid, charged = judged.together, judged.grid, judged.charged
+    group_of = {place: number for number, group in enumerate(judged.alike) for place in group.places}
+    steps, known = max(1, grid.step_count), judged.aligned.clocks.aligned
+    unknown = late if isinstance(late, Missing) else gap("clocks could not be aligned", "record more steps")
+    caused_ns, by_step_caused_ns = (charged.caused_ns // steps).tolist(), _whole(by_step.caused_ns)
+    step_ns, waited_ns = medians_of(grid.length_ns), (charged.waited_ns // steps).tolist()
+    factor, expert_ns = judged.factor.tolist(), means_of(grid.grouped_ns)
+    lengths_ns, by_step_waited_ns = _whole(by_step.length_ns), _whole(by_step.waited_ns)
+    return tuple(
+        RankInRun(
+            index=place,
+            rank=summary.identity.rank,
+            group=group_of[place],
+            step_ns=or_gap(step_ns[place], NO_STEPS),
+            waited_ns=waited_ns[place],
+            caused_ns=caused_ns[place] if known else unknown,
+            device_factor=None if math.isnan(factor[place]) else factor[place],
+            expert_ns=or_gap(expert_ns[place], NO_STEPS),
+            given_bytes=given if isinstance(given, Missing) else given[place] or _NO_KIND,
+            step_lengths_ns=lengths_ns[place],
+            waited_by_step_ns=by_step_waited_ns[place],
+            caused_by_step_ns=by_step_caused_ns[place] if known else unknown,
+        )
+        for place, summary in enumerate(together.used)
+    )
+
+
+def _whole(table: FloatArray) -> list[tuple[int | None, ...]]:
+    unknown = np.isnan(table)
+    whole = np.rint(np.where(unknown, 0.0, table)).astype(np.int64).astype(object)
+    whole[unknown] = None
+    return list(map(tuple, whole.tolist()))
 
 
 def _problem(one: Problem, names: Sequence[str]) -> RunProblem:

@@ -6,13 +6,17 @@ take, always and step by step.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from traces.columns import FloatArray, IntArray, distinct
+from traces.missing import gap
 from traces.ranks import parts
 from traces.ranks.match import Matched
 from traces.ranks.summary import UNKNOWN, Fingerprint, KernelTimes, RankSummary, StepParts
+
+NO_STEPS: Final = gap("the ranks share no step", "record whole steps of all ranks at the same time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +77,7 @@ def over_others(several: FloatArray) -> FloatArray:
 
 
 def _others(several: FloatArray) -> FloatArray:
-    """Of each row the median of all other rows, without NaN; NaN where there is none.
-
-    Without one value, the median is one of the two or three in the middle of them all.
-    """
+    """Of each row the median of all other rows, without NaN; NaN where there is none."""
     ordered = np.sort(several, axis=0)  # NaN last
     count = np.sum(~np.isnan(several), axis=0)
     place = np.argsort(np.argsort(several, axis=0, kind="stable"), axis=0, kind="stable")
@@ -85,8 +86,7 @@ def _others(several: FloatArray) -> FloatArray:
     low, high = low + (place <= low), high + (place <= high)
     last = len(several) - 1
     picked = [np.take_along_axis(ordered, np.clip(at, 0, last), axis=0) for at in (low, high)]
-    middle = (picked[0] + picked[1]) / 2
-    return np.where((left > 0) & ~np.isnan(several), middle, np.nan)
+    return np.where((left > 0) & ~np.isnan(several), (picked[0] + picked[1]) / 2, np.nan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +141,16 @@ def means_of(table: FloatArray) -> list[int | None]:
     count = (~np.isnan(table)).sum(axis=1)
     mean = np.nansum(table, axis=1) / np.maximum(count, 1)
     return [int(value) if known else None for value, known in zip(mean.tolist(), count.tolist(), strict=True)]
+
+
+def medians_of(table: FloatArray) -> list[int | None]:
+    """Of each row the median of what is known, of an even number the mean of the two, rounded down."""
+    if not table.size:
+        return [None] * len(table)
+    count = (~np.isnan(table)).sum(axis=1)
+    rows, ordered = np.arange(len(table)), np.sort(table, axis=1)  # NaN last
+    both = ordered[rows, np.maximum(count - 1, 0) // 2] + ordered[rows, count // 2]
+    return [None if value != value else int(value) // 2 for value in both.tolist()]
 
 
 def _later(matched: Matched, lengths: IntArray) -> IntArray:

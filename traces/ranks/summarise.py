@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.absent import AbsentPieces
 from traces.account.host import ranges_of_cause
+from traces.account.pieces import AbsentPieces
 from traces.columns import NULL, IntArray, distinct
 from traces.groups import group_of
 from traces.intervals import Spans, covered_ns, ns_in
@@ -85,9 +85,8 @@ def paces(rank: RankTimeline, steps: Steps) -> IntArray:
     mine = mine[np.lexsort((rows.launch_ns[mine], rows.launch_thread[mine], step[mine]))]
     thread, launch_ns, step = rows.launch_thread[mine], rows.launch_ns[mine], step[mine]
     apart_ns = np.diff(launch_ns)
-    follows = (
-        (np.diff(thread) == 0) & (np.diff(step) == 0) & (apart_ns > 0)
-    )  # a graph's nodes have one launch
+    # a graph's nodes have one launch
+    follows = (np.diff(thread) == 0) & (np.diff(step) == 0) & (apart_ns > 0)
     apart_ns, step = apart_ns[follows], step[1:][follows]
     result = np.full(len(steps.used), UNKNOWN, dtype=np.int64)
     first = parts.begins_of(step)
@@ -137,8 +136,7 @@ def _by_step(rank: RankTimeline, steps: Steps, launched: IntArray) -> IntArray:
         after = np.searchsorted(rows.launch_ns[mine], held.end_ns)
         held, after = held.take(after < len(mine)), after[after < len(mine)]
         step = steps.used_at(rows.start_ns[mine[after]])
-        lasts_ns = held.end_ns - held.start_ns
-        np.add.at(result, step[step != UNKNOWN], lasts_ns[step != UNKNOWN])
+        np.add.at(result, step[step != UNKNOWN], (held.end_ns - held.start_ns)[step != UNKNOWN])
     return result
 
 

@@ -192,10 +192,7 @@ def _missing_between(seen: Set[int]) -> list[Problem]:
 
 
 def _missing_in_groups(used: Sequence[RankSummary]) -> list[Problem]:
-    """Ranks that a communicator has and no recording is of; the one that misses most tells.
-
-    Which they are is known where those that are here have their own numbers in it.
-    """
+    """Ranks that a communicator has and no recording is of; the one that misses most tells."""
     seen: dict[int, dict[int, int | None]] = defaultdict(dict)
     here: Counter[int] = Counter()
     sizes: dict[int, int] = {}

@@ -64,8 +64,7 @@ def measure_waits(matched: Matched, aligned: Aligned, *, all_ranks_seen: bool) -
         return Waits(transfer_ns, nobody, beyond_ns, lasts_ns - beyond_ns)
     together = parts.spread(matched.ends_together, first)
     arrived_ns = parts.spread(parts.most(aligned.start_ns, first), first)
-    until_arrived_ns = np.minimum(arrived_ns - aligned.start_ns, lasts_ns)
-    wait_ns = np.where(together, beyond_ns, until_arrived_ns)
+    wait_ns = np.where(together, beyond_ns, np.minimum(arrived_ns - aligned.start_ns, lasts_ns))
     last = parts.first_where(aligned.start_ns == arrived_ns, first)
     near_ns = np.maximum(aligned.clocks.residual_ns or 0, _ALIKE.value * transfer_ns)
     shortest = beyond_ns <= parts.spread(near_ns, first)
@@ -188,8 +187,7 @@ def _apart(matched: Matched, which: BoolArray, alike: Sequence[Alike], count: in
 
 
 def _are_exchanges(matched: Matched, which: BoolArray) -> bool:
-    exchange = np.isin(matched.operation[which], EXCHANGES) & (matched.sizes[which] > 2)
-    return bool(exchange.all())
+    return bool((np.isin(matched.operation[which], EXCHANGES) & (matched.sizes[which] > 2)).all())
 
 
 def together(matched: Matched, which: BoolArray, count: int) -> IntArray:

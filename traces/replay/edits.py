@@ -84,13 +84,9 @@ class Subject:
     def knows_grids(self) -> bool:
         return self.sm_count is not None and bool((self.rank.blocks > 0).any())
 
-    def filled_share(self) -> FloatArray:
-        """The share of its time that each activity takes with its grid filled, shape (n,)."""
-        return self.share_filling(self.sm_count or 0)
-
-    def share_filling(self, count: int) -> FloatArray:
-        """The same on a GPU with so many SMs."""
-        blocks = self.rank.blocks
+    def filled_share(self, count: int | None = None) -> FloatArray:
+        """The share of its time that each activity takes with its grid filled, of `count` SMs where given."""
+        blocks, count = self.rank.blocks, count or self.sm_count or 0
         under = (blocks > 0) & (blocks < count) & (self.rank.activities.bucket == Bucket.COMPUTE)
         return np.where(under, blocks / max(count, 1), 1.0)
 
@@ -234,10 +230,7 @@ class Edits:
         }
 
     def compute(self) -> Timing:
-        """Under-filled kernels take blocks / SMs of their time, matrix work its share in a faster format.
-
-        Both shares of a kernel that is both. Grids stay as they are where the number of SMs is unknown.
-        """
+        """Under-filled kernels take blocks / SMs of their time, matrix work its share in a faster format."""
         subject = self._subject
         faster = subject.tensor_share() * subject.narrow_share()
         return with_shares(self._timing, subject.filled_share() * faster)

@@ -186,10 +186,7 @@ def _since_ns(rows: Activities, stretch: Spans) -> int:
 
 
 def _ended_ns(rows: Activities, before: Iterable[IntArray]) -> IntArray:
-    """When the last of what each starts after had ended, shape (n,); NULL where none did.
-
-    `before`: places, -1 for none, arrays of shape (n,).
-    """
+    """When the last of what each starts after had ended, shape (n,); NULL where none did."""
     ended_ns = np.full(len(rows), NULL, dtype=np.int64)
     for places in before:  # one by one: all at once take many times the memory
         some = np.flatnonzero(places >= 0)
@@ -212,10 +209,7 @@ def _polled(calls: HostCalls, polls: list[Poll]) -> tuple[Waits, IntArray]:
 
 
 def _settled(rows: Activities, place: IntArray, room: IntArray) -> IntArray:
-    """Producers, shape (n,), that had ended when their consumer began, or precede it on its stream.
-
-    What held its SMs, `room`, is not among them.
-    """
+    """Producers, shape (n,), that had ended when their consumer began, or precede it on its stream."""
     held = rows.end_ns[place] <= rows.start_ns
     held |= (place < np.arange(len(rows), dtype=PLACE)) & (rows.stream_id[place] == rows.stream_id)
     return np.where((place >= 0) & (place != room) & held, place, NONE)

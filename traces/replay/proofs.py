@@ -116,10 +116,7 @@ class Proofs:
 
     @property
     def held_by_host(self) -> bool:
-        """Whether a window that hardly shrinks with GPU work is held by what the host itself does.
-
-        Then its waits are understood, and it is the next limit.
-        """
+        """Whether a window that hardly shrinks with GPU work is held by what the host itself does."""
         return max(self.unseen_frac, self.unexplained_frac) < UNSEEN.value
 
 

@@ -157,10 +157,7 @@ class Finder:
         return [int(places[count - 1]) for places, count in before if count]
 
     def _ended_within(self, call: int) -> list[int]:
-        """The work launched before the call that ended last within it; a small copy just before it says more.
-
-        Empty where none ended within it shortly before its return.
-        """
+        """The work launched before the call that ended last within it; a small copy just before says more."""
         begin, back = int(self._calls.start_ns[call]), int(self._calls.end_ns[call])
         low, high = np.searchsorted(self._ends, (begin, back + SKEW.value), side="right")
         some = self._by_end[low:high]
@@ -186,8 +183,7 @@ class Finder:
             call = int(self._launched_by[work])
             if calls.kind[call] == CallKind.COPY and length[call] > BLOCKING_COPY.value:
                 back = int(calls.end_ns[call])
-                own = min(int(length[call]), int(BLOCKING_COPY.value))
-                self._own[call] = own
+                self._own[call] = min(int(length[call]), int(BLOCKING_COPY.value))
                 self._of_call[call] = [Wait(call, work, back - int(rows.end_ns[work]))]
 
     def _with_queue(self) -> Waits:

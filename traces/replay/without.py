@@ -107,10 +107,7 @@ def without_copies(graph: Graph, timing: Timing, which: BoolArray) -> Timing:
 
 
 def _without(timing: Timing, which: BoolArray, calls: BoolArray, kept_ns: IntArray) -> Timing:
-    """Activities, a mask of shape (n,), and calls, one of shape (m,), take no time and wait for nothing.
-
-    Of the pauses before these calls at most `kept_ns` is left, shape (m,).
-    """
+    """Activities, a mask of shape (n,), and calls, one of shape (m,), take no time and wait for nothing."""
     if not which.any() and not calls.any():
         return timing
     return replace(

@@ -139,7 +139,10 @@ def _by_sequence(
     downwards = phase[first_time] == _BACKWARD
     of_pass = np.full(int(number.max()) + 1, UNTOLD, dtype=np.int64)
     of_pass[number[first_time]] = np.where(downwards, layer_count - 1 - place, place)
-    _give_to_recomputed(of_pass, number[in_time], recomputed, phase[in_time])
+    # a recomputed pass is of the layer whose backward comes next
+    passes, following = number[in_time], next_at(phase[in_time] == _BACKWARD)[:-1]
+    fill = recomputed & (following < len(passes))
+    of_pass[passes[fill]] = of_pass[passes[following[fill]]]
     known = number >= 0
     result[known] = of_pass[number[known]]
     return result
@@ -152,10 +155,3 @@ def _recomputed(phase: IntArray, thread: IntArray) -> BoolArray:
     if not (forward & ~where_backward).any():
         return np.zeros(len(phase), dtype=np.bool_)
     return forward & where_backward
-
-
-def _give_to_recomputed(of_pass: IntArray, number: IntArray, recomputed: BoolArray, phase: IntArray) -> None:
-    """A recomputed pass is of the layer whose backward comes next; passes in order of time."""
-    following = next_at(phase == _BACKWARD)[:-1]
-    fill = recomputed & (following < len(number))
-    of_pass[number[fill]] = of_pass[number[following[fill]]]

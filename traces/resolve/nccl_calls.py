@@ -36,10 +36,7 @@ class CallPayloads:
     size_bytes: IntArray
 
     def peer_count(self, group: IntArray, which: BoolArray) -> IntArray:
-        """How many different peers the calls in `which` have, by group, shape (n,).
-
-        `group` gives each call a number below n. `NONE` where a call of the group names no peer.
-        """
+        """How many different peers the calls in `which` have, by group, shape (n,)."""
         mine, peer = group[which], self.peer[which]
         order = np.lexsort((peer, mine))
         mine, peer = mine[order], peer[order]
@@ -294,10 +291,7 @@ def _behind(calls: ThreadCalls, payloads: CallPayloads, launch_ns: IntArray) -> 
 
 
 def _outermost(code: IntArray) -> tuple[IntArray, BoolArray]:
-    """Of each call the place of the outermost group start around it (-1: none), and if it ends that group.
-
-    A group whose start was not recorded ends at depth zero without a start: it is no whole group.
-    """
+    """Of each call the place of the outermost group start around it (-1: none), and if it ends that group."""
     change = np.where(code == _GROUP_START, 1, np.where(code == _GROUP_END, -1, 0))
     depth = np.cumsum(change)
     depth -= np.minimum(np.minimum.accumulate(depth), 0)  # an end without its start closes nothing

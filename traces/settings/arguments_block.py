@@ -38,7 +38,13 @@ def take_arguments(draft: Draft, lines: Iterable[str]) -> bool:
     if is_whole:
         used = [knob for name in names for knob in by_dest().get(name, ())]
         renamed = [old.until for knob in used if knob.dest in names for old in knob.older]
-        tell_release(draft, [*(knob.flag_since for knob in used), *renamed], names)
+        at_least = max((*(knob.flag_since for knob in used), *renamed), default=FIRST)
+        missing = [  # the framework writes all that it has
+            knob.flag_since
+            for knob in knobs().values()
+            if knob.dest and knob.dest not in names and knob.flag_since > at_least and knob.until is None
+        ]
+        note_releases(draft, at_least, min(missing, default=None))
     else:
         draft.problem(None, "the arguments end before their last line", "the whole log from its start")
     return is_whole
@@ -53,20 +59,6 @@ def _take(draft: Draft, knob: Knob, name: str, text: str, line: int) -> None:
             draft.put(knob.id, None, line)
     else:
         take(draft, knob, name, text, line)
-
-
-def tell_release(draft: Draft, used: Iterable[Release], names: set[str]) -> None:
-    """Note what the names used, and those not there, tell of Megatron-Core's release.
-
-    `names`: everything the framework wrote, so that what is missing was not in it.
-    """
-    at_least = max(used, default=FIRST)
-    missing = [
-        knob.flag_since
-        for knob in knobs().values()
-        if knob.dest and knob.dest not in names and knob.flag_since > at_least and knob.until is None
-    ]
-    note_releases(draft, at_least, min(missing, default=None))
 
 
 def note_releases(draft: Draft, at_least: Release, before: Release | None) -> None:

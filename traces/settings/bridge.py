@@ -39,14 +39,9 @@ def take(
         draft.leave(knob.id)
         always = knob.id in LOOKED_UP
         effect = "stops" if always else effect
-        instead = _meant(knob, raw) if effect == "stops" else ""
+        near = get_close_matches(str(raw).replace("-", "_"), knob.choices, NEAREST)
+        instead = (" or ".join(near) or "one of these") if effect == "stops" else ""
         draft.problem(line, f"{name} {error}", instead, effect, always=always)
-
-
-def _meant(knob: Knob, raw: Raw) -> str:
-    """The choices nearest to a word, or that it has to be one of those listed."""
-    near = get_close_matches(str(raw).replace("-", "_"), knob.choices, NEAREST)
-    return " or ".join(near) or "one of these"
 
 
 def _value(knob: Knob, raw: Raw) -> Value:
@@ -57,7 +52,6 @@ def _value(knob: Knob, raw: Raw) -> Value:
 
 
 def _layout(knob: Knob, raw: Raw) -> str | None:
-    """A text, or Megatron-Bridge's list of stages."""
     layout: Value
     if isinstance(raw, list):
         stages = [[str(layer) for layer in stage] for stage in raw if isinstance(stage, list)]
@@ -69,11 +63,6 @@ def _layout(knob: Knob, raw: Raw) -> str | None:
     if not isinstance(layout, str) or stage_count(layout) is None:
         raise NotAValue("takes a text such as Et*3|(tt|)*29m|L, or a list of stages")
     return layout.strip("'\"")
-
-
-def set_false(draft: Draft, knob: Knob, line: int | None) -> None:
-    """Set a knob by the flag that switches it off."""
-    draft.put(knob.id, False, line)
 
 
 def take_correction(draft: Draft, name: str, meant: Correction, raw: Raw, line: int | None) -> None:
@@ -121,13 +110,9 @@ def is_override(word: str) -> bool:
 
 def take_override(draft: Draft, word: str, line: int | None, core: Release | None) -> None:
     """Take one override of Hydra."""
-    found = OVERRIDE.fullmatch(word)
-    if found is None:
-        return
-    if found[1] == "~":
-        take_path(draft, found[2], None, line, core)
-    else:
-        take_path(draft, found[2], hydra_value(found[3] or ""), line, core)
+    if found := OVERRIDE.fullmatch(word):
+        value = None if found[1] == "~" else hydra_value(found[3] or "")
+        take_path(draft, found[2], value, line, core)
 
 
 def hydra_value(text: str) -> Raw:
@@ -165,7 +150,8 @@ def take_path(
     elif is_alias(path):
         _take_alias(draft, path, raw, line)
     elif path.startswith(ENVIRONMENTS):
-        _take_environment(draft, path.partition(".")[2], raw, line)
+        if (variable := knobs().get(f"env.{path.partition('.')[2]}")) is not None:
+            take(draft, variable, variable.bridge, raw, line)
     elif path not in bridge_paths():
         _unknown(draft, path, raw, line, dumped)
 
@@ -190,16 +176,9 @@ def _take_alias(draft: Draft, path: str, raw: Raw, line: int | None) -> None:
     take_correction(draft, path, replace(meant, sets=tuple(sets)), raw, line)
 
 
-def _take_environment(draft: Draft, name: str, raw: Raw, line: int | None) -> None:
-    if (knob := knobs().get(f"env.{name}")) is not None:
-        take(draft, knob, knob.bridge, raw, line)
-
-
 def _unknown(draft: Draft, path: str, raw: Raw, line: int | None, dumped: bool) -> None:
     group, _, name = path.partition(".")
-    if draft.is_full:
-        return
-    if group in open_groups() or group in MAKERS or name.startswith("_"):
+    if draft.is_full or group in open_groups() or group in MAKERS or name.startswith("_"):
         return
     if group not in bridge_groups():
         near = nearest(group, bridge_groups())

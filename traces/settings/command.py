@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
-from traces.settings.bridge import is_override, is_wrong_in, set_false, take, take_correction, unclear
-from traces.settings.corrections import Correction, alias, corrected_flag, is_alias, nearest_flag, spellings
+from traces.settings.bridge import is_override, is_wrong_in, take, take_correction, unclear
+from traces.settings.corrections import Correction, alias, corrected_flag, is_alias, spellings
 from traces.settings.harness import harness_count, runs_scripts, take_harness
 from traces.settings.knobs import MAIN, Knob, Release, by_flag, knobs
 from traces.settings.names import is_slip, lm_flags, nearest, shown
@@ -56,37 +57,25 @@ def gpus_per_node(launch: Iterable[Word], directives: Iterable[Word]) -> int | N
 
 
 def _is_torchrun(words: tuple[Word, ...]) -> bool:
-    return any(
-        word.text.rpartition("/")[2] == "torchrun" or word.text.startswith("torch.distributed.")
-        for word in words
-    )
-
-
-def is_bound(launch: Iterable[Word]) -> bool:
-    """Whether a launcher binds ranks to CPUs."""
-    return any(word.text.rpartition("/")[2] in BINDERS for word in launch)
+    return any(word.file == "torchrun" or word.text.startswith("torch.distributed.") for word in words)
 
 
 def _number(words: tuple[Word, ...], flags: tuple[str, ...]) -> int | None:
     """The last plain number after one of the flags: `--nodes=4`, `--nodes 4` or `-N4`."""
-    found: int | None = None
-    for word, after in zip(words, (*words[1:], Word("", 0)), strict=False):
+    found: Word | None = None
+    for word, after in pairwise((*words, Word("", 0))):
         flag, equals, text = word.text.partition("=")
         if flag in flags:
-            value = text if equals else after.text
-        elif short := re.fullmatch(r"(-[Nn])(\d+)", word.text):
-            flag, value = short[1], short[2]
-        else:
-            continue
-        if flag in flags:
-            is_number = word.sure and re.fullmatch(r"[1-9]\d{0,6}", value)
-            found = int(value) if is_number else None
-    return found
+            found = replace(word, text=text if equals else after.text)
+        elif (short := re.fullmatch(r"(-[Nn])(\d+)", word.text)) and short[1] in flags:
+            found = replace(word, text=short[2])
+    return _plain(found)
 
 
 def _plain(word: Word | None) -> int | None:
-    is_number = word is not None and word.sure and re.fullmatch(r"[1-9]\d{0,6}", word.text.strip())
-    return int(word.text) if word is not None and is_number else None
+    if word is None or not word.sure or not re.fullmatch(r"[1-9]\d{0,6}", word.text.strip()):
+        return None
+    return int(word.text)
 
 
 _NEGATIVE: Final = re.compile(r"-\d")
@@ -106,11 +95,10 @@ class Flag:
     @property
     def is_told(self) -> bool:
         """Whether each of its words is known, and there for sure."""
-        return self.sure and all(word.is_told and word.sure for word in self.words)
+        return self.sure and all(word.is_told for word in self.words)
 
     @property
     def raw(self) -> Raw:
-        """Its value as said: one word, or several."""
         texts: list[Raw] = [word.text for word in self.words]
         return texts[0] if len(texts) == 1 else texts
 
@@ -129,17 +117,18 @@ def take_script(draft: Draft, text: str, core: Release | None) -> bool:
         take_harness(draft, arguments, core, draft.is_strict)
         is_complete = False
     else:
-        draft.is_strict = any(_STRICT.fullmatch(word.text.rpartition("/")[2]) for word in launch)
+        draft.is_strict = any(_STRICT.fullmatch(word.file) for word in launch)
         is_complete = _take_flags(draft, arguments, core)
     _take_environment(draft, script, command, launch)
     around = (*command.around, *launch)
-    size = world_size(around, script.directives, {**script.assigned, **script.exported})
-    if size is not None and "world_size" not in draft.by_knob:
-        draft.put("world_size", size, command.words[0].line)
-    node = gpus_per_node(around, script.directives)
-    if node is not None and "launcher.gpus_per_node" not in draft.by_knob:
-        draft.put("launcher.gpus_per_node", node, command.words[0].line)
-    if is_bound(around):
+    started = {
+        "world_size": world_size(around, script.directives, {**script.assigned, **script.exported}),
+        "launcher.gpus_per_node": gpus_per_node(around, script.directives),
+    }
+    for knob, count in started.items():
+        if count is not None and knob not in draft.by_knob:
+            draft.put(knob, count, command.words[0].line)
+    if any(word.file in BINDERS for word in around):
         draft.put("launcher.numa_binding", True, (launch or arguments)[0].line)
     _container(draft, script)
     return is_complete
@@ -147,17 +136,11 @@ def take_script(draft: Draft, text: str, core: Release | None) -> bool:
 
 def flags_of(words: tuple[Word, ...]) -> Iterator[Flag]:
     """Flags with their words; words before the first flag are left out."""
-    name: Word | None = None
-    behind: list[Word] = []
-    for word in words:
-        if not is_flag(word.text):
-            behind.append(word)
-            continue
-        if name is not None:
-            yield _flag(name, behind)
-        name, behind = word, []
-    if name is not None:
-        yield _flag(name, behind)
+    starts = [place for place, word in enumerate(words) if is_flag(word.text)]
+    for start, end in pairwise((*starts, len(words))):
+        word, behind = words[start], words[start + 1 : end]
+        name, equals, text = word.text.partition("=")
+        yield Flag(name, (replace(word, text=text), *behind) if equals else behind, word.line, word.sure)
 
 
 def is_flag(text: str) -> bool:
@@ -165,14 +148,7 @@ def is_flag(text: str) -> bool:
     return text.startswith("-") and not _NEGATIVE.match(text) and text.strip("-") != ""
 
 
-def _flag(word: Word, behind: list[Word]) -> Flag:
-    name, equals, text = word.text.partition("=")
-    words = (Word(text, word.line, word.sure), *behind) if equals else tuple(behind)
-    return Flag(name, words, word.line, word.sure)
-
-
 def _training(draft: Draft, script: Script) -> Command:
-    """The command with the most names that we know; its framework."""
     scored = [(_score(command), command) for command in script.commands]
     best = max((score for score, _ in scored), default=(0, 0))
     if not any(best):
@@ -182,9 +158,9 @@ def _training(draft: Draft, script: Script) -> Command:
         )
     found = [command for score, command in scored if score == best]
     draft.framework = "megatron_bridge" if best[0] < best[1] else "megatron_lm"
-    others = [command for score, command in scored if max(score) > 2 and command is not found[-1]]
-    for command in others:
-        draft.problem(command.words[0].line, "another training command, which was not read", "one a file")
+    for score, command in scored:
+        if max(score) > 2 and command is not found[-1]:
+            draft.problem(command.words[0].line, "another training command, which was not read", "one a file")
     return found[-1]
 
 
@@ -199,7 +175,6 @@ def _score(command: Command) -> tuple[int, int]:
 
 
 def _split(command: Command) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
-    """Words of the launcher, and those of the program."""
     ends = [index for index, word in enumerate(command.words) if word.text.endswith(".py")]
     modules = [
         index + 1
@@ -212,10 +187,8 @@ def _split(command: Command) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
 
 def _take_flags(draft: Draft, words: tuple[Word, ...], core: Release | None) -> bool:
     """Take Megatron-LM's flags. Whether none of them is hidden in a variable from outside."""
-    is_complete = True
-    for before, word in zip((None, *words), words, strict=False):
-        if word.text == UNKNOWN:
-            is_complete = is_complete and _is_value(before)
+    pairs = zip((None, *words), words, strict=False)
+    is_complete = all(_is_value(before) for before, word in pairs if word.text == UNKNOWN)
     for flag in flags_of(words):
         take_flag(draft, flag, core)
     if not is_complete:
@@ -248,15 +221,14 @@ def take_flag(draft: Draft, flag: Flag, core: Release | None) -> None:
             _take_knob(draft, flag, knob, is_off)
         _check_release(draft, flag, [knob for knob, _ in rows], core)
     elif is_alias(flag.name):
-        meant = alias(flag.name, str(flag.raw))
-        if meant is not None:
+        if (meant := alias(flag.name, str(flag.raw))) is not None:
             _take_meant(draft, flag, meant)
     elif flag.name in lm_flags() or wrong is not None:
         return
     elif (meant := corrected_flag(flag.name)) is not None:
         _take_meant(draft, flag, meant)
     elif not draft.is_full:
-        near = nearest_flag(flag.name)
+        near = nearest(flag.name, lm_flags())
         effect: ProblemEffect = "stops" if flag.is_told and is_slip(flag.name, near) else "unread"
         text = f"{shown(flag.name, near)}: no flag of Megatron-LM that we know"
         draft.problem(flag.line, text, near, effect)
@@ -295,7 +267,7 @@ def _take_knob(draft: Draft, flag: Flag, knob: Knob, is_off: bool) -> None:
         why = "its value comes from outside the file" if flag.sure else "a condition of the script decides"
         unclear(draft, knob, flag.name, flag.line, why)
     elif is_off:
-        set_false(draft, knob, flag.line)
+        draft.put(knob.id, False, flag.line)
     elif knob.kind == "bool":
         draft.put(knob.id, True, flag.line)
         if flag.words and flag.raw not in ("true", "True"):
@@ -323,7 +295,7 @@ def _take_environment(draft: Draft, script: Script, command: Command, launch: tu
         knob = knobs().get(f"env.{name}")
         if knob is None:
             _misspelt_variable(draft, name, word.line)
-        elif word.is_told and word.sure:
+        elif word.is_told:
             take(draft, knob, name, word.text, word.line)
         else:
             unclear(draft, knob, name, word.line, "its value comes from outside the file")

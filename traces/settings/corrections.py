@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from traces.settings.knobs import Release, by_dest, by_flag, by_path, knobs, release
-from traces.settings.names import bridge_paths, harness_flags, lm_flags, nearest
+from traces.settings.names import bridge_paths, lm_flags, nearest
 from traces.settings.settings import ProblemEffect
 from traces.settings.values import Raw
 from traces.toml_tables import read_table
@@ -91,44 +91,27 @@ def is_alias(name: str) -> bool:
 
 def corrected_flag(flag: str) -> Correction | None:
     """What an unknown flag of Megatron-LM certainly means: underscores for dashes, or a field's name."""
-    right = dashed(flag)
+    right = "--" + flag[2:].replace("_", "-")
     if right != flag and right in lm_flags():
         sets = tuple((knob.id, False if is_off else AS_WRITTEN) for knob, is_off in by_flag().get(right, ()))
         return Correction(sets, "flags of Megatron-LM have dashes, no underscores", right, effect="stops")
-    if (knob := knobs().get(flag[2:].replace("-", "_"))) is not None and knob.flag:
-        return Correction(
-            ((knob.id, AS_WRITTEN),), "Megatron-LM has it under another name", knob.flag, effect="stops"
-        )
-    return None
-
-
-def corrected_harness_flag(flag: str) -> str:
-    """A flag of Bridge's performance scripts with the underscores it has; empty where none is meant."""
-    right = "--" + flag[2:].replace("-", "_")
-    return right if right != flag and (right in harness_flags() or is_alias(right)) else ""
+    if (knob := knobs().get(flag[2:].replace("-", "_"))) is None or not knob.flag:
+        return None
+    text = "Megatron-LM has it under another name"
+    return Correction(((knob.id, AS_WRITTEN),), text, knob.flag, effect="stops")
 
 
 def corrected_path(path: str) -> Correction | None:
     """What an unknown path of a Bridge configuration certainly means: Megatron-LM's name of a field."""
     group, _, name = path.rpartition(".")
-    if "-" in name and f"{group}.{name.replace('-', '_')}" in by_path():
-        knob = by_path()[f"{group}.{name.replace('-', '_')}"]
+    knob = by_path().get(f"{group}.{name.replace('-', '_')}")
+    if "-" in name and knob is not None:
         return Correction(((knob.id, AS_WRITTEN),), "fields have underscores, no dashes", knob.bridge)
     found = [knob for knob in by_dest().get(name, ()) if knob.bridge and not knob.dest_is_opposite]
     if len(found) == 1:
         text = "Megatron-Bridge has it under another name"
         return Correction(((found[0].id, AS_WRITTEN),), text, found[0].bridge)
     return None
-
-
-def dashed(flag: str) -> str:
-    """A flag with dashes for underscores."""
-    return "--" + flag[2:].replace("_", "-")
-
-
-def nearest_flag(flag: str) -> str:
-    """The flag of Megatron-LM nearest to an unknown one; empty where none is near."""
-    return nearest(flag, lm_flags())
 
 
 def nearest_path(path: str) -> str:

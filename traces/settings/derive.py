@@ -7,7 +7,7 @@ core_transformer_config_from_args, at core_v0.16.1 and main.
 from math import prod
 from typing import Final
 
-from traces.settings.knobs import Release, knobs
+from traces.settings.knobs import CP, PP, TP, VIRTUAL_STAGES, Release, knobs
 from traces.settings.settings import Draft, Setting, Settings, Value
 from traces.settings.values import stage_count
 
@@ -21,13 +21,9 @@ def add_defaults(draft: Draft, core: Release | None, before: Release | None = No
     `before`: the release is older than this one.
     """
     for knob in knobs().values():
-        if knob.id in draft.by_knob or knob.id in draft.unclear or not knob.dest:
-            continue
-        is_there = core is None or knob.is_known_in(core)
-        if is_there and (before is None or knob.since < before):
-            default = knob.default_in(core)
-            if default is not None:
-                draft.by_knob[knob.id] = Setting(default[0], DEFAULT)
+        is_there = (core is None or knob.is_known_in(core)) and (before is None or knob.since < before)
+        if knob.dest and is_there and not draft.has(knob.id) and (default := knob.default_in(core)):
+            draft.by_knob[knob.id] = Setting(default[0], DEFAULT)
 
 
 def add_derived(draft: Draft, is_complete: bool) -> None:
@@ -57,45 +53,35 @@ def _hybrid_pattern(draft: Draft) -> None:
         return
     main = pattern.split("/")[0]
     draft.by_knob["num_layers"] = Setting(len(main.replace("|", "")), draft.by_knob[knob].said)
-    segments, stages = main.count("|") + 1, draft.view.count("pipeline_model_parallel_size")
+    segments, stages = main.count("|") + 1, draft.view.count(PP)
     if stages and (segments == 1 or segments % stages == 0):
-        virtual = _more_than_one(segments // stages)
-        _follow(draft, "virtual_pipeline_model_parallel_size", virtual, knob, over_default=True)
-
-
-def _virtual_stages(draft: Draft, is_complete: bool) -> None:
-    knob = "virtual_pipeline_model_parallel_size"
-    if knob in draft.by_knob:
-        return
-    stages = draft.view.count("pipeline_model_parallel_size")
-    layout, each = draft.by_knob.get("pipeline_model_parallel_layout"), draft.view.count(_EACH)
-    pattern = draft.by_knob.get("hybrid_layer_pattern")
-    if pattern is not None and pattern.value is not None:
-        return
-    if layout is not None and isinstance(layout.value, str):
-        count = stage_count(layout.value)
-        if stages and count and count % stages == 0:
-            _follow(draft, knob, _more_than_one(count // stages), "pipeline_model_parallel_layout")
-        return
-    if each is not None:
-        layers = _layers(draft)
-        if stages and layers and each > 0 and layers % (stages * each) == 0:
-            _follow(draft, knob, _more_than_one(layers // stages // each), _EACH)
-    elif is_complete and not draft.unclear & {*_STAGED, knob}:
-        _follow(draft, knob, None, "")
+        _follow(draft, VIRTUAL_STAGES, _more_than_one(segments // stages), knob, over_default=True)
 
 
 _EACH: Final = "num_layers_per_virtual_pipeline_stage"
 _STAGED: Final = frozenset({_EACH, "pipeline_model_parallel_layout", "hybrid_layer_pattern"})
 """What virtual stages are told by."""
+_COUNTED: Final = ("account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split")
+"""What counts as a layer more where it is on."""
 
 
-def _layers(draft: Draft) -> int | None:
-    layers = draft.view.count("num_layers")
-    if layers is None:
-        return None
-    extra = ("account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split")
-    return layers + sum(draft.view.value(knob) is True for knob in extra)
+def _virtual_stages(draft: Draft, is_complete: bool) -> None:
+    view = draft.view
+    if view.known(VIRTUAL_STAGES) or view.value("hybrid_layer_pattern") is not None:
+        return
+    stages, each = view.count(PP), view.count(_EACH)
+    if (layout := view.word("pipeline_model_parallel_layout")) is not None:
+        count = stage_count(layout)
+        if stages and count and count % stages == 0:
+            virtual = _more_than_one(count // stages)
+            _follow(draft, VIRTUAL_STAGES, virtual, "pipeline_model_parallel_layout")
+    elif each is not None:
+        layers = view.count("num_layers")
+        layers = layers and layers + sum(view.value(knob) is True for knob in _COUNTED)
+        if stages and layers and each > 0 and layers % (stages * each) == 0:
+            _follow(draft, VIRTUAL_STAGES, _more_than_one(layers // stages // each), _EACH)
+    elif is_complete and not draft.unclear & {*_STAGED, VIRTUAL_STAGES}:
+        _follow(draft, VIRTUAL_STAGES, None, "")
 
 
 def _more_than_one(size: int) -> int | None:
@@ -133,19 +119,16 @@ def add_ranks(draft: Draft) -> None:
             return
 
 
-_CUTS: Final = ("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size")
+_CUTS: Final = (TP, PP, CP)
 
 
 def _types(draft: Draft) -> None:
     """Parameters and what goes between stages are of the type asked for."""
-    for knob in ("bf16", "fp16"):
-        if draft.view.value(knob) is True:
-            for dtype in ("params_dtype", "pipeline_dtype"):
-                _follow(draft, dtype, knob, knob)
-            return
-    if draft.view.value("bf16") is False and draft.view.value("fp16") is False:
+    asked = {knob: draft.view.value(knob) for knob in ("bf16", "fp16")}
+    chosen = next((knob for knob, is_on in asked.items() if is_on is True), None)
+    if chosen or all(is_on is False for is_on in asked.values()):
         for dtype in ("params_dtype", "pipeline_dtype"):
-            _follow(draft, dtype, "fp32", "bf16")
+            _follow(draft, dtype, chosen or "fp32", chosen or "bf16")
 
 
 def _follow(draft: Draft, knob: str, value: Value, source: str, over_default: bool = False) -> None:

@@ -1,10 +1,12 @@
 """A command of Megatron-Bridge: its scripts/performance with their flags, or any program with overrides."""
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from traces.settings.bridge import is_override, take, take_correction, take_override, unclear
-from traces.settings.corrections import alias, corrected_harness_flag, is_alias
+from traces.settings.corrections import alias, is_alias
 from traces.settings.harness_recipes import PRECISIONS, RECIPE, precisions_ever, take_recipe
 from traces.settings.knobs import MAIN, Knob, Release, by_harness, by_path, knobs
 from traces.settings.names import harness_flags, nearest, shown
@@ -58,7 +60,7 @@ def harness_count(names: Iterable[str]) -> int:
 
 def runs_scripts(words: Iterable[Word]) -> bool:
     """Whether a command runs one of the performance scripts: other programs have flags of their own."""
-    return any(word.text.rpartition("/")[2] in SCRIPTS for word in words)
+    return any(word.file in SCRIPTS for word in words)
 
 
 def take_harness(draft: Draft, words: tuple[Word, ...], core: Release | None, is_script: bool = True) -> None:
@@ -73,9 +75,9 @@ def take_harness(draft: Draft, words: tuple[Word, ...], core: Release | None, is
     for word, value in pairs:
         if _is_flag(word.text):
             _take_flag(draft, word, value, is_script, core)
-            if value is None or (value.sure and value.is_told):
+            if value is None or value.is_told:
                 plain[SHORT.get(word.text, word.text)] = "true" if value is None else value.text
-        elif is_override(word.text) and word.sure and word.is_told:
+        elif is_override(word.text) and word.is_told:
             take_override(draft, word.text, word.line, core)
         elif (hidden := by_path().get(word.text.partition("=")[0])) is not None:
             unclear(draft, hidden, hidden.bridge, word.line, "its value comes from outside the file")
@@ -129,25 +131,16 @@ def _is_flag(text: str) -> bool:
 
 def _pairs(words: tuple[Word, ...]) -> Iterator[tuple[Word, Word | None]]:
     """Flags with the word behind each, if it has one; other words alone."""
-    flag: Word | None = None
-    for word in words:
-        if _is_flag(word.text):
-            if flag is not None:
-                yield flag, None
-            name, equals, text = word.text.partition("=")
-            flag = None if equals else word
-            if equals:
-                yield Word(name, word.line, word.sure), Word(text, word.line, word.sure)
+    left = deque(words)
+    while left:
+        word = left.popleft()
+        name, equals, text = word.text.partition("=")
+        if not _is_flag(word.text):
+            yield word, None
+        elif equals:
+            yield replace(word, text=name), replace(word, text=text)
         else:
-            yield (word, None) if flag is None else (flag, word)
-            flag = None
-    if flag is not None:
-        yield flag, None
-
-
-def take_harness_flag(draft: Draft, flag: str, text: str | None, line: int | None) -> None:
-    """Take one flag of the scripts with its value."""
-    _take_flag(draft, Word(flag, line or 0), None if text is None else Word(text, line or 0))
+            yield word, left.popleft() if left and not _is_flag(left[0].text) else None
 
 
 def _take_flag(
@@ -155,7 +148,7 @@ def _take_flag(
 ) -> None:
     flag = SHORT.get(word.text, word.text)
     knob = by_harness().get(flag)
-    is_told = word.sure and (value is None or (value.sure and value.is_told))
+    is_told = word.sure and (value is None or value.is_told)
     text = "true" if value is None else value.text
     if not is_told:
         if knob is not None:
@@ -198,14 +191,13 @@ def _take_alias(draft: Draft, flag: str, text: str, line: int) -> None:
 def _unknown(draft: Draft, flag: str, text: str, line: int) -> None:
     if draft.is_full:
         return
-    right = corrected_harness_flag(flag)
-    if right:
+    right = "--" + flag[2:].replace("-", "_")
+    if right != flag and (right in harness_flags() or is_alias(right)):
         draft.problem(line, f"{shown(flag)}: flags of Bridge's scripts have underscores", right)
-        take_harness_flag(draft, right, text, line)
+        _take_flag(draft, Word(right, line), Word(text, line))
     else:
-        draft.problem(
-            line, f"{shown(flag)}: no flag of Bridge's scripts that we know", nearest(flag, harness_flags())
-        )
+        near = nearest(flag, harness_flags())
+        draft.problem(line, f"{shown(flag)}: no flag of Bridge's scripts that we know", near)
 
 
 def _take_environment(draft: Draft, text: str, line: int) -> None:

@@ -101,13 +101,11 @@ def _found(
         return None
     found: dict[str, dict[str, list[_Preset]]] = {}
     for of, precisions, *batches, ranks, text in rows:
-        if gpu.value not in of.split():
-            continue
         words = {word: rest for word, _, rest in (one.partition("=") for one in text.split())}
         for one, (releases, _, batch) in zip(
             ("v1", "v2"), (cell.partition(" x ") for cell in batches), strict=True
         ):
-            if holds(release, releases):
+            if gpu.value in of.split() and holds(release, releases):
                 preset = _Preset(tuple(map(int, ranks.split())), float(batch), words)
                 for precision in precisions.split():
                     found.setdefault(precision, {}).setdefault(one, []).append(preset)
@@ -135,7 +133,6 @@ def holds(release: int, spans: str) -> bool:
 
 
 def _choices(words: Mapping[str, str]) -> Iterator[Mapping[str, Value]]:
-    """The knobs of each choice, as the words of a preset make it."""
     for choice in _table().choices.values():
         word = next((word for word in words if word in choice), "")
         own = words.get(word) or None
@@ -157,7 +154,6 @@ def _sizes(draft: Draft, preset: _Preset, release: int) -> Mapping[str, Value]:
 
 
 def _also(name: str, gpu: str, release: int) -> Mapping[str, Value]:
-    """What else the presets of a name set, whatever their layout."""
     given: dict[str, Raw] = {}
     for recipes, gpus, releases, settings in _table().also:
         if name in (recipes or name).split() and gpu in (gpus or gpu).split():
@@ -166,7 +162,6 @@ def _also(name: str, gpu: str, release: int) -> Mapping[str, Value]:
 
 
 def _stages(draft: Draft, name: str) -> Mapping[str, Value]:
-    """How a preset cuts its layers for the stages that the run has."""
     table = _table().stages.get(name, {})
     stages = _count(draft, "pipeline_model_parallel_size")
     if stages is None or VIRTUAL_STAGES not in draft.by_knob:

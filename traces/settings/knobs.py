@@ -139,7 +139,6 @@ def knobs() -> Mapping[str, Knob]:
 
 
 def _complete(group: _Group, name: str, row: Knob) -> Knob:
-    """A row with what its group says."""
     last = name.rpartition(".")[2]
     flag, dest, bridge = row.flag, row.dest, row.bridge
     if flag == _OF_GROUP:

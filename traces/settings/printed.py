@@ -24,43 +24,34 @@ def change_of(lines: Sequence[str], framework: Framework) -> Mapping[str, Value]
     found: dict[str, Value] = {}
     for line in lines:
         draft = Draft("")
-        if _take_line(draft, line.strip(), framework) and not draft.problems:
+        _take_line(draft, line.strip(), framework)
+        if not draft.problems:
             found |= {knob: setting.value for knob, setting in draft.by_knob.items()}
     return found
 
 
-def _take_line(draft: Draft, line: str, framework: Framework) -> bool:
-    """Take a line into a draft. Whether it is one of the forms we know; problems are in the draft."""
+def _take_line(draft: Draft, line: str, framework: Framework) -> None:
+    """Take a line of one of the forms we know; any other leaves the draft empty."""
     if left_out := _LEFT_OUT.fullmatch(line):
         _leave_out(draft, left_out[1])
-        return bool(draft.by_knob)
+        return
     try:
-        words = shlex.split(line)
-    except ValueError:
-        return False
-    if not words:
-        return False
-    if words[0] in BINDERS:
+        first, *rest = shlex.split(line)
+    except ValueError:  # no word, or an open quote
+        return
+    words = tuple(Word(word, 0) for word in (first, *rest))
+    if first in BINDERS:
         draft.put("launcher.numa_binding", True, None)
     elif variable := _VARIABLE.fullmatch(line):
-        if (knob := knobs().get(f"env.{variable[1]}")) is None:
-            return False
-        take(draft, knob, knob.id, variable[2].strip("'\""), None)
-    elif is_override(words[0]):
+        if (knob := knobs().get(f"env.{variable[1]}")) is not None:
+            take(draft, knob, knob.id, variable[2].strip("'\""), None)
+    elif is_override(first):
         take_override(draft, line, None, None)
-    elif words[0].startswith("-"):
-        _take_flags(draft, tuple(Word(word, 0) for word in words), framework)
-    else:
-        return False
-    return True
-
-
-def _take_flags(draft: Draft, words: tuple[Word, ...], framework: Framework) -> None:
-    if framework == "megatron_bridge":
+    elif first.startswith("-") and framework == "megatron_bridge":
         take_harness(draft, words, None)
-        return
-    for flag in flags_of(words):
-        take_flag(draft, flag, None)
+    elif first.startswith("-"):
+        for flag in flags_of(words):
+            take_flag(draft, flag, None)
 
 
 def _leave_out(draft: Draft, names: str) -> None:

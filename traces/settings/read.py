@@ -9,7 +9,7 @@ from traces.limits import Limit
 from traces.settings.arguments_block import END, has_arguments, note_releases, take_arguments
 from traces.settings.bridge import is_older, is_override, plain_path, take_override, take_path
 from traces.settings.command import take_script
-from traces.settings.derive import add_defaults, add_derived, add_ranks
+from traces.settings.derive import DEFAULT, add_defaults, add_derived, add_ranks
 from traces.settings.knobs import FIRST, Release, knobs, release
 from traces.settings.names import bridge_groups
 from traces.settings.settings import Configuration, Draft, NotAConfiguration
@@ -93,13 +93,9 @@ def _is_yaml(text: str, name: str) -> bool:
 
 def _override_lines(text: str) -> list[tuple[int, str]]:
     """Lines with their numbers, without comments, list marks and continuations."""
-    found = []
-    for number, line in enumerate(text.splitlines(), 1):
-        plain = re.sub(r"(^|\s)#.*$", "", line).strip().removesuffix("\\").strip()
-        plain = plain.removeprefix("- ").strip()
-        if plain:
-            found.append((number, plain))
-    return found
+    cut = (re.sub(r"(^|\s)#.*$", "", line).strip().removesuffix("\\").strip() for line in text.splitlines())
+    plain = (line.removeprefix("- ").strip() for line in cut)
+    return [(number, line) for number, line in enumerate(plain, 1) if line]
 
 
 def _take_log(draft: Draft, text: str, core: Release | None) -> None:
@@ -111,7 +107,6 @@ def _take_log(draft: Draft, text: str, core: Release | None) -> None:
 
 
 def _take_document(draft: Draft, text: str, core: Release | None) -> None:
-    """A YAML or JSON: Bridge's groups, or names of Megatron-LM's arguments."""
     # valid JSON has tabs only between its values, where YAML does not take them
     document = Document(text.replace("\t", " "), draft.name)
     items = list(document.items())
@@ -157,9 +152,7 @@ def _take_groups(draft: Draft, document: Document, core: Release | None) -> None
 def _both_sm_knobs(draft: Draft) -> None:
     """Two counts of SMs for one dispatcher: Megatron-Core 0.19 raises where they differ."""
     both = [draft.by_knob.get(knob) for knob in ("moe_deepep_num_sms", "moe_hybridep_num_sms")]
-    first, second = both
-    if first is None or second is None or "default" in (first.said, second.said):
-        return
-    if None not in (first.value, second.value) and first.value != second.value:
+    values = {one.value for one in both if one and one.said != DEFAULT and one.value is not None}
+    if len(values) > 1:
         right = "moe_flex_dispatcher_num_sms, or the one of the backend in use"
         draft.problem(None, "moe_deepep_num_sms and moe_hybridep_num_sms differ; core 0.19 raises", right)

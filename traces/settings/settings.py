@@ -47,12 +47,10 @@ class Settings:
         return knob in self.by_knob
 
     def value(self, knob: str) -> Value:
-        """The knob's value; None where it is unknown or null: `in` tells them apart."""
         found = self.by_knob.get(knob)
         return None if found is None else found.value
 
     def said(self, knob: str) -> str:
-        """Where it was said; empty where unknown."""
         found = self.by_knob.get(knob)
         return "" if found is None else found.said
 
@@ -61,7 +59,6 @@ class Settings:
         return Settings({**self.by_knob, **other.by_knob}, other.framework or self.framework)
 
     def changed(self, values: Mapping[str, Value], said: str) -> Settings:
-        """These with some knobs set to other values."""
         return self.under(settings(values, said))
 
 
@@ -77,21 +74,21 @@ OFF: Final = ("", "0", "false", "no", "off", "none", "null")
 
 
 class KnobView:
-    """Settings that are asked."""
+    """Settings that are asked. None: unknown, null, or not of the kind asked for.
+
+    `known` tells whether a knob is configured, if only as null, which for a switch is off.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
     def known(self, knob: str) -> bool:
-        """Whether it is configured, if only as null."""
         return knob in self.settings
 
     def value(self, knob: str) -> Value:
-        """Its value; None where unknown or null."""
         return self.settings.value(knob)
 
     def group(self, prefix: str) -> tuple[str, ...]:
-        """Known knobs of a group."""
         return tuple(knob for knob in self.settings.by_knob if knob.startswith(prefix))
 
     def first(self, *knobs: str) -> Value:
@@ -114,20 +111,16 @@ class KnobView:
         return any(states) if states else None
 
     def null(self, knob: str) -> bool | None:
-        """Whether it is configured as null."""
         return self.value(knob) is None if self.known(knob) else None
 
     def one_of(self, knob: str, *values: Value) -> bool | None:
-        """Whether it is one of these."""
         return self.value(knob) in values if self.known(knob) else None
 
     def number(self, knob: str) -> float | None:
-        """Its number; None where unknown, null or no number."""
         value = self.value(knob)
         return None if isinstance(value, bool) or not isinstance(value, int | float) else value
 
     def count(self, knob: str) -> int | None:
-        """Its whole number; None where unknown, null or no whole number."""
         value = self.value(knob)
         return None if isinstance(value, bool) or not isinstance(value, int) else value
 
@@ -137,12 +130,10 @@ class KnobView:
         return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
     def above(self, knob: str, limit: float) -> bool | None:
-        """Whether its number is above a limit; null is not."""
         number = self.number(knob)
         return number > limit if number is not None else False if self.null(knob) else None
 
     def word(self, knob: str) -> str | None:
-        """Its text; None where unknown, null or no text."""
         value = self.value(knob)
         return value if isinstance(value, str) else None
 
@@ -156,7 +147,6 @@ class KnobView:
         return tuple(str(name) for name in value) if isinstance(value, tuple) else ()
 
     def holds(self, knob: str, name: str) -> bool | None:
-        """Whether its list has a name."""
         names = self.names(knob)
         return None if names is None else name in names
 
@@ -166,7 +156,6 @@ class KnobView:
         return None if not self.known(knob) else "" if self.null(knob) else str(self.value(knob))
 
     def env_is(self, name: str, text: str) -> bool | None:
-        """Whether an environment variable has this text; one that is unset has not."""
         value = self.env(name)
         return None if value is None else value == text
 
@@ -175,7 +164,6 @@ class KnobView:
         return 1 if self.null(knob) else self.positive(knob)
 
     def where(self, knob: str) -> str:
-        """Where it was configured, for sentences."""
         place = self.settings.said(knob)
         return "the framework's defaults" if place == "default" else place or "the options"
 
@@ -238,11 +226,9 @@ class Draft:
 
     @property
     def view(self) -> KnobView:
-        """What is taken so far, to be asked."""
         return KnobView(Settings(self.by_knob))
 
     def where(self, line: int | None) -> str:
-        """A place to name: `run.sh:31`."""
         return self.name if line is None else f"{self.name}:{line}"
 
     def put(self, knob: str, value: Value, line: int | None) -> None:
@@ -285,7 +271,6 @@ class Draft:
         self.problems.append(found)
 
     def finished(self) -> Configuration:
-        """What was read."""
         return Configuration(
             Settings(self.by_knob, self.framework), tuple(self.problems), self.versions, self.name
         )

@@ -1,7 +1,7 @@
 """What commands a shell script would start, with which words and environment, as far as its text tells."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -29,8 +29,13 @@ class Word:
 
     @property
     def is_told(self) -> bool:
-        """Whether its whole text is known."""
-        return UNKNOWN not in self.text
+        """Whether its whole text is known, and there for sure."""
+        return self.sure and UNKNOWN not in self.text
+
+    @property
+    def file(self) -> str:
+        """The last part of a path."""
+        return self.text.rpartition("/")[2]
 
 
 Pieces = tuple[Word, ...]
@@ -98,35 +103,26 @@ class _Reader:
         self.depth += 1
         statement: list[Token] = []
         for token in Lexer(text, line).tokens():
-            if token.operator == "#":
-                self._directive(token)
-            elif token.operator == "<>":
-                continue
-            elif token.operator:
-                self._statement(statement)
-                self.after_test = token.operator in ("&&", "||") and self._was_test(statement)
-                statement = []
-            else:
+            if token.comment.startswith("#SBATCH"):
+                words = token.comment.removeprefix("#SBATCH").partition(" #")[0].split()
+                self.script.directives += [Word(word, token.line) for word in words]
+            elif not token.operator:
                 statement.append(token)
+            elif token.operator not in ("#", "<>"):
+                self._statement(statement)
+                is_test = bool(statement) and statement[0].plain in _TESTS
+                self.after_test = token.operator in ("&&", "||") and (self.after_test or is_test)
+                statement = []
         self._statement(statement)
         self.depth -= 1
-
-    def _was_test(self, statement: list[Token]) -> bool:
-        return self.after_test or (bool(statement) and statement[0].plain in _TESTS)
-
-    def _directive(self, token: Token) -> None:
-        if token.comment.startswith("#SBATCH"):
-            words = token.comment[len("#SBATCH") :].partition(" #")[0].split()
-            self.script.directives += [Word(word, token.line) for word in words]
 
     def _statement(self, tokens: list[Token]) -> None:
         while tokens and (word := tokens[0].plain) in _OPENING | _CLOSING | _SKIPPED | {"elif", "for"}:
             self.conditions += (word in _OPENING) - (word in _CLOSING)
             self.conditions = max(self.conditions, 0)
-            if word == "for":
-                self._loop(tokens)
-                return
-            if word == "case":
+            if word == "for" and len(tokens) > 1:
+                self.texts[tokens[1].plain] = (Word(UNKNOWN, tokens[1].line),)
+            if word in ("for", "case"):
                 return
             tokens = tokens[1:]
         if not tokens:
@@ -144,10 +140,6 @@ class _Reader:
         else:
             self._keep(tokens)
 
-    def _loop(self, tokens: list[Token]) -> None:
-        if len(tokens) > 1:
-            self.texts[tokens[1].plain] = (Word(UNKNOWN, tokens[1].line),)
-
     def _assigned(self, token: Token) -> dict[str, Word]:
         """{name: its text} where a word is `NAME=text`; an array's text is left out."""
         found = _ASSIGNED.match(token.parts[0].text) if token.parts and not token.parts[0].quoted else None
@@ -160,45 +152,32 @@ class _Reader:
             found = _ASSIGNED.match(token.parts[0].text)
             if found is None:
                 continue
-            name, more = found[1], bool(found[2])
-            if token.entries is not None:
-                self._keep_array(name, more, self._words(token.entries))
-            else:
-                pieces = self._pieces(_after(token, found.end()))
-                self._keep_text(name, self.texts.get(name, ()) + pieces if more else pieces)
+            name, is_text = found[1], token.entries is None
+            kept, other = (self.texts, self.arrays) if is_text else (self.arrays, self.texts)
+            before = kept.get(name, ())
+            after = (
+                self._words(token.entries or ()) if not is_text else self._pieces(_after(token, found.end()))
+            )
+            after = before + after if found[2] else after
+            if self.conditions or self.after_test:
+                after = _perhaps(before, after, is_text)
+            other.pop(name, None)
+            kept[name] = after
             self._export(name)
 
-    def _keep_text(self, name: str, pieces: Pieces) -> None:
-        before = self.texts.get(name, ())
-        if self.conditions or self.after_test:
-            pieces = _perhaps(_told(before), _told(pieces))
-        self.arrays.pop(name, None)
-        self.texts[name] = pieces
-
-    def _keep_array(self, name: str, more: bool, words: tuple[Word, ...]) -> None:
-        before = self.arrays.get(name, ())
-        words = before + words if more else words
-        if self.conditions or self.after_test:
-            words = _perhaps(before, words)
-        self.texts.pop(name, None)
-        self.arrays[name] = words
-
     def _declare(self, how: str, tokens: list[Token]) -> None:
-        kept = [token for token in tokens if token.parts and _ASSIGNED.match(token.parts[0].text)]
-        names = [found[1] for token in kept if (found := _ASSIGNED.match(token.parts[0].text))]
-        bare = [token.plain for token in tokens if token not in kept]
-        exports = how == "export" or any(word.startswith("-") and "x" in word for word in bare)
-        if exports:
-            self.to_export.update(names, bare)
-        self._keep(kept)
+        found = [_ASSIGNED.match(token.parts[0].text) if token.parts else None for token in tokens]
+        bare = [token.plain for token, name in zip(tokens, found, strict=True) if name is None]
+        if how == "export" or any(word.startswith("-") and "x" in word for word in bare):
+            self.to_export.update(bare, (name[1] for name in found if name is not None))
+        self._keep([token for token, name in zip(tokens, found, strict=True) if name is not None])
         for name in bare:
             self._export(name)
 
     def _export(self, name: str) -> None:
         if name in self.to_export and name in self.texts:
             pieces = self.texts[name]
-            line = pieces[0].line if pieces else 0
-            self.script.exported[name] = _joined(pieces, line)
+            self.script.exported[name] = _joined(pieces, pieces[0].line if pieces else 0)
 
     def _command(self, tokens: list[Token], before: dict[str, Word]) -> None:
         words = self._words(tokens)
@@ -210,7 +189,10 @@ class _Reader:
             self.around = outside
             if not nested.sure:
                 # which of its words a condition decides is not kept in a quoted text
-                self.script.commands[first:] = [_unsure(one) for one in self.script.commands[first:]]
+                self.script.commands[first:] = [
+                    replace(one, words=tuple(replace(word, sure=False) for word in one.words))
+                    for one in self.script.commands[first:]
+                ]
         elif words:
             self.script.commands.append(Command(words, before, self.around))
 
@@ -281,16 +263,14 @@ class _Reader:
     def _instead(self, text: str, line: int) -> Pieces:
         """What `${NAME:-text}` is where the script does not set NAME."""
         self.depth += 1
-        quoted = '"' + text.strip('"') + '"'
-        pieces = [piece for token in Lexer(quoted, line).tokens() for piece in self._pieces(token.parts)]
+        tokens = Lexer('"' + text.strip('"') + '"', line).tokens()
+        pieces = tuple(piece for token in tokens for piece in self._pieces(token.parts))
         self.depth -= 1
-        return tuple(pieces)
+        return pieces
 
     def _number(self, name: str) -> int | None:
-        pieces = self.texts.get(name)
-        text = "".join(piece.text for piece in pieces).strip() if pieces else ""
-        is_sure = bool(pieces) and all(piece.sure for piece in pieces or ())
-        return int(text) if is_sure and re.fullmatch(r"\d{1,15}", text) else None
+        whole = _joined(self.texts.get(name, ()), 0)
+        return int(whole.text) if whole.sure and re.fullmatch(r"\s*\d{1,15}\s*", whole.text) else None
 
     def _counted(self, pieces: Pieces) -> Pieces:
         self.left -= sum(len(piece.text) + 1 for piece in pieces)
@@ -299,18 +279,9 @@ class _Reader:
         return pieces
 
 
-def _joined(pieces: Iterable[Word], line: int, between: str = "") -> Word:
-    pieces = tuple(pieces)
-    told = [piece for piece in pieces if piece.text.strip()]
-    return Word(
-        between.join(piece.text for piece in pieces),
-        told[0].line if told else line,
-        all(piece.sure for piece in pieces),
-    )
-
-
-def _unsure(command: Command) -> Command:
-    return replace(command, words=tuple(replace(word, sure=False) for word in command.words))
+def _joined(pieces: Sequence[Word], line: int) -> Word:
+    line = next((piece.line for piece in pieces if piece.text.strip()), line)
+    return Word("".join(piece.text for piece in pieces), line, all(piece.sure for piece in pieces))
 
 
 def _after(token: Token, end: int) -> list[Part]:
@@ -319,15 +290,13 @@ def _after(token: Token, end: int) -> list[Part]:
     return [Part("text", first.text[end:], first.line, False), *token.parts[1:]]
 
 
-def _perhaps(before: tuple[Word, ...], after: tuple[Word, ...]) -> tuple[Word, ...]:
+def _perhaps(before: tuple[Word, ...], after: tuple[Word, ...], is_text: bool) -> tuple[Word, ...]:
     """What a variable is behind a condition that may have set it: what both say, then what is unsure."""
+    if is_text:
+        before, after = (tuple(piece for piece in pieces if piece.text) for pieces in (before, after))
     if [word.text for word in before] == [word.text for word in after[: len(before)]]:
         return before + tuple(Word(word.text, word.line, False) for word in after[len(before) :])
     return (Word(UNKNOWN, after[0].line if after else 0, False),)
-
-
-def _told(pieces: Pieces) -> Pieces:
-    return tuple(piece for piece in pieces if piece.text)
 
 
 def _nested(words: tuple[Word, ...]) -> Word | None:
@@ -335,7 +304,6 @@ def _nested(words: tuple[Word, ...]) -> Word | None:
     if words and words[0].text == "eval":
         return Word(" ".join(word.text for word in words[1:]), words[0].line)
     for first, second, script in zip(words, words[1:], words[2:], strict=False):
-        is_shell = first.text.rpartition("/")[2] in ("bash", "sh")
-        if is_shell and re.fullmatch(r"-[a-z]*c", second.text):
+        if first.file in ("bash", "sh") and re.fullmatch(r"-[a-z]*c", second.text):
             return script
     return None

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Final
 
@@ -101,9 +101,8 @@ def value_of(knob: Knob, raw: Raw) -> Value:
     if knob.kind == "given":
         return None if raw in (None, [], *NULLS) else GIVEN
     raw = _plain(raw)
-    if raw is None or (isinstance(raw, str) and raw.strip() in NULLS and knob.kind != "str"):
-        return None
-    if raw in ("null", "None", "~"):
+    is_null = isinstance(raw, str) and raw.strip() in NULLS and knob.kind != "str"
+    if raw is None or is_null or raw in ("null", "None", "~"):
         return None
     try:
         value = _of_kind(knob.kind, raw)
@@ -129,71 +128,64 @@ def _plain(raw: Raw) -> Raw:
 
 
 def _of_kind(kind: Kind, raw: Raw) -> Value:
-    if kind == "bool":
-        return _bool(raw)
     if kind == "list":
-        return tuple(_scalar(one) for one in _entries(raw))
-    if kind in ("int|list", "float|list", "str|list"):
-        entries = _layers(raw) if kind == "int|list" else _entries(raw)
-        values = tuple(_of_kind(_single(kind), one) for one in entries)
-        scalars = tuple(one for one in values if isinstance(one, bool | int | float | str))
-        is_listed = isinstance(raw, list) or (isinstance(raw, str) and "[" in raw)
-        is_one = len(scalars) == 1 and not (kind == "int|list" and is_listed)
-        return scalars[0] if is_one else scalars
-    if isinstance(raw, list):
-        raw = _only(raw)
-    if kind == "int":
-        return _int(raw)
-    return _float(raw) if kind == "float" else _str(raw)
+        return tuple(map(_scalar, _entries(raw)))
+    single, _, several = kind.partition("|")
+    read = _READERS[single]
+    if not several:
+        return read(_only(raw))
+    entries = _layers(raw) if single == "int" else _entries(raw)
+    values = tuple(read(_only(one)) for one in entries)
+    is_listed = isinstance(raw, list) or (isinstance(raw, str) and "[" in raw)
+    return values[0] if len(values) == 1 and not (single == "int" and is_listed) else values
 
 
-def _single(kind: Kind) -> Kind:
-    return "int" if kind == "int|list" else "float" if kind == "float|list" else "str"
-
-
-def _only(raw: list[Raw]) -> Raw:
+def _only(raw: Raw) -> Raw:
+    if not isinstance(raw, list):
+        return raw
     if len(raw) != 1:
         raise ValueError
     return raw[0]
 
 
 def _bool(raw: Raw) -> bool:
-    raw = _only(raw) if isinstance(raw, list) else raw
     word = str(raw).strip().lower()
-    if isinstance(raw, bool) or word in TRUE or word in FALSE:
-        return word in TRUE
-    raise ValueError
+    if word not in TRUE | FALSE:
+        raise ValueError
+    return word in TRUE
 
 
 def _int(raw: Raw) -> int:
-    if isinstance(raw, bool) or not isinstance(raw, int | float | str):
-        raise ValueError
     if isinstance(raw, str):
-        raw = raw.strip()
-        if not re.fullmatch(r"[+-]?\d(_?\d)*", raw) or len(raw) > DIGITS.value:
+        if not re.fullmatch(r"[+-]?\d(_?\d)*", text := raw.strip()) or len(text) > DIGITS.value:
             raise ValueError
-        return int(raw)
+        return int(text)
+    if isinstance(raw, bool) or not isinstance(raw, int | float):
+        raise ValueError
     if raw != int(raw) or abs(raw) >= 10**DIGITS.value:
         raise ValueError
     return int(raw)
 
 
 def _float(raw: Raw) -> float:
-    if isinstance(raw, bool) or not isinstance(raw, int | float | str):
+    if isinstance(raw, bool) or not isinstance(raw, int | float | str) or not math.isfinite(float(raw)):
         raise ValueError
-    value = float(raw)
-    if not math.isfinite(value):
-        raise ValueError
-    return value
+    return float(raw)
 
 
 def _str(raw: Raw) -> str:
     if isinstance(raw, list | dict) or raw is None:
         raise ValueError
-    if isinstance(raw, bool):
-        return "true" if raw else "false"
-    text = str(raw).strip()
+    text = str(raw).lower() if isinstance(raw, bool) else str(raw).strip()
     return found[1] if (found := _ENUM.fullmatch(text)) else text
+
+
+_READERS: Final[Mapping[str, Callable[[Raw], Scalar]]] = {
+    "bool": _bool,
+    "int": _int,
+    "float": _float,
+    "str": _str,
+}
 
 
 def _scalar(raw: Raw) -> Scalar:
@@ -206,8 +198,7 @@ def _scalar(raw: Raw) -> Scalar:
 def _entries(raw: Raw) -> list[Raw]:
     """Entries of a list, of `[a, b]`, of Python's `['a', 'b']` or `(a, b)`, or of `a,b`."""
     if isinstance(raw, list):
-        flat = [one for part in raw for one in (_entries(part) if isinstance(part, str) else [part])]
-        return flat
+        return [one for part in raw for one in (_entries(part) if isinstance(part, str) else [part])]
     if not isinstance(raw, str):
         return [raw]
     text = raw.strip()
@@ -225,7 +216,6 @@ def _layers(raw: Raw) -> list[Raw]:
 
 
 def _chosen(knob: Knob, value: Value) -> Value:
-    """The value, if each of its words is one of the knob's choices."""
     if not knob.choices:
         return value
     words = value if isinstance(value, tuple) else (value,)

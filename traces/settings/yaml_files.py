@@ -37,10 +37,6 @@ class Entry:
     line: int
 
 
-class _Loader(yaml.SafeLoader):
-    """PyYAML's loader that builds plain values only; its composer keeps each node's line."""
-
-
 class Document:
     """A parsed file. `name` is for errors."""
 
@@ -53,7 +49,7 @@ class Document:
         self.name = name
         self.left = int(MOST_NODES.value)
         try:
-            self.root = yaml.compose(text, Loader=_Loader)
+            self.root = yaml.compose(text, Loader=yaml.SafeLoader)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             where = name if mark is None else f"{name}:{mark.line + 1}"
@@ -62,7 +58,6 @@ class Document:
             raise NotAConfiguration(f"{name}: broken YAML; correct it, or give the command line") from error
 
     def outermost(self) -> tuple[str, ...]:
-        """Keys of the outermost mapping; none where it is something else."""
         if not isinstance(self.root, yaml.MappingNode):
             return ()
         return tuple(key.value for key, _ in self.root.value if isinstance(key, yaml.ScalarNode))
@@ -77,7 +72,6 @@ class Document:
             yield from self._walk(self.root, (), deep)
 
     def items(self) -> Iterator[Entry]:
-        """Entries of the outermost list."""
         if isinstance(self.root, yaml.SequenceNode):
             self._count(self.root, 0)
             for node in self.root.value:
@@ -162,8 +156,8 @@ FLAG_GROUPS: Final = frozenset({"MODEL_ARGS", "ARGS", "ENV_VARS", "arguments", "
 
 def is_flat(keys: Collection[str]) -> bool:
     """Whether outermost keys are flags, or names of Megatron-LM's arguments."""
-    plain = [key for key in keys if key in FLAG_GROUPS or key.startswith("--") or _is_argument(key)]
-    return len(plain) > 0 and not any(is_override(f"{key}.x=1") for key in keys if not _is_argument(key))
+    is_plain = any(key in FLAG_GROUPS or key.startswith("--") or _is_argument(key) for key in keys)
+    return is_plain and not any(is_override(f"{key}.x=1") for key in keys if not _is_argument(key))
 
 
 def _is_argument(key: str) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from traces.settings.knobs import release
 from traces.settings.settings import Settings
 from traces.sizes.knobs import Knobs
 from traces.sizes.layout import Layout
@@ -71,13 +72,13 @@ def keeping(settings: Settings, core_version: str | None, low: float | None) -> 
 
     `low`: bytes of an element of the matrices where it is in low precision.
     """
-    knobs = Knobs(settings)
+    knobs, core = Knobs(settings), release(core_version)
     selective = settings.value("recompute_granularity") == "selective"
     fine = settings.value("fine_grained_activation_offloading") is True
     compact = settings.value("activation_func_fp8_input_store") is True
     return Keeping(
         linear_bytes=low or float(ACTIVATION_BYTES),
-        copies=low is not None and _before_0_14(core_version),
+        copies=low is not None and core is not None and core < (0, 14, 0),
         recompute=_recomputed(knobs) if selective else frozenset(),
         offload=frozenset(knobs.names("offload_modules") or ()) if fine else frozenset(),
         offload_frac=knobs.fraction("activation_offload_fraction", 1.0),
@@ -139,9 +140,10 @@ def _offload(parts: dict[Part, float], kept: Keeping, moe: bool) -> None:
 def _attention(model: ModelSize, layout: Layout, kept: Keeping) -> dict[Part, float]:
     tokens, shard, hidden = token_count(model, layout), shard_count(model, layout), model.hidden_size
     low = kept.linear_bytes
+    row_bytes = model.seq_length * ACTIVATION_BYTES if kept.unfused_attention else 4
     parts: dict[Part, float] = {
         "residual": 2 * shard * hidden * ACTIVATION_BYTES,
-        "softmax": _softmax(model, layout, kept),
+        "softmax": tokens * model.heads / layout.tp * row_bytes,
         "attention_output": tokens * model.v_size / layout.tp * (ACTIVATION_BYTES + low * kept.copies),
     }
     if model.latent is None:
@@ -159,11 +161,6 @@ def _attention(model: ModelSize, layout: Layout, kept: Keeping) -> dict[Part, fl
     wide = 2 * model.qk_size + model.v_size
     parts["query_key_value"] = tokens * wide / layout.tp * ACTIVATION_BYTES + shard * ranks * low
     return parts
-
-
-def _softmax(model: ModelSize, layout: Layout, kept: Keeping) -> float:
-    rows = token_count(model, layout) * model.heads / layout.tp
-    return rows * (model.seq_length * ACTIVATION_BYTES if kept.unfused_attention else 4)
 
 
 def _dense(model: ModelSize, layout: Layout, kept: Keeping) -> dict[Part, float]:
@@ -194,8 +191,3 @@ def _moe(model: ModelSize, experts: Experts, layout: Layout, kept: Keeping) -> d
 
 def _mlp(model: ModelSize, ffn: int, kept: Keeping) -> float:
     return ffn * ((2 if model.gated else 1) * ACTIVATION_BYTES + kept.linear_bytes)
-
-
-def _before_0_14(core_version: str | None) -> bool:
-    numbers = (core_version or "").split(".")[:2]
-    return len(numbers) == 2 and all(n.isdigit() for n in numbers) and tuple(map(int, numbers)) < (0, 14)

@@ -48,7 +48,6 @@ class Knobs(KnobView):
         return default if value is None else min(1.0, max(0.0, float(value)))
 
     def dtype_bytes(self, knob: str, default: float) -> float:
-        """Bytes of one element of a type such as `bf16` or `torch.float32`."""
         return _BYTES.get((self.word(knob) or "").removeprefix("torch.").lower(), default)
 
     def gap(self, path: str) -> Missing | None:

@@ -151,21 +151,14 @@ def _even(knobs: Knobs, model: ModelSize | Layers, pp: int, vpp: int) -> list[st
     last = knobs.positive("num_layers_in_last_pipeline_stage")
     embedding = knobs.value("account_for_embedding_in_pipeline_split") is True
     loss = knobs.value("account_for_loss_in_pipeline_split") is True
-    ends = (first is not None) + (last is not None)
+    ends = [one for one in (first, last) if one is not None]
     if ends and pp > 1:
-        rest = layers - (first or 0) - (last or 0)
-        middle = rest // (pp - ends) if pp > ends else 0
-        by_rank = [middle] * pp
-        by_rank[0] = first if first is not None else middle
-        by_rank[-1] = last if last is not None else middle
-        if sum(by_rank) != layers:
-            return None
+        middle = (layers - sum(ends)) // (pp - len(ends)) if pp > len(ends) else 0
+        by_rank = [first or middle, *[middle] * (pp - 2), last or middle]
     else:
-        padded = layers + embedding + loss
-        if padded % pp:
-            return None
-        by_rank = [padded // pp] * pp
-    if any(count % vpp for count in by_rank):
+        layers += embedding + loss
+        by_rank = [layers // pp] * pp
+    if sum(by_rank) != layers or any(count % vpp for count in by_rank):
         return None
     counts = [by_rank[rank] // vpp for _ in range(vpp) for rank in range(pp)]
     if not ends:

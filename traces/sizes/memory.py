@@ -6,7 +6,7 @@ recomputed activations, dispatcher and NCCL buffers, CUDA graphs, the CUDA conte
 measured peak tells. A peak set elsewhere (the optimizer's step, say) moves less than a change of activations.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from msgspec.structs import replace
@@ -91,12 +91,10 @@ def by_stage(
     model = model_size(settings)
     if isinstance(model, Missing):
         return model
-    if settings.value("peft.dim") is not None:
-        return Missing(
-            _PATH, "weights that are not trained (PEFT) are not counted", "nothing: not counted yet"
-        )
-    if any(settings.value(knob) is True for knob in _FSDP):
-        return Missing(_PATH, "fully sharded weights are not counted", "nothing: not counted yet")
+    untrained, sharded = settings.value("peft.dim") is not None, any(settings.value(k) is True for k in _FSDP)
+    if untrained or sharded:
+        what = "weights that are not trained (PEFT)" if untrained else "fully sharded weights"
+        return Missing(_PATH, f"{what} are not counted", "nothing: not counted yet")
     layout = layout_of(settings, model)
     if isinstance(layout, Missing):
         return layout
@@ -126,10 +124,7 @@ def _of_rank(
     chunks = layout.stages[rank]
     parts = [_chunk_bytes(settings, model, layout, kept, chunk) for chunk in chunks]
     flying = chunks_in_flight(layout, rank, [sum(part.values()) for part in parts])
-    by_part: dict[str, int] = {}
-    for count, part in zip(flying, parts, strict=True):
-        for name, held in part.items():
-            by_part[name] = by_part.get(name, 0) + count * held
+    by_part = _sums(zip(parts, flying, strict=True))
     parameters, gradients, optimizer = states(model, layout, state, rank)
     activations = sum(by_part.values())
     logits = sum(_logits(settings, model, layout, chunk) for chunk in chunks)
@@ -158,16 +153,22 @@ def _chunk_bytes(
     moe_count = chunk.moe + chunk.mtp * model.mtp_is_moe
     dense = layer_bytes(model, layout, kept, moe=False)
     moe = layer_bytes(model, layout, kept, moe=True) if moe_count else {}
-    held: dict[str, int] = {}
-    for parts, count in ((dense, _layer_count(chunk) - moe_count), (moe, moe_count)):
-        for name, one in parts.items():
-            held[name] = held.get(name, 0) + count * one
+    held = _sums(((dense, _layer_count(chunk) - moe_count), (moe, moe_count)))
     if settings.value("recompute_granularity") == "full":
         held = _full_recompute(settings, model, layout, chunk, held)
     if settings.value("cpu_offloading") is True:
         held = _layers_offloaded(settings, chunk, held)
     stream = round(shard_count(model, layout) * model.hidden_size * ACTIVATION_BYTES)
     held["ends"] = stream * (4 * chunk.mtp + 2 * chunk.output)
+    return held
+
+
+def _sums(parts: Iterable[tuple[Mapping[str, int], int]]) -> dict[str, int]:
+    """Bytes by part of several, each so many times."""
+    held: dict[str, int] = {}
+    for one, count in parts:
+        for name, size in one.items():
+            held[name] = held.get(name, 0) + count * size
     return held
 
 

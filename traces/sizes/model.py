@@ -87,7 +87,6 @@ class ModelSize:
 
     @property
     def expert_count(self) -> int | None:
-        """Routed experts of a layer; None without."""
         return self.experts.count if self.experts else None
 
     @property
@@ -107,14 +106,12 @@ class ModelSize:
 
     @property
     def qk_size(self) -> int:
-        """Width of all queries of a token."""
         return self.heads * (
             self.latent.qk_head_dim + self.latent.qk_pos_dim if self.latent else self.head_dim
         )
 
     @property
     def v_size(self) -> int:
-        """Width of what attention gives back for a token."""
         return self.heads * (self.latent.v_head_dim if self.latent else self.head_dim)
 
 
@@ -125,13 +122,12 @@ def layers_of(settings: Settings) -> Layers | Missing:
     knobs = Knobs(settings)
     layers, experts = knobs.need("num_layers"), knobs.need("num_moe_experts")
     if layers > _MOST_LAYERS:
-        return _too_many()
+        return _TOO_MANY
     is_moe, mtp_layers = _pattern(knobs, layers), knobs.positive("mtp_num_layers") or 0
     return knobs.gap(_PATH) or Layers(is_moe, mtp_layers, experts, tuple(knobs.assumed))
 
 
-def _too_many() -> Missing:
-    return Missing(_PATH, "num_layers is not that of a model", "check num_layers")
+_TOO_MANY: Final = Missing(_PATH, "num_layers is not that of a model", "check num_layers")
 
 
 def _other_layers(settings: Settings) -> Missing | None:
@@ -152,7 +148,7 @@ def model_size(settings: Settings) -> ModelSize | Missing:
     knobs = Knobs(settings)
     layers, hidden, heads = (knobs.need(k) for k in ("num_layers", "hidden_size", "num_attention_heads"))
     if layers > _MOST_LAYERS:
-        return _too_many()
+        return _TOO_MANY
     experts = _experts(knobs, hidden)
     is_moe = _pattern(knobs, layers) if experts else (False,) * layers
     vocab = "padded_vocab_size" if settings.value("padded_vocab_size") is not None else "vocab_size"

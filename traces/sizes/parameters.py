@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from traces.settings.settings import Settings
 from traces.sizes.knobs import Knobs
 from traces.sizes.layout import Chunk, Layout
-from traces.sizes.model import Experts, ModelSize
+from traces.sizes.model import ModelSize
 
 Part = Literal[
     "embedding", "attention", "router", "experts", "shared_experts", "dense_mlp", "norms", "mtp", "output"
@@ -55,10 +55,14 @@ def chunk_counts(model: ModelSize, chunk: Chunk, cut: Cut, *, both_ends: bool) -
     counts["mtp"] = chunk.mtp * (
         2 * model.hidden_size**2 // cut.tp + 3 * model.norm_weights * model.hidden_size
     )
-    if model.experts:
-        counts["router"] = moe * model.experts.count * model.hidden_size
-        counts["experts"] = moe * _expert_count(model, model.experts, cut)
-        counts["shared_experts"] = moe * _shared_count(model, model.experts, cut.tp)
+    if experts := model.experts:
+        held = experts.count // cut.ep * _mlp_count(model, experts.ffn_size, experts.hidden_size, cut.etp)
+        latent = 2 * model.hidden_size * experts.hidden_size * experts.latent
+        counts["router"] = moe * experts.count * model.hidden_size
+        counts["experts"] = moe * (held + latent)
+        if ffn := experts.shared_ffn_size:
+            shared = _mlp_count(model, ffn, model.hidden_size, cut.tp)
+            counts["shared_experts"] = moe * (shared + model.hidden_size * experts.shared_gate)
     return counts
 
 
@@ -83,28 +87,13 @@ def attention_count(model: ModelSize, tp: int) -> int:
     return down + (up + latent.q_rank * model.qk_size) // tp
 
 
-_PARTS: tuple[Part, ...] = (
-    "embedding", "attention", "router", "experts", "shared_experts", "dense_mlp", "norms", "mtp", "output"
-)  # fmt: skip
+_PARTS: Final[tuple[Part, ...]] = get_args(Part)
 
 
 def _mlp_count(model: ModelSize, ffn: int, hidden: int, ways: int) -> int:
     matrices = 3 if model.gated else 2
     bias = (ffn * (matrices - 1) // ways + hidden) * model.bias
     return matrices * ffn * hidden // ways + bias
-
-
-def _expert_count(model: ModelSize, experts: Experts, cut: Cut) -> int:
-    held = experts.count // cut.ep * _mlp_count(model, experts.ffn_size, experts.hidden_size, cut.etp)
-    return held + (2 * model.hidden_size * experts.hidden_size if experts.latent else 0)
-
-
-def _shared_count(model: ModelSize, experts: Experts, tp: int) -> int:
-    if not experts.shared_ffn_size:
-        return 0
-    return _mlp_count(model, experts.shared_ffn_size, model.hidden_size, tp) + (
-        model.hidden_size if experts.shared_gate else 0
-    )
 
 
 _QUANTISED: Final[frozenset[Part]] = frozenset({"attention", "experts", "shared_experts", "dense_mlp"})
@@ -140,12 +129,8 @@ def state_bytes(settings: Settings, low: float | None) -> StateBytes:
         settings.value(knob) is True for knob in ("ddp.fp8_param_gather", "mixed_precision.fp8_param_gather")
     )
     main = knobs.dtype_bytes("optimizer.main_params_dtype", 4.0) if aware else 4.0
-    if (
-        aware
-        and main == 4.0
-        and low is None
-        and settings.value("optimizer.store_param_remainders") is not False
-    ):
+    remainders = aware and settings.value("optimizer.store_param_remainders") is not False
+    if remainders and main == 4.0 and low is None:
         main = 2.0
     moments = sum(
         knobs.dtype_bytes(f"optimizer.{moment}_dtype", 4.0) if aware else 4.0
@@ -154,11 +139,12 @@ def state_bytes(settings: Settings, low: float | None) -> StateBytes:
     offload = settings.value("optimizer.optimizer_cpu_offload") is True
     unsaid = 0.0 if settings.framework == "megatron_bridge" else 1.0  # of OptimizerConfig; of Megatron-LM
     sent = knobs.fraction("optimizer.optimizer_offload_fraction", unsaid) if offload else 0.0
-    gradient = 4.0 if _fp32_gradients(knobs) else 2.0
+    said = knobs.value("mixed_precision.grad_reduce_in_fp32")
+    is_wide = said if isinstance(said, bool) else knobs.flag("ddp.grad_reduce_in_fp32", True)
     return StateBytes(
         weight=2.0,
         quantised_weight=2.0 if low is None else 2.0 * low + (0.0 if gathered else 2.0),
-        gradient=gradient,
+        gradient=4.0 if is_wide else 2.0,
         main=main,
         moments=moments,
         kept_frac=1.0 - sent,
@@ -170,7 +156,7 @@ def state_bytes(settings: Settings, low: float | None) -> StateBytes:
 
 def states(model: ModelSize, layout: Layout, state: StateBytes, stage: int) -> tuple[int, int, int]:
     """Bytes of parameters, gradients and optimizer state on a rank of a pipeline stage."""
-    counts: Mapping[Part, int] = rank_counts(model, layout, stage)
+    counts = rank_counts(model, layout, stage)
     total, experts = sum(counts.values()), counts["experts"]
     quantised = sum(count for part, count in counts.items() if part in _QUANTISED)
     parameters = quantised * state.quantised_weight + (total - quantised) * state.weight
@@ -180,8 +166,3 @@ def states(model: ModelSize, layout: Layout, state: StateBytes, stage: int) -> t
     sharded = (total - experts) / dense_ways + experts / expert_ways
     optimizer = sharded * (state.main + state.moments * state.kept_frac)
     return round(parameters), round(total * state.gradient), round(optimizer)
-
-
-def _fp32_gradients(knobs: Knobs) -> bool:
-    said = knobs.value("mixed_precision.grad_reduce_in_fp32")
-    return said if isinstance(said, bool) else knobs.flag("ddp.grad_reduce_in_fp32", True)

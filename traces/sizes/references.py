@@ -9,7 +9,7 @@ from msgspec import Struct
 from traces.missing import Missing
 from traces.settings.settings import Settings
 from traces.sizes.knobs import Knobs
-from traces.sizes.model import ModelSize, model_size
+from traces.sizes.model import model_size
 from traces.toml_tables import read_table
 
 Aspect = Literal[
@@ -103,12 +103,6 @@ def references() -> tuple[Reference, ...]:
     )
 
 
-def published_name(model: ModelSize) -> str | None:
-    """The published model that has these sizes; None where it is none of them."""
-    shape = [len(model.is_moe), model.hidden_size, model.experts.count if model.experts else 0]
-    return next((name for name, known in _table().models.items() if known == shape), None)
-
-
 def nearest_references(
     settings: Settings, gpu: str | None = None, precision: str | None = None
 ) -> tuple[Reference, ...]:
@@ -117,7 +111,10 @@ def nearest_references(
     Empty where the model has no published row, or its sizes are not known. `precision`: by our names.
     """
     model = model_size(settings)
-    name = None if isinstance(model, Missing) else published_name(model)
+    if isinstance(model, Missing):
+        return ()
+    shape = [len(model.is_moe), model.hidden_size, model.expert_count or 0]
+    name = next((name for name, known in _table().models.items() if known == shape), None)
     here = _of_run(settings, gpu, precision)
 
     def distance(row: Reference) -> tuple[int, ...]:
@@ -167,7 +164,7 @@ def _same(what: Aspect, here: str | int, published: str | int) -> bool:
 
 def _of_run(settings: Settings, gpu: str | None, precision: str | None) -> Aspects:
     knobs = Knobs(settings)
-    forced = settings.value(_FORCE) if _FORCE in settings else None
+    forced = settings.value(_FORCE)
     return {
         "gpu": gpu,
         "precision": precision,
@@ -176,13 +173,10 @@ def _of_run(settings: Settings, gpu: str | None, precision: str | None) -> Aspec
         "gpu_count": knobs.positive("world_size"),
         "global_batch_size": knobs.positive("train.global_batch_size"),
         "micro_batch_size": knobs.positive("train.micro_batch_size"),
-        **{what: _size(settings, knob) for what, knob in _LAYOUT.items()},
+        **{
+            what: (knobs.positive(knob) or 1) if knobs.known(knob) else None for what, knob in _LAYOUT.items()
+        },
     }
-
-
-def _size(settings: Settings, knob: str) -> int | None:
-    """A parallel size; null is 1, and what is not set is unknown."""
-    return (Knobs(settings).positive(knob) or 1) if knob in settings else None
 
 
 def _of_row(row: Reference) -> Aspects:

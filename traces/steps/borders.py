@@ -123,5 +123,4 @@ def step_borders(order: HostOrder, start_ns: IntArray, end_ns: IntArray) -> tupl
     if len(start) < 2:
         return start, own_end
     foreign = order.compute_between(end_ns[:-1], start_ns[1:]) > 0
-    end = np.concatenate((np.where(foreign, own_end[:-1], start[1:]), own_end[-1:]))
-    return start, end
+    return start, np.concatenate((np.where(foreign, own_end[:-1], start[1:]), own_end[-1:]))

@@ -58,10 +58,8 @@ def _inferred_steps(rank: RankTimeline, roles: Roles) -> Steps:
         ("period", period_steps(rank, order, roles)),
     )
     if not (rank.activities.launch_ns != NULL).any():
-        ways = (
-            *ways[1:],
-            ways[0],
-        )  # without launches a range lies on the host's clock only, ahead of its work
+        # without launches a range lies on the host's clock only, ahead of its work
+        ways = (*ways[1:], ways[0])
     found = [
         from_steps(source, way.what, tuple(leave_out_unusual(rank, way)))
         for source, way in ways

@@ -142,7 +142,7 @@ def drop(step: Step, reason: str) -> Step:
 
 
 def median_ns(lengths_ns: list[int]) -> int:
-    """Between two middle ones their mean, without its half nanosecond."""
+    """Median in whole nanoseconds (a half is rounded down)."""
     return int(median(lengths_ns))
 
 

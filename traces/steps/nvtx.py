@@ -54,10 +54,9 @@ def matching_ranges(rank: RankTimeline, wanted: BoolArray, what: str) -> HostRan
         return None
     rows = rank.activities
     launches = _counts(rows.launch_thread[rows.source != Source.COPY], threads)
-    merits = zip(launches, _counts(ranges.thread_gid[chosen], threads), strict=True)
-    place = max(enumerate(merits), key=itemgetter(1))[0]
-    thread = threads[place]
-    on_thread = chosen & (ranges.thread_gid == thread)
+    merits = list(zip(launches, _counts(ranges.thread_gid[chosen], threads), strict=True))
+    place = merits.index(max(merits))
+    on_thread = chosen & (ranges.thread_gid == threads[place])
     closed_by_ns = int(ranges.end_ns.max())
     start_ns, end_ns = _outermost(ranges.start_ns[on_thread], ranges.end_ns[on_thread], closed_by_ns)
     return HostRanges(start_ns, end_ns, what, launches[place])
@@ -71,8 +70,7 @@ def step_named_ranges(rank: RankTimeline, order: HostOrder) -> HostRanges | None
     other threads (autograd's) launch within the range count: most of a step may come from there.
     """
     launches_known = bool((rank.activities.launch_thread != NULL).any())
-    best: HostRanges | None = None
-    best_rank: tuple[bool, int, int, int] = (False, -1, 0, 0)
+    several: list[tuple[tuple[bool, int, int, int], HostRanges]] = []
     for name, texts in sorted(_families(rank).items()):
         wanted = mask_of(np.array(texts), len(rank.columns.range_texts))
         found = matching_ranges(rank, wanted, f'NVTX range "{name}"')
@@ -81,9 +79,9 @@ def step_named_ranges(rank: RankTimeline, order: HostOrder) -> HostRanges | None
         enclosed = int(order.kernels_between(found.start_ns, found.end_ns).sum())
         enough = enclosed >= ENCLOSED.value * order.kernel_count
         merits = (len(found) > 1, found.thread_launches, enclosed, -len(found))
-        if enough and merits > best_rank:
-            best, best_rank = found, merits
-    return best
+        if enough:
+            several.append((merits, found))
+    return max(several, key=itemgetter(0))[1] if several else None
 
 
 def nvtx_steps(rank: RankTimeline, order: HostOrder) -> Found | None:

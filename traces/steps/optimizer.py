@@ -48,10 +48,7 @@ def without_initialisation(found: Found, order: HostOrder, rows: Activities) -> 
 
 
 def _where_step_begins(head: IntArray, step: IntArray) -> int:
-    """How many kernels of a head come before a whole step that is like the given one; 0: none do.
-
-    Of several such places, the one that leaves most nearly as many kernels as the step has.
-    """
+    """How many kernels of a head come before a whole step that is like the given one; 0: none do."""
     if not len(step):
         return 0
     few = int(PARTIAL.value * len(step))
@@ -129,8 +126,7 @@ def cluster_ends_ns(marks: Marks, order: HostOrder) -> IntArray | None:
     level = _gap_that_parts(gap_ns, own_ns)
     if level is None:
         return None
-    last = np.concatenate((np.flatnonzero(gap_ns >= level), [len(marks.first) - 1]))
-    return marks.until_ns[last]
+    return marks.until_ns[np.concatenate((np.flatnonzero(gap_ns >= level), [len(marks.first) - 1]))]
 
 
 def _after_collectives_ns(ends_ns: IntArray, rows: Activities, order: HostOrder) -> IntArray:
@@ -208,10 +204,7 @@ def _most_have(role: BoolArray, order: HostOrder, starts_ns: IntArray, ends_ns: 
 
 
 def _without_parts(found: Found) -> Found:
-    """Leave out both ends where they are not a whole step, by the number of their kernels.
-
-    An end without work worth naming, such as the gathering of weights after the last update, is no step.
-    """
+    """Leave out both ends where they are not a whole step, by the number of their kernels."""
     _, *counts, _ = found.kernel_counts
     head, *whole, tail = found.steps
     whole = leave_out_partial(whole, counts)

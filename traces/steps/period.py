@@ -48,7 +48,7 @@ def matching_lags(codes: IntArray, shortest: int, longest: int) -> list[tuple[fl
     most = min(_MOST, len(estimate))
     best = np.argpartition(-estimate, most - 1)[:most]
     close = np.flatnonzero(estimate >= estimate.max() - _CLOSE)[:_MOST]
-    chance = chance_of(codes)
+    chance = float(((np.bincount(codes) / len(codes)) ** 2).sum())  # that two picked at random are equal
     lags = {int(place) + shortest for place in (*best, *close)}
     found = {lag: match_at(codes, lag, chance) for lag in lags}
     best_lag = min(found, key=lambda lag: (-found[lag], lag))
@@ -75,12 +75,6 @@ def match_at(codes: IntArray, lag: int, chance: float) -> float:
     if chance >= 1 or lag >= len(codes):
         return 0.0
     return (float(np.mean(codes[lag:] == codes[:-lag])) - chance) / (1 - chance)
-
-
-def chance_of(codes: IntArray) -> float:
-    """How often two places of the sequence, picked at random, are equal."""
-    shares = np.bincount(codes) / max(1, len(codes))
-    return float((shares**2).sum())
 
 
 def _fast_size(least: int) -> int:
@@ -114,10 +108,7 @@ def replay_steps(rank: RankTimeline, order: HostOrder) -> Found | None:
 
 
 def _with_input(rank: RankTimeline, replay_ns: IntArray) -> IntArray:
-    """When the first input copy since the last replay was launched, else the replay itself, shape (n,).
-
-    Of copies before the first replay as many are its own as the second has.
-    """
+    """When the first input copy since the last replay was launched, else the replay itself, shape (n,)."""
     copies_ns = np.sort(rank.activities.launch_ns[input_copies(rank)])
     feeds = np.searchsorted(replay_ns, copies_ns)
     first_count, usual_count = int((feeds == 0).sum()), int((feeds == 1).sum())
@@ -193,8 +184,7 @@ def shows_steps(rank: RankTimeline, order: HostOrder, roles: Roles, steps: Steps
     rows = rank.activities
     inputs = (rows.bucket == Bucket.COPY) & (rows.key == COPY_KINDS.index("memcpy_h2d"))
     place = steps.used_at(rows.start_ns[inputs])
-    having = len(distinct(place[place >= 0]))
-    return having >= INPUTS.value * len(steps.used)
+    return len(distinct(place[place >= 0])) >= INPUTS.value * len(steps.used)
 
 
 def _busiest_compute_stream(rank: RankTimeline) -> IntArray:

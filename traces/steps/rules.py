@@ -68,9 +68,8 @@ _FLUSH_WORDS: Final = ("flush", "stop")
 
 def leave_out_unusual(rank: RankTimeline, found: Found) -> list[Step]:
     """The rules all ways share, partial steps aside: graph capture, profiler flush, warm-up."""
-    return leave_out_warm_up(
-        leave_out_flush(rank, leave_out_capture(rank, found)), _initialising_ns(rank, found)
-    )
+    steps = leave_out_flush(rank, leave_out_capture(rank, found))
+    return leave_out_warm_up(steps, _initialising_ns(rank, found))
 
 
 def leave_out_capture(rank: RankTimeline, found: Found) -> list[Step]:
@@ -116,16 +115,16 @@ def _is_of(rank: RankTimeline, rows: Calls | HostSpans) -> BoolArray:
 def leave_out_partial(steps: list[Step], kernel_counts: list[int]) -> list[Step]:
     """Drop steps without GPU work, and those whose kernel sequence is shorter than the others'."""
     ordered = sorted(count for count in kernel_counts if count)
-    result = []
-    for step, count in zip(steps, kernel_counts, strict=True):
-        others = _median_without(ordered, count)
+
+    def judged(step: Step, count: int) -> Step:
         if count == 0 or step.length_ns <= 0:
-            result.append(drop(step, "no GPU work"))
-        elif others is not None and count < (1 - PARTIAL.value) * others:
-            result.append(drop(step, f"partial: {count} kernels where the others have {others:.0f}"))
-        else:
-            result.append(step)
-    return result
+            return drop(step, "no GPU work")
+        others = _median_without(ordered, count)
+        if others is None or count >= (1 - PARTIAL.value) * others:
+            return step
+        return drop(step, f"partial: {count} kernels where the others have {others:.0f}")
+
+    return [*map(judged, steps, kernel_counts)]
 
 
 def _median_without(ordered: list[int], one: int) -> float | None:

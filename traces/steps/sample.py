@@ -63,10 +63,8 @@ def sample_of(steps: Steps, activities: int = 0) -> Sample:
         whole = spans((before.get(pairs[0][0], pairs[0][0]), pairs[-1][1]))
         return Sample(used, tuple(pairs), tuple(end - start for start, end in pairs), whole)
     in_order = sorted(used, key=lambda step: (step.length_ns, step.index))
-    groups = [
-        [in_order[place] for place in places]
-        for places in np.array_split(np.arange(len(in_order)), int(MOST.value))
-    ]
+    parts = np.array_split(np.arange(len(in_order)), int(MOST.value))
+    groups = [[in_order[place] for place in places] for places in parts]
     found = sorted(((group[len(group) // 2], group) for group in groups), key=lambda one: one[0].index)
     return Sample(
         tuple(step for step, _ in found),

@@ -86,7 +86,6 @@ class Blocks:
 
 
 def _moved(settings: Settings, name: str, lines_before: int) -> Settings:
-    """Settings said in lines of a block, as said in lines of the log."""
 
     def place(said: str) -> str:
         head, _, line = said.rpartition(":")

@@ -46,7 +46,6 @@ class IterationLines:
         self._step_time_count = 0
 
     def take(self, number: int, text: str) -> bool:
-        """Whether the line is one of these."""
         found = _ITERATION.search(text) if "elapsed time per iteration" in text else None
         if found:
             self.planned = int(found[2])
@@ -137,7 +136,6 @@ class SteadyStep:
 
     @property
     def count(self) -> int:
-        """How many logged iterations it rests on."""
         return len(self.used)
 
 

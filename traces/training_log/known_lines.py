@@ -48,7 +48,6 @@ class KnownLines:
             self._by_key.setdefault(line.key, []).extend((text, line) for text in line.texts)
 
     def words(self) -> tuple[bytes, ...]:
-        """The keys, to be searched for in a log."""
         return tuple(key.encode() for key in self._by_key)
 
     def message(self, number: int, text: str) -> Message | None:
@@ -63,7 +62,6 @@ class KnownLines:
         return None
 
     def is_raised(self, message: Message) -> bool:
-        """Whether the line is an exception's."""
         return self.by_id[message.id].key == RAISED
 
 

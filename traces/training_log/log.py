@@ -110,5 +110,4 @@ class TrainingLog:
     unknown_error: Message | None = None
 
     def first(self, *ids: str) -> Message | None:
-        """The first line that one of these patterns knows."""
         return next((message for message in self.messages if message.id in ids), None)

@@ -57,11 +57,9 @@ class Tracebacks:
         self._passed: dict[int | None, set[Stage]] = {}
 
     def begin(self, text: str) -> None:
-        """A traceback begins."""
         self._passed.pop(rank_of(text), None)
 
     def frame(self, text: str) -> None:
-        """A line that may be a frame."""
         found = _FRAME.search(text)
         if found is None:
             return
@@ -191,12 +189,10 @@ class Unallocated:
 
     @property
     def unallocated_bytes(self) -> int:
-        """Reserved and not allocated."""
         return self.reserved_bytes - self.allocated_bytes
 
     @property
     def unallocated_frac(self) -> float:
-        """As part of what is reserved."""
         return self.unallocated_bytes / self.reserved_bytes
 
 

@@ -203,7 +203,6 @@ class _Reading:
             self._messages.append(known)
 
     def log(self) -> TrainingLog:
-        """Everything read, once all lines were taken."""
         told, error = self._iterations.result(), self._first_error
         has_begun = bool(told or self._count["training-begins"])
         has_ended = bool(self._failed or self._count["ended"] or self._iterations.last_of_run)

@@ -37,7 +37,6 @@ class _PlainLayer:
         self.weights = [weight for module in modules for weight in module.parameters()]
 
     def forward(self, tokens: Any) -> Any:
-        """Add to each token what its experts make of it."""
         torch = self._torch
         ranges = torch.profiler.record_function
         normed = self._norm(tokens)

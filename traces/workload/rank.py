@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import traceback
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,29 +27,15 @@ from traces.workload.step import WARM_UP_STEPS, Steps
 _LOOK_S: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
 class Files:
-    """The files of one rank in the folder of a run."""
+    """The files of one rank in the folder of a run. `begun`: nsys has started it."""
 
-    folder: Path
-    rank: int
-
-    @property
-    def request(self) -> Path:
-        return self.folder / f"request{self.rank}.json"
-
-    @property
-    def begun(self) -> Path:
-        """That nsys has started the program."""
-        return self.folder / f"begun{self.rank}"
-
-    @property
-    def made(self) -> Path:
-        return self.folder / f"made{self.rank}.json"
-
-    @property
-    def failed(self) -> Path:
-        return self.folder / f"failed{self.rank}.txt"
+    def __init__(self, folder: Path, rank: int) -> None:
+        self.rank = rank
+        self.request = folder / f"request{rank}.json"
+        self.begun = folder / f"begun{rank}"
+        self.made = folder / f"made{rank}.json"
+        self.failed = folder / f"failed{rank}.txt"
 
 
 def ask(folder: Path, request: Request, rank: int, rank_count: int) -> Path:

@@ -196,7 +196,7 @@ def _slower_alike(view: View) -> str | None:
 def _more_work(view: View) -> bool:
     """All large classes have more kernels, alike."""
     before, after = _pair("kernels", view)
-    if after <= before or same_count(before, after):
+    if not before or after <= before or same_count(before, after):
         return False
     counts, later = view.before.counts, view.after.counts
     times = [later.get(name, 0.0) / count for name, count in counts.items() if name in CLASSES and count >= 1]

@@ -108,9 +108,11 @@ def _by_rules(view: View) -> tuple[Found, ...]:
 def _by_rule(rule: Rule, view: View) -> Found | None:
     """The rule's suspect in a view, or None where its rows did not move its way or evidence is lacking."""
     rows = _moved_its_way(rule, view)
+    if not rows:
+        return None
     by_itself = True if rule.signs else None  # its rows are its sign
     observed = rule.observed.holds(view) if rule.observed else by_itself
-    if not rows or observed is False:
+    if observed is False:
         return None
     changed = tuple(change for change in view.changes(rule.changed) if rule.went(change))
     evidence = {"observed": observed, "changed": bool(changed), "any": observed or bool(changed)}

@@ -31,7 +31,7 @@ from heuristics.result.judged import Bucket, Verdict, Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.walls.price import unmeasurable
 from heuristics.words import say
-from traces.account.absent import CAUSES
+from traces.account.pieces import CAUSES
 from traces.errors import InputError
 from traces.limits import Limit
 from traces.missing import Missing, gap

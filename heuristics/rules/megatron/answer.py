@@ -5,10 +5,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from msgspec import Struct
+
 from heuristics.rules.megatron.core_fields import SOMETIMES
 from heuristics.rules.megatron.request import Request
+from heuristics.words import say
 from traces.limits import Limit
 from traces.settings.settings import Value
+from traces.toml_tables import read_table
 
 Tier = Literal["config", "layer"]
 Kind = Literal["ok", "rejected", "needs", "no_such_knob", "not_checked"]
@@ -17,31 +21,21 @@ LONGEST: Final = Limit(240, "characters", "ours: a long message of the library i
 
 TRANSFORMER_ENGINE: Final = "Transformer Engine"
 FLEX_PACKAGES: Final = ("DeepEP", "HybridEP")
-_UNTOLD_TE: Final = (
-    r"'>=?' not supported between instances of 'NoneType' and '(?:Pkg)?Version'",
-    r"cannot import name 'fused_",
-    r"Please install TE >=",
-)
-"""What megatron-core 0.14 to 0.16.1 says where it asks for a Transformer Engine that is not there."""
-
-_LACKING: Final = (
-    (r"DeepEP is not installed", "DeepEP"),
-    (r"HybridEP is not installed", "HybridEP"),
-    (r"(?i)transformer[ _]?engine is (?:required|not installed)|requires? TE\b", TRANSFORMER_ENGINE),
-    (r"gradient_accumulation_fusion set to True but the custom CUDA extension", "Apex"),
-    (r"(?i)apex is (?:required|not (?:installed|available))", "Apex"),
-    (r"(?i)(?:grouped_gemm|flashinfer|flash_attn|mamba_ssm|nvshmem)\b.*(?:not|n't) ", "another package"),
-    (r"No module named", "another package"),
-    (r"Must have at least torch version|torch version <", "another PyTorch"),
-    (r"not compiled with CUDA|No CUDA GPUs|NVIDIA driver", "a GPU"),
-)
-"""What this host lacks, by the library's words, whatever the configuration."""
-
 _CURES: Final = {
     TRANSFORMER_ENGINE: "--te-version",
     FLEX_PACKAGES[0]: "--flex-package",
     FLEX_PACKAGES[1]: "--flex-package",
 }
+
+
+class _Words(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a host may lack -> words that tell it: always, and where no Transformer Engine is assumed."""
+
+    lacking: dict[str, tuple[re.Pattern[str], ...]]
+    untold: dict[str, tuple[re.Pattern[str], ...]]
+
+
+_TELLING: Final = read_table("heuristics.rules.megatron", "lacking.toml", _Words)
 
 _WRAPPED: Final = re.compile(r" ?when instantiating \w+$")
 """megatron.core.transformer.spec_utils.build_module adds it to every message."""
@@ -78,11 +72,13 @@ def host_lacks(error: str, message: str, te_known: bool) -> str | None:
 
     `error`: the exception's type. `te_known`: a version of Transformer Engine is assumed.
     """
-    if not te_known and any(re.search(pattern, message) for pattern in _UNTOLD_TE):
-        return TRANSFORMER_ENGINE
-    if error == "ModuleNotFoundError":
-        return "another package"
-    return next((what for pattern, what in _LACKING if re.search(pattern, message)), None)
+    if not te_known and (what := _told(_TELLING.untold, message)):
+        return what
+    return "another package" if error == "ModuleNotFoundError" else _told(_TELLING.lacking, message)
+
+
+def _told(by: Mapping[str, tuple[re.Pattern[str], ...]], message: str) -> str | None:
+    return next((what for what, several in by.items() if any(one.search(message) for one in several)), None)
 
 
 def words(error: str, message: str, statement: str, fields: Mapping[str, Value]) -> str:
@@ -92,7 +88,8 @@ def words(error: str, message: str, statement: str, fields: Mapping[str, Value])
     """
     text = _WRAPPED.sub("", " ".join(message.split()))
     if not text:
-        text = f"{error} at {' '.join(statement.split())}" if statement else error
+        at = " ".join(statement.split())
+        text = say("megatron.raised-at", error=error, statement=at) if statement else error
     elif error not in _WITH_OWN_WORDS:
         text = f"{error}: {text}"
     text = _PATH.sub("", text).strip()
@@ -106,34 +103,40 @@ def words(error: str, message: str, statement: str, fields: Mapping[str, Value])
 
 def accepted(request: Request, tier: Tier, version: str, without: Iterable[str] = ()) -> Answer:
     """`without`: what the layer was built without, because only its kernels know it."""
-    done = "the configuration is accepted" if tier == "config" else _built(request)
-    left_out = ", ".join(without)
-    text = done + (f", without {left_out}" if left_out else "")
-    return Answer(tier, "ok", text + _on_what(request, tier, version), version)
+    text = say("megatron.accepted")
+    if tier == "layer":
+        has_layer = request.fields.get("num_moe_experts")
+        text = say("megatron.built-with-layer" if has_layer else "megatron.built", ranks=request.world_size)
+    counts = {"size": len(request.assumed_sizes), "option": len(request.assumed_options)}
+    filled = [f"{count} {word}{'s' if count > 1 else ''}" for word, count in counts.items() if count]
+    parts = [text]
+    if left_out := ", ".join(without):
+        parts.append(say("megatron.without", left_out=left_out))
+    if filled:
+        parts.append(say("megatron.assumed", filled=" and ".join(filled)))
+    if request.te_version and tier == "config":
+        parts.append(say("megatron.te-given", version=request.te_version))
+    return _answer(request, tier, "ok", ", ".join(parts), version)
 
 
 def rejected(request: Request, tier: Tier, version: str, said: str) -> Answer:
     """`said`: the library's words."""
-    return Answer(tier, "rejected", said + _other_version(request, version), version)
+    return _answer(request, tier, "rejected", said, version)
 
 
 def needs(request: Request, tier: Tier, version: str, lacking: Iterable[str], *, rest_fits: bool) -> Answer:
     """`lacking`: what this host lacks. `rest_fits`: with stand-ins for them all else was accepted."""
     what = " and ".join(lacking)
-    head = (
-        f"accepted where {what} is there and new enough" if rest_fits else f"needs {what}, which is not here"
-    )
+    text = say("megatron.needs-for-the-rest" if rest_fits else "megatron.needs", what=what)
     cures = [cure for name, cure in _CURES.items() if name in what and rest_fits]
-    return Answer(
-        tier, "needs", ": give ".join((head, *cures[:1])) + _other_version(request, version), version
-    )
+    return _answer(request, tier, "needs", ": give ".join((text, *cures[:1])), version)
 
 
 def no_such_knob(request: Request, version: str, names: Iterable[str]) -> Answer:
     """`names`: fields that the megatron-core that was asked does not have."""
-    listed = ", ".join(f"{name}{_where(name)}" for name in names)
-    text = f"megatron-core {version} has no {listed}"
-    return Answer("config", "no_such_knob", text + _other_version(request, version), version)
+    fields = ", ".join(f"{name}{_where(name)}" for name in names)
+    text = say("megatron.no-such-knob", version=version, fields=fields)
+    return _answer(request, "config", "no_such_knob", text, version)
 
 
 def not_checked(tier: Tier, because: str, version: str = "") -> Answer:
@@ -141,25 +144,12 @@ def not_checked(tier: Tier, because: str, version: str = "") -> Answer:
     return Answer(tier, "not_checked", because, version)
 
 
-def _built(request: Request) -> str:
-    layer = " and an MoE layer" if request.fields.get("num_moe_experts") else ""
-    return f"{request.world_size} ranks{layer} are built"
-
-
-def _on_what(request: Request, tier: Tier, version: str) -> str:
-    """On which ground something was accepted."""
-    counts = {"size": len(request.assumed_sizes), "option": len(request.assumed_options)}
-    filled = [f"{count} {word}{'s' if count > 1 else ''}" for word, count in counts.items() if count]
-    text = f", with {' and '.join(filled)} assumed" if filled else ""
-    if request.te_version and tier == "config":
-        text += f", with {TRANSFORMER_ENGINE} {request.te_version} taken as given"
-    return text + _other_version(request, version)
-
-
-def _other_version(request: Request, version: str) -> str:
-    if request.core_version is None or request.core_version == version:
-        return ""
-    return f"; asked was megatron-core {version}, the run has {request.core_version}"
+def _answer(request: Request, tier: Tier, answer: Kind, text: str, version: str) -> Answer:
+    """With the release that the run has, where that is another than the one that was asked."""
+    if request.core_version not in (None, version):
+        other = say("megatron.other-version", version=version, asked=request.core_version)
+        text = f"{text}; {other}"
+    return Answer(tier, answer, text, version)
 
 
 def _where(name: str) -> str:

@@ -9,15 +9,17 @@ update_config_with_precision_overrides) and comm_overlap.py (CommOverlapConfig.s
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import lcm
 from typing import Final
 
 from heuristics.config.versions import numbers
 from heuristics.rules.megatron.core_fields import OF_MLA, is_core_field
 from heuristics.run.run import Run
+from heuristics.words import say
 from traces.limits import Limit
 from traces.settings.effective import OFF_UNLESS_SAID, of_precision
+from traces.settings.knobs import CP, EP, ETP, PP, TP, VIRTUAL_STAGES
 from traces.settings.settings import Settings, Value
 
 HEAD_DIM: Final = Limit(
@@ -47,59 +49,53 @@ def assumed_options(fields: Mapping[str, Value], run: Run) -> dict[str, Value]:
     """Options nobody said; none for a command line of Megatron-LM, whose defaults are core's."""
     if run.settings.framework == "megatron_lm":
         return {}
-    options = dict(_OF_ALL_RECIPES)
-    if _is_moe(fields, run):
-        options |= _OF_MOE_RECIPES
-    if not {"bf16", "fp16"} & set(fields) and run.precision not in _FULL_PRECISION:
-        options["bf16"] = True
+    is_known = {"bf16", "fp16"} & set(fields) or run.precision in _FULL_PRECISION
+    options: dict[str, Value] = {
+        **_OF_ALL_RECIPES,
+        **(_OF_MOE_RECIPES if _is_moe(fields, run) else {}),
+        **({} if is_known else {"bf16": True}),
+    }
     return {name: value for name, value in options.items() if name not in fields}
 
 
 def derived(fields: Mapping[str, Value]) -> dict[str, Value]:
     """What both frameworks work out themselves from other knobs before they build the configuration."""
     dtype = "bf16" if fields.get("bf16") is True else "fp16" if fields.get("fp16") is True else "fp32"
-    made: dict[str, Value] = {"params_dtype": dtype}
-    if count(fields, "pipeline_model_parallel_size") > 1:
-        made["pipeline_dtype"] = fields.get("params_dtype", dtype)
-    if fields.get("overlap_p2p_comm") is True:
-        made["batch_p2p_comm"] = False
-    if fields.get("gated_linear_unit") is True:
-        made["activation_func"] = "silu"
-    return {name: value for name, value in made.items() if name not in fields}
+    return {
+        "params_dtype": dtype,
+        **({"pipeline_dtype": fields.get("params_dtype", dtype)} if count(fields, PP) > 1 else {}),
+        **({"batch_p2p_comm": False} if fields.get("overlap_p2p_comm") is True else {}),
+        **({"activation_func": "silu"} if fields.get("gated_linear_unit") is True else {}),
+    }
 
 
 def assumed_sizes(fields: Mapping[str, Value], run: Run) -> dict[str, Value]:
     """Sizes nobody said, small and legal for the parallel layout that is."""
-    sizes: dict[str, Value] = {}
-    heads = lcm(count(fields, "tensor_model_parallel_size"), count(fields, "num_query_groups"))
-    sizes["num_attention_heads"] = heads
-    sizes["hidden_size"] = count(fields, "num_attention_heads", heads) * count(
-        fields, "kv_channels", int(HEAD_DIM.value)
-    )
-    stages = count(fields, "pipeline_model_parallel_size") * count(
-        fields, "virtual_pipeline_model_parallel_size"
-    )
-    sizes["num_layers"] = stages * (1 + count(fields, "cpu_offloading_num_layers", 0))
-    if _is_moe(fields, run):
-        step = lcm(count(fields, "expert_model_parallel_size"), count(fields, "moe_router_num_groups"))
-        sizes["num_moe_experts"] = step * -(-count(fields, "moe_router_topk", 2) // step)
-    return {name: value for name, value in sizes.items() if name not in fields}
+    heads = lcm(count(fields, TP), count(fields, "num_query_groups"))
+    head_dim = count(fields, "kv_channels", int(HEAD_DIM.value))
+    stages = count(fields, PP) * count(fields, VIRTUAL_STAGES)
+    step = lcm(count(fields, EP), count(fields, "moe_router_num_groups"))
+    experts = step * -(-count(fields, "moe_router_topk", 2) // step)
+    sizes = {
+        "num_attention_heads": heads,
+        "hidden_size": count(fields, "num_attention_heads", heads) * head_dim,
+        "num_layers": stages * (1 + count(fields, "cpu_offloading_num_layers", 0)),
+        **({"num_moe_experts": experts} if _is_moe(fields, run) else {}),
+    }
+    return {name: size for name, size in sizes.items() if name not in fields}
 
 
 def smallest_world(fields: Mapping[str, Value]) -> int:
     """The fewest ranks that hold both meshes: TP x CP x PP for attention, ETP x EP x PP for experts."""
-    tensor = count(fields, "tensor_model_parallel_size")
-    stages = count(fields, "pipeline_model_parallel_size")
-    experts = count(fields, "expert_tensor_parallel_size", tensor) * count(
-        fields, "expert_model_parallel_size"
-    )
-    return stages * lcm(tensor * count(fields, "context_parallel_size"), experts)
+    tensor = count(fields, TP)
+    experts = count(fields, ETP, tensor) * count(fields, EP)
+    return count(fields, PP) * lcm(tensor * count(fields, CP), experts)
 
 
 def _is_moe(fields: Mapping[str, Value], run: Run) -> bool:
     if "num_moe_experts" in fields:
         return fields["num_moe_experts"] is not None
-    return run.observed.moe is True or count(fields, "expert_model_parallel_size") > 1
+    return run.observed.moe is True or count(fields, EP) > 1
 
 
 _OVERLAP: Final = (
@@ -131,26 +127,11 @@ def _of_overlap(settings: Settings) -> dict[str, Value]:
     return {**off, **{field: value for field, value in said.items() if value is not None}}
 
 
-_SIZES: Final = (
-    "tensor_model_parallel_size",
-    "pipeline_model_parallel_size",
-    "context_parallel_size",
-    "expert_model_parallel_size",
-)
+_SIZES: Final = (TP, PP, CP, EP)
 _SIZES_OR_NULL: Final = (
-    "virtual_pipeline_model_parallel_size",
-    "expert_tensor_parallel_size",
-    "num_layers",
-    "hidden_size",
-    "kv_channels",
-    "num_attention_heads",
-    "num_query_groups",
-    "num_moe_experts",
-    "moe_router_topk",
-    "moe_router_num_groups",
-    "cpu_offloading_num_layers",
-    "num_layers_per_virtual_pipeline_stage",
-    "world_size",
+    *(VIRTUAL_STAGES, ETP, "num_layers", "hidden_size", "kv_channels", "num_attention_heads"),
+    *("num_query_groups", "num_moe_experts", "moe_router_topk", "moe_router_num_groups"),
+    *("cpu_offloading_num_layers", "num_layers_per_virtual_pipeline_stage", "world_size"),
 )
 _ZERO_TOO: Final = ("cpu_offloading_num_layers", "num_moe_experts")
 _CUTS_LAYERS: Final = (
@@ -173,8 +154,7 @@ class Request:
     `fields`: of TransformerConfig (with `multi_latent_attention`: of MLATransformerConfig), by their newest
     names. `world_size`: ranks. `te_version`: Transformer Engine of the run, None where unknown;
     `core_version`: Megatron-Core of the run. `flex_package`: DeepEP or HybridEP can be imported there.
-    `assumed_sizes`, `assumed_options`: what nobody said and was
-    filled in, by name.
+    `assumed_sizes`, `assumed_options`: what nobody said and was filled in, by name.
     """
 
     fields: Mapping[str, Value]
@@ -182,8 +162,8 @@ class Request:
     te_version: str | None = None
     core_version: str | None = None
     flex_package: bool = False
-    assumed_sizes: tuple[str, ...] = field(default=())
-    assumed_options: tuple[str, ...] = field(default=())
+    assumed_sizes: tuple[str, ...] = ()
+    assumed_options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,15 +178,15 @@ def request_of(run: Run) -> Request | NotAsked:
     """What to ask of a run's configuration; `NotAsked` where too little, or no size, is known."""
     said = _said(run)
     if not said:
-        return NotAsked("nothing is known of the configuration", "--config")
+        return NotAsked(say("megatron.nothing-known"), "--config")
     if refused := _no_sizes(said, run):
         return refused
     said |= _virtual_stages(said, run)
     if "num_layers" not in said and any(said.get(name) for name in _CUTS_LAYERS):
-        return NotAsked("pipeline stages are cut unevenly and the number of layers is unknown", "num_layers")
+        return NotAsked(say("megatron.layers-unknown"), "num_layers")
     options = assumed_options(said, run)
     fields = {**options, **said}
-    fields |= derived(fields)
+    fields = {**derived(fields), **fields}
     sizes = assumed_sizes(fields, run)
     world = run.config.value("world_size")
     return Request(
@@ -245,19 +225,18 @@ def _no_sizes(said: Mapping[str, Value], run: Run) -> NotAsked | None:
         if value is None and name in _SIZES_OR_NULL:
             continue
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            return NotAsked(f"{name} is no whole number from {least} up", name)
+            return NotAsked(say("megatron.no-size", name=name, least=least), name)
     return None
 
 
 def _virtual_stages(said: Mapping[str, Value], run: Run) -> dict[str, Value]:
     """Megatron-LM counts virtual stages by the layers in each (arguments.py); one stage is none."""
-    name = "virtual_pipeline_model_parallel_size"
     each = run.config.value("num_layers_per_virtual_pipeline_stage")
     layers = said.get("num_layers")
-    if said.get(name) is not None or not isinstance(each, int) or not isinstance(layers, int):
+    if said.get(VIRTUAL_STAGES) is not None or not isinstance(each, int) or not isinstance(layers, int):
         return {}
-    stages = layers // count(said, "pipeline_model_parallel_size") // each
-    return {name: stages if stages > 1 else None}
+    stages = layers // count(said, PP) // each
+    return {VIRTUAL_STAGES: stages if stages > 1 else None}
 
 
 def _version(said: str | None) -> str | None:

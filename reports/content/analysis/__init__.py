@@ -4,6 +4,7 @@ The first screen ends with kernels, unknown ones, warnings, where to read more a
 """
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
@@ -20,9 +21,9 @@ from reports.content.analysis.run import ranks_part, run_lines
 from reports.content.analysis.step import hiccups, lost_time, outside, step
 from reports.content.analysis.times import telling_rank
 from reports.content.analysis.walls import evidence, savings, step_bar
-from reports.content.blocks import Block, Code, Command, Detail, Page, Part, Sentence, Span, Tone, words
+from reports.content.blocks import Block, Code, Command, Detail, Page, Part, Sentence, Tone, words
 from reports.content.check_numbers import configuration_parts
-from reports.content.names import kernel_name, name_of, who
+from reports.content.names import joined, kernel_name, name_of, who
 from reports.result.left_out import left_out
 from traces.missing import known
 from traces.sections.rank import Rank
@@ -38,17 +39,15 @@ _LATER: Final = {
 
 
 def top_kernels(rank: Rank) -> Sentence | None:
-    window_ns = rank.budget_ns.window
-    by_name: dict[tuple[str, str], int] = {}
+    window_ns, by_name = rank.budget_ns.window, Counter[tuple[str, str]]()
     for row in rank.kernel_table.rows:
-        named = (kernel_name(row.name), row.key)
-        by_name[named] = by_name.get(named, 0) + row.work_ns
-    first = sorted(by_name.items(), key=lambda one: -one[1])[:_TOP]
-    spans: list[Span] = []
-    for (name, key), work_ns in first:
-        if work_ns >= _WORTH * window_ns:
-            spans += ["; " if spans else "", Code(name), f" {percent(work_ns / window_ns)} ({name_of(key)})"]
-    return Sentence(words(*spans), "Top kernels") if spans else None
+        by_name[kernel_name(row.name), row.key] += row.work_ns
+    named = [
+        words(Code(name), f" {percent(work_ns / window_ns)} ({name_of(key)})")
+        for (name, key), work_ns in by_name.most_common(_TOP)
+        if work_ns >= _WORTH * window_ns
+    ]
+    return Sentence(joined(named, "; "), "Top kernels") if named else None
 
 
 def unknown_kernels(result: Result) -> Iterator[Sentence]:
@@ -73,8 +72,7 @@ def layout_changes(result: Result) -> Iterator[Sentence]:
 
 def warnings(result: Result) -> Iterator[Sentence]:
     """The first warning that no other line holds already, and how many more there are."""
-    elsewhere = left_out(result.run)
-    found = [one for one in result.warnings if one not in elsewhere]
+    found = [one for one in result.warnings if one not in left_out(result.run)]
     if found and not result.verdict.startup_ns:
         more = f" (first of {len(found)})" if len(found) > 1 else ""
         yield Sentence(words(f"{found[0]}.{more}"), "Warning", Tone.NOTICE)
@@ -82,13 +80,10 @@ def warnings(result: Result) -> Iterator[Sentence]:
 
 def more(result: Result) -> str:
     refused = f", with {len(result.refused)} refused" if result.refused else ""
-    checks = " | --config FILE checks flags" if _unchecked(result) else ""
-    return f"--full{refused} | -o page.html{checks}"
-
-
-def _unchecked(result: Result) -> bool:
     planned = bool(result.fixes or result.levers)
-    return planned and result.framework == "megatron" and known(result.configuration) is None
+    unchecked = planned and result.framework == "megatron" and known(result.configuration) is None
+    checks = " | --config FILE checks flags" if unchecked else ""
+    return f"--full{refused} | -o page.html{checks}"
 
 
 def next_command(result: Result) -> Command:

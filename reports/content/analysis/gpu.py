@@ -29,8 +29,7 @@ def _kernel_blocks(rank: Rank) -> Iterator[Block]:
     launches = ("short_kernel_frac", "graph_share_frac", "kernels_per_launch")
     yield figures_table("Launches", ((name, getattr(rank.detected, name)) for name in launches))
     if rank.kernels_without_launch:
-        said = f"{counted(rank.kernels_without_launch, 'kernel')} without a recorded launch."
-        yield Sentence(words(said))
+        yield Sentence(words(f"{counted(rank.kernels_without_launch, 'kernel')} without a recorded launch."))
 
 
 def _kernel(one: Kernel, scale: Scale) -> tuple[Entry, ...]:

@@ -1,5 +1,6 @@
 """The one sentence of a run, what it rests on, and the lines under it: recording, waits for batches."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -13,7 +14,7 @@ from heuristics.walls.verdict import FAMILIES
 from reports.content.analysis.times import scale_of, stretch_name, telling_rank
 from reports.content.analysis.unproven import Unused, at_most, bucket_name, open_walls, part_of_time, unused
 from reports.content.blocks import Code, Headline, Tone, Words, words
-from reports.content.names import gpu_of, name_of, sentence, who
+from reports.content.names import gpu_of, is_set, name_of, sentence, who
 from reports.measures import measures
 from traces.limits import Limit
 from traces.missing import known
@@ -136,11 +137,10 @@ def _share(wall: Wall) -> str:
 def by_family(kinds: Mapping[str, int]) -> dict[str, int]:
     """Costs by kind, largest first, those of one operation together."""
     family = {kind: name for name, members in FAMILIES.items() for kind in members}
-    together: dict[str, int] = {}
+    together = Counter[str]()
     for kind, time_ns in kinds.items():
-        name = family.get(kind, kind)
-        together[name] = together.get(name, 0) + time_ns
-    return dict(sorted(together.items(), key=lambda one: -one[1]))
+        together[family.get(kind, kind)] += time_ns
+    return dict(together.most_common())
 
 
 def main_kind(wall: Wall, least: float = MOST) -> str | None:
@@ -153,7 +153,8 @@ def main_kind(wall: Wall, least: float = MOST) -> str | None:
 def cause(wall: Wall) -> str:
     """A wall by its largest kind where that is nearly all of it, by both where it is half, else by itself."""
     kinds, small = known(wall.cost_by_kind_ns) or {}, " too small to fill the GPU"
-    classes = {one for one in kinds if wall.id == "compute" and measures()[one].group == "class"}
+    named = measures().values() if wall.id == "compute" else ()
+    classes = {one.name for one in named if one.group == "class"} & {*kinds}
     if kind := main_kind(wall, HALF):
         said = name_of(kind) + (small if kind in classes else "")
         return said if main_kind(wall) else f"{name_of(wall.id)}, mostly {said}"
@@ -238,11 +239,8 @@ def _because(verdict: Verdict) -> str:
 
 
 def forced_balance(result: Result) -> bool:
-    if result.given.get("routing") == "force_balance":
-        return True
-    configuration = known(result.configuration)
-    settings = configuration.settings if configuration else ()
-    return any(one.knob == "moe_router_force_load_balancing" and one.value is True for one in settings)
+    given = result.given.get("routing") == "force_balance"
+    return given or is_set(result, "moe_router_force_load_balancing")
 
 
 def title(result: Result) -> Words:

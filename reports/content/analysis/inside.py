@@ -5,7 +5,7 @@ from typing import Final
 
 from heuristics.result.result import Result
 from reports.content.blocks import Block, Entry, Items, Sentence, Term, Words, table, words
-from reports.content.names import capital, ended, how_to_learn, told
+from reports.content.names import capital, ended, how_to_learn, is_set, told
 from traces.missing import Missing, known
 from traces.sections.cause import HotRank
 from traces.sections.run import ExpertGroups, Pipeline, PipelineStage, Run, Traffic
@@ -73,10 +73,7 @@ _MOCK_KNOB: Final = "data.mock"
 
 def routing_notes(result: Result) -> tuple[Words, ...]:
     """What the configuration, the options or the log say that makes expert work no evidence of routing."""
-    configuration = known(result.configuration)
-    settings = () if configuration is None else configuration.settings
-    mock = any(one.knob == _MOCK_KNOB and one.value is True for one in settings)
-    found = ((_FORCED, result.forced_routing is True), (_MOCK, mock))
+    found = ((_FORCED, result.forced_routing is True), (_MOCK, is_set(result, _MOCK_KNOB)))
     return tuple(words(text) for text, holds in found if holds)
 
 
@@ -110,8 +107,7 @@ def _pattern(found: ExpertGroups) -> str:
 def traffic(run: Run, name: Callable[[int], Words]) -> Iterator[Block]:
     found = run.traffic
     if isinstance(found, Missing):
-        said = f"unknown: {ended(found.reason)}{how_to_learn(found.cure)}"
-        yield Sentence(words(said), "Bytes")
+        yield Sentence(words(f"unknown: {ended(found.reason)}{how_to_learn(found.cure)}"), "Bytes")
     elif found is not None:
         yield from _speeds(found)
         if pairs := found.largest_pairs:

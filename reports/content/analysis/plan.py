@@ -6,8 +6,6 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Final
 
-from msgspec import UNSET
-
 from heuristics.result.judged import Arm, Fix, Knobs, Precondition, Refused
 from heuristics.result.result import Result
 from reports.content.analysis.unproven import find_out, open_walls, unused, with_finds
@@ -74,18 +72,13 @@ def plan(result: Result, most: int | None = MOST) -> Plan:
         return Plan("DO THIS" if found else "WHAT TO DO", found, words(_why_none(result)))
     shown = steps[: most if most is None else most + _leading(steps)]
     title = "DO THIS, in this order" if len(shown) > 1 else "DO THIS"
-    title = title.replace("DO THIS", "THEN DO THIS") if _after_repair(result) else title
+    late, first = known(result.run.late) if result.run else None, result.fixes[0].id if result.fixes else ""
+    if late is not None and late.repair_first and first not in late.repair_fixes:
+        title = f"THEN {title}"
     unproven = _unproven(result)
     if not result.fixes and not errors:
         title = "TO BE CONFIRMED, in this order" if unproven else "STILL FASTER, though nothing is wrong"
-    under = unproven or _together(result, shown)
-    return Plan(title, tuple(shown), under, len(steps) - len(shown))
-
-
-def _after_repair(result: Result) -> bool:
-    late = None if result.run is UNSET else known(result.run.late)
-    first = result.fixes[0].id if result.fixes else ""
-    return late is not None and late.repair_first and first not in late.repair_fixes
+    return Plan(title, tuple(shown), unproven or _together(result, shown), len(steps) - len(shown))
 
 
 def _is_open(result: Result, fix: Fix) -> bool:
@@ -115,7 +108,7 @@ def _unproven(result: Result) -> Words:
 def _leading(steps: Sequence[Step]) -> int:
     """How many first steps are upgrades, which set nothing: what stands on them is shown as well."""
     first = next((place for place, one in enumerate(steps) if one.spellings), 0)
-    return first if steps and {one.id for one in steps[:first]} <= {*steps[first].after} else 0
+    return first if {one.id for one in steps[:first]} <= {*steps[first].after} else 0
 
 
 def framework_note(result: Result) -> Sentence | None:

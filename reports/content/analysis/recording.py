@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from heuristics.result.result import Result
 from reports.content.analysis.times import scale_of
-from reports.content.blocks import Block, Code, Items, Part, Sentence, Words, table, words
+from reports.content.blocks import Block, Code, Items, Part, Sentence, Words, items, table, words
 from reports.content.names import capital, ended, gpu_of, how_to_learn, name_of, who
 from reports.redaction import redaction_words
 from reports.result.codec import gaps
@@ -21,11 +21,9 @@ def recording(result: Result) -> Part:
 def _blocks(result: Result) -> Iterator[Block]:
     yield Items(tuple(said for trace in result.traces for said in _trace(trace)), "Traces")
     yield Sentence(words(redaction_words(result.redacted)))
-    if result.warnings:
-        yield Items(tuple(words(f"{one}.") for one in result.warnings), "Warnings")
+    yield from items("Warnings", (f"{one}." for one in result.warnings))
     yield table("Ranks", ("rank", "GPU", "steps", "ms", "compute"), map(_rank, result.ranks), range(2, 5))
-    if items := tuple(_gaps(result)):
-        yield Items(items, "What is missing, and how to learn it")
+    yield from items("What is missing, and how to learn it", _gaps(result))
 
 
 def _trace(trace: Trace) -> Iterator[Words]:

@@ -26,6 +26,7 @@ from reports.content.blocks import (
     Sentence,
     Tone,
     Words,
+    items,
     row,
     table,
     words,
@@ -81,7 +82,9 @@ def _names_in(result: Result) -> Names:
 
 def lines_of(run: Run, names: Names, otherwise: str) -> tuple[Sentence, ...]:
     """The same of a run alone; `otherwise` stands in place of its steps where these are unknown."""
-    return (_together(run, otherwise), *_late(run, names), *_problems(run))
+    problems = (_problem(one) for one in run.problems if one.traces or one.ranks)
+    wrong = (Sentence(one, "Recorded", Tone.NOTICE) for one in problems)
+    return (_together(run, otherwise), *_late(run, names), *wrong)
 
 
 def _together(run: Run, otherwise: str) -> Sentence:
@@ -129,16 +132,15 @@ def _why(run: Run, names: Names, late: Late) -> Words:
         factor = known(run.ranks[late.index].device_factor)
         longer = f"{rounded(factor)} times as long" if factor else "longer"
         why = _ONE.get(late.cause, "it arrives last").format(factor=longer)
-        return words(*names.full(late.index), f": {why}{_uneven(run, late)}.")
+        return words(names.full(late.index), f": {why}{_uneven(run, late)}.")
     why = _SEVERAL.get(late.cause, "no single one")
     if late.group is not None:
-        places = run.groups[late.group].ranks
-        return words(*_several(names, places), f": {why}.")
+        return words(_first_of([*map(names.full, run.groups[late.group].ranks)]), f": {why}.")
     seen = [place for place in late.by_step if place is not None]
     if not seen:
         return words(f"{why}{_uneven(run, late)}.")
     of = f" (in {len(seen)} of {len(late.by_step)} steps: "
-    return words(why, of, *_several(names, tuple(dict.fromkeys(seen))), f"){_uneven(run, late)}.")
+    return words(why, of, _first_of([*map(names.full, dict.fromkeys(seen))]), f"){_uneven(run, late)}.")
 
 
 def _uneven(run: Run, late: Late) -> str:
@@ -158,20 +160,11 @@ def _costs(run: Run, late: Late) -> str:
     return f"{said}; repair saves {saved}."
 
 
-def _problems(run: Run) -> Iterator[Sentence]:
-    for one in run.problems:
-        if one.traces or one.ranks:
-            yield Sentence(_problem(one), "Recorded", Tone.NOTICE)
-
-
 def _problem(one: RunProblem) -> Words:
     if one.ranks and not one.traces:
         return words(f"Not recorded: {'rank' if len(one.ranks) == 1 else 'ranks'} {numbers(one.ranks)}.")
-    few = [words(Code(name)) for name in one.traces[:_NAMED]]
-    more = len(one.traces) - len(few)
-    rest = f" and {more} more" if more else ""
     state = "left out, " if one.left_out else ""
-    return words(joined(few), rest, f": {state}{ended(one.reason)}")
+    return words(_first_of([words(Code(name)) for name in one.traces]), f": {state}{ended(one.reason)}")
 
 
 def name_of_rank(result: Result, place: int) -> Words:
@@ -200,10 +193,10 @@ def _end(name: str) -> str:
     return name if len(name) <= _WIDTH else f"...{name[3 - _WIDTH :]}"
 
 
-def _several(names: Names, places: Sequence[int]) -> Words:
-    named = joined([names.full(place) for place in places[:_NAMED]])
-    more = len(places) - _NAMED
-    return words(named, f" and {more} more" if more > 0 else "")
+def _first_of(named: Sequence[Words]) -> Words:
+    """Ranks or recordings as a sentence names them: the first, and how many more there are."""
+    more = len(named) - _NAMED
+    return words(joined(named[:_NAMED]), f" and {more} more" if more > 0 else "")
 
 
 def ranks_part(result: Result) -> Part | None:
@@ -330,6 +323,5 @@ def page(merged: Merged) -> Page:
     blocks: list[Block] = [*lines_of(run, names, "steps unknown")]
     if run.ranks:
         blocks.append(part_of(run, names))
-    if merged.warnings:
-        blocks.append(Items(tuple(words(one) for one in merged.warnings), "Warnings"))
+    blocks += items("Warnings", merged.warnings)
     return Page(words("run"), words(facts), tuple(blocks), Detail.FULL)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from heuristics.walls.price import WALL
 from reports.content.analysis.times import Time, scale_of, stretch_name, times_of, times_table
-from reports.content.blocks import Block, Hue, Items, Part, Sentence, Table, Term, words
+from reports.content.blocks import Block, Hue, Part, Sentence, Table, Term, items, words
 from traces.missing import Missing, known
 from traces.sections.rank import Absent, Outside, Rank
 from traces.spelling import counted, duration, percent, printable
@@ -21,8 +21,7 @@ def _steps(rank: Rank) -> Iterator[Block]:
     figures = [f"{name} {duration(ns)}" for name, one in lengths.items() if (ns := known(one)) is not None]
     said = f"{counted(len(steps.used), stretch_name(steps))} by {what}: {', '.join(figures)}."
     yield Sentence(words(said if steps.used else f"No steps were found; judged is one window: {what}."))
-    if notes := tuple(map(words, _notes(rank))):
-        yield Items(notes)
+    yield from items("", _notes(rank))
 
 
 def _notes(rank: Rank) -> Iterator[str]:
@@ -74,8 +73,7 @@ def hiccups(rank: Rank) -> Sentence | None:
 
 
 def budget(rank: Rank) -> Table:
-    total = Time(Term("window"), rank.budget_ns.window)
-    return times_table("Budget", scale_of(rank), _buckets(rank), total)
+    return times_table("Budget", scale_of(rank), _buckets(rank), Time(Term("window"), rank.budget_ns.window))
 
 
 def _buckets(rank: Rank) -> Iterator[Time]:

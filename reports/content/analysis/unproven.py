@@ -64,8 +64,7 @@ def unused(result: Result) -> Unused | None:
     wide = compute is not None and any(one.measure == _WIDE for one in compute.evidence)
     most = known(compute.at_most_frac) if compute and wide else None
     if most is not None and most * window_ns > parts[largest]:
-        compute_ns = sum(rank.budget_ns.compute for rank in result.ranks)
-        return Unused("compute", compute_ns / window_ns, compute)
+        return Unused("compute", sum(rank.budget_ns.compute for rank in result.ranks) / window_ns, compute)
     if parts[largest] < WALL.value * window_ns:
         return None
     wall = next((open_[id_] for id_ in _UNUSED[largest] if id_ in open_), None)

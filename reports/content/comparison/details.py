@@ -17,16 +17,16 @@ from heuristics.result.compared import (
 )
 from reports.content.blocks import (
     Block,
-    Cell,
     Code,
     Command,
+    Entry,
     Fold,
     Items,
-    Quantity,
     Sentence,
     Table,
     Term,
     Tone,
+    table,
     words,
 )
 from reports.content.comparison.difference import (
@@ -37,7 +37,6 @@ from reports.content.comparison.difference import (
     named,
     per_step,
     row_table,
-    table,
     unit,
 )
 from reports.content.names import gpu_of, name_of, sentence, who
@@ -149,7 +148,7 @@ def _sides(compared: Compared) -> Table:
         "bottleneck of this run alone": _wall,
     }
     sides = compared.base, compared.new
-    return table(("", "base", "new"), ((name, *map(of, sides)) for name, of in rows.items()))
+    return table("", ("", "base", "new"), [(name, *map(of, sides)) for name, of in rows.items()], numbers=())
 
 
 def _ms(time_ns: OrMissing[int]) -> str:
@@ -190,43 +189,43 @@ def _kernels(compared: Compared) -> Table:
         "grid",
         "grid new",
     )
-    return table(heads, map(_kernel, compared.kernels))
+    return table("", heads, map(_kernel, compared.kernels), range(3, 10))
 
 
-def _kernel(one: KernelDelta) -> Iterator[Cell]:
-    yield from ((Code(one.name),), (Term(one.key),), (_CHANGES[one.change],), moved(one.delta_ns))
-    times = _ms(one.base_each_ns), _ms(one.new_each_ns)
+def _kernel(one: KernelDelta) -> tuple[Entry, ...]:
+    counts, times = (per_step(one.base_count), per_step(one.new_count)), (one.base_each_ns, one.new_each_ns)
     grids = ("x".join(map(str, grid or ())) for grid in (one.base_grid, one.new_grid))
-    yield from map(Quantity, (per_step(one.base_count), per_step(one.new_count), *times, *grids))
+    what = Code(one.name), Term(one.key), _CHANGES[one.change], moved(one.delta_ns)
+    return (*what, *counts, *map(_ms, times), *grids)
 
 
 def _layers(compared: Compared) -> Table:
     heads = "layer", "base", "new", "change", "changed most", "its change"
-    return table(heads, map(_layer, compared.layers))
+    return table("", heads, map(_layer, compared.layers), {1, 2, 3, 5})
 
 
-def _layer(one: LayerDelta) -> Iterator[Cell]:
-    yield words(str(one.layer))
-    yield from map(Quantity, (milliseconds(one.base_ns), milliseconds(one.new_ns)))
-    yield from (moved(one.delta_ns), words(Term(one.module)), moved(one.module_delta_ns))
+def _layer(one: LayerDelta) -> tuple[Entry, ...]:
+    lengths = milliseconds(one.base_ns), milliseconds(one.new_ns), moved(one.delta_ns)
+    return (str(one.layer), *lengths, Term(one.module), moved(one.module_delta_ns))
 
 
 def _pairs(compared: Compared) -> Table:
     pairs = compared.pairs if len(compared.pairs) > 1 else ()
-    cells = ((who(one.base), who(one.new), one.by, moved(one.step_delta_ns)) for one in pairs)
-    return table(("base", "new", "paired by", "change"), cells)
+    rows = [(who(one.base), who(one.new), one.by, moved(one.step_delta_ns)) for one in pairs]
+    return table("", ("base", "new", "paired by", "change"), rows, {3})
 
 
 def _ranks(compared: Compared, run: ComparedRun | UnsetType) -> Table:
     heads = "rank", "matched by", "step", "waited", "others waited for it"
-    shown = () if run is UNSET else run.ranks
-    return table(heads, (_rank(compared, one) for one in shown))
-
-
-def _rank(compared: Compared, one: ComparedRank) -> Iterator[str | Cell]:
-    yield from (_name(compared, one), one.by)
-    times_ns = one.step_delta_ns, one.waited_delta_ns, one.caused_delta_ns
-    yield from (Quantity(_moved(delta_ns)) for delta_ns in times_ns)
+    rows = (
+        (
+            _name(compared, one),
+            one.by,
+            *map(_moved, (one.step_delta_ns, one.waited_delta_ns, one.caused_delta_ns)),
+        )
+        for one in (() if run is UNSET else run.ranks)
+    )
+    return table("", heads, rows, range(2, 5))
 
 
 def _about(compared: Compared) -> Iterator[Block]:

@@ -1,36 +1,26 @@
 """The difference of two runs: the verdict in one sentence, and rows that add up as they are printed."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 from heuristics.result.compared import Compared, ComparedRow, ComparedSize, ComparisonVerdict, Side
 from reports.content.blocks import (
-    Cell,
     Code,
-    Column,
     Headline,
     Quantity,
-    Row,
     Sentence,
     Table,
     Term,
     Tone,
     Words,
+    row,
+    table,
     words,
 )
 from reports.content.names import gpu_of, hue_of, joined, sentence, who
 from traces.missing import OrMissing, known
-from traces.spelling import (
-    adding_up,
-    chosen,
-    counted,
-    milliseconds,
-    percent,
-    places,
-    rounded,
-    signed,
-)
+from traces.spelling import adding_up, chosen, counted, milliseconds, percent, places, rounded, signed
 
 _LABELS: Final[dict[ComparisonVerdict, tuple[str, Tone]]] = {
     "regression": ("SLOWER", Tone.BAD),
@@ -134,44 +124,28 @@ _NAMED: Final = 3
 
 def waterfall(compared: Compared) -> Iterator[Table | Sentence]:
     """The rows that moved most, all others as one, and their sum: each column adds up as printed."""
-    rows = [row for row in compared.attribution if row.row != NOISE]
+    rows = [one for one in compared.attribution if one.row != NOISE]
     shown, left_out = rows[:_SHOWN], rows[_SHOWN:]
     if not rows:
         yield Sentence(("No part of the step differs by more than steps vary.",))
         return
-    decimals = places(max(abs(compared.step_delta_ns), *(abs(row.delta_ns) for row in shown)))
+    decimals = places(max(abs(compared.step_delta_ns), *(abs(one.delta_ns) for one in shown)))
     sums_ns = compared.base.step_ns, compared.new.step_ns, compared.step_delta_ns
-    times_ns = zip(*((row.base_ns, row.new_ns, row.delta_ns) for row in shown), strict=True)
-    columns = [adding_up(one, sum_ns, decimals) for one, sum_ns in zip(times_ns, sums_ns, strict=True)]
+    times_ns = zip(*((one.base_ns, one.new_ns, one.delta_ns) for one in shown), strict=True)
+    columns = [adding_up(*pair, decimals) for pair in zip(times_ns, sums_ns, strict=True)]
     (base, base_rest, base_sum), (new, new_rest, new_sum), (change, rest, total) = columns
-    drawn = [
-        Row((words(Term(row.row)), Quantity(base[at]), Quantity(new[at]), _moved(row, change[at])))
-        for at, row in enumerate(shown)
-    ]
+    drawn = [row((Term(one.row), base[at], new[at], _moved(one, change[at]))) for at, one in enumerate(shown)]
     others = f"{counted(len(left_out), 'smaller part')}, noise" if left_out else "noise"
-    cells = words(others), Quantity(base_rest), Quantity(new_rest), Quantity(signed(rest))
-    whole = words("whole step" if has_steps(compared) else "whole window")
+    drawn.append(row((others, base_rest, new_rest, signed(rest)), tone=Tone.MUTED))
+    whole = "whole step" if has_steps(compared) else "whole window"
     yield replace(
-        table(("", "base", "new", "change"), [*drawn, Row(cells, tone=Tone.MUTED)]),
-        title=f"Where the difference lies, {unit(compared)}",
-        total=Row((whole, Quantity(base_sum), Quantity(new_sum), Quantity(signed(total)))),
+        table(f"Where the difference lies, {unit(compared)}", ("", "base", "new", "change"), drawn),
+        total=row((whole, base_sum, new_sum, signed(total))),
     )
 
 
 def _moved(row: ComparedRow, text: str) -> Quantity:
     return Quantity(signed(text), None if row.share_frac is None else abs(row.share_frac), hue_of(row.row))
-
-
-def table(heads: Sequence[str], rows: Iterable[Row | Iterable[str | Cell]]) -> Table:
-    """Rows under columns; columns of numbers stand to the right."""
-    made = [one if isinstance(one, Row) else Row(tuple(map(_cell, one))) for one in rows]
-    cells = made[0].cells if made else [()] * len(heads)
-    columns = (Column(head, isinstance(cell, Quantity)) for head, cell in zip(heads, cells, strict=True))
-    return Table("", tuple(columns), tuple(made))
-
-
-def _cell(cell: str | Cell) -> Cell:
-    return words(cell) if isinstance(cell, str) else cell
 
 
 def _row_name(row: str) -> Words:
@@ -180,8 +154,8 @@ def _row_name(row: str) -> Words:
 
 def row_table(rows: Sequence[ComparedRow], name: Callable[[str], Words] = _row_name) -> Table:
     """Every row with what its difference is made of, and its interval. `name`: of a row's key."""
-    columns = ("", "base", "new", "change", "share", "by number", "by length", "by overlap", "from", "to")
-    return table(columns, (_full_row(row, name) for row in rows))
+    heads = ("", "base", "new", "change", "share", "by number", "by length", "by overlap", "from", "to")
+    return table("", heads, ((name(one.row), *_figures_of(one)) for one in rows))
 
 
 def module_name(row: str) -> Words:
@@ -190,10 +164,9 @@ def module_name(row: str) -> Words:
     return words(Term(module), f", {way}")
 
 
-def _full_row(row: ComparedRow, name: Callable[[str], Words]) -> Iterator[Cell]:
-    yield name(row.row)
-    yield from (Quantity(milliseconds(row.base_ns)), Quantity(milliseconds(row.new_ns)), moved(row.delta_ns))
-    yield Quantity("" if row.share_frac is None else signed(percent(row.share_frac)))
+def _figures_of(row: ComparedRow) -> Iterator[str | Quantity]:
+    yield from (milliseconds(row.base_ns), milliseconds(row.new_ns), moved(row.delta_ns))
+    yield "" if row.share_frac is None else signed(percent(row.share_frac))
     ends = known(row.ci95_ns) or (None, None)
     yield from map(moved, (row.count_ns, row.duration_ns, row.overlap_ns, *ends))
 

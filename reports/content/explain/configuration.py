@@ -1,12 +1,12 @@
 """What a configuration is judged by: rules of releases, the workflow, findings, failures, settings."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.rules.failures import Corrected, Row, corrections, failures
+from heuristics.rules.failures import Row, corrections, failures
 from heuristics.rules.rules import Rule, rules
 from heuristics.workflow.walk import RULES as WORKFLOW
 from heuristics.workflow.walk import WorkflowRule
@@ -36,22 +36,23 @@ _LEVELS: Final = {
 
 
 def configuration_topics() -> Iterator[Topic]:
-    for rule in rules().values():
-        yield Topic(rule.id, "rule of a release", partial(_rule, rule))
-    for step in (one for one in WORKFLOW if one.id not in rules()):
-        yield Topic(step.id, "rule of the workflow", partial(_step, step))
-    for row in failures().values():
-        yield Topic(row.id, "failure that a log shows", partial(_failure, row))
-    for number, several in corrections().items():
-        yield Topic(number, "correction", partial(_correction, several))
-    for number, text in glossary()["finding"].items():
-        yield Topic(number, "finding of a configuration", partial(_finding, text))
-    for word, text in glossary()["word"].items():
-        yield Topic(word, "word of a result", partial(sentence, text))
-    for word, text in glossary()["reason"].items():
-        yield Topic(word, "reason why a verdict is not surer", partial(sentence, text))
-    for knob in knobs().values():
-        yield Topic(knob.id, "setting", partial(_setting, knob))
+    words_of = glossary()
+    of_kind: Mapping[str, Mapping[str, Callable[[], Iterator[Block]]]] = {
+        "rule of a release": {one.id: partial(_rule, one) for one in rules().values()},
+        "rule of the workflow": {one.id: partial(_step, one) for one in WORKFLOW if one.id not in rules()},
+        "failure that a log shows": {one.id: partial(_failure, one) for one in failures().values()},
+        "correction": {id: partial(_correction, several) for id, several in corrections().items()},
+        "finding of a configuration": {
+            id: partial(_finding, text) for id, text in words_of["finding"].items()
+        },
+        "word of a result": {id: partial(sentence, one) for id, one in words_of["word"].items()},
+        "reason why a verdict is not surer": {
+            id: partial(sentence, one) for id, one in words_of["reason"].items()
+        },
+        "setting": {one.id: partial(_setting, one) for one in knobs().values()},
+    }
+    for kind, several in of_kind.items():
+        yield from (Topic(name, kind, blocks) for name, blocks in several.items())
 
 
 def spelled(topic: str) -> Iterator[Topic]:
@@ -94,7 +95,7 @@ def _failure(row: Row) -> Iterator[Block]:
     yield from sentence(row.source, "Source")
 
 
-def _correction(several: tuple[Corrected, ...]) -> Iterator[Block]:
+def _correction(several: tuple[Rule | Row, ...]) -> Iterator[Block]:
     cures = dict.fromkeys(one.cure for one in several)
     yield from items("Corrections", (words(ended(cure)) for cure in cures))
     yield from items("For", (words(Code(one.id), f": {ended(one.text)}") for one in several))

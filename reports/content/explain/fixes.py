@@ -11,7 +11,6 @@ from heuristics.fixes.catalogue import CATALOGUE, fixes_of
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
 from heuristics.guides import dispatcher
-from heuristics.guides.cuda_graphs import TABLE
 from heuristics.guides.facts import LARGE_EP, PP_DEEP, SMALL_EP
 from heuristics.guides.modules import MODULES
 from heuristics.guides.table import Row, facts_of, table
@@ -26,14 +25,14 @@ _TABLES: Final = {
     "dispatcher": "dispatchers",
     "precision": "precision",
     "recompute": "recompute",
-    TABLE: "CUDA graphs",
+    "cuda_graphs": "CUDA graphs",
 }
 """Table -> what its guide is on."""
 _OF_FIXES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("COM-2", "MEM-5"), "dispatcher"),
     **dict.fromkeys(("CMP-3", "MEM-4"), "precision"),
     **dict.fromkeys(("MEM-2", "MEM-9"), "recompute"),
-    **dict.fromkeys(("HST-3", "HST-7"), TABLE),
+    **dict.fromkeys(("HST-3", "HST-7"), "cuda_graphs"),
 }
 """Fix -> the table that decides what it sets."""
 _FACTS: Final[Mapping[str, str]] = {
@@ -93,12 +92,6 @@ def guide_topics() -> Iterator[Topic]:
     yield Topic(dispatcher.NOT_FIRST, "rule of the guide on dispatchers", _not_first)
 
 
-def table_of(fix: str) -> Iterator[Block]:
-    """The table that decides what a fix sets; nothing where there is none."""
-    if fix in _OF_FIXES:
-        yield from _table(_OF_FIXES[fix])
-
-
 def _table(name: str) -> Iterator[Block]:
     yield from sentence(
         "The first row that holds decides; what is unknown is passed over and asked for. A row of one "
@@ -108,8 +101,8 @@ def _table(name: str) -> Iterator[Block]:
     yield from items("", _lines(name))
     if name == "recompute":
         needs = (
-            f"{one.label}: needs {one.needs}" + (f"; not recommended: {one.avoid}" if one.avoid else "")
-            for one in MODULES.values()
+            f"{label}: needs {one.needs}" + (f"; not recommended: {one.avoid}" if one.avoid else "")
+            for label, one in MODULES.items()
         )
         yield from items("Modules", needs)
 
@@ -194,7 +187,8 @@ def _fix(fix: Fix) -> Iterator[Block]:
     yield Sentence(words(f"Acts on the wall {name_of(fix.wall)}", kinds, "."))
     yield from _knobs(fix, run)
     yield from items("Versions", [fix.versions])
-    yield from table_of(fix.id)
+    if fix.id in _OF_FIXES:
+        yield from _table(_OF_FIXES[fix.id])
     yield from items("Needs", map(_need, fix.preconditions(run)))
     yield from items("Replayed as", (_CHANGES.get(change, change) for change in fix.changes(run)))
     yield from items("Measured elsewhere", (f"{gain.text} ({gain.source})" for gain in fix.gains))

@@ -57,13 +57,11 @@ def _found(name: str, topic: str) -> list[Topic]:
     from reports.content.explain.configuration import spelled
     from reports.content.explain.walls import limit_topics
 
-    own = _by_name().get(name, [])
+    own = sorted(_by_name().get(name, []), key=lambda one: one.kind not in _FIRST)
+    first = sum(one.kind in _FIRST for one in own)
     titled = (one for one in measures().values() if _singular(one.title) == _singular(name))
-    by_name = [*named(name), *titled]
-    of_measures = [_measure_topic(one) for one in dict.fromkeys(by_name)]
-    first = [one for one in own if one.kind in _FIRST]
-    rest = [one for one in own if one.kind not in _FIRST]
-    found = [*first, *of_measures, *rest, *limit_topics(topic)]
+    of_measures = map(_measure_topic, dict.fromkeys((*named(name), *titled)))
+    found = [*own[:first], *of_measures, *own[first:], *limit_topics(topic)]
     of_family = (one for start, one in _families().items() if name.startswith(start))
     return found or [*spelled(topic)] or [*of_family]
 
@@ -87,7 +85,7 @@ def _families() -> dict[str, Topic]:
 
 
 def _measure_topic(measure: Measure) -> Topic:
-    kind = f"measure{f', in {measure.unit}' if measure.unit else ''}"
+    kind = f"measure, in {measure.unit}" if measure.unit else "measure"
     return Topic(measure.name, kind, partial(_measure, measure), measure.title)
 
 
@@ -115,13 +113,10 @@ def _everything() -> Page:
     for group, title in GROUPS.items():
         listed[title] = [one.name for one in measures().values() if one.group == group]
     listed |= {kind: names for kind, names in of_kind.items() if kind not in _FIRST}
-    blocks = tuple(_names(title, names) for title, names in listed.items())
+    blocks = tuple(
+        Part(capital(title), (Sentence(codes(names)),), _plain(title)) for title, names in listed.items()
+    )
     return Page(words("moe-diag explain WORD"), words("explains a word"), blocks, Detail.FULL)
-
-
-def _names(title: str, names: list[str]) -> Part:
-    sentence = Sentence(codes(names))
-    return Part(capital(title), (sentence,), _plain(title))
 
 
 def _unknown(topic: str, whole: str) -> str:

@@ -52,8 +52,7 @@ def draw_bar(area: Area, bar: Bar) -> float:
     axes = area.part(0, 0.27, area.width, _HIGH).axes()
     ends = list(accumulate((one.share * area.width for one in bar.pieces), initial=0.0))
     for piece, left in zip(bar.pieces, ends, strict=False):
-        width = piece.share * area.width
-        fill(axes, (left, 0, width, _HIGH), piece.hue)
+        fill(axes, (left, 0, piece.share * area.width, _HIGH), piece.hue)
         if left:
             axes.plot([left, left], [0, _HIGH], color="white", linewidth=1.2)
     named = [
@@ -83,15 +82,14 @@ def _legend(area: Area, pieces: Sequence[Piece], top: float) -> float:
         width = 0.2 + inches(words, BODY) + 0.3
         if left and left + width > area.width + 0.3:
             left, top = 0.0, top + LINE
-        axes = area.part(left, top - 0.06, 0.13, 0.13).axes()
-        fill(axes, (0, 0, 0.13, 0.13), piece.hue)
+        fill(area.part(left, top - 0.06, 0.13, 0.13).axes(), (0, 0, 0.13, 0.13), piece.hue)
         area.text(left + 0.2, top, words, BODY)
         left += width
     return top + LINE
 
 
-def draw_savings(area: Area, table: Table) -> float:
-    """Rows with their amount, share and bar; the inches they take."""
+def draw_savings(area: Area, table: Table) -> None:
+    """Rows with their amount, share and bar."""
     area.text(0, 0.08, fitted(table.title, area.width, LARGE, bold=True), LARGE, weight="bold")
     top = 0.06
     ends = (area.width - 0.7, area.width)
@@ -100,7 +98,6 @@ def draw_savings(area: Area, table: Table) -> float:
     for row in table.rows:
         top += _ROW
         top += _saving(area, row, top, ends)
-    return top + _ROW
 
 
 def _saving(area: Area, row: Row, top: float, ends: tuple[float, float]) -> float:

@@ -41,8 +41,7 @@ def draw_on(area: Area, compared: Compared) -> None:
 
 def _draw_steps(area: Area, compared: Compared) -> None:
     longest_ns = max(compared.base.step_ns, compared.new.step_ns) or 1
-    hues = {hue_of(row.row) for side in (compared.base, compared.new) for row in side.budget_rows}
-    draw_legend(area, hues)
+    draw_legend(area, {hue_of(row.row) for side in (compared.base, compared.new) for row in side.budget_rows})
     per_ns = (area.width - _NAMES - _LENGTHS) / longest_ns
     for place, (name, side) in enumerate((("base", compared.base), ("new", compared.new))):
         middle = 0.25 + place * (_SIDE + 0.1) + _SIDE / 2

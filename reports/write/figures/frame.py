@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from reports.content.blocks import Block, Command, Headline, Items, Page, Sentence, Tone
-from reports.content.names import plain
+from reports.content.names import capital, plain
 from reports.write.figures.canvas import BODY, HUGE, LINE, SMALL, Area
 from reports.write.figures.lettering import cut, fitted, harmless, inches, wrapped
 from reports.write.palette import HAIR, INK, SOFT, TONES
@@ -40,22 +40,16 @@ def _head(area: Area, page: Page) -> float:
 def _headline(area: Area, block: Headline, top: float) -> float:
     area.text(0, top, block.label, BODY, weight="bold", color=TONES[block.tone][0])
     top += 0.34
-    size = HUGE
-    lines = wrapped(_begun(plain(block.said)), area.width, size, bold=True)
-    if len(lines) > 1:
-        size = HUGE * 0.8
-        lines = wrapped(_begun(plain(block.said)), area.width, size, bold=True)
-    for line in cut(lines, _LINES):
+    said, size = capital(plain(block.said)), HUGE
+    if len(wrapped(said, area.width, size, bold=True)) > 1:
+        size *= 0.8
+    for line in cut(wrapped(said, area.width, size, bold=True), _LINES):
         area.text(0, top, line, size, weight="bold")
         top += 0.36
     for line in cut(wrapped(" ".join(map(plain, block.under)), area.width, BODY), _LINES):
         area.text(0, top, line, BODY, color=SOFT)
         top += LINE
     return top
-
-
-def _begun(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _foot(area: Area, page: Page, version: str) -> None:
@@ -76,15 +70,14 @@ def draw_sentences(area: Area, blocks: Iterable[Block]) -> None:
     top = 0.08
     for block in blocks:
         if isinstance(block, Sentence):
-            if top < area.height:
-                area.text(0, top, fitted(block.label, _LABELS - 0.1, BODY, bold=True), BODY, weight="bold")
-            texts, colour = [plain(block.said)], TONES[block.tone][0] if block.tone is Tone.MUTED else INK
+            label, texts = block.label, [plain(block.said)]
+            colour = TONES[block.tone][0] if block.tone is Tone.MUTED else INK
         elif isinstance(block, Items):
-            texts, colour = [plain(one) for one in block.items], SOFT
-            if block.title and top < area.height:
-                area.text(0, top, fitted(block.title, _LABELS - 0.1, BODY, bold=True), BODY, weight="bold")
+            label, texts, colour = block.title, [plain(one) for one in block.items], SOFT
         else:
             continue
+        if label and top < area.height:
+            area.text(0, top, fitted(label, _LABELS - 0.1, BODY, bold=True), BODY, weight="bold")
         for text in texts:
             for line in wrapped(text, area.width - _LABELS, BODY):
                 if top > area.height:

@@ -31,8 +31,7 @@ def draw_plan(area: Area, plan: Plan) -> None:
     area.text(0, 0.08, fitted(plan.title, area.width, LARGE, bold=True), LARGE, weight="bold")
     notes = [plain(plan.together)] if plan.together else []
     notes += [f"{plan.left_out} more: --full"] if plan.left_out else []
-    beside = inches(plan.title, LARGE, bold=True) + 0.3
-    words = fitted(" ".join(notes), area.width - beside, SMALL)
+    words = fitted(" ".join(notes), area.width - (inches(plan.title, LARGE, bold=True) + 0.3), SMALL)
     area.text(area.width, 0.08, words, SMALL, color=SOFT, ha="right")
     for details in _DETAILS:
         texts = [_said(step, area.width, details[min(place, 1)]) for place, step in enumerate(plan.steps)]

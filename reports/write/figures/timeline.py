@@ -50,13 +50,10 @@ def draw_timeline(area: Area, timeline: Timeline) -> None:
     high = inner.height / len(lanes)
     for place, lane in enumerate(lanes):
         middle = 0.3 + (place + 0.5) * high
-        area.text(0, middle, fitted(f"{lane.title} {_under(lane)}", _NAMES - 0.1, SMALL), SMALL)
+        under = f"({lane.under})" if lane.under else ""
+        area.text(0, middle, fitted(f"{lane.title} {under}", _NAMES - 0.1, SMALL), SMALL)
         _draw_lane(inner.part(0, place * high, inner.width, high * 0.82), lane, length_ns)
     _scale(area, inner, length_ns)
-
-
-def _under(lane: Drawn) -> str:
-    return f"({lane.under})" if lane.under else ""
 
 
 def _chosen(timeline: Timeline) -> tuple[list[Drawn], int]:
@@ -84,8 +81,7 @@ def _draw_lane(area: Area, lane: Drawn, length_ns: int) -> None:
 def _runs(lane: Drawn, length_ns: int) -> Iterator[tuple[Hue, int, int, int]]:
     busy = pixels(lane, length_ns, _BINS)
     level = np.ceil(np.minimum(busy.sum(axis=0), 1.0) * _LEVELS - 1e-9).astype(int).tolist()
-    most = busy.argmax(axis=0).tolist()
-    columns = zip(level, most, range(_BINS), strict=True)
+    columns = zip(level, busy.argmax(axis=0).tolist(), range(_BINS), strict=True)
     for (tint, hue), run in groupby(columns, key=lambda one: (one[0], one[1] if one[0] else -1)):
         places = [place for _, _, place in run]
         if tint:

@@ -25,9 +25,11 @@ _LINE: Final = 110
 def draw_trend(trend: Trend, form: FigureForm) -> bytes:
     with own_style():
         figure = Figure(figsize=_INCHES, dpi=_DOTS_PER_INCH, layout="constrained")
-        axes = figure.add_subplot()
-        _draw(axes, trend, unit_of(trend.metric))
-        caption = textwrap.wrap(f"Results of {group_words(trend.alike)}. {_left_out(trend)}", _LINE)
+        _draw(figure.add_subplot(), trend, unit_of(trend.metric))
+        left_out = "; ".join(left_out_words(trend.left_out))
+        caption = textwrap.wrap(
+            f"Results of {group_words(trend.alike)}. {f'Left out: {left_out}.' if left_out else ''}", _LINE
+        )
         figure.supxlabel("\n".join(caption), fontsize=8, color=_GREY, x=0.01, ha="left")
         file = BytesIO()
         figure.savefig(file, format=form, metadata=NO_DATE[form])
@@ -45,9 +47,19 @@ def _draw(axes: Axes, trend: Trend, unit: Unit) -> None:
         span = [start - 0.4, end - 0.6]
         axes.plot(span, [mean * unit.factor] * 2, color=_VERMILION, linewidth=2.5, label=label)
     axes.margins(x=0.03, y=0.12)
-    for change in trend.changes:
+    for place, change in enumerate(trend.changes):
         axes.axvline(change.index - 0.5, color=_VERMILION, linewidth=1.2, linestyle="--")
-    _mark_sizes(axes, trend, unit)
+        axes.annotate(
+            step_words(change, unit),
+            (change.index - 0.5, 1.0),
+            xytext=(0, 2 + 11 * (place % 2)),  # every second one higher, so that neighbours do not touch
+            xycoords=axes.get_xaxis_transform(),
+            textcoords="offset points",
+            ha="center",
+            color=_VERMILION,
+            fontsize=9,
+            fontweight="bold",
+        )
     axes.set_title(trend.metric, loc="left", fontsize=12, pad=34)
     axes.set_ylabel(unit.word)
     axes.set_xlabel("result: number, day it was added, tag")
@@ -59,22 +71,6 @@ def _draw(axes: Axes, trend: Trend, unit: Unit) -> None:
         axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.08), ncols=2, frameon=False, fontsize=8)
 
 
-def _mark_sizes(axes: Axes, trend: Trend, unit: Unit) -> None:
-    """Above the axes, where no value is; every second one higher, so that neighbours do not touch."""
-    for place, change in enumerate(trend.changes):
-        axes.annotate(
-            step_words(change, unit),
-            (change.index - 0.5, 1.0),
-            xytext=(0, 2 + 11 * (place % 2)),
-            xycoords=axes.get_xaxis_transform(),
-            textcoords="offset points",
-            ha="center",
-            color=_VERMILION,
-            fontsize=9,
-            fontweight="bold",
-        )
-
-
 def _mark_results(axes: Axes, trend: Trend) -> None:
     count = len(trend.points)
     every = -(-count // _TICKS)
@@ -82,8 +78,3 @@ def _mark_results(axes: Axes, trend: Trend) -> None:
     points = [trend.points[place] for place in places]
     texts = [f"{p.id}\n{p.added_at[:10]}\n{printable(p.tag, 12)}".rstrip() for p in points]
     axes.set_xticks(places, texts, fontsize=8)
-
-
-def _left_out(trend: Trend) -> str:
-    words = left_out_words(trend.left_out)
-    return f"Left out: {'; '.join(words)}." if words else ""

@@ -1,6 +1,6 @@
 """From the step of base to that of new, part by part: the table of a comparison as a waterfall."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
@@ -42,7 +42,7 @@ def draw_waterfall(area: Area, compared: Compared, table: Table) -> None:
     for right, column in zip(ends, table.columns[1:3], strict=True):
         area.text(right, 0.08, column.title, SMALL, color=SOFT, ha="right")
     chart = area.part(_NAMES, 0.35, width, high * len(rows))
-    place_of = _Scale(moves, chart.width, max((_words(row.cells[3]) for row in rows), key=len))
+    place_of = _scale(moves, chart.width, max((_words(row.cells[3]) for row in rows), key=len))
     axes = chart.axes()
     zero = place_of(0)
     axes.plot([zero, zero], [0, chart.height], color=SOFT, linewidth=0.8)
@@ -74,13 +74,8 @@ def _words(cell: Cell) -> str:
     return cell.text if isinstance(cell, Quantity) else plain(cell)
 
 
-class _Scale:
+def _scale(moves: Sequence[_Move], width: float, longest: str) -> Callable[[int], float]:
     """Inches from the left for a time, so that the words right of every bar are on the chart."""
-
-    def __init__(self, moves: Sequence[_Move], width: float, longest: str) -> None:
-        ends = [0, *(move.to_ns for move in moves)]
-        self._low = min(ends)
-        self._per_ns = (width - inches(longest, BODY, bold=True) - 2 * _GAP) / ((max(ends) - self._low) or 1)
-
-    def __call__(self, time_ns: int) -> float:
-        return (time_ns - self._low) * self._per_ns
+    ends = [0, *(move.to_ns for move in moves)]
+    per_ns = (width - inches(longest, BODY, bold=True) - 2 * _GAP) / ((max(ends) - min(ends)) or 1)
+    return lambda time_ns: (time_ns - min(ends)) * per_ns

@@ -113,7 +113,6 @@ class Marks:
         names = {"said": self.said, "show": self.show, "more_of": more_of.get}
         self._macros = environment().get_template("blocks.html.j2").make_module(names)
 
-    @property
     def glossary(self) -> tuple[Measure, ...]:
         return tuple(self._terms.values())
 
@@ -157,4 +156,4 @@ def pieces(bar: Bar) -> list[tuple[Piece, str, str]]:
 
 
 def shared(marks: Marks, page: Page) -> dict[str, object]:
-    return {"page": page, "show": marks.show, "words": marks.said, "glossary": lambda: marks.glossary}
+    return {"page": page, "show": marks.show, "words": marks.said, "glossary": marks.glossary}

@@ -3,8 +3,8 @@
 At its top: what can be saved at most, how sure that is, and the walls as cards.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from heuristics.result.result import Result
@@ -33,24 +33,18 @@ from traces.sections.rank import Rank
 from traces.spelling import saving
 
 
-@dataclass(frozen=True, slots=True)
-class Hero:
-    """The large figure, what it is of, and the confidence; empty where it is not known."""
+def hero_of(result: Result) -> tuple[str, str, str]:
+    """The large figure, what it is of, and the confidence; empty where it is not known.
 
-    most: str
-    of: str
-    confidence: str
-
-
-def hero_of(result: Result) -> Hero:
-    """Of the verdict's wall, else of the largest; no figure where what is not known could be larger."""
+    Of the verdict's wall, else of the largest; no figure where what is not known could be larger.
+    """
     costs = {wall.id: cost for wall in result.walls if (cost := known(wall.cost_frac)) is not None}
     decided, confidence = known(result.verdict.wall), known(result.verdict.confidence) or ""
     all_judged = len(costs) == len(result.walls)
     most = costs[decided] if decided in costs else max(costs.values(), default=0) if all_judged else 0
     whole = scale_of(telling_rank(result)).whole
     whole += " without start-up" if result.verdict.startup_ns else ""
-    return Hero(saving(None, most) if most else "", f"of the {whole} could be saved", confidence)
+    return saving(None, most) if most else "", f"of the {whole} could be saved", confidence
 
 
 _ROOM: Final = 1_000_000
@@ -93,10 +87,21 @@ def write_analysis_html(result: Result, view: View) -> str:
     It asks for nothing, and without JavaScript only the drawing of the timeline is missing. It stays under
     1 MB: the timelines take what room the rest leaves.
     """
-    whole = whole_plan(result)
-    plans = [block for block in whole.blocks if isinstance(block, Plan)]
-    more_of = {step.id: step.notes for one in plans for step in one.steps}
-    page, analysis = Page(title(result), facts(result), (), Detail.FULL), _analysis(result, whole)
+    rank, steps, whole = telling_rank(result), plan(result, None), whole_plan(result).blocks
+    more_of = {step.id: step.notes for one in whole if isinstance(one, Plan) for step in one.steps}
+    page = Page(title(result), facts(result), (), Detail.FULL)
+    analysis = {
+        "headline": headline(result),
+        "bar": step_bar(rank),
+        "hero": hero_of(result),
+        "walls": savings(result),
+        "worst": known(result.verdict.wall),
+        "tabs": _tabs(result, rank, steps, [block for block in whole if isinstance(block, Items)]),
+        "replayed": _replayed(result, steps),
+        "heat": heat_of(result),
+        "steps": step_maps_of(result),
+        "pair": pair_of(result),
+    }
 
     def written(timeline: Shown | None) -> str:
         content = {**analysis, **shared(Marks(view, more_of), page), "timeline": timeline}
@@ -116,22 +121,6 @@ def walls_of(ranks: Sequence[Rank]) -> WallOf:
             if (wall := known(row.wall)) is not None and row.group != "moe":
                 walls[f"{_ROWS.get(group, group)}.{name}"] = wall
     return walls
-
-
-def _analysis(result: Result, whole: Part) -> Mapping[str, object]:
-    rank, steps = telling_rank(result), plan(result, None)
-    return {
-        "headline": headline(result),
-        "bar": step_bar(rank),
-        "hero": hero_of(result),
-        "walls": savings(result),
-        "worst": known(result.verdict.wall),
-        "tabs": _tabs(result, rank, steps, [block for block in whole.blocks if isinstance(block, Items)]),
-        "replayed": _replayed(result, steps),
-        "heat": heat_of(result),
-        "steps": step_maps_of(result),
-        "pair": pair_of(result),
-    }
 
 
 def _tabs(result: Result, rank: Rank, steps: Plan, beside: Sequence[Items]) -> list[Tab]:

@@ -127,8 +127,7 @@ def step_maps_of(result: Result) -> Maps | None:
     if None not in caused:
         maps.append(_by_step(f"caused waiting ({_BUSY[hue]})", hue, ranks, [one or () for one in caused]))
     maps.append(_by_step("step", Hue.OTHER, ranks, [one.step_lengths_ns for one in shown], from_least=True))
-    several = run.steps_per_column > 1
-    of = f"means of {run.steps_per_column} steps" if several else counted(run.steps, "step")
+    of = f"means of {run.steps_per_column} steps" if run.steps_per_column > 1 else counted(run.steps, "step")
     return Maps(tuple(maps), len(run.ranks[0].step_lengths_ns), of, len(run.ranks) - len(shown))
 
 

@@ -8,12 +8,12 @@ copies yellow, a late host purple. Within a family the pattern differs.
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from reports.content.blocks import Column, Quantity, Row, Table, Term
-from reports.content.names import grid_words, kernel_name
+from reports.content.blocks import Entry, Table, Term, table
+from reports.content.names import capital, grid_words, kernel_name
 from reports.write.lanes import Drawn, Stretch, caption, lanes_of, longest, title_of
 from traces.missing import known
 from traces.sections.rank import Rank
@@ -176,14 +176,13 @@ def timelines(
     drawn = [_first(found[0], shared, room)]
     used = _size(drawn, shared)
     for one in found[1:]:
-        before = len(shared.looks), len(shared.names)
-        data = _data(one, lanes_of(one), shared)
-        size = used + len(json.dumps(data))
-        if size + _size([], shared) > room:
-            _forget(shared, *before)
+        trial = replace(shared, looks={**shared.looks}, names={**shared.names})
+        data = _data(one, lanes_of(one), trial)
+        used += len(json.dumps(data))
+        if used + _size([], trial) > room:
             break
         drawn.append(data)
-        used += len(json.dumps(data))
+        shared = trial
     left_out = len(found) - len(drawn)
     data = {"stretches": drawn, "left_out": left_out, **shared.data()}
     return Shown(id, _caption(found[0], left_out), data, tuple(_tables(found[0])))
@@ -195,8 +194,7 @@ def _first(one: Stretch, shared: _Shared, room: int) -> Data:
     while True:
         cut = [longest(lane, most) for lane in lanes]
         trial = _Shared(shared.walls, shared.grids)
-        data = _data(one, cut, trial)
-        size = _size([data], trial)
+        size = _size([_data(one, cut, trial)], trial)
         if most <= _FEWEST or size <= room:
             return _data(one, cut, shared)
         most = max(_FEWEST, int(most * min(0.9, room / size)))
@@ -204,12 +202,6 @@ def _first(one: Stretch, shared: _Shared, room: int) -> Data:
 
 def _size(drawn: list[Data], shared: _Shared) -> int:
     return len(json.dumps([drawn, shared.data()], separators=(",", ":")))
-
-
-def _forget(shared: _Shared, looks: int, names: int) -> None:
-    for table, kept in ((shared.looks, looks), (shared.names, names)):
-        for key in list(table)[kept:]:
-            del table[key]
 
 
 def _data(one: Stretch, lanes: Sequence[Drawn], shared: _Shared) -> Data:
@@ -250,8 +242,7 @@ def step_words(timeline: Timeline) -> str:
 
 
 def _caption(one: Stretch, left_out: int) -> str:
-    lanes = lanes_of(one)
-    said = f"{one.step[:1].upper()}{one.step[1:]}: {caption(lanes)}."
+    said = f"{capital(one.step)}: {caption(lanes_of(one))}."
     if one.timeline.left_out:
         said += f" {one.timeline.left_out:,} that begin later are left out."
     if left_out:
@@ -262,23 +253,18 @@ def _caption(one: Stretch, left_out: int) -> str:
 
 def _tables(one: Stretch) -> Iterator[Table]:
     lanes = lanes_of(one)
-    titles = ("Number", "Sum, ms", "Longest, ms")
-    for title, kind in (
-        ("GPU activities, summed over streams", "stream"),
-        ("Why no compute ran", "why"),
-    ):
+    heads = ("Class or reason", "Number", "Sum, ms", "Longest, ms")
+    for title, kind in (("GPU activities, summed over streams", "stream"), ("Why no compute ran", "why")):
         lengths: dict[str, list[int]] = {}
         for lane in lanes:
             if lane.kind == kind:
                 for key, length_ns in zip(lane.key, lane.length_ns, strict=True):
                     lengths.setdefault(key, []).append(length_ns)
         if lengths:
-            columns = (Column("Class or reason"), *(Column(name, number=True) for name in titles))
             by_time = sorted(lengths.items(), key=lambda item: -sum(item[1]))
-            rows = tuple(_row(key, each) for key, each in by_time)
-            yield Table(f"{title}: {one.step}", columns, rows)
+            yield table(f"{title}: {one.step}", heads, (_row(key, each) for key, each in by_time))
 
 
-def _row(key: str, lengths: Sequence[int]) -> Row:
-    figures = (f"{len(lengths):,}", milliseconds(sum(lengths)), milliseconds(max(lengths)))
-    return Row(((Term(key.rpartition(".")[2]),), *map(Quantity, figures)))
+def _row(key: str, lengths: Sequence[int]) -> tuple[Entry, ...]:
+    times = (milliseconds(sum(lengths)), milliseconds(max(lengths)))
+    return Term(key.rpartition(".")[2]), f"{len(lengths):,}", *times

@@ -221,12 +221,10 @@ def _counters(rank: Rank) -> Iterator[Counter]:
 
 
 def _by_head(rows: Sequence[LedgerRow]) -> dict[str, list[int]]:
-    added: dict[str, list[int]] = {}
+    parts: dict[str, list[Sequence[int]]] = {}
     for row in rows:
-        head = row.row.partition(".")[0]
-        before = added.get(head, [0] * len(row.per_step_ns))
-        added[head] = [sum(pair) for pair in zip(before, row.per_step_ns, strict=True)]
-    return added
+        parts.setdefault(row.row.partition(".")[0], []).append(row.per_step_ns)
+    return {head: [sum(step) for step in zip(*several, strict=True)] for head, several in parts.items()}
 
 
 def _points(

@@ -231,11 +231,12 @@ def step_tracks(timelines: Iterable[Timeline], arrows: Iterator[int], moved_ns: 
             ):
                 name, start_ns = reasons.reasons[reason], at_ns + offset_ns
                 why.append(Slice(start_ns, start_ns + length_ns, name, name.partition(".")[0]))
-    for thread, slices in sorted(hosts.items()):
-        yield Track(f"host thread {thread}: NVTX ranges and CUDA calls", slices, nests=True)
+    said = "NVTX ranges and CUDA calls"
+    yield from (
+        Track(f"host thread {id}: {said}", slices, nests=True) for id, slices in sorted(hosts.items())
+    )
     yield Track("why no compute ran", why)
-    for stream, slices in sorted(streams.items()):
-        yield Track(f"stream {stream}", slices)
+    yield from (Track(f"stream {id}", slices) for id, slices in sorted(streams.items()))
 
 
 def _activities(

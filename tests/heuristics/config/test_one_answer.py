@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from heuristics.config.about import Given
 from heuristics.config.facts import FACTS
+from heuristics.config.view import Trust
 from heuristics.guides.facts import is_low_precision
 from heuristics.rules.megatron.request import Request, request_of
 from heuristics.run.run import Run
-from heuristics.workflow.facts import layout_of
 from tests.megatron.random_runs import random_run, seeds
 from traces.missing import Missing
 from traces.settings.precision import bits_of
@@ -41,7 +41,7 @@ def run_of(seed: int, kept: float) -> Run:
 def test_precision_is_one(seed: int, kept: float) -> None:
     run = run_of(seed, kept)
     precision = run.config.precision
-    assert run.validated.precision == run.asked.precision == run.precision == precision
+    assert run.validated.precision == run.view(Trust.FILES).precision == run.precision == precision
     if precision is None:
         return
     low = (bits_of(precision) or 32) <= 8
@@ -55,7 +55,7 @@ def test_precision_is_one(seed: int, kept: float) -> None:
 def test_versions_are_one(seed: int, kept: float) -> None:
     run = run_of(seed, kept)
     core = run.config.core
-    assert run.validated.core == run.asked.core == core
+    assert run.validated.core == run.view(Trust.FILES).core == core
     if core is None:  # of no release of Megatron-Bridge that we know
         return
     assert str(FACTS["core"].of(run.validated)) == ".".join(map(str, core))
@@ -69,9 +69,9 @@ def test_versions_are_one(seed: int, kept: float) -> None:
 def test_graphs_and_recompute_are_one(seed: int, kept: float) -> None:
     run = run_of(seed, kept)
     config = run.config
-    assert run.asked.graph_impl == config.graph_impl
+    assert run.view(Trust.FILES).graph_impl == config.graph_impl
     assert config.full_iteration in (None, config.graph_impl == "full_iteration", True)
-    assert run.asked.full_recompute is config.full_recompute
+    assert run.view(Trust.FILES).full_recompute is config.full_recompute
     assert run.active.recompute_full is config.full_recompute
     if config.recompute_modules() is not None and not config.full_recompute:
         assert run.active.recompute_modules == config.recompute_modules() == run.validated.recompute_modules()
@@ -81,9 +81,7 @@ def test_graphs_and_recompute_are_one(seed: int, kept: float) -> None:
 @drawn(seeds(), KEPT)
 def test_parallel_sizes_are_one(seed: int, kept: float) -> None:
     run = run_of(seed, kept)
-    config, layout = run.config, layout_of(run)
-    for name in (*CUTS, "dp", "edp", "vpp", "world"):
-        assert getattr(layout, name) == getattr(config, name), name
+    config = run.config
     for name in (*CUTS, "etp", "dp", "edp"):
         assert FACTS[name].of(config) == getattr(config, name), name
     model = model_size(config.settings)
@@ -102,7 +100,7 @@ def test_parallel_sizes_are_one(seed: int, kept: float) -> None:
 @drawn(seeds())
 def test_an_option_is_the_answer_everywhere(seed: int) -> None:
     run = replace(run_of(seed, 1.0), given=Given(ep=3, tp=5, precision="fp16", core_version="0.17.0"))
-    assert (run.config.ep, run.validated.ep, layout_of(run).ep) == (3, 3, 3)
-    assert (run.config.tp, run.validated.tp, layout_of(run).tp) == (5, 5, 5)
+    assert (run.config.ep, run.validated.ep) == (3, 3)
+    assert (run.config.tp, run.validated.tp) == (5, 5)
     assert run.config.precision == run.validated.precision == run.precision == "fp16"
     assert run.config.core == run.validated.core == (0, 17, 0)

@@ -339,7 +339,8 @@ def test_evidence_names_the_line_of_the_log() -> None:
 
 
 def test_a_recognised_failure_counts_without_the_log() -> None:
-    found = only(run_with(DEEPEP), Failure("deepep-gpu", "", "", "", "", None, "", "rejected"))
+    failure = Failure(id="deepep-gpu", state="rejected", text="", confirm="", cure="", fix="")
+    found = only(run_with(DEEPEP), failure)
     assert (found.id, found.evidence) == ("CFG-dispatcher-gpu", "the log reports it")
 
 

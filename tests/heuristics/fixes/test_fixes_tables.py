@@ -1,14 +1,20 @@
 """The tables of fixes: what a row may say, and what is said where one is wrong."""
 
+import re
+
 import pytest
 
 from heuristics.fixes import catalogue
 from heuristics.fixes.catalogue import CATALOGUE, WrongFix
 from heuristics.fixes.change import Change, without_row
+from heuristics.fixes.facts import FIX_FACTS
+from heuristics.fixes.needs import shared_needs
+from heuristics.guides.facts import GUIDE_FACTS
 from heuristics.run.run import Run
 from reports.content.explain.walls import limit_at
 from reports.measures import glossary
 from tests.fix_doubles import complete
+from tests.places import ROOT
 from traces.names.kernels import compute_classes
 from traces.settings.settings import Value
 
@@ -81,3 +87,14 @@ def test_numbers_in_lines_of_code_are_the_limits() -> None:
     workers = CATALOGUE["HST-10"].change(Run()).set["dataset.num_workers"]
     assert f"every {interval} steps" in lines["HST-2"][1]
     assert f"num_workers={workers}" in lines["HST-10"][0]
+
+
+def test_every_need_is_asked_for_and_every_fact_of_fixes_named() -> None:
+    folder = ROOT / "heuristics" / "fixes"
+    tables = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.toml")}
+    needs = tables.pop("needs")
+    code = [path.read_text(encoding="utf-8") for path in (ROOT / "heuristics").rglob("*.py")]
+    asking = "\n".join((*tables.values(), *code))
+    assert [name for name in shared_needs() if f'"{name}"' not in asking] == []
+    own = FIX_FACTS.keys() - GUIDE_FACTS.keys()
+    assert [name for name in own if not re.search(rf"\b{name}\b", needs + "\n".join(tables.values()))] == []

@@ -9,21 +9,20 @@ import pytest
 from hypothesis import given as examples
 from hypothesis import strategies as st
 
-from heuristics.config.about import Given
+from heuristics.config.about import Given, Guidance
 from heuristics.config.observed import Observed
 from heuristics.guides.cuda_graphs import (
-    GraphChoice,
     Impl,
     choose_graphs,
-    graph_count,
-    graph_knobs,
+    graph_change,
     graph_settings,
 )
-from heuristics.guides.table import Row, fire, table
+from heuristics.guides.table import EDITIONS, fire, table
 from heuristics.rules.check import asked_by
 from heuristics.run.run import Run
 from tests.run_doubles import BOTH, run_by, run_that
 from traces.settings.settings import Framework, Value, settings
+from traces.settings.spelling import can_spell, spell
 
 ROUTER = ("moe_router", "moe_preprocess")
 MOE = Observed(moe=True, recompute_full=False)
@@ -39,7 +38,7 @@ def test_no_graphs_where_few_launches_show(guidance: str) -> None:
     run = run_by(NEW | {"guidance": guidance}, MOE)
     quiet = choose_graphs(with_host(run, 9))
     assert (quiet.impl, quiet.rule) == ("none", "host-quiet")
-    assert quiet.never == ("transformer_engine", "full_iteration")
+    assert quiet.row.never == ("transformer_engine", "full_iteration")
     assert quiet.needs == {}
     assert choose_graphs(with_host(run, 10)).rule == "dropless"
 
@@ -71,10 +70,8 @@ def test_a_dropless_run_captures_router_and_preprocess_by_the_newer_guide() -> N
     choice = choose_graphs(run_by(NEW, MOE))
     assert (choice.impl, choice.modules) == ("transformer_engine", ROUTER)
     assert choice.then == ("attn", "mlp")
-    assert choice.never == ("moe", "full_iteration")
-    assert choice.other is not None
-    assert choice.other.modules == ("attn", *ROUTER)
-    assert choice.other.guidance == "seed"
+    assert choice.row.never == ("moe", "full_iteration")
+    assert choose_graphs(run_by(NEW, MOE), "seed").modules == ("attn", *ROUTER)
 
 
 def test_ep_overlap_leaves_the_mlp_out_of_what_may_follow() -> None:
@@ -88,7 +85,7 @@ def test_drop_and_pad_captures_the_moe_layer_or_the_iteration(guidance: str) -> 
     choice = choose_graphs(run_by({"guidance": guidance, "routing": "drop_pad"}, MOE))
     assert (choice.impl, choice.modules) == ("transformer_engine", ("moe",))
     assert choice.then == ("full_iteration",)
-    assert choice.never == ("moe_router",)
+    assert choice.row.never == ("moe_router",)
 
 
 SYNC_FREE = NEW | {"gpu": "GB200", "precision": "mxfp8", "te_op_fuser": True, "ep": 64}
@@ -108,8 +105,7 @@ def test_dropless_without_syncs_captures_the_iteration_with_paged_stash() -> Non
         "use_te_rng_tracker": True,
         "rng.te_rng_tracker": True,
     }
-    assert choice.other is not None
-    assert choice.other.modules == ("attn", *ROUTER)
+    assert choose_graphs(run, "seed").modules == ("attn", *ROUTER)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +137,7 @@ def test_a_vlm_waits_for_real_data_and_is_then_like_any_dropless_model(guidance:
 def test_packed_sequences_stay_eager(guidance: str) -> None:
     choice = choose_graphs(run_by(NEW | {"guidance": guidance, "packed_sequences": True}, MOE))
     assert (choice.impl, choice.then) == ("none", ("full_iteration", "attn"))
-    assert choice.never == ("transformer_engine",)
+    assert choice.row.never == ("transformer_engine",)
     assert "pad_cu_seqlens" in choice.notes[0]
 
 
@@ -160,7 +156,7 @@ def test_full_recompute_goes_with_the_full_iteration_only(
 ) -> None:
     choice = choose_graphs(run_by(what, replace(shown, recompute_full=True)))
     assert choice.impl == impl
-    assert ("transformer_engine" in choice.never) is not bool(choice.then)
+    assert ("transformer_engine" in choice.row.never) is not bool(choice.then)
 
 
 @pytest.mark.parametrize("tight", [{"memory_tight": True}, {"pp": 4}])
@@ -170,7 +166,7 @@ def test_tight_memory_or_a_deep_pipeline_takes_the_narrowest_scope(
 ) -> None:
     choice = choose_graphs(run_by(NEW | {"guidance": guidance} | tight, MOE))
     assert (choice.modules, choice.then) == (ROUTER, ())
-    assert "full_iteration" in choice.never
+    assert "full_iteration" in choice.row.never
 
 
 def test_a_pipeline_of_three_stages_is_not_deep() -> None:
@@ -235,13 +231,16 @@ def test_before_core_0_16_only_attention_can_be_captured() -> None:
     assert choose_graphs(run_by({"routing": "drop_pad", "core_version": "0.15.0"}, MOE)).impl == "none"
 
 
-def test_graphs_are_counted_by_layer_and_microbatch_only_with_a_pipeline() -> None:
-    assert graph_count(layers=10, microbatches=8, pipeline=True) == 160
-    assert graph_count(layers=10, microbatches=8, pipeline=False) == 20
+Graphs = tuple[Impl, tuple[str, ...]]
 
 
-def picked(impl: Impl, *modules: str) -> GraphChoice:
-    return GraphChoice(impl, modules, (), (), "by hand", "seed")
+def picked(impl: Impl, *modules: str) -> Graphs:
+    return impl, modules
+
+
+def spelled(graphs: Graphs, framework: Framework, core: str | None) -> tuple[str, ...]:
+    made = graph_change(*graphs, core)
+    return spell({one: made[one] for one in made if can_spell(one, framework, core)}, framework, core)
 
 
 ROUTED = picked("transformer_engine", *ROUTER)
@@ -280,22 +279,22 @@ ATTENTION = picked("transformer_engine", "attn")
     ],
 )
 def test_each_release_spells_graphs_its_own_way(
-    choice: GraphChoice, core: str | None, flags: tuple[str, ...]
+    choice: Graphs, core: str | None, flags: tuple[str, ...]
 ) -> None:
-    assert graph_knobs(choice, core, bridge=False) == flags
+    assert spelled(choice, "megatron_lm", core) == flags
 
 
 def test_bridge_takes_the_same_as_overrides() -> None:
     modules = "[moe_router,moe_preprocess]"
-    assert graph_knobs(ROUTED, "0.17.0", bridge=True) == (
+    assert spelled(ROUTED, "megatron_bridge", "0.17.0") == (
         "model.cuda_graph_impl=transformer_engine",
         f"model.cuda_graph_scope={modules}",
     )
-    assert graph_knobs(ROUTED, None, bridge=True)[1] == f"model.cuda_graph_modules={modules}"
+    assert spelled(ROUTED, "megatron_bridge", None)[1] == f"model.cuda_graph_modules={modules}"
 
 
-@pytest.mark.parametrize("rules", table("cuda_graphs").values(), ids=table("cuda_graphs"))
-def test_every_row_of_the_table_can_fire(rules: tuple[Row, ...]) -> None:
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_every_row_of_the_table_can_fire(edition: Guidance) -> None:
     unmet: dict[str, object] = {
         "no_memory_error": True,
         "graphs_run": True,
@@ -306,8 +305,8 @@ def test_every_row_of_the_table_can_fire(rules: tuple[Row, ...]) -> None:
     }
     unmet |= {"routing": "dropless", "packed": False, "family": "other", "stage_now": "tuned"}
     unmet |= {"memory_tight": False, "pp_deep": False}
-    for rule in rules:
-        assert fire(rules, run_that(rule, unmet), lambda one: one.id).row is rule
+    for rule in table("cuda_graphs")[edition]:
+        assert fire("cuda_graphs", run_that(rule, unmet), edition).row is rule
         assert rule.how in get_args(Impl)
 
 
@@ -346,7 +345,7 @@ def test_what_is_chosen_is_never_refused_nor_what_must_never_be(run: Run) -> Non
     made = graph_settings(choice.impl, choice.modules, run.config.core_text) if choice.impl != "none" else {}
     asked = asked_by(run, {**choice.needs, **made})
     assert [one.rule.id for one in asked if one.holds is False and one.rule.level == "error"] == []
-    assert not set(choice.never) & {*choice.modules, *choice.then, choice.impl}
+    assert not set(choice.row.never) & {*choice.modules, *choice.then, choice.impl}
 
 
 def test_a_run_that_does_not_fit_gets_no_graphs() -> None:

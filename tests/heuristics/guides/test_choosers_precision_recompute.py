@@ -9,9 +9,10 @@ import pytest
 
 from heuristics.config.about import Given, Stage
 from heuristics.config.observed import Observed
-from heuristics.guides.modules import MODULES
+from heuristics.guides.modules import _LEGAL, MODULES
 from heuristics.guides.precision import ROUTER, choose_precision
 from heuristics.guides.recompute import choose_recompute
+from heuristics.guides.table import EDITIONS
 from heuristics.run.run import Run
 from tests.fix_doubles import complete
 from traces.settings.settings import Value
@@ -52,33 +53,31 @@ def test_seed_003_fp4_only_once_a_wider_run_is_stable(stage: Stage | None) -> No
 
 
 def test_main_names_candidates_on_hopper_and_seed_one_recipe() -> None:
-    choice = choose_precision(Run(given=Given(gpu="H100", stage="tuned", precision="bf16")))
+    run = Run(given=Given(gpu="H100", stage="tuned", precision="bf16"))
+    choice = choose_precision(run)
     assert choice.row.id == "hopper-precision"
     assert choice.candidates == ("fp8_blockwise", "fp8_current", "fp8_delayed")
-    assert choice.other is not None
-    assert choice.other.candidates == ("fp8_blockwise",)
+    assert choose_precision(run, "seed").candidates == ("fp8_blockwise",)
     assert choice.asks == ()
 
 
 def test_main_names_candidates_on_blackwell_too() -> None:
-    choice = choose_precision(Run(given=Given(gpu="B200", stage="tuned", precision="bf16")))
-    assert choice.candidates == ("mxfp8", "fp8_current")
-    assert choice.other is not None
-    assert choice.other.candidates == ("mxfp8",)
+    run = Run(given=Given(gpu="B200", stage="tuned", precision="bf16"))
+    assert choose_precision(run).candidates == ("mxfp8", "fp8_current")
+    assert choose_precision(run, "seed").candidates == ("mxfp8",)
 
 
 @pytest.mark.parametrize(("gpu", "seed"), [("H100", "fp8_blockwise"), ("GB200", "mxfp8")])
 def test_main_wants_a_bf16_run_first(gpu: str, seed: str) -> None:
-    choice = choose_precision(Run(given=Given(gpu=gpu, stage="bring_up", precision="bf16")))
+    run = Run(given=Given(gpu=gpu, stage="bring_up", precision="bf16"))
+    choice = choose_precision(run)
     assert (choice.recipe, choice.candidates) == ("bf16", ("bf16",))
-    assert choice.other is not None
-    assert choice.other.candidates == (seed,)
+    assert choose_precision(run, "seed").candidates == (seed,)
 
 
 def test_both_profiles_agree_on_fp4() -> None:
-    choice = choose_precision(Run(given=Given(gpu="B300", stage="tuned", precision="mxfp8")))
-    assert choice.recipe == "nvfp4"
-    assert choice.other is None
+    run = Run(given=Given(gpu="B300", stage="tuned", precision="mxfp8"))
+    assert {choose_precision(run, edition).recipe for edition in EDITIONS} == {"nvfp4"}
 
 
 def test_an_unknown_gpu_stays_with_bf16_and_is_asked_for() -> None:
@@ -117,15 +116,6 @@ def test_all_labels_of_megatron_core_are_there() -> None:
         "gdp_in_proj",
         "gdp_qkv",
         "mhc",
-    }
-
-
-def test_what_drops_its_own_output_is_marked() -> None:
-    assert {label for label, module in MODULES.items() if not module.discards} == {
-        "core_attn",
-        "mlp",
-        "moe",
-        "shared_experts",
     }
 
 
@@ -298,3 +288,8 @@ def test_what_is_recomputed_beside_a_whole_moe_layer_stays_when_that_goes() -> N
     choice = choose_recompute(complete({**values, "recompute_modules": modules}))
     assert choice.row.id == "recompute-instead-of-moe"
     assert choice.modules == ("moe_act", "layernorm", "mla_up_proj")
+
+
+def test_what_is_asked_of_a_run_is_asked_for_a_label_of_the_table() -> None:
+    assert {*_LEGAL} <= {*MODULES}
+    assert {label for label, module in MODULES.items() if not module.avoid} <= {*_LEGAL}

@@ -169,7 +169,7 @@ def test_seed_003_the_router_stays_in_fp32() -> None:
 def test_seed_003_dropless_starts_with_parts_and_never_with_the_iteration() -> None:
     choice = choose_graphs(run_of(Observed(moe=True), routing="dropless"))
     assert (choice.impl, choice.modules) == ("transformer_engine", ("attn", "moe_router", "moe_preprocess"))
-    assert "full_iteration" in choice.never
+    assert "full_iteration" in choice.row.never
 
 
 def test_seed_003_graphs_take_gigabytes_and_static_shapes() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from heuristics.rules.condition import condition
+from heuristics.rules.condition import CONFIGURED, condition
+from heuristics.words import _sentences
 from tests.constraint_doubles import run_with
 
 RUN = {
@@ -88,3 +89,7 @@ def test_its_figures_are_said_by_name() -> None:
     assert condition("ep > 1 and te >= '2.8' and mtp_num_layers and bf16").figures(config) == (
         "EP not known, Transformer Engine not known, mtp_num_layers not set, bf16 on"
     )
+
+
+def test_every_fact_of_a_configuration_is_called_something_in_words() -> None:
+    assert [*_sentences("facts")] == [*CONFIGURED.facts]

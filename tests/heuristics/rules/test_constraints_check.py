@@ -13,7 +13,7 @@ from packaging.version import Version
 
 from heuristics.config.about import Given
 from heuristics.rules.check import asked_by, check_rules, undecided
-from heuristics.rules.rules import in_force, rules, verdict
+from heuristics.rules.rules import Releases, rules
 from heuristics.run.run import Run
 from tests.constraint_doubles import DEFAULTS, megatron_cases, run_with, whole_run
 from traces.settings.settings import Value, settings
@@ -63,7 +63,10 @@ def test_a_change_is_asked_what_the_rules_about_its_knobs_ask() -> None:
     assert asked["ep-overlap-torch"].holds is False
     assert asked["ep-overlap-shared-experts"].holds is True
     assert asked["ep-overlap-expert-parallel"].holds is None
-    assert asked["ep-overlap-expert-parallel"].asks == ("expert_model_parallel_size", "--ep")
+    assert rules()["ep-overlap-expert-parallel"].asks(run.changed({OVERLAP: True}).validated) == (
+        "expert_model_parallel_size",
+        "--ep",
+    )
     assert {"graphs-rng-tracker", "ep-overlap-mtp-pipeline"}.isdisjoint(asked)
     off = {one.rule.id for one in asked_by(run, {OVERLAP: False})}
     assert off.isdisjoint({"ep-overlap-torch", "ep-overlap-shared-experts"})
@@ -141,7 +144,7 @@ def test_a_rule_holds_from_its_first_release_to_before_its_last(
 ) -> None:
     first, gone = (Version(one) if one else None for one in (since, until))
     rule = replace(rules()["force-balance"], since=first, until=gone)
-    assert in_force(rule, version, None) is expected
+    assert rule.in_force(Releases(version, None, None)) is expected
 
 
 def test_bridge_gives_the_core_version_and_its_comm_overlap_wins() -> None:
@@ -200,7 +203,7 @@ def test_every_verdict_is_true_false_or_unknown_on_any_knob_of_any_type() -> Non
     for value in odd:
         knobs = {knob: value for rule in rules().values() for knob in rule.knobs}
         config = run_with({"mb": True, "core": "0.19.0", **knobs}).validated
-        assert {verdict(rule, config) for rule in rules().values()} <= {True, False, None}
+        assert {rule.verdict(config) for rule in rules().values()} <= {True, False, None}
 
 
 def test_what_a_framework_mends_itself_breaks_no_rule() -> None:

@@ -7,16 +7,18 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 import pytest
+from msgspec import convert
 from packaging.version import Version
 
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.rules.check import check_rules, undecided
-from heuristics.rules.condition import READERS
+from heuristics.rules.condition import READERS, condition
 from heuristics.rules.failures import corrections
-from heuristics.rules.rules import SUBJECTS, Rule, known_lines, rows, rules, verdict
+from heuristics.rules.rules import SUBJECTS, By, Rule, known_lines, rows, rules
 from tests.constraint_doubles import read, run_with
 from traces.settings.knobs import knobs
-from traces.toml_tables import WrongRow, read_rows
+from traces.settings.settings import Value
+from traces.toml_tables import WrongRow, keyed, read_rows
 from traces.training_log.known_lines import KnownLine
 
 ROWS: Final = cast(Mapping[str, Mapping[str, dict[str, object]]], read("constraint_rows.toml"))
@@ -30,8 +32,8 @@ def test_every_rule_has_a_row_and_every_row_a_rule() -> None:
 def test_a_rule_breaks_where_it_must_and_just_not_beside_it(rule: object) -> None:
     one = rules()[rule.id]  # type: ignore[attr-defined]
     row = ROWS[one.id]
-    assert verdict(one, run_with(row["breaks"]).validated) is True
-    assert verdict(one, run_with({**row["breaks"], **row["mends"]}).validated) is False
+    assert one.verdict(run_with(row["breaks"]).validated) is True
+    assert one.verdict(run_with({**row["breaks"], **row["mends"]}).validated) is False
 
 
 def test_a_configuration_of_which_nothing_is_known_breaks_nothing() -> None:
@@ -81,7 +83,7 @@ def test_a_knob_that_meets_a_rule_is_a_knob() -> None:
 
 
 def test_no_rule_is_written_twice() -> None:
-    written = [row.id for subject in SUBJECTS for row in rows(subject)]
+    written = [id for subject in SUBJECTS for id in rows(subject)]
     assert len(written) == len(set(written))
 
 
@@ -91,26 +93,26 @@ def test_breaking_any_row_is_told_as_the_rule_has_it() -> None:
         assert (found[rule.id].text, found[rule.id].level) == (rule.text, rule.level)
 
 
-ROW = {"id": "a-rule", "text": "A needs B", "by": "core", "cure": "B", "needs": "tp == 1"}
+ROW = {"text": "A needs B", "cure": "B", "needs": "tp == 1"}
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"by": "ours"}, "rule a-rule: source 'ours' is not in sources.toml"),
-        ({"source": "{nowhere}"}, "rule a-rule: source 'nowhere' is not in sources.toml"),
-        ({"need": "tp == 1"}, "rule a-rule: Object contains unknown field `need`"),
-        ({"by": "nobody"}, "rule a-rule, by: Invalid enum value 'nobody'"),
-        ({"needs": "tpp == 1"}, "rule a-rule, needs: tpp == 1: tpp is neither a knob nor a fact"),
-        ({"since": "soon"}, "rule a-rule, since: Invalid version: 'soon'"),
-        ({"cures": {"C": "tpp == 1"}}, "rule a-rule, cures, C: tpp == 1: tpp is neither a knob nor a fact"),
-        ({"example": "none"}, "rule a-rule, example: Invalid enum value 'none'"),
+        ({"by": "ours"}, "a-rule: source 'ours' is not in sources.toml"),
+        ({"source": "{nowhere}"}, "a-rule: source 'nowhere' is not in sources.toml"),
+        ({"need": "tp == 1"}, "a-rule: Object contains unknown field `need`"),
+        ({"by": "nobody"}, "a-rule, by: Invalid enum value 'nobody'"),
+        ({"needs": "tpp == 1"}, "a-rule, needs: tpp == 1: tpp is neither a knob nor a fact"),
+        ({"since": "soon"}, "a-rule, since: Invalid version: 'soon'"),
+        ({"cures": {"C": "tpp == 1"}}, "a-rule, cures, C: tpp == 1: tpp is neither a knob nor a fact"),
+        ({"example": "none"}, "a-rule, example: Invalid enum value 'none'"),
     ],
 )
 def test_a_wrong_row_is_named_with_its_file(change: dict[str, object], said: str) -> None:
-    written = {"rule": [{**ROW, **change}]}
+    written = keyed({"a-rule": {**ROW, **change}})
     with pytest.raises(WrongRow, match=re.escape(f"layout.toml, {said}")):
-        read_rows(written, dict[str, tuple[Rule, ...]], "layout.toml", READERS)
+        read_rows(written, dict[str, Rule], "layout.toml", READERS)
 
 
 def test_a_message_is_printed_where_its_rule_is_written_from_its_first_release_on() -> None:
@@ -123,3 +125,46 @@ def test_a_message_is_printed_where_its_rule_is_written_from_its_first_release_o
 def test_a_message_is_printed_where_its_row_says_so() -> None:
     rule = Rule(id="a-rule", text="A needs B", by="core", message=("B is needed",), printed="b.py, main")
     assert rule.line.source == "b.py, main"
+
+
+@pytest.mark.parametrize(
+    ("given", "by"),
+    [
+        ({}, "core"),
+        ({"source": "{core_dispatcher}, core_v0.14.0"}, "dispatcher"),
+        ({"source": "{bridge_config}"}, "megatron_bridge"),
+        ({"source": "{bridge_config}", "by": "ours"}, "ours"),
+        ({"source": "Megatron-Core, nccl_allocator.py"}, "core"),
+    ],
+)
+def test_who_refuses_follows_from_where_a_rule_is_written(given: dict[str, str], by: By) -> None:
+    assert convert({"id": "a-rule", "text": "A needs B", **given}, Rule).by == by
+
+
+@pytest.mark.parametrize(
+    ("by", "set", "cure"),
+    [
+        ("core", {"sequence_parallel": True}, "sequence_parallel on"),
+        ("core", {"ddp.nccl_ub": False}, "ddp.nccl_ub off"),
+        ("core", {"moe_ffn_hidden_size": None}, "leave moe_ffn_hidden_size out"),
+        ("core", {"recompute_modules": ("moe_act", "layernorm")}, "recompute_modules moe_act layernorm"),
+        ("core", {"bf16": True, "fp16": False}, "bf16 on and fp16 off"),
+        ("core", {"env.NCCL_ALGO": "Ring"}, "NCCL_ALGO=Ring"),
+        ("megatron_bridge", {"ddp.nccl_ub": False}, "ddp.nccl_ub=false"),
+        ("megatron_bridge", {"scheduler.max_steps": None}, "scheduler.max_steps=null"),
+        ("megatron_bridge", {"bf16": True}, "bf16 on"),
+    ],
+)
+def test_a_cure_that_no_row_words_is_what_it_sets(by: By, set: dict[str, Value], cure: str) -> None:
+    assert Rule(id="a-rule", text="A needs B", by=by, set=set, source="a.py").cure == cure
+
+
+def test_a_release_that_a_rule_needs_is_its_cure() -> None:
+    rule = Rule(id="a-rule", text="A needs B", needs=condition("te >= '2.9.0'"))
+    assert (rule.cure, rule.fix) == ("Transformer Engine 2.9.0 or later", "ENV-3")
+    assert Rule(id="a-rule", text="A needs B", needs=rule.needs, cure="no A").fix == ""
+
+
+def test_what_only_main_has_is_printed_by_main() -> None:
+    rule = Rule(id="a-rule", text="A needs B", since=Version("0.20.0"), message=("B is needed",))
+    assert rule.line.source == "Megatron-LM, megatron/core/transformer/transformer_config.py, d98e8a64"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heuristics.workflow.facts import layout_of, sanity_line
+from heuristics.workflow.facts import expert_ranks, meshes, sanity_line
 from heuristics.workflow.walk import RuleState
 from tests.workflow_doubles import BY_ID, GIB, Config, Row, log_of, rows, run_with
 
@@ -286,8 +286,9 @@ def test_what_is_unknown_of_the_layout_stands_as_a_letter_in_the_line() -> None:
 
 
 def test_options_outweigh_the_configuration_in_the_layout() -> None:
-    layout = layout_of(run_with({"tensor_model_parallel_size": 2}, given={"tp": 8, "pp": 4, "ep": 16}))
-    assert (layout.tp, layout.pp, layout.ep, layout.etp) == (8, 4, 16, 8)
+    run = run_with({"tensor_model_parallel_size": 2}, given={"tp": 8, "pp": 4, "ep": 16})
+    assert meshes(run) == ("TP8 x CP? x DP? x PP4", "ETP8 x EP16 x EDP? x PP4")
+    assert expert_ranks(run) == 128
 
 
 def test_virtual_stages_follow_from_the_layers_of_one() -> None:
@@ -296,7 +297,7 @@ def test_virtual_stages_follow_from_the_layers_of_one() -> None:
         "pipeline_model_parallel_size": 4,
         "num_layers_per_virtual_pipeline_stage": 2,
     }
-    assert layout_of(run_with(cut)).vpp == 4
+    assert run_with(cut).config.vpp == 4
 
 
 def test_an_unknown_label_of_recompute_is_not_repeated() -> None:

@@ -31,7 +31,7 @@ from tests.document_doubles import DISPATCH, exposed, graph_only
 from tests.heuristics.rules.test_defects import finding_ids
 from tests.places import GOLDEN, ROOT, Reviewed
 from tests.plain_page import plain
-from traces.account.absent import CAUSES, DECIDED
+from traces.account.pieces import CAUSES, DECIDED
 from traces.columns import COPY_KINDS
 from traces.errors import UsageError
 from traces.measure.moe.modules import MODULES

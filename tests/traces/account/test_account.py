@@ -101,7 +101,6 @@ def test_waiting_beyond_twice_the_usual_latency_is_stalled(export: Export) -> No
     said.kernel(GEMM, 650, 700, launch=(600, 602))
     found = account(export, said)
     # the usual arrival is 2 us, so up to 5 us are latency: of 602-650 the rest is stalled
-    assert find_queueing(rank_of(export(said.recording))).latencies.arrival_ns == 2 * US
     assert us(dict(found.launch_starved_ns)) == {"launch": 14, "python": 120}
     assert found.dependency_stalled_ns == 43 * US
     assert found.decided_ns["none"] == 43 * US

@@ -258,4 +258,4 @@ def test_both_agree_on_whether_the_clocks_do(
     found, _ = by_program(
         tmp_path_factory.mktemp("clocks") / "run.sqlite", story, [(0, max(until, 200 * US))]
     )
-    assert (found is not None) == clocks_agree(story)
+    assert isinstance(found, Account) == clocks_agree(story)

@@ -57,10 +57,7 @@ def _named(rank: RankTimeline, head: IntArray, kind: IntArray) -> IntArray:
 
 
 def _numbers(rank: RankTimeline, told: IntArray, step: IntArray, kind: IntArray, head: IntArray) -> IntArray:
-    """Numbers of the layers, ascending: those named, else 0 to as many as one microbatch runs through.
-
-    That many divides every run of forward and of backward passes. Empty where the two take turns one by one.
-    """
+    """Numbers of the layers, ascending: those named, else 0 to as many as one microbatch runs through."""
     named = distinct(told[(kind == Kind.FORWARD) & (step != UNTOLD) & (told != UNTOLD)])
     if len(named):
         return named

@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.absent import REASONS, AbsentPieces
 from traces.account.account import OPAQUE_GRAPHS
+from traces.account.pieces import REASONS, AbsentPieces
 from traces.columns import CODE, BoolArray, IntArray
 from traces.cures import cure
 from traces.groups import group_of, places_of_each, sums_of
@@ -123,8 +123,7 @@ def tax_spans(measured: Measured, members: Membership) -> Spans:
     taxed = (members.module != UNTOLD) & ~np.isin(members.module, experts)
     held = measured.of(taxed)
     if not isinstance(absent := measured.absent, Missing):
-        sync = absent.reason == TOKEN_SYNC
-        waited = instants_of(absent, sync)
+        waited = instants_of(absent, absent.reason == TOKEN_SYNC)
         held = join(held, intersect(waited, measured.windows))
     return subtract(held, measured.of((measured.rows.bucket == Bucket.COMPUTE) & ~taxed))
 

@@ -85,10 +85,7 @@ def _reach(lanes: Lanes, passes: Passes, told: Evidence) -> tuple[IntArray, IntA
 
 
 def _split(lanes: Lanes, told: Evidence, left: IntArray, right: IntArray) -> IntArray:
-    """Where, in stretches between two passes that nothing parts, the first ends.
-
-    Where recompute begins or ends, else where backward by name begins.
-    """
+    """Where, in stretches between two passes that nothing parts, the first ends."""
     again = told.recomputed[lanes.order]
     flips: BoolArray = np.concatenate(([False], again[1:] != again[:-1]))
     backward = told.phase[lanes.order] == PHASES.index("bwd")

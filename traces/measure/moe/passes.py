@@ -265,10 +265,7 @@ def _groups(lanes: Lanes, operation: IntArray) -> tuple[IntArray, IntArray, IntA
 
 
 def _kinds(lanes: Lanes, told: Evidence, first: IntArray, last: IntArray) -> IntArray:
-    """Kind of each pass: by the thread and the names between its first and its last payload kernel.
-
-    Where nothing in the recording is backward, all are forward.
-    """
+    """Kind of each pass: by the thread and the names between its first and its last payload kernel."""
     forward, backward = (
         _any_within(told.phase[lanes.order] == PHASES.index(phase), first, last) for phase in PHASES
     )
@@ -288,10 +285,7 @@ def _kinds(lanes: Lanes, told: Evidence, first: IntArray, last: IntArray) -> Int
 
 
 def _with_gradients(lanes: Lanes, by_autograd: BoolArray, first: IntArray, last: IntArray) -> BoolArray:
-    """Whether a pass has twice the GEMMs of a forward pass: two gradients each, so it is no repetition.
-
-    An activation alone may run again within it, and backward GEMMs may have the names of forward's.
-    """
+    """Whether a pass has twice the GEMMs of a forward pass: two gradients each, so it is no repetition."""
     total = np.concatenate(([0], np.cumsum(np.isin(lanes.part, (Part.GEMM, Part.GROUPED)))))
     count = total[last + 1] - total[first]
     of_forward = count[~by_autograd & (count > 0)]

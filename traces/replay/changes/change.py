@@ -167,6 +167,4 @@ class Together:
 
 def _most(draft: Draft) -> Edit | None:
     """The edit that gives most; None where only the cost of what it acts on is known."""
-    if draft.high is not None:
-        return draft.high
-    return None if isinstance(draft.low, str) else draft.low
+    return draft.high or (None if isinstance(draft.low, str) else draft.low)

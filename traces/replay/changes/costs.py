@@ -69,14 +69,10 @@ class _Kept:
 def _rows(rows: Activities, places: IntArray, happens: BoolArray) -> Activities:
     """Work that does not happen is kept for its end alone: what it was part of is not there whole."""
     kept, other = rows.take(places), ~happens[places]
-    found = {name: getattr(kept, name) for name in Activities.__slots__}
-    nothing = {
-        "bucket": Bucket.COPY, "key": COPY_KINDS.index("memset"), "source": Source.COPY, "row": 0,
-        "name": NONE, "call": NONE, "launch_ns": NULL,
-    }  # fmt: skip
-    for name, none in nothing.items():
-        found[name][other] = none
-    return Activities(**found)
+    kept.bucket[other], kept.source[other], kept.row[other] = Bucket.COPY, Source.COPY, 0
+    kept.key[other] = COPY_KINDS.index("memset")
+    kept.name[other], kept.call[other], kept.launch_ns[other] = NONE, NONE, NULL
+    return Activities(*(getattr(kept, name) for name in Activities.__slots__))
 
 
 FIRST: Final = Limit(
@@ -121,12 +117,8 @@ class Costs:
     together: Together | Missing | None = None
 
     def of(self, wall: str) -> Cost | None:
-        return {
-            "communication": self.communication,
-            "host_overhead": self.host_overhead,
-            "memory": self.memory,
-            "compute": self.compute,
-        }[wall]
+        walls = self.communication, self.host_overhead, self.memory, self.compute
+        return dict(zip(("communication", "host_overhead", "memory", "compute"), walls, strict=True))[wall]
 
 
 def measure_costs(subject: Subject, account: Account | Missing, queueing: Queueing) -> Costs | Missing:
@@ -242,7 +234,6 @@ class _Pricing:
         )
 
     def _doubt(self, proofs: Proofs) -> Missing | None:
-        rows = self._graph.rows
-        busy_ns = intersect(instants_of(rows), self._windows).total_ns
+        busy_ns = intersect(instants_of(self._graph.rows), self._windows).total_ns
         kind = self._subject.rank.columns.info.kind
         return doubt(proofs, busy_ns / self._windows.total_ns, kind)

@@ -168,8 +168,7 @@ def reads_counts(recorded: Recorded) -> tuple[BoolArray, BoolArray]:
     near = _near_exchange(recorded)
     calls, timing = graph.calls, graph.timing
     reading = is_kind(calls, CallKind.SYNC) & near & timing.waits.holding(graph.feeds_host, len(calls))
-    polling = timing.polled.holding(np.ones(len(graph.rows), dtype=np.bool_), len(calls))
-    return reading, polling
+    return reading, timing.polled.holding(np.ones(len(graph.rows), dtype=np.bool_), len(calls))
 
 
 def _near_exchange(recorded: Recorded) -> BoolArray:

@@ -13,7 +13,6 @@ from traces.limits import Limit
 from traces.names.kernels import KernelClass
 from traces.replay.changes.change import Draft, Recorded
 from traces.replay.changes.launches import back_to_back, launched_at_once, merge, uninterrupted
-from traces.replay.graph import Timing
 
 _Fits = Callable[[KernelClass], bool]
 
@@ -136,15 +135,13 @@ def graph_drafts(recorded: Recorded) -> Iterator[Draft]:
 def _draft(recorded: Recorded, kind: str, runs: Sequence[Sequence[int]]) -> Draft:
     merged = merge(recorded, runs)
     call_ns = _call_ns(recorded, merged.size)
-
-    def low(timing: Timing) -> Timing:
-        return launched_at_once(recorded, timing, merged, call_ns)
-
-    def high(timing: Timing) -> Timing:
-        free = launched_at_once(recorded, timing, merged, np.zeros_like(call_ns))
-        return back_to_back(free, merged)
-
-    return Draft(kind, _KINDS, low, high)
+    nothing_ns = np.zeros_like(call_ns)
+    return Draft(
+        kind,
+        _KINDS,
+        lambda timing: launched_at_once(recorded, timing, merged, call_ns),
+        lambda timing: back_to_back(launched_at_once(recorded, timing, merged, nothing_ns), merged),
+    )
 
 
 def _call_ns(recorded: Recorded, size: IntArray) -> IntArray:

@@ -21,25 +21,25 @@ def collection_drafts(recorded: Recorded) -> Iterator[Draft]:
     The other end: no collection at all. Without ranges that name collections there are only long pauses, and
     the ceiling is what they cost.
     """
-    steps = recorded.subject.steps.used
     gc_ns = recorded.graph.pauses.named_ns["gc"]
-    if not steps:
+    if not recorded.subject.steps.used:
         return
     if not gc_ns.any():
         why = "no range names a collection; long pauses without a call could be something else"
         yield Draft("collection_at_edges", {"host_overhead": ("long_python_pauses",)}, why)
         return
-    edges = _edges(recorded, gc_ns)
+    at_edges_ns = np.zeros_like(gc_ns)
+    at_edges_ns[_edges(recorded, gc_ns)] = recorded.graph.pauses.longest_gc_ns
 
-    def low(timing: Timing) -> Timing:
-        pause_ns = np.maximum(timing.pause_ns - gc_ns, 0)
-        pause_ns[edges] += recorded.graph.pauses.longest_gc_ns
-        return replace(timing, pause_ns=pause_ns)
+    def collecting(timing: Timing, again_ns: IntArray | int) -> Timing:
+        return replace(timing, pause_ns=np.maximum(timing.pause_ns - gc_ns, 0) + again_ns)
 
-    def high(timing: Timing) -> Timing:
-        return replace(timing, pause_ns=np.maximum(timing.pause_ns - gc_ns, 0))
-
-    yield Draft("collection_at_edges", {"host_overhead": ("gc",)}, low, high)
+    yield Draft(
+        "collection_at_edges",
+        {"host_overhead": ("gc",)},
+        lambda timing: collecting(timing, at_edges_ns),
+        lambda timing: collecting(timing, 0),
+    )
 
 
 def _edges(recorded: Recorded, gc_ns: IntArray) -> IntArray:

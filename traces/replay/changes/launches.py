@@ -143,23 +143,19 @@ def fusion_drafts(recorded: Recorded) -> Iterator[Draft]:
     if not runs:
         return
     merged = merge(recorded, runs)
-
-    def low(timing: Timing) -> Timing:
-        return launched_at_once(recorded, timing, merged)
-
-    def high(timing: Timing) -> Timing:
-        return back_to_back(low(timing), merged)
-
-    yield Draft("fused_kernels", _FUSED_KINDS, low, high)
+    yield Draft(
+        "fused_kernels",
+        _FUSED_KINDS,
+        lambda timing: launched_at_once(recorded, timing, merged),
+        lambda timing: back_to_back(launched_at_once(recorded, timing, merged), merged),
+    )
 
 
 def _family(kind: KernelClass) -> int | None:
     """Which fusion a kernel could be part of; None where none."""
     if kind.class_ == "router" and kind.subclass != "map":
         return 0
-    if kind.class_ in ("permute", "router"):
-        return 1
-    return None
+    return 1 if kind.class_ in ("permute", "router") else None
 
 
 def _quantised(recorded: Recorded, places: Sequence[int]) -> Iterator[list[int]]:
@@ -211,8 +207,7 @@ def grouped_drafts(recorded: Recorded) -> Iterator[Draft]:
 
     def high(timing: Timing) -> Timing:
         once = back_to_back(launched_at_once(recorded, timing, merged), merged)
-        filled = _filled(timing.duration_ns, blocks, runs, count, fixed_ns)
-        return replace(once, duration_ns=filled)
+        return replace(once, duration_ns=_filled(timing.duration_ns, blocks, runs, count, fixed_ns))
 
     yield Draft("grouped_experts", _GROUPED_KINDS, low, high)
 
@@ -225,10 +220,8 @@ def _by_waves(
         sizes = blocks[run.gemms]
         if count is None or not (sizes > 0).all():
             continue
-        wave_ns = max(
-            int(duration_ns[gemm]) / ceil(int(size) / count)
-            for gemm, size in zip(run.gemms, sizes.tolist(), strict=True)
-        )
+        lengths = zip(duration_ns[run.gemms].tolist(), sizes.tolist(), strict=True)
+        wave_ns = max(ns / ceil(size / count) for ns, size in lengths)
         _shrink(result, run.gemms, ceil(int(sizes.sum()) / count) * wave_ns)
     return result
 
@@ -262,14 +255,12 @@ def _expert_runs(recorded: Recorded) -> list[_Experts]:
     payload &= np.isin(rows.key, [COMM_KINDS.index(kind) for kind in ("ep_dispatch", "ep_combine", "ep_a2a")])
     exchanges = rows.start_ns[payload]
     attention = rows.start_ns[[one.class_ == "attention" for one in classes]]
-    found = []
-    for places in uninterrupted(recorded):
-        for run in _rows_of_gemms(recorded, places):
-            if len(run.gemms) > 1 and _between_exchanges(
-                int(rows.start_ns[run.gemms[0]]), exchanges, attention
-            ):
-                found.append(run)
-    return found
+    several = (run for places in uninterrupted(recorded) for run in _rows_of_gemms(recorded, places))
+    return [
+        run
+        for run in several
+        if len(run.gemms) > 1 and _between_exchanges(int(rows.start_ns[run.gemms[0]]), exchanges, attention)
+    ]
 
 
 def _rows_of_gemms(recorded: Recorded, places: Sequence[int]) -> Iterator[_Experts]:

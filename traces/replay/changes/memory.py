@@ -33,14 +33,8 @@ def memory_drafts(recorded: Recorded) -> Iterator[Draft]:
 
 
 def _without(kind: str, recorded: Recorded, least: BoolArray, most: BoolArray) -> Draft:
-    """At least and at most what goes; it takes its launches, collectives and synchronisations along.
-
-    Pessimistic: the pause before each stretch of it stays.
-    """
+    """At least and at most what goes; it takes its launches, collectives and synchronisations along."""
     graph = recorded.graph
-
-    def high(timing: Timing) -> Timing:
-        return without_activities(graph, timing, most)
 
     def low(timing: Timing) -> Timing:
         gone = without_activities(graph, timing, least)
@@ -49,4 +43,5 @@ def _without(kind: str, recorded: Recorded, least: BoolArray, most: BoolArray) -
         gone.pause_ns[first] = timing.pause_ns[first]
         return gone
 
-    return Draft(kind, {"memory": ("recompute",)}, low, high)
+    gone_whole = partial(without_activities, graph, which=most)
+    return Draft(kind, {"memory": ("recompute",)}, low, gone_whole)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Final
 
@@ -20,6 +21,7 @@ from traces.replay.changes.dispatcher import (
     running_ns,
 )
 from traces.replay.graph import Timing
+from traces.replay.without import without_work
 
 NODES: Final = 4
 """Backward nodes of a layer in the merged schedule: combine, experts, dispatch, attention with the router."""
@@ -45,11 +47,7 @@ def overlap_drafts(recorded: Recorded) -> Iterator[Draft]:
     pairs = _pairs(recorded)
     if not pairs:
         return
-    expert = of_kinds(recorded, EP_KINDS)
-
-    def high(timing: Timing) -> Timing:
-        return replace(timing, duration_ns=np.where(expert, 0, timing.duration_ns))
-
+    high = partial(without_work, which=of_kinds(recorded, EP_KINDS))
     acts_on = {"communication": EP_KINDS}
     stretch = recorded.subject.stretch_frac
     if stretch is None or not recorded.subject.stretch_measured:
@@ -72,10 +70,7 @@ def overlap_drafts(recorded: Recorded) -> Iterator[Draft]:
 
 
 def _pairs(recorded: Recorded) -> list[tuple[_Pass, _Pass]]:
-    """Backward passes, each with the forward pass right after it in its step, of equally many exchanges.
-
-    Passes of an odd number are not whole, or are merged already.
-    """
+    """Backward passes, each with the forward pass right after it in its step, of equally many exchanges."""
     passes: list[_Pass] = []
     for exchange in find_exchanges(recorded):
         if not passes or passes[-1].backward != exchange.backward:
@@ -147,19 +142,15 @@ def _times(recorded: Recorded, one: _Pass) -> tuple[IntArray, IntArray]:
 
 def _handover_ns(recorded: Recorded) -> int:
     """How much longer the pause is where another thread goes on, as a median; 0 where none does."""
-    calls = recorded.graph.calls
+    calls, pause = recorded.graph.calls, recorded.graph.timing.pause_ns
     known = calls.before != NONE
     other = known & (calls.thread != calls.thread[np.maximum(calls.before, 0)])
-    if not other.any():
-        return 0
-    pause = recorded.graph.timing.pause_ns
-    return max(0, int(np.median(pause[other]) - np.median(pause[known & ~other])))
+    return max(0, int(np.median(pause[other]) - np.median(pause[known & ~other]))) if other.any() else 0
 
 
 def _handing(recorded: Recorded, pairs: Sequence[tuple[_Pass, _Pass]]) -> IntArray:
-    by = recorded.graph.launched_by
     works = [one.works[0] for pair in pairs for each in pair for one in each.exchanges]
-    calls = by[np.array(works, dtype=np.int64)]
+    calls = recorded.graph.launched_by[np.array(works, dtype=np.int64)]
     return calls[calls != NONE]
 
 

@@ -273,6 +273,10 @@ def test_gaps_between_as_many_kernels_are_the_gpus_own() -> None:
     ]
 
 
+def test_compute_that_only_one_side_has_is_no_more_of_the_same_work() -> None:
+    assert "more_work" not in ids(facts(moved("compute.gemm", 0, 5, "count", 0, 100)))
+
+
 def test_more_of_everything_is_more_work_and_no_lost_fusion() -> None:
     names = ("compute.gemm", "compute.attention", "compute.norm", "compute.permute")
     rows = [moved(name, 10, 15, "count", 100, 150) for name in names]

@@ -13,7 +13,7 @@ from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
 from heuristics.evidence.symptoms.symptoms import FIGURES
 from heuristics.result.judged import Wall
 from heuristics.run.run import WALL_IDS
-from traces.account.absent import CAUSES
+from traces.account.pieces import CAUSES
 from traces.missing import known
 from traces.names.kernels import COMM_KINDS
 from traces.sections.tables import WallId
