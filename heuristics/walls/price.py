@@ -227,12 +227,12 @@ class Measure(Struct, frozen=True, forbid_unknown_fields=True):
     unit: str = "fraction of the windows"
 
 
-_MEASURES: Final = read_table("heuristics.walls", "evidence.toml", dict[str, Measure])
+MEASURES: Final = read_table("heuristics.walls", "evidence.toml", dict[str, Measure])
 
 
 def shown(measure: str, value: float, limit: float | None = None) -> Evidence:
     """A value of the table that no single place shows; `limit`: what it is held against, None for context."""
-    row = _MEASURES[measure]
+    row = MEASURES[measure]
     return Evidence(measure, value, row.unit, limit, row.because, None, None, None, None)
 
 

@@ -33,13 +33,10 @@ DETECTORS = Path(heuristics.findings.__path__[0])
 
 def finding_ids() -> set[str]:
     """Every id of a finding, of the table or the detectors' code; one that is put together ends in a dash."""
-    in_code = {
-        node.value
-        for path in DETECTORS.glob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
-    return {id.partition("{")[0] for id in (*TABLE, *in_code) if id.startswith("CFG-")}
+    code = (ast.parse(path.read_text(encoding="utf-8")) for path in DETECTORS.glob("*.py"))
+    written = (node.value for tree in code for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    named = (one for one in (*TABLE, *written) if isinstance(one, str) and one.startswith("CFG-"))
+    return {one.partition("{")[0] for one in named}
 
 
 def test_what_a_rule_names_as_the_same_exists() -> None:

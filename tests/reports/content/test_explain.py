@@ -20,6 +20,7 @@ from heuristics.result.judged import ReasonId
 from heuristics.result.result import Result
 from heuristics.run.run import WALL_IDS, Run
 from heuristics.walls import JUDGES
+from heuristics.walls.price import MEASURES
 from heuristics.walls.verdict import FAMILIES
 from reports.content.explain.page import explain_page
 from reports.content.explain.walls import limit_at, limits_in
@@ -78,12 +79,13 @@ def keys(section: Any) -> Iterator[str]:
 
 
 def evidence_names() -> Iterator[str]:
-    """First argument of what makes evidence in the judges' code, where it is a plain string."""
+    """Measures of the table, and the first argument of what makes others in the judges' code."""
+    yield from MEASURES
     for path in Path(heuristics.walls.__path__[0]).glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
                 continue
-            if node.func.id in ("Evidence", "shown", "shown_frac") and isinstance(node.args[0], ast.Constant):
+            if node.func.id in ("Evidence", "held") and isinstance(node.args[0], ast.Constant):
                 yield str(node.args[0].value)
 
 
