@@ -320,7 +320,9 @@ def _figures(text: str, run: Run) -> Found:
             found[-1][1] += f", {part}"
     for name, stated in found:
         if _STATED.fullmatch(stated):
-            as_checked, known = (_state(_names()[name], stated, one) for one in (run.validated, run.config))
+            as_checked, known = (
+                _state(_names()[name], stated, one) for one in (run.view(Trust.CHECKED), run.config)
+            )
             yield name, stated, as_checked if stated == as_checked else known
 
 

@@ -88,6 +88,11 @@ class Features(KnobView):
             return "deepep"
         return backend if backend in FLEX else "flex"
 
+    @property
+    def configured_or_seen_dispatcher(self) -> str | None:
+        seen = self.observed.dispatcher
+        return self.dispatcher or (None if seen == "unknown" else seen)
+
     flex: bool | None = told(lambda view: view.one_of("moe_token_dispatcher_type", "flex"))
 
     @property

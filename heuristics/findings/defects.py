@@ -7,6 +7,7 @@ from typing import Final, TypeVar, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from heuristics.config.view import Trust
 from heuristics.findings.contradictions import TABLE
 from heuristics.result.configured import (
     ConfigFinding,
@@ -143,7 +144,7 @@ def _of_rule(rule: Rule, run: Run) -> Defect:
         id=rule.id,
         kind=leads.kind,
         what=rule.text,
-        cure=rule.cure_of(run.validated),
+        cure=rule.cure_of(run.view(Trust.CHECKED)),
         fix=rule.fix,
         cost=leads.cost,
         since=f"{framework} {rule.since}" if rule.since else "",

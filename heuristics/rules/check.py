@@ -6,7 +6,7 @@ from functools import cache
 from typing import get_args
 
 from heuristics.config.logic import all_of, negated
-from heuristics.config.view import Config
+from heuristics.config.view import Config, Trust
 from heuristics.result.configured import UndecidedRule
 from heuristics.rules.rules import Level, Releases, Rule, releases_of, rows, rules
 from heuristics.run.run import Run
@@ -28,7 +28,7 @@ class Asked:
 
 def asked_by(run: Run, changes: Mapping[str, Value]) -> tuple[Asked, ...]:
     """What rules about the changed knobs ask of a run once it is changed, those that speak of such a run."""
-    config = run.changed(changes).validated
+    config = run.changed(changes).view(Trust.CHECKED)
     releases = releases_of(config)
     return tuple(
         Asked(rule, rule.asked(config), negated(rule.verdict(config)))
@@ -44,7 +44,7 @@ def _rules_about(knobs: frozenset[str]) -> tuple[Rule, ...]:
 
 def check_rules(run: Run) -> tuple[Rule, ...]:
     """What a run's configuration breaks for certain: errors, then warnings, then what is ignored."""
-    config = run.validated
+    config = run.view(Trust.CHECKED)
     broken = [rule for rule in _rules_of(releases_of(config)) if rule.broken(config)]
     return tuple(rule for level in get_args(Level) for rule in broken if rule.level == level)
 
@@ -57,7 +57,7 @@ def _rules_of(releases: Releases) -> tuple[Rule, ...]:
 
 def undecided(run: Run) -> tuple[UndecidedRule, ...]:
     """Rules that could not be told, of those that a setting that is on speaks of."""
-    config = run.validated
+    config = run.view(Trust.CHECKED)
     return tuple(
         UndecidedRule(rule.id, rule.text, asks, _is_broken_by_default(run, rule, asks))
         for rule in rules().values()
@@ -73,15 +73,15 @@ def _is_broken_by_default(run: Run, rule: Rule, asks: tuple[str, ...]) -> bool:
 
     Of Bridge's performance scripts none: they set more than their flags say.
     """
-    is_scripts = run.validated.known("launcher.recipe")
-    if rule.level != "error" or is_scripts or rule.asked(run.validated) is not True:
+    is_scripts = run.view(Trust.CHECKED).known("launcher.recipe")
+    if rule.level != "error" or is_scripts or rule.asked(run.view(Trust.CHECKED)) is not True:
         return False
     core = release(run.config.core_text)
     defaults = {knob: row.default_in(core) for knob in asks if (row := knobs().get(knob)) is not None}
     # off where nothing sets it, though the table gives it no default: in Megatron-LM it follows from others
     defaults |= {VIRTUAL_STAGES: (None,)} if VIRTUAL_STAGES in asks else {}
     off = {knob: default[0] for knob, default in defaults.items() if default in ((None,), (False,))}
-    return rule.broken(run.changed(off).validated) is True
+    return rule.broken(run.changed(off).view(Trust.CHECKED)) is True
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
-from heuristics.config.view import Config
+from heuristics.config.view import Config, Trust
 from heuristics.result.configured import FailureState
 from heuristics.rules.condition import READERS, Condition
 from heuristics.rules.rules import Rule, known_lines, rules
@@ -152,7 +152,7 @@ def explain_failures(run: Run) -> tuple[Failure, ...]:
     """
     if run.log is None:
         return ()
-    log, config = run.log, run.validated
+    log, config = run.log, run.view(Trust.CHECKED)
     of_rules: dict[str, Failure] = {}
     for message in log.messages:
         if message.id in rules_by_line():

@@ -62,10 +62,6 @@ class Run:
         return self.view(Trust.ALL)
 
     @property
-    def validated(self) -> Config:
-        return self.view(Trust.CHECKED)
-
-    @property
     def active(self) -> Observed:
         """What runs as far as is known: as observed, else as configured."""
         return self.config.active

@@ -54,7 +54,7 @@ def held_fixed(run: Run, varied: Collection[Variable] = ()) -> tuple[str, ...]:
         "routing mode": _routing(run),
         "parallel layout": _layout(run),
         "CUDA graphs": _graphs(run),
-        "dispatcher": run.config.dispatcher or run.active.dispatcher.replace("unknown", ""),
+        "dispatcher": run.config.configured_or_seen_dispatcher or "",
         "precision": "" if {"fp8", "fp4"} & _refused_knobs(run) else run.precision or "",
         "recompute": "",
         "batch shape": "",

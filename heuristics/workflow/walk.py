@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from heuristics.config.view import Config
+from heuristics.config.view import Config, Trust
 from heuristics.result.configured import WorkflowStep
 from heuristics.rules.condition import Condition, Language
 from heuristics.rules.rules import Rule, releases_of, rules
@@ -83,7 +83,7 @@ def _by_row(row: _Row, run: Run) -> Judged:
 
 def _by_rule(rule: Rule, run: Run) -> Judged:
     """A prerequisite of a feature that a guide lists."""
-    config = run.validated
+    config = run.view(Trust.CHECKED)
     releases = releases_of(config)
     if not rule.in_force(releases) or rule.applies(releases) is False:
         return Judged("not_applicable", say("workflow.no-rule-of-these-releases"))

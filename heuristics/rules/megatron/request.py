@@ -14,6 +14,7 @@ from math import lcm
 from typing import Final
 
 from heuristics.config.versions import numbers
+from heuristics.config.view import Trust
 from heuristics.rules.megatron.core_fields import OF_MLA, is_core_field
 from heuristics.run.run import Run
 from heuristics.words import say
@@ -202,7 +203,7 @@ def request_of(run: Run) -> Request | NotAsked:
 
 def _said(run: Run) -> dict[str, Value]:
     """Core's fields that somebody said, as they reach core."""
-    settings = run.validated.settings
+    settings = run.view(Trust.CHECKED).settings
     own = {knob: said.value for knob, said in settings.by_knob.items() if is_core_field(knob)}
     fields = laid_over(own, settings)
     for name in _LISTS:

@@ -41,12 +41,12 @@ def run_of(seed: int, kept: float) -> Run:
 def test_precision_is_one(seed: int, kept: float) -> None:
     run = run_of(seed, kept)
     precision = run.config.precision
-    assert run.validated.precision == run.view(Trust.FILES).precision == run.precision == precision
+    assert run.view(Trust.CHECKED).precision == run.view(Trust.FILES).precision == run.precision == precision
     if precision is None:
         return
     low = (bits_of(precision) or 32) <= 8
-    assert run.config.low_precision() is run.validated.low_precision() is low
-    assert FACTS["low_precision"].of(run.validated) is low
+    assert run.config.low_precision() is run.view(Trust.CHECKED).low_precision() is low
+    assert FACTS["low_precision"].of(run.view(Trust.CHECKED)) is low
     assert is_low_precision(run) is low
 
 
@@ -55,10 +55,10 @@ def test_precision_is_one(seed: int, kept: float) -> None:
 def test_versions_are_one(seed: int, kept: float) -> None:
     run = run_of(seed, kept)
     core = run.config.core
-    assert run.validated.core == run.view(Trust.FILES).core == core
+    assert run.view(Trust.CHECKED).core == run.view(Trust.FILES).core == core
     if core is None:  # of no release of Megatron-Bridge that we know
         return
-    assert str(FACTS["core"].of(run.validated)) == ".".join(map(str, core))
+    assert str(FACTS["core"].of(run.view(Trust.CHECKED))) == ".".join(map(str, core))
     request = request_of(run)
     if isinstance(request, Request):
         assert request.core_version == ".".join(map(str, core))
@@ -74,7 +74,11 @@ def test_graphs_and_recompute_are_one(seed: int, kept: float) -> None:
     assert run.view(Trust.FILES).full_recompute is config.full_recompute
     assert run.active.recompute_full is config.full_recompute
     if config.recompute_modules() is not None and not config.full_recompute:
-        assert run.active.recompute_modules == config.recompute_modules() == run.validated.recompute_modules()
+        assert (
+            run.active.recompute_modules
+            == config.recompute_modules()
+            == run.view(Trust.CHECKED).recompute_modules()
+        )
 
 
 @trials(max_examples=150)
@@ -100,7 +104,7 @@ def test_parallel_sizes_are_one(seed: int, kept: float) -> None:
 @drawn(seeds())
 def test_an_option_is_the_answer_everywhere(seed: int) -> None:
     run = replace(run_of(seed, 1.0), given=Given(ep=3, tp=5, precision="fp16", core_version="0.17.0"))
-    assert (run.config.ep, run.validated.ep) == (3, 3)
-    assert (run.config.tp, run.validated.tp) == (5, 5)
-    assert run.config.precision == run.validated.precision == run.precision == "fp16"
-    assert run.config.core == run.validated.core == (0, 17, 0)
+    assert (run.config.ep, run.view(Trust.CHECKED).ep) == (3, 3)
+    assert (run.config.tp, run.view(Trust.CHECKED).tp) == (5, 5)
+    assert run.config.precision == run.view(Trust.CHECKED).precision == run.precision == "fp16"
+    assert run.config.core == run.view(Trust.CHECKED).core == (0, 17, 0)

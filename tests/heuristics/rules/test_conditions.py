@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from heuristics.config.view import Trust
 from heuristics.rules.condition import CONFIGURED, condition
 from heuristics.words import _sentences
 from tests.constraint_doubles import run_with
@@ -22,7 +23,7 @@ RUN = {
 
 
 def holds(text: str) -> bool | None:
-    return condition(text).holds(run_with(RUN).validated)
+    return condition(text).holds(run_with(RUN).view(Trust.CHECKED))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_what_is_no_condition_is_refused(text: str) -> None:
 
 
 def test_only_what_would_decide_is_asked_for() -> None:
-    config = run_with({"ep": "", "bf16": True}).validated
+    config = run_with({"ep": "", "bf16": True}).view(Trust.CHECKED)
     assert condition("te < '2.8.0' and fp16").asks(config) == ("fp16", "--te-version")
     assert condition("bf16 or fp16").asks(config) == ()
     assert condition("low_precision").asks(config) == ("fp8", "fp4", "mixed_precision", "--precision")
@@ -85,7 +86,7 @@ def test_a_condition_speaks_of_the_knobs_of_its_facts() -> None:
 
 
 def test_its_figures_are_said_by_name() -> None:
-    config = run_with(RUN).validated
+    config = run_with(RUN).view(Trust.CHECKED)
     assert condition("ep > 1 and te >= '2.8' and mtp_num_layers and bf16").figures(config) == (
         "EP not known, Transformer Engine not known, mtp_num_layers not set, bf16 on"
     )

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from packaging.version import Version
 
 from heuristics.config.about import Given
+from heuristics.config.view import Trust
 from heuristics.rules.check import asked_by, check_rules, undecided
 from heuristics.rules.rules import Releases, rules
 from heuristics.run.run import Run
@@ -63,7 +64,7 @@ def test_a_change_is_asked_what_the_rules_about_its_knobs_ask() -> None:
     assert asked["ep-overlap-torch"].holds is False
     assert asked["ep-overlap-shared-experts"].holds is True
     assert asked["ep-overlap-expert-parallel"].holds is None
-    assert rules()["ep-overlap-expert-parallel"].asks(run.changed({OVERLAP: True}).validated) == (
+    assert rules()["ep-overlap-expert-parallel"].asks(run.changed({OVERLAP: True}).view(Trust.CHECKED)) == (
         "expert_model_parallel_size",
         "--ep",
     )
@@ -86,7 +87,7 @@ def test_what_was_given_follows_a_change_of_its_knob() -> None:
     assert (changed.config.ep, changed.config.tp, changed.config.precision) == (16, 2, "mxfp8")
     assert changed.settings.said("expert_model_parallel_size") == "change"
     assert changed.config.core_text == "0.16.1"
-    assert run.validated.ep == 8
+    assert run.view(Trust.CHECKED).ep == 8
 
 
 def test_an_unset_knob_is_a_change_as_well() -> None:
@@ -149,7 +150,7 @@ def test_a_rule_holds_from_its_first_release_to_before_its_last(
 
 def test_bridge_gives_the_core_version_and_its_comm_overlap_wins() -> None:
     run = run_with({"mb": True, "bridge": "0.3.1", OVERLAP: True, f"comm_overlap.{OVERLAP}": False})
-    assert run.validated.core == (0, 16, 1)
+    assert run.view(Trust.CHECKED).core == (0, 16, 1)
     assert ids(run) == ["ep-overlap-overwritten"]
 
 
@@ -163,9 +164,9 @@ def test_sizes_that_divide_are_known_and_others_are_not() -> None:
             "expert_model_parallel_size": 64,
             "expert_tensor_parallel_size": 1,
         }
-    ).validated
+    ).view(Trust.CHECKED)
     assert (config.dp, config.edp) == (8, 1)
-    assert run_with({"world_size": 10, "tensor_model_parallel_size": 4}).validated.dp is None
+    assert run_with({"world_size": 10, "tensor_model_parallel_size": 4}).view(Trust.CHECKED).dp is None
 
 
 @pytest.mark.parametrize(
@@ -202,7 +203,7 @@ def test_every_verdict_is_true_false_or_unknown_on_any_knob_of_any_type() -> Non
     odd: tuple[object, ...] = ("null", "", "x", 0, 1, -1, 2.5, True, False, [], ["x"], [0, 1])
     for value in odd:
         knobs = {knob: value for rule in rules().values() for knob in rule.knobs}
-        config = run_with({"mb": True, "core": "0.19.0", **knobs}).validated
+        config = run_with({"mb": True, "core": "0.19.0", **knobs}).view(Trust.CHECKED)
         assert {rule.verdict(config) for rule in rules().values()} <= {True, False, None}
 
 

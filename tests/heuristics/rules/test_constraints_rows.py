@@ -10,6 +10,7 @@ import pytest
 from msgspec import convert
 from packaging.version import Version
 
+from heuristics.config.view import Trust
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.rules.check import check_rules, undecided
 from heuristics.rules.condition import READERS, condition
@@ -32,8 +33,8 @@ def test_every_rule_has_a_row_and_every_row_a_rule() -> None:
 def test_a_rule_breaks_where_it_must_and_just_not_beside_it(rule: object) -> None:
     one = rules()[rule.id]  # type: ignore[attr-defined]
     row = ROWS[one.id]
-    assert one.verdict(run_with(row["breaks"]).validated) is True
-    assert one.verdict(run_with({**row["breaks"], **row["mends"]}).validated) is False
+    assert one.verdict(run_with(row["breaks"]).view(Trust.CHECKED)) is True
+    assert one.verdict(run_with({**row["breaks"], **row["mends"]}).view(Trust.CHECKED)) is False
 
 
 def test_a_configuration_of_which_nothing_is_known_breaks_nothing() -> None:
