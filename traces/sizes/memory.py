@@ -7,7 +7,7 @@ measured peak tells. A peak set elsewhere (the optimizer's step, say) moves less
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -163,7 +163,7 @@ def _chunk_bytes(
     return held
 
 
-def _sums(parts: Iterable[tuple[Mapping[str, int], int]]) -> dict[str, int]:
+def _sums(parts: Iterable[tuple[Mapping[Any, int], int]]) -> dict[str, int]:
     """Bytes by part of several, each so many times."""
     held: dict[str, int] = {}
     for one, count in parts:
