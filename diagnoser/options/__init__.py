@@ -39,7 +39,7 @@ MergeForm = StrEnum("MergeForm", "TEXT JSON")
 Flavor = StrEnum("Flavor", "GITHUB JIRA")
 
 _HEURISTICS: Final = Path(__file__).resolve().parents[2] / "heuristics"
-_FIX: Final = re.compile(r'^id = "([A-Z]+-\d+)"', re.MULTILINE)
+_FIX: Final = re.compile(r"^\[([A-Z]+-\d+)\]", re.MULTILINE)
 _WALLS: Final = ("memory", "communication", "host_overhead", "compute")
 """As `heuristics.run.run` has them, which loads numpy; a test holds them together."""
 
