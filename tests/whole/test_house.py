@@ -24,7 +24,7 @@ MAY_IMPORT = {
 }
 MODULES = [path for package in MAY_IMPORT for path in sorted((ROOT / package).rglob("*.py"))]
 HEAVY = (
-    *("numpy", "pandas", "matplotlib", "jinja2", "rich", "yaml", "torch", "megatron"),
+    *("numpy", "pandas", "sqlite_utils", "matplotlib", "jinja2", "rich", "yaml", "torch", "megatron"),
     *("distributed", "dask"),
 )
 

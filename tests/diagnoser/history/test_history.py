@@ -353,7 +353,7 @@ def test_a_file_that_is_neither_result_nor_trace_is_one_line(
 def test_help_of_the_history_loads_nothing_heavy() -> None:
     program = (
         "import sys; from diagnoser.history.commands import history_app;"
-        "print([n for n in ('numpy', 'pandas', 'matplotlib', 'rich') if n in sys.modules])"
+        "print([n for n in ('numpy', 'pandas', 'sqlite_utils', 'matplotlib', 'rich') if n in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
     assert run.stdout == "[]\n", run.stderr
