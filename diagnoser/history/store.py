@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from statistics import median
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from heuristics.comparison.difference.subject import Subject
 from heuristics.result.result import Result
@@ -28,6 +28,9 @@ from traces.limits import Limit
 from traces.missing import OrMissing, known
 from traces.sections.rank import Rank
 
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+
 APPLICATION_ID: Final = 0x6D6F4844
 """In the header of every history file, so that no other SQLite file is taken for one: `moHD`."""
 _MAGIC: Final = b"SQLite format 3\0"
@@ -35,13 +38,13 @@ _APPLICATION_ID_AT: Final = 68  # https://www.sqlite.org/fileformat.html, the da
 
 LAYOUT: Final = 1
 """Raised when the tables change; a file has its own in `user_version`."""
-_TABLES: Final = (
-    "CREATE TABLE results (id INTEGER PRIMARY KEY, added_at TEXT, name TEXT, tag TEXT, digest TEXT UNIQUE, "
-    "tool_version TEXT, schema_version TEXT, gpu TEXT, wall TEXT, step_ns INTEGER, alike TEXT, metrics TEXT, "
-    "host TEXT, path TEXT, document BLOB)",
-    "CREATE TABLE baselines (name TEXT PRIMARY KEY, result INTEGER, set_at TEXT)",
-)
-"""`alike` and `metrics` are JSON, `document` is JSON under zlib."""
+_TEXTS: Final = ("added_at", "name", "tag", "digest", "tool_version", "schema_version", "gpu", "wall")
+_TABLES: Final[Mapping[str, Mapping[str, type]]] = {
+    "results": {"id": int, **dict.fromkeys(_TEXTS, str), "step_ns": int, "alike": str, "metrics": str}
+    | {"host": str, "path": str, "document": bytes},
+    "baselines": {"name": str, "result": int, "set_at": str},
+}
+"""Columns by table, the key first; `alike` and `metrics` are JSON, `document` is JSON under zlib."""
 
 LARGEST: Final = Limit(256 << 20, "bytes", "ours: the document of 100 ranks has about 20 MB")
 _WAIT_S: Final = 60
@@ -123,24 +126,23 @@ class Store:
         host, path = origin or (None, None)
         size_bytes = len(record["document"])
         with self._writing() as database:
-            same = database.execute("SELECT id FROM results WHERE digest = :digest", record).fetchone()
-            if same:
+            results = database.table("results")
+            for same in results.rows_where("digest = ?", [record["digest"]], select="id"):
                 return Added(same["id"], False, size_bytes)
-            record |= {"added_at": _now(), "tag": tag, "host": host, "path": path}
-            marks = ", ".join(f":{name}" for name in record)
-            added = database.execute(f"INSERT INTO results ({', '.join(record)}) VALUES ({marks})", record)
-        return Added(added.lastrowid or 0, True, size_bytes)
+            results.insert({**record, "added_at": _now(), "tag": tag, "host": host, "path": path}, pk="id")
+            (newest,) = database.query("SELECT max(id) AS id FROM results")
+        return Added(newest["id"], True, size_bytes)
 
     def rows(self) -> tuple[Kept, ...]:
         """All results in the order they were added; none where there is no history."""
         with self._reading() as database:
-            return tuple(map(_kept, database.execute(_LISTED))) if database else ()
+            return tuple(map(_kept, database.query(_LISTED))) if database else ()
 
     def document(self, number: int) -> dict[str, Any]:
         """The whole document of a result that is there. Raises `NotAHistory` for one that is damaged."""
         with self._reading() as database:
             assert database is not None
-            (row,) = database.execute("SELECT document FROM results WHERE id = ?", [number])
+            (row,) = database.query("SELECT document FROM results WHERE id = ?", [number])
         try:
             document: dict[str, Any] = json.loads(_unpacked(row["document"]))
         except (zlib.error, ValueError):
@@ -149,15 +151,16 @@ class Store:
 
     def baselines(self) -> dict[str, int]:
         with self._reading() as database:
-            listed = "SELECT name, result FROM baselines ORDER BY name"
-            return dict(map(tuple, database.execute(listed))) if database else {}
+            listed = database.table("baselines").rows_where(order_by="name") if database else ()
+            return {row["name"]: row["result"] for row in listed}
 
     def set_baseline(self, name: str, number: int) -> None:
         with self._writing() as database:
-            database.execute("REPLACE INTO baselines VALUES (?, ?, ?)", (name, number, _now()))
+            row = {"name": name, "result": number, "set_at": _now()}
+            database.table("baselines").insert(row, pk="name", replace=True)
 
     @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
+    def _writing(self) -> "Iterator[Database]":
         """One transaction, which no other writer is in; undone where it fails."""
         _is_there(self.path)
         if self.path == history_file(None):  # our own folder; one that a user names has to be there
@@ -169,14 +172,16 @@ class Store:
             database.execute("PRAGMA cache_spill = OFF")  # nothing is written before all of it is
             database.execute("BEGIN IMMEDIATE")
             if self._layout(database) != LAYOUT:
-                header = (f"application_id = {APPLICATION_ID}", f"user_version = {LAYOUT}")
-                for statement in (*_TABLES, *(f"PRAGMA {field}" for field in header)):
-                    database.execute(statement)
+                for name, columns in _TABLES.items():
+                    database.table(name).create(dict(columns), pk=next(iter(columns)))
+                database.table("results").create_index(["digest"], unique=True)
+                database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                database.execute(f"PRAGMA user_version = {LAYOUT}")
             yield database
-            database.commit()
+            database.conn.commit()
 
     @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection | None]:
+    def _reading(self) -> "Iterator[Database | None]":
         """The file as it is, never changed; None where there is none yet."""
         if not _is_there(self.path):
             yield None
@@ -188,12 +193,13 @@ class Store:
             yield database
 
     @contextmanager
-    def _open(self, address: str, uri: bool = False) -> Iterator[sqlite3.Connection]:
-        """A connection; what SQLite raises becomes one line that says what to do."""
+    def _open(self, address: str, uri: bool = False) -> "Iterator[Database]":
+        """The database; what SQLite raises becomes one line that says what to do."""
+        from sqlite_utils import Database  # here, because no other command is to pay for its import
+
         try:
-            with closing(sqlite3.connect(address, uri=uri, timeout=_WAIT_S)) as database:
-                database.row_factory = sqlite3.Row
-                yield database
+            with closing(sqlite3.connect(address, uri=uri, timeout=_WAIT_S)) as connection:
+                yield Database(connection, recursive_triggers=False)
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             if code in _DAMAGED:
@@ -201,7 +207,7 @@ class Store:
             locked = f"another program has kept it locked for {_WAIT_S} s"
             raise _unusable(self.path, locked if code in _BUSY else str(error)) from None
 
-    def _layout(self, database: sqlite3.Connection) -> int:
+    def _layout(self, database: "Database") -> int:
         layout = int(database.execute("PRAGMA user_version").fetchone()[0])
         if layout > LAYOUT:
             raise NotAHistory(
@@ -245,8 +251,8 @@ _LISTED: Final = (
 )
 
 
-def _kept(row: sqlite3.Row) -> Kept:
-    return Kept(**{**dict(row), "metrics": json.loads(row["metrics"]), "alike": json.loads(row["alike"])})
+def _kept(row: Mapping[str, Any]) -> Kept:
+    return Kept(**{**row, "metrics": json.loads(row["metrics"]), "alike": json.loads(row["alike"])})
 
 
 def _damaged(path: Path) -> NotAHistory:
