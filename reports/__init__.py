@@ -1,4 +1,4 @@
 """WORDS: one finished document in, text out. Computes nothing.
 
-`document` builds the plain dict and is the only owner of its version; every other file renders it.
+`result/` has the one codec of the document; `content/` fills pages of blocks, `write/` writes them.
 """

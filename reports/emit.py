@@ -22,12 +22,12 @@ from reports.frameworks import FRAMEWORKS
 from traces.missing import known
 from traces.sections.tables import WallId
 from traces.settings.bridge import hydra_value
+from traces.settings.printed import LEFT_OUT
 from traces.settings.spelling import is_open
 from traces.spelling import percent, printable
 
 _WIDTH: Final = 88
 _VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9_]*=.*")
-_LEFT_OUT: Final = re.compile(r"\((?:leave|left) out ([^()]+)\)")
 Tree = dict[str, "str | Tree"]
 Patch = Callable[[Knobs], Iterator[str]]
 
@@ -166,7 +166,7 @@ def _nested(tree: Tree, margin: str) -> Iterator[str]:
 
 def _megatron_lm(knobs: Knobs) -> Iterator[str]:
     for line in knobs.environment:
-        is_shell = _VARIABLE.fullmatch(line) or _LEFT_OUT.fullmatch(line)
+        is_shell = _VARIABLE.fullmatch(line) or LEFT_OUT.fullmatch(line)
         yield from _environment(line) if is_shell else (f"# {said}" for said in _environment(line))
     flags = []
     for line in knobs.megatron_lm:
@@ -184,7 +184,7 @@ def _environment(line: str) -> Iterator[str]:
     if _VARIABLE.fullmatch(line):
         name, _, value = line.partition("=")
         yield f"export {name}={shlex.quote(value)}"
-    elif left_out := _LEFT_OUT.fullmatch(line):
+    elif left_out := LEFT_OUT.fullmatch(line):
         yield f"unset {left_out[1]}"
     elif line.endswith(" COMMAND"):
         yield f"Launch with: {line}"

@@ -42,7 +42,6 @@ class Choice:
 
 
 _GEMMS: Final = "a layer of a 1K to 7K wide model on 2K to 32K tokens"
-_RARE: Final = "ours: seen in some runs, absent in most"
 
 RANGES: Final = (
     Range("step_count", 2, 8, "Megatron's default capture is two steps; few capture ten", whole=True),

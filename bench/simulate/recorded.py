@@ -34,7 +34,6 @@ _EVENT_HANDLES: Final = 64
 """PyTorch keeps a pool of events and uses their handles again."""
 _SEGMENT_BYTES: Final = 2 << 30
 _EVENT_SYNC_FROM: Final = "3.17.1"
-_MASK: Final = 0xFFFFFFFF
 _ARMED_NS: Final = 200_000
 """GPU work is recorded so much later than calls; ours."""
 

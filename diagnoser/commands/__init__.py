@@ -1,1 +1,4 @@
-"""The commands, one a file: options in, exit code out. None prints or exits; `diagnoser.cli` lists them."""
+"""The commands, by what they take: options in, exit code out.
+
+None prints or exits; `diagnoser.cli` lists them.
+"""

@@ -34,7 +34,7 @@ _PACKED: Final = (
 )
 _PADDING: Final = ("moe_router_padding_for_quantization", "moe_router_padding_for_fp8")
 _FAMILY: Final = ("num_layers", "hidden_size", "num_moe_experts", "moe_router_topk")
-_GRAPHS: Final = ("cuda_graph_impl", "enable_cuda_graph", "external_cuda_graph")
+GRAPH_KNOBS: Final = ("cuda_graph_impl", "enable_cuda_graph", "external_cuda_graph")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Given:
     te_version: str | None = _given(str, "V", "Transformer Engine version.")
     container: str | None = _given(str, "NAME", "Container the run is in.")
     pp_layout: str | None = _knob(str, "TEXT", "Pipeline layout.", "pipeline_model_parallel_layout")
-    graph_impl: str | None = _knob(str, "NAME", "cuda_graph_impl.", *_GRAPHS)
+    graph_impl: str | None = _knob(str, "NAME", "cuda_graph_impl.", *GRAPH_KNOBS)
     graph_modules: tuple[str, ...] | None = _knob(
         str, "A,B", "Modules captured into CUDA graphs.", "cuda_graph_modules"
     )

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from packaging.version import Version
 
+from heuristics.config.about import GRAPH_KNOBS
 from heuristics.config.logic import negated
 from heuristics.config.view import Config
 from traces.settings.knobs import CP, EP, ETP, PP, STAGE_LAYOUT, TP, VIRTUAL_STAGES
@@ -91,9 +92,8 @@ _DISTRIBUTED: Final = (
 _REDUCES: Final = ("ddp.overlap_grad_reduce", "comm_overlap.overlap_grad_reduce")
 _FRACTION: Final = "optimizer.optimizer_offload_fraction"
 _RELEASES_EARLY: Final = "ep_overlap_early_attn_memory_release"
-_GRAPHS: Final = ("cuda_graph_impl", "enable_cuda_graph", "external_cuda_graph")
 _NAMED: Final = "cuda_graph_modules"
-_MODULES: Final = (*_GRAPHS, _NAMED)
+_MODULES: Final = (*GRAPH_KNOBS, _NAMED)
 _FLEX: Final = ("moe_token_dispatcher_type", "moe_flex_dispatcher_backend", "moe_enable_deepep")
 _OFFLOAD: Final = ("fine_grained_activation_offloading", "offload_modules")
 
@@ -154,8 +154,8 @@ _ROWS: Final[Mapping[str, Fact]] = {
     ),
     "dense_layers": Fact(knobs=("moe_layer_freq",)),
     # CUDA graphs
-    "graph_impl": Fact(knobs=_GRAPHS),
-    "graphs": Fact(_graphs, _GRAPHS),
+    "graph_impl": Fact(knobs=GRAPH_KNOBS),
+    "graphs": Fact(_graphs, GRAPH_KNOBS),
     "full_iteration": Fact(knobs=_MODULES),
     "graph_modules": Fact(knobs=(_NAMED,)),
     "graph_parts": Fact(knobs=_MODULES),

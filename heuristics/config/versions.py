@@ -1,4 +1,4 @@
-"""Versions of packages: their numbers, the options that give them, and the Core of each Bridge."""
+"""Versions of packages: their numbers, and the Core of each Bridge."""
 
 import re
 from collections.abc import Mapping

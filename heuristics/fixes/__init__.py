@@ -1,1 +1,1 @@
-"""One file a fix, named after its id in the catalogue: knobs, what it needs, what it gives, how to verify."""
+"""Fixes: a table a wall, in the order to try; what only code computes stands in files by subject."""

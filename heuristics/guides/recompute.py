@@ -1,4 +1,4 @@
-"""Which modules to recompute: labels, what makes each legal, and the order by memory pressure."""
+"""Which modules to recompute, in the order by memory pressure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""A run as opinions see it: what its trace shows, what was given, and its files judged."""
+"""A run as opinions see it: what its trace shows, and what was given."""

@@ -2,7 +2,7 @@
 
 The file is opened read-only and as immutable: SQLite then takes no lock and makes no side file, so a
 read-only file in a read-only folder works and nothing appears beside it. What that would hide is refused:
-`sqlite_file.check_whole` looks for unfinished changes, and `close` for a change while we read.
+`check_whole` looks for unfinished changes, and `close` for a change while we read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What was measured of one process on one GPU: `ranks[]`. Integers are ns over the used steps."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Final, Literal, get_args
 
 from msgspec import UNSET, UnsetType, field
 from msgspec.structs import replace
@@ -274,6 +274,7 @@ class TensorCores(Section, frozen=True):
 
 
 Pass = Literal["forward", "recompute", "backward"]
+PASSES: Final[tuple[Pass, ...]] = get_args(Pass)
 
 
 class Span(Section, frozen=True):

@@ -12,7 +12,7 @@ from traces.settings.knobs import Knob, by_flag, knobs
 from traces.settings.settings import Draft, Framework, Value
 from traces.settings.shell import Word
 
-_LEFT_OUT: Final = re.compile(r"\((?:leave|left) out ([^()]+)\)")
+LEFT_OUT: Final = re.compile(r"\((?:leave|left) out ([^()]+)\)")
 _VARIABLE: Final = re.compile(r"([A-Z][A-Z0-9_]*)=(.*)")
 
 
@@ -32,7 +32,7 @@ def change_of(lines: Sequence[str], framework: Framework) -> Mapping[str, Value]
 
 def _take_line(draft: Draft, line: str, framework: Framework) -> None:
     """Take a line of one of the forms we know; any other leaves the draft empty."""
-    if left_out := _LEFT_OUT.fullmatch(line):
+    if left_out := LEFT_OUT.fullmatch(line):
         _leave_out(draft, left_out[1])
         return
     try:

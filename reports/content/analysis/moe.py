@@ -1,7 +1,6 @@
 """The MoE layers of one rank: what each module takes in each pass, expert all-to-all, messages of NCCL."""
 
 from collections.abc import Iterator
-from typing import Final
 
 from msgspec import UNSET
 
@@ -9,11 +8,9 @@ from heuristics.result.result import Result
 from reports.content.analysis.times import Scale, figures_of, figures_table, scale_of
 from reports.content.blocks import Block, Code, Entry, Part, Sentence, Term, table, words
 from traces.missing import Missing, known
-from traces.sections.rank import Moe, Pass, Rank
+from traces.sections.rank import PASSES, Moe, Pass, Rank
 from traces.sections.trace import Messages
 from traces.spelling import counted, megabytes, percent
-
-_PASSES: Final[tuple[Pass, ...]] = ("forward", "recompute", "backward")
 
 
 def moe(rank: Rank) -> Part | None:
@@ -29,7 +26,7 @@ def _blocks(found: Moe, scale: Scale) -> Iterator[Block]:
         yield Sentence(words(said), "Overhead")
     elif isinstance(found.tax_ns, Missing):
         yield Sentence(words(f"Unknown: {found.tax_ns.reason}."), "Overhead")
-    there = [name for name in _PASSES if any(row.pass_ == name for row in found.rows)]
+    there = [name for name in PASSES if any(row.pass_ == name for row in found.rows)]
     modules = dict.fromkeys(row.module for row in found.rows)
     layers = known(found.layers)
     of = counted(layers, "MoE layer") if layers is not None else "All MoE layers"

@@ -17,7 +17,6 @@ from traces.measure.ledger import Borders, borders_of, cut_at, per_step_ns
 from traces.measure.moe.layers import counted, layers_of, steps_at
 from traces.measure.moe.modules import MODULES, Membership, members_of
 from traces.measure.moe.passes import (
-    KINDS,
     Evidence,
     Kind,
     Lanes,
@@ -30,7 +29,7 @@ from traces.measure.moe.passes import (
 from traces.measure.recompute import TWICE, Recompute
 from traces.missing import Missing, gap
 from traces.resolve.resolution import OPERATIONS, PAYLOAD_KINDS, PHASES, UNTOLD, Resolution
-from traces.sections.rank import LayerRow, Moe, MoeRow
+from traces.sections.rank import PASSES, LayerRow, Moe, MoeRow
 from traces.steps.found import Steps
 from traces.timeline import Activities, Bucket, RankTimeline, Source
 from traces.training import roles_of
@@ -77,7 +76,7 @@ def moe_rows(measured: Measured, members: Membership, kind_of_rest: IntArray) ->
         result.append(
             MoeRow(
                 MODULES[module],
-                KINDS[kind],
+                PASSES[kind],
                 int(mine.sum()),
                 int(work_ns[mine].sum()),
                 held.total_ns,
@@ -101,7 +100,7 @@ def layer_rows(measured: Measured, members: Membership, layer: IntArray) -> tupl
         group = mine[places]
         kind, module, number = (int(key[group[0]]) for key in keys)
         work, wall = int(work_ns[group].sum()), measured.of(group).total_ns
-        result.append(LayerRow(number, MODULES[module], KINDS[kind], len(group), work, wall))
+        result.append(LayerRow(number, MODULES[module], PASSES[kind], len(group), work, wall))
     return tuple(result)
 
 

@@ -22,7 +22,6 @@ from traces.names.kernels import KernelClass
 from traces.resolve.communication import communication_of
 from traces.resolve.neighbours import Role, launch_order, role
 from traces.resolve.resolution import CONTROL_KIND, OPERATIONS, PAYLOAD_KINDS, PHASES, UNTOLD, Resolution
-from traces.sections.rank import Pass
 from traces.timeline import Bucket, RankTimeline, Source
 
 
@@ -144,9 +143,6 @@ class Kind(IntEnum):
     FORWARD = 0
     RECOMPUTE = 1
     BACKWARD = 2
-
-
-KINDS: Final[tuple[Pass, ...]] = ("forward", "recompute", "backward")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from traces.columns import IntArray
 from traces.limits import Limit
 from traces.names.kernels import KernelClass
 from traces.replay.changes.change import Draft, Recorded
-from traces.replay.changes.launches import back_to_back, launched_at_once, merge, uninterrupted
+from traces.replay.changes.launches import LAUNCH_KINDS, back_to_back, launched_at_once, merge, uninterrupted
 
 _Fits = Callable[[KernelClass], bool]
 
@@ -120,7 +120,6 @@ CALL: Final = Limit(
 )
 NODE: Final = Limit(200, "ns a kernel", "ours: CUDA 11 took about that; since 12.6 it takes almost none")
 ENOUGH: Final = Limit(5, "graph launches", "ours: a median of fewer is one call's luck")
-_KINDS: Final = {"host_overhead": ("launch", "python", "arrival")}
 
 
 def graph_drafts(recorded: Recorded) -> Iterator[Draft]:
@@ -138,7 +137,7 @@ def _draft(recorded: Recorded, kind: str, runs: Sequence[Sequence[int]]) -> Draf
     nothing_ns = np.zeros_like(call_ns)
     return Draft(
         kind,
-        _KINDS,
+        LAUNCH_KINDS,
         lambda timing: launched_at_once(recorded, timing, merged, call_ns),
         lambda timing: back_to_back(launched_at_once(recorded, timing, merged, nothing_ns), merged),
     )

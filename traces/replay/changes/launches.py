@@ -21,6 +21,7 @@ from traces.timeline import Bucket, Source
 
 _APART: Final = (CallKind.SYNC, CallKind.FREE, CallKind.ALLOCATE, CallKind.INIT, CallKind.COPY)
 _EVENTS: Final = ("EventRecord", "WaitEvent", "Memset")
+LAUNCH_KINDS: Final = {"host_overhead": ("launch", "python", "arrival")}
 
 
 def uninterrupted(recorded: Recorded) -> list[list[int]]:
@@ -123,9 +124,6 @@ def runs_of(places: Sequence[int], wanted: Sequence[bool]) -> Iterator[list[int]
         yield run
 
 
-_FUSED_KINDS: Final = {"host_overhead": ("launch", "python", "arrival")}
-
-
 def fusion_drafts(recorded: Recorded) -> Iterator[Draft]:
     """`fused_kernels`: of each run of kernels that a fusion exists for, only the first is launched.
 
@@ -145,7 +143,7 @@ def fusion_drafts(recorded: Recorded) -> Iterator[Draft]:
     merged = merge(recorded, runs)
     yield Draft(
         "fused_kernels",
-        _FUSED_KINDS,
+        LAUNCH_KINDS,
         lambda timing: launched_at_once(recorded, timing, merged),
         lambda timing: back_to_back(launched_at_once(recorded, timing, merged), merged),
     )
