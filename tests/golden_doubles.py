@@ -272,5 +272,5 @@ def config_texts(judgement: Judgement) -> list[str]:
     broken = [text for one in check_rules(run) for text in (one.text, one.cure)]
     found = [text for one in find_contradictions(run) for text in (one.text, one.evidence, one.fix)]
     failures = explain_failures(run)
-    failed = [text for one in failures for text in (one.text, one.confirm, one.fix)]
+    failed = [text for one in failures for text in (one.text, one.confirm, one.cure)]
     return [*broken, *found, *failed]
