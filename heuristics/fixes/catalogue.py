@@ -7,9 +7,7 @@ rows like those, or functions. `like`: another fix, whose versions, gains, side 
 where the row has none. Sources name those of sources.toml in braces.
 """
 
-import tomllib
 from collections.abc import Mapping
-from importlib.resources import files
 from typing import Any, Final
 
 from msgspec import convert
@@ -23,26 +21,19 @@ from heuristics.run.run import WALL_IDS, Run
 from heuristics.words import say
 from traces.names.frameworks import Framework
 from traces.sections.tables import WallId
+from traces.toml_tables import WrongRow, written
 
 _LIKE: Final = ("versions", "gains", "side_effects", "sources")
 
 
-class WrongFix(ValueError):
-    """A row that is no fix; the message names its file and id, and says what is wrong with it."""
-
-
-def _table(name: str) -> dict[str, Any]:
-    return tomllib.loads(files("heuristics.fixes").joinpath(f"{name}.toml").read_text(encoding="utf-8"))
-
-
 def _read() -> dict[WallId, list[Fix]]:
-    rows = {wall: _table(wall) for wall in WALL_IDS}
+    rows = {wall: written("heuristics.fixes", f"{wall}.toml") for wall in WALL_IDS}
     by_id = {number: row for several in rows.values() for number, row in several.items()}
     return {wall: [_fix(wall, number, by_id) for number in several] for wall, several in rows.items()}
 
 
 def _fix(wall: WallId, number: str, by_id: Mapping[str, Mapping[str, Any]]) -> Fix:
-    """A row as a fix. Raises `WrongFix`."""
+    """A row as a fix. Raises `WrongRow`."""
     own = dict(by_id[number])
     try:
         other = by_id[own.pop("like")] if "like" in own else {}
@@ -50,10 +41,10 @@ def _fix(wall: WallId, number: str, by_id: Mapping[str, Mapping[str, Any]]) -> F
         row = _with_sources({**same, **own, "id": number, "wall": wall})
         return convert(row, Fix, dec_hook=_asks_a_run)
     except (ValueError, KeyError, AttributeError, ImportError) as error:
-        raise WrongFix(f"heuristics/fixes/{wall}.toml, {number}: {error}") from error
+        raise WrongRow(f"heuristics/fixes/{wall}.toml, {number}: {error}") from error
 
 
-_SOURCES: Final[Mapping[str, str]] = _table("sources")
+_SOURCES: Final[Mapping[str, str]] = written("heuristics.fixes", "sources.toml")
 
 
 def _with_sources(row: Mapping[str, Any]) -> dict[str, Any]:

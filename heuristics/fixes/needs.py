@@ -1,11 +1,9 @@
 """What fixes need, by name: `needs.toml`, and room in memory."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
-from importlib.resources import files
 from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType, convert
@@ -18,6 +16,7 @@ from heuristics.run.run import Run
 from traces.cures import cure
 from traces.limits import Limit
 from traces.spelling import chosen
+from traces.toml_tables import written
 
 WAITING: Final = Limit(
     0.5,
@@ -84,8 +83,7 @@ def need_of(written: Mapping[str, Any]) -> Need:
 
 @cache
 def shared_needs() -> Mapping[str, Need]:
-    text = files("heuristics.fixes").joinpath("needs.toml").read_text(encoding="utf-8")
-    return {name: need_of(row) for name, row in tomllib.loads(text).items()}
+    return {name: need_of(row) for name, row in written("heuristics.fixes", "needs.toml").items()}
 
 
 def needed(

@@ -1,12 +1,11 @@
 """The table of causes, `causes.toml`, as it stands, and the sets of names in it."""
 
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from traces.names.kernels import compute_classes
+from traces.toml_tables import written
 
 Written = Mapping[str, Any]
 
@@ -14,8 +13,7 @@ Written = Mapping[str, Any]
 @cache
 def table() -> Written:
     """The file; its set `classes` is all classes of compute."""
-    text = files("heuristics.comparison.suspects").joinpath("causes.toml").read_text(encoding="utf-8")
-    found = tomllib.loads(text)
+    found = written("heuristics.comparison.suspects", "causes.toml")
     found["sets"]["classes"] = [f"compute.{class_}" for class_ in compute_classes()]
     return found
 

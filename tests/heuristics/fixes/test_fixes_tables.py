@@ -5,7 +5,7 @@ import re
 import pytest
 
 from heuristics.fixes import catalogue
-from heuristics.fixes.catalogue import CATALOGUE, WrongFix
+from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.change import Change, without_row
 from heuristics.fixes.facts import FIX_FACTS
 from heuristics.fixes.needs import shared_needs
@@ -17,6 +17,7 @@ from tests.fix_doubles import complete
 from tests.places import ROOT
 from traces.names.kernels import compute_classes
 from traces.settings.settings import Value
+from traces.toml_tables import WrongRow
 
 ROW = {
     "title": "Keep less",
@@ -47,7 +48,7 @@ FIXES = pytest.mark.parametrize("number", list(CATALOGUE))
 def test_what_is_wrong_with_a_row_is_said_with_its_file_and_its_fix(
     wrong: dict[str, object], named: str
 ) -> None:
-    with pytest.raises(WrongFix, match=rf"heuristics/fixes/memory.toml, MEM-99: .*{named}"):
+    with pytest.raises(WrongRow, match=rf"heuristics/fixes/memory.toml, MEM-99: .*{named}"):
         catalogue._fix("memory", "MEM-99", {"MEM-99": {**ROW, **wrong}})
 
 
