@@ -21,6 +21,7 @@ from bench.simulate.recorded import View, record
 from bench.simulate.run import run as simulated
 from bench.simulate.scenarios import SCENARIOS
 from diagnoser.cli import run
+from tests.places import ROOT
 
 SIXTEEN: Final = frozenset(
     f"{bright}{name}"
@@ -133,6 +134,21 @@ def _run_all() -> None:
     for name, words in COMMANDS.items():
         code = run(words)
         print(f"\x1e{name}\x1f{code}\x1d", end="", flush=True)
+
+
+def seen_alike(columns: int, place: Path, plain_by: dict[str, str]) -> None:
+    """Every command shows the same lines with colours and without, and none as text."""
+    around = {"MOE_DIAG_HISTORY": str(place / HISTORY), "PYTHONPATH": str(ROOT)}
+    coloured = in_terminal(columns, place, around)
+    plain = in_terminal(columns, place, around | plain_by)
+    assert [*coloured] == [*COMMANDS]
+    for name, (code, sent) in coloured.items():
+        shown, bare = seen(sent, columns), seen(plain[name][1], columns)
+        reads_as_text(shown)
+        assert code == plain[name][0] in (0, 1, 2)
+        assert "NO_COLOR" in plain_by or "\x1b" not in plain[name][1]  # a bar may move the cursor
+        assert bare.lines == shown.lines, name
+        assert bare.colours == {"default"}, name
 
 
 def reads_as_text(screen: Seen) -> None:
