@@ -1,4 +1,4 @@
-"""The program in a real pseudo-terminal, with colours and without; other widths: `test_terminal_widths.py`."""
+"""The program in a real pseudo-terminal, with colours and without; `test_terminal_widths.py` has more."""
 
 from __future__ import annotations
 
