@@ -16,7 +16,7 @@ from heuristics.config.about import Given
 from heuristics.config.view import Config, Trust
 from heuristics.rules.condition import NULL, named
 from heuristics.run.run import Run
-from heuristics.words import _sentences
+from heuristics.words import sentences
 from reports.result.codec import Document
 from traces.settings.knobs import knobs
 from traces.sizes.peaks import peaks
@@ -300,7 +300,7 @@ def _names() -> Mapping[str, str]:
     """Words of figures -> knob or fact."""
     return {
         **{knob: knob for knob in knobs()},
-        **{words: name for name, words in _sentences("facts").items()},
+        **{words: name for name, words in sentences("facts").items()},
     }
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 from unittest import mock
 
 from heuristics.config.versions import numbers
-from heuristics.rules.megatron.core_fields import SOMETIMES
+from heuristics.rules.megatron.core_fields import core_fields
 from heuristics.rules.megatron.request import Request
 from traces.settings.settings import Value
 
@@ -76,8 +76,9 @@ class Library:
         fields = self._spelled(request)
         known = self._config_class(fields).__dataclass_fields__
         told = {name: value for name, value in fields.items() if name not in known and value not in _OFF}
+        sometimes = core_fields().sometimes
         return tuple(
-            name for name, value in told.items() if name not in SOMETIMES or value != SOMETIMES[name].default
+            name for name, value in told.items() if name not in sometimes or value != sometimes[name].default
         )
 
     def build(self, request: Request) -> Any:

@@ -110,7 +110,6 @@ def reading_of(asked: Analysis | Comparison) -> "ReadOptions":
 
 
 def keywords(request: Callable[P, A]) -> Callable[[Callable[[A], R]], Callable[P, R]]:
-
     def made(function: Callable[[A], R]) -> Callable[P, R]:
         @wraps(function)
         def called(*args: P.args, **kwargs: P.kwargs) -> R:

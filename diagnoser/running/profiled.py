@@ -37,12 +37,13 @@ def profiled(request: Request, folder: Path, *, rank_count: int, nsys: str | Non
     `traces.workload.profile.profile` raises; the folder is then as it was.
     """
     _check(request, folder, rank_count)
-    from diagnoser.running.pipeline import examined
-    from reports.content.blocks import View
-    from reports.write.text import write_text
     from traces.workload.profile import check_installed, profile
 
     check_installed(request.device)
+    from diagnoser.running.pipeline import examined
+    from reports.content.blocks import View
+    from reports.write.text import write_text
+
     tool = find_nsys(nsys)
     with _appearing(folder) as made:
         recordings = profile(request, rank_count, tool, made, progress)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -64,8 +63,9 @@ def read_rank_map(path: Path | None, traces: Sequence[Path]) -> dict[Path, tuple
     if len(sizes) > 1:
         (one, _), (other, place), *_ = sizes.items()
         raise UsageError(f"{place}: world_size {other}, and {one} before. Give the size of one run.")
-    for row in (row for row in rows if row.rank >= min(sizes, default=math.inf)):
-        raise UsageError(f"{row.place}: rank {row.rank} of {min(sizes)} ranks. Ranks count from 0.")
+    for size in sizes:
+        for row in (row for row in rows if row.rank >= size):
+            raise UsageError(f"{row.place}: rank {row.rank} of {size} ranks. Ranks count from 0.")
     return {trace: tuple(rows) for trace, rows in found.items()}
 
 

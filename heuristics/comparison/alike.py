@@ -5,7 +5,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Final
 
 from heuristics.comparison.difference.changed import EXCHANGES, gpus
@@ -60,7 +60,7 @@ _NEEDED: Final = {"routing mode": "routing", "PP": "pp", "CUDA graphs": "graphs"
 """What has to be known of both sides before anything is concluded about a dispatcher."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sides:
     """Both sides. `cut_otherwise`: their configurations cut the same step another way.
 
@@ -73,6 +73,11 @@ class Sides:
     stack: tuple[str, ...]
     told: dict[str, object] = field(default_factory=dict)
     held: dict[str, bool | None] = field(default_factory=dict)
+
+    @cached_property
+    def shared_frac(self) -> float | None:
+        """How much work is by kernels that both have; it goes through both tables of kernels."""
+        return shared_work_frac(self.base.rank, self.new.rank)
 
 
 def _step(side: Subject) -> str:
@@ -161,19 +166,15 @@ def _same_work(of: Callable[[Rank, Rank], bool | None], sides: Sides) -> bool | 
     return of(sides.base.rank, sides.new.rank) if _same_capture(sides) else None
 
 
-def _shared_frac(sides: Sides) -> float | None:
-    return shared_work_frac(sides.base.rank, sides.new.rank)
-
-
 def _other_kernels(sides: Sides) -> bool:
-    shared = _shared_frac(sides)
+    shared = sides.shared_frac
     return shared is not None and shared < OTHER_KERNELS.value and _same_capture(sides)
 
 
 def _other_programs(sides: Sides) -> bool:
     """Whether so few kernels are shared, by recorders that spell names alike."""
     kinds = {side.trace.kind for side in (sides.base, sides.new) if side.trace}
-    return (_shared_frac(sides) or 0.0) < OTHER_PROGRAM.value and len(kinds) <= 1
+    return (sides.shared_frac or 0.0) < OTHER_PROGRAM.value and len(kinds) <= 1
 
 
 def _slowed_otherwise(sides: Sides) -> bool:
@@ -211,11 +212,12 @@ ALIKE: Final = Language(
         "cut_otherwise": Fact(lambda sides: sides.cut_otherwise),
         "other_kernels": Fact(_other_kernels),
         "other_programs": Fact(_other_programs),
-        "shared": Fact(lambda sides: percent(_shared_frac(sides) or 0.0)),
+        "shared": Fact(lambda sides: percent(sides.shared_frac or 0.0)),
         "same_capture": Fact(_same_capture),
         "slowed_otherwise": Fact(_slowed_otherwise),
         "stack_differs": Fact(_stack_differs),
         "stack_unknown": Fact(_stack_unknown),
-    }
+    },
+    config=None,
 )
 """What conditions of the table are asked in."""

@@ -97,10 +97,15 @@ def _cpu_steps(run: Run) -> bool:
     return bool(run.seen_ns("host_overhead", ("cpu_optimizer",))) if asked is None else asked
 
 
+def _te_layers(run: Run) -> bool | None:
+    kind = run.config.first("transformer_impl")
+    return None if kind is None else kind == "transformer_engine"
+
+
 def _engine(run: Run) -> bool | None:
     """Transformer Engine, by the layers, else by its release."""
-    kind = run.config.first("transformer_impl")
-    return kind == "transformer_engine" if kind is not None else bool(run.config.version_text("te")) or None
+    layers = _te_layers(run)
+    return layers if layers is not None else bool(run.config.version_text("te")) or None
 
 
 # ---- parallel sizes ----
@@ -188,11 +193,7 @@ FIX_FACTS: Final[Mapping[str, Fact]] = {
     "replays": Fact(replays),
     "moe_captured": Fact(lambda run: captured_alone(run, "moe")),
     "preprocess_captured": Fact(lambda run: captured_alone(run, "moe_preprocess")),
-    "te_layers": Fact(
-        lambda run: (
-            None if (kind := run.config.first("transformer_impl")) is None else kind == "transformer_engine"
-        )
-    ),
+    "te_layers": Fact(_te_layers),
     "gathers_wide": Fact(_gathers_wide),
     "cpu_steps": Fact(_cpu_steps),
     "state_shared": Fact(lambda run: run.active.dp_active or (run.config.dp or 1) > 1 or None),

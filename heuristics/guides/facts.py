@@ -12,7 +12,7 @@ from heuristics.run.run import Run
 from heuristics.walls.price import WALL
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
-from traces.settings.precision import BITS, bits_of
+from traces.settings.precision import BITS
 
 EP_KINDS: Final = tuple(kind for kind in COMM_KINDS if kind.startswith("ep_"))
 EP_PERHAPS_KINDS: Final = (*EP_KINDS, "sendrecv_unresolved")
@@ -98,7 +98,7 @@ def _architecture(run: Run) -> str | None:
 
 
 def _fp8_runs(run: Run) -> bool | None:
-    bits = bits_of(run.precision)
+    bits = run.config.running_bits
     return None if bits is None else bits <= BITS["mxfp8"]
 
 

@@ -78,7 +78,6 @@ _FACTS: Final[Mapping[str, Fact]] = {
     "experts_overlap": Fact(
         lambda run: run.active.ep_overlap or run.config.overlap("overlap_moe_expert_parallel_comm") is True
     ),
-    "right_topology": Fact(lambda run: run.config.right_topology),
     "uneven_routing": Fact(_uneven_routing),
     "wide_matrices": Fact(lambda run: (run.active.wide_frac or 0.0) >= WALL.value),
     "overlap_is_at_hand": Fact(_overlap_is_at_hand),

@@ -117,7 +117,7 @@ def upgraded(run: Run, releases: Iterable[Release]) -> Run:
 
 
 def _step(run: Run, release: Release, wall: WallId) -> Planned:
-    what = say("plan.release", package=PACKAGE_NAMES[release.package], version=release.version)
+    what = say("rules.later-release", package=PACKAGE_NAMES[release.package], release=release.version)
     bridge = bridge_of_core(release.version) if release.package == "core" else None
     with_it = bridge and run.config.version_text("bridge") is not None
     fix = Fix(

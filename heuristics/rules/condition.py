@@ -149,13 +149,15 @@ def _itself(config: Config) -> Config:
 class Language:
     """What conditions may name: knobs and facts of a configuration, and `facts` of what is asked.
 
-    With `facts` its conditions are asked of what has a configuration, at `config`; without of configurations.
+    With `facts` its conditions are asked of what has a configuration, at `config`, or where that is None of
+    what has none, by these facts alone; without of configurations.
     """
 
-    def __init__(self, facts: Mapping[str, Fact] | None = None, config: str = "config") -> None:
-        self.facts: Mapping[str, Fact] = {**FACTS, **HATCH, **(facts or {})}
+    def __init__(self, facts: Mapping[str, Fact] | None = None, config: str | None = "config") -> None:
         self._own = facts or {}
-        self._config: Callable[[Any], Config] = _itself if facts is None else attrgetter(config)
+        self._is_configured = config is not None
+        self.facts: Mapping[str, Fact] = {**FACTS, **HATCH, **self._own} if self._is_configured else self._own
+        self._config: Callable[[Any], Config] = attrgetter(config) if facts and config else _itself
         self._conditions: dict[str, Condition] = {}
         self.readers: Readers = {Condition: self.condition, Version: Version}
         """For tables whose rows have conditions and releases."""
@@ -173,6 +175,8 @@ class Language:
     def named(self, name: str) -> Term:
         """A name as a term: None where unknown, NULL where it is null. ValueError: no such name."""
         fact = self.facts.get(name)
+        if fact is None and not self._is_configured:
+            raise ValueError(f"{name} is no fact")
         of = _question(name) if fact is None else partial(_once, name, fact.of)
         config = self._config
         if config is _itself or name in self._own:

@@ -11,7 +11,7 @@ _SPELLED: Final[dict[str, Callable[[Any], str]]] = {"ns": in_ms, "frac": percent
 
 
 @cache
-def _sentences(subject: str) -> dict[str, str]:
+def sentences(subject: str) -> dict[str, str]:
     return read_table("heuristics.words", f"{subject}.toml", dict[str, str])
 
 
@@ -22,4 +22,4 @@ def say(code: str, **figures: object) -> str:
     """
     subject, name = code.split(".")
     spelled = {key: _SPELLED.get(key.rpartition("_")[2], str)(value) for key, value in figures.items()}
-    return _sentences(subject)[name].format_map(spelled)
+    return sentences(subject)[name].format_map(spelled)

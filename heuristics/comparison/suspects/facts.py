@@ -303,6 +303,7 @@ VIEWED: Final = Language(
         "ungrouped": Fact(_ungrouped),
         "more_work": Fact(_more_work),
         "slower_alike": Fact(_slower_alike),
-    }
+    },
+    config=None,
 )
 """What conditions of causes are asked in."""

@@ -7,12 +7,13 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final, get_args
 
 import msgspec
 from msgspec import structs
 
 from heuristics.config.hardware import gpu_family
+from heuristics.config.logic import first_known
 from heuristics.config.observed import Observed
 from heuristics.evidence.symptoms.document import (
     Detected,
@@ -41,8 +42,6 @@ from traces.sections.cause import Cause
 from traces.sections.rank import Memory
 from traces.sections.tables import WallId
 from traces.training_log.log import Stage
-
-T = TypeVar("T")
 
 WINDOW_NS: Final = 1_000_000_000
 """Length of every window, so that a part of it has a length in ns too, and ranks count alike."""
@@ -109,8 +108,8 @@ def figures_given(told: Rank) -> Figures:
     latency = absent.launch_latency
     if memory.allocator_ns is None and starved is not None:
         memory = structs.replace(memory, allocator_ns=starved.get("allocator", 0))
-    a2a_exposed_ns = _first(_ns(told.a2a.exposed_frac), _of_experts(exposed))
-    a2a_hidden_ns = _first(_ns(told.a2a.hidden_frac), _of_experts(hidden))
+    a2a_exposed_ns = first_known(_ns(told.a2a.exposed_frac), _of_experts(exposed))
+    a2a_hidden_ns = first_known(_ns(told.a2a.hidden_frac), _of_experts(hidden))
     found = Figures(
         window_ns=WINDOW_NS,
         judged_ns=WINDOW_NS,
@@ -121,7 +120,9 @@ def figures_given(told: Rank) -> Figures:
             kind for one in (exposed, hidden, blocking) for kind, ns in (one or {}).items() if ns
         ),
         exposed_by_kind_ns=exposed,
-        hidden_comm_ns=_first(_ns(told.hidden_comm_frac), None if hidden is None else sum(hidden.values())),
+        hidden_comm_ns=first_known(
+            _ns(told.hidden_comm_frac), None if hidden is None else sum(hidden.values())
+        ),
         by_class_ns=classes,
         starved_ns=starved,
         split=not isinstance(absent.launch_starved, float | int),
@@ -133,7 +134,7 @@ def figures_given(told: Rank) -> Figures:
         recomputed_ns=compute_again_ns(memory),
         a2a_exposed_ns=a2a_exposed_ns,
         a2a_hidden_ns=a2a_hidden_ns,
-        a2a_payload_ns=_first(
+        a2a_payload_ns=first_known(
             _ns(told.a2a.payload_frac), (a2a_exposed_ns or 0) + (a2a_hidden_ns or 0) or None
         ),
         a2a_waiting_ns=_ns(told.a2a.waiting_like_frac),
@@ -193,10 +194,6 @@ def _memory(told: Rank) -> Memory:
     )
 
 
-def _first(one: T | None, other: T | None) -> T | None:
-    return other if one is None else one
-
-
 def _observed(told: Rank) -> Observed:
     seen, kernels = told.detected, told.kernels
     modules, full = _recomputed(seen, told.memory.recompute_modules)
@@ -216,7 +213,7 @@ def _observed(told: Rank) -> Observed:
         expert_gemms_per_layer=kernels.expert_gemms_per_layer,
         permute_fused=seen.permute_fused,
         router_kernels_per_layer=kernels.router_kernels_per_layer,
-        short_kernel_frac=_first(kernels.short_kernel_frac, seen.short_kernel_frac),
+        short_kernel_frac=first_known(kernels.short_kernel_frac, seen.short_kernel_frac),
     )
 
 

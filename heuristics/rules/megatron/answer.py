@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Final, Literal
 
 from msgspec import Struct
 
-from heuristics.rules.megatron.core_fields import SOMETIMES
+from heuristics.rules.megatron.core_fields import core_fields
 from heuristics.rules.megatron.request import Request
 from heuristics.words import say
 from traces.limits import Limit
@@ -35,7 +36,10 @@ class _Words(Struct, frozen=True, forbid_unknown_fields=True):
     untold: dict[str, tuple[re.Pattern[str], ...]]
 
 
-_TELLING: Final = read_table("heuristics.rules.megatron", "lacking.toml", _Words)
+@cache
+def _telling() -> _Words:
+    return read_table("heuristics.rules.megatron", "lacking.toml", _Words)
+
 
 _WRAPPED: Final = re.compile(r" ?when instantiating \w+$")
 """megatron.core.transformer.spec_utils.build_module adds it to every message."""
@@ -72,9 +76,9 @@ def host_lacks(error: str, message: str, te_known: bool) -> str | None:
 
     `error`: the exception's type. `te_known`: a version of Transformer Engine is assumed.
     """
-    if not te_known and (what := _told(_TELLING.untold, message)):
+    if not te_known and (what := _told(_telling().untold, message)):
         return what
-    return "another package" if error == "ModuleNotFoundError" else _told(_TELLING.lacking, message)
+    return "another package" if error == "ModuleNotFoundError" else _told(_telling().lacking, message)
 
 
 def _told(by: Mapping[str, tuple[re.Pattern[str], ...]], message: str) -> str | None:
@@ -153,9 +157,8 @@ def _answer(request: Request, tier: Tier, answer: Kind, text: str, version: str)
 
 
 def _where(name: str) -> str:
-    if name not in SOMETIMES:
+    if (field := core_fields().sometimes.get(name)) is None:
         return ""
-    field = SOMETIMES[name]
     return f" (from {field.since}{f' to {field.until}' if field.until else ''})"
 
 

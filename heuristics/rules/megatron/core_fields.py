@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from functools import cache
 
 from msgspec import Struct
 
@@ -40,16 +40,25 @@ class _Table(Struct, forbid_unknown_fields=True):
     since: dict[str, _Since]
 
 
-_TABLE: Final = read_table("heuristics.rules.megatron", "core_fields.toml", _Table)
-ALWAYS: Final = frozenset(_TABLE.always.split())
-OF_MLA: Final = frozenset(_TABLE.of_mla.split())
-SOMETIMES: Final[Mapping[str, Field]] = {
-    name: Field(since, _TABLE.until.get(name, ""), default)
-    for since, brought in _TABLE.since.items()
-    for name, default in brought.defaults.items()
-}
+@dataclass(frozen=True, slots=True)
+class CoreFields:
+    """Fields of the configuration: of all versions, of multi-latent attention alone, of some versions."""
+
+    always: frozenset[str]
+    of_mla: frozenset[str]
+    sometimes: Mapping[str, Field]
+
+    def __contains__(self, knob: str) -> bool:
+        return knob in self.always or knob in self.sometimes
 
 
-def is_core_field(knob: str) -> bool:
-    """Whether some version has a field of this name."""
-    return knob in ALWAYS or knob in SOMETIMES
+@cache
+def core_fields() -> CoreFields:
+    """The table, read where Megatron-Core is asked."""
+    table = read_table("heuristics.rules.megatron", "core_fields.toml", _Table)
+    sometimes = {
+        name: Field(since, table.until.get(name, ""), default)
+        for since, brought in table.since.items()
+        for name, default in brought.defaults.items()
+    }
+    return CoreFields(frozenset(table.always.split()), frozenset(table.of_mla.split()), sometimes)

@@ -15,7 +15,7 @@ from typing import Final
 
 from heuristics.config.versions import numbers
 from heuristics.config.view import Trust
-from heuristics.rules.megatron.core_fields import OF_MLA, is_core_field
+from heuristics.rules.megatron.core_fields import core_fields
 from heuristics.run.run import Run
 from heuristics.words import say
 from traces.limits import Limit
@@ -117,7 +117,7 @@ def laid_over(said: Mapping[str, Value], settings: Settings) -> dict[str, Value]
     """
     own = {knob: settings.value(knob) for knob in settings.by_knob if knob.startswith("mixed_precision.")}
     written = of_precision(settings.value("mixed_precision"), own)
-    core = {knob: value for knob, value in written.items() if is_core_field(knob)}
+    core = {knob: value for knob, value in written.items() if knob in core_fields()}
     return {**said, **core, **_of_overlap(settings)}
 
 
@@ -204,7 +204,7 @@ def request_of(run: Run) -> Request | NotAsked:
 def _said(run: Run) -> dict[str, Value]:
     """Core's fields that somebody said, as they reach core."""
     settings = run.view(Trust.CHECKED).settings
-    own = {knob: said.value for knob, said in settings.by_knob.items() if is_core_field(knob)}
+    own = {knob: said.value for knob, said in settings.by_knob.items() if knob in core_fields()}
     fields = laid_over(own, settings)
     for name in _LISTS:
         if isinstance(value := fields.get(name), str):
@@ -212,7 +212,7 @@ def _said(run: Run) -> dict[str, Value]:
     if "multi_latent_attention" not in fields and any(fields.get(name) for name in _TELLS_MLA):
         fields["multi_latent_attention"] = True
     if fields.get("multi_latent_attention") is not True:
-        fields = {name: value for name, value in fields.items() if name not in OF_MLA}
+        fields = {name: value for name, value in fields.items() if name not in core_fields().of_mla}
     return fields
 
 

@@ -72,7 +72,8 @@ def layout_changes(result: Result) -> Iterator[Sentence]:
 
 def warnings(result: Result) -> Iterator[Sentence]:
     """The first warning that no other line holds already, and how many more there are."""
-    found = [one for one in result.warnings if one not in left_out(result.run)]
+    elsewhere = left_out(result.run)
+    found = [one for one in result.warnings if one not in elsewhere]
     if found and not result.verdict.startup_ns:
         more = f" (first of {len(found)})" if len(found) > 1 else ""
         yield Sentence(words(f"{found[0]}.{more}"), "Warning", Tone.NOTICE)

@@ -19,7 +19,7 @@ from reports.measures import measures
 from traces.limits import Limit
 from traces.missing import known
 from traces.sections.rank import DataLoading, Rank
-from traces.spelling import counted, gpu_model, milliseconds, percent
+from traces.spelling import counted, gpu_model, in_ms, milliseconds, percent
 
 DATA: Final = "data"
 _ORDINALS: Final = ("", "", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
@@ -163,7 +163,7 @@ def cause(wall: Wall) -> str:
 
 def _startup(result: Result) -> str:
     window_ns, lost_ns = sum(rank.budget_ns.window for rank in result.ranks), result.verdict.startup_ns
-    of = f"{milliseconds(lost_ns)} ms ({percent(lost_ns / window_ns)}) of {milliseconds(window_ns)} ms"
+    of = f"{in_ms(lost_ns)} ({percent(lost_ns / window_ns)}) of {in_ms(window_ns)}"
     judged = any(wall.outcome != "unmeasurable" for wall in result.walls)
     return f"Profiler and start-up take {of}; {'walls are judged on the rest' if judged else _TOO_LITTLE}."
 

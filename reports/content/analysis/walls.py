@@ -29,6 +29,7 @@ from reports.content.blocks import (
     Table,
     Term,
     Tone,
+    items,
     row,
     table,
     words,
@@ -187,8 +188,7 @@ def _verdict(result: Result) -> Iterator[Block]:
     verdict = result.verdict
     reasons = (*verdict.because, *((verdict.next_because,) if verdict.next_because else ()))
     yield Items(tuple(words(sentence(one)) for one in reasons), "What the headline rests on")
-    if doubts := tuple(words(sentence(one)) for one in verdict.confidence_because):
-        yield Items(doubts, "What lowers the confidence")
+    yield from items("What lowers the confidence", map(sentence, verdict.confidence_because))
     bound = known(verdict.bound)
     bucket, share = known(verdict.largest_bucket), known(verdict.largest_bucket_frac)
     largest = f" Largest part: {name_of(bucket)}, {percent(share)}." if bucket and share is not None else ""
@@ -205,8 +205,8 @@ def _wall(result: Result, wall: Wall) -> Fold:
         costs = ((Term(kind), milliseconds(per_step_ns(result, ns))) for kind, ns in by_cost)
         blocks.append(table("", heads, costs, note="They overlap: they do not add up."))
     if wall.evidence:
-        told = ("measured", "value", "limit", "why")
-        blocks.append(table("", told, map(_evidence, wall.evidence), _FIGURES))
+        columns = ("measured", "value", "limit", "why")
+        blocks.append(table("", columns, map(_evidence, wall.evidence), _FIGURES))
     if wall.room is not UNSET:
         blocks.append(Sentence(words(f"{capital(wall.room)}."), "Free GPU memory"))
     if missing := [words(sentence(one)) for one in wall.missing]:

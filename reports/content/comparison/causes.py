@@ -22,7 +22,7 @@ from reports.content.blocks import Block, Code, Items, Sentence, Span, Term, Ton
 from reports.content.comparison.difference import delta, named, unit
 from reports.content.names import ended, sentence
 from traces.missing import OrMissing, known
-from traces.spelling import counted, milliseconds, percent, printable
+from traces.spelling import counted, in_ms, milliseconds, percent, printable, signed_ms
 
 _SHOWN: Final = 2
 _EVIDENCE: Final = 2
@@ -209,13 +209,13 @@ def _change(gained_ns: int, ends: Ends | None) -> str:
     interval = "no interval"
     if ends:
         interval = f"95 % interval {delta(-ends[1])} to {delta(-ends[0])}"
-    return f"{delta(-gained_ns)} ms ({interval})"
+    return f"{signed_ms(-gained_ns)} ({interval})"
 
 
 def _part(one: Expected) -> Iterator[Words]:
     if one.part is not None:
         change = _change(one.part.gained_ns, known(one.part.ci95_ns))
-        yield words("Its part, ", named(one.part.rows), f": {milliseconds(one.part.base_ns)} ms, {change}")
+        yield words("Its part, ", named(one.part.rows), f": {in_ms(one.part.base_ns)}, {change}")
 
 
 def _conclusion(one: Expected) -> Words:

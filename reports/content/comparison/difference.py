@@ -20,7 +20,17 @@ from reports.content.blocks import (
 )
 from reports.content.names import gpu_of, hue_of, joined, sentence, who
 from traces.missing import OrMissing, known
-from traces.spelling import adding_up, chosen, counted, milliseconds, percent, places, rounded, signed
+from traces.spelling import (
+    adding_up,
+    chosen,
+    counted,
+    milliseconds,
+    percent,
+    places,
+    rounded,
+    signed,
+    signed_ms,
+)
 
 _LABELS: Final[dict[ComparisonVerdict, tuple[str, Tone]]] = {
     "regression": ("SLOWER", Tone.BAD),
@@ -81,7 +91,7 @@ def headline(compared: Compared) -> Headline:
 def _figures(compared: Compared) -> str:
     size = compared.size
     per = " per iteration" if size.source == "log" else _each(compared)
-    moved = f"{delta(size.delta_ns)} ms{per} = {signed(percent(size.delta_frac))}"
+    moved = f"{signed_ms(size.delta_ns)}{per} = {signed(percent(size.delta_frac))}"
     if compared.verdict == "not_comparable":
         return f"{moved}, but the runs are too different to find out why."
     chance = ": may be chance" if compared.verdict == "undecided" else ""

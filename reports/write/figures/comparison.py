@@ -10,7 +10,7 @@ from reports.write.figures.bars import draw_legend, fill
 from reports.write.figures.canvas import BODY, Area, FigureForm, drawn
 from reports.write.figures.frame import APART, draw_frame, draw_sentences
 from reports.write.figures.waterfall import draw_waterfall
-from traces.spelling import milliseconds
+from traces.spelling import in_ms
 
 _LOWER: Final = 1.35
 """Inches of both steps with the foot."""
@@ -52,7 +52,7 @@ def _draw_steps(area: Area, compared: Compared) -> None:
             width = time_ns * per_ns
             fill(axes, (left, 0, width, _SIDE), hue_of(row))
             left += width
-        area.text(_NAMES + side.step_ns * per_ns + 0.1, middle, f"{milliseconds(side.step_ns)} ms", BODY)
+        area.text(_NAMES + side.step_ns * per_ns + 0.1, middle, in_ms(side.step_ns), BODY)
 
 
 def _parts(side: Side) -> list[tuple[int, str]]:

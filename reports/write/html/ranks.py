@@ -18,7 +18,7 @@ from traces.missing import known
 from traces.sections.cause import Cause
 from traces.sections.rank import Rank
 from traces.sections.run import RankInRun, Run
-from traces.spelling import counted, milliseconds, rounded
+from traces.spelling import counted, in_ms, milliseconds, rounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +62,11 @@ def heat_of(result: Result) -> Maps | None:
         return None
     shown = run.ranks[:_MOST]
     names = [plain(short_name(result, one.index)) for one in shown]
-    ms, communication = (lambda ns: f"{milliseconds(ns)} ms"), Hue.COMMUNICATION
+    communication = Hue.COMMUNICATION
     maps = (
-        _figure("step", Hue.COMPUTE, names, [known(one.step_ns) for one in shown], ms),
-        _figure("waited", communication, names, [one.waited_ns for one in shown], ms),
-        _figure("caused waiting", communication, names, [known(one.caused_ns) for one in shown], ms),
+        _figure("step", Hue.COMPUTE, names, [known(one.step_ns) for one in shown], in_ms),
+        _figure("waited", communication, names, [one.waited_ns for one in shown], in_ms),
+        _figure("caused waiting", communication, names, [known(one.caused_ns) for one in shown], in_ms),
         _figure(
             "kernel time",
             Hue.COMPUTE,
@@ -145,10 +145,10 @@ def _by_step(
     rows = []
     for rank, row in zip(ranks, values, strict=True):
         shades = ("" if one is None else f"{(one - zero) / max(1, high - zero):.2f}" for one in row)
-        figures = (told(one, lambda ns: f"{milliseconds(ns)} ms") for one in row)
+        figures = (told(one, in_ms) for one in row)
         said = (f"{rank.name}, column {place}: {name} {one}" for place, one in enumerate(figures, start=1))
         rows.append(replace(rank, shades=tuple(shades), said=tuple(said) if is_titled else ()))
-    return Map(name, hue.value, f"{milliseconds(low)} to {milliseconds(high)} ms", tuple(rows))
+    return Map(name, hue.value, f"{milliseconds(low)} to {in_ms(high)}", tuple(rows))
 
 
 @dataclass(frozen=True, slots=True)

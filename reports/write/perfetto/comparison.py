@@ -6,13 +6,12 @@ from typing import Final
 
 from heuristics.result.compared import Compared, ComparedRow, Side
 from reports.content.blocks import Detail
-from reports.content.comparison.difference import headline, unit
+from reports.content.comparison.difference import delta, headline, unit
 from reports.content.names import gpu_of, name_of, who
 from reports.redaction import redaction_words
 from reports.result.codec import lowered
 from reports.write.perfetto.tracks import Process, Slice, Track, render_events, step_tracks, verdict
 from traces.missing import known
-from traces.spelling import milliseconds, signed
 from traces.steps.selection import seconds
 
 _ROWS: Final = 10
@@ -51,8 +50,7 @@ def _notes(compared: Compared, rows: tuple[ComparedRow, ...], length_ns: int) ->
         name = f"{place}. {suspect.title}"
         yield Track(f"cause {place}", [Slice(0, length_ns, name, "cause", lowered(suspect))])
     for row in rows:
-        change = signed(milliseconds(row.delta_ns))
-        name = f"{name_of(row.row)} {change} {unit(compared)}"
+        name = f"{name_of(row.row)} {delta(row.delta_ns)} {unit(compared)}"
         yield Track(row.row, [Slice(0, length_ns, name, known(row.wall) or "no wall", lowered(row))])
 
 

@@ -24,7 +24,7 @@ from heuristics.rules.megatron.answer import (
     rejected,
     words,
 )
-from heuristics.rules.megatron.core_fields import ALWAYS, OF_MLA, SOMETIMES, is_core_field
+from heuristics.rules.megatron.core_fields import core_fields
 from heuristics.rules.megatron.request import NotAsked, Request, request_of
 from heuristics.run.run import Run
 from tests.places import ROOT
@@ -266,10 +266,11 @@ def test_an_answer_says_what_was_assumed_and_which_version_was_asked() -> None:
 
 
 def test_the_table_of_fields_is_in_order() -> None:
-    assert ALWAYS & set(SOMETIMES) == set()
-    assert {name for name in OF_MLA if not is_core_field(name)} == set()
+    fields = core_fields()
+    assert fields.always & set(fields.sometimes) == set()
+    assert {name for name in fields.of_mla if name not in fields} == set()
     versions = ["0.12", "0.13", "0.14", "0.15", "0.16", "0.17", "0.18", "0.19", "main", ""]
-    for name, field in SOMETIMES.items():
+    for name, field in fields.sometimes.items():
         assert versions.index(field.since) <= versions.index(field.until or ""), name
         assert (field.since, field.until) != ("0.12", ""), name
 

@@ -6,7 +6,7 @@ import pytest
 
 from heuristics.config.view import Trust
 from heuristics.rules.condition import CONFIGURED, condition
-from heuristics.words import _sentences
+from heuristics.words import sentences
 from tests.constraint_doubles import run_with
 
 RUN = {
@@ -93,4 +93,4 @@ def test_its_figures_are_said_by_name() -> None:
 
 
 def test_every_fact_of_a_configuration_is_called_something_in_words() -> None:
-    assert [*_sentences("facts")] == [*CONFIGURED.facts]
+    assert [*sentences("facts")] == [*CONFIGURED.facts]

@@ -6,13 +6,13 @@ from string import Formatter
 
 import pytest
 
-from heuristics.words import _sentences, say
+from heuristics.words import say, sentences
 from tests.places import ROOT
 
 SENTENCES = {
     f"{table.stem}.{name}": text
     for table in sorted((ROOT / "heuristics" / "words").glob("*.toml"))
-    for name, text in _sentences(table.stem).items()
+    for name, text in sentences(table.stem).items()
 }
 
 
@@ -55,7 +55,7 @@ def test_no_sentence_stands_unsaid() -> None:
 
 
 def test_figures_are_spelled_by_their_unit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heuristics.words._sentences", lambda _: {"a": "{part_frac} of {step_ns}, {ranks}"})
+    monkeypatch.setattr("heuristics.words.sentences", lambda _: {"a": "{part_frac} of {step_ns}, {ranks}"})
     assert say("walls.a", part_frac=0.25, step_ns=3_000_000, ranks=8) == "25 % of 3.00 ms, 8"
     with pytest.raises(KeyError):
         say("walls.a", ranks=8)
