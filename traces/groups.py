@@ -97,6 +97,13 @@ def begins(*keys: IntArray) -> BoolArray:
     return new
 
 
+def places_in(order: IntArray) -> IntArray:
+    """Of each row its place in an order of all rows, shape (n,)."""
+    places = np.empty(len(order), dtype=np.int64)
+    places[order] = np.arange(len(order))
+    return places
+
+
 def before_of(key: IntArray) -> IntArray:
     """Of each row the last one before it with the same key, shape (n,); -1 for the first."""
     order = np.argsort(key, kind="stable")

@@ -44,8 +44,8 @@ class Bounds:
     compute: int | None
 
     def of(self, wall: str) -> int | None:
-        walls = self.communication, self.host_overhead, self.memory, self.compute
-        return dict(zip(("communication", "host_overhead", "memory", "compute"), walls, strict=True))[wall]
+        found: int | None = getattr(self, wall)
+        return found
 
 
 def measure_bounds(

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import NULL, BoolArray, IntArray, distinct
-from traces.groups import mask_of, mask_within
+from traces.groups import mask_of, mask_within, places_in
 from traces.intervals import Spans, instants_of, intersect
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS, compute_classes
@@ -106,7 +106,7 @@ def stretches(rows: Activities, recomputed: IntArray, original: IntArray, launch
     """
     order = launch_order(rows)
     sequence = order[np.argsort(rows.launch_thread[order], kind="stable")]
-    place = np.argsort(sequence)
+    place = places_in(sequence)
     kind, met = _kinds(rows), mask_of(recomputed, len(rows))
     taken, sure = met.copy(), met.copy()
     ends = met | launched.backward | (rows.source == Source.REPLAY)  # a row does not say which graph it is

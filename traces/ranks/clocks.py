@@ -170,7 +170,7 @@ class _Fitter:
         some = _some(matched, clock)
         rows = parts.spread(some, matched.first)
         self._clock, self._end, self._count = clock[rows], end[rows], count
-        self._first = parts.borders(np.diff(matched.first)[some])
+        self._first = parts.borders(matched.sizes[some])
         self._instance = parts.numbers(self._first)
         several = self._joins(self._clock)
         together = several & matched.ends_together[some]

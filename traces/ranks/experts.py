@@ -89,7 +89,7 @@ def _groups(matched: Matched, exchanges: BoolArray, count: int) -> IntArray:
     It is the set of ranks that a rank meets most often: where only order matches exchanges, some are wrong.
     """
     label = np.full(count, UNKNOWN, dtype=np.int64)
-    first, size = matched.first, np.diff(matched.first)
+    first, size = matched.first, matched.sizes
     sums = [parts.total(matched.place**power, first) for power in (1, 2)]
     kind = np.stack((size, parts.least(matched.place, first), parts.most(matched.place, first), *sums))
     several, number = np.unique(kind[:, exchanges], axis=1, return_inverse=True)

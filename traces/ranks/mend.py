@@ -106,7 +106,7 @@ def _as_fast(judged: Judged, chains: Chains) -> IntArray:
     touched = parts.spread(parts.most(mine, matched.first), matched.first)
     role = roles_of(matched, judged.alike, len(judged.together.used))
     middle, known = usual(moving_ns, role, ~touched)
-    size = np.diff(matched.first)
+    size = matched.sizes
     exchanged = (np.isin(matched.operation, EXCHANGES) & (size > 2))[matched.instance]
     slow = judged.suspicion.factor
     part = np.where(exchanged & ~mine, 1 + (slow - 1) / (size[matched.instance] - 1), slow)

@@ -43,7 +43,7 @@ def stages_of(matched: Matched, count: int) -> IntArray:
     messages = messages_of(matched)
     if not messages.any():
         return np.zeros(count, dtype=np.int64)
-    return together(matched, ~messages & (np.diff(matched.first) < count), count)
+    return together(matched, ~messages & (matched.sizes < count), count)
 
 
 _CURE_OF_STAGES: Final = "record every rank of a pipeline, with NCCL 2.25 or later and --trace=cuda,nvtx"

@@ -90,9 +90,7 @@ def run_of(judged: Judged, names: Sequence[str]) -> Run:
         world_size_from=size.said if size else None,
         groups=tuple(_like(one, grid) for one in judged.alike),
         late=late if isinstance(late, Missing) else replace(late, exposed_frac=exposed_frac),
-        clocks=Clocks(
-            clocks.aligned, clocks.missing or clocks.residual_ns, tuple(fits_of(together.used, clocks))
-        ),
+        clocks=Clocks(clocks.aligned, clocks.missing or clocks.residual_ns, tuple(fits_of(used, clocks))),
         ranks=figures_of_ranks(
             judged, by_step, late, traffic if isinstance(traffic, Missing) else traffic.by_rank
         ),

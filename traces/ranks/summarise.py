@@ -12,7 +12,7 @@ import numpy as np
 from traces.account.host import ranges_of_cause
 from traces.account.pieces import AbsentPieces
 from traces.columns import NULL, IntArray, distinct
-from traces.groups import group_of
+from traces.groups import group_of, sums_of
 from traces.intervals import Spans, covered_ns, ns_in
 from traces.limits import Limit
 from traces.measure.moe.ledger import MoeLedger
@@ -136,7 +136,8 @@ def _by_step(rank: RankTimeline, steps: Steps, launched: IntArray) -> IntArray:
         after = np.searchsorted(rows.launch_ns[mine], held.end_ns)
         held, after = held.take(after < len(mine)), after[after < len(mine)]
         step = steps.used_at(rows.start_ns[mine[after]])
-        np.add.at(result, step[step != UNKNOWN], (held.end_ns - held.start_ns)[step != UNKNOWN])
+        inside = step != UNKNOWN
+        result += sums_of((held.end_ns - held.start_ns)[inside], step[inside], len(result))
     return result
 
 

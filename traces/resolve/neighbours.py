@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import NULL, BoolArray, IntArray
-from traces.groups import next_at, previous_at
+from traces.groups import next_at, places_in, previous_at
 from traces.names.kernels import KernelClass
 from traces.resolve.communication import Communication
 from traces.resolve.resolution import PHASES, UNTOLD
@@ -101,7 +101,7 @@ def neighbours_of(comm: Communication) -> Neighbours:
     roles = np.where(compute, role_of[rows.name], Role.SILENT)
     phases = np.where(compute, phase_of[rows.name], UNTOLD)
     order = launch_order(rows)
-    mine = np.argsort(order)[comm.index]
+    mine = places_in(order)[comm.index]
     previous, following = _nearest(roles[order], Role.SILENT)
     previous_phase, next_phase = _nearest(phases[order], UNTOLD)
     return Neighbours(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traces.account.host import input_copies
-from traces.columns import COPY_KINDS, BoolArray, FloatArray, IntArray, distinct
+from traces.columns import BoolArray, FloatArray, IntArray, distinct
 from traces.groups import group_of
 from traces.launchers import equal_replays
 from traces.launches import grid_numbers
@@ -182,7 +182,7 @@ def shows_steps(rank: RankTimeline, order: HostOrder, roles: Roles, steps: Steps
     if roles.optimizer.any():
         return True
     rows = rank.activities
-    inputs = (rows.bucket == Bucket.COPY) & (rows.key == COPY_KINDS.index("memcpy_h2d"))
+    inputs = rows.copies("memcpy_h2d")
     place = steps.used_at(rows.start_ns[inputs])
     return len(distinct(place[place >= 0])) >= INPUTS.value * len(steps.used)
 

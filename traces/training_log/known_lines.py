@@ -9,9 +9,8 @@ from functools import cache
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from traces.toml_tables import read_table
+from traces.toml_tables import read_keyed
 from traces.training_log.log import Message
 
 RAISED: Final = "Error: "
@@ -26,7 +25,7 @@ class KnownLine(Struct, frozen=True, forbid_unknown_fields=True):
 
     texts: tuple[str, ...]
     source: str
-    id: str = ""
+    id: str
     key: str = RAISED
     says: re.Pattern[str] | None = None
 
@@ -34,8 +33,7 @@ class KnownLine(Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def shared_lines() -> tuple[KnownLine, ...]:
     """Those that are no single rule's, in the file's order."""
-    rows = read_table("traces.training_log", "known_lines.toml", dict[str, KnownLine])
-    return tuple(replace(row, id=name) for name, row in rows.items())
+    return tuple(read_keyed("traces.training_log", "known_lines.toml", KnownLine).values())
 
 
 class KnownLines:

@@ -16,7 +16,7 @@ import numpy as np
 
 from traces.account.waits import token_count_reads
 from traces.columns import CODE, NULL, PLACE, BoolArray, IntArray
-from traces.groups import mask_of
+from traces.groups import begins, mask_of
 from traces.limits import Limit
 from traces.names.kernels import KernelClass
 from traces.resolve.communication import communication_of
@@ -96,9 +96,13 @@ def lanes_of(rank: RankTimeline, resolution: Resolution) -> Lanes:
     if 2 * int((thread != NULL).sum()) <= len(rows):
         thread = np.full(len(rows), NULL, dtype=np.int64)
     order = order[np.argsort(thread[order], kind="stable")].astype(PLACE)
-    new = np.concatenate(([False], np.diff(thread[order]) != 0))
     undoes = rank.named(lambda name, kernel: role(name, kernel) == Role.UNPERMUTE)
-    return Lanes(order, np.cumsum(new, dtype=PLACE), _parts(rank, resolution)[order], undoes[order])
+    return Lanes(
+        order,
+        np.cumsum(begins(thread[order]), dtype=PLACE) - 1,
+        _parts(rank, resolution)[order],
+        undoes[order],
+    )
 
 
 def _parts(rank: RankTimeline, resolution: Resolution) -> IntArray:

@@ -117,8 +117,8 @@ class Costs:
     together: Together | Missing | None = None
 
     def of(self, wall: str) -> Cost | None:
-        walls = self.communication, self.host_overhead, self.memory, self.compute
-        return dict(zip(("communication", "host_overhead", "memory", "compute"), walls, strict=True))[wall]
+        found: Cost | None = getattr(self, wall)
+        return found
 
 
 def measure_costs(subject: Subject, account: Account | Missing, queueing: Queueing) -> Costs | Missing:
