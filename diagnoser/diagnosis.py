@@ -48,9 +48,10 @@ class Diagnosis:
         """The first screen, as a notebook shows it."""
         from html import escape
 
-        from reports.formats import WRITERS, Asked
+        from reports.content.blocks import Asked
+        from reports.formats import FORMATS
 
-        return f"<pre>{escape(str(WRITERS['text'](self.result, Asked())))}</pre>"
+        return f"<pre>{escape(str(FORMATS['text'].write(self.result, Asked())))}</pre>"
 
     @property
     def verdict(self) -> Verdict:

@@ -18,7 +18,6 @@ from heuristics.result.result import Result
 from reports.content.blocks import Code, Words
 from reports.content.check_defects import answer_words, first_errors
 from reports.content.names import capital, name_of
-from reports.frameworks import FRAMEWORKS
 from traces.missing import known
 from traces.sections.tables import WallId
 from traces.settings.bridge import hydra_value
@@ -196,7 +195,7 @@ def _note(line: str) -> str:
     return f"{capital(line.removeprefix('(').removesuffix(')'))}."
 
 
-_PATCHES: Final[Mapping[str, Patch]] = dict(zip(FRAMEWORKS, (_bridge, _megatron_lm), strict=True))
+_PATCHES: Final[Mapping[str, Patch]] = {"bridge": _bridge, "megatron-lm": _megatron_lm}
 """Frameworks, and what writes a change for each."""
 
 

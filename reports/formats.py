@@ -1,37 +1,26 @@
-"""Format name -> writer of a result. One line adds a format; its module loads when it is asked for."""
+"""The formats, each one row: the command line, completion and every writer of files read this table.
+
+Nothing heavy is loaded with it: a writer loads when it is asked for.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from msgspec import UNSET
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
-from heuristics.result.compared import Compared
-from heuristics.result.result import Result
-from reports.content.blocks import Detail, Page, View
-from reports.frameworks import FRAMEWORKS
-from reports.result.codec import encode
-from reports.result.json_text import render_json
+    from heuristics.result.compared import Compared
+    from heuristics.result.result import Result
+    from reports.content.blocks import Asked, Detail, Page
 
-Whole = Result | Compared
+    Whole = Result | Compared
+
 FigureForm = Literal["png", "svg", "pdf"]
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """How much a result is to say, and on what; pictures and data always have one selection.
-
-    `brief`: its JSON in short, for programs.
-    """
-
-    detail: Detail = Detail.FIRST
-    view: View = field(default_factory=View)
-    brief: bool = False
-
-
-Writer = Callable[[Whole, Asked], str | bytes]
 
 
 class Kind(Enum):
@@ -42,14 +31,22 @@ class Kind(Enum):
     CONFIGURATION = "configuration"
 
 
+def _of_two(result: Whole) -> TypeIs[Compared]:
+    from heuristics.result.compared import Compared
+
+    return isinstance(result, Compared)
+
+
 def kind_of(result: Whole) -> Kind:
-    if isinstance(result, Compared):
+    if _of_two(result):
         return Kind.COMPARISON
+    from msgspec import UNSET
+
     return Kind.ANALYSIS if result.about is UNSET or result.traces else Kind.CONFIGURATION
 
 
 def page_of(result: Whole, detail: Detail) -> Page:
-    if isinstance(result, Compared):
+    if _of_two(result):
         from reports.content.comparison import page as compared
 
         return compared(result, detail)
@@ -81,10 +78,11 @@ def _jira(result: Whole, asked: Asked) -> str:
 
 
 def _html(result: Whole, asked: Asked) -> str:
-    if isinstance(result, Compared):
+    if _of_two(result):
         from reports.write.html.comparison import write_comparison_html
 
         return write_comparison_html(result, asked.view)
+    from reports.content.blocks import Detail
     from reports.write.html.page import write_analysis_html, write_html
 
     if kind_of(result) is Kind.CONFIGURATION:
@@ -93,7 +91,7 @@ def _html(result: Whole, asked: Asked) -> str:
 
 
 def _csv(result: Whole, asked: Asked) -> str:
-    if isinstance(result, Compared):
+    if _of_two(result):
         from reports.write.csv_tables import write_comparison_csv
 
         return write_comparison_csv(result)
@@ -103,15 +101,18 @@ def _csv(result: Whole, asked: Asked) -> str:
 
 
 def _json(result: Whole, asked: Asked) -> str:
-    if asked.brief and not isinstance(result, Compared):
+    if asked.brief and not _of_two(result):
         from reports.write.brief import write_brief
 
         return write_brief(result)
+    from reports.result.codec import encode
+    from reports.result.json_text import render_json
+
     return render_json(encode(result))
 
 
 def _perfetto(result: Whole, asked: Asked) -> str:
-    if isinstance(result, Compared):
+    if _of_two(result):
         from reports.write.perfetto.comparison import write_comparison_perfetto
 
         return write_comparison_perfetto(result, asked.detail)
@@ -121,7 +122,7 @@ def _perfetto(result: Whole, asked: Asked) -> str:
 
 
 def _figure(form: FigureForm, result: Whole, asked: Asked) -> bytes:
-    if isinstance(result, Compared):
+    if _of_two(result):
         from reports.write.figures.comparison import draw_comparison
 
         return draw_comparison(result, form)
@@ -133,47 +134,50 @@ def _figure(form: FigureForm, result: Whole, asked: Asked) -> bytes:
 def _patch(framework: str, result: Whole, asked: Asked) -> str:
     from reports.emit import emit_config
 
-    assert isinstance(result, Result), "two runs have no plan"
+    assert not _of_two(result), "two runs have no plan"
     return emit_config(framework, result)
 
 
-WRITERS: Final[Mapping[str, Writer]] = {
-    "text": _text,
-    "markdown": _markdown,
-    "jira": _jira,
-    "html": _html,
-    "csv": _csv,
-    "json": _json,
-    "png": partial(_figure, "png"),
-    "svg": partial(_figure, "svg"),
-    "pdf": partial(_figure, "pdf"),
-    "perfetto": _perfetto,
-    **{name: partial(_patch, name) for name in FRAMEWORKS},
-}
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How a result is written, and what its file ends in.
 
-_OF_TRACES: Final = tuple(form for form in WRITERS if form not in FRAMEWORKS)
-FORMS: Final[Mapping[Kind, tuple[str, ...]]] = {
-    Kind.ANALYSIS: tuple(WRITERS),
-    Kind.COMPARISON: _OF_TRACES,
-    Kind.CONFIGURATION: ("text", "markdown", "jira", "html", "json", *FRAMEWORKS),
-}
-"""The formats that each kind of result has."""
+    `kinds`: the results that have it. `binary`: no text, so it goes to a file. `patch`: what a plan sets,
+    asked for by `--emit-config`.
+    """
 
-EXTENSIONS: Final[Mapping[str, str]] = {
-    "text": "txt",
-    "markdown": "md",
-    "jira": "jira.txt",
-    "html": "html",
-    "csv": "csv",
-    "json": "json",
-    "png": "png",
-    "svg": "svg",
-    "pdf": "pdf",
-    "perfetto": "perfetto.json",
-    "bridge": "yaml",
-    "megatron-lm": "sh",
-}
-"""File name extension of each format, for `-o .`."""
+    write: Callable[[Whole, Asked], str | bytes]
+    extension: str
+    kinds: frozenset[Kind] = frozenset({Kind.ANALYSIS, Kind.COMPARISON})
+    binary: bool = False
+    patch: bool = False
 
-BINARY: Final = frozenset({"png", "pdf"})
-"""Formats that are no text: they go to a file."""
+
+_EVERY: Final = frozenset(Kind)
+_PLANNED: Final = frozenset({Kind.ANALYSIS, Kind.CONFIGURATION})
+
+FORMATS: Final[Mapping[str, Format]] = {
+    "text": Format(_text, "txt", _EVERY),
+    "markdown": Format(_markdown, "md", _EVERY),
+    "jira": Format(_jira, "jira.txt", _EVERY),
+    "html": Format(_html, "html", _EVERY),
+    "json": Format(_json, "json", _EVERY),
+    "csv": Format(_csv, "csv"),
+    "png": Format(partial(_figure, "png"), "png", binary=True),
+    "svg": Format(partial(_figure, "svg"), "svg"),
+    "pdf": Format(partial(_figure, "pdf"), "pdf", binary=True),
+    "perfetto": Format(_perfetto, "perfetto.json"),
+    "bridge": Format(partial(_patch, "bridge"), "yaml", _PLANNED, patch=True),
+    "megatron-lm": Format(partial(_patch, "megatron-lm"), "sh", _PLANNED, patch=True),
+}
+"""By name, in the order of the help. Jira's is asked for as a flavor of markdown."""
+
+FRAMEWORKS: Final = tuple(name for name, one in FORMATS.items() if one.patch)
+"""What a plan's first step is written for as a patch."""
+
+
+def named(kind: Kind) -> tuple[str, ...]:
+    """The formats of a kind of results that a command line may name."""
+    return tuple(
+        name for name, one in FORMATS.items() if kind in one.kinds and not one.patch and name != "jira"
+    )

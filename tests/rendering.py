@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
-from reports.content.blocks import Detail
-from reports.formats import FORMS, WRITERS, Asked, FigureForm, Kind, kind_of
+from reports.content.blocks import Asked, Detail
+from reports.formats import FORMATS, FigureForm, Kind, kind_of
 from reports.result.codec import Document
 from reports.result.read import typed
 
+_OF: Final = {kind: tuple(name for name, one in FORMATS.items() if kind in one.kinds) for kind in Kind}
 PICTURES: Final[tuple[str, ...]] = get_args(FigureForm)
-ANALYSIS: Final = FORMS[Kind.ANALYSIS]
-COMPARISON: Final = FORMS[Kind.COMPARISON]
+ANALYSIS: Final = _OF[Kind.ANALYSIS]
+COMPARISON: Final = _OF[Kind.COMPARISON]
 
 
 def rendered(document: Document, form: str, detail: Detail = Detail.FIRST) -> str | bytes:
     """A document, read as one from a file, in a format."""
-    return WRITERS[form](typed(document), Asked(detail))
+    return FORMATS[form].write(typed(document), Asked(detail))
 
 
 def text(document: Document, form: str, detail: Detail = Detail.FIRST) -> str:
@@ -28,4 +29,4 @@ def text(document: Document, form: str, detail: Detail = Detail.FIRST) -> str:
 
 def forms_of(document: Document) -> tuple[str, ...]:
     """The formats that a document has."""
-    return FORMS[kind_of(typed(document))]
+    return _OF[kind_of(typed(document))]

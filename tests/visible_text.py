@@ -14,6 +14,8 @@ from xml.etree import ElementTree
 
 from markdown_it import MarkdownIt
 
+from reports.formats import FORMATS
+
 _GITHUB: Final = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 _UNSEEN: Final = ("script", "style", "template")
 _INLINE: Final = ("code", "kbd", "b", "strong", "em", "i", "a", "wbr", "abbr", "mark", "small", "bdi")
@@ -116,8 +118,12 @@ def _told(value: Any, unit: str) -> Iterator[str]:
         yield f"{value}{unit}"
 
 
-READERS: Final[Mapping[str, Callable[[str], str]]] = {
-    "text": str,
+def visible(form: str, written: str) -> str:
+    """What a reader of a format gets; of one without marks of its own all that is written."""
+    return _READERS.get(form, str)(written)
+
+
+_READERS: Final[Mapping[str, Callable[[str], str]]] = {
     "markdown": of_markdown,
     "jira": of_jira,
     "html": of_html,
@@ -128,6 +134,6 @@ READERS: Final[Mapping[str, Callable[[str], str]]] = {
     "megatron-lm": of_patch,
     "json": lambda text: "",
 }
-"""Format -> what is read of it. JSON is the document itself."""
-PICTURES: Final = ("png", "pdf")
+"""Format with marks -> what is read of it. JSON is the document itself."""
+UNREAD: Final = tuple(form for form, one in FORMATS.items() if one.binary)
 """Without text to read: the SVG of the same drawing is read in their place."""

@@ -17,8 +17,8 @@ from bench.fuzz.target import Target
 from bench.simulate.export import write_export
 from diagnoser.commands.results import _DAMAGE
 from diagnoser.output.results import saved_result
-from reports.content.blocks import Detail
-from reports.formats import WRITERS, Asked
+from reports.content.blocks import Asked, Detail
+from reports.formats import FORMATS
 from reports.result.codec import Document
 from tests.comparison_document_doubles import document_of, regression
 from tests.document_doubles import DISPATCH, exposed
@@ -72,7 +72,7 @@ def check(path: Path, deep: bool) -> None:
     if deep:
         for form in ("text", "markdown", "json"):
             with suppress(*_DAMAGE):
-                WRITERS[form](saved, Asked(Detail.FULL))
+                FORMATS[form].write(saved, Asked(Detail.FULL))
         for sides in ((path, seeds()[0]), (seeds()[0], path)):
             with suppress(MoeDiagError):
                 diagnoser.compare(*sides).to_dict()

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import diagnoser
-from reports.content.blocks import Detail
-from reports.formats import WRITERS, Asked
+from reports.content.blocks import Asked, Detail
+from reports.formats import FORMATS
 
 
 def diagnosed(path: Path) -> None:
     """Diagnose a recording, and write it as text and as JSON."""
     result = diagnoser.analyze(path, ask_megatron=False).result
     for form in ("text", "json"):
-        written = WRITERS[form](result, Asked(Detail.FULL))
+        written = FORMATS[form].write(result, Asked(Detail.FULL))
         assert isinstance(written, str)
         written.encode()

@@ -12,7 +12,6 @@ from traces.errors import NotAResult
 
 _DAMAGE: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError)
 """What a renderer runs into where a file keeps the contract's shape, but not its sense."""
-_EXTENSIONS: Final = {"text": "txt", "json": "json"}
 
 
 @command(lacks=("emit_config",), bounded=True)
@@ -67,7 +66,7 @@ def merge(
     from diagnoser.running.merging import merge_summaries
 
     forms = form or [MergeForm.JSON if output.endswith(".json") else MergeForm.TEXT]
-    targets = plan_targets(forms, output, summaries, _EXTENSIONS, force_overwrite, "_run")
+    targets = plan_targets(forms, output, summaries, force_overwrite, "_run")
     run = merge_summaries(summaries)
     for target in targets:
         if target.form == MergeForm.JSON:

@@ -117,9 +117,8 @@ def trend(
     if chosen is TrendForm.PNG and output == "-":
         raise UsageError("a png is no text for a terminal. Give -o FILE.png")
     history = _store(store)
-    extensions = {"text": "txt", "png": "png", "svg": "svg"}
     named = Path(f"{metric or 'metrics'}.sqlite")  # -o FOLDER/ names the file by the metric
-    (target,) = plan_targets([chosen.value], output, [named, history.path], extensions, force_overwrite)
+    (target,) = plan_targets([chosen.value], output, [named, history.path], force_overwrite)
     rows = history.rows()
     if not metric:
         _show(metrics_page(metric_names(rows)))

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from heuristics.config.about import OPTIONS
-from reports.frameworks import FRAMEWORKS
+from reports.formats import FRAMEWORKS, Kind, named
 from traces.formats.readers import Reader
 from traces.recording.options import Question, TrainedWith
 
@@ -33,8 +33,8 @@ class Typed:
 FILE: Final = Typed(Path | None)
 
 
-Form = StrEnum("Form", "TEXT MARKDOWN HTML JSON CSV PNG SVG PDF PERFETTO")
-CheckForm = StrEnum("CheckForm", "TEXT MARKDOWN HTML JSON")
+Form = StrEnum("Form", [form.upper() for form in named(Kind.ANALYSIS)])  # type: ignore[misc]
+CheckForm = StrEnum("CheckForm", [form.upper() for form in named(Kind.CONFIGURATION)])  # type: ignore[misc]
 MergeForm = StrEnum("MergeForm", "TEXT JSON")
 Flavor = StrEnum("Flavor", "GITHUB JIRA")
 

@@ -7,13 +7,14 @@ import shlex
 import shutil
 import sys
 import unicodedata
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from reports.content.blocks import Page, View
+from reports.formats import FORMATS
 from traces.errors import OutputNotWritable, UsageError
 from traces.files.aside import sweep, write_whole
 
@@ -41,20 +42,18 @@ def plan_targets(
     forms: Sequence[str],
     output: str,
     traces: Sequence[Path],
-    extensions: Mapping[str, str],
     force: bool,
     ending: str = "_moe-diag",
-    binary: Collection[str] = (),
 ) -> list[Target]:
     """Where each format goes, checked before any work.
 
     `output` is `-` (stdout), `.` (`<base><ending>.<ext>` beside the trace), a folder that exists, or a file.
     Raises `UsageError` for an existing file without `force`, for a trace itself even with it, for several
-    formats into one place, and for formats of `binary`, which are no text, on stdout.
+    formats into one place, and for a binary format on stdout.
     """
     trace, forms = traces[0], list(dict.fromkeys(forms))
-    if output == "-" and (shown := [form for form in forms if form in binary]):
-        name = f"{base_name(trace)}{ending}.{extensions[shown[0]]}"
+    if output == "-" and (shown := [form for form in forms if FORMATS[form].binary]):
+        name = f"{base_name(trace)}{ending}.{FORMATS[shown[0]].extension}"
         kind = "are no texts" if len(shown) > 1 else "is no text"
         place = f"-o {shlex.quote(name)}" if len(forms) == 1 else "-o FOLDER/"
         raise UsageError(
@@ -65,7 +64,9 @@ def plan_targets(
         targets = [Target(form, None) for form in forms]
     elif output == "." or Path(output).is_dir() or output.endswith(os.sep):
         folder = trace.parent if output == "." else Path(output)
-        targets = [Target(form, folder / f"{base_name(trace)}{ending}.{extensions[form]}") for form in forms]
+        targets = [
+            Target(form, folder / f"{base_name(trace)}{ending}.{FORMATS[form].extension}") for form in forms
+        ]
     else:
         targets = [Target(form, Path(output)) for form in forms]
     if len(targets) > 1 and len({target.path for target in targets}) == 1:

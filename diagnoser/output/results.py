@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from diagnoser import options
 from diagnoser.output import Target, base_name, plan_targets, screen, show, write
-from reports.content.blocks import Detail, View
-from reports.formats import BINARY, EXTENSIONS, FORMS, WRITERS, Asked, Kind, Whole
-from reports.frameworks import FRAMEWORKS
+from reports.content.blocks import Asked, Detail, View
+from reports.formats import FORMATS, FRAMEWORKS, Kind, named
 from reports.result.read import read_document, typed
 from traces.errors import NotAResult, UsageError
 
 if TYPE_CHECKING:
     from diagnoser.output.ticket import Ticket
+    from reports.formats import Whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,9 @@ class Output:
     def _named(self) -> list[str]:
         if self.ticket and self.output == "-":
             return []
-        named = {form: end for form, end in EXTENSIONS.items() if form not in FRAMEWORKS}
-        fits = [form for form, end in named.items() if self.output.endswith(f".{end}")]
-        return [max(fits, key=lambda form: len(named[form]), default="text")]
+        ends = {form: one.extension for form, one in FORMATS.items() if not one.patch}
+        fits = [form for form, end in ends.items() if self.output.endswith(f".{end}")]
+        return [max(fits, key=lambda form: len(ends[form]), default="text")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +97,14 @@ def plan_results(
     results do not have, and what `plan_targets` and `plan_ticket` raise.
     """
     for form in output.forms:
-        if form not in FORMS[kind]:
-            there = ", ".join(sorted({*FORMS[kind]} - {"jira", *FRAMEWORKS}))
+        if kind not in FORMATS[form].kinds:
+            there = ", ".join(sorted(named(kind)))
             raise UsageError(f"a judged configuration has no {form}. Give one of {there}.")
     if output.brief and kind is Kind.COMPARISON:
         raise UsageError("--brief is of one run, not of two. Type the same line without it")
     inputs = [*runs, *(path for path in beside if path)]
     ending = "_compared" if kind is Kind.COMPARISON else "_moe-diag"
-    targets = plan_targets(
-        output.forms, output.output, inputs, EXTENSIONS, output.force_overwrite, ending, BINARY
-    )
+    targets = plan_targets(output.forms, output.output, inputs, output.force_overwrite, ending)
     if output.ticket is None:
         return Plan(kind, targets, None)
     if kind is Kind.CONFIGURATION:
@@ -122,11 +120,11 @@ def write_results(result: Whole, plan: Plan, output: Output) -> None:
     if plan.ticket:
         from diagnoser.output.ticket import write_ticket
 
-        write_ticket(plan.ticket, result, lambda form: WRITERS[form](result, Asked()))
+        write_ticket(plan.ticket, result, lambda form: FORMATS[form].write(result, Asked()))
     detail = Detail.FULL if output.full else Detail.FIRST
     for target in plan.targets:
         view = replace(screen() if target.path is None else View(), keys=output.keys)
-        written = WRITERS[target.form](result, Asked(detail, view, output.brief))
+        written = FORMATS[target.form].write(result, Asked(detail, view, output.brief))
         write(target, written, output.force_overwrite)
     if plan.ticket and all(target.path for target in plan.targets):
         names = [f"Ticket in {plan.ticket.folder}:", *(f"  {name}" for name in plan.ticket.names)]

@@ -9,7 +9,8 @@ from typing import Final
 
 from diagnoser.output import as_bytes, check_place
 from heuristics.result.compared import Compared
-from reports.formats import EXTENSIONS, Whole
+from heuristics.result.result import Result
+from reports.formats import FORMATS
 from reports.result.codec import Document
 from reports.result.json_text import render_json
 from traces.errors import OutputNotWritable, UsageError
@@ -46,7 +47,7 @@ def plan_ticket(folder: Path, base: str, page: str, force: bool) -> Ticket:
 
     Raises `UsageError` for an existing file without `force`, `OutputNotWritable` where there is no place.
     """
-    files = {form: f"{base}_report.{EXTENSIONS[form]}" for form in (page, *_FORMS)}
+    files = {form: f"{base}_report.{FORMATS[form].extension}" for form in (page, *_FORMS)}
     ticket = Ticket(folder, files, f"{base}{_MANIFEST}", force)
     check_place(folder, "--ticket")
     sweep(folder.parent)
@@ -59,7 +60,7 @@ def plan_ticket(folder: Path, base: str, page: str, force: bool) -> Ticket:
     return ticket
 
 
-def write_ticket(ticket: Ticket, result: Whole, render: Render) -> None:
+def write_ticket(ticket: Ticket, result: Result | Compared, render: Render) -> None:
     """Render everything, write it aside, and move it to its place: whole or not at all, whatever ends it.
 
     Raises `OutputNotWritable`, and `UsageError` for a file that has appeared meanwhile.
@@ -136,7 +137,7 @@ def _numbers(made: Path) -> dict[str, int]:
     return {one.name: one.stat().st_ino for one in made.iterdir()}
 
 
-def _manifest(result: Whole, contents: Mapping[str, bytes]) -> Document:
+def _manifest(result: Result | Compared, contents: Mapping[str, bytes]) -> Document:
     runs = [result.base, result.new] if isinstance(result, Compared) else result.traces
     return {
         "tool": {"name": result.tool.name, "version": result.tool.version},

@@ -123,7 +123,8 @@ def _appearing(folder: Path) -> Iterator[Path]:
 def _analysed(folder: Path, recordings: Sequence[RankRecording], progress: Progress) -> int:
     """Write what `analyze` finds in the recordings: the result and its first screen, or why there is none."""
     from diagnoser.running.pipeline import diagnose
-    from reports.formats import WRITERS, Asked
+    from reports.content.blocks import Asked
+    from reports.formats import FORMATS
 
     exports = [one.export for one in recordings]
     try:
@@ -132,7 +133,7 @@ def _analysed(folder: Path, recordings: Sequence[RankRecording], progress: Progr
         _write(folder / "analysis.txt", str(error).replace(f"{folder}/", "") + "\n")
         return ABSTAINED
     for name, form in (("result.json", "json"), ("analysis.txt", "text")):
-        text = WRITERS[form](diagnosis.result, Asked())
+        text = FORMATS[form].write(diagnosis.result, Asked())
         _write(folder / name, text if isinstance(text, str) else text.decode())
     return DIAGNOSED
 

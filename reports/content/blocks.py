@@ -7,7 +7,7 @@ word) and `Term` (a key of the document under its human name).
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
@@ -316,3 +316,15 @@ class View:
     width: int = 80
     keys: bool = False
     colour: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How much a result is to say, and on what; pictures and data always have one selection.
+
+    `brief`: its JSON in short, for programs.
+    """
+
+    detail: Detail = Detail.FIRST
+    view: View = field(default_factory=View)
+    brief: bool = False

@@ -13,7 +13,7 @@ from diagnoser.options import explain_words, patches
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.run.run import WALL_IDS
 from reports.content.explain.page import explain_page
-from reports.frameworks import FRAMEWORKS
+from reports.formats import FRAMEWORKS
 from tests.places import ROOT
 
 PROGRAM = [sys.executable, "-m", "diagnoser"]

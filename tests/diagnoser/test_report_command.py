@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,10 @@ import pytest
 import diagnoser
 from diagnoser.cli import run
 from diagnoser.output import _harmless, base_name
-from reports.formats import WRITERS, Asked, Whole, kind_of
+from heuristics.result.compared import Compared
+from heuristics.result.result import Result
+from reports.content.blocks import Asked
+from reports.formats import FORMATS, kind_of
 from reports.result.json_text import render_json
 from tests.check_doubles import SCRIPT, written
 from tests.compare_doubles import as_json, result_of_run, run_of
@@ -55,10 +59,11 @@ def kept(folder: Path, document: Json, name: str = "run.json") -> Path:
 def marked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every writer says its own name, so that no picture has to be drawn."""
 
-    def named(form: str) -> Callable[[Whole, Asked], bytes]:
+    def named(form: str) -> Callable[[Result | Compared, Asked], bytes]:
         return lambda result, asked: f"{kind_of(result).value} {form} {asked.detail.value}\n".encode()
 
-    monkeypatch.setattr("diagnoser.output.results.WRITERS", {form: named(form) for form in WRITERS})
+    marked = {form: replace(one, write=named(form)) for form, one in FORMATS.items()}
+    monkeypatch.setattr("diagnoser.output.results.FORMATS", marked)
 
 
 @pytest.mark.parametrize("kind", ["analysis", "comparison", "configuration"])

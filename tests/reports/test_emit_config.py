@@ -23,7 +23,7 @@ from heuristics.result.judged import Knobs
 from heuristics.result.result import Result
 from heuristics.run.run import Run
 from reports.emit import emit_config, yaml_value
-from reports.frameworks import FRAMEWORKS
+from reports.formats import FRAMEWORKS
 from reports.result.fill.plan import fix as fix_of
 from tests.check_doubles import ABOUT, CONTRADICTS, ILLEGAL, script, symptoms, written
 from tests.fix_doubles import spelled_as

@@ -18,6 +18,7 @@ import diagnoser
 from bench.simulate.export import write_export
 from diagnoser.cli import run
 from diagnoser.options.requests import command_line
+from reports.formats import Kind, named
 from reports.redaction import redaction_words
 from tests.check_doubles import SCRIPT, log, written
 from tests.compare_doubles import as_json, run_of
@@ -25,7 +26,7 @@ from tests.moe_pattern import moe_recording
 from tests.secret_doubles import SECRET, plant
 
 Json = dict[str, Any]
-FORMS = ("text", "markdown", "html", "json", "csv", "svg", "pdf", "perfetto")
+FORMS = [form for form in named(Kind.ANALYSIS) if form != "png"]
 EVERY = [word for form in FORMS for word in ("-f", form)]
 ABOUT = ["--gpu-model", "H100", "--core-version", "0.16.1", "--container", f"{SECRET}/box", "--no-megatron"]
 

@@ -17,7 +17,7 @@ import diagnoser
 from bench.simulate.export import write_export
 from diagnoser.cli import run
 from reports.content.blocks import Detail
-from reports.frameworks import FRAMEWORKS
+from reports.formats import FRAMEWORKS
 from reports.result.codec import Document
 from tests.browser import Browser, started
 from tests.comparison_document_doubles import document_of, regression

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from heuristics.judging.judgement import Configured, Judgement, judge_observed
 from heuristics.result.result import Result
-from reports.content.blocks import Detail
-from reports.formats import WRITERS, Asked
+from reports.content.blocks import Asked, Detail
+from reports.formats import FORMATS
 from reports.result.codec import encode
 from reports.result.fill.result import result_of_run
 from tests.check_doubles import BRIDGE, CONTRADICTS, ILLEGAL, SCRIPT, log_lines
@@ -122,7 +122,7 @@ def test_a_file_of_each_kind_states_one_value(tmp_path: Path, name: str) -> None
 @pytest.mark.parametrize("name", FILES)
 def test_a_page_names_one_layout_and_one_precision(tmp_path: Path, name: str, form: str) -> None:
     judgement = of_file(tmp_path, name)
-    page = str(WRITERS[form](result_of(judgement), Asked(Detail.FULL)))
+    page = str(FORMATS[form].write(result_of(judgement), Asked(Detail.FULL)))
     layouts = set(
         re.findall(r"TP[\d?]+ x CP[\d?]+ x DP[\d?]+ x PP[\d?]+; ETP[\d?]+ x EP[\d?]+ x EDP[\d?]+", page)
     )

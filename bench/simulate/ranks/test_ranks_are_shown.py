@@ -15,7 +15,7 @@ from tests.html_doubles import Elements, page_of
 from tests.number_walk import Walk
 from tests.page_doubles import first_screen, flat
 from tests.rendering import text
-from tests.visible_text import READERS
+from tests.visible_text import visible
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def test_the_first_screen_names_the_slow_gpu_and_fits(document: Document, width:
     ],
 )
 def test_every_number_of_the_ranks_is_in_the_document(document: Document, form: str, detail: Detail) -> None:
-    shown = READERS[form](text(document, form, detail))
+    shown = visible(form, text(document, form, detail))
     assert Walk(document).strangers(shown) == []
 
 

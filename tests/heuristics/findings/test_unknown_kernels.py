@@ -12,7 +12,7 @@ import diagnoser
 from bench.simulate.recording import Recording
 from reports.content.blocks import Detail
 from tests.rendering import text
-from tests.visible_text import READERS
+from tests.visible_text import visible
 
 Export = Callable[..., Path]
 US = 1_000
@@ -35,7 +35,7 @@ def two_steps(mystery_us: int) -> Recording:
 def shown(path: Path, form: str, detail: Detail = Detail.FIRST) -> str:
     """What a reader of a format sees of the diagnosis, on one line."""
     said = text(diagnoser.analyze(path).to_dict(), form, detail)
-    return " ".join(READERS[form](said).replace("\u00a0", " ").split())
+    return " ".join(visible(form, said).replace("\u00a0", " ").split())
 
 
 def test_its_figures_are_told(export: Export) -> None:
