@@ -79,8 +79,8 @@ def _counts(suspicion: Suspicion, late: IntArray, alike: Sequence[Alike]) -> Boo
     """
     if suspicion.cause is Cause.NONE:
         return np.zeros(len(late), dtype=np.bool_)
-    if suspicion.place != UNKNOWN:
-        return late == suspicion.place
+    if suspicion.places:
+        return np.isin(late, suspicion.places)
     if suspicion.cause is Cause.PIPELINE_IMBALANCE:
         return np.isin(late, alike[suspicion.group].places)
     return np.ones(len(late), dtype=np.bool_)
@@ -245,4 +245,4 @@ def find_by_votes(matched: Matched, aligned: Aligned, waits: Waits) -> Suspicion
     if not mine.any():
         return NOTHING
     by_reason = np.bincount(votes.reason[mine], weights=votes.weight_ns[mine], minlength=len(REASONS))
-    return Suspicion(REASONS[int(np.argmax(by_reason))], place, float(by_place[place]))
+    return Suspicion(REASONS[int(np.argmax(by_reason))], (place,), float(by_place[place]))

@@ -19,7 +19,7 @@ from traces.ranks.match import Matched
 from traces.ranks.parts import first_where
 from traces.ranks.side_by_side import Alike, Excess, Grid, numbers_of, ratio
 from traces.ranks.summary import UNKNOWN, Operation
-from traces.ranks.waits import EXCHANGES, Links
+from traces.ranks.waits import EXCHANGES, Links, SlowGroups
 from traces.sections.cause import Cause
 
 HOT: Final = Limit(
@@ -134,7 +134,7 @@ _SCALED: Final = 1.4826
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
-    """A possible cause. `place` is that of the rank's summary, `UNKNOWN` where it is not one rank.
+    """A possible cause. `places` are those of the ranks' summaries, none where nobody can be named.
 
     `cost_ns` is its time in a mean step. `by_step` names, of each step of the run, the place that was late;
     empty where it is the same in all; `group` is the number of the ranks with more layers, `factor` how many
@@ -142,21 +142,26 @@ class Suspicion:
     """
 
     cause: Cause
-    place: int
+    places: tuple[int, ...]
     cost_ns: float
     by_step: tuple[int, ...] = ()
     group: int = UNKNOWN
     factor: float = 1.0
 
+    @property
+    def place(self) -> int:
+        """Of the one rank that it is; `UNKNOWN` where it is none or several."""
+        return self.places[0] if len(self.places) == 1 else UNKNOWN
 
-NOTHING: Final = Suspicion(Cause.NONE, UNKNOWN, 0.0)
+
+NOTHING: Final = Suspicion(Cause.NONE, (), 0.0)
 
 
 def find_late(
     grid: Grid,
     excess: Excess,
     factor: FloatArray,
-    links: Links | None,
+    links: tuple[Links | None, SlowGroups | None],
     routing: Routing,
     alike: Sequence[Alike],
 ) -> Suspicion:
@@ -168,8 +173,8 @@ def find_late(
     slow_host = np.nan_to_num(ratio(_medians(grid.pace_ns), alike), nan=1.0) >= HOST.value
     found = [
         *_always_the_same(grid, excess, factor, slow_host, step_ns),
-        *(_linked(links, grid.step_count, step_ns) if links else ()),
-        *_rotating(excess, slow_host, step_ns),
+        *_linked(*links, grid.step_count, step_ns),
+        *_rotating(grid, excess, slow_host, step_ns),
         *_routed(grid, routing, step_ns),
         *_staged(grid, alike, step_ns),
     ]
@@ -190,12 +195,29 @@ def _always_the_same(
         (Cause.DATA_LOADER, excess.loader_ns, ~slow_host),
     ):
         cost_ns = _mean(table)
-        least_ns = max(COST.value * step_ns, STANDS_OUT.value * _deviation(cost_ns))
-        may = may & (cost_ns >= least_ns)
-        if may.any():
-            place = int(np.argmax(np.where(may, cost_ns, 0.0)))
-            times = float(factor[place]) if cause is Cause.SLOW_DEVICE else 1.0
-            yield Suspicion(cause, place, float(cost_ns[place]), factor=times)
+        places = apart(cost_ns, may, COST.value * step_ns)
+        if places:
+            times = float(factor[list(places)].mean()) if cause is Cause.SLOW_DEVICE else 1.0
+            yield Suspicion(cause, places, float(cost_ns[list(places)].max()), factor=times)
+
+
+def apart(cost_ns: FloatArray, may: BoolArray, least_ns: float) -> tuple[int, ...]:
+    """The ranks that cost far more than all others: one, or up to half of them, as a host or a switch makes.
+
+    They `may` be it, and cost `least_ns` each. The others, told from them by the widest gap, scatter by so
+    little that none of these is among them by chance.
+    """
+    order = np.argsort(np.nan_to_num(cost_ns), kind="stable")
+    ordered = np.nan_to_num(cost_ns)[order]
+    half = len(order) - len(order) // 2
+    if len(order) < 2 or not may.any():
+        return ()
+    begins = half + int(np.argmax(np.diff(ordered)[half - 1 :]))
+    few, many = order[begins:], ordered[:begins]
+    far_ns = float(np.median(many)) + STANDS_OUT.value * _deviation(many)
+    if not may[few].all() or ordered[begins] < max(least_ns, far_ns):
+        return ()
+    return tuple(sorted(few.tolist()))
 
 
 def _starving(grid: Grid, excess: Excess) -> BoolArray:
@@ -205,13 +227,19 @@ def _starving(grid: Grid, excess: Excess) -> BoolArray:
     return more & _in_most_steps(excess.host_ns)
 
 
-def _linked(links: Links, steps: int, step_ns: float) -> Iterator[Suspicion]:
+def _linked(
+    links: Links | None, groups: SlowGroups | None, steps: int, step_ns: float
+) -> Iterator[Suspicion]:
+    if groups and groups.cost_ns / steps >= COST.value * step_ns:
+        yield Suspicion(Cause.SLOW_LINK, groups.places, groups.cost_ns / steps, factor=groups.factor)
+    if links is None:
+        return
     may = np.nan_to_num(links.factor, nan=1.0) >= LINK.value
     may &= np.nan_to_num(links.cost_ns) / steps >= COST.value * step_ns
     if may.any():
         place = int(np.argmax(np.where(may, np.nan_to_num(links.cost_ns), 0.0)))
         cost_ns = float(links.cost_ns[place]) / steps
-        yield Suspicion(Cause.SLOW_LINK, place, cost_ns, factor=float(links.most[place]))
+        yield Suspicion(Cause.SLOW_LINK, (place,), cost_ns, factor=float(links.most[place]))
 
 
 def _in_most_steps(table: FloatArray) -> BoolArray:
@@ -223,7 +251,7 @@ def _in_most_steps(table: FloatArray) -> BoolArray:
     return (mean > 0) & (share >= STEADY.value)
 
 
-def _rotating(excess: Excess, slow_host: BoolArray, step_ns: float) -> Iterator[Suspicion]:
+def _rotating(grid: Grid, excess: Excess, slow_host: BoolArray, step_ns: float) -> Iterator[Suspicion]:
     """In some steps a rank stands out, by its host or its kernels, and it is not always the same one."""
     told = ~np.isnan(excess.dense_ns)
     if not told.any():
@@ -234,13 +262,28 @@ def _rotating(excess: Excess, slow_host: BoolArray, step_ns: float) -> Iterator[
     late, most_ns = table.argmax(axis=0), table.max(axis=0)
     stands_out = most_ns > 0
     ranks = late[stands_out]
-    if not len(ranks) or (len(ranks) > 1 and np.bincount(ranks).max() >= STEADY.value * len(ranks)):
-        return
     by_step = np.where(stands_out, late, UNKNOWN)
     cost_ns = float(np.where(stands_out, most_ns, 0.0).mean())
-    if cost_ns < COST.value * step_ns:
+    if not len(ranks) or cost_ns < COST.value * step_ns:
         return
-    yield Suspicion(Cause.ROTATING_JITTER, UNKNOWN, cost_ns, tuple(by_step.tolist()))
+    if len(ranks) > 1 and np.bincount(ranks).max() >= STEADY.value * len(ranks):
+        place = int(np.bincount(ranks).argmax())
+        yield from _in_some_steps(place, grid, excess, several[0][place] > 0, cost_ns)
+        return
+    yield Suspicion(Cause.ROTATING_JITTER, (), cost_ns, tuple(by_step.tolist()))
+
+
+def _in_some_steps(
+    place: int, grid: Grid, excess: Excess, slow: BoolArray, cost_ns: float
+) -> Iterator[Suspicion]:
+    """One GPU that is slow in some of the steps: its clock falls under heat or a limit of power."""
+    if not slow.any():
+        return
+    dense_ns = (grid.compute_ns - np.nan_to_num(grid.grouped_ns))[place, slow].sum()
+    usual_ns = dense_ns - excess.dense_ns[place, slow].sum()
+    if usual_ns > 0 and dense_ns > DEVICE.value * usual_ns:
+        by_step = tuple(np.where(slow, place, UNKNOWN).tolist())
+        yield Suspicion(Cause.SLOW_DEVICE, (place,), cost_ns, by_step, factor=float(dense_ns / usual_ns))
 
 
 def _standing_out(table: FloatArray, step_ns: float) -> FloatArray:
@@ -255,7 +298,8 @@ def _routed(grid: Grid, routing: Routing, step_ns: float) -> Iterator[Suspicion]
         return
     cost_ns = routing.cost_ns / grid.step_count
     if cost_ns >= COST.value * step_ns:
-        yield Suspicion(Cause.ROUTING_IMBALANCE, routing.hot, cost_ns)
+        hot = () if routing.hot == UNKNOWN else (routing.hot,)
+        yield Suspicion(Cause.ROUTING_IMBALANCE, hot, cost_ns)
 
 
 def _staged(grid: Grid, alike: Sequence[Alike], step_ns: float) -> Iterator[Suspicion]:
@@ -270,7 +314,7 @@ def _staged(grid: Grid, alike: Sequence[Alike], step_ns: float) -> Iterator[Susp
     others = np.delete(own_ns, heavy)
     cost_ns = float(own_ns[heavy] - others.mean())
     if layers[heavy] == max(layers) and own_ns[heavy] >= STAGE.value * others.max():
-        yield Suspicion(Cause.PIPELINE_IMBALANCE, UNKNOWN, cost_ns, group=heavy)
+        yield Suspicion(Cause.PIPELINE_IMBALANCE, (), cost_ns, group=heavy)
 
 
 def _mean(table: FloatArray) -> FloatArray:

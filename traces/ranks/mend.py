@@ -70,7 +70,7 @@ def _mine(judged: Judged) -> BoolArray:
     """The participations of the rank that is late, in each step the one that is."""
     matched, suspicion = judged.together.matched, judged.suspicion
     if not suspicion.by_step:
-        return matched.place == suspicion.place
+        return np.isin(matched.place, suspicion.places)
     step = step_of(matched, judged.grid)[matched.instance]
     late = np.array([*suspicion.by_step, UNKNOWN], dtype=np.int64)
     return matched.place == late[np.where(step < len(late), step, UNKNOWN)]
@@ -168,8 +168,9 @@ class _Borders:
         summaries, grid, aligned = judged.together.used, judged.grid, judged.aligned
         fits = aligned.clocks.by_fingerprint()
         placed = np.array([one.identity.clock in fits for one in summaries], dtype=np.bool_)
-        whole = np.flatnonzero((~np.isnan(grid.length_ns)).all(axis=1) & placed)
-        self._count = grid.step_count
+        self._counts = (~np.isnan(grid.length_ns)).sum(axis=1)
+        whole = np.flatnonzero((self._counts > 0) & placed)
+        self._counts = self._counts[whole]
         place = np.tile(whole, 2)
         some = [summaries[one] for one in whole.tolist()]
         begins = [fits[one.identity.clock].time_of(int(one.steps.start_ns[0])) for one in some]
@@ -182,4 +183,4 @@ class _Borders:
         """The mean step of the median rank, where collectives end so."""
         at = np.where(self._after == NO_ROW, 0, end_ns[self._after]) + self._own_ns
         half = len(at) // 2
-        return int(np.median(at[half:] - at[:half])) // self._count if half else 0
+        return int(np.median((at[half:] - at[:half]) // self._counts)) if half else 0

@@ -15,7 +15,7 @@ from traces.ranks.bubbles import pipeline_of
 from traces.ranks.charge import ByStep, charged_to, find_by_votes, lay_by_step, separate
 from traces.ranks.clocks import align, consistent, fits_of
 from traces.ranks.experts import experts_of
-from traces.ranks.late import UNEVEN, find_late, routing_of
+from traces.ranks.late import LINK, UNEVEN, find_late, routing_of
 from traces.ranks.mend import Judged, replay_without
 from traces.ranks.peers import bytes_of
 from traces.ranks.problems import Problem
@@ -33,7 +33,7 @@ from traces.ranks.side_by_side import (
 )
 from traces.ranks.summary import UNKNOWN, RankSummary
 from traces.ranks.together import put_together
-from traces.ranks.waits import NOBODY, measure_links, measure_waits
+from traces.ranks.waits import NOBODY, measure_links, measure_waits, slow_groups
 from traces.sections.cause import ProblemKind
 from traces.sections.run import Clocks, Late, LikeRanks, RankInRun, Run, RunProblem
 
@@ -64,10 +64,11 @@ def judge(summaries: Sequence[RankSummary]) -> Judged:
     excess = excess_of(grid, alike)
     routing = routing_of(matched, slowness_before(matched, grid, excess, factor), alike, len(used))
     uneven = routing.of_experts & (routing.imbalance is not None and routing.imbalance >= UNEVEN.value)
-    links = None
+    links, groups = None, None
     if aligned.clocks.aligned:
         links = measure_links(matched, waits, alike, len(used), without=uneven)
-    suspicion = find_late(grid, excess, factor, links, routing, alike)
+        groups = slow_groups(matched, waits, LINK.value, without=uneven)
+    suspicion = find_late(grid, excess, factor, (links, groups), routing, alike)
     if not grid.step_count:
         suspicion = find_by_votes(matched, aligned, waits)
     charged = charged_to(matched, waits, grid, suspicion, alike)
@@ -187,6 +188,7 @@ def _late(judged: Judged) -> Late | Missing:
     return Late(
         index=place,
         rank=None if place is None else judged.together.used[place].identity.rank,
+        indices=one.places,
         cause=one.cause,
         wait_ns=judged.charged.late_ns,
         cost_ns=round(one.cost_ns),

@@ -15,6 +15,7 @@ from traces.missing import gap
 from traces.ranks import parts
 from traces.ranks.match import Matched
 from traces.ranks.summary import UNKNOWN, Fingerprint, KernelTimes, RankSummary, StepParts
+from traces.timeline import KEYS, Bucket
 
 NO_STEPS: Final = gap("the ranks share no step", "record whole steps of all ranks at the same time")
 
@@ -204,12 +205,18 @@ def excess_of(grid: Grid, alike: Sequence[Alike]) -> Excess:
     )
 
 
+_BY_TOKENS: Final = tuple(
+    KEYS[Bucket.COMPUTE].index(key) for key in ("grouped_gemm", "permute", "router", "activation")
+)
+"""Classes of which kernels of one shape may hold other amounts of tokens."""
+
+
 def device_factors(summaries: Sequence[RankSummary], groups: Sequence[Alike]) -> FloatArray:
-    """Of each rank how many times as long its kernels take, the median over kinds; NaN where nobody is alike.
+    """Of each rank how many times as long its kernels take, by time; NaN where nobody is alike.
 
-    Compared are kernels of one name and shape that ran beside no communication.
-
-    Kernels whose work depends on routing are no evidence. A slow GPU is slow in all its kernels.
+    Compared are kernels of one name and shape that ran beside no communication, class by class: half of a
+    class's time takes so much longer, or more. A GPU may be slow in its matrix products alone. Kernels whose
+    work depends on routing are no evidence.
     """
     factor = np.full(len(summaries), np.nan)
     for group in groups:
@@ -218,13 +225,30 @@ def device_factors(summaries: Sequence[RankSummary], groups: Sequence[Alike]) ->
         if len(several) < 2 or not len(rows):
             continue
         row = np.repeat(np.arange(len(several)), [len(times) for times in several])
-        kinds, own = distinct(rows.kernel), rows.is_grouped == 0
-        table = np.full((len(several), len(kinds)), np.nan)
-        table[row[own], np.searchsorted(kinds, rows.kernel[own])] = rows.median_ns[own]
-        ratios = ratio(table, [Alike(group.fingerprint, tuple(range(len(several))))])
-        told = ~np.isnan(ratios).all(axis=1)
-        factor[np.array(group.places)[told]] = np.nanmedian(ratios[told], axis=1)
+        own = ~np.isin(rows.key, _BY_TOKENS)
+        rows, row = rows.take(own), row[own]
+        kinds = distinct(rows.kernel)
+        cell = row, np.searchsorted(kinds, rows.kernel)
+        tables = np.full((3, len(several), len(kinds)), np.nan)
+        for table, values in zip(tables, (rows.median_ns, rows.total_ns, rows.key), strict=True):
+            table[cell] = values
+        ratios = ratio(tables[0], [Alike(group.fingerprint, tuple(range(len(several))))])
+        factor[list(group.places)] = [_by_time(*of) for of in zip(ratios, *tables[1:], strict=True)]
     return factor
+
+
+def _by_time(ratios: FloatArray, total_ns: FloatArray, key: FloatArray) -> float:
+    """Time of all kinds over what it would be at the others' pace; of a class by its middle kind in time."""
+    told = ~np.isnan(ratios)
+    took_ns = usual_ns = 0.0
+    for one in np.unique(key[told]):
+        mine = told & (key == one)
+        order = np.argsort(ratios[mine])
+        lasts_ns = total_ns[mine][order]
+        middle = int(np.searchsorted(np.cumsum(lasts_ns), lasts_ns.sum() / 2))
+        took_ns += lasts_ns.sum()
+        usual_ns += lasts_ns.sum() / ratios[mine][order][middle]
+    return took_ns / usual_ns if usual_ns else float("nan")
 
 
 def slowness_before(matched: Matched, grid: Grid, excess: Excess, factor: FloatArray) -> FloatArray:

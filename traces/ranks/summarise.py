@@ -55,10 +55,9 @@ def kernel_times(rank: RankTimeline, windows: Spans, comm: Spans) -> KernelTimes
     most = np.argsort(np.where(count >= _LEAST_KERNELS, -total_ns, 0), kind="stable")[: int(KINDS.value)]
     most = most[count[most] >= _LEAST_KERNELS]
     head = mine[first[most]]
-    grouped = KEYS[Bucket.COMPUTE].index("grouped_gemm")
     marks = np.array([_mark(rank, int(place)) for place in head], dtype=np.int64)
     by_mark = np.argsort(marks, kind="stable")
-    columns = marks, parts.median(lasts_ns, first)[most], rows.key[head] == grouped
+    columns = marks, parts.median(lasts_ns, first)[most], total_ns[most], rows.key[head]
     return KernelTimes(*(column[by_mark].astype(np.int64) for column in columns))
 
 

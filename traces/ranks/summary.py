@@ -159,13 +159,14 @@ class Instances(Rows):
 class KernelTimes(Rows):
     """How long kernels of one kind take with no communication beside them, arrays of shape (j,).
 
-    `kernel` is a fingerprint of name and launch shape, equal on all ranks that run it; `is_grouped` marks
-    those whose work depends on routing.
+    `kernel` is a fingerprint of name and launch shape, equal on all ranks that run it; `total_ns` is of all
+    of a kind, `key` that of their class among compute.
     """
 
     kernel: IntArray
     median_ns: IntArray
-    is_grouped: IntArray
+    total_ns: IntArray
+    key: IntArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import BoolArray, IntArray
-from traces.ranks.clocks import ENDS, align, share_a_clock, with_own_clocks, with_shared_clocks
+from traces.ranks.clocks import ENDS, align, consistent, share_a_clock, with_own_clocks, with_shared_clocks
 from traces.ranks.identity import WorldSize, recorded_size, with_numbers, world_size_of
 from traces.ranks.match import Matched, match
 from traces.ranks.problems import (
@@ -114,14 +114,30 @@ def _before_matching(summaries: Sequence[RankSummary]) -> list[Problem]:
 
 
 def _matched(summaries: Sequence[RankSummary]) -> Matched:
-    """Their collectives matched: groups known by order only by the clock of the others, where that is one."""
+    """Their collectives matched: groups known by order only by the clock of the others, where that is one.
+
+    Where nothing else is known, by the clock that their order gives: on it ranks that are in lockstep most of
+    the time are told apart, unless fewer collectives then belong together.
+    """
     matched = match(summaries)
     if not (by_order := matched.by_order).any():
         return matched
-    clocks = align(summaries, matched.take(~by_order)).clocks
-    fits = clocks.by_fingerprint()
-    known = clocks.aligned and all(one.identity.clock in fits for one in summaries)
-    return match(summaries, fits) if known else matched
+    aligned = align(summaries, matched if by_order.all() else matched.take(~by_order))
+    fits = aligned.clocks.by_fingerprint()
+    if not aligned.clocks.aligned or any(one.identity.clock not in fits for one in summaries):
+        return matched
+    again = match(summaries, fits)
+    return again if not by_order.all() or _held(summaries, again) >= _held(summaries, matched) else matched
+
+
+def _held(summaries: Sequence[RankSummary], matched: Matched) -> int:
+    """Participations that can be what they seem, of ranks that are all held together by them."""
+    aligned = align(summaries, matched)
+    if not aligned.clocks.aligned:
+        return 0
+    possible = matched.take(consistent(matched, aligned))
+    number = together(possible, np.ones(len(possible), dtype=np.bool_), len(summaries))
+    return len(possible.place) if (number == number[0]).all() else 0
 
 
 def _name(summary: RankSummary) -> tuple[tuple[int, ...], str, int, int]:

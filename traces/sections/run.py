@@ -43,6 +43,8 @@ class LikeRanks(Section, frozen=True):
 class Late(Section, frozen=True):
     """Who makes the others wait, and why. `index` is a place in `ranks[]`, null where it is not one rank.
 
+    `indices`: the places of all that it is.
+
     `repair`: what to check first. `repair_fixes`: ids of the fixes that do it, none where it is no matter of
     the configuration. `repair_first`: it comes before all other changes. `exposed_frac`: of the exposed
     communication of all ranks, what is waiting for it.
@@ -59,6 +61,7 @@ class Late(Section, frozen=True):
     repair_fixes: tuple[str, ...] = ()
     repair_first: bool = False
     exposed_frac: Frac | None = None
+    indices: tuple[Count, ...] = ()
 
 
 class ClockFit(Section, frozen=True):
