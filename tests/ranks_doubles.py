@@ -30,9 +30,10 @@ from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import with_kinds
 from traces.steps.choose import choose_steps
 from traces.steps.selection import parse_selection
-from traces.timeline import RankTimeline, build
+from traces.timeline import KEYS, Bucket, RankTimeline, build
 
 US, MS = 1_000, 1_000_000
+GEMM = KEYS[Bucket.COMPUTE].index("gemm")
 ALIKE = Fingerprint(attention=2, routers=2, has_experts=True, has_embedding=False, has_loss=False)
 
 
@@ -110,7 +111,7 @@ def summary_of(
             array(range(len(kernels_us))),
             array([ns(one) for one in kernels_us]),
             array([ns(one) for one in kernels_us]),
-            array([0] * len(kernels_us)),
+            array([GEMM] * len(kernels_us)),
         ),
     )
 
@@ -243,7 +244,7 @@ def many(rank_count: int, *, group_size: int, step_count: int, per_step: int, la
                 of_all, sequence, zero + Operation.ALL_REDUCE, zero + 6, zero + UNKNOWN, step,
                 start_ns[rank], end_ns[rank], end_ns[rank] - start_ns[rank], before, zero, zero, zero,
             ),
-            KernelTimes(array([1]), array([int(work_ns[rank])]), array([int(work_ns[rank])]), array([0])),
+            KernelTimes(array([1]), array([int(work_ns[rank])]), array([int(work_ns[rank])]), array([GEMM])),
         )  # fmt: skip
         result.append(shifted(one, 1000 * rank))
     return result

@@ -210,8 +210,9 @@ class SlowGroups:
 def slow_groups(matched: Matched, waits: Waits, factor: float, *, without: BoolArray) -> SlowGroups | None:
     """The groups that move the same as like groups and take `factor` times as long or more; None without any.
 
-    Like are instances of one operation, size and number in groups of other ranks, as many, and instances. `without`, shape (n,):
-    instances that tell something else. What slow groups share is what is slow: a link, a host's adapter.
+    Like are instances of one operation, size and number, in groups of other ranks that have as many ranks and
+    instances. `without`, shape (n,): instances that tell something else. What slow groups share is what is
+    slow: a link, a host's adapter.
     """
     about = matched.kind[matched.first[:-1]]
     bytes_ = parts.most(matched.recorded.rows.size_bytes[matched.at], matched.first)
