@@ -189,6 +189,7 @@ def _late(judged: Judged) -> Late | Missing:
         index=place,
         rank=None if place is None else judged.together.used[place].identity.rank,
         indices=one.places,
+        host=_host(judged, one.places),
         cause=one.cause,
         wait_ns=judged.charged.late_ns,
         cost_ns=round(one.cost_ns),
@@ -196,6 +197,18 @@ def _late(judged: Judged) -> Late | Missing:
         group=None if one.group == UNKNOWN else one.group,
         repair="",
     )
+
+
+def _host(judged: Judged, places: Sequence[int]) -> str | None:
+    """The node whose ranks these are, all of them and no other, counted by the devices of the ranks."""
+    used = judged.together.used
+    ranks = [one.identity.rank for one in used]
+    if len(places) < 2 or None in ranks:
+        return None
+    begins = [(rank or 0) - one.identity.device for rank, one in zip(ranks, used, strict=True)]
+    mine = {begins[place] for place in places}
+    whole = len(mine) == 1 and sum(begin in mine for begin in begins) == len(places)
+    return f"node {sorted({*begins}).index(*mine)}" if whole and len({*begins}) > 1 else None
 
 
 def _untold(judged: Judged) -> Missing | None:

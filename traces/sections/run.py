@@ -43,7 +43,7 @@ class LikeRanks(Section, frozen=True):
 class Late(Section, frozen=True):
     """Who makes the others wait, and why. `index` is a place in `ranks[]`, null where it is not one rank.
 
-    `indices`: the places of all that it is.
+    `indices`: the places of all that it is; `host`: the node, where these are all its ranks.
 
     `repair`: what to check first. `repair_fixes`: ids of the fixes that do it, none where it is no matter of
     the configuration. `repair_first`: it comes before all other changes. `exposed_frac`: of the exposed
@@ -62,6 +62,12 @@ class Late(Section, frozen=True):
     repair_first: bool = False
     exposed_frac: Frac | None = None
     indices: tuple[Count, ...] = ()
+    host: str | None = None
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """Of all late ranks, in an earlier result of the one."""
+        return self.indices or (() if self.index is None else (self.index,))
 
 
 class ClockFit(Section, frozen=True):

@@ -14,11 +14,12 @@ from heuristics.walls.verdict import FAMILIES
 from reports.content.analysis.times import scale_of, stretch_name, telling_rank
 from reports.content.analysis.unproven import Unused, at_most, bucket_name, open_walls, part_of_time, unused
 from reports.content.blocks import Code, Headline, Tone, Words, words
-from reports.content.names import gpu_of, is_set, name_of, sentence, who
+from reports.content.names import gpu_of, is_set, listed, name_of, sentence, who
 from reports.measures import measures
 from traces.limits import Limit
 from traces.missing import known
 from traces.sections.rank import DataLoading, Rank
+from traces.sections.run import Late
 from traces.spelling import counted, gpu_model, in_ms, milliseconds, percent
 
 DATA: Final = "data"
@@ -84,6 +85,9 @@ def headline(result: Result) -> Headline:
     elif result.verdict.startup_ns:
         label, said = "NOT A STEADY-STATE RECORDING", _startup(result)
         first = f"The rest is slowed by {_named(found)}." if found else ""
+    elif (late := leading(result)) is not None:
+        label, said, tone = "SLOWED BY", _by_late(result, late), Tone.BAD
+        first = f"Beside it: {_named(found)}." if found else ""
     elif found:
         label, said, tone = "SLOWED BY", _named(found), Tone.BAD
     elif all(wall.outcome == "unmeasurable" for wall in result.walls):
@@ -98,6 +102,26 @@ def headline(result: Result) -> Headline:
         label, said, tone = "NO BOTTLENECK OF 10 % OR MORE", _closest(result), Tone.GOOD
     under = tuple(words(one) for one in (first, *_under(result)) if one)
     return Headline(label, words(said.rstrip()), tone, under)
+
+
+def leading(result: Result) -> Late | None:
+    """Who makes others wait, where the repair comes before all other changes."""
+    late = None if result.run is UNSET else known(result.run.late)
+    return late if late is not None and late.repair_first else None
+
+
+def _by_late(result: Result, late: Late) -> str:
+    named = late.host or listed([_short(result.ranks[place]) for place in late.places[:_NAMED]])
+    if not late.host and len(late.places) > _NAMED:
+        named += f" and {len(late.places) - _NAMED} more"
+    without = known(result.run.without) if result.run is not UNSET else None
+    saves = f"; repair saves {percent(without.saved_frac)}" if without else ""
+    return f"{named}: {name_of(late.cause)}{saves}" if named else f"{name_of(late.cause)}{saves}"
+
+
+def _short(rank: Rank) -> str:
+    number = known(rank.rank)
+    return f"GPU {rank.device}" if number is None else f"rank {number}"
 
 
 def _largest_part(result: Result, part: Unused) -> tuple[str, str]:

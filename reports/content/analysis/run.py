@@ -53,6 +53,13 @@ _ONE: Final[Mapping[Cause, str]] = {
     Cause.DATA_LOADER: "it begins steps late: its host waits for a batch",
 }
 """Why one rank is late."""
+_TOGETHER: Final[Mapping[Cause, str]] = {
+    Cause.SLOW_DEVICE: "their kernels take {factor} as those of like ranks",
+    Cause.SLOW_HOST: "their hosts launch work late, so their GPUs are idle longer than those of like ranks",
+    Cause.SLOW_LINK: "they arrive with the others, and the data of their group takes longer to move",
+    Cause.DATA_LOADER: "they begin steps late: their hosts wait for a batch",
+}
+"""Why several ranks are late, as those of a node or on one link."""
 _SEVERAL: Final[Mapping[Cause, str]] = {
     Cause.ROUTING_IMBALANCE: "another one by layer and step: the router spreads tokens unevenly",
     Cause.ROTATING_JITTER: "another one from step to step",
@@ -133,6 +140,12 @@ def _why(run: Run, names: Names, late: Late) -> Words:
         longer = f"{rounded(factor)} times as long" if factor else "longer"
         why = _ONE.get(late.cause, "it arrives last").format(factor=longer)
         return words(names.full(late.index), f": {why}{_uneven(run, late)}.")
+    if late.places:
+        factors = [known(run.ranks[place].device_factor) or 1.0 for place in late.places]
+        longer = f"{rounded(sum(factors) / len(factors))} times as long"
+        why = _TOGETHER.get(late.cause, "they arrive last").format(factor=longer)
+        named = words(_first_of([*map(names.full, late.places)]))
+        return words(f"{late.host}: " if late.host else "", named, f": {why}.")
     why = _SEVERAL.get(late.cause, "no single one")
     if late.group is not None:
         return words(_first_of([*map(names.full, run.groups[late.group].ranks)]), f": {why}.")
@@ -225,7 +238,8 @@ def shown_ranks(run: Run, most: int = _ROWS) -> list[RankInRun]:
         return list(run.ranks)
     late = known(run.late)
     first = sorted(
-        run.ranks, key=lambda one: (late is None or one.index != late.index, -(known(one.caused_ns) or 0))
+        run.ranks,
+        key=lambda one: (late is None or one.index not in late.places, -(known(one.caused_ns) or 0)),
     )
     return sorted(first[:most], key=lambda one: one.index)
 
@@ -253,7 +267,7 @@ def _rows(run: Run, names: Names) -> Block:
 def is_late(late: Late | None, one: RankInRun) -> bool:
     """Whether a rank is the late one, or of the stage that is."""
     return late is not None and (
-        late.index == one.index or (late.group is not None and late.group == one.group)
+        one.index in late.places or (late.group is not None and late.group == one.group)
     )
 
 

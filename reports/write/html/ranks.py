@@ -209,7 +209,7 @@ def _first_two(run: Run, shown: list[RankInRun]) -> tuple[int, int]:
     late, places = known(run.late), range(len(shown))
     first = max(
         places,
-        key=lambda at: (late is not None and shown[at].index == late.index, known(shown[at].caused_ns) or 0),
+        key=lambda at: (late is not None and shown[at].index in late.places, known(shown[at].caused_ns) or 0),
     )
     others = [place for place in places if place != first]
     second = max(others, key=lambda place: (shown[place].group == shown[first].group, shown[place].waited_ns))

@@ -121,7 +121,7 @@ def _name(result: Result, place: int) -> str:
 
 def _late(result: Result, place: int) -> str:
     late = None if result.run is UNSET else known(result.run.late)
-    return f", late: {name_of(late.cause)}" if late is not None and late.index == place else ""
+    return f", late: {name_of(late.cause)}" if late is not None and place in late.places else ""
 
 
 def _about(result: Result, shown: int) -> Args:
