@@ -163,12 +163,16 @@ def _other_number(pair: Pair, name: str) -> Iterator[str]:
 
 
 def _more_calls(pair: Pair, way: str) -> Iterator[str]:
-    yield from _number(*pair.sides(), is_more=way == "more")
+    base, new = (sum(getattr(row, side) for row in pair.rows) for side in ("base_count", "new_count"))
+    yield from _number(Work(base, 0), Work(new, 0), is_more=way == "more")
     yield from _is_seen(pair)
 
 
 def _each_call(pair: Pair, way: str) -> Iterator[str]:
-    yield from _mean(*pair.sides(), way == "longer")
+    """Rows of several kinds are no mean: what longer calls make of each is in the rows themselves."""
+    duration_ns = sum(known(row.duration_ns) or 0 for row in pair.rows)
+    if duration_ns * (1 if way == "longer" else -1) <= 0:
+        yield f"{way}, and duration makes {duration_ns} ns of the difference"
 
 
 def _hidden(pair: Pair, way: str) -> Iterator[str]:
@@ -243,7 +247,12 @@ def _small(pair: Pair, way: str) -> Iterator[str]:
 
 
 def _workers(pair: Pair, way: str) -> Iterator[str]:
-    """More workers load only where the rhythm of waits, or a setting, has more of them."""
+    """More workers load where the rhythm of waits, or a setting, has more, or a process of its own came."""
+    apart = [side.data_loading.loads_apart if side.data_loading else None for side in (pair.base, pair.new)]
+    if sorted(apart, key=str) == [False, True]:
+        if apart[1] is not (way == "More"):
+            yield f"batches load apart: {apart}"
+        return
     counts = [
         known(side.data_loading.workers) if side.data_loading else None for side in (pair.base, pair.new)
     ]
@@ -257,6 +266,88 @@ def _replays(pair: Pair, way: str) -> Iterator[str]:
     frac = [known(side.detected.graph_share_frac) or 0.0 for side in (pair.base, pair.new)]
     if (frac[1] - frac[0]) * (1 if way == "more" else -1) <= 0:
         yield f"{frac[0]:.2f} -> {frac[1]:.2f} of the kernels' work is in graphs"
+
+
+_BITS: Final = {"nvfp4": 4, "bf16": 16, "fp16": 16, "tf32": 19, "fp32": 32}
+
+
+def _bits(pair: Pair, way: str) -> Iterator[str]:
+    """Fewer bits in the mean of matrix work, a narrower precision by name, or kernels that cast."""
+    means = []
+    for side in (pair.base, pair.new):
+        shares = side.detected.precision_shares_frac
+        name = known(side.detected.precision)
+        weights = shares if sum(shares.values()) >= 0.5 else {name: 1.0} if name else {}
+        bits = sum(_BITS.get(one, 8) * frac for one, frac in weights.items())
+        means.append(bits / sum(weights.values()) if weights else None)
+    base, new = pair.sides("compute.quantize")
+    casts = new.count - base.count if way == "fewer" else base.count - new.count
+    if None not in means and means[0] != means[1]:
+        narrower = (means[0] > means[1]) == (way == "fewer")  # type: ignore[operator]
+        if not narrower and not (casts > 0 and means[0] == means[1]):
+            yield f"{means[0]} -> {means[1]} bits in the mean"
+    elif casts <= 0:
+        yield "neither the bits of matrix work nor kernels that cast changed that way"
+
+
+def _again(pair: Pair, way: str) -> Iterator[str]:
+    times = [(known(one.memory.recompute_ns) or 0) / len(one.lengths_ns) for one in (pair.base, pair.new)]
+    names = [_named(one, r"fwd|forward") for one in (pair.base, pair.new)]
+    grew = times[1] - times[0] if times[0] != times[1] else names[1] - names[0]
+    if grew * (1 if way == "More" else -1) <= 0:
+        yield f"recompute {times[0]:.0f} -> {times[1]:.0f} ns, forward kernels {names[0]:g} -> {names[1]:g}"
+
+
+def _named(side: Rank, pattern: str) -> float:
+    rows = (one for one in side.kernel_table.rows if re.search(pattern, one.name, re.IGNORECASE))
+    return sum(one.count for one in rows) / len(side.lengths_ns)
+
+
+def _pageable(pair: Pair, way: str) -> Iterator[str]:
+    parts = []
+    for side in (pair.base, pair.new):
+        loading = side.data_loading
+        count = known(loading.input_copies_pageable) if loading else None
+        parts.append(None if count is None or not loading else count / loading.input_copies)
+    if None in parts or (parts[1] - parts[0]) * (1 if way == "pageable" else -1) <= 0:  # type: ignore[operator]
+        yield f"{parts[0]} -> {parts[1]} of the input copies read pageable memory"
+
+
+def _broadcasts(pair: Pair, way: str) -> Iterator[str]:
+    base, new = (_named(one, "Broadcast") for one in (pair.base, pair.new))
+    if (new - base) * (1 if way == "more" else -1) <= 0:
+        yield f"{base:g} -> {new:g} broadcasts a step"
+
+
+def _buckets(pair: Pair) -> Iterator[str]:
+    base, new = (sum(getattr(row, side) for row in pair.rows) for side in ("base_count", "new_count"))
+    if same(base, new):
+        yield f"{base:g} -> {new:g} calls are the same number"
+    yield from _same_kernels(pair)
+
+
+def _allocator(pair: Pair, way: str) -> Iterator[str]:
+    calls = [(known(one.memory.allocator_calls) or 0) / len(one.lengths_ns) for one in (pair.base, pair.new)]
+    if calls[0] != calls[1] and (calls[1] - calls[0]) * (1 if way == "at" else -1) <= 0:
+        yield f"{calls[0]:g} -> {calls[1]:g} calls of the allocator"
+
+
+def _grouped(pair: Pair, way: str) -> Iterator[str]:
+    base, new = pair.sides("compute.grouped_gemm")
+    if (new.count - base.count) * (1 if way == "in grouped" else -1) <= 0:
+        yield f"{base.count:g} -> {new.count:g} grouped GEMMs"
+
+
+def _optimizer(pair: Pair, way: str) -> Iterator[str]:
+    base, new = pair.sides("compute.optimizer")
+    gone = base if way.startswith("kernels") else new
+    if gone.count or not base.count + new.count:
+        yield f"{base.count:g} -> {new.count:g} optimizer kernels"
+
+
+def _sum(pair: Pair, way: str) -> Iterator[str]:
+    if pair.suspect.explains_ns * (1 if way in ("More", "longer", "more") else -1) <= 0:
+        yield f"{way}, and {pair.suspect.explains_ns} ns"
 
 
 _TITLES: Final[dict[str, Callable[..., Iterable[str]]]] = {
@@ -285,4 +376,17 @@ _TITLES: Final[dict[str, Callable[..., Iterable[str]]]] = {
         *_row("launch_latency.kernel_gap")(pair, way),
         *_same_kernels(pair),
     ),
+    r"^Matrix work runs in (fewer|more) bits": _bits,
+    r"^(More|Less) is recomputed": _again,
+    r"^Input is copied from (pageable|pinned)": _pageable,
+    r"^Buffers are broadcast (more|less) often": _broadcasts,
+    r"^Another number of calls of": _buckets,
+    r"^The allocator is (at|less at) work": _allocator,
+    r"^The experts run (in grouped|one) GEMM": _grouped,
+    r"^The optimizer runs in (plain|kernels)": _optimizer,
+    r"^(More|Less) time goes to copies": _sum,
+    r"is held (longer|less) by calls that synchronise": _sum,
+    r"^The profiler takes (more|less)": _sum,
+    r"^Modules are loaded": _row("launch_starved.lazy_init", 1),
+    r"^Fewer modules are loaded": _row("launch_starved.lazy_init", -1),
 }

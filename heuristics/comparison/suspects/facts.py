@@ -97,6 +97,9 @@ def _narrowed(view: View) -> bool | None:
     )
     if before and after:
         return after <= (1 - NARROWER.value) * before
+    told = [side.rank.detected for side in (view.before, view.after)]
+    if any(one.precision_shares_frac and known(one.precision) is None for one in told):
+        return None
     changes = view.changes(["detected.precision"])
     if changes:
         return {1: True, -1: False}.get(way(changes[0]))
@@ -202,7 +205,9 @@ def _loader_kept(view: View) -> str | None:
 
 def _workers_fell(view: View) -> bool | None:
     """Fewer workers load, or none where there were some; None where a side does not show it."""
-    fell = _delta("workers", view)
+    fell, (before, after) = _delta("workers", view), pair("apart", view)
+    if None not in (before, after) and before != after:
+        return bool(before)
     return None if fell is None else fell < 0
 
 
@@ -213,6 +218,7 @@ def _loading_changed(view: View) -> bool:
         view.matching(["launch_starved.data"])
         or view.changes(named("@loading"))
         or (before is not None and after is not None and before != after)
+        or len({*pair("apart", view)} - {None}) > 1
     )
 
 

@@ -88,6 +88,11 @@ def _workers(side: Subject) -> int | None:
     return found if found is not None else said if isinstance(said, int) else None
 
 
+def _apart(side: Subject) -> bool | None:
+    loading = side.rank.data_loading
+    return loading.loads_apart if loading else None
+
+
 def _data_waits(side: Subject) -> str | None:
     loading = side.rank.data_loading
     return f"{loading.waiting_steps} of {len(side.rank.lengths_ns)}" if loading else None
@@ -139,6 +144,7 @@ FIGURES: Final[Mapping[str, Figure]] = {
     "elementwise": _counted("compute.elementwise"),
     "broadcasts": Figure(_broadcasts, whole),
     "workers": Figure(_workers),
+    "apart": Figure(_apart, {True: "worker processes", False: "the step's own process"}.__getitem__),
     "data_waits": Figure(_data_waits),
     "input_copies": Figure(_input_copies, whole),
     "pageable": Figure(_pageable_frac, percent),

@@ -41,6 +41,8 @@ WEIGHTS: Final[dict[Level, Limit]] = {
     "low": Limit(0.35, "weight", "ours: only consistent: half of a cause that changed or was observed"),
 }
 _OURS: Final = "ours: the row itself"
+UNPROVEN: Final = "row."
+"""How the id of a row begins that moved without a proven cause."""
 _LEVELS: Final[tuple[Level, ...]] = ("low", "medium", "high")
 _FIGURE: Final = re.compile(r"\{(.+?)\}")
 
@@ -92,7 +94,7 @@ def _unexplained(view: View, found: Sequence[Found]) -> Iterator[Found]:
     for name, row in view.rows.items():
         if name not in explained and abs(row.delta_ns) >= LARGE.value * view.moved_ns:
             suspect = Suspect(
-                id=f"row.{name}",
+                id=f"{UNPROVEN}{name}",
                 title=say("comparison.row-title"),
                 rows=(name,),
                 explains_ns=row.delta_ns,

@@ -97,19 +97,20 @@ def way_of(row_name: str, view: View) -> Way | None:
         if one.key == row_name:
             sides = (one.base_each_ns or 0) * one.base_count, (one.new_each_ns or 0) * one.new_count
             work_ns[one.change] = work_ns.get(one.change, 0.0) + max(sides)
-    class_ns, replaced_ns = (
-        max(row.base_ns, row.new_ns),
-        min(work_ns.get("new", 0.0), work_ns.get("gone", 0.0)),
-    )
-    if replaced_ns >= EXCHANGED.value * class_ns:
+    gone, came = _part(work_ns.get("gone"), row.base_ns), _part(work_ns.get("new"), row.new_ns)
+    if min(gone, came) >= EXCHANGED.value:
         return "exchanged"
-    if work_ns.get("grid", 0.0) >= EXCHANGED.value * class_ns:
+    if _part(work_ns.get("grid"), max(row.base_ns, row.new_ns)) >= EXCHANGED.value:
         return "grid"
     part, alike = main_part([row_name], view), same_count(row.base_count, row.new_count)
     if part == "duration":
-        is_mixed = replaced_ns > MIXED.value * class_ns
+        is_mixed = min(gone, came) > MIXED.value or max(gone, came) >= EXCHANGED.value
         return "number" if not alike else None if is_mixed else "slower"
     return "more" if part == "count" and row.new_count > row.base_count and not alike else None
+
+
+def _part(ns: float | None, of_ns: int) -> float:
+    return (ns or 0.0) / of_ns if of_ns else 0.0
 
 
 def kernels_of(row_name: str, way: Way, view: View) -> tuple[str, ...]:

@@ -48,6 +48,13 @@ def test_fewer_workers_are_the_cause_where_the_rhythm_of_waits_shows_them() -> N
     assert (back.title, back.explains_ns) == ("More workers load batches", -27 * MS)
 
 
+def test_batches_that_another_process_loads_are_more_workers_whatever_their_number() -> None:
+    shorter = moved("launch_starved.data", 30, 3)
+    found = first(facts(shorter, base=loading(loads_apart=False), new=loading(loads_apart=True)))
+    assert (found.id, found.title) == ("loader_workers", "More workers load batches")
+    assert "batches are loaded by: the step's own process -> worker processes" in found.seen
+
+
 def test_a_setting_shows_the_workers_where_no_rhythm_does() -> None:
     sides = [{"configuration": configuration({"dataset.num_workers": count})} for count in (8, 2)]
     said = change("dataset.num_workers", 8, 2)
