@@ -157,7 +157,7 @@ class Memory(Section, frozen=True):
 class DataLoading(Section, frozen=True):
     """Waits for the next batch. `workers`: of the loader, by the rhythm of the waits; 1 may be none.
 
-    `loads_apart`: whether processes of their own load; None where no range of a loader tells it.
+    `loads_apart`: whether processes of their own load; None where no range of a loader names it.
     """
 
     waiting_steps: Count

@@ -16,6 +16,7 @@ from heuristics.comparison.suspects.view import View
 from heuristics.comparison.suspects.ways import (
     CHANGES,
     MAIN,
+    Part,
     kernels_of,
     main_part,
     more_work,
@@ -159,7 +160,7 @@ def _parts_of(patterns: Iterable[str], view: View) -> str:
     return say("comparison.parts", count=count, duration=duration, overlap=overlap)
 
 
-FamilyWay = Literal["count", "duration", "overlap", "buckets"]
+FamilyWay = Part | Literal["buckets"]
 BUCKETED: Final = ("dp", "all_reduce", "other")
 """Families of communication whose calls are of buckets that a setting makes larger or smaller."""
 
@@ -174,14 +175,13 @@ def _family_way(key: str, patterns: Iterable[str], view: View) -> FamilyWay | No
     before, after = (sum(getattr(row, side) for row in rows) for side in ("base_count", "new_count"))
     is_same = same_count(before, after)
     if told and key in BUCKETED and not is_same and same_kernels(view):
-        least_ns = min(abs(told["count_ns"]), abs(told["duration_ns"]))
-        cancels = told["count_ns"] * told["duration_ns"] < 0
-        if cancels and abs(told["count_ns"] + told["duration_ns"]) <= MAIN.value * least_ns:
+        least_ns = min(abs(told["count"]), abs(told["duration"]))
+        cancels = told["count"] * told["duration"] < 0
+        if cancels and abs(told["count"] + told["duration"]) <= MAIN.value * least_ns:
             return "buckets"
     part = main_part(patterns, view)
-    if part == "count":
-        return "count" if after > before and not is_same and seen_alike(view) else None
-    return part if part in ("duration", "overlap") else None
+    is_more = after > before and not is_same and seen_alike(view)
+    return part if part != "count" or is_more else None
 
 
 def _each(patterns: Iterable[str], view: View) -> str | None:

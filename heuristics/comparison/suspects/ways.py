@@ -5,7 +5,7 @@ whole hides its own.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from heuristics.comparison.difference.subject import Subject, same_count
 from heuristics.comparison.suspects.causes import named
@@ -36,6 +36,8 @@ MIXED: Final = Limit(
     "fraction of the class",
     "ours: a judgement: with more than this of it in other kernels a class is not the same",
 )
+Part = Literal["count", "duration", "overlap"]
+_PARTS: Final[tuple[Part, ...]] = get_args(Part)
 _WHOLE: Final = "compute.graph_replay"
 
 
@@ -58,22 +60,23 @@ def same_kernels(view: View) -> bool:
     return seen_alike(view) and same("kernels", view) and pair("kernels", view)[0] > 0
 
 
-def parts(rows: Iterable[ComparedRow]) -> dict[str, int]:
+def parts(rows: Iterable[ComparedRow]) -> dict[Part, int]:
     """What rows moved by number, by duration and by overlap; empty where that is unknown of one."""
     found = [[known(one) for one in (row.count_ns, row.duration_ns, row.overlap_ns)] for row in rows]
     if any(one[0] is None for one in found):
         return {}
     sums = (sum(one or 0 for one in part) for part in zip(*found, strict=True))
-    return dict(zip(("count_ns", "duration_ns", "overlap_ns"), sums, strict=False))
+    return dict(zip(_PARTS, sums, strict=False))
 
 
-def main_part(patterns: Iterable[str], view: View) -> str | None:
+def main_part(patterns: Iterable[str], view: View) -> Part | None:
     """What makes most of what rows grew by; None where nothing does, or that is unknown."""
     rows = view.grew(patterns)
     told = parts(rows)
-    part = max(told, key=lambda one: told[one], default="")
-    is_most = part and told[part] >= MAIN.value * sum(row.delta_ns for row in rows)
-    return part.removesuffix("_ns") if is_most else None
+    if not told:
+        return None
+    part = max(_PARTS, key=lambda one: told[one])
+    return part if told[part] >= MAIN.value * sum(row.delta_ns for row in rows) else None
 
 
 Way = Literal["more", "number", "exchanged", "grid", "slower"]
