@@ -160,6 +160,15 @@ def _parts_of(patterns: Iterable[str], view: View) -> str:
     return say("comparison.parts", count=count, duration=duration, overlap=overlap)
 
 
+def _stretches_more(view: View) -> bool | None:
+    """Stretch alone makes most of what compute grew by; None where a side does not show it."""
+    more, beside_ns = _delta("stretch", view), pair("beside_ns", view)[1]
+    grown_ns = view.delta_ns(CLASSES)
+    if more is None or beside_ns is None:
+        return None
+    return grown_ns > 0 and more * beside_ns >= MAIN.value * grown_ns
+
+
 FamilyWay = Part | Literal["buckets"]
 BUCKETED: Final = ("dp", "all_reduce", "other")
 """Families of communication whose calls are of buckets that a setting makes larger or smaller."""
@@ -284,6 +293,7 @@ VIEWED: Final = Language(
         "late_rank_came": Fact(_late_rank_came),
         "late_rank": Fact(_late_rank),
         "waits_more": Fact(partial(_is_most, "waiting", table()["families"]["ep"]["rows"])),
+        "stretches_more": Fact(_stretches_more),
         "ungrouped": Fact(ungrouped),
         "more_work": Fact(more_work),
         "slower_alike": Fact(slower_alike),

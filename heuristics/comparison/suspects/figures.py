@@ -115,6 +115,12 @@ def _wide_frac(side: Subject) -> float | None:
     return wide_ns / whole_ns if whole_ns else None
 
 
+def _beside_ns(side: Subject) -> int | None:
+    """Work of compute beside communication, a step."""
+    stretch = known(side.rank.sm.stretch)
+    return None if stretch is None else stretch.beside_ns // len(side.rank.lengths_ns)
+
+
 BACKWARD: Final = re.compile(r"bwd|backward|dgrad|wgrad", re.IGNORECASE)
 FORWARD: Final = re.compile(r"fwd|forward", re.IGNORECASE)
 
@@ -160,5 +166,9 @@ FIGURES: Final[Mapping[str, Figure]] = {
         lambda modules: ", ".join(modules) or "none",
     ),
     "offload": _of_memory("offload_exposed_ns", _rounded_ms),
+    "retries": Figure(lambda side: known(side.rank.memory.allocator_retry_frac), percent),
+    "stretch": Figure(lambda side: known(side.rank.sm.stretch_frac), percent),
+    "beside_ns": Figure(_beside_ns, in_ms),
+    "comm_blocks": Figure(lambda side: known(side.rank.sm.comm_blocks), str),
     "allocations": _of_memory("allocator_calls", "{:.1f}".format),
 }

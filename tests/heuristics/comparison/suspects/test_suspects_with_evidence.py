@@ -212,3 +212,16 @@ def test_kernels_that_a_whole_replay_hides_are_not_fewer_kernels() -> None:
     assert (found[0].title, found[0].explains_ns) == (
         "CUDA graphs replay whole what single kernels did", -8 * MS,
     )  # fmt: skip
+
+
+def stretched(frac: float) -> dict[str, Any]:
+    """Half of 40 ms of compute runs beside communication."""
+    stretch = {"frac": frac, "group_count": 4, "beside_count": 50, "beside_ns": 20 * MS}
+    return {"sm": {"stretch_frac": frac, "stretch": stretch, "comm_blocks": 20}}
+
+
+def test_compute_that_is_longer_beside_communication_alone_is_stretched() -> None:
+    """20 ms beside it, stretched by 0.2 more: 4 of the 4 ms that it takes longer."""
+    rows = (moved("compute.gemm", 40, 44), still("compute.norm", 10))
+    assert first(facts(*rows, base=stretched(0.1), new=stretched(0.3))).id == "stretched"
+    assert "stretched" not in ids(facts(*rows, base=stretched(0.1), new=stretched(0.12)))
