@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
+from heuristics.result.compared_runs import BetweenRuns, Whole
 from heuristics.result.judged import Level
 from heuristics.result.tool import SchemaVersion, Tool
 from traces.missing import Missing, OrMissing, known
@@ -184,7 +185,11 @@ class Comparable(Section, frozen=True):
 
 
 class ComparedSize(Section, frozen=True):
-    """How much slower, by the logs where both tell enough, else by the steps. `level_frac`: how sure."""
+    """How much slower, by the logs where both tell enough, else by the steps. `level_frac`: how sure.
+
+    `base_mean_ns`: with several recordings of base the mean of their means. `shows_ns`: about the smallest
+    difference that could have been shown. `p_frac`: of the permutation test, null where none was made.
+    """
 
     source: Literal["log", "trace"]
     base_count: Count
@@ -201,6 +206,10 @@ class ComparedSize(Section, frozen=True):
     high_frac: OrMissing[float]
     level_frac: OrMissing[Frac]
     method: OrMissing[str]
+    shows_ns: OrMissing[Ns] | UnsetType = UNSET
+    shows_frac: OrMissing[Number] | UnsetType = UNSET
+    p_frac: Frac | None = None
+    between_runs: BetweenRuns | None = None
 
     @property
     def ends_ns(self) -> Ends | None:
@@ -386,3 +395,4 @@ class Compared(Section, frozen=True, kw_only=True):
     gate: Gate | None
     expected: tuple[Expected, ...] = ()
     run: ComparedRun | UnsetType = UNSET
+    whole: OrMissing[Whole] | UnsetType = UNSET
