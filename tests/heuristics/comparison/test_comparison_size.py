@@ -151,9 +151,7 @@ def test_four_steps_against_four_that_do_not_overlap_are_decided_and_their_p_is_
     size, judged = judged_steps(steps(100, 101, 102, 103), steps(133, 134, 135, 136))
     assert (judged.verdict, size.p_frac) == ("regression", pytest.approx(1 / 35))
     assert size.ends_ns == (30 * MS, 36 * MS)  # 133 - 103 and 136 - 100
-    assert judged.because[1] == (
-        "permutation test of the means, two-sided: p = 1/35 (2.9 %)"
-    )
+    assert judged.because[1] == ("permutation test of the means, two-sided: p = 1/35 (2.9 %)")
     assert judge_gate(size, judged, 0.03).state == "tripped"
     assert judge_gate(size, judged, 0.35).state == "passed"
 

@@ -32,7 +32,9 @@ def found(base_ns: list[int], new_ns: list[int]) -> Shift:
     return shifts_of(base_ns, new_ns, 0.95)
 
 
-def test_four_against_four_without_overlap_are_one_of_35_and_the_interval_ends_where_they_would_touch() -> None:
+def test_four_against_four_without_overlap_are_one_of_35_and_the_interval_ends_where_they_would_touch() -> (
+    None
+):
     shift = found([10, 11, 12, 13], [20, 21, 22, 25])
     assert (shift.p, shift.ways, shift.is_exact) == (Fraction(1, 35), 70, True)
     assert (shift.low_ns, shift.high_ns) == (20 - 13, 25 - 10)
@@ -57,7 +59,9 @@ def test_p_is_what_trying_every_way_gives(base_ns: list[int], new_ns: list[int])
 
 @settings(max_examples=60)
 @given(few, few)
-def test_the_interval_holds_the_shifts_that_are_not_refused_and_no_other(base: list[int], new: list[int]) -> None:
+def test_the_interval_holds_the_shifts_that_are_not_refused_and_no_other(
+    base: list[int], new: list[int]
+) -> None:
     """Equal counts, where nothing widens it: at each end the test still takes both for one, beyond not."""
     count = min(len(base), len(new))
     base, new = base[:count], new[:count]
