@@ -5,12 +5,20 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property, partial
 from typing import Final
 
 from heuristics.comparison.difference.changed import EXCHANGES, gpus
+from heuristics.comparison.difference.matched import mean_step_ns
 from heuristics.comparison.difference.subject import Subject, same_capture, sided, whole_replays
-from heuristics.comparison.same_work import OTHER_PROGRAM, same_classes, same_recording, shared_work_frac
+from heuristics.comparison.same_work import (
+    NEAR,
+    OTHER_PROGRAM,
+    same_classes,
+    same_recording,
+    shared_work_frac,
+)
 from heuristics.comparison.witnesses import OTHER_KERNELS, Weighed, copied, weigh
 from heuristics.config.facts import Fact
 from heuristics.rules.condition import Language
@@ -171,10 +179,12 @@ def _replayed_beside(sides: Sides) -> bool:
     return one != other and "replay" in (one, other)
 
 
-def _as_many(sides: Sides) -> bool:
-    """Whether there are as many units on both sides, or each is given as many bytes of input."""
+def _may_be_one(sides: Sides) -> bool:
+    """Whether a replay may be what the other side repeats: as many of them, as much input, or as long."""
     one, other = (side.rank for side in (sides.base, sides.new))
-    return len(one.steps.used) == len(other.steps.used) or copied(one) == copied(other) != {}
+    lengths = sorted(map(mean_step_ns, (one, other)))
+    many = len(one.steps.used) == len(other.steps.used)
+    return many or copied(one) == copied(other) != {} or lengths[1] <= Fraction(NEAR.value) * lengths[0]
 
 
 def _other_kernels(sides: Sides) -> bool:
@@ -222,7 +232,7 @@ ALIKE: Final = Language(
         "contradict": Fact(lambda sides: sides.weighed.contradict or None),
         "same_classes": Fact(_same_classes),
         "replayed_beside": Fact(_replayed_beside),
-        "as_many": Fact(_as_many),
+        "may_be_one": Fact(_may_be_one),
         "same_recording": Fact(lambda sides: same_recording(sides.base.rank, sides.new.rank)),
         "cut_otherwise": Fact(lambda sides: sides.cut_otherwise),
         "other_kernels": Fact(_other_kernels),
