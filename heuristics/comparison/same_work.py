@@ -8,6 +8,7 @@ runs twice. The optimizer runs once a step, whatever the step holds.
 from collections import defaultdict
 from collections.abc import Callable
 from fractions import Fraction
+from operator import attrgetter
 from typing import Final
 
 from heuristics.comparison.difference.subject import same_count
@@ -21,6 +22,11 @@ NEAR: Final = Limit(
     1.25,
     "times as many kernels, or as much work, per step",
     "ours: below half of 1 to 2, the least by which two whole steps are more than one",
+)
+PASSES: Final = Limit(
+    2,
+    "backward kernels a step",
+    "ours: most networks have one pooling or one loss, so one is alike by chance",
 )
 SAME_BACKWARD: Final = Limit(
     0.5,
@@ -49,8 +55,11 @@ def same_amount(base: Rank, new: Rank) -> bool | None:
     By backward kernels where names tell them, by class; else by all kernels but the optimizer's, by name,
     where programs share enough of them.
     """
-    if (passes := _near_in_most(base, new, _backward, _same_passes, SAME_BACKWARD)) is not None:
-        return passes
+    least = min(sum(count for count, _ in per_step(side, _backward).values()) for side in (base, new))
+    if least >= PASSES.value:
+        passes = _near_in_most(base, new, _backward, _same_passes, SAME_BACKWARD)
+        if passes is not None:
+            return passes
     if (shared_work_frac(base, new) or 0.0) < OTHER_PROGRAM.value:
         return None
     return _near_in_most(base, new, _by_name, _near, SAME_UNIT)
@@ -130,9 +139,11 @@ def _same_count(one: Pair, other: Pair) -> bool:
     return same_count(float(one[0]), float(other[0]))
 
 
-def shared_work_frac(base: Rank, new: Rank) -> float | None:
+def shared_work_frac(
+    base: Rank, new: Rank, named: Callable[[Kernel], str] = attrgetter("name")
+) -> float | None:
     """Kernel work by names that both have, as part of all of the side that shares less; None: unknown."""
-    one, other = (per_step(rank, lambda kernel: kernel.name) for rank in (base, new))
+    one, other = (per_step(rank, named) for rank in (base, new))
     if not one or not other:
         return None
     shares = []

@@ -198,12 +198,17 @@ def family_of(name: str) -> str:
 
 
 def _products(base: Subject, new: Subject) -> Heard:
-    one, other = (float(sum(n for n, _ in per_step(side.rank, _product).values())) for side in (base, new))
-    if min(one, other) < PRODUCTS.value:
+    """Whether each class multiplies as often; attention that was fused is another class, and may be silent."""
+    one, other = (
+        {name: float(number) for name, (number, _) in per_step(side.rank, _product).items()}
+        for side in (base, new)
+    )
+    few, many = sorted((sum(one.values()), sum(other.values())))
+    if few < PRODUCTS.value:
         return None
-    if same_count(one, other):
+    if one.keys() == other.keys() and all(same_count(one[name], other[name]) for name in one):
         return True
-    return False if max(one, other) > NEAR_PRODUCTS.value * min(one, other) else None
+    return False if many > NEAR_PRODUCTS.value * few else None
 
 
 def _product(kernel: Kernel) -> str | None:
@@ -214,9 +219,12 @@ def _product(kernel: Kernel) -> str | None:
 
 
 def _names(base: Subject, new: Subject) -> Heard:
+    """Two recorders spell one name differently: then by family."""
     kinds = {side.trace.kind for side in (base, new) if side.trace}
     shared = shared_work_frac(base.rank, new.rank)
-    if shared is None or len(kinds) > 1:
+    if len(kinds) > 1:
+        shared = shared_work_frac(base.rank, new.rank, lambda kernel: family_of(kernel.name))
+    if shared is None:
         return None
     return True if shared >= OTHER_KERNELS.value else False if shared < OTHER_PROGRAM.value else None
 
