@@ -28,6 +28,7 @@ from traces.measure.recompute import Recompute, measure_recompute
 from traces.measure.sm import measure_sm, stretch_by_sms
 from traces.measure.step_timeline import measure_timelines
 from traces.measure.tensor_cores import measure_tensor_cores, simt_places, tensor_frac, wide_places
+from traces.measure.work import measure_work
 from traces.missing import Missing, OrMissing, gap, known
 from traces.progress import report
 from traces.ranks.summarise import summarise
@@ -46,6 +47,7 @@ from traces.sections.rank import (
     TensorCores,
     Totals,
     UnknownKernel,
+    Work,
 )
 from traces.sections.tables import KernelTable, LedgerRow, Timeline
 from traces.steps.choose import choose_steps
@@ -96,6 +98,7 @@ class RankMeasurements:
     ledger: tuple[LedgerRow, ...]
     summary: RankSummary
     data_loading: DataLoading
+    work: Work
     kernel_table: KernelTable
     timeline: Timeline
     other_steps: tuple[Timeline, ...]
@@ -168,6 +171,7 @@ def measure_rank(
         ledger=ledger,
         summary=summarise(rank, steps, absent, layers),
         data_loading=measure_data_loading(rank, steps, ledger),
+        work=measure_work(rank, steps),
         kernel_table=measure_kernels(rank, windows),
         timeline=timeline,
         other_steps=other_steps,

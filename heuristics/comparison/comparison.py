@@ -85,9 +85,10 @@ def _budget_rows(
 def _steps(rank: Rank) -> SideSteps:
     dropped, lengths = tuple(one.reason for one in rank.steps.dropped), rank.lengths_ns
     if not rank.steps.found:
-        return SideSteps("none", 0, *(_NO_STEPS,) * 4, dropped)
+        return SideSteps("none", 0, *(_NO_STEPS,) * 4, dropped, rank.steps.unit)
     ends = min(lengths), max(lengths)
-    return SideSteps(rank.steps.source, len(lengths), *_mean_and_median(lengths), *ends, dropped)
+    middle = _mean_and_median(lengths)
+    return SideSteps(rank.steps.source, len(lengths), *middle, *ends, dropped, rank.steps.unit)
 
 
 def _log(log: Log | None) -> SideLog | Missing:

@@ -10,7 +10,7 @@ from heuristics.result.judged import Level
 from heuristics.result.tool import SchemaVersion, Tool
 from traces.missing import Missing, OrMissing, known
 from traces.sections.cause import Cause
-from traces.sections.rank import StepSource
+from traces.sections.rank import StepSource, Unit
 from traces.sections.section import Count, Frac, Ns, Section
 from traces.sections.tables import Timeline, WallId
 
@@ -25,6 +25,7 @@ class SideSteps(Section, frozen=True):
     min_ns: OrMissing[Ns]
     max_ns: OrMissing[Ns]
     dropped: tuple[str, ...]
+    unit: Unit = "step"
 
 
 class SideLog(Section, frozen=True):

@@ -165,6 +165,20 @@ class DataLoading(Section, frozen=True):
     input_copies_exposed_ns: Ns
 
 
+class InputCopies(Section, frozen=True):
+    """Copies of input of one size, over the used steps."""
+
+    size_bytes: Bytes
+    count: Count
+
+
+class Work(Section, frozen=True):
+    """What stays of a step when its kernels change. `ranges`: how many of a family a typical step has."""
+
+    input_sizes: tuple[InputCopies, ...]
+    ranges: Mapping[str, float]
+
+
 class Passes(Section, frozen=True):
     """How often a module ran."""
 
@@ -381,6 +395,7 @@ class Rank(Section, frozen=True):
     replay: OrMissing[Replay]
     other_steps: tuple[Timeline, ...] = ()
     data_loading: DataLoading | UnsetType = UNSET
+    work: Work | UnsetType = UNSET
     clock_corrected_ns: int = 0
     clock_within_ns: Ns | None = None
 
