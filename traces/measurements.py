@@ -25,6 +25,7 @@ from traces.measure.memory import measure_memory
 from traces.measure.moe.ledger import measure_moe
 from traces.measure.moe.passes import PassCount
 from traces.measure.recompute import Recompute, measure_recompute
+from traces.measure.sequence import measure_sequence
 from traces.measure.sm import measure_sm, stretch_by_sms
 from traces.measure.step_timeline import measure_timelines
 from traces.measure.tensor_cores import measure_tensor_cores, simt_places, tensor_frac, wide_places
@@ -47,7 +48,7 @@ from traces.sections.rank import (
     Totals,
     UnknownKernel,
 )
-from traces.sections.tables import KernelTable, LedgerRow, Timeline
+from traces.sections.tables import KernelTable, LedgerRow, Sequence, Timeline
 from traces.steps.choose import choose_steps
 from traces.steps.found import Steps
 from traces.steps.selection import Selection
@@ -97,6 +98,7 @@ class RankMeasurements:
     summary: RankSummary
     data_loading: DataLoading
     kernel_table: KernelTable
+    sequence: OrMissing[Sequence]
     timeline: Timeline
     other_steps: tuple[Timeline, ...]
     unknown_kernels: tuple[UnknownKernel, ...]
@@ -169,6 +171,7 @@ def measure_rank(
         summary=summarise(rank, steps, absent, layers),
         data_loading=measure_data_loading(rank, steps, ledger),
         kernel_table=measure_kernels(rank, windows),
+        sequence=measure_sequence(rank, steps),
         timeline=timeline,
         other_steps=other_steps,
         unknown_kernels=unknown_kernels(rank, steps),

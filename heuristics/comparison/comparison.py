@@ -8,6 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from heuristics.comparison.comparable import judge_comparable
+from heuristics.comparison.difference.aligned import exchanges
 from heuristics.comparison.difference.changed import changed
 from heuristics.comparison.difference.kernels import compare_kernels
 from heuristics.comparison.difference.matched import budget_rows, mean_ns, mean_step_ns
@@ -116,7 +117,7 @@ def compare(
     pairs = pair_ranks(base, new, *gpus)
     one, other = Subject(base, pairs[0].base), Subject(new, pairs[0].new)
     ranks = one.rank, other.rank
-    found = attribute(*ranks), layers(*ranks), compare_kernels(*ranks), changed(one, other)
+    found = attribute(*ranks), layers(*ranks), compare_kernels(*ranks), changed(one, other), exchanges(*ranks)
     facts = with_explained(Facts(one, other, *found))
     comparable, size = judge_comparable(one, other), measure_size(one, other)
     judged = judge_pairs(judge_size(size, comparable, one, other), pairs)
@@ -161,6 +162,7 @@ def whole(
         suspects=(),
         pairs=tuple(_pair(facts, pair) for pair in pairs),
         gate=None,
+        exchanged=facts.exchanged,
     )
 
 
