@@ -34,6 +34,8 @@ REPLACED: Final = Limit(
     "ours: attention without fusing is 5 to 9; a layer or a microbatch more is no replacement",
 )
 _REPLAY: Final = f"compute.{GRAPH_REPLAY}"
+_NO_PURPOSE: Final = frozenset({"comm.sendrecv_unresolved", "comm.ep_a2a", "comm.other_comm"})
+"""Keys of communication whose purpose is not known."""
 
 Name = tuple[str, str]
 """Name and key of a kernel; a copy is called by its key."""
@@ -90,7 +92,7 @@ class _Part:
         return all(0 < len(side) <= REPLACED.value for side in self.names)
 
     def by_bucket(self) -> Iterator[_Part]:
-        """Compute against compute, communication and copies alike: none is done in place of another."""
+        """Compute against compute, copies against copies: none is done in place of another."""
         for bucket in sorted({_bucket(kind) for kind, _ in (*self.base, *self.new)}):
             yield _Part(
                 *([one for one in side if _bucket(one[0]) == bucket] for side in (self.base, self.new))
@@ -98,7 +100,12 @@ class _Part:
 
 
 def _bucket(kind: Kind) -> str:
-    return kind.key.partition(".")[0]
+    """Communication for different purposes does not stand for each other either."""
+    return kind.key if _has_purpose(kind.key) else kind.key.partition(".")[0]
+
+
+def _has_purpose(key: str) -> bool:
+    return key.startswith("comm.") and key not in _NO_PURPOSE
 
 
 def exchanges(base: Rank, new: Rank) -> Exchanges | Missing:
@@ -174,7 +181,37 @@ def _merged(sides: _Sides) -> Iterator[_Group]:
                 found[kind_name(each[0]), False].add(_Part([each], []))
             for each in part.new:
                 found[kind_name(each[0]), False].add(_Part([], [each]))
-    yield from found.values()
+    yield from _by_purpose(found.values())
+
+
+def _by_purpose(groups: Iterable[_Group]) -> Iterator[_Group]:
+    """Communication for one purpose that each side has alone, wherever in its step, is one group.
+
+    Another dispatcher or bucket size moves it to another place, and its kind says what it is for.
+    """
+    alone: dict[str, list[_Group]] = defaultdict(list)
+    for group in groups:
+        keys = {key for side in group.sides for _, key in side}
+        key = keys.pop()
+        if not keys and _has_purpose(key) and not (group.base and group.new):
+            alone[key].append(group)
+        else:
+            yield group
+    for several in alone.values():
+        if any(one.base for one in several) and any(one.new for one in several):
+            yield _one(several)
+        else:
+            yield from several
+
+
+def _one(groups: Iterable[_Group]) -> _Group:
+    whole = _Group()
+    for group in groups:
+        whole.phases |= group.phases
+        for mine, theirs in zip(whole.sides, group.sides, strict=True):
+            for name, one in theirs.items():
+                mine[name].add(one.count, one.work_ns)
+    return whole
 
 
 def kind_name(kind: Kind) -> Name:
