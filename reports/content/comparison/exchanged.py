@@ -36,22 +36,26 @@ def _of(compared: Compared) -> Exchanges | None:
 
 def _line(one: Exchange) -> str:
     what = name_of(one.key) + (f", {one.phase}" if one.phase else "")
-    figures = {
-        "base": _names(one.base, one.base_count),
-        "new": _names(one.new, one.new_count),
-        "base_count": per_step(one.base_count),
-        "new_count": per_step(one.new_count),
-        "base_ns": one.base_ns,
-        "new_ns": one.new_ns,
-    }
-    return say(f"comparison.exchange-{one.change}", what=what, **figures)
+    base, new = _names(one.base, one.base_count), _names(one.new, one.new_count)
+    works_ns = {"base_ns": one.base_ns, "new_ns": one.new_ns}
+    if one.change in ("more", "fewer"):
+        counts = {"base_count": _number(one.base_count), "new_count": _number(one.new_count)}
+        copies = one.new[0].name == one.key
+        code, of = ("count-copies", {}) if copies else ("count", {"of": new})
+        return say(f"comparison.exchange-{code}", what=what, **of, **counts, **works_ns)
+    return say(f"comparison.exchange-{one.change}", what=what, base=base, new=new, **works_ns)
+
+
+def _number(count: float) -> str:
+    """Of one step, whole but where its loops were cut."""
+    return f"{round(count):,}" if count == round(count) else per_step(count)
 
 
 def _names(worked: tuple[Worked, ...], count: float) -> str:
     """The first kernels of a side by their names, and how many others there are."""
     shown = worked[:_NAMED]
     rest = count - sum(one.count for one in shown)
-    return " + ".join((*map(_name, shown), *((f"{per_step(rest)} more",) if rest > 0 else ())))
+    return " + ".join((*map(_name, shown), *((f"{_number(rest)} more",) if rest > 0 else ())))
 
 
 def _name(one: Worked) -> str:
@@ -74,4 +78,4 @@ def _cells(one: Exchange) -> tuple[Entry, ...]:
 def _side(worked: tuple[Worked, ...], count: float, work_ns: int) -> tuple[Entry, ...]:
     if not worked:
         return "", "", ""
-    return Code(_names(worked, count)), per_step(count), milliseconds(work_ns)
+    return Code(_names(worked, count)), _number(count), milliseconds(work_ns)
