@@ -133,8 +133,7 @@ def measure_rank(
     tell("SMs")
     use = measure_sm(rank, windows, rank.gpu, rank.columns.gpu_samples)
     absent, subject = absent_pieces(account), subject_of(rank, steps, recompute, use.sm)
-    budget = measure_budget(rows, windows)
-    costs = measure_costs(subject, account, queueing)
+    budget, costs = measure_budget(rows, windows), measure_costs(subject, account, queueing)
     del queueing
     tell("layers")
     layers = measure_moe(rank, resolution, steps, recompute, absent)

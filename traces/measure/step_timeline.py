@@ -176,6 +176,7 @@ KEY_BASE: Final = np.cumsum([0, *(len(KEYS[bucket]) for bucket in Bucket)])
 
 
 def typical_step(steps: Steps) -> Step | None:
+    """The used step whose length is nearest to the median; None without steps."""
     median_ns = steps.median_ns
     if median_ns is None:
         return None

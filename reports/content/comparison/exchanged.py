@@ -5,18 +5,25 @@ from typing import Final
 
 from msgspec import UNSET
 
-from heuristics.result.compared import Compared, Exchange, Exchanges, Worked
-from heuristics.words import say
+from heuristics.result.compared import Compared, Exchange, ExchangeChange, Exchanges, Worked
 from reports.content.blocks import Code, Entry, Sentence, Table, Term, table, words
 from reports.content.comparison.difference import moved, per_step
 from reports.content.names import kernel_name, name_of
 from traces.limits import Limit
 from traces.missing import known
-from traces.spelling import milliseconds
+from traces.spelling import in_ms, milliseconds
 
 SHOWN: Final = Limit(
     0.01, "of the step", "ours: kernels that differ by less do not explain a difference worth a post-mortem"
 )
+_COUNTED: Final = "{what}: {base_count} -> {new_count}, {base_ms} -> {new_ms}."
+_SENTENCES: Final[dict[ExchangeChange, str]] = {
+    "exchanged": "{what}: {base} {base_ms} -> {new} {new_ms}.",
+    "more": _COUNTED,
+    "fewer": _COUNTED,
+    "new": "{what}: {new} {new_ms} in new alone.",
+    "gone": "{what}: {base} {base_ms} in base alone.",
+}
 _LINES: Final = 3
 _NAMED: Final = 2
 
@@ -27,7 +34,7 @@ def exchanged(compared: Compared) -> Iterator[Sentence]:
     rows = _of(compared).rows if _of(compared) else ()
     large = [one for one in rows if abs(one.delta_ns) >= least_ns]
     for place, one in enumerate(large[:_LINES]):
-        yield Sentence(words(f"{_line(one)}."), "" if place else "Other kernels")
+        yield Sentence(words(_line(one)), "" if place else "Other kernels")
 
 
 def _of(compared: Compared) -> Exchanges | None:
@@ -35,15 +42,22 @@ def _of(compared: Compared) -> Exchanges | None:
 
 
 def _line(one: Exchange) -> str:
-    what = name_of(one.key) + (f", {one.phase}" if one.phase else "")
-    base, new = _names(one.base, one.base_count), _names(one.new, one.new_count)
-    works_ns = {"base_ns": one.base_ns, "new_ns": one.new_ns}
-    if one.change in ("more", "fewer"):
-        counts = {"base_count": _number(one.base_count), "new_count": _number(one.new_count)}
-        copies = one.new[0].name == one.key
-        code, of = ("count-copies", {}) if copies else ("count", {"of": new})
-        return say(f"comparison.exchange-{code}", what=what, **of, **counts, **works_ns)
-    return say(f"comparison.exchange-{one.change}", what=what, base=base, new=new, **works_ns)
+    return _SENTENCES[one.change].format(
+        what=_what(one),
+        base=_names(one.base, one.base_count),
+        new=_names(one.new, one.new_count),
+        base_count=_number(one.base_count),
+        new_count=_number(one.new_count),
+        base_ms=in_ms(one.base_ns),
+        new_ms=in_ms(one.new_ns),
+    )
+
+
+def _what(one: Exchange) -> str:
+    """What it is: class and pass; where only the number of a kernel differs also which."""
+    kernel = _names(one.new, one.new_count) if one.change in ("more", "fewer") else ""
+    named = kernel if kernel != name_of(one.key) else ""
+    return ", ".join(part for part in (name_of(one.key), one.phase, named) if part)
 
 
 def _number(count: float) -> str:
