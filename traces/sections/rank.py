@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from traces.missing import OrMissing, known
 from traces.names.frameworks import Framework
 from traces.sections.section import Bytes, Count, Frac, Ns, Section
-from traces.sections.tables import KernelTable, LedgerRow, Timeline
+from traces.sections.tables import KernelTable, LedgerRow, Sequence, Timeline
 
 
 class Totals(Section, frozen=True):
@@ -398,6 +398,7 @@ class Rank(Section, frozen=True):
     work: Work | UnsetType = UNSET
     clock_corrected_ns: int = 0
     clock_within_ns: Ns | None = None
+    sequence: OrMissing[Sequence] | UnsetType = UNSET
 
     @property
     def timelines(self) -> tuple[Timeline, ...]:

@@ -42,6 +42,7 @@ from reports.content.comparison.difference import (
     row_table,
     unit,
 )
+from reports.content.comparison.exchanged import exchange_table
 from reports.content.names import gpu_of, name_of, sentence, who
 from reports.redaction import redaction_words
 from traces.missing import OrMissing, known
@@ -123,6 +124,7 @@ def details(compared: Compared) -> Iterator[Fold]:
     if runs := compared.size.between_runs:
         yield Fold("Recordings of base", (_runs(runs),), "runs")
     tables: tuple[tuple[str, str, Table], ...] = (
+        ("Done by other kernels, ms of work in one typical step", "exchanged", exchange_table(compared)),
         ("Kernels that differ, ms of work per step (not of wall time)", "kernels", _kernels(compared)),
         (f"Why no compute ran, {in_unit}", "reasons", row_table(compared.reasons)),
         (
