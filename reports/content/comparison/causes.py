@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
+from heuristics.comparison.suspects.find import UNPROVEN
 from heuristics.result.compared import (
     Compared,
     ComparedChange,
@@ -47,6 +48,8 @@ def causes(compared: Compared, everything: bool) -> Iterator[Block]:
     shown = suspects if everything else suspects[: 1 if verdict == "not_comparable" else _SHOWN]
     for place, one in enumerate(shown):
         sure = "POSSIBLE CAUSE" if one.confidence == "low" else "LIKELY CAUSE"
+        if one.id.startswith(UNPROVEN):
+            sure = "NO PROVEN CAUSE"
         yield Sentence(_cause(compared, one), "OR" if place else _BEFORE.get(verdict, sure), Tone.NOTICE)
         if evidence := tuple(_evidence(one, everything)):
             yield Items(evidence)
@@ -59,6 +62,9 @@ def causes(compared: Compared, everything: bool) -> Iterator[Block]:
 def _cause(compared: Compared, suspect: Suspect) -> Words:
     rows = named(suspect.rows)
     through = words(", by ", rows) if rows else ()
+    if suspect.id.startswith(UNPROVEN):
+        moved, whole = delta(suspect.explains_ns), delta(compared.step_delta_ns)
+        return words(f"{sentence(suspect.title)} ", rows, f": {moved} of {whole} {unit(compared)}.")
     explains = f"{sentence(suspect.title)} {_explains(compared, suspect)}"
     return words(explains, through, f". Confidence {suspect.confidence}.")
 
