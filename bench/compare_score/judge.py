@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from fractions import Fraction
 from typing import Any, Final
 
 from bench.compare_score.cases import Case, sides, views
 from bench.compare_score.mirror import held, mirrored
 from bench.compare_score.sides import diagnosed, simulate, true_delta
+from bench.compare_score.suspects import may_stand_first
 from heuristics.comparison.comparison import compare
-from heuristics.comparison.difference.interval import LEAST
 from reports.result.codec import encode
 from reports.result.read import of_one_run, typed
 
+DECIDING: Final = 4
+"""Steps a side from which a pair can be decided: of 4 against 4, one order in 35 has none overlap."""
+DECIDED_FROM: Final = 0.02
+"""Of a step: true differences that have to be decided."""
 _FIRST_ROWS: Final = 3
 """Within which both of two causes are to be found."""
 
@@ -47,21 +52,50 @@ class Result:
     @property
     def enough_steps(self) -> bool:
         """Whether the steps can tell."""
-        return min(self.used) >= LEAST.value
+        return min(self.used) >= DECIDING
+
+    @property
+    def refused(self) -> bool:
+        """Whether it was not compared, which no pair here asks for."""
+        return self.verdict == "not_comparable"
+
+    @property
+    def alarm(self) -> bool:
+        """Whether a side is called slower that is not."""
+        return not self.case.changes and self.verdict in ("regression", "improvement")
+
+    @property
+    def true_frac(self) -> float:
+        """The true difference, as part of a step of base."""
+        return self.true_ns / self.base_ns if self.base_ns else self.case.frac
 
     @property
     def verdict_right(self) -> bool:
-        """`regression` for what was made slower; `undecided` below the steps that can tell."""
-        if self.case.family in ("unchanged", "versions"):
+        """The way it truly went, decided from a true difference of `DECIDED_FROM` on; `undecided` below the
+        steps that can tell. Of what did not change: neither slower nor faster, and not refused.
+        """
+        if not self.case.changes:
             return self.verdict in ("no_change", "undecided")
-        return self.verdict == ("regression" if self.enough_steps else "undecided")
+        if not self.enough_steps:
+            return self.verdict == "undecided"
+        way = "regression" if self.true_frac > 0 else "improvement"
+        if abs(self.true_frac) >= DECIDED_FROM:
+            return self.verdict == way
+        return self.verdict in (way, "undecided", "no_change")
+
+    @property
+    def suspect_false(self) -> bool:
+        """Whether the first suspect claims what was not done; none claims nothing."""
+        return bool(self.suspects) and not may_stand_first(self.suspects[0], self.case.suspects)
 
     @property
     def rows_right(self) -> bool:
         """The right row first; of two causes, both within the first three."""
+        if not self.case.rows:
+            return True
         names = [row for row, _ in self.rows]
         if len(self.case.rows) == 1:
-            return bool(names) and names[0] in self.case.rows[0]
+            return bool(names) and any(fnmatchcase(names[0], row) for row in self.case.rows[0])
         return all(rows & set(names[:_FIRST_ROWS]) for rows in self.case.rows)
 
     @property
@@ -87,10 +121,10 @@ def _scored(case: Case) -> Result:
         for side, seed, view in zip((base, new), case.noise_seeds, views(case), strict=True)
     ]
     told = _compared(*documents)
-    true_ns, base_ns = 0.0, 0.0
-    if case.causes and case.step_count >= LEAST.value:
-        true_ns, base_ns = true_delta(base, new, case.true_seeds, case.step_count)
     low_ns, high_ns = told["step_delta_ci95_ns"] or (None, None)
+    true_ns, base_ns = 0.0, 0.0
+    if case.changes and (case.kind or low_ns is not None):
+        true_ns, base_ns = true_delta(base, new, case.true_seeds, case.step_count)
     return Result(
         case,
         true_ns=true_ns,
