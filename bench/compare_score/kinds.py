@@ -230,9 +230,13 @@ def _rhythm(*, slower: bool) -> Made:
 
 
 def _more_workers(drawn: Drawn) -> tuple[Side, Side]:
-    """Every batch is late; with more workers one in so many."""
-    knobs = drawn.shape("short", data_stall_ms=drawn.at("stall", 1.0, 4.0))
-    return Side(knobs), Side(replace(knobs, loader_workers=drawn.whole("workers", 2, 4)))
+    """Every batch is late; with more workers one in so many, and the first of all comes later."""
+    knobs = drawn.shape("short", data_stall_ms=drawn.at("stall", 1.0, 4.0), initial_kernel_count=4)
+    base = replace(knobs, first_batch_ms=drawn.at("first", 10, 40))
+    workers = drawn.whole("workers", 2, 4)
+    return Side(base), Side(
+        replace(base, loader_workers=workers, first_batch_ms=base.first_batch_ms * workers)
+    )
 
 
 def _first(drawn: Drawn) -> tuple[Side, Side]:
