@@ -80,6 +80,11 @@ class Case:
         return self.seed + 1, self.seed + 1 + (self.family != "versions")
 
     @property
+    def more_seeds(self) -> range:
+        """What draws the noise of further recordings of base."""
+        return range(self.seed + 15, self.seed + _SEEDS)
+
+    @property
     def true_seeds(self) -> range:
         """What the true difference is found on: other noise than that of the pair."""
         return range(self.seed + 4, self.seed + 4 + (KIND[self.kind].truths if self.kind else _TRUTHS))
@@ -152,6 +157,12 @@ def sides(case: Case) -> tuple[Side, Side]:
         strength = strength_for(cause, side, case.frac, case.seed + 3)
         base, new = cause.change(base, strength)[0], cause.change(new, strength)[1]
     return base, new
+
+
+def more_sides(case: Case) -> tuple[Side, ...]:
+    """Further recordings of what base is, where the pair has any."""
+    more = KIND[case.kind].more if case.kind else None
+    return more(Drawn(case.seed)) if more else ()
 
 
 def _shape(case: Case) -> Knobs:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from typing import Any, Final
 
-from bench.compare_score.cases import Case, sides, views
+from bench.compare_score.cases import Case, more_sides, sides, views
 from bench.compare_score.mirror import held, mirrored
 from bench.compare_score.sides import diagnosed, simulate, true_delta
 from bench.compare_score.suspects import may_stand_first
@@ -31,7 +31,7 @@ class Result:
 
     `used`: steps of base and new. `low_ns`, `high_ns`: the interval, None where there is none. `adds_up`:
     rows to the step, and the parts of every row to the row. `mirrors`: the same with the sides swapped.
-    `rereads`: the same from both documents as JSON. `error`: why there is no comparison.
+    `rereads`: the same from all documents as JSON. `error`: why there is no comparison.
     """
 
     case: Case
@@ -120,7 +120,11 @@ def _scored(case: Case) -> Result:
         diagnosed(simulate(side, seed, case.step_count), view)
         for side, seed, view in zip((base, new), case.noise_seeds, views(case), strict=True)
     ]
-    told = _compared(*documents)
+    more = [
+        diagnosed(simulate(side, seed, case.step_count), views(case)[0])
+        for side, seed in zip(more_sides(case), case.more_seeds, strict=False)
+    ]
+    told = _compared(*documents, more)
     low_ns, high_ns = told["step_delta_ci95_ns"] or (None, None)
     true_ns, base_ns = 0.0, 0.0
     if case.changes and (case.kind or low_ns is not None):
@@ -137,14 +141,21 @@ def _scored(case: Case) -> Result:
         rows=tuple((row["row"], row["delta_ns"]) for row in told["attribution"] if row["row"] != "noise"),
         suspects=tuple(suspect["id"] for suspect in told["suspects"]),
         adds_up=_adds_up(told, *documents),
-        mirrors=held(_compared(*reversed(documents))) == mirrored(told),
-        rereads=_compared(*(json.loads(json.dumps(document)) for document in documents)) == told,
+        mirrors=bool(more) or held(_compared(*reversed(documents))) == mirrored(told),
+        rereads=_compared(*map(_reread, documents), list(map(_reread, more))) == told,
     )
 
 
-def _compared(base: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    comparison = compare(of_one_run(typed(base)), of_one_run(typed(new)))
-    return encode(comparison)
+def _compared(
+    base: Mapping[str, Any], new: Mapping[str, Any], more: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
+    """The document. `more`: further recordings of what base is."""
+    further: dict[str, Any] = {"more_base": [of_one_run(typed(one)) for one in more]} if more else {}
+    return encode(compare(of_one_run(typed(base)), of_one_run(typed(new)), **further))
+
+
+def _reread(document: Mapping[str, Any]) -> dict[str, Any]:
+    return json.loads(json.dumps(document))  # type: ignore[no-any-return]
 
 
 def _adds_up(told: Mapping[str, Any], base: Mapping[str, Any], new: Mapping[str, Any]) -> bool:

@@ -53,7 +53,8 @@ class Kind:
 
     `suspects`: patterns of what may stand first. `changes`: whether the new side differs at all; `steps`: the
     fewest and the most a side; `times`: how many pairs of it are scored. `ranges`: what the recording needs;
-    `truths`: seeds on which the true difference is found, more where it hangs on chance.
+    `truths`: seeds on which the true difference is found, more where it hangs on chance. `more`: further
+    recordings of what base is.
     """
 
     family: str
@@ -66,6 +67,7 @@ class Kind:
     times: int = 8
     ranges: str = ""
     truths: int = 3
+    more: Callable[[Drawn], tuple[Side, ...]] | None = None
 
 
 ALL_SHAPES: Final = {
@@ -188,14 +190,23 @@ def _buffers(drawn: Drawn) -> tuple[Side, Side]:
     return Side(knobs), Side(replace(knobs, buffer_count=0))
 
 
+def _runs(drawn: Drawn, *runs: str) -> tuple[Side, ...]:
+    """Runs of one thing: clocks and the place of host threads differ from run to run."""
+    side = Side(drawn.shape("dense", "tuned", "late launches", layer_count=2))
+    return tuple(shifted(side, f"{drawn.seed}/{run}") for run in runs)
+
+
 def _again(drawn: Drawn) -> tuple[Side, Side]:
-    """Both sides are runs of one thing: clocks and the place of host threads differ from run to run."""
-    knobs = drawn.shape("dense", "tuned", "late launches", layer_count=2)
-    return shifted(Side(knobs), f"{drawn.seed}/base"), shifted(Side(knobs), f"{drawn.seed}/new")
+    base, new = _runs(drawn, "base", "new")
+    return base, new
+
+
+def _further(drawn: Drawn) -> tuple[Side, ...]:
+    return _runs(drawn, "second", "third", "fourth")
 
 
 def _again_slower(drawn: Drawn) -> tuple[Side, Side]:
-    """The same beside GEMMs and attention that make the step 6 to 12 % longer."""
+    """The same beside GEMMs that make the step 5 to 12 % longer."""
     base, new = _again(drawn)
     longer = drawn.at("slower", 1.3, 1.5)
     return base, replace(
@@ -287,7 +298,7 @@ KINDS: Final = (
     Kind("loader", "a rhythm alone", _rhythm(slower=False), changes=False, steps=(16, 30), ranges="steps"),
     Kind(
         "loader", "a rhythm, later", _rhythm(slower=True), _LOADER_ROWS, ("data_loader",), steps=(30, 30),
-        ranges="steps", truths=16,
+        ranges="steps", truths=10,
     ),
     Kind(
         "loader", "more workers", _more_workers, _LOADER_ROWS, ("data_loader",), steps=(20, 30),
