@@ -22,7 +22,7 @@ from bench.simulate.recorded import View, draw_view
 
 Family = Literal[
     "one cause", "two causes", "unchanged", "versions", "few steps", "precision", "fusing", "renamed",
-    "hiccups", "buckets", "again", "loader", "start",
+    "hiccups", "buckets", "again", "loader", "start", "copies", "recompute",
 ]  # fmt: skip
 
 SIZES: Final = (0.05, 0.1, 0.3)
@@ -59,6 +59,11 @@ class Case:
     def changes(self) -> bool:
         """Whether the sides differ by more than noise."""
         return KIND[self.kind].changes if self.kind else bool(self.causes)
+
+    @property
+    def decided_from(self) -> float:
+        """From which true difference on it has to be decided, as part of a step."""
+        return KIND[self.kind].decided_from if self.kind else 0.0
 
     @property
     def rows(self) -> tuple[frozenset[str], ...]:

@@ -19,8 +19,6 @@ from reports.result.read import of_one_run, typed
 
 DECIDING: Final = 4
 """Steps a side from which a pair can be decided: of 4 against 4, one order in 35 has none overlap."""
-DECIDED_FROM: Final = 0.02
-"""Of a step: true differences that have to be decided."""
 _FIRST_ROWS: Final = 3
 """Within which both of two causes are to be found."""
 
@@ -71,15 +69,15 @@ class Result:
 
     @property
     def verdict_right(self) -> bool:
-        """The way it truly went, decided from a true difference of `DECIDED_FROM` on; `undecided` below the
-        steps that can tell. Of what did not change: neither slower nor faster, and not refused.
+        """The way it truly went, decided from the true difference on that its case says; `undecided` below
+        the steps that can tell. Of what did not change: neither slower nor faster, and not refused.
         """
         if not self.case.changes:
             return self.verdict in ("no_change", "undecided")
         if not self.enough_steps:
             return self.verdict == "undecided"
         way = "regression" if self.true_frac > 0 else "improvement"
-        if abs(self.true_frac) >= DECIDED_FROM:
+        if abs(self.true_frac) >= self.case.decided_from:
             return self.verdict == way
         return self.verdict in (way, "undecided", "no_change")
 

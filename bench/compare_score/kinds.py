@@ -54,7 +54,8 @@ class Kind:
     `suspects`: patterns of what may stand first. `changes`: whether the new side differs at all; `steps`: the
     fewest and the most a side; `times`: how many pairs of it are scored. `ranges`: what the recording needs;
     `truths`: seeds on which the true difference is found, more where it hangs on chance. `more`: further
-    recordings of what base is.
+    recordings of what base is. `decided_from`: true differences that have to be decided, of a step; 1 asks
+    for none: means of steps that vary so hide it, and a wrong way is wrong all the same.
     """
 
     family: str
@@ -67,6 +68,7 @@ class Kind:
     times: int = 8
     ranges: str = ""
     truths: int = 3
+    decided_from: float = 0.02
     more: Callable[[Drawn], tuple[Side, ...]] | None = None
 
 
@@ -159,11 +161,16 @@ def _held_up(knobs: Knobs, drawn: Drawn, side: str) -> Knobs:
     return replace(knobs, hiccup_count=drawn.whole(f"{side} hiccups", 1, 3), hiccup_ms=held_up_ms)
 
 
-def _hiccups(*, slower: bool) -> Made:
-    """Steps held up on base, on new or on both, beside GEMMs that cost 2 to 3 % of the step, or nothing."""
+def _hiccups(*, slower: bool, late: bool = False) -> Made:
+    """Steps held up on base, on new or on both, beside GEMMs that cost 2 to 3 % of the step, or nothing.
+
+    `late`: every fourth or fifth step waits for its batch as well, by a quarter of a step.
+    """
 
     def made(drawn: Drawn) -> tuple[Side, Side]:
         knobs = drawn.shape("short")
+        if late:
+            knobs = replace(knobs, late_batch_frac=drawn.at("late", 0.2, 0.25), data_stall_ms=0.35)
         where = drawn.one("where", "base", "new", "both")
         base = _held_up(knobs, drawn, "base") if where != "new" else knobs
         new = _held_up(knobs, drawn, "new") if where != "base" else knobs
@@ -261,6 +268,17 @@ def _first(drawn: Drawn) -> tuple[Side, Side]:
     return (Side(knobs), late) if drawn.one("where", "new", "base") == "new" else (late, Side(knobs))
 
 
+def _pinned(drawn: Drawn) -> tuple[Side, Side]:
+    """Batches of images through pinned memory, in place of pageable copies that the host waits for."""
+    knobs = drawn.shape("dense", layer_count=2, batch_mib=drawn.at("batch", 16, 64), end_of_step="read_back")
+    return Side(replace(knobs, pageable_host=True, host_link_gb_per_s=10.0)), Side(knobs)
+
+
+def _recomputed(drawn: Drawn) -> tuple[Side, Side]:
+    knobs = drawn.shape("dense", "tuned", layer_count=2)
+    return Side(knobs), Side(replace(knobs, recompute="full"))
+
+
 _PRECISE_ROWS: Final = ("compute.*",)
 _LOADER_ROWS: Final = ("launch_starved.data",)
 
@@ -305,5 +323,16 @@ KINDS: Final = (
         ranges="steps",
     ),
     Kind("start", "a side starts slower", _first, changes=False, times=16),
+    Kind(
+        "hiccups", "beside 2 to 3 %, batches late", _hiccups(slower=True, late=True),
+        ("compute.gemm", "compute.attention", "launch_starved.data"), ("kernels_slower.*", "gpu_slower"),
+        steps=(58, 58), truths=6, decided_from=1.0,
+    ),
+    Kind("hiccups", "alone, batches late", _hiccups(slower=False, late=True), changes=False, steps=(58, 58)),
+    Kind(
+        "copies", "batches pinned", _pinned, ("exposed_copy.memcpy_h2d", "launch_starved.*"),
+        ("copies_exposed", "host_syncs"), times=4,
+    ),
+    Kind("recompute", "all of it", _recomputed, ("compute.*",), ("recompute_more",), times=4),
 )  # fmt: skip
 KIND: Final = {f"{kind.family}/{kind.name}": kind for kind in KINDS}

@@ -78,7 +78,18 @@ def lines(results: Sequence[Result]) -> list[Line]:
     ]
 
 
-_KINDS: Final = ("precision", "fusing", "renamed", "hiccups", "buckets", "loader", "start", "again")
+_KINDS: Final = (
+    "precision",
+    "fusing",
+    "renamed",
+    "hiccups",
+    "buckets",
+    "loader",
+    "start",
+    "copies",
+    "recompute",
+    "again",
+)
 """Families of kinds of pairs, in the order of the table."""
 _APART: Final = ("versions", "again")
 """What changes from run to run alone is seen by further recordings of the same thing only."""
