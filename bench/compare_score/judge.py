@@ -114,15 +114,15 @@ def score(case: Case) -> Result:
 
 def _scored(case: Case) -> Result:
     base, new = sides(case)
-    documents = [
+    one, other = (
         diagnosed(simulate(side, seed, case.step_count), view)
         for side, seed, view in zip((base, new), case.noise_seeds, views(case), strict=True)
-    ]
+    )
     more = [
         diagnosed(simulate(side, seed, case.step_count), views(case)[0])
         for side, seed in zip(more_sides(case), case.more_seeds, strict=False)
     ]
-    told = _compared(*documents, more)
+    told = _compared(one, other, more)
     low_ns, high_ns = told["step_delta_ci95_ns"] or (None, None)
     true_ns, base_ns = 0.0, 0.0
     if case.changes and (case.kind or low_ns is not None):
@@ -138,9 +138,9 @@ def _scored(case: Case) -> Result:
         high_ns=high_ns,
         rows=tuple((row["row"], row["delta_ns"]) for row in told["attribution"] if row["row"] != "noise"),
         suspects=tuple(suspect["id"] for suspect in told["suspects"]),
-        adds_up=_adds_up(told, *documents),
-        mirrors=bool(more) or held(_compared(*reversed(documents))) == mirrored(told),
-        rereads=_compared(*map(_reread, documents), list(map(_reread, more))) == told,
+        adds_up=_adds_up(told, one, other),
+        mirrors=bool(more) or held(_compared(other, one)) == mirrored(told),
+        rereads=_compared(_reread(one), _reread(other), list(map(_reread, more))) == told,
     )
 
 

@@ -84,7 +84,7 @@ _REST: Final[Mapping[str, str]] = {
 _BY_CONTAINER: Final[Mapping[str, Mapping[str, str]]] = {
     "this": {},
     "libraries": _LIBRARIES,
-    "all": _LIBRARIES | _REST,
+    "all": {**_LIBRARIES, **_REST},
 }
 
 
