@@ -232,12 +232,13 @@ def shifted(side: Side, run: str) -> Side:
     )
 
 
-def _rhythm(*, slower: bool) -> Made:
+def _rhythm(*, slower: bool, turns: bool | None = None) -> Made:
     """Batches late in turns, or by chance in 20 to 40 % of the steps; on new they are later still."""
 
     def made(drawn: Drawn) -> tuple[Side, Side]:
-        knobs = drawn.shape("short", data_stall_ms=drawn.at("stall", 1.0, 3.0))
-        if drawn.one("rhythm", "turns", "chance") == "turns":
+        knobs = drawn.shape("short", data_stall_ms=drawn.at("stall", 0.3, 3.0, by_factors=True))
+        in_turns = drawn.one("rhythm", "turns", "chance") == "turns" if turns is None else turns
+        if in_turns:
             knobs = replace(knobs, loader_workers=drawn.whole("workers", 2, 4))
         else:
             knobs = replace(knobs, late_batch_frac=drawn.at("late", 0.2, 0.4))
@@ -311,12 +312,12 @@ KINDS: Final = (
     Kind("again", "two runs", _again, changes=False, times=16),
     Kind(
         "again", "two runs, GEMMs slower", _again_slower, ("compute.gemm", "compute.grouped_gemm"),
-        ("kernels_slower.*", "gpu_slower"),
+        ("kernels_slower.*", "gpu_slower", "host_uncovered"),
     ),
     Kind("loader", "a rhythm alone", _rhythm(slower=False), changes=False, steps=(16, 30), ranges="steps"),
     Kind(
-        "loader", "a rhythm, later", _rhythm(slower=True), _LOADER_ROWS, ("data_loader",), steps=(30, 30),
-        ranges="steps", truths=10,
+        "loader", "a rhythm, later", _rhythm(slower=True, turns=True), _LOADER_ROWS, ("data_loader",),
+        steps=(20, 30), ranges="steps",
     ),
     Kind(
         "loader", "more workers", _more_workers, _LOADER_ROWS, ("data_loader",), steps=(20, 30),
@@ -332,6 +333,10 @@ KINDS: Final = (
     Kind(
         "copies", "batches pinned", _pinned, ("exposed_copy.memcpy_h2d", "launch_starved.*"),
         ("copies_exposed", "host_syncs"), times=4,
+    ),
+    Kind(
+        "loader", "late by chance, later", _rhythm(slower=True, turns=False), _LOADER_ROWS,
+        ("data_loader",), steps=(30, 30), ranges="steps", truths=10, decided_from=1.0,
     ),
     Kind("recompute", "all of it", _recomputed, ("compute.*",), ("recompute_more",), times=4),
 )  # fmt: skip
