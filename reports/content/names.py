@@ -10,10 +10,10 @@ from typing import Final, TypeVar
 from heuristics.result.compared import Place, Side
 from heuristics.result.judged import KnownIssue
 from heuristics.result.result import Result
-from reports.content.blocks import Code, Hue, Words, words
+from reports.content.blocks import Code, Hue, Span, Term, Words, words
 from reports.measures import named
 from traces.missing import OrMissing, known
-from traces.sections.rank import Rank
+from traces.sections.rank import Rank, StepSource
 from traces.sections.tables import WallId
 from traces.spelling import gpu_model, printable
 
@@ -68,6 +68,21 @@ def name_of(key: str) -> str:
         return f"longest {known[0].title}" if key.startswith("longest_") else known[0].title
     family, dot, last = key.rpartition(".")
     return name_of(last) if dot and family else key.replace("_", " ")
+
+
+_KEY: Final = re.compile(r"(?<![\w./:-])[a-z][a-z0-9]*(?:[._][a-z0-9]+)+(?![\w/]|[.:-]\w)")
+"""What may be a key within a sentence: no part of a path, an address or another name."""
+
+
+def keyed(text: str) -> Words:
+    """A sentence whose keys of measures, such as `launch_starved.data`, are terms, shown by their names."""
+    found, place = list[Span](), 0
+    for match in _KEY.finditer(text):
+        key = match[0]
+        if named(key) or ("." in key and named(key.rpartition(".")[2])):
+            found += [text[place : match.start()], Term(key)]
+            place = match.end()
+    return words(*found, text[place:])
 
 
 def capital(text: str) -> str:
@@ -141,6 +156,15 @@ def issue_sentence(one: KnownIssue, of_a_run: bool = True) -> str:
     return f"({where}): {one.what}. Workaround: {one.workaround}. {one.source}."
 
 
+STEPS_BY: Final[dict[StepSource, str]] = {
+    "user": "as chosen by --nvtx or --steps",
+    "nvtx": "by NVTX ranges",
+    "optimizer": "by optimizer kernels",
+    "graph": "by graph replays",
+    "period": "by what repeats",
+    "none": "none found",
+}
+"""How steps were found."""
 PIECES: Final = (
     ("compute", "compute", Hue.COMPUTE),
     ("busy", "busy", Hue.COMPUTE),
@@ -156,6 +180,16 @@ PIECES: Final = (
     ("idle", "nothing recorded", Hue.IDLE),
 )
 """Rows of the ledger by what they begin with, first match first: the piece of the bar and its colour."""
+HUE_NAMES: Final[dict[Hue, str]] = {
+    Hue.COMPUTE: "compute",
+    Hue.COMMUNICATION: "communication",
+    Hue.COPY: "copies",
+    Hue.HOST: "CPU",
+    Hue.MEMORY: "allocator",
+    Hue.IDLE: "launch delays, other idle",
+    Hue.OTHER: "profiler, start-up, other",
+}
+"""What is drawn in a colour, in the order of a legend."""
 WALL_HUES: Final[dict[WallId, Hue]] = {
     "memory": Hue.MEMORY,
     "communication": Hue.COMMUNICATION,
