@@ -105,7 +105,7 @@ def is_set(result: Result, knob: str) -> bool:
     return any(one.knob == knob and one.value is True for one in settings)
 
 
-def kernel_name(recorded: str) -> str:
+def kernel_name(recorded: str, width: int = KERNEL_WIDTH) -> str:
     """A kernel in a few characters: without its types, or by its template argument where that names it."""
     bare = re.sub(r"<unnamed>|\(anonymous namespace\)", "", printable(recorded, 400)).removeprefix("void ")
     head, _, inside = bare.partition("<")
@@ -114,12 +114,12 @@ def kernel_name(recorded: str) -> str:
         for word in _WORD.findall(inside):
             last = next((part for part in reversed(word.split("::")) if not _SHARED.fullmatch(part)), "")
             if last and last not in _PLAIN and not _WRAPPERS.match(last) and "gpu_kernel" not in last:
-                return _first(f"{base} {last}" if _FUNCTOR.search(last) else last)
-    return _first(base or bare)
+                return _first(f"{base} {last}" if _FUNCTOR.search(last) else last, width)
+    return _first(base or bare, width)
 
 
-def _first(name: str) -> str:
-    return name if len(name) <= KERNEL_WIDTH else name[: KERNEL_WIDTH - 3] + "..."
+def _first(name: str, width: int) -> str:
+    return name if len(name) <= width else name[: width - 3] + "..."
 
 
 def gpu_of(of: Rank | Side) -> str:

@@ -80,8 +80,11 @@ def _changed(one: ComparedChange, everything: bool) -> Words:
         values: Words = ("differs, its texts are withheld",)
     else:
         width = _WHOLE if everything else _WIDTH
-        base = _value(one.what, one.base, width) if one.said_base else _UNSAID
-        values = (base, " -> ", _value(one.what, one.new, width) if one.said_new else _UNSAID)
+        sides = ((one.base, one.said_base), (one.new, one.said_new))
+        base, new = (_value(one.what, value, width) if said else _UNSAID for value, said in sides)
+        if base == new:  # alike as shortened
+            base, new = (_plainly(value, width) for value, _ in sides)
+        values = (base, " -> ", new)
     line = words(_name(one), ": ", *values, f" ({one.source})")
     if not everything:
         return line
@@ -110,8 +113,12 @@ def _value(what: str, value: object, width: int) -> Span:
     if what == "steps.source" and value in STEPS_BY:
         return {**STEPS_BY}[value]
     if what.endswith("_frac") and isinstance(value, int | float):
-        text = percent(value)
-    elif isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+        return Code(percent(value))
+    return _plainly(value, width)
+
+
+def _plainly(value: object, width: int) -> Code:
+    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
         text = ", ".join(value) or "none"
     else:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

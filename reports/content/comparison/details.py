@@ -63,6 +63,8 @@ _CHANGES: Final = {
     "gone": "only in base",
     "grid": "another grid",
 }
+_KERNEL: Final = 48
+"""Letters of a kernel's name: those of one kind differ in their ends."""
 _TONES: Final = {LateState.APPEARED: Tone.BAD, LateState.GONE: Tone.GOOD, LateState.OTHER: Tone.NOTICE}
 
 
@@ -196,7 +198,7 @@ def _kernels(compared: Compared) -> Table:
 def _kernel(one: KernelDelta) -> tuple[Entry, ...]:
     counts, times = (per_step(one.base_count), per_step(one.new_count)), (one.base_each_ns, one.new_each_ns)
     grids = ("x".join(map(str, grid or ())) for grid in (one.base_grid, one.new_grid))
-    what = Code(kernel_name(one.name)), Term(one.key), _CHANGES[one.change], moved(one.delta_ns)
+    what = Code(kernel_name(one.name, _KERNEL)), Term(one.key), _CHANGES[one.change], moved(one.delta_ns)
     return (*what, *counts, *map(_ms, times), *grids)
 
 

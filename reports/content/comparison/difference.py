@@ -144,10 +144,13 @@ def waterfall(compared: Compared) -> Iterator[Table | Sentence]:
         return
     decimals = places(max(abs(compared.step_delta_ns), *(abs(one.delta_ns) for one in rows[:_SHOWN])))
     seen = [one for one in rows[:_SHOWN] if round(one.delta_ns / 10 ** (6 - decimals))]
-    shown, left_out = rows[: len(seen) or 1], rows[len(seen) or 1 :]
+    shown, left_out = rows[: len(seen)], rows[len(seen) :]
     sums_ns = compared.base.step_ns, compared.new.step_ns, compared.step_delta_ns
     times_ns = zip(*((one.base_ns, one.new_ns, one.delta_ns) for one in shown), strict=True)
-    columns = [adding_up(*pair, decimals) for pair in zip(times_ns, sums_ns, strict=True)]
+    columns = [
+        adding_up(times, whole, decimals)
+        for times, whole in zip([*times_ns] or [()] * 3, sums_ns, strict=True)
+    ]
     (base, base_rest, base_sum), (new, new_rest, new_sum), (change, rest, total) = columns
     drawn = [row((Term(one.row), base[at], new[at], _moved(one, change[at]))) for at, one in enumerate(shown)]
     others = f"{counted(len(left_out), 'smaller part')}, noise" if left_out else "noise"
