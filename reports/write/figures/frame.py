@@ -35,7 +35,7 @@ def _head(area: Area, page: Page) -> float:
     title = fitted(plain(page.title), area.width * 0.5, BODY, bold=True)
     area.text(0, 0.08, title, BODY, weight="bold")
     left = inches(title, BODY, bold=True) + 0.25
-    facts = plain(page.facts)
+    facts = harmless(plain(page.facts))
     below = inches(facts, BODY) > area.width - left
     left = 0.0 if below else left
     area.text(left, 0.08 + below * LINE, fitted(facts, area.width - left, BODY), BODY, color=SOFT)

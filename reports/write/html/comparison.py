@@ -18,8 +18,10 @@ from reports.content.blocks import (
     Table,
     View,
 )
+from reports.content.comparison import closing
 from reports.content.comparison import page as page_of
-from reports.content.comparison.causes import causes, expected, limits
+from reports.content.comparison.causes import limits
+from reports.content.comparison.changed import changed
 from reports.content.comparison.difference import delta, waterfall
 from reports.content.comparison.moves import moves_of, reach
 from reports.content.names import HUE_NAMES, hue_of
@@ -92,9 +94,10 @@ def write_comparison_html(compared: Compared, view: View, head: Head = PLAIN) ->
     headline = next(block for block in page.blocks if isinstance(block, Headline))
     parts = [] if forbidden else list(waterfall(compared))
     beside = list(limits(compared, everything=True)) if forbidden else parts
-    why = [*expected(compared, everything=True), *causes(compared, everything=True)]
     folds = tuple(block for block in page.blocks if isinstance(block, Fold))
-    above: tuple[Block, ...] = (headline, *beside, *why, *folds)
+    around = [*changed(compared, everything=True), *closing(compared)]
+    around[1:1] = [] if forbidden else limits(compared, everything=True)
+    above: tuple[Block, ...] = (headline, *beside, *around, *folds)
     tables = [block for block in parts if isinstance(block, Table)]
     content = {
         **shared(Marks(view), page),
@@ -104,8 +107,8 @@ def write_comparison_html(compared: Compared, view: View, head: Head = PLAIN) ->
         "beside": [] if tables else beside,
         "strips": strips_of(compared),
         "hues": {hue.value: name for hue, name in HUE_NAMES.items() if hue in _hues(compared)},
-        "why": why,
-        "around": [block for block in page.blocks if block not in above],
+        "why": [block for block in page.blocks if block not in above],
+        "around": around,
         "folds": folds,
         "timelines": list(_timelines(compared)),
     }

@@ -154,13 +154,13 @@ def test_the_page_fits_a_narrow_window_and_the_keyboard_reaches_all_of_it(browse
 def test_one_number_leads_the_page(make: Make) -> None:
     one = compared(make)
     words = Elements(written(one)).words()
-    lead = signed(percent(one.size.delta_frac)).replace(" %", "\u00a0%")
+    lead = signed(percent(one.size.delta_frac))
     assert words.index(lead) < words.index(signed_ms(one.size.delta_ns))
     others = [words.index(text) for text in ("Where the difference lies", "What changed") if text in words]
     assert words.index(lead) < min(others)
 
 
-@pytest.mark.parametrize("make", [regression, unchanged, by_logs, many_rows])
+@pytest.mark.parametrize("make", [regression, by_logs, many_rows])
 def test_the_waterfall_has_the_rows_of_the_text_and_its_bars_join(make: Make) -> None:
     one = compared(make)
     (table,) = (block for block in waterfall(one) if isinstance(block, Table))
@@ -194,7 +194,7 @@ def test_no_text_of_the_first_screen_lies_on_another(browser: Browser) -> None:
 _OVERLAPS = """
 const seen = [], found = [];
 for (const one of document.querySelectorAll(
-    '.over, .number-first, .amount, .rests, .under, .waterfall th, .waterfall .number, .strip-row > *')) {
+    '.over, .number-first, .amount, .rests, .under, .waterfall th[scope=row], .waterfall td.number, .strip-row > *')) {
   const range = document.createRange();
   range.selectNodeContents(one);
   const box = one.tagName === 'svg' ? one.getBoundingClientRect() : range.getBoundingClientRect();
