@@ -194,7 +194,7 @@ def test_no_text_of_the_first_screen_lies_on_another(browser: Browser) -> None:
 _OVERLAPS = """
 const seen = [], found = [];
 for (const one of document.querySelectorAll(
-    '.over, .number-first, .amount, .rests, .under, .waterfall th[scope=row], .waterfall td.number, .strip-row > *')) {
+    '.over, .number-first, .amount, .rests, .under, .waterfall [scope=row], .waterfall td.number, .strip-row *')) {
   const range = document.createRange();
   range.selectNodeContents(one);
   const box = one.tagName === 'svg' ? one.getBoundingClientRect() : range.getBoundingClientRect();
