@@ -193,8 +193,8 @@ def test_no_text_of_the_first_screen_lies_on_another(browser: Browser) -> None:
 
 _OVERLAPS = """
 const seen = [], found = [];
-for (const one of document.querySelectorAll(
-    '.over, .number-first, .amount, .rests, .under, .waterfall [scope=row], .waterfall td.number, .strip-row *')) {
+const read = '.over, .number-first, .amount, .rests, .under, .strip-row *, .waterfall [scope=row], td.number';
+for (const one of document.querySelectorAll(read)) {
   const range = document.createRange();
   range.selectNodeContents(one);
   const box = one.tagName === 'svg' ? one.getBoundingClientRect() : range.getBoundingClientRect();
