@@ -62,12 +62,16 @@ _PLAIN: Final = frozenset(
 _WORD: Final = re.compile(r"[A-Za-z_]\w+(?:::\w+)*")
 
 
+_FAMILIES: Final = {"comm": "communication", "copy": "copies"}
+"""Keys of what is known by its family alone."""
+
+
 def name_of(key: str) -> str:
     """The name of a key, or of one after a family: `launch_starved.python`, `compute.gemm`."""
     if known := named(key):
         return f"longest {known[0].title}" if key.startswith("longest_") else known[0].title
     family, dot, last = key.rpartition(".")
-    return name_of(last) if dot and family else key.replace("_", " ")
+    return name_of(last) if dot and family else _FAMILIES.get(key, key.replace("_", " "))
 
 
 _KEY: Final = re.compile(r"(?<![\w./:-])[a-z][a-z0-9]*(?:[._][a-z0-9]+)+(?![\w/]|[.:-]\w)")

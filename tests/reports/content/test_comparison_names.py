@@ -79,6 +79,10 @@ def test_every_table_that_a_recording_may_lack_has_a_name(schema: object) -> Non
     assert set(schema.USED_TABLES) <= set(TABLES)  # type: ignore[attr-defined]
 
 
+def test_what_is_known_by_its_family_alone_has_a_name() -> None:
+    assert [name_of(key) for key in ("comm", "copy", "noise")] == ["communication", "copies", "noise"]
+
+
 def test_steps_left_out_are_counted_by_their_reason() -> None:
     dropped = ("hiccup: 16 % longer", "partial: it ends", "hiccup: 26 % longer")
     assert reasons(dropped) == "2 hiccups, 1 partial"
