@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from diagnoser import options
 from diagnoser.output import Target, base_name, plan_targets, screen, show, write
@@ -17,6 +17,9 @@ from traces.errors import NotAResult, UsageError
 if TYPE_CHECKING:
     from diagnoser.output.ticket import Ticket
     from reports.formats import Whole
+
+
+_OF_TWO: Final = (Kind.COMPARISON, Kind.FILES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +102,16 @@ def plan_results(
     for form in output.forms:
         if kind not in FORMATS[form].kinds:
             there = ", ".join(sorted(named(kind)))
-            raise UsageError(f"a judged configuration has no {form}. Give one of {there}.")
-    if output.brief and kind is Kind.COMPARISON:
+            what = "a comparison without traces" if kind is Kind.FILES else "a judged configuration"
+            raise UsageError(f"{what} has no {form}. Give one of {there}.")
+    if output.brief and kind in _OF_TWO:
         raise UsageError("--brief is of one run, not of two. Type the same line without it")
     inputs = [*runs, *(path for path in beside if path)]
-    ending = "_compared" if kind is Kind.COMPARISON else "_moe-diag"
+    ending = "_compared" if kind in _OF_TWO else "_moe-diag"
     targets = plan_targets(output.forms, output.output, inputs, output.force_overwrite, ending)
     if output.ticket is None:
         return Plan(kind, targets, None)
-    if kind is Kind.CONFIGURATION:
+    if kind in (Kind.CONFIGURATION, Kind.FILES):
         raise UsageError("a ticket is of a trace or of two. Give what moe-diag analyze or compare made.")
     from diagnoser.output.ticket import plan_ticket
 

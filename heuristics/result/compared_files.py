@@ -73,7 +73,7 @@ class FilesLog(Section, frozen=True):
 
 
 class FilesSide(Section, frozen=True):
-    """One side. `config`: the name of its file, None without one; `defaults_count`: settings at their default."""
+    """One side. `config`: the name of its file, None without one. `defaults_count`: settings at a default."""
 
     name: str
     config: str | None
@@ -90,8 +90,8 @@ class FilesSide(Section, frozen=True):
 class EffectiveChange(Section, frozen=True):
     """One setting, version or variable that the two runs have otherwise.
 
-    `base_said`, `new_said`: where it was set, `default` where nobody did. `effect`: `none` where it differs and
-    does nothing on either side, as `because` says. `withheld`: texts that are not shown.
+    `base_said`, `new_said`: where it was set, `default` where nobody did. `effect`: `none` where it differs
+    and does nothing on either side, as `because` says. `withheld`: texts that are not shown.
     """
 
     what: str
@@ -123,8 +123,8 @@ class Explanation(Section, frozen=True):
 
     `explains`: what of the difference between the logs it can explain. `step_low_frac` to `step_high_frac`:
     what it does to a step here, by the nearest measurements, taken wider as they were made elsewhere. `fit`:
-    `covers` where the size observed is in that range, `direction` where only its direction is, `against` where
-    neither, `open` where no size is known. `knobs`: the settings that differ for it.
+    `covers` where the size observed is in that range, `direction` where only its direction is, `against`
+    where neither, `open` where no size is known. `knobs`: the settings that differ for it.
     """
 
     id: str

@@ -19,20 +19,24 @@ from typing import Final, Literal
 from traces.limits import Limit
 
 LEAST: Final = Limit(
-    8, "values", "ours: as many as an interval of the mean needs (interval.py); all in order are then 1 in 20,160"
+    8,
+    "values",
+    "ours: as many as an interval of the mean needs (interval.py); all in order are then 1 in 20,160",
 )
 BLOCKS: Final = Limit(
     10,
     "blocks at most",
-    "ours: of 400 series without a trend at most 1.5 % pass for one, 1.0 to 5.2 % where each value holds half of "
-    "the one before it (10 to 500 values); a climb of 3 % in noise of 2 % is found in 40 % of 47 values, 91 % of "
-    "200. 16 blocks find little more, and pass a slow wander for a trend twice as often",
+    "ours: of 400 series without a trend at most 1.5 % pass for one, 1.0 to 5.2 % where each value holds half "
+    "of the one before it (10 to 500 values); a climb of 3 % in noise of 2 % is found in 40 % of series of 47 "
+    "values, 91 % of 200. 16 blocks find little more, and pass a slow wander for a trend twice as often",
 )
 CHANCE: Final = Limit(
     0.01, "probability", "ours: two logs and two figures of memory are asked in one comparison"
 )
 SMALL: Final = Limit(
-    0.01, "of the median", "ours: as a change that matters (size.py); less over a whole log is no trend to act on"
+    0.01,
+    "of the median",
+    "ours: as a change that matters (size.py); less over a whole log is no trend to act on",
 )
 
 State = Literal["rising", "falling", "none"]

@@ -32,7 +32,7 @@ from traces.spelling import (
     signed_ms,
 )
 
-_LABELS: Final[dict[ComparisonVerdict, tuple[str, Tone]]] = {
+LABELS: Final[dict[ComparisonVerdict, tuple[str, Tone]]] = {
     "regression": ("SLOWER", Tone.BAD),
     "improvement": ("FASTER", Tone.GOOD),
     "no_change": ("NO CHANGE", Tone.GOOD),
@@ -84,7 +84,7 @@ def _each(compared: Compared) -> str:
 
 def headline(compared: Compared) -> Headline:
     """The verdict with the figures it rests on, and below it why."""
-    label, tone = _LABELS[compared.verdict]
+    label, tone = LABELS[compared.verdict]
     return Headline(label, (_figures(compared),), tone, tuple(map(words, _under(compared))))
 
 
