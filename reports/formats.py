@@ -153,7 +153,8 @@ def _patch(framework: str, result: Whole, asked: Asked) -> str:
 
 def _run(result: Whole) -> Result:
     """What is of one run: two have no plan, and no table of their own."""
-    assert not _of_two(result) and not _of_files(result), "a format of one run"
+    assert not _of_two(result), "a format of one run"
+    assert not _of_files(result), "a format of one run"
     return result
 
 

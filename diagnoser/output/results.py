@@ -123,7 +123,9 @@ def write_results(result: Whole, plan: Plan, output: Output) -> None:
     """Render and write everything. A ticket says where it is, where nothing else goes to stdout."""
     if plan.ticket:
         from diagnoser.output.ticket import write_ticket
+        from heuristics.result.compared_files import ComparedFiles
 
+        assert not isinstance(result, ComparedFiles), "a ticket is of recordings"
         write_ticket(plan.ticket, result, lambda form: FORMATS[form].write(result, Asked()))
     detail = Detail.FULL if output.full else Detail.FIRST
     for target in plan.targets:

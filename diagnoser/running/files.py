@@ -95,12 +95,12 @@ def compare_files(asked: FilesComparison) -> FilesResult:
 
     limit_frac = None if asked.gate is None else gate_frac(asked.gate)
     given = given_from(asked.about or {})
-    sides = [_side(name, asked, given) for name in _NAMES]
+    base, new = (_side(name, asked, given) for name in _NAMES)
     asked.progress("comparing", None)
     configs = path_of(asked.base), path_of(asked.new)
     files = [path for path in configs if path]
     alone = {} if len(files) == 2 else {"--base-config": configs[0], "--new-config": configs[1]}
-    found = compared(*sides, limit_frac)
+    found = compared(base, new, limit_frac)
     result = structs.replace(
         found,
         tool=structs.replace(found.tool, version=VERSION),

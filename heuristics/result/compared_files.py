@@ -50,8 +50,8 @@ class MemoryOf(Section, frozen=True):
 class FilesLog(Section, frozen=True):
     """What a log says of a run's steps; warm-up and what is far above the rest are `left_out`, by reason.
 
-    `low_ns` and `high_ns` hold the middle 80 % of the steady iterations. `out_of_memory`: how many such errors
-    it holds. `last_step_ns`: the length of a step at its end, where it drifts.
+    `low_ns` and `high_ns` hold the middle 80 % of the steady iterations. `out_of_memory`: how many such
+    errors it holds.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The page of two runs compared by their configurations and logs: by how much, what differs, what explains it."""
+"""The page of two runs compared by configurations and logs: how much, what differs, what explains it."""
 
 import json
 from collections.abc import Iterator
@@ -224,17 +224,10 @@ def _explanations(compared: ComparedFiles, everything: bool) -> Iterator[Block]:
         yield Sentence(said, "OR" if place and one.fit == shown[0].fit else first, Tone.NOTICE)
         sure = (words(f"To be sure: {ended(one.next)}"),)
         yield Items((*(words(sentence(because)) for because in one.because), *(sure if not place else ())))
-    if compared.together is not None and compared.together.covers and not _covered(compared):
-        low, high = (
-            signed(percent(end))
-            for end in (compared.together.step_low_frac, compared.together.step_high_frac)
-        )
-        yield Sentence(
-            words(
-                f"All {len(compared.together.ids)} known changes together: {low} to {high} a step, which holds it."
-            ),
-            "TOGETHER",
-        )
+    if (all_of := compared.together) is not None and all_of.covers and not _covered(compared):
+        low, high = (signed(percent(end)) for end in (all_of.step_low_frac, all_of.step_high_frac))
+        said = f"All {len(all_of.ids)} known changes together: {low} to {high} a step, which holds it."
+        yield Sentence(words(said), "TOGETHER")
     if not found:
         yield Sentence(words(_none(compared)), "Cause", Tone.NOTICE)
     elif left := len(found) - len(shown):
@@ -279,7 +272,8 @@ def _changed(compared: ComparedFiles, everything: bool) -> Iterator[Block]:
     elif none:
         names = ", ".join(one.what for one in none[:_EXPLAINED])
         rest = f" and {len(none) - _EXPLAINED} more" if len(none) > _EXPLAINED else ""
-        yield Sentence(words(f"{names}{rest} differ without an effect on a step."), "Also")
+        differ = "differs" if len(none) == 1 else "differ"
+        yield Sentence(words(f"{names}{rest} {differ} without an effect on a step."), "Also")
 
 
 def _change(one: EffectiveChange, everything: bool) -> Words:
@@ -306,10 +300,11 @@ def _measured(compared: ComparedFiles) -> Iterator[Block]:
             (each.of, _part(each.step_frac), _part(each.memory_frac), each.source) for each in one.measured
         )
         yield table(one.title, ("Measured on", "Step", "Memory", "Source"), rows, range(1, 3))
-    problems = [side for side in (compared.base, compared.new) if side.problems_count]
-    for side in problems:
-        said = f"{counted(side.problems_count, 'line')} of it were not read as they stand: moe-diag check-config names them."
-        yield Sentence(words(Code(side.name), ": ", said))
+    for side in (compared.base, compared.new):
+        if side.problems_count:
+            lines = counted(side.problems_count, "line")
+            said = f": {lines} not read as they stand; moe-diag check-config names them."
+            yield Sentence(words(Code(side.name), said))
 
 
 def _part(value: OrMissing[float]) -> str:

@@ -183,11 +183,11 @@ def _of_configurations(sides: tuple[FileSide, FileSide], known_knobs: set[str]) 
         settled = bool(rule.settled_by) and alike.issuperset(rule.settled_by)
         state = "with_differences" if settled or {*keys} <= known_knobs else rule.state
         because = rule.settled if settled else rule.because
-        values = (
+        one, other = (
             ", ".join(f"{key} {_spelled(side.shown(key, said[key]))}" for key in keys)
             for side, said in zip(sides, (base, new), strict=True)
         )
-        yield Difference(rule.what, *values, state, _text(because), _text(rule.source))
+        yield Difference(rule.what, one, other, state, _text(because), _text(rule.source))
 
 
 def _of_machines(base: FileSide, new: FileSide) -> Iterator[Difference]:

@@ -104,9 +104,9 @@ def _effect(knob: str, sides: tuple[Config, Config]) -> tuple[Literal["may", "no
     if is_aside(knob):
         return "none", say("files.aside")
     for row in _table().rows:
-        if any(fnmatchcase(knob, pattern) for pattern in row.knobs):
-            if all(row.when.holds(side) is False for side in sides):
-                return "none", say("files.inert", figures=row.when.figures(sides[0]))
+        names_it = any(fnmatchcase(knob, pattern) for pattern in row.knobs)
+        if names_it and all(row.when.holds(side) is False for side in sides):
+            return "none", say("files.inert", figures=row.when.figures(sides[0]))
     return "may", ""
 
 
@@ -144,7 +144,7 @@ def versions_of(side: FileSide) -> Mapping[str, str]:
     told = {
         package: side.run.config.version_text(package)
         for package in ("core", "bridge", "te", "torch", "nccl")
-    }  # type: ignore[arg-type]
+    }
     container = side.given.container or side.versions.get("container") or logged.get("container")
     found = {**logged, **side.versions, **told, "container": container and side.shown("container", container)}
     return {package: text for package, text in found.items() if text and package in PACKAGES}

@@ -238,6 +238,8 @@ def _because(one: Made, size: Size, fit: str, explains: Sequence[str]) -> Iterat
         ends = dict(zip(("low", "high"), (signed(percent(exp(end) - 1)) for end in one.range), strict=True))
         wide = dict(zip(("least", "most"), (signed(percent(exp(end) - 1)) for end in one.wide), strict=True))
         code = "measured-one" if ends["low"] == ends["high"] else "measured"
+        if max(map(abs, one.range)) <= EXACT.value:
+            code = "measured-none"
         yield say(f"files.{code}", where=where, **ends, **wide)
     if size.ratio is not None and one.range is not None:
         yield say(f"files.fit-{fit}", size=signed(percent(exp(size.ratio[0]) - 1)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from statistics import median
 from typing import Final, Literal
 
@@ -63,7 +64,7 @@ def drift_section(used: Sequence[Iteration]) -> OrMissing[DriftOf]:
 def _drift(used: Sequence[Iteration]) -> Drift | None:
     """By the numbers of iterations; by their places where a log starts again."""
     places = [one.index for one in used]
-    if any(after <= before for before, after in zip(places, places[1:], strict=False)):
+    if any(after <= before for before, after in pairwise(places)):
         places = [*range(1, len(used) + 1)]
     return drift_of(places, [one.length_ns for one in used])
 

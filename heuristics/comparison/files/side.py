@@ -68,7 +68,7 @@ class FileSide:
         return not any(rule.level == "error" for rule in check_rules(self.run))
 
     def against(self, other: FileSide) -> Config:
-        """Its configuration, with defaults where the other side, or a known change, names what it leaves out."""
+        """Its configuration, with defaults for what the other side, or a known change, names."""
         asked = {*other.run.config.written.by_knob, *_asked()}
         filled = dict(_defaults(self, asked - {*self.files.by_knob}))
         return self._run(Settings(filled).under(self.files)).view(Trust.ALL)
@@ -88,8 +88,8 @@ def _asked() -> Iterator[str]:
 def _defaults(side: FileSide, left_out: Iterable[str]) -> Iterator[tuple[str, Setting]]:
     """What has a default in the release of a side.
 
-    A knob with a flag that only switches it off differs between the frameworks, and so does one of a group: it
-    stays unknown where the file is not whole. A variable is not set where no file sets it.
+    A knob with a flag that only switches it off differs between the frameworks, and so does one of a group:
+    it stays unknown where the file is not whole. A variable is not set where no file sets it.
     """
     if not side.has_configuration:
         return
@@ -102,9 +102,7 @@ def _defaults(side: FileSide, left_out: Iterable[str]) -> Iterator[tuple[str, Se
             yield name, Setting(None, UNSET)
         elif name == VIRTUAL_STAGES:
             yield name, Setting(None, DEFAULT)
-        elif knob is None or not (whole or (knob.is_core and not knob.off)):
-            continue
-        elif core is not None and not knob.is_known_in(core):
-            continue
-        elif (default := knob.default_in(core)) is not None:
-            yield name, Setting(default[0], DEFAULT)
+        elif knob is not None and (whole or (knob.is_core and not knob.off)):
+            there = core is None or knob.is_known_in(core)
+            if there and (default := knob.default_in(core)) is not None:
+                yield name, Setting(default[0], DEFAULT)
