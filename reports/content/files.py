@@ -154,7 +154,7 @@ def _logs(compared: ComparedFiles) -> Iterator[Block]:
     sides = known(compared.base.log), known(compared.new.log)
     rows = [(name, *values) for name, values in _rows(sides) if any(values)]
     if rows:
-        yield table("What the logs say", ("", "base", "new"), rows)
+        yield table("What the logs hold", ("", "base", "new"), rows)
 
 
 def _rows(sides: tuple[FilesLog | None, FilesLog | None]) -> Iterator[tuple[str, tuple[str, str]]]:
@@ -240,7 +240,7 @@ def _covered(compared: ComparedFiles) -> bool:
 
 def _none(compared: ComparedFiles) -> str:
     if compared.base.config is None or compared.new.config is None:
-        return "Without both configurations nothing tells what changed: give them as BASE and NEW."
+        return "What changed is not known without both configurations: give them as BASE and NEW."
     return "Unknown: none of the settings that differ has a measured effect on a step or on memory."
 
 
