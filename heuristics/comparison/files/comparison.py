@@ -300,10 +300,10 @@ def _drift(side: str, one: FilesLog, drift: DriftOf) -> str:
         "first": duration(drift.first),
         "last": duration(drift.last),
         "part": signed(percent(drift.change_frac)),
-        "chance": chosen(max(drift.chance, 0.0001)),
     }
     if drift.jump_at is not None:
         return say("files.drifts-jump", at=f"{drift.jump_at:,}", **figures)
+    figures["chance"] = percent(drift.chance)
     ends = {"start": f"{known(one.first_iteration):,}", "end": f"{known(one.last_iteration):,}"}
     return say("files.drifts", blocks=min(drift.count, 10), **ends, **figures)
 

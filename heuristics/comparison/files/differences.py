@@ -34,6 +34,7 @@ _FOLLOWS: Final = (
 class _InEffect(Struct, frozen=True, forbid_unknown_fields=True):
     knobs: tuple[str, ...]
     when: Condition
+    because: str
 
 
 class _Table(Struct, frozen=True, forbid_unknown_fields=True):
@@ -106,7 +107,7 @@ def _effect(knob: str, sides: tuple[Config, Config]) -> tuple[Literal["may", "no
     for row in _table().rows:
         names_it = any(fnmatchcase(knob, pattern) for pattern in row.knobs)
         if names_it and all(row.when.holds(side) is False for side in sides):
-            return "none", say("files.inert", figures=row.when.figures(sides[0]))
+            return "none", say("files.inert", because=row.because)
     return "may", ""
 
 
