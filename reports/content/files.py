@@ -10,6 +10,7 @@ from heuristics.result.compared_files import (
     EffectiveChange,
     FilesLog,
     FilesSide,
+    MeasuredElsewhere,
     MemoryOf,
 )
 from reports.content.blocks import (
@@ -296,10 +297,7 @@ def _spelled(value: object) -> str:
 
 def _measured(compared: ComparedFiles) -> Iterator[Block]:
     for one in compared.explanations:
-        rows = (
-            (each.of, _part(each.step_frac), _part(each.memory_frac), each.source) for each in one.measured
-        )
-        yield table(one.title, ("Measured on", "Step", "Memory", "Source"), rows, range(1, 3))
+        yield from items(one.title, (_elsewhere(each) for each in one.measured))
     for side in (compared.base, compared.new):
         if side.problems_count:
             lines = counted(side.problems_count, "line")
@@ -307,9 +305,11 @@ def _measured(compared: ComparedFiles) -> Iterator[Block]:
             yield Sentence(words(Code(side.name), said))
 
 
-def _part(value: OrMissing[float]) -> str:
-    part = known(value)
-    return "not measured" if part is None else signed(percent(part))
+def _elsewhere(one: MeasuredElsewhere) -> str:
+    step, memory = known(one.step_frac), known(one.memory_frac)
+    found = [f"step {signed(percent(step))}"] if step is not None else []
+    found += [f"memory {signed(percent(memory))}"] if memory is not None else []
+    return f"{', '.join(found)}: {one.of} ({one.source})"
 
 
 def _closing(compared: ComparedFiles) -> Iterator[Block]:
