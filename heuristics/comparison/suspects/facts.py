@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final, Literal
 
 from heuristics.comparison.difference.changed import way
-from heuristics.comparison.difference.subject import Subject, same_count, sided
+from heuristics.comparison.difference.subject import Subject, same_capture, same_count, sided
 from heuristics.comparison.suspects.causes import named, table
 from heuristics.comparison.suspects.figures import CLASSES, FIGURES, asked_for, dispatcher, whole
 from heuristics.comparison.suspects.view import View
@@ -275,6 +275,7 @@ VIEWED: Final = Language(
     {
         **sided({name: figure.of for name, figure in FIGURES.items()}, "before", "after"),
         **{name: Fact(of) for name, of in _facts()},
+        "same_capture": Fact(lambda view: same_capture(view.before.rank, view.after.rank)),
         "same_kernels": Fact(lambda view: _same("kernels", view) and _pair("kernels", view)[0] > 0),
         "same_small": Fact(partial(_same, "small")),
         "same_others": Fact(partial(_same, "others")),

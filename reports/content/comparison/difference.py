@@ -39,6 +39,8 @@ LABELS: Final[dict[ComparisonVerdict, tuple[str, Tone]]] = {
     "undecided": ("UNDECIDED", Tone.NOTICE),
     "not_comparable": ("NOT COMPARABLE", Tone.NOTICE),
 }
+_NAMES: Final = {"block": "block", "replay": "graph replay"}
+_NO_STEPS: Final = "no steps found"
 _GATES: Final = {
     "passed": "passed",
     "tripped": "exceeded (exit code 1)",
@@ -71,15 +73,23 @@ def has_steps(compared: Compared) -> bool:
 
 
 def unit(compared: Compared) -> str:
-    return "ms/step" if has_steps(compared) else "ms"
+    return f"ms/{repeated(compared)}" if has_steps(compared) else "ms"
+
+
+def repeated(compared: Compared) -> str:
+    """What is compared: a step, a block, or the replay of a graph, which is a block to the other side."""
+    one, other = compared.base.steps.unit, compared.new.steps.unit
+    if one == other != "window":
+        return one
+    return "step" if "step" in (one, other) else "block"
 
 
 def _steps(side: Side) -> str:
-    return counted(side.steps.count, "step") if side.steps.count else "no steps found"
+    return counted(side.steps.count, _NAMES.get(side.steps.unit, "step")) if side.steps.count else _NO_STEPS
 
 
 def _each(compared: Compared) -> str:
-    return " per step" if has_steps(compared) else ""
+    return f" per {repeated(compared)}" if has_steps(compared) else ""
 
 
 def headline(compared: Compared) -> Headline:
@@ -108,9 +118,11 @@ def _interval(size: ComparedSize) -> str:
 def _counts(compared: Compared) -> str:
     size = compared.size
     if size.source == "trace" and not has_steps(compared):
-        return "no steps found"
+        return _NO_STEPS
     of = " of the logs" if size.source == "log" else ""
-    one, many = (f"iteration{of}", f"iterations{of}") if of else ("step", "steps")
+    one, many = (
+        (f"iteration{of}", f"iterations{of}") if of else (repeated(compared), f"{repeated(compared)}s")
+    )
     if size.base_count == size.new_count:
         return f"{counted(size.base_count, one, many)} a side"
     return f"{size.base_count:,} and {size.new_count:,} {many}"
@@ -123,6 +135,9 @@ def _under(compared: Compared) -> Iterator[str]:
     if compared.size.source == "log":
         traced = f"{delta(compared.step_delta_ns)} {unit(compared)}"
         yield f"In the traces it is {traced}; the rows below explain that."
+    elif compared.size.between_runs:
+        pair = f"{delta(compared.step_delta_ns)} {unit(compared)}"
+        yield f"Against {compared.base.name} alone it is {pair}; the rows below explain that."
     if gate := compared.gate:
         yield f"Gate of {chosen(gate.limit_frac)} {_GATES[gate.state]}: {sentence(gate.because)}"
 
@@ -147,7 +162,7 @@ def waterfall(compared: Compared) -> Iterator[Table | Sentence]:
     drawn = [row((Term(one.row), base[at], new[at], _moved(one, change[at]))) for at, one in enumerate(shown)]
     others = f"{counted(len(left_out), 'smaller part')}, noise" if left_out else "noise"
     drawn.append(row((others, base_rest, new_rest, signed(rest)), tone=Tone.MUTED))
-    whole = "whole step" if has_steps(compared) else "whole window"
+    whole = f"whole {repeated(compared)}" if has_steps(compared) else "whole window"
     yield replace(
         table(f"Where the difference lies, {unit(compared)}", ("", "base", "new", "change"), drawn),
         total=row((whole, base_sum, new_sum, signed(total))),
