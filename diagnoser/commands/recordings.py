@@ -10,6 +10,7 @@ from diagnoser.options.command import command
 from diagnoser.options.requests import Analysis
 from diagnoser.output import say, show, show_page
 from diagnoser.output.progress import progress_display
+from heuristics.result.exits import Exit
 from traces.errors import UsageError
 from traces.recording.options import Question, TrainedWith
 
@@ -87,7 +88,7 @@ def workload(
         from traces.workload import workload as real
 
         show(real.workload(state, out, step_count=steps, device=device, megatron=megatron) + "\n")
-        return 0
+        return Exit.DONE
     assert profile is not None
     from diagnoser.running.profiled import ABSTAINED, profiled, summary
     from traces.workload.record import Request

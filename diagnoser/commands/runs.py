@@ -13,6 +13,7 @@ from diagnoser.output import say, say_skipped, show
 from diagnoser.output.progress import progress_display
 from diagnoser.output.results import CheckOutput, Output, plan_results, write_results
 from diagnoser.running.inputs import result_base, traces_named
+from heuristics.result.exits import Exit
 from reports.formats import Kind
 from traces.errors import UsageError
 from traces.missing import known
@@ -61,7 +62,7 @@ def analyze(
         keep_summaries(summary, diagnosis.summaries, want.force_overwrite)
     write_results(diagnosis.result, plan, want)
     say_skipped(diagnosis.skipped)
-    return 0
+    return Exit.DONE
 
 
 @command(lacks=("ticket", "emit_config"))
@@ -87,7 +88,7 @@ def demo(
 
     if scenario == "list":
         show("".join(f"{name:<16}{about}\n" for name, about in RECORDINGS.items()))
-        return 0
+        return Exit.DONE
     want = wanted()
     plan = plan_results(Kind.ANALYSIS, want, [keep or Path(f"{scenario}.sqlite")])
     with tempfile.TemporaryDirectory(prefix="moe-diag-") as folder:
@@ -95,7 +96,7 @@ def demo(
         unpack(path, scenario)
         diagnosis = diagnose(Analysis(path), command_line("demo", [Path(scenario)], {}))
     write_results(diagnosis.result, plan, want)
-    return 0
+    return Exit.DONE
 
 
 @command(lacks=("flavor", "ticket", "brief"))
@@ -122,7 +123,7 @@ def check_config(config: options.ConfigArgument, asked: partial[Check], wanted: 
         diagnosis = diagnoser.check_config(config, **asked.keywords, progress=progress)
     write_results(diagnosis.result, plan, want)
     configuration = known(diagnosis.result.configuration)
-    return int(configuration is not None and not configuration.legal)
+    return Exit.NO if configuration is not None and not configuration.legal else Exit.DONE
 
 
 @command(lacks=("brief", "emit_config"), bounded=True)
@@ -146,12 +147,14 @@ def compare(
     moe-diag compare before.json after.sqlite --gate 3% -o why.html
     moe-diag compare --baseline main after.sqlite --expect com-3=6ms --ticket perf-1234
 
-    The gate trips where new is slower by more than its limit, by the lower end of the 95 % interval. The
-    results are written first. --steps, --nvtx and all about the run are for both sides. A fix that only the
-    new run has is judged by what the plan of the base predicts for a step, or --expect.
+    The gate trips where new is slower by more than its limit, by the lower end of the 95 % interval. What
+    cannot be judged fails it, unless --undecided pass or --not-comparable pass. The results are written
+    first. --steps, --nvtx and all about the run are for both sides. A fix that only the new run has is judged
+    by what the plan of the base predicts for a step, or --expect.
 
-    Exit code 0: compared, and the gate passed; 1: it tripped or is undecided; 2: usage; 3: a side, or what is
-    given of it, is not readable; 4: a side has nothing to compare.
+    Exit code 0: slower, faster or no change; 5: undecided; 6: not comparable. With --gate instead 0: it lets
+    pass; 1: it does not. Always 2: usage; 3: a side, or what is given of it, is not readable; 4: a side has
+    nothing to compare.
     """
     from diagnoser.running.comparison import check_comparison, compare_sides, sides_of
 
@@ -163,10 +166,12 @@ def compare(
     with progress_display() as progress:
         result = compare_sides(asked, baseline, progress)
     write_results(result.result, plan, want)
-    if (gate := result.gate) is None or gate.state == "passed":
-        return 0
-    say(f"gate {asked.gate} {gate.state}: {gate.because}")
-    return 1
+    code, gate = result.exit_code, result.gate
+    if gate is not None and gate.state != "passed":
+        say(f"gate {asked.gate} {gate.state}: {gate.because}")
+    elif code:
+        say(f"{result.result.verdict.replace('_', ' ')} (exit code {code}): {result.result.because[0]}")
+    return code
 
 
 def _base_and_new(first: Path, second: Path | None, baseline: str | None) -> tuple[Source, Path]:

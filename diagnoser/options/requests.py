@@ -80,6 +80,8 @@ class Comparison:
     new: Source
     _: KW_ONLY
     gate: options.GateLimit = None
+    undecided: options.WhereUndecided = None
+    not_comparable: options.WhereNotComparable = None
     expect: options.Expectations = ()
     steps: options.StepRange = None
     nvtx: options.NvtxPattern = None

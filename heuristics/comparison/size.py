@@ -12,7 +12,8 @@ from heuristics.comparison.difference.rows import FEW, part_of, step_count
 from heuristics.comparison.difference.subject import Subject
 from heuristics.comparison.ranks import Pair
 from heuristics.comparison.same_work import same_recording
-from heuristics.result.compared import Comparable, ComparedSize, ComparisonVerdict, Ends, Gate
+from heuristics.result.compared import Comparable, ComparedSize, ComparisonVerdict, Ends
+from heuristics.result.gate import Gate
 from heuristics.words import say
 from traces.limits import Limit
 from traces.missing import known

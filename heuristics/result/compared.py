@@ -1,10 +1,12 @@
 """The whole of one comparison: differences are new less base, positive is slower; integers are in ns."""
 
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
+from heuristics.result.exits import Exit
+from heuristics.result.gate import Gate
 from heuristics.result.judged import Level
 from heuristics.result.tool import SchemaVersion, Tool
 from traces.missing import Missing, OrMissing, known
@@ -340,12 +342,10 @@ class ComparedPair(Section, frozen=True):
     step_delta_ns: OrMissing[int]
 
 
-class Gate(Section, frozen=True):
-    """A limit on slowing down: `tripped` and `undecided` both end with exit code 1."""
-
-    limit_frac: float
-    state: Literal["passed", "tripped", "undecided"]
-    because: str
+_OPEN: Final[dict[ComparisonVerdict, Exit]] = {
+    "undecided": Exit.UNDECIDED,
+    "not_comparable": Exit.NOT_COMPARABLE,
+}
 
 
 class Compared(Section, frozen=True, kw_only=True):
@@ -386,3 +386,10 @@ class Compared(Section, frozen=True, kw_only=True):
     gate: Gate | None
     expected: tuple[Expected, ...] = ()
     run: ComparedRun | UnsetType = UNSET
+
+    @property
+    def ends_with(self) -> Exit:
+        """The exit code: of a gate its answer alone, else whether there is a verdict."""
+        if self.gate is not None:
+            return Exit.DONE if self.gate.lets_pass else Exit.NO
+        return _OPEN.get(self.verdict, Exit.DONE)
