@@ -55,11 +55,13 @@ def compare(asked: Comparison) -> ComparisonResult:
     are refused for earlier results; `about`, as for `analyze`, is said of both runs. `gate` is a limit such
     as "3%"; what it says is the `gate` of what comes back; `undecided` and `not_comparable` are its answers,
     "pass" or "fail", where it cannot be judged. `exit_code` is what the command would end with. `expect`:
-    what fixes of the new side should gain of a step, such as "com-3=6ms". `redact` is as for `analyze`; with
-    it a result made without it is refused.
+    what fixes of the new side should gain of a step, such as "com-3=6ms". `more_base`: further recordings of
+    what base is, each given as base is: how much runs vary by themselves then counts. `redact` is as for
+    `analyze`; with it a result made without it is refused.
 
     Raises what `analyze` does, and `InputError` for a document that is no result of ours or of a newer
-    schema, `NothingToDiagnose` for one without a rank. Messages begin with "base: " or "new: ".
+    schema, `NothingToDiagnose` for one without a rank. Messages begin with "base: ", "new: "
+    or "more-base 1: ".
     """
     from diagnoser.running.comparison import compare_sides
 

@@ -136,7 +136,8 @@ def compare(
 ) -> int:
     """Is a run really slower than another, by how much, and why.
 
-    Every difference is new less base, per step; rows add up to it. Without logs, 8 steps a side are needed.
+    Every difference is new less base, per step; rows add up to it. Without logs, 4 steps a side are needed,
+    and 8 or more see smaller differences.
 
     \b
     moe-diag compare before.nsys-rep after.nsys-rep
@@ -144,6 +145,7 @@ def compare(
     moe-diag compare before.sqlite after.sqlite --base-log before.log --new-log after.log
     moe-diag compare before.sqlite after.sqlite --base-config before.yaml --new-config after.yaml
     moe-diag compare before/ after/                          all ranks of both runs
+    moe-diag compare before.json after.sqlite --more-base before2.json --more-base before3.json
     moe-diag compare before.json after.sqlite --gate 3% -o why.html
     moe-diag compare --baseline main after.sqlite --expect com-3=6ms --ticket perf-1234
 
@@ -161,8 +163,9 @@ def compare(
     before, after = _base_and_new(base, new, baseline)
     asked = comparison(before, after)
     check_comparison(asked)
-    want, sides = wanted(), sides_of(asked)
-    plan = plan_results(Kind.COMPARISON, want, [result_base(after), *sides[1].files()], sides[0].files())
+    want, (first, second, *more) = wanted(), sides_of(asked)
+    beside = [path for side in (first, *more) for path in side.files()]
+    plan = plan_results(Kind.COMPARISON, want, [result_base(after), *second.files()], beside)
     with progress_display() as progress:
         result = compare_sides(asked, baseline, progress)
     write_results(result.result, plan, want)

@@ -148,6 +148,15 @@ Expectations = Annotated[
     ),
     Typed(list[str], ()),
 ]
+MoreBase = Annotated[
+    Sequence[Any],
+    option(
+        "FILE",
+        "A further recording of what the base is, or its result: how much runs vary by themselves counts "
+        "then; may be repeated.",
+    ),
+    Typed(list[Path], ()),
+]
 _LOG_HELP = "What the {} run printed: its steps without the profiler give the size."
 _CONFIG_HELP = "Configuration of the {} run, as analyze takes it: what changed in it can explain."
 _GPU_HELP = "CUDA device of the {} run that is compared [default: the first]."

@@ -28,7 +28,9 @@ R = TypeVar("R")
 Source = options.Place | Mapping[str, Any] | Diagnosis
 """The path of a trace, of several (a folder, a pattern) or of an earlier result; or what holds a result."""
 
-_NOT_REPEATED: Final = frozenset({"nsys", "cache_dir", "reader", "jobs", "scheduler", "about", "redact"})
+_NOT_REPEATED: Final = frozenset(
+    {"nsys", "cache_dir", "reader", "jobs", "scheduler", "more_base", "about", "redact"}
+)
 """Options that change no result, and what is written beside the options."""
 
 
@@ -83,6 +85,7 @@ class Comparison:
     undecided: options.WhereUndecided = None
     not_comparable: options.WhereNotComparable = None
     expect: options.Expectations = ()
+    more_base: options.MoreBase = ()
     steps: options.StepRange = None
     nvtx: options.NvtxPattern = None
     base_gpu: options.BaseGpu = None
@@ -126,7 +129,7 @@ def keywords(request: Callable[P, A]) -> Callable[[Callable[[A], R]], Callable[P
     return made
 
 
-Value = str | int | bool | Path | tuple[str, ...] | None
+Value = str | int | bool | Path | tuple[str | Path, ...] | None
 
 
 def made_again(

@@ -5,18 +5,14 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
-from heuristics.comparison.difference.interval import LEAST, interval_of
+from heuristics.comparison.between_runs import is_logged, lengths_of
+from heuristics.comparison.difference.interval import interval_of
 from heuristics.comparison.difference.subject import Subject
 from heuristics.result.result import Result
 from traces.limits import Limit
 from traces.missing import known
 from traces.recording.options import SPARE, Question, asked
 
-FEWEST: Final = Limit(
-    4,
-    "steps a side",
-    "measurement of this project, section 8: 4 against 4 that do not overlap are p = 1/35, 3 against 3 1/10",
-)
 DECIDES: Final = Limit(
     0.05, "fraction of the step", "ours: changes that bench/score/loop.py asks a comparison to decide"
 )
@@ -41,9 +37,9 @@ class Enough:
 def enough_steps(result: Result) -> Enough:
     """By the rank that would be compared in full, or by the training log where that has the size."""
     side = Subject(result, result.ranks[0])
-    if len(side.logged_ns) >= LEAST.value:
+    if is_logged(side):
         return Enough(len(side.logged_ns), _shows_frac(side.logged_ns), by_log=True, decides=True)
-    lengths = side.rank.lengths_ns if side.rank.steps.found else ()
+    lengths = lengths_of(side, False) if side.rank.steps.found else ()
     shows = _shows_frac(lengths)
     questions = _questions(len(result.traces) > 1)
     if shows is None:
@@ -70,9 +66,5 @@ def _questions(several: bool) -> Iterator[Question]:
 
 def _shows_frac(lengths_ns: Sequence[int]) -> float | None:
     """About the smallest change that so many steps, varying so much on both sides, could show."""
-    mean_ns = sum(lengths_ns) / len(lengths_ns) if lengths_ns else 0
-    if len(lengths_ns) < FEWEST.value or not mean_ns:
-        return None
-    if found := interval_of(lengths_ns, lengths_ns):
-        return found.high_ns / mean_ns
-    return (max(lengths_ns) - min(lengths_ns)) / mean_ns
+    found = interval_of(lengths_ns, lengths_ns)
+    return found.shows_ns * len(lengths_ns) / sum(lengths_ns) if found and sum(lengths_ns) else None

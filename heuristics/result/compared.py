@@ -5,7 +5,9 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
+from heuristics.result.compared_runs import BetweenRuns, Whole
 from heuristics.result.exits import Exit
+from heuristics.result.expected import Expected
 from heuristics.result.gate import Gate
 from heuristics.result.judged import Level
 from heuristics.result.tool import SchemaVersion, Tool
@@ -147,24 +149,6 @@ Number = Annotated[float, Meta(ge=0)]
 Grid = tuple[Count, Count, Count]
 Ends = tuple[int, int]
 """Lower and upper end of an interval."""
-PredictedEnds = tuple[OrMissing[int], int]
-"""Lower and upper end of a prediction, the lower where there is one."""
-ExpectedBy = Literal["configuration", "trace", "given"]
-ExpectedOutcome = Literal["met", "missed", "more", "undecided"]
-Conclusion = Literal[
-    "as_predicted",
-    "more_than_predicted",
-    "less_than_predicted",
-    "came_back_elsewhere",
-    "part_unchanged",
-    "not_active",
-    "changed_together",
-    "no_prediction",
-    "too_few_steps",
-    "within_noise",
-    "not_comparable",
-]
-"""What an outcome means: of one that is met or more the first two, of one that missed the next four."""
 
 
 class Difference(Section, frozen=True):
@@ -186,7 +170,11 @@ class Comparable(Section, frozen=True):
 
 
 class ComparedSize(Section, frozen=True):
-    """How much slower, by the logs where both tell enough, else by the steps. `level_frac`: how sure."""
+    """How much slower, by the logs where both tell enough, else by the steps. `level_frac`: how sure.
+
+    `base_mean_ns`: with several recordings of base the mean of their means. `shows_ns`: about the smallest
+    difference that could have been shown. `p_frac`: of the permutation test, null where none was made.
+    """
 
     source: Literal["log", "trace"]
     base_count: Count
@@ -203,6 +191,10 @@ class ComparedSize(Section, frozen=True):
     high_frac: OrMissing[float]
     level_frac: OrMissing[Frac]
     method: OrMissing[str]
+    shows_ns: OrMissing[Ns] | UnsetType = UNSET
+    shows_frac: OrMissing[Number] | UnsetType = UNSET
+    p_frac: Frac | None = None
+    between_runs: BetweenRuns | None = None
 
     @property
     def ends_ns(self) -> Ends | None:
@@ -303,36 +295,6 @@ class Suspect(Section, frozen=True):
     seen: tuple[str, ...] = ()
 
 
-class ExpectedPart(Section, frozen=True):
-    """Rows of the step that a fix acts on, per step: what they were and by how much they fell."""
-
-    rows: tuple[str, ...]
-    base_ns: int
-    gained_ns: int
-    ci95_ns: OrMissing[Ends]
-
-
-class Expected(Section, frozen=True):
-    """A fix that the new side has and base lacks: what it was to gain of a step, and what the step gained.
-
-    `fixes`: several only where the plan of base has a range for them together. `by`: how the new side is
-    known to have it. `predicted_ns`: by the plan of base or as given; `outcome`: by the step alone, as time
-    that a fix takes away from its `part` may come back in the rows that `grew`. `together_with`: what else
-    changed and can explain what moved: a fix is not judged beside it.
-    """
-
-    fixes: tuple[str, ...]
-    by: ExpectedBy
-    predicted_ns: OrMissing[PredictedEnds]
-    gained_ns: int
-    ci95_ns: OrMissing[Ends]
-    part: ExpectedPart | None
-    outcome: ExpectedOutcome
-    conclusion: Conclusion
-    together_with: tuple[str, ...]
-    grew: tuple[str, ...]
-
-
 class ComparedPair(Section, frozen=True):
     """Two ranks held against each other; the first pair is compared in full."""
 
@@ -386,6 +348,7 @@ class Compared(Section, frozen=True, kw_only=True):
     gate: Gate | None
     expected: tuple[Expected, ...] = ()
     run: ComparedRun | UnsetType = UNSET
+    whole: OrMissing[Whole] | UnsetType = UNSET
 
     @property
     def ends_with(self) -> Exit:

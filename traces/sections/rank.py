@@ -57,7 +57,7 @@ class Outside(Section, frozen=True):
 class Steps(Section, frozen=True):
     """How steps were found. `used` and `dropped` are all recorded ones; `slow`: hiccups, left out.
 
-    `replayed`: used ones.
+    `replayed`: used ones. `warm_up`: of those left out the first, which took longer than all others.
     """
 
     source: StepSource
@@ -76,6 +76,7 @@ class Steps(Section, frozen=True):
     hiccups_ns: Ns = 0
     outside_ns: Outside | None = None
     alternating: bool = False
+    warm_up: tuple[Count, ...] = ()
 
     @property
     def found(self) -> bool:

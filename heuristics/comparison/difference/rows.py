@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from heuristics.comparison.difference.interval import LEAST, Interval, interval_of
+from heuristics.comparison.difference.interval import LEAST, MANY, Interval, interval_of
 from heuristics.comparison.difference.matched import (
     Matched,
     OneSide,
@@ -37,7 +37,7 @@ SMALL_FRAC: Final = Limit(
 )
 """Of rows without an interval, those below may be noise; a larger one is shown whatever its scatter."""
 FEW: Final = gap(
-    say("comparison.few-steps", least=LEAST.value), say("comparison.few-steps-cure", least=LEAST.value)
+    say("comparison.few-steps", least=LEAST.value), say("comparison.few-steps-cure", least=MANY.value)
 )
 _ONE_FIGURE: Final = gap(say("comparison.one-figure"), "moe-diag doctor TRACE")
 _NO_WORK: Final = gap(say("comparison.no-work"), say("comparison.no-work-cure"))

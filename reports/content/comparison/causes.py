@@ -7,17 +7,8 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
-from heuristics.result.compared import (
-    Compared,
-    ComparedChange,
-    ComparisonVerdict,
-    Conclusion,
-    Difference,
-    Ends,
-    Expected,
-    ExpectedOutcome,
-    Suspect,
-)
+from heuristics.result.compared import Compared, ComparedChange, ComparisonVerdict, Difference, Ends, Suspect
+from heuristics.result.expected import Conclusion, Expected, ExpectedOutcome
 from reports.content.blocks import Block, Code, Items, Sentence, Span, Term, Tone, Words, words
 from reports.content.comparison.difference import delta, named, unit
 from reports.content.names import ended, sentence

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heuristics.comparison.enough import DECIDES, FEWEST, enough_steps
+from heuristics.comparison.difference.interval import LEAST
+from heuristics.comparison.enough import DECIDES, enough_steps
 from tests.comparison_doubles import rank, result
 from traces.recording.options import SPARE, Question, asked
 
@@ -43,7 +44,7 @@ def test_steps_that_vary_more_need_more_of_them_and_at_last_the_logs() -> None:
 def test_what_is_enough_shows_as_little_as_is_asked_and_what_is_asked_for_is_more(lengths: list[int]) -> None:
     found = enough_steps(result(rank(lengths_ns=tuple(lengths))))
     assert found.count == len(lengths)
-    assert (found.shows_frac is None) == (len(lengths) < FEWEST.value)
+    assert (found.shows_frac is None) == (len(lengths) < LEAST.value)
     assert found.decides == (found.shows_frac is not None and found.shows_frac <= DECIDES.value)
     assert found.record is None or asked(found.record).steps - SPARE > 0
     assert not (found.decides and found.record)
@@ -51,5 +52,5 @@ def test_what_is_enough_shows_as_little_as_is_asked_and_what_is_asked_for_is_mor
 
 def test_each_recording_that_can_be_compared_leaves_enough_whole_steps() -> None:
     for question in (Question.WALLS, Question.RANKS, Question.REGRESSION):
-        assert asked(question).steps - SPARE >= FEWEST.value
+        assert asked(question).steps - SPARE >= LEAST.value
         assert asked(question).because
