@@ -23,11 +23,11 @@ def capture(
     Prints the line and runs nothing. Each option stands with its reason and its cost.
 
     \b
-    moe-diag capture                              which wall holds the run back: a few steady steps
+    moe-diag capture                              which wall holds the run back: ten steady steps
     moe-diag capture --for memory                 memory in use: from the start of the program
     moe-diag capture --for metrics                counters of the GPU, in a pass of their own
     moe-diag capture --for ranks --slurm          every rank, who is late: a line for srun
-    moe-diag capture --for regression             the same line for both runs of a compare
+    moe-diag capture --for regression             twenty steps of both runs: small changes
     moe-diag capture --framework pytorch          what to put into a training loop of your own
     """
     from reports.content.capture import page

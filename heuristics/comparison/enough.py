@@ -14,7 +14,7 @@ from traces.missing import known
 from traces.recording.options import SPARE, Question, asked
 
 DECIDES: Final = Limit(
-    0.05, "fraction of the step", "ours: changes that bench/score/loop.py asks a comparison to decide"
+    0.05, "fraction of the step", "ours: changes that bench/compare_score/loop.py asks a comparison to decide"
 )
 
 
