@@ -68,7 +68,7 @@ def analyze(
     return 0
 
 
-@command(lacks=("ticket", "emit_config"))
+@command(lacks=("ticket", "title", "note", "emit_config"))
 def demo(
     wanted: partial[Output],
     scenario: Annotated[
@@ -102,7 +102,7 @@ def demo(
     return 0
 
 
-@command(lacks=("flavor", "ticket", "brief"))
+@command(lacks=("flavor", "ticket", "title", "note", "brief"))
 def check_config(config: options.ConfigArgument, asked: partial[Check], wanted: partial[CheckOutput]) -> int:
     """Is a configuration legal, and what would make it faster.
 

@@ -156,13 +156,17 @@ class Memory(Section, frozen=True):
 
 
 class DataLoading(Section, frozen=True):
-    """Waits for the next batch. `workers`: of the loader, by the rhythm of the waits; 1 may be none."""
+    """Waits for the next batch. `workers`: of the loader, by the rhythm of the waits; 1 may be none.
+
+    `loads_apart`: whether processes of their own load; None where no range of a loader names it.
+    """
 
     waiting_steps: Count
     workers: OrMissing[Count]
     input_copies: Count
     input_copies_pageable: OrMissing[Count]
     input_copies_exposed_ns: Ns
+    loads_apart: bool | None = None
 
 
 class InputCopies(Section, frozen=True):
