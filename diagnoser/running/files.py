@@ -12,7 +12,7 @@ from msgspec import structs
 from diagnoser.diagnosis import FilesResult
 from diagnoser.options.given import gate_frac, given_from
 from diagnoser.options.requests import FilesComparison, made_again, path_of
-from diagnoser.running.comparison import SideName, named
+from diagnoser.running.comparison import named
 from diagnoser.running.configuration import read_configured
 from diagnoser.version import VERSION
 from reports.result.read import is_result
@@ -116,10 +116,10 @@ def compare_files(asked: FilesComparison) -> FilesResult:
     return FilesResult(result)
 
 
-_NAMES: Final[tuple[SideName, SideName]] = ("base", "new")
+_NAMES: Final[tuple[str, str]] = ("base", "new")
 
 
-def _side(name: SideName, asked: FilesComparison, given: Given) -> FileSide:
+def _side(name: str, asked: FilesComparison, given: Given) -> FileSide:
     """One side, read. Raises `UsageError` for one of which nothing is given."""
     config, log = path_of(getattr(asked, name)), path_of(getattr(asked, f"{name}_log"))
     if config is None and log is None:
