@@ -248,7 +248,7 @@ def _judged(asked: _Asked) -> Judged:
         return _around_zero(asked.size, ends, moving)
     way = "above" if ends[0] > 0 else "below"
     verdict: Literal["regression", "improvement"] = "regression" if ends[0] > 0 else "improvement"
-    other = say("comparison.other-runs")
+    other = say("files.other-runs")
     return Judged(verdict, (say("files.certain", way=way), *moving, other), "")
 
 
