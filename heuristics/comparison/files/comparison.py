@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any, Final, Literal
 
 from heuristics.comparison.comparable import table
+from heuristics.comparison.difference.drift import BLOCKS
 from heuristics.comparison.difference.interval import LEAST, MANY, interval_of
 from heuristics.comparison.difference.matched import mean_ns
 from heuristics.comparison.difference.rows import FEW, part_of
@@ -298,17 +299,20 @@ def _moving(logs: Sequence[FilesLog | None]) -> Iterator[str]:
 
 
 def _drift(side: str, one: FilesLog, drift: DriftOf) -> str:
-    figures = {
-        "side": side,
-        "first": duration(drift.first),
-        "last": duration(drift.last),
-        "part": signed(percent(drift.change_frac)),
-    }
+    first, last, part = duration(drift.first), duration(drift.last), signed(percent(drift.change_frac))
     if drift.jump_at is not None:
-        return say("files.drifts-jump", at=f"{drift.jump_at:,}", **figures)
-    figures["chance"] = percent(drift.chance)
-    ends = {"start": f"{known(one.first_iteration):,}", "end": f"{known(one.last_iteration):,}"}
-    return say("files.drifts", blocks=min(drift.count, 10), **ends, **figures)
+        return say("files.drifts-jump", side=side, at=f"{drift.jump_at:,}", first=first, last=last, part=part)
+    return say(
+        "files.drifts",
+        side=side,
+        first=first,
+        last=last,
+        part=part,
+        start=f"{known(one.first_iteration):,}",
+        end=f"{known(one.last_iteration):,}",
+        blocks=min(drift.count, int(BLOCKS.value)),
+        chance=percent(drift.chance),
+    )
 
 
 def _gate(size: ComparedSize | None, judged: Judged, limit_frac: float | None) -> Gate | None:
