@@ -1,14 +1,15 @@
 """A run (`analyze`), a simulated one (`demo`), two (`compare`), a configuration alone (`check-config`)."""
 
 import tempfile
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import diagnoser
 from diagnoser import options
 from diagnoser.options.command import command
-from diagnoser.options.requests import Analysis, Check, Comparison, Source
+from diagnoser.options.requests import Analysis, Check, Comparison, FilesComparison, Source
 from diagnoser.output import say, say_skipped, show
 from diagnoser.output.progress import progress_display
 from diagnoser.output.results import CheckOutput, Output, plan_results, write_results
@@ -16,6 +17,9 @@ from diagnoser.running.inputs import result_base, traces_named
 from reports.formats import Kind
 from traces.errors import UsageError
 from traces.missing import known
+
+if TYPE_CHECKING:
+    from heuristics.result.compared import Gate
 
 
 @command(bounded=True)
@@ -64,7 +68,7 @@ def analyze(
     return 0
 
 
-@command(lacks=("ticket", "emit_config"))
+@command(lacks=("ticket", "title", "note", "emit_config"))
 def demo(
     wanted: partial[Output],
     scenario: Annotated[
@@ -98,7 +102,7 @@ def demo(
     return 0
 
 
-@command(lacks=("flavor", "ticket", "brief"))
+@command(lacks=("flavor", "ticket", "title", "note", "brief"))
 def check_config(config: options.ConfigArgument, asked: partial[Check], wanted: partial[CheckOutput]) -> int:
     """Is a configuration legal, and what would make it faster.
 
@@ -127,15 +131,16 @@ def check_config(config: options.ConfigArgument, asked: partial[Check], wanted: 
 
 @command(lacks=("brief", "emit_config"), bounded=True)
 def compare(
-    base: options.BaseRun,
     comparison: partial[Comparison],
     wanted: partial[Output],
+    base: options.BaseRun = None,
     new: options.NewRun = None,
     baseline: options.Baseline = None,
 ) -> int:
     """Is a run really slower than another, by how much, and why.
 
-    Every difference is new less base, per step; rows add up to it. Without logs, 8 steps a side are needed.
+    Every difference is new less base, per step; rows add up to it. Without logs, 4 steps a side are needed,
+    and 8 or more see smaller differences.
 
     \b
     moe-diag compare before.nsys-rep after.nsys-rep
@@ -143,8 +148,11 @@ def compare(
     moe-diag compare before.sqlite after.sqlite --base-log before.log --new-log after.log
     moe-diag compare before.sqlite after.sqlite --base-config before.yaml --new-config after.yaml
     moe-diag compare before/ after/                          all ranks of both runs
+    moe-diag compare before.json after.sqlite --more-base before2.json --more-base before3.json
     moe-diag compare before.json after.sqlite --gate 3% -o why.html
     moe-diag compare --baseline main after.sqlite --expect com-3=6ms --ticket perf-1234
+    moe-diag compare before.yaml after.yaml --base-log before.log --new-log after.log    no trace
+    moe-diag compare --base-log before.log --new-log after.log
 
     The gate trips where new is slower by more than its limit, by the lower end of the 95 % interval. The
     results are written first. --steps, --nvtx and all about the run are for both sides. A fix that only the
@@ -154,23 +162,48 @@ def compare(
     given of it, is not readable; 4: a side has nothing to compare.
     """
     from diagnoser.running.comparison import check_comparison, compare_sides, sides_of
+    from diagnoser.running.files import asked_of_files
 
+    if baseline is None and (of_files := asked_of_files(base, new, comparison.keywords)):
+        return _compare_files(of_files, wanted())
     before, after = _base_and_new(base, new, baseline)
     asked = comparison(before, after)
     check_comparison(asked)
-    want, sides = wanted(), sides_of(asked)
-    plan = plan_results(Kind.COMPARISON, want, [result_base(after), *sides[1].files()], sides[0].files())
+    want, (first, second, *more) = wanted(), sides_of(asked)
+    beside = [path for side in (first, *more) for path in side.files()]
+    plan = plan_results(Kind.COMPARISON, want, [result_base(after), *second.files()], beside)
     with progress_display() as progress:
         result = compare_sides(asked, baseline, progress)
     write_results(result.result, plan, want)
-    if (gate := result.gate) is None or gate.state == "passed":
+    return _gated(result.gate, asked.gate)
+
+
+def _compare_files(asked: FilesComparison, want: Output) -> int:
+    """Compare configurations and logs."""
+    from diagnoser.running.files import compare_files
+
+    sides = ((asked.new, asked.new_log), (asked.base, asked.base_log))
+    files = [[Path(one) for one in side if one is not None] for side in sides]
+    plan = plan_results(Kind.FILES, want, [*files[0], *files[1]])
+    with progress_display() as progress:
+        result = compare_files(replace(asked, progress=progress))
+    write_results(result.result, plan, want)
+    return _gated(result.gate, asked.gate)
+
+
+def _gated(gate: "Gate | None", limit: str | None) -> int:
+    if gate is None or gate.state == "passed":
         return 0
-    say(f"gate {asked.gate} {gate.state}: {gate.because}")
+    say(f"gate {limit} {gate.state}: {gate.because}")
     return 1
 
 
-def _base_and_new(first: Path, second: Path | None, baseline: str | None) -> tuple[Source, Path]:
+def _base_and_new(first: Path | None, second: Path | None, baseline: str | None) -> tuple[Source, Path]:
     """What is compared with what. Raises `UsageError` where one of the two is missing or given twice."""
+    if first is None:
+        raise UsageError(
+            "nothing to compare. Type moe-diag compare BASE NEW, two traces or two configurations"
+        )
     if baseline is None:
         if second is None:
             raise UsageError(

@@ -110,14 +110,14 @@ ResultFile = Annotated[
     Path, argument("RESULT.json", "What analyze, compare or check-config wrote with -f json; .json.gz too.")
 ]
 BaseRun = Annotated[
-    Path,
+    Path | None,
     argument(
-        "BASE",
-        "The run before: a trace, a folder or pattern of them, or the JSON that analyze made. Left out "
-        "with --baseline.",
+        "[BASE]",
+        "The run before: a trace, a folder or pattern of them, the JSON that analyze made, or without any "
+        "trace its configuration. Left out with --baseline, or with logs alone.",
     ),
 ]
-NewRun = Annotated[Path | None, argument("NEW", "The run after, likewise.")]
+NewRun = Annotated[Path | None, argument("[NEW]", "The run after, likewise.")]
 
 GateLimit = Annotated[
     str | None,
@@ -133,6 +133,15 @@ Expectations = Annotated[
         "Without it, what the plan of the base expects.",
     ),
     Typed(list[str], ()),
+]
+MoreBase = Annotated[
+    Sequence[Any],
+    option(
+        "FILE",
+        "A further recording of what the base is, or its result: how much runs vary by themselves counts "
+        "then; may be repeated.",
+    ),
+    Typed(list[Path], ()),
 ]
 _LOG_HELP = "What the {} run printed: its steps without the profiler give the size."
 _CONFIG_HELP = "Configuration of the {} run, as analyze takes it: what changed in it can explain."
@@ -217,6 +226,17 @@ TicketFolder = Annotated[
         "DIR",
         "Write what a ticket needs into DIR: the report as .md, .html and .json, its picture as .png, "
         "and a manifest; all or nothing.",
+    ),
+]
+PageTitle = Annotated[
+    str | None, option("TEXT", "Title of the page and its picture, in place of the names of the inputs.")
+]
+PageNote = Annotated[
+    list[str] | None,
+    option(
+        "TEXT",
+        "Text below the title of the page, of one line or several; may be repeated. Paths, addresses and "
+        "secrets are withheld as in the report.",
     ),
 ]
 SummaryFolder = Annotated[

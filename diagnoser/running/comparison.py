@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from statistics import median
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, get_args
 
 from msgspec import structs
 
 from diagnoser.diagnosis import ComparisonResult, Diagnosis
 from diagnoser.options.given import gate_frac, given_from, predictions
-from diagnoser.options.requests import Analysis, Comparison, made_again, path_of, reading_of
+from diagnoser.options.requests import Analysis, Comparison, Value, made_again, path_of, reading_of
 from diagnoser.running.configuration import read_configured
 from diagnoser.running.inputs import real, traces_named
 from diagnoser.running.pipeline import diagnose
@@ -39,8 +39,6 @@ from traces.progress import Progress, listener, silent
 from traces.steps.selection import parse_selection
 from traces.training_log.iterations import perturbation_frac, steady_step
 
-SideName = Literal["base", "new"]
-
 _FROM_FILES: Final = (
     *("configuration", "config_findings", "defects", "rules", "workflow", "experiments"),
     *("memory_estimate", "throughput", "log", "given"),
@@ -49,7 +47,7 @@ _FROM_FILES: Final = (
 
 
 @contextmanager
-def named(side: SideName) -> Iterator[None]:
+def named(side: str) -> Iterator[None]:
     """Whatever goes wrong within names the side, and stays of its class."""
     try:
         yield
@@ -60,9 +58,9 @@ def named(side: SideName) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What is given of one side."""
+    """What is given of one side, `base` or `new`, or of a further recording, `more-base 1`."""
 
-    name: SideName
+    name: str
     source: Path | Mapping[str, Any] | Diagnosis
     config: Path | None
     log: Path | None
@@ -74,11 +72,14 @@ class Side:
         return [*sources, *(path for path in (self.config, self.log) if path)]
 
 
-def sides_of(asked: Comparison) -> tuple[Side, Side]:
-    base, new = (Path(one) if isinstance(one, str | PathLike) else one for one in (asked.base, asked.new))
+def sides_of(asked: Comparison) -> tuple[Side, ...]:
+    """Base, new, and further recordings of base."""
+    given = asked.base, asked.new, *asked.more_base
+    base, new, *more = (Path(one) if isinstance(one, str | PathLike) else one for one in given)
     return (
         Side("base", base, path_of(asked.base_config), path_of(asked.base_log)),
         Side("new", new, path_of(asked.new_config), path_of(asked.new_log)),
+        *(Side(f"more-base {number}", one, None, None) for number, one in enumerate(more, 1)),
     )
 
 
@@ -101,26 +102,32 @@ def compare_sides(
         side.source if isinstance(side.source, Path) else Path(result.traces[0].name)
         for side, result in sides
     ]
-    found = compare(*results, (asked.base_gpu, asked.new_gpu), limit_frac, expected)
+    (base, new, *more), gpus = results, (asked.base_gpu, asked.new_gpu)
+    found = compare(base, new, gpus, limit_frac, expected, more)
+    beside: dict[str, Value] = {"--baseline": baseline, "--more-base": tuple(files[2:])}
     result = structs.replace(
         found,
         tool=structs.replace(found.tool, version=VERSION),
-        warnings=tuple(f"{side.name}: {warning}" for side, result in sides for warning in result.warnings),
+        warnings=(
+            *found.warnings,
+            *(f"{side.name}: {warning}" for side, result in sides for warning in result.warnings),
+        ),
         redacted=asked.redact,
-        command=made_again("compare", files[1:] if baseline else files, asked, {"--baseline": baseline}),
+        command=made_again("compare", files[bool(baseline) : 2], asked, beside),
     )
     return ComparisonResult(result)
 
 
-def read_sides(asked: Comparison, progress: Progress = silent) -> tuple[Result, Result]:
-    """The results of both sides, each with at least one rank. One file for both is read once.
+def read_sides(asked: Comparison, progress: Progress = silent) -> tuple[Result, ...]:
+    """The results of both sides and of further recordings, each with at least one rank. One file for both
+    sides is read once.
 
     Raises what `diagnoser.compare` says; each message begins with the name of its side.
     """
     given_from(asked.about or {})  # said of both: what is wrong in it is of no side
-    base, new = sides_of(asked)
+    base, new, *more = sides_of(asked)
     is_one = isinstance(base.source, Path) and _files(base) == _files(new)
-    sides = [base] if is_one else [base, new]
+    sides = [base, *more] if is_one else [base, new, *more]
     # an earlier result is read at once, several traces share the processes themselves
     are_traces = (
         isinstance(path := side.source, Path) and path.is_file() and not is_result(path) for side in sides
@@ -128,7 +135,7 @@ def read_sides(asked: Comparison, progress: Progress = silent) -> tuple[Result, 
     jobs = asked.jobs if all(are_traces) else 1
     with Workers(jobs, progress) as workers:
         results = all_of(workers.map(_read, {side.name: (side, asked) for side in sides}))
-    return results[0], results[-1]
+    return (results[0], *results) if is_one else tuple(results)
 
 
 def _files(side: Side) -> tuple[str | None, ...]:

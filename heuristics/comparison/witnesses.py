@@ -147,7 +147,7 @@ def _batch(base: Subject, new: Subject) -> Heard:
 
 
 def _factors(base: Rank, new: Rank) -> frozenset[Fraction]:
-    """By what the bytes of each input copy grew, the largest beside the largest; none where others are copied."""
+    """By what the bytes of each input copy grew, the largest beside the largest; none: others are copied."""
     one, other = ([size * number for size, number in copied(side).items()] for side in (base, new))
     if len(one) != len(other):
         return frozenset()

@@ -5,13 +5,14 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
+from heuristics.result.compared_runs import BetweenRuns, Whole
 from heuristics.result.judged import Level
 from heuristics.result.tool import SchemaVersion, Tool
 from traces.missing import Missing, OrMissing, known
 from traces.sections.cause import Cause
 from traces.sections.rank import StepSource, Unit
 from traces.sections.section import Count, Frac, Ns, Section
-from traces.sections.tables import Timeline, WallId
+from traces.sections.tables import Phase, Timeline, WallId
 
 
 class SideSteps(Section, frozen=True):
@@ -185,7 +186,11 @@ class Comparable(Section, frozen=True):
 
 
 class ComparedSize(Section, frozen=True):
-    """How much slower, by the logs where both tell enough, else by the steps. `level_frac`: how sure."""
+    """How much slower, by the logs where both tell enough, else by the steps. `level_frac`: how sure.
+
+    `base_mean_ns`: with several recordings of base the mean of their means. `shows_ns`: about the smallest
+    difference that could have been shown. `p_frac`: of the permutation test, null where none was made.
+    """
 
     source: Literal["log", "trace"]
     base_count: Count
@@ -202,6 +207,10 @@ class ComparedSize(Section, frozen=True):
     high_frac: OrMissing[float]
     level_frac: OrMissing[Frac]
     method: OrMissing[str]
+    shows_ns: OrMissing[Ns] | UnsetType = UNSET
+    shows_frac: OrMissing[Number] | UnsetType = UNSET
+    p_frac: Frac | None = None
+    between_runs: BetweenRuns | None = None
 
     @property
     def ends_ns(self) -> Ends | None:
@@ -284,11 +293,11 @@ class ComparedChange(Section, frozen=True):
 class Suspect(Section, frozen=True):
     """One cause. `rows` are those it can move and that moved its way, `explains_ns` their sum per step.
 
-    `id` names the rule (`graphs_stopped`, `nccl_host_cpu`), a knob (`knob.moe_token_dispatcher_type`) or what
-    else changed (`version.torch`). `confidence`: high where it is said and the trace shows it, medium where
-    one of the two, low where it is only consistent. `because`: one sentence per piece of evidence. `next`:
-    what to do to be sure. `source`: where the rule comes from. `seen`: of `because` what is more than the
-    figures of its rows.
+    `id` names the rule (`graphs_stopped`, `nccl_host_cpu`), a knob (`knob.moe_token_dispatcher_type`), what
+    else changed (`version.torch`) or, without a proven cause, the row (`row.compute.gemm`). `confidence`:
+    high where it is said and the trace shows it, medium where one of the two, low where it is only
+    consistent. `because`: one sentence per piece of evidence. `next`: what to do to be sure. `source`: where
+    the rule comes from. `seen`: of `because` what is more than the figures of its rows.
     """
 
     id: str
@@ -341,6 +350,61 @@ class ComparedPair(Section, frozen=True):
     step_delta_ns: OrMissing[int]
 
 
+ExchangeChange = Literal["exchanged", "more", "fewer", "new", "gone"]
+
+
+class Worked(Section, frozen=True):
+    """Kernels of one name in a step, or copies by their key: how many, and their time, summed."""
+
+    name: str
+    key: str
+    count: Number
+    work_ns: Ns
+
+
+class Exchange(Section, frozen=True):
+    """Work that stands in the same places of both steps, over all layers. `key`: what most of it is.
+
+    `base` and `new` list the kernels with the most work; the counts and times are of all.
+
+    `change`: `exchanged` where a side does it by other kernels; `more` or `fewer` of the same; `new` and
+    `gone` where one side alone has it. `phase` None where it is of several, or not known.
+    """
+
+    change: ExchangeChange
+    key: str
+    phase: Phase | None
+    base: tuple[Worked, ...]
+    new: tuple[Worked, ...]
+    base_count: Number
+    new_count: Number
+    base_ns: Ns
+    new_ns: Ns
+    delta_ns: int
+
+
+class ExchangeSum(Section, frozen=True):
+    """Activities of either side, and their time, summed."""
+
+    base_count: Number
+    new_count: Number
+    base_ns: Ns
+    new_ns: Ns
+
+
+class Exchanges(Section, frozen=True):
+    """One typical step of each side, aligned in the order of launches: what one does by other kernels.
+
+    `rows`, the largest difference first, `same` (the same kernels, as many, in the same places) and
+    `left_out` (the `left_out_rows` smallest) add up to the work of both steps exactly.
+    """
+
+    rows: tuple[Exchange, ...]
+    same: ExchangeSum
+    left_out_rows: Count
+    left_out: ExchangeSum
+
+
 class Gate(Section, frozen=True):
     """A limit on slowing down: `tripped` and `undecided` both end with exit code 1."""
 
@@ -387,3 +451,5 @@ class Compared(Section, frozen=True, kw_only=True):
     gate: Gate | None
     expected: tuple[Expected, ...] = ()
     run: ComparedRun | UnsetType = UNSET
+    whole: OrMissing[Whole] | UnsetType = UNSET
+    exchanged: OrMissing[Exchanges] | UnsetType = UNSET

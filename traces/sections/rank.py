@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from traces.missing import OrMissing, known
 from traces.names.frameworks import Framework
 from traces.sections.section import Bytes, Count, Frac, Ns, Section
-from traces.sections.tables import KernelTable, LedgerRow, Timeline
+from traces.sections.tables import KernelTable, LedgerRow, Sequence, Timeline
 
 
 class Totals(Section, frozen=True):
@@ -57,7 +57,7 @@ class Outside(Section, frozen=True):
 class Steps(Section, frozen=True):
     """How steps were found. `used` and `dropped` are all recorded ones; `slow`: hiccups, left out.
 
-    `replayed`: used ones.
+    `replayed`: used ones. `warm_up`: of those left out the first, which took longer than all others.
     """
 
     source: StepSource
@@ -76,6 +76,7 @@ class Steps(Section, frozen=True):
     hiccups_ns: Ns = 0
     outside_ns: Outside | None = None
     alternating: bool = False
+    warm_up: tuple[Count, ...] = ()
 
     @property
     def found(self) -> bool:
@@ -155,13 +156,17 @@ class Memory(Section, frozen=True):
 
 
 class DataLoading(Section, frozen=True):
-    """Waits for the next batch. `workers`: of the loader, by the rhythm of the waits; 1 may be none."""
+    """Waits for the next batch. `workers`: of the loader, by the rhythm of the waits; 1 may be none.
+
+    `loads_apart`: whether processes of their own load; None where no range of a loader names it.
+    """
 
     waiting_steps: Count
     workers: OrMissing[Count]
     input_copies: Count
     input_copies_pageable: OrMissing[Count]
     input_copies_exposed_ns: Ns
+    loads_apart: bool | None = None
 
 
 class InputCopies(Section, frozen=True):
@@ -397,6 +402,7 @@ class Rank(Section, frozen=True):
     work: Work | UnsetType = UNSET
     clock_corrected_ns: int = 0
     clock_within_ns: Ns | None = None
+    sequence: OrMissing[Sequence] | UnsetType = UNSET
 
     @property
     def timelines(self) -> tuple[Timeline, ...]:
