@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from traces.missing import OrMissing, known
 from traces.names.frameworks import Framework
 from traces.sections.section import Bytes, Count, Frac, Ns, Section
-from traces.sections.tables import KernelTable, LedgerRow, Timeline
+from traces.sections.tables import KernelTable, LedgerRow, Sequence, Timeline
 
 
 class Totals(Section, frozen=True):
@@ -57,7 +57,7 @@ class Outside(Section, frozen=True):
 class Steps(Section, frozen=True):
     """How steps were found. `used` and `dropped` are all recorded ones; `slow`: hiccups, left out.
 
-    `replayed`: used ones.
+    `replayed`: used ones. `warm_up`: of those left out the first, which took longer than all others.
     """
 
     source: StepSource
@@ -76,6 +76,7 @@ class Steps(Section, frozen=True):
     hiccups_ns: Ns = 0
     outside_ns: Outside | None = None
     alternating: bool = False
+    warm_up: tuple[Count, ...] = ()
 
     @property
     def found(self) -> bool:
@@ -166,6 +167,20 @@ class DataLoading(Section, frozen=True):
     input_copies_pageable: OrMissing[Count]
     input_copies_exposed_ns: Ns
     loads_apart: bool | None = None
+
+
+class InputCopies(Section, frozen=True):
+    """Copies of input of one size, over the used steps."""
+
+    size_bytes: Bytes
+    count: Count
+
+
+class Work(Section, frozen=True):
+    """What stays of a step when its kernels change. `ranges`: how many of a family a typical step has."""
+
+    input_sizes: tuple[InputCopies, ...]
+    ranges: Mapping[str, float]
 
 
 class Passes(Section, frozen=True):
@@ -384,8 +399,10 @@ class Rank(Section, frozen=True):
     replay: OrMissing[Replay]
     other_steps: tuple[Timeline, ...] = ()
     data_loading: DataLoading | UnsetType = UNSET
+    work: Work | UnsetType = UNSET
     clock_corrected_ns: int = 0
     clock_within_ns: Ns | None = None
+    sequence: OrMissing[Sequence] | UnsetType = UNSET
 
     @property
     def timelines(self) -> tuple[Timeline, ...]:

@@ -156,7 +156,8 @@ def leave_out_warm_up(steps: list[Step], initialising_ns: list[int]) -> list[Ste
     if alternate(lengths) or not (initialises or _alike(lengths, more_ns)):
         return steps
     reason = f"warm-up: {percent(more_ns / median(lengths))} slower than the rest"
-    return [drop(step, reason) if place == first else step for place, step in enumerate(steps)]
+    warm_up = replace(drop(steps[first], reason), is_warm_up=True)
+    return [warm_up if place == first else step for place, step in enumerate(steps)]
 
 
 def _alike(lengths_ns: list[int], more_ns: float) -> bool:

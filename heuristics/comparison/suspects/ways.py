@@ -7,7 +7,7 @@ whole hides its own.
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, get_args
 
-from heuristics.comparison.difference.subject import Subject, same_count
+from heuristics.comparison.difference.subject import Subject, same_capture, same_count
 from heuristics.comparison.suspects.causes import named
 from heuristics.comparison.suspects.figures import CLASSES, FIGURES
 from heuristics.comparison.suspects.view import View
@@ -52,6 +52,8 @@ def same(name: str, view: View) -> bool:
 
 def seen_alike(view: View) -> bool:
     """Whether both sides record single kernels alike: as many replays recorded whole, as much in them."""
+    if not same_capture(view.before.rank, view.after.rank):
+        return False
     moved = _WHOLE in view.rows
     return same("replays", view) and not (moved and pair("replays", view)[0] and not same("kernels", view))
 

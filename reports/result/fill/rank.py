@@ -91,4 +91,5 @@ def _steps(found: RankMeasurements) -> typed.Steps:
         hiccups_ns=steps.hiccups_ns,
         outside_ns=steps.outside,
         alternating=len(lengths) >= SLOW_STEPS.value and alternate(lengths),
+        warm_up=steps.warm_up,
     )
