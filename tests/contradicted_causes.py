@@ -378,9 +378,7 @@ _TITLES: Final[dict[str, Callable[..., Iterable[str]]]] = {
     r"^The allocator takes (more|less)": _sum,
     r"^The experts run (in grouped|one) GEMM": _grouped,
     r"^The optimizer runs in (plain|kernels)": _optimizer,
-    r"^(More|Less) time goes to copies": _sum,
+    r"^(More|Less) time goes to (?:copies|modules)": _sum,
     r"is held (longer|less) by calls that synchronise": _sum,
     r"^The profiler takes (more|less)": _sum,
-    r"^Modules are loaded": _row("launch_starved.lazy_init", 1),
-    r"^Fewer modules are loaded": _row("launch_starved.lazy_init", -1),
 }

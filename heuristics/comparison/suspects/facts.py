@@ -22,6 +22,7 @@ from heuristics.comparison.suspects.ways import (
     more_work,
     pair,
     parts,
+    places_of,
     runs_again,
     same,
     same_kernels,
@@ -248,6 +249,7 @@ def _facts() -> Iterator[tuple[str, Callable[[View], object]]]:
         class_ = row.partition(".")[2]
         yield f"way.{class_}", partial(way_of, row)
         yield f"number.{class_}", partial(_calls, [row])
+        yield f"places.{class_}", partial(places_of, row)
         for way_ in CHANGES:
             yield f"{'number_of' if way_ == 'number' else way_}.{class_}", partial(kernels_of, row, way_)
 
