@@ -13,6 +13,8 @@ from traces.missing import known
 from traces.spelling import in_ms, percent
 
 CLASSES: Final = named("@classes")
+PRODUCTS: Final = ("compute.gemm", "compute.grouped_gemm", "compute.attention", "compute.convolution")
+"""Classes of matrix products, which a fusion of small kernels leaves as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,7 @@ FIGURES: Final[Mapping[str, Figure]] = {
     "small": _counted(*named("@small")),
     "others": _counted(*(name for name in CLASSES if name not in named("@small"))),
     "replays": _counted("compute.graph_replay"),
-    "products": _counted("compute.gemm", "compute.grouped_gemm", "compute.attention", "compute.convolution"),
+    "products": _counted(*PRODUCTS),
     "optimizer": _counted("compute.optimizer"),
     "elementwise": _counted("compute.elementwise"),
     "broadcasts": Figure(_broadcasts, whole),

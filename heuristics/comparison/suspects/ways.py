@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, get_args
 
 from heuristics.comparison.difference.subject import Subject, same_capture, same_count
 from heuristics.comparison.suspects.causes import named
-from heuristics.comparison.suspects.figures import CLASSES, FIGURES
+from heuristics.comparison.suspects.figures import CLASSES, FIGURES, PRODUCTS
 from heuristics.comparison.suspects.view import View
 from heuristics.result.compared import Change, ComparedRow, KernelDelta, Worked
 from heuristics.words import say
@@ -60,6 +60,12 @@ def seen_alike(view: View) -> bool:
 
 def same_kernels(view: View) -> bool:
     return seen_alike(view) and same("kernels", view) and pair("kernels", view)[0] > 0
+
+
+def same_products(view: View) -> bool:
+    """As many of each class of matrix products."""
+    one, other = view.before.counts, view.after.counts
+    return all(same_count(one.get(row, 0.0), other.get(row, 0.0)) for row in PRODUCTS)
 
 
 def parts(rows: Iterable[ComparedRow]) -> dict[Part, int]:
