@@ -15,6 +15,7 @@ from reports.measures import named
 from traces.missing import OrMissing, known
 from traces.sections.rank import Rank, StepSource
 from traces.sections.tables import WallId
+from traces.settings.knobs import knobs
 from traces.spelling import gpu_model, printable
 
 
@@ -79,12 +80,13 @@ _KEY: Final = re.compile(r"(?<![\w./:-])[a-z][a-z0-9]*(?:[._][a-z0-9]+)+(?![\w/]
 
 
 def keyed(text: str) -> Words:
-    """A sentence whose keys of measures, such as `launch_starved.data`, are terms, shown by their names."""
+    """A sentence whose keys of measures (`launch_starved.data`) are terms, by their names, and settings code."""
     found, place = list[Span](), 0
     for match in _KEY.finditer(text):
         key = match[0]
-        if named(key) or ("." in key and named(key.rpartition(".")[2])):
-            found += [text[place : match.start()], Term(key)]
+        is_named = named(key) or ("." in key and named(key.rpartition(".")[2]))
+        if is_named or key in knobs():
+            found += [text[place : match.start()], Term(key) if is_named else Code(key)]
             place = match.end()
     return words(*found, text[place:])
 
