@@ -80,7 +80,7 @@ _KEY: Final = re.compile(r"(?<![\w./:-])[a-z][a-z0-9]*(?:[._][a-z0-9]+)+(?![\w/]
 
 
 def keyed(text: str) -> Words:
-    """A sentence whose keys of measures (`launch_starved.data`) are terms, by their names, and settings code."""
+    """A sentence whose keys of measures (`launch_starved.data`) are terms, and whose settings are code."""
     found, place = list[Span](), 0
     for match in _KEY.finditer(text):
         key = match[0]
