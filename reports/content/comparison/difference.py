@@ -199,7 +199,7 @@ def row_table(rows: Sequence[ComparedRow], name: Callable[[str], Words] = _row_n
 def module_name(row: str) -> Words:
     """A module of an MoE layer and its pass: `combine.backward`."""
     module, _, way = row.rpartition(".")
-    return words(Term(module), f", {way}")
+    return words(Term(module), f", {way.replace('_', ' ')}")
 
 
 def _figures_of(row: ComparedRow) -> Iterator[str | Quantity]:
