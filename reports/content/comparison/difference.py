@@ -192,7 +192,8 @@ def _row_name(row: str) -> Words:
 
 def row_table(rows: Sequence[ComparedRow], name: Callable[[str], Words] = _row_name) -> Table:
     """Every row with what its difference is made of, and its interval. `name`: of a row's key."""
-    heads = ("", "base", "new", "change", "share", "by number", "by length", "by overlap", "95 % from", "to")
+    made_of = ("by number", "by length", "by overlap")
+    heads = ("", "base", "new", "change", "share", *made_of, "interval from", "to")
     return table("", heads, ((name(one.row), *_figures_of(one)) for one in rows))
 
 
