@@ -46,6 +46,7 @@ KEYWORDS = (
     "verdict",
     "state",
     "source",
+    "unit",
     "change",
     "kind",
     "wall",
@@ -53,7 +54,6 @@ KEYWORDS = (
     "confidence",
     "row",
     "bound",
-    "unit",
 )
 LINES = 40
 
