@@ -40,7 +40,6 @@ from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import Unresolved, with_kinds
 from traces.sections.rank import (
     A2a,
-    DataLoading,
     Detected,
     Memory,
     Moe,
@@ -48,9 +47,9 @@ from traces.sections.rank import (
     TensorCores,
     Totals,
     UnknownKernel,
-    Work,
 )
 from traces.sections.tables import KernelTable, LedgerRow, Sequence, Timeline
+from traces.sections.work import DataLoading, Work
 from traces.steps.choose import choose_steps
 from traces.steps.found import Steps
 from traces.steps.selection import Selection

@@ -20,8 +20,9 @@ from traces.limits import Limit
 from traces.missing import known
 from traces.names.kernels import classify_kernel, is_matrix_work, is_one_of_a_pass
 from traces.names.ranges import is_backward_name
-from traces.sections.rank import Rank, Work
+from traces.sections.rank import Rank
 from traces.sections.tables import Kernel
+from traces.sections.work import Work
 from traces.toml_tables import read_table
 
 OTHER_KERNELS: Final = Limit(

@@ -13,8 +13,9 @@ from heuristics.comparison.same_work import same_amount, shared_work_frac
 from heuristics.result.compared import Comparable
 from heuristics.result.result import Result
 from tests.comparison_doubles import configuration, kernel, rank, result, row, trace
-from traces.sections.rank import InputCopies, Rank, Unit, Work
+from traces.sections.rank import Rank, Unit
 from traces.sections.tables import Kernel
+from traces.sections.work import InputCopies, Work
 
 GEMM = kernel("gemm", 80, count=8)
 ADAM = kernel("adam", 20, count=2, key="compute.optimizer")
