@@ -236,7 +236,7 @@ def _names(base: Subject, new: Subject) -> Heard:
     kinds = {side.trace.kind for side in (base, new) if side.trace}
     shared = shared_work_frac(base.rank, new.rank)
     if len(kinds) > 1:
-        shared = shared_work_frac(base.rank, new.rank, lambda kernel: family_of(kernel.name))
+        shared = shared_work_frac(base.rank, new.rank, named=lambda kernel: family_of(kernel.name))
     if shared is None:
         return None
     return True if shared >= OTHER_KERNELS.value else False if shared < OTHER_PROGRAM.value else None

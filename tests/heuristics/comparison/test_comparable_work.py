@@ -13,7 +13,7 @@ from heuristics.comparison.same_work import same_amount, shared_work_frac
 from heuristics.result.compared import Comparable
 from heuristics.result.result import Result
 from tests.comparison_doubles import configuration, kernel, rank, result, row, trace
-from traces.sections.rank import Rank, Unit
+from traces.sections.rank import Rank, StepSource, Unit
 from traces.sections.tables import Kernel
 from traces.sections.work import InputCopies, Work
 
@@ -220,7 +220,7 @@ def test_layers_of_one_side_only_limit_it() -> None:
 
 def repeated(unit: Unit, count: int, length: int = 10, **fields: Any) -> Rank:
     """A rank that repeats a block, or a replay of a graph without its kernels."""
-    source = "graph" if unit == "replay" else "period"
+    source: StepSource = "graph" if unit == "replay" else "period"
     opaque = (row("compute.graph_replay", *(length,) * count),) if unit == "replay" else ()
     one = rank(*opaque, lengths_ns=(length,) * count, source=source, **fields)
     return replace(one, steps=replace(one.steps, unit=unit))
