@@ -100,6 +100,7 @@ def test_the_gate_trips_by_the_logs(tmp_path: Path, capsys: pytest.CaptureFixtur
         ([CONFIGS[0]], 2, "new has neither"),
         ([CONFIGS[0], "missing.yaml"], 3, "missing.yaml"),
         ([*CONFIGS, "-f", "png"], 2, "has no png"),
+        ([*CONFIGS, "--steps", "2:5"], 2, "--steps is of recordings"),
         ([*CONFIGS, "--brief", "-f", "json"], 2, "--brief"),
     ],
 )
