@@ -123,9 +123,8 @@ def measure_rank(
     info, tell = rank.columns.info, partial(_tell, rank.columns.info.name)
     tell("steps")
     steps = choose_steps(rank, selection)
-    windows = steps.windows
     tell("communication")
-    resolution = resolve_kinds(rank, only_data_parallel=only_data_parallel)
+    windows, resolution = steps.windows, resolve_kinds(rank, only_data_parallel=only_data_parallel)
     rank = with_kinds(rank, resolution)
     rows, is_kernel, unseen = rank.activities, rank.activities.source == Source.KERNEL, _unseen(rank)
     tell("recomputed layers")
