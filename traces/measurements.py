@@ -123,7 +123,7 @@ def measure_rank(
     tell("steps")
     steps = choose_steps(rank, selection)
     tell("communication")
-    resolution = resolve_kinds(rank, only_data_parallel=only_data_parallel)
+    windows, resolution = steps.windows, resolve_kinds(rank, only_data_parallel=only_data_parallel)
     rank = with_kinds(rank, resolution)
     rows, windows, unseen = rank.activities, steps.windows, _unseen(rank)
     tell("recomputed layers")
