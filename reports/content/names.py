@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
-from heuristics.result.compared import Place, Side
+from heuristics.result.compared import Side
+from heuristics.result.compared_ranks import Place
 from heuristics.result.judged import KnownIssue
 from heuristics.result.result import Result
 from reports.content.blocks import Code, Hue, Span, Term, Words, words

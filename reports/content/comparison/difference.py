@@ -136,7 +136,7 @@ def _under(compared: Compared) -> Iterator[str]:
         yield f"In the traces it is {traced}; the rows below explain that."
     elif compared.size.between_runs:
         pair = f"{delta(compared.step_delta_ns)} {unit(compared)}"
-        yield f"Against {compared.base.name} alone it is {pair}; the rows below explain that."
+        yield f"Against the first recording of base alone it is {pair}; the rows below explain that."
     if gate := compared.gate:
         yield _gate(gate, compared.ends_with)
 
