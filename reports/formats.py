@@ -59,35 +59,39 @@ def page_of(result: Whole, detail: Detail) -> Page:
     return analysed(result, detail)
 
 
+def _page(result: Whole, asked: Asked) -> Page:
+    return asked.head.over(page_of(result, asked.detail))
+
+
 def _text(result: Whole, asked: Asked) -> str:
     from reports.write.text import write_text
 
-    return write_text(page_of(result, asked.detail), asked.view)
+    return write_text(_page(result, asked), asked.view)
 
 
 def _markdown(result: Whole, asked: Asked) -> str:
     from reports.write.github import write_github
 
-    return write_github(page_of(result, asked.detail), asked.view)
+    return write_github(_page(result, asked), asked.view)
 
 
 def _jira(result: Whole, asked: Asked) -> str:
     from reports.write.jira import write_jira
 
-    return write_jira(page_of(result, asked.detail), asked.view)
+    return write_jira(_page(result, asked), asked.view)
 
 
 def _html(result: Whole, asked: Asked) -> str:
     if _of_two(result):
         from reports.write.html.comparison import write_comparison_html
 
-        return write_comparison_html(result, asked.view)
+        return write_comparison_html(result, asked.view, asked.head)
     from reports.content.blocks import Detail
     from reports.write.html.page import write_analysis_html, write_html
 
     if kind_of(result) is Kind.CONFIGURATION:
-        return write_html(page_of(result, Detail.FULL), asked.view)
-    return write_analysis_html(result, asked.view)
+        return write_html(asked.head.over(page_of(result, Detail.FULL)), asked.view)
+    return write_analysis_html(result, asked.view, asked.head)
 
 
 def _csv(result: Whole, asked: Asked) -> str:
@@ -125,10 +129,10 @@ def _figure(form: FigureForm, result: Whole, asked: Asked) -> bytes:
     if _of_two(result):
         from reports.write.figures.comparison import draw_comparison
 
-        return draw_comparison(result, form)
+        return draw_comparison(result, form, asked.head)
     from reports.write.figures.analysis import draw_analysis
 
-    return draw_analysis(result, form)
+    return draw_analysis(result, form, asked.head)
 
 
 def _patch(framework: str, result: Whole, asked: Asked) -> str:

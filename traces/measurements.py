@@ -25,9 +25,11 @@ from traces.measure.memory import measure_memory
 from traces.measure.moe.ledger import measure_moe
 from traces.measure.moe.passes import PassCount
 from traces.measure.recompute import Recompute, measure_recompute
+from traces.measure.sequence import measure_sequence
 from traces.measure.sm import measure_sm, stretch_by_sms
 from traces.measure.step_timeline import measure_timelines
 from traces.measure.tensor_cores import measure_tensor_cores, simt_places, tensor_frac, wide_places
+from traces.measure.work import measure_work
 from traces.missing import Missing, OrMissing, gap, known
 from traces.progress import report
 from traces.ranks.summarise import summarise
@@ -46,8 +48,9 @@ from traces.sections.rank import (
     TensorCores,
     Totals,
     UnknownKernel,
+    Work,
 )
-from traces.sections.tables import KernelTable, LedgerRow, Timeline
+from traces.sections.tables import KernelTable, LedgerRow, Sequence, Timeline
 from traces.steps.choose import choose_steps
 from traces.steps.found import Steps
 from traces.steps.selection import Selection
@@ -96,7 +99,9 @@ class RankMeasurements:
     ledger: tuple[LedgerRow, ...]
     summary: RankSummary
     data_loading: DataLoading
+    work: Work
     kernel_table: KernelTable
+    sequence: OrMissing[Sequence]
     timeline: Timeline
     other_steps: tuple[Timeline, ...]
     unknown_kernels: tuple[UnknownKernel, ...]
@@ -131,8 +136,7 @@ def measure_rank(
     tell("SMs")
     use = measure_sm(rank, windows, rank.gpu, rank.columns.gpu_samples)
     absent, subject = absent_pieces(account), subject_of(rank, steps, recompute, use.sm)
-    budget = measure_budget(rows, windows)
-    costs = measure_costs(subject, account, queueing)
+    budget, costs = measure_budget(rows, windows), measure_costs(subject, account, queueing)
     del queueing
     tell("layers")
     layers = measure_moe(rank, resolution, steps, recompute, absent)
@@ -168,7 +172,9 @@ def measure_rank(
         ledger=ledger,
         summary=summarise(rank, steps, absent, layers),
         data_loading=measure_data_loading(rank, steps, ledger),
+        work=measure_work(rank, steps),
         kernel_table=measure_kernels(rank, windows),
+        sequence=measure_sequence(rank, steps),
         timeline=timeline,
         other_steps=other_steps,
         unknown_kernels=unknown_kernels(rank, steps),

@@ -65,7 +65,7 @@ def analyze(
     return Exit.DONE
 
 
-@command(lacks=("ticket", "emit_config"))
+@command(lacks=("ticket", "title", "note", "emit_config"))
 def demo(
     wanted: partial[Output],
     scenario: Annotated[
@@ -99,7 +99,7 @@ def demo(
     return Exit.DONE
 
 
-@command(lacks=("flavor", "ticket", "brief"))
+@command(lacks=("flavor", "ticket", "title", "note", "brief"))
 def check_config(config: options.ConfigArgument, asked: partial[Check], wanted: partial[CheckOutput]) -> int:
     """Is a configuration legal, and what would make it faster.
 

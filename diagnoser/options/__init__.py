@@ -242,6 +242,17 @@ TicketFolder = Annotated[
         "and a manifest; all or nothing.",
     ),
 ]
+PageTitle = Annotated[
+    str | None, option("TEXT", "Title of the page and its picture, in place of the names of the inputs.")
+]
+PageNote = Annotated[
+    list[str] | None,
+    option(
+        "TEXT",
+        "Text below the title of the page, of one line or several; may be repeated. Paths, addresses and "
+        "secrets are withheld as in the report.",
+    ),
+]
 SummaryFolder = Annotated[
     Path | None,
     option("FOLDER", "Also keep a summary of each rank in FOLDER, at most 64 kB, for moe-diag merge."),

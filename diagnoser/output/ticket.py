@@ -3,13 +3,14 @@
 import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from diagnoser.output import as_bytes, check_place
 from heuristics.result.compared import Compared
 from heuristics.result.result import Result
+from reports.content.blocks import Head
 from reports.formats import FORMATS
 from reports.result.codec import Document
 from reports.result.json_text import render_json
@@ -20,9 +21,11 @@ PAGES: Final = frozenset({"markdown", "jira"})
 """What the page of a ticket may be written in: a first screen, as the rest is attached."""
 _FORMS: Final = ("html", "json", "png")
 """Of a ticket, beside its page in markdown or for Jira."""
+_PICTURE: Final = "png"
 _MANIFEST: Final = "_manifest.json"
 _MADE: Final = "made"
 _REPLACED: Final = "replaced"
+
 
 Render = Callable[[str], str | bytes]
 """Name of a format -> the report in it."""
@@ -36,6 +39,10 @@ class Ticket:
     files: Mapping[str, str]
     manifest: str
     force: bool
+
+    def head(self, form: str, head: Head) -> Head:
+        """What stands over one of its files: its own page shows the picture beside it."""
+        return replace(head, picture=self.files[_PICTURE]) if form in PAGES else head
 
     @property
     def names(self) -> list[str]:

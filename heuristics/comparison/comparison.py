@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from heuristics.comparison.between_runs import rank_like, why_no_run
 from heuristics.comparison.comparable import judge_comparable
+from heuristics.comparison.difference.aligned import exchanges
 from heuristics.comparison.difference.changed import changed
 from heuristics.comparison.difference.kernels import compare_kernels
 from heuristics.comparison.difference.matched import budget_rows, mean_ns, mean_step_ns
@@ -86,9 +87,10 @@ def _budget_rows(
 def _steps(rank: Rank) -> SideSteps:
     dropped, lengths = tuple(one.reason for one in rank.steps.dropped), rank.lengths_ns
     if not rank.steps.found:
-        return SideSteps("none", 0, *(_NO_STEPS,) * 4, dropped)
+        return SideSteps("none", 0, *(_NO_STEPS,) * 4, dropped, rank.steps.unit)
     ends = min(lengths), max(lengths)
-    return SideSteps(rank.steps.source, len(lengths), *_mean_and_median(lengths), *ends, dropped)
+    middle = _mean_and_median(lengths)
+    return SideSteps(rank.steps.source, len(lengths), *middle, *ends, dropped, rank.steps.unit)
 
 
 def _log(log: Log | None) -> SideLog | Missing:
@@ -121,7 +123,7 @@ def compare(
     pairs = pair_ranks(base, new, *gpus)
     one, other = Subject(base, pairs[0].base), Subject(new, pairs[0].new)
     ranks = one.rank, other.rank
-    found = attribute(*ranks), layers(*ranks), compare_kernels(*ranks), changed(one, other)
+    found = attribute(*ranks), layers(*ranks), compare_kernels(*ranks), changed(one, other), exchanges(*ranks)
     facts = with_explained(Facts(one, other, *found))
     runs, warnings = _runs_of_base(one, more_base, gpus[0])
     comparable, size = judge_comparable(one, other), measure_size(one, other, runs)
@@ -185,6 +187,7 @@ def whole(
         suspects=(),
         pairs=tuple(_pair(facts, pair) for pair in pairs),
         gate=None,
+        exchanged=facts.exchanged,
     )
 
 

@@ -125,7 +125,7 @@ def _by_chance(size: ComparedSize, ends: Ends) -> Iterator[str]:
         return
     p = Fraction(size.p_frac).limit_denominator(_DENOMINATORS)
     spelled = f"{p} ({percent(size.p_frac)})" if p.numerator == 1 and p < 1 else percent(size.p_frac)
-    yield say("comparison.permutation", p=spelled, counts=_counts(size))
+    yield say("comparison.permutation", p=spelled)
     if size.p_frac <= 1 - LEVEL and ends[0] <= 0 <= ends[1]:
         yield say("comparison.unlike-scatter")
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from heuristics.result.compared_runs import BetweenRuns, Whole
+from heuristics.result.exchanged import Exchanges
 from heuristics.result.exits import Exit
 from heuristics.result.expected import Expected
 from heuristics.result.gate import Gate
@@ -13,7 +14,7 @@ from heuristics.result.judged import Level
 from heuristics.result.tool import SchemaVersion, Tool
 from traces.missing import Missing, OrMissing, known
 from traces.sections.cause import Cause
-from traces.sections.rank import StepSource
+from traces.sections.rank import StepSource, Unit
 from traces.sections.section import Count, Frac, Ns, Section
 from traces.sections.tables import Timeline, WallId
 
@@ -28,6 +29,7 @@ class SideSteps(Section, frozen=True):
     min_ns: OrMissing[Ns]
     max_ns: OrMissing[Ns]
     dropped: tuple[str, ...]
+    unit: Unit = "step"
 
 
 class SideLog(Section, frozen=True):
@@ -277,11 +279,11 @@ class ComparedChange(Section, frozen=True):
 class Suspect(Section, frozen=True):
     """One cause. `rows` are those it can move and that moved its way, `explains_ns` their sum per step.
 
-    `id` names the rule (`graphs_stopped`, `nccl_host_cpu`), a knob (`knob.moe_token_dispatcher_type`) or what
-    else changed (`version.torch`). `confidence`: high where it is said and the trace shows it, medium where
-    one of the two, low where it is only consistent. `because`: one sentence per piece of evidence. `next`:
-    what to do to be sure. `source`: where the rule comes from. `seen`: of `because` what is more than the
-    figures of its rows.
+    `id` names the rule (`graphs_stopped`, `nccl_host_cpu`), a knob (`knob.moe_token_dispatcher_type`), what
+    else changed (`version.torch`) or, without a proven cause, the row (`row.compute.gemm`). `confidence`:
+    high where it is said and the trace shows it, medium where one of the two, low where it is only
+    consistent. `because`: one sentence per piece of evidence. `next`: what to do to be sure. `source`: where
+    the rule comes from. `seen`: of `because` what is more than the figures of its rows.
     """
 
     id: str
@@ -349,6 +351,7 @@ class Compared(Section, frozen=True, kw_only=True):
     expected: tuple[Expected, ...] = ()
     run: ComparedRun | UnsetType = UNSET
     whole: OrMissing[Whole] | UnsetType = UNSET
+    exchanged: OrMissing[Exchanges] | UnsetType = UNSET
 
     @property
     def ends_with(self) -> Exit:

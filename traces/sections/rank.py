@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from traces.missing import OrMissing, known
 from traces.names.frameworks import Framework
 from traces.sections.section import Bytes, Count, Frac, Ns, Section
-from traces.sections.tables import KernelTable, LedgerRow, Timeline
+from traces.sections.tables import KernelTable, LedgerRow, Sequence, Timeline
 
 
 class Totals(Section, frozen=True):
@@ -156,13 +156,31 @@ class Memory(Section, frozen=True):
 
 
 class DataLoading(Section, frozen=True):
-    """Waits for the next batch. `workers`: of the loader, by the rhythm of the waits; 1 may be none."""
+    """Waits for the next batch. `workers`: of the loader, by the rhythm of the waits; 1 may be none.
+
+    `loads_apart`: whether processes of their own load; None where no range of a loader names it.
+    """
 
     waiting_steps: Count
     workers: OrMissing[Count]
     input_copies: Count
     input_copies_pageable: OrMissing[Count]
     input_copies_exposed_ns: Ns
+    loads_apart: bool | None = None
+
+
+class InputCopies(Section, frozen=True):
+    """Copies of input of one size, over the used steps."""
+
+    size_bytes: Bytes
+    count: Count
+
+
+class Work(Section, frozen=True):
+    """What stays of a step when its kernels change. `ranges`: how many of a family a typical step has."""
+
+    input_sizes: tuple[InputCopies, ...]
+    ranges: Mapping[str, float]
 
 
 class Passes(Section, frozen=True):
@@ -381,8 +399,10 @@ class Rank(Section, frozen=True):
     replay: OrMissing[Replay]
     other_steps: tuple[Timeline, ...] = ()
     data_loading: DataLoading | UnsetType = UNSET
+    work: Work | UnsetType = UNSET
     clock_corrected_ns: int = 0
     clock_within_ns: Ns | None = None
+    sequence: OrMissing[Sequence] | UnsetType = UNSET
 
     @property
     def timelines(self) -> tuple[Timeline, ...]:

@@ -23,6 +23,7 @@ from heuristics.comparison.difference.matched import (
 )
 from heuristics.comparison.difference.subject import Subject
 from heuristics.result.compared import ComparedChange, ComparedRow, Ends, KernelDelta, LayerDelta
+from heuristics.result.exchanged import Exchanges
 from heuristics.words import say
 from traces.limits import Limit
 from traces.missing import OrMissing, gap, known
@@ -40,6 +41,7 @@ FEW: Final = gap(
     say("comparison.few-steps", least=LEAST.value), say("comparison.few-steps-cure", least=MANY.value)
 )
 _ONE_FIGURE: Final = gap(say("comparison.one-figure"), "moe-diag doctor TRACE")
+_NOT_ALIGNED: Final = gap(say("comparison.no-sequence"), say("comparison.no-sequence-cure"))
 _NO_WORK: Final = gap(say("comparison.no-work"), say("comparison.no-work-cure"))
 _UNKNOWN: Final = (_NO_WORK, _NO_WORK, _NO_WORK)
 
@@ -81,6 +83,8 @@ class Facts(Struct, frozen=True):
     layers: tuple[LayerDelta, ...]
     kernels: tuple[KernelDelta, ...]
     changed: tuple[ComparedChange, ...]
+    exchanged: OrMissing[Exchanges] = _NOT_ALIGNED
+    """Both steps in the order of launches: what one side does by other kernels."""
 
 
 def attribute(base: Rank, new: Rank) -> Attribution:

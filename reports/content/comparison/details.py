@@ -32,6 +32,7 @@ from reports.content.blocks import (
     table,
     words,
 )
+from reports.content.comparison.changed import reasons
 from reports.content.comparison.difference import (
     NOISE,
     both,
@@ -42,7 +43,8 @@ from reports.content.comparison.difference import (
     row_table,
     unit,
 )
-from reports.content.names import gpu_of, name_of, sentence, who
+from reports.content.comparison.exchanged import exchange_table
+from reports.content.names import STEPS_BY, gpu_of, kernel_name, name_of, sentence, who
 from reports.redaction import redaction_words
 from traces.missing import OrMissing, known
 from traces.sections.cause import Cause
@@ -65,6 +67,8 @@ _CHANGES: Final = {
     "gone": "only in base",
     "grid": "another grid",
 }
+_KERNEL: Final = 48
+"""Letters of a kernel's name: those of one kind differ in their ends."""
 _TONES: Final = {LateState.APPEARED: Tone.BAD, LateState.GONE: Tone.GOOD, LateState.OTHER: Tone.NOTICE}
 
 
@@ -123,6 +127,7 @@ def details(compared: Compared) -> Iterator[Fold]:
     if runs := compared.size.between_runs:
         yield Fold("Recordings of base", (_runs(runs),), "runs")
     tables: tuple[tuple[str, str, Table], ...] = (
+        ("Done by other kernels, ms of work in one typical step", "exchanged", exchange_table(compared)),
         ("Kernels that differ, ms of work per step (not of wall time)", "kernels", _kernels(compared)),
         (f"Why no compute ran, {in_unit}", "reasons", row_table(compared.reasons)),
         (
@@ -136,7 +141,7 @@ def details(compared: Compared) -> Iterator[Fold]:
     )
     yield from (Fold(title, (shown,), id_) for title, id_, shown in tables if shown.rows)
     if compared.missing:
-        gaps = (words(Code(one.path), f": {one.reason}. To measure: {one.cure}") for one in compared.missing)
+        gaps = (words(Term(one.path), f": {one.reason}. To measure: {one.cure}") for one in compared.missing)
         yield Fold("Not measured", (Items(tuple(gaps)),), "missing")
     yield Fold("About this report", tuple(_about(compared)), "about")
 
@@ -145,8 +150,8 @@ def _sides(compared: Compared) -> Table:
     rows: dict[str, Callable[[Side], str]] = {
         "GPU": gpu_of,
         "rank": who,
-        "steps": lambda side: f"{side.steps.count}, by {side.steps.source}",
-        "steps left out": lambda side: "; ".join(side.steps.dropped),
+        "steps": lambda side: f"{side.steps.count}, {STEPS_BY[side.steps.source]}",
+        "steps left out": lambda side: reasons(side.steps.dropped),
         "mean step or window, ms": lambda side: milliseconds(side.step_ns),
         "median step, ms": lambda side: _ms(side.steps.median_ns),
         "shortest step, ms": lambda side: _ms(side.steps.min_ns),
@@ -252,7 +257,7 @@ def _kernels(compared: Compared) -> Table:
 def _kernel(one: KernelDelta) -> tuple[Entry, ...]:
     counts, times = (per_step(one.base_count), per_step(one.new_count)), (one.base_each_ns, one.new_each_ns)
     grids = ("x".join(map(str, grid or ())) for grid in (one.base_grid, one.new_grid))
-    what = Code(one.name), Term(one.key), _CHANGES[one.change], moved(one.delta_ns)
+    what = Code(kernel_name(one.name, _KERNEL)), Term(one.key), _CHANGES[one.change], moved(one.delta_ns)
     return (*what, *counts, *map(_ms, times), *grids)
 
 

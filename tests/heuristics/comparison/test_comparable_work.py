@@ -6,7 +6,7 @@ import pytest
 
 from heuristics.comparison.comparable import judge_comparable
 from heuristics.comparison.difference.subject import Subject, Value
-from heuristics.comparison.same_work import same_unit, shared_work_frac
+from heuristics.comparison.same_work import same_amount, shared_work_frac
 from heuristics.result.compared import Comparable
 from heuristics.result.result import Result
 from tests.comparison_doubles import configuration, kernel, rank, result, trace
@@ -79,13 +79,13 @@ def passes(
 
 def test_a_forward_that_runs_again_is_told_by_backward_kernels_though_gemms_share_a_name() -> None:
     once, again = rank(kernels=passes(4, 4)), rank(kernels=passes(8, 4))
-    assert same_unit(once, again) is True
+    assert same_amount(once, again) is True
     assert of_ranks(once, again).state == "yes"
 
 
 def test_more_microbatches_are_other_work_however_long_the_optimizer_is() -> None:
     few, many = rank(kernels=passes(4, 4, adam=300)), rank(kernels=passes(8, 8, adam=300))
-    assert same_unit(few, many) is False
+    assert same_amount(few, many) is False
     assert states(of_ranks(few, many)) == {"step": "no"}
     one_more = rank(kernels=passes(5, 5, adam=300))
     assert states(of_ranks(few, one_more)) == {"step": "no"}
@@ -98,8 +98,8 @@ def test_without_backward_kernels_by_name_the_optimizer_tells_nothing() -> None:
 
 def test_larger_microbatches_are_the_same_work() -> None:
     small, large = rank(kernels=passes(8, 8)), rank(kernels=passes(4, 4, each=20))
-    assert same_unit(small, large) is True
-    assert same_unit(large, small) is True
+    assert same_amount(small, large) is True
+    assert same_amount(large, small) is True
     assert of_ranks(small, large).state == "yes"
 
 

@@ -113,14 +113,14 @@ def test_the_first_screen_and_the_ticket_have_40_lines(make: Make) -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (regression, "SLOWER +4.00 ms per step = +10 % (95 % interval +3.50 to +4.50 ms, 20 steps a side)."),
-        (undecided, "UNDECIDED +4.00 ms per step = +10 % (no interval, 2 steps a side): may be chance."),
+        (regression, "SLOWER +10 %, +4.00 ms per step: 95 % interval +3.50 to +4.50 ms, 20 steps a side."),
+        (undecided, "UNDECIDED +10 %, +4.00 ms per step: may be chance; no interval, 2 steps a side."),
         (
             not_comparable,
-            "NOT COMPARABLE +4.00 ms per step = +10 %, but the runs are too different to find out why.",
+            "NOT COMPARABLE +10 %, +4.00 ms per step: not judged, as the runs are not comparable.",
         ),
-        (unchanged, "NO CHANGE 0 ms per step = 0 % ("),
-        (by_logs, "SLOWER +3.00 ms per iteration = +10 % (95 % interval +2.90 to +3.10 ms, "),
+        (unchanged, "NO CHANGE 0 %, 0 ms per step: "),
+        (by_logs, "SLOWER +10 %, +3.00 ms per iteration: 95 % interval +2.90 to +3.10 ms, "),
     ],
 )
 def test_the_verdict_is_said_first_with_its_figures(make: Make, said: str) -> None:
@@ -132,7 +132,7 @@ def test_the_verdict_is_said_first_with_its_figures(make: Make, said: str) -> No
 def test_an_improvement_is_said_as_one() -> None:
     size = sized("trace", 20, 40, 36, None, "")
     text = joined(text_of(lambda: replace(regression(), size=size, verdict="improvement")))
-    assert "FASTER -4.00 ms per step = -10 % (no interval, 20 steps a side)." in text
+    assert "FASTER -10 %, -4.00 ms per step: no interval, 20 steps a side." in text
 
 
 def test_what_could_not_be_decided_names_what_to_record() -> None:
