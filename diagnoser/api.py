@@ -1,7 +1,7 @@
 """The functions of the public API, each of one request, called with its fields."""
 
-from diagnoser.diagnosis import ComparisonResult, Diagnosis
-from diagnoser.options.requests import Analysis, Check, Comparison, keywords
+from diagnoser.diagnosis import ComparisonResult, Diagnosis, FilesResult
+from diagnoser.options.requests import Analysis, Check, Comparison, FilesComparison, keywords
 
 
 @keywords(Analysis)
@@ -66,3 +66,20 @@ def compare(asked: Comparison) -> ComparisonResult:
     from diagnoser.running.comparison import compare_sides
 
     return compare_sides(asked)
+
+
+@keywords(FilesComparison)
+def compare_files(asked: FilesComparison) -> FilesResult:
+    """Compare two runs by their configurations and logs, without a trace.
+
+    `base` and `new` are configurations as `path` of `check_config`, `base_log` and `new_log` what the runs
+    printed; of each side one may be left out. The logs give the size of the difference and whether either
+    drifts, the configurations what differs in effect and which known change can explain the size. `about`,
+    `gate`, `undecided`, `not_comparable` and `redact` are as for `compare`.
+
+    Raises `UsageError` where a side has neither, `InputError` for a file that cannot be used. Messages about
+    a file begin with "base: " or "new: ".
+    """
+    from diagnoser.running.files import compare_files as compared
+
+    return compared(asked)

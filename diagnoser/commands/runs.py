@@ -1,14 +1,15 @@
 """A run (`analyze`), a simulated one (`demo`), two (`compare`), a configuration alone (`check-config`)."""
 
 import tempfile
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import diagnoser
 from diagnoser import options
 from diagnoser.options.command import command
-from diagnoser.options.requests import Analysis, Check, Comparison, Source
+from diagnoser.options.requests import Analysis, Check, Comparison, FilesComparison, Source
 from diagnoser.output import say, say_skipped, show
 from diagnoser.output.progress import progress_display
 from diagnoser.output.results import CheckOutput, Output, plan_results, write_results
@@ -17,6 +18,9 @@ from heuristics.result.exits import Exit
 from reports.formats import Kind
 from traces.errors import UsageError
 from traces.missing import known
+
+if TYPE_CHECKING:
+    from diagnoser.diagnosis import ComparisonResult, FilesResult
 
 
 @command(bounded=True)
@@ -128,9 +132,9 @@ def check_config(config: options.ConfigArgument, asked: partial[Check], wanted: 
 
 @command(lacks=("brief", "emit_config"), bounded=True)
 def compare(
-    base: options.BaseRun,
     comparison: partial[Comparison],
     wanted: partial[Output],
+    base: options.BaseRun = None,
     new: options.NewRun = None,
     baseline: options.Baseline = None,
 ) -> int:
@@ -148,6 +152,8 @@ def compare(
     moe-diag compare before.json after.sqlite --more-base before2.json --more-base before3.json
     moe-diag compare before.json after.sqlite --gate 3% -o why.html
     moe-diag compare --baseline main after.sqlite --expect com-3=6ms --ticket perf-1234
+    moe-diag compare before.yaml after.yaml --base-log before.log --new-log after.log    no trace
+    moe-diag compare --base-log before.log --new-log after.log
 
     The gate trips where new is slower by more than its limit, by the lower end of the 95 % interval. What
     cannot be judged fails it, unless --undecided pass or --not-comparable pass. The results are written
@@ -159,7 +165,10 @@ def compare(
     nothing to compare.
     """
     from diagnoser.running.comparison import check_comparison, compare_sides, sides_of
+    from diagnoser.running.files import asked_of_files
 
+    if baseline is None and (of_files := asked_of_files(base, new, comparison.keywords)):
+        return _compare_files(of_files, wanted())
     before, after = _base_and_new(base, new, baseline)
     asked = comparison(before, after)
     check_comparison(asked)
@@ -169,16 +178,38 @@ def compare(
     with progress_display() as progress:
         result = compare_sides(asked, baseline, progress)
     write_results(result.result, plan, want)
+    return _ended(result, asked.gate)
+
+
+def _compare_files(asked: FilesComparison, want: Output) -> int:
+    """Compare configurations and logs."""
+    from diagnoser.running.files import compare_files
+
+    sides = ((asked.new, asked.new_log), (asked.base, asked.base_log))
+    files = [[Path(one) for one in side if one is not None] for side in sides]
+    plan = plan_results(Kind.FILES, want, [*files[0], *files[1]])
+    with progress_display() as progress:
+        result = compare_files(replace(asked, progress=progress))
+    write_results(result.result, plan, want)
+    return _ended(result, asked.gate)
+
+
+def _ended(result: "ComparisonResult | FilesResult", limit: str | None) -> int:
+    """The exit code; where it is no plain 0, or the gate did not just pass, with its reason."""
     code, gate = result.exit_code, result.gate
     if gate is not None and gate.state != "passed":
-        say(f"gate {asked.gate} {gate.state}: {gate.because}")
+        say(f"gate {limit} {gate.state}: {gate.because}")
     elif code:
         say(f"{result.result.verdict.replace('_', ' ')} (exit code {code}): {result.result.because[0]}")
     return code
 
 
-def _base_and_new(first: Path, second: Path | None, baseline: str | None) -> tuple[Source, Path]:
+def _base_and_new(first: Path | None, second: Path | None, baseline: str | None) -> tuple[Source, Path]:
     """What is compared with what. Raises `UsageError` where one of the two is missing or given twice."""
+    if first is None:
+        raise UsageError(
+            "nothing to compare. Type moe-diag compare BASE NEW, two traces or two configurations"
+        )
     if baseline is None:
         if second is None:
             raise UsageError(

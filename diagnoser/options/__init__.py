@@ -112,14 +112,14 @@ ResultFile = Annotated[
     Path, argument("RESULT.json", "What analyze, compare or check-config wrote with -f json; .json.gz too.")
 ]
 BaseRun = Annotated[
-    Path,
+    Path | None,
     argument(
-        "BASE",
-        "The run before: a trace, a folder or pattern of them, or the JSON that analyze made. Left out "
-        "with --baseline.",
+        "[BASE]",
+        "The run before: a trace, a folder or pattern of them, the JSON that analyze made, or without any "
+        "trace its configuration. Left out with --baseline, or with logs alone.",
     ),
 ]
-NewRun = Annotated[Path | None, argument("NEW", "The run after, likewise.")]
+NewRun = Annotated[Path | None, argument("[NEW]", "The run after, likewise.")]
 
 GateLimit = Annotated[
     str | None,

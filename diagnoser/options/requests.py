@@ -102,6 +102,23 @@ class Comparison:
     redact: options.Redact = True
 
 
+@dataclass(frozen=True, slots=True)
+class FilesComparison:
+    """Two runs to be compared by their configurations and logs; of either side one may be left out."""
+
+    base: options.Place | None = None
+    new: options.Place | None = None
+    _: KW_ONLY
+    base_log: options.BaseLog = None
+    new_log: options.NewLog = None
+    gate: options.GateLimit = None
+    undecided: options.WhereUndecided = None
+    not_comparable: options.WhereNotComparable = None
+    about: options.About = None
+    redact: options.Redact = True
+    progress: Progress = silent
+
+
 def path_of(given: options.Place | None) -> Path | None:
     return None if given is None else Path(given)
 
@@ -133,7 +150,10 @@ Value = str | int | bool | Path | tuple[str | Path, ...] | None
 
 
 def made_again(
-    command: str, files: Sequence[Path], asked: Analysis | Check | Comparison, more: Mapping[str, Value] = {}
+    command: str,
+    files: Sequence[Path],
+    asked: Analysis | Check | Comparison | FilesComparison,
+    more: Mapping[str, Value] = {},
 ) -> str:
     """The line of a request; `more`: options that are none of its fields, which come first."""
     given, hints = {**more}, get_type_hints(type(asked), include_extras=True)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 LONGEST: Final = Limit(4_000, "characters", "ours: a ticket keeps room for its report")
 _WITH_HEAD: Final = ("text", "markdown", "jira", "html", "png", "svg", "pdf")
 """Formats that people read, which have a title."""
+_OF_TWO: Final = (Kind.COMPARISON, Kind.FILES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +120,16 @@ def plan_results(
     for form in output.forms:
         if kind not in FORMATS[form].kinds:
             there = ", ".join(sorted(named(kind)))
-            raise UsageError(f"a judged configuration has no {form}. Give one of {there}.")
-    if output.brief and kind is Kind.COMPARISON:
+            what = "a comparison without traces" if kind is Kind.FILES else "a judged configuration"
+            raise UsageError(f"{what} has no {form}. Give one of {there}.")
+    if output.brief and kind in _OF_TWO:
         raise UsageError("--brief is of one run, not of two. Type the same line without it")
     inputs = [*runs, *(path for path in beside if path)]
-    ending = "_compared" if kind is Kind.COMPARISON else "_moe-diag"
+    ending = "_compared" if kind in _OF_TWO else "_moe-diag"
     targets = plan_targets(output.forms, output.output, inputs, output.force_overwrite, ending)
     if output.ticket is None:
         return Plan(kind, targets, None)
-    if kind is Kind.CONFIGURATION:
+    if kind in (Kind.CONFIGURATION, Kind.FILES):
         raise UsageError("a ticket is of a trace or of two. Give what moe-diag analyze or compare made.")
     from diagnoser.output.ticket import plan_ticket
 
@@ -140,7 +142,9 @@ def write_results(result: Whole, plan: Plan, output: Output) -> None:
     head = _head(output, result.redacted)
     if (ticket := plan.ticket) is not None:
         from diagnoser.output.ticket import write_ticket
+        from heuristics.result.compared_files import ComparedFiles
 
+        assert not isinstance(result, ComparedFiles), "a ticket is of recordings"
         write_ticket(
             ticket, result, lambda form: FORMATS[form].write(result, Asked(head=ticket.head(form, head)))
         )

@@ -198,7 +198,7 @@ def family_of(name: str) -> str:
 
 
 def _products(base: Subject, new: Subject) -> Heard:
-    """Whether each class multiplies as often; attention that was fused is another class, and may be silent."""
+    """Whether each class multiplies as often; fused attention is another class, and may be silent."""
     one, other = (
         {name: float(number) for name, (number, _) in per_step(side.rank, _product).items()}
         for side in (base, new)

@@ -1,7 +1,7 @@
 """The whole of one comparison: differences are new less base, positive is slower; integers are in ns."""
 
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -9,7 +9,7 @@ from heuristics.result.compared_runs import BetweenRuns, Whole
 from heuristics.result.exchanged import Exchanges
 from heuristics.result.exits import Exit
 from heuristics.result.expected import Expected
-from heuristics.result.gate import Gate
+from heuristics.result.gate import Gate, exit_of
 from heuristics.result.judged import Level
 from heuristics.result.tool import SchemaVersion, Tool
 from traces.missing import Missing, OrMissing, known
@@ -306,12 +306,6 @@ class ComparedPair(Section, frozen=True):
     step_delta_ns: OrMissing[int]
 
 
-_OPEN: Final[dict[ComparisonVerdict, Exit]] = {
-    "undecided": Exit.UNDECIDED,
-    "not_comparable": Exit.NOT_COMPARABLE,
-}
-
-
 class Compared(Section, frozen=True, kw_only=True):
     """One comparison, version 1.x of its JSON document: keys may be added, none may change.
 
@@ -355,7 +349,4 @@ class Compared(Section, frozen=True, kw_only=True):
 
     @property
     def ends_with(self) -> Exit:
-        """The exit code: of a gate its answer alone, else whether there is a verdict."""
-        if self.gate is not None:
-            return Exit.DONE if self.gate.lets_pass else Exit.NO
-        return _OPEN.get(self.verdict, Exit.DONE)
+        return exit_of(self.verdict, self.gate)

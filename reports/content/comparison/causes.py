@@ -94,14 +94,14 @@ def limits(compared: Compared, everything: bool) -> Iterator[Items | Sentence]:
     shown = [*forbids, *others] if everything else forbids[:_LIMITS]
     if shown:
         title = "Why not comparable" if forbids else "Limits of this comparison"
-        yield Items(tuple(map(_limit, shown)), title)
+        yield Items(tuple(map(limit, shown)), title)
     if others and not everything:
         names = ", ".join(one.what for one in others)
         differ = "" if forbids else f" differ{'s' if len(others) == 1 else ''}"
         yield Sentence((f"{names}{differ}. Reasons: --full",), "Also differ" if forbids else "Limits")
 
 
-def _limit(one: Difference) -> Words:
+def limit(one: Difference) -> Words:
     values = "" if one.base == one.new else f": {one.base} -> {one.new}"
     return words(f"{one.what}{values}. ", keyed(sentence(one.because)))
 

@@ -34,7 +34,7 @@ from traces.spelling import (
     signed_ms,
 )
 
-_LABELS: Final[dict[ComparisonVerdict, tuple[str, Tone]]] = {
+LABELS: Final[dict[ComparisonVerdict, tuple[str, Tone]]] = {
     "regression": ("SLOWER", Tone.BAD),
     "improvement": ("FASTER", Tone.GOOD),
     "no_change": ("NO CHANGE", Tone.GOOD),
@@ -92,7 +92,7 @@ def _each(compared: Compared) -> str:
 
 def headline(compared: Compared) -> Headline:
     """The change of a step as the one number, with the verdict, what it rests on, and below it why."""
-    label, tone = _LABELS[compared.verdict]
+    label, tone = LABELS[compared.verdict]
     size = compared.size
     per = " per iteration" if size.source == "log" else _each(compared)
     figure, amount = signed(percent(size.delta_frac)), f"{signed_ms(size.delta_ns)}{per}"
