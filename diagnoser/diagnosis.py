@@ -159,7 +159,7 @@ class FilesResult:
 
     @property
     def exit_code(self) -> int:
-        """As that of a comparison of recordings."""
+        """As of a comparison of traces."""
         return int(self.result.ends_with)
 
     def to_dict(self) -> Document:

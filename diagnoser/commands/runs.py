@@ -194,13 +194,13 @@ def _compare_files(asked: FilesComparison, want: Output) -> int:
     return _ended(result, asked.gate)
 
 
-def _ended(result: "ComparisonResult | FilesResult", limit: str | None) -> int:
-    """The exit code; where it is no plain 0, or the gate did not just pass, with its reason."""
-    code, gate = result.exit_code, result.gate
+def _ended(compared: "ComparisonResult | FilesResult", limit: str | None) -> int:
+    """The exit code, which is explained where it is not 0, or a gate is not passed."""
+    code, gate, found = compared.exit_code, compared.gate, compared.result
     if gate is not None and gate.state != "passed":
         say(f"gate {limit} {gate.state}: {gate.because}")
     elif code:
-        say(f"{result.result.verdict.replace('_', ' ')} (exit code {code}): {result.result.because[0]}")
+        say(f"{found.verdict.replace('_', ' ')} (exit code {code}): {found.because[0]}")
     return code
 
 

@@ -12,7 +12,7 @@ from msgspec import structs
 from diagnoser.diagnosis import FilesResult
 from diagnoser.options.given import gate_asked, given_from
 from diagnoser.options.requests import FilesComparison, made_again, path_of
-from diagnoser.running.comparison import SideName, named
+from diagnoser.running.comparison import named
 from diagnoser.running.configuration import read_configured
 from diagnoser.version import VERSION
 from reports.result.read import is_result
@@ -30,13 +30,13 @@ _ENDINGS: Final = frozenset(
     {".yaml", ".yml", ".sh", ".bash", ".sbatch", ".slurm", ".py", ".txt", ".log", ".out"}
 )
 _LOGS: Final = (".log", ".out")
-_ALIKE: Final = ("gate", "undecided", "not_comparable", "about", "redact")
-"""Options that mean the same for recordings."""
 LARGEST: Final = Limit(
     500_000,
     "bytes",
     "ours: as a configuration may be at most (traces/settings/read.py); recordings are larger",
 )
+_OF_RECORDINGS: Final = ("expect", "steps", "nvtx", "base_gpu", "new_gpu", "more_base")
+"""Options that choose in a recording, or judge one."""
 _NO_CONFIGURATION: Final = ("schema_version", "traceEvents", "deviceProperties")
 """Keys of JSON files that are results or recordings."""
 
@@ -59,7 +59,8 @@ def is_of_files(path: Path) -> bool:
 def asked_of_files(base: Path | None, new: Path | None, typed: Mapping[str, Any]) -> FilesComparison | None:
     """The comparison of files that a command line asks for; None where a side is a recording or a result.
 
-    Raises `UsageError` where one side is a file of a run and the other a recording of one.
+    Raises `UsageError` where one side is a file of a run and the other a recording of one, and for an option
+    that is of recordings.
     """
     there = [path for path in (base, new) if path is not None]
     are_files = [is_of_files(path) for path in there]
@@ -70,6 +71,9 @@ def asked_of_files(base: Path | None, new: Path | None, typed: Mapping[str, Any]
     given = [typed.get(name) for name in ("base_config", "new_config", "base_log", "new_log")]
     if not there and not any(given):
         return None
+    if of_recordings := [name for name in _OF_RECORDINGS if typed.get(name)]:
+        flag = f"--{of_recordings[0].replace('_', '-')}"
+        raise UsageError(f"{flag} is of recordings. Type the same line without it, or give recordings.")
     config = [path or typed.get(name) for path, name in ((base, "base_config"), (new, "new_config"))]
     logs = [typed.get("base_log"), typed.get("new_log")]
     return FilesComparison(
@@ -77,7 +81,11 @@ def asked_of_files(base: Path | None, new: Path | None, typed: Mapping[str, Any]
         config[1],
         base_log=logs[0],
         new_log=logs[1],
-        **{name: typed[name] for name in _ALIKE if name in typed},
+        **{
+            name: typed[name]
+            for name in ("gate", "undecided", "not_comparable", "about", "redact")
+            if name in typed
+        },
     )
 
 
@@ -94,7 +102,6 @@ def _mixed(there: list[Path], are_files: list[bool]) -> None:
 def compare_files(asked: FilesComparison) -> FilesResult:
     """Compare; see `diagnoser.compare_files` for what it raises."""
     from heuristics.comparison.files.comparison import compare_files as compared
-    from heuristics.comparison.gate import answered
 
     gate = gate_asked(asked.gate, asked.undecided, asked.not_comparable)
     given = given_from(asked.about or {})
@@ -103,10 +110,9 @@ def compare_files(asked: FilesComparison) -> FilesResult:
     configs = path_of(asked.base), path_of(asked.new)
     files = [path for path in configs if path]
     alone = {} if len(files) == 2 else {"--base-config": configs[0], "--new-config": configs[1]}
-    found = compared(base, new, None if gate is None else gate.limit_frac)
+    found = compared(base, new, gate)
     result = structs.replace(
         found,
-        gate=answered(found.gate, found.verdict, gate) if found.gate and gate else None,
         tool=structs.replace(found.tool, version=VERSION),
         redacted=asked.redact,
         command=made_again("compare", [] if alone else files, asked, alone),
@@ -114,10 +120,10 @@ def compare_files(asked: FilesComparison) -> FilesResult:
     return FilesResult(result)
 
 
-_NAMES: Final[tuple[SideName, SideName]] = ("base", "new")
+_NAMES: Final[tuple[str, str]] = ("base", "new")
 
 
-def _side(name: SideName, asked: FilesComparison, given: Given) -> FileSide:
+def _side(name: str, asked: FilesComparison, given: Given) -> FileSide:
     """One side, read. Raises `UsageError` for one of which nothing is given."""
     config, log = path_of(getattr(asked, name)), path_of(getattr(asked, f"{name}_log"))
     if config is None and log is None:

@@ -6,7 +6,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from heuristics.comparison.size import Judged, judge_gate
-from heuristics.result.compared import ComparedSize, ComparisonVerdict
+from heuristics.result.compared import ComparedSize
 from heuristics.result.gate import Gate, GateAnswer, GateState
 
 _ANSWERS: Final[dict[GateState, GateAnswer]] = {"passed": "pass", "tripped": "fail"}
@@ -22,10 +22,10 @@ class Asked:
 
 
 def gate_of(size: ComparedSize, judged: Judged, asked: Asked) -> Gate:
+    return answered(judge_gate(size, judged, asked.limit_frac), judged, asked)
+
+
+def answered(gate: Gate, judged: Judged, asked: Asked) -> Gate:
     """The gate with its answer, which decides how the command ends."""
-    return answered(judge_gate(size, judged, asked.limit_frac), judged.verdict, asked)
-
-
-def answered(gate: Gate, verdict: ComparisonVerdict, asked: Asked) -> Gate:
-    open_ = asked.not_comparable if verdict == "not_comparable" else asked.undecided
+    open_ = asked.not_comparable if judged.verdict == "not_comparable" else asked.undecided
     return replace(gate, answer=_ANSWERS.get(gate.state, open_))

@@ -1,22 +1,21 @@
 """The whole of one comparison: differences are new less base, positive is slower; integers are in ns."""
 
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
 from heuristics.result.compared_runs import BetweenRuns, Whole
-from heuristics.result.exchanged import Exchanges
 from heuristics.result.exits import Exit
 from heuristics.result.expected import Expected
-from heuristics.result.gate import Gate, exit_of
+from heuristics.result.gate import Gate
 from heuristics.result.judged import Level
 from heuristics.result.tool import SchemaVersion, Tool
 from traces.missing import Missing, OrMissing, known
 from traces.sections.cause import Cause
 from traces.sections.rank import StepSource, Unit
 from traces.sections.section import Count, Frac, Ns, Section
-from traces.sections.tables import Timeline, WallId
+from traces.sections.tables import Phase, Timeline, WallId
 
 
 class SideSteps(Section, frozen=True):
@@ -306,6 +305,74 @@ class ComparedPair(Section, frozen=True):
     step_delta_ns: OrMissing[int]
 
 
+ExchangeChange = Literal["exchanged", "more", "fewer", "new", "gone"]
+
+
+class Worked(Section, frozen=True):
+    """Kernels of one name in a step, or copies by their key: how many, and their time, summed."""
+
+    name: str
+    key: str
+    count: Number
+    work_ns: Ns
+
+
+class Exchange(Section, frozen=True):
+    """Work that stands in the same places of both steps, over all layers. `key`: what most of it is.
+
+    `base` and `new` list the kernels with the most work; the counts and times are of all.
+
+    `change`: `exchanged` where a side does it by other kernels; `more` or `fewer` of the same; `new` and
+    `gone` where one side alone has it. `phase` None where it is of several, or not known.
+    """
+
+    change: ExchangeChange
+    key: str
+    phase: Phase | None
+    base: tuple[Worked, ...]
+    new: tuple[Worked, ...]
+    base_count: Number
+    new_count: Number
+    base_ns: Ns
+    new_ns: Ns
+    delta_ns: int
+
+
+class ExchangeSum(Section, frozen=True):
+    """Activities of either side, and their time, summed."""
+
+    base_count: Number
+    new_count: Number
+    base_ns: Ns
+    new_ns: Ns
+
+
+class Exchanges(Section, frozen=True):
+    """One typical step of each side, aligned in the order of launches: what one does by other kernels.
+
+    `rows`, the largest difference first, `same` (the same kernels, as many, in the same places) and
+    `left_out` (the `left_out_rows` smallest) add up to the work of both steps exactly.
+    """
+
+    rows: tuple[Exchange, ...]
+    same: ExchangeSum
+    left_out_rows: Count
+    left_out: ExchangeSum
+
+
+_OPEN: Final[dict[ComparisonVerdict, Exit]] = {
+    "undecided": Exit.UNDECIDED,
+    "not_comparable": Exit.NOT_COMPARABLE,
+}
+
+
+def exit_of(verdict: ComparisonVerdict, gate: Gate | None) -> Exit:
+    """The exit code: of a gate its answer alone, else whether there is a verdict."""
+    if gate is not None:
+        return Exit.DONE if gate.lets_pass else Exit.NO
+    return _OPEN.get(verdict, Exit.DONE)
+
+
 class Compared(Section, frozen=True, kw_only=True):
     """One comparison, version 1.x of its JSON document: keys may be added, none may change.
 
@@ -349,4 +416,5 @@ class Compared(Section, frozen=True, kw_only=True):
 
     @property
     def ends_with(self) -> Exit:
+        """The exit code."""
         return exit_of(self.verdict, self.gate)

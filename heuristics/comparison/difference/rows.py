@@ -22,8 +22,7 @@ from heuristics.comparison.difference.matched import (
     mean_step_ns,
 )
 from heuristics.comparison.difference.subject import Subject
-from heuristics.result.compared import ComparedChange, ComparedRow, Ends, KernelDelta, LayerDelta
-from heuristics.result.exchanged import Exchanges
+from heuristics.result.compared import ComparedChange, ComparedRow, Ends, Exchanges, KernelDelta, LayerDelta
 from heuristics.words import say
 from traces.limits import Limit
 from traces.missing import OrMissing, gap, known

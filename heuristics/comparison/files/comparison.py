@@ -14,13 +14,15 @@ from statistics import median
 from typing import Any, Final, Literal
 
 from heuristics.comparison.comparable import table
-from heuristics.comparison.difference.interval import LEAST, interval_of
+from heuristics.comparison.difference.drift import BLOCKS
+from heuristics.comparison.difference.interval import LEAST, MANY, interval_of
 from heuristics.comparison.difference.matched import mean_ns
 from heuristics.comparison.difference.rows import FEW, part_of
 from heuristics.comparison.files.differences import differences, said_of, versions_of
 from heuristics.comparison.files.explain import Made, Observed, Size, explain, made_changes, together
 from heuristics.comparison.files.logs import compared_lengths, section
 from heuristics.comparison.files.side import FileSide
+from heuristics.comparison.gate import Asked, answered
 from heuristics.comparison.size import MATTERS, Judged, judge_gate
 from heuristics.result.compared import Comparable, ComparedSize, Difference
 from heuristics.result.compared_files import ComparedFiles, DriftOf, EffectiveChange, FilesLog, FilesSide
@@ -32,14 +34,14 @@ from traces.settings.derive import DEFAULT
 from traces.spelling import chosen, counted, duration, percent, signed
 
 _NO_LOG: Final = gap(say("files.no-log"), say("files.no-log-cure"))
-_NO_SIZE: Final = gap(say("files.no-size"), say("files.no-size-cure", least=f"{LEAST.value:.0f}"))
+_NO_SIZE: Final = gap(say("files.no-size"), say("files.no-size-cure", least=f"{MANY.value:.0f}"))
 _NO_GPU: Final = gap(say("files.no-gpu"), say("files.no-gpu-cure"))
 _NO_CONFIGURATION: Final = gap(say("files.no-configuration"), say("files.no-configuration-cure"))
 _STATES: Final = {"rising": 1, "falling": -1, "none": 0}
 _SIDES: Final = ("base", "new")
 
 
-def compare_files(base: FileSide, new: FileSide, gate_frac: float | None = None) -> ComparedFiles:
+def compare_files(base: FileSide, new: FileSide, gate: Asked | None = None) -> ComparedFiles:
     """Compare two sides, each with a configuration or a log. Swapped sides give the mirrored answer.
 
     Who asked fills in the version of the tool, warnings and the command.
@@ -72,7 +74,7 @@ def compare_files(base: FileSide, new: FileSide, gate_frac: float | None = None)
         changed=changed,
         explanations=explain(made, observed),
         together=together(made, observed),
-        gate=_gate(size, judged, gate_frac),
+        gate=None if gate is None else answered(_gate(size, judged, gate.limit_frac), judged, gate),
     )
 
 
@@ -123,6 +125,9 @@ def _measured(base: FileSide, new: FileSide, logs: Sequence[FilesLog | None]) ->
         high_frac=part_of(found.high_ns, base_mean_ns) if found else FEW,
         level_frac=found.level if found else FEW,
         method=found.method if found else FEW,
+        shows_ns=found.shows_ns if found else FEW,
+        shows_frac=part_of(found.shows_ns, min(base_mean_ns, round(new_mean))) if found else FEW,
+        p_frac=float(found.p) if found and found.p is not None else None,
     )
 
 
@@ -246,12 +251,12 @@ def _judged(asked: _Asked) -> Judged:
         return _around_zero(asked.size, ends, moving)
     way = "above" if ends[0] > 0 else "below"
     verdict: Literal["regression", "improvement"] = "regression" if ends[0] > 0 else "improvement"
-    other = say("comparison.other-runs")
+    other = say("files.other-runs")
     return Judged(verdict, (say("files.certain", way=way), *moving, other), "")
 
 
 def _record() -> str:
-    return say("files.record-logs", least=f"{LEAST.value:.0f}")
+    return say("files.record-logs", least=f"{MANY.value:.0f}")
 
 
 def _unmeasured(asked: _Asked) -> Iterator[str]:
@@ -275,10 +280,10 @@ def _around_zero(size: ComparedSize, ends: tuple[int, int], moving: tuple[str, .
     furthest = percent(furthest_ns / shorter_ns)
     if furthest_ns <= MATTERS.value * shorter_ns:
         return Judged("no_change", (say("files.holds-zero", furthest=furthest), *moving), "")
-    half_ns = (ends[1] - ends[0]) / 2
+    half_ns = (ends[1] - ends[0]) / 2  # about what such logs can show
     narrow_ns = max(abs(size.delta_ns), MATTERS.value * shorter_ns - abs(size.delta_ns), 1)
     count = ceil(min(size.base_count, size.new_count) * (half_ns / narrow_ns) ** 2)
-    record = say("files.record-longer", count=counted(max(count, int(LEAST.value)), "iteration"))
+    record = say("files.record-longer", count=counted(max(count, int(MANY.value)), "iteration"))
     return Judged("undecided", (say("files.holds-zero-wide", furthest=furthest), *moving), record)
 
 
@@ -296,22 +301,23 @@ def _moving(logs: Sequence[FilesLog | None]) -> Iterator[str]:
 
 
 def _drift(side: str, one: FilesLog, drift: DriftOf) -> str:
-    figures = {
-        "side": side,
-        "first": duration(drift.first),
-        "last": duration(drift.last),
-        "part": signed(percent(drift.change_frac)),
-    }
+    first, last, part = duration(drift.first), duration(drift.last), signed(percent(drift.change_frac))
     if drift.jump_at is not None:
-        return say("files.drifts-jump", at=f"{drift.jump_at:,}", **figures)
-    figures["chance"] = percent(drift.chance)
-    ends = {"start": f"{known(one.first_iteration):,}", "end": f"{known(one.last_iteration):,}"}
-    return say("files.drifts", blocks=min(drift.count, 10), **ends, **figures)
+        return say("files.drifts-jump", side=side, at=f"{drift.jump_at:,}", first=first, last=last, part=part)
+    return say(
+        "files.drifts",
+        side=side,
+        first=first,
+        last=last,
+        part=part,
+        start=f"{known(one.first_iteration):,}",
+        end=f"{known(one.last_iteration):,}",
+        blocks=min(drift.count, int(BLOCKS.value)),
+        chance=percent(drift.chance),
+    )
 
 
-def _gate(size: ComparedSize | None, judged: Judged, limit_frac: float | None) -> Gate | None:
-    if limit_frac is None:
-        return None
+def _gate(size: ComparedSize | None, judged: Judged, limit_frac: float) -> Gate:
     if size is None:
         return Gate(limit_frac, "undecided", say("files.gate-no-logs", limit=chosen(limit_frac)))
     if judged.verdict == "undecided":

@@ -233,19 +233,28 @@ def _confidence(one: Made, fit: str, explains: Sequence[str], several: bool) -> 
 
 
 def _because(one: Made, size: Size, fit: str, explains: Sequence[str]) -> Iterator[str]:
-    where = say(f"files.here-{one.here}")
     if one.range is not None and one.wide is not None:
-        ends = dict(zip(("low", "high"), (signed(percent(exp(end) - 1)) for end in one.range), strict=True))
-        wide = dict(zip(("least", "most"), (signed(percent(exp(end) - 1)) for end in one.wide), strict=True))
-        code = "measured-one" if ends["low"] == ends["high"] else "measured"
-        if max(map(abs, one.range)) <= EXACT.value:
-            code = "measured-none"
-        yield say(f"files.{code}", where=where, **ends, **wide)
+        yield _range(one, one.range, one.wide)
     if size.ratio is not None and one.range is not None:
-        yield say(f"files.fit-{fit}", size=signed(percent(exp(size.ratio[0]) - 1)))
+        yield say(f"files.fit-{fit}", size=_part(size.ratio[0]))
     for what in ("drift", "out_of_memory", "memory"):
         if what in explains:
             yield say(f"files.moves-{what.replace('_', '-')}")
+
+
+def _range(one: Made, range_: tuple[float, float], wide: tuple[float, float]) -> str:
+    """What was measured elsewhere, and what it may be here."""
+    where, (low, high), (least, most) = say(f"files.here-{one.here}"), map(_part, range_), map(_part, wide)
+    if max(map(abs, range_)) <= EXACT.value:
+        return say("files.measured-none", where=where)
+    if low == high:
+        return say("files.measured-one", where=where, low=low, least=least, most=most)
+    return say("files.measured", where=where, low=low, high=high, least=least, most=most)
+
+
+def _part(ratio: float) -> str:
+    """A logarithm as the part by which a step is longer."""
+    return signed(percent(exp(ratio) - 1))
 
 
 def _elsewhere(one: Made, here: Here, measured: Measured) -> MeasuredElsewhere:

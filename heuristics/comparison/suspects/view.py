@@ -17,8 +17,7 @@ from msgspec.structs import replace
 
 from heuristics.comparison.difference.rows import NOISE, Facts
 from heuristics.comparison.difference.subject import Subject
-from heuristics.result.compared import Change, ComparedChange, ComparedRow
-from heuristics.result.exchanged import ExchangeChange
+from heuristics.result.compared import Change, ComparedChange, ComparedRow, ExchangeChange
 from traces.missing import Missing
 
 _TURNED: Final[dict[Change | ExchangeChange, Change | ExchangeChange]] = {

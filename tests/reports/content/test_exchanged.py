@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from heuristics.result.compared import Compared
-from heuristics.result.exchanged import Exchange, Exchanges, ExchangeSum, Worked
+from heuristics.result.compared import Compared, Exchange, Exchanges, ExchangeSum, Worked
 from reports.content.comparison.exchanged import exchange_table, exchanged
 from reports.content.names import plain
 from tests.comparison_document_doubles import MS, regression
