@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Any, Final
 
 import diagnoser
 from bench.compare_score.table import Line
@@ -90,7 +90,7 @@ def _tried(name: str, seed: int) -> Predicted:
         fix = next((one for one in planned if one.id == id_), None)
         if fix is None or not fix.gain_frac:
             return Predicted(name, seed)
-        configs = {} if name.startswith("graph") else _configs(fix, Path(folder))
+        configs: dict[str, Any] = {} if name.startswith("graph") else _configs(fix, Path(folder))
         found = diagnoser.compare(base, new, **configs).result.expected
     one = next((one for one in found if one.fixes == (id_,)), None)
     return Predicted(name, seed) if one is None else _said(name, seed, one)
@@ -106,7 +106,7 @@ def _document(run: Run, path: Path) -> Diagnosis:
     return diagnoser.analyze(path.with_suffix(".sqlite"), ask_megatron=False)
 
 
-def _configs(fix: Fix, folder: Path) -> dict[str, Path]:
+def _configs(fix: Fix, folder: Path) -> dict[str, Any]:
     """Two scripts, of which the second has the flags of the fix: what a trace does not show, they do."""
     plain = "python pretrain_gpt.py --num-experts 8"
     texts = {"base_config": plain, "new_config": " ".join((plain, *fix.knobs.megatron_lm))}

@@ -86,6 +86,7 @@ def test_the_planned_modules_have_the_planned_range() -> None:
 
 @pytest.mark.parametrize("configured", [False, True])
 def test_a_range_without_a_lower_end_stays_so(configured: bool) -> None:
+    knobs: dict[str, Value] | None
     knobs = {"cuda_graph_impl": "transformer_engine", MODULES: ("attn",)} if configured else None
     one = only(base(saving("attn", None, 23)), side(80, {**OFF, "attn": 1.0}, knobs))
     assert known(one.predicted_ns) is not None
