@@ -128,7 +128,8 @@ def _graph_scopes(
     rows, scopes = rank.activities, [scope_of(classify_kernel(name)) for name in rank.columns.kernel_names]
     shares = {}
     for scope in SCOPES:
-        mine = is_kernel & np.append([one == scope for one in scopes], False)[rows.name]
+        told = np.array([*(one == scope for one in scopes), False])  # the last for work without a name
+        mine = is_kernel & told[rows.name]
         if whole_ns := int(work_ns[mine].sum()):
             shares[scope] = int(work_ns[mine & in_graph].sum()) / whole_ns
     return shares
