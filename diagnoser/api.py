@@ -75,7 +75,7 @@ def compare_files(asked: FilesComparison) -> FilesResult:
     `base` and `new` are configurations as `path` of `check_config`, `base_log` and `new_log` what the runs
     printed; of each side one may be left out. The logs give the size of the difference and whether either
     drifts, the configurations what differs in effect and which known change can explain the size. `about`,
-    `gate` and `redact` are as for `compare`.
+    `gate`, `undecided`, `not_comparable` and `redact` are as for `compare`.
 
     Raises `UsageError` where a side has neither, `InputError` for a file that cannot be used. Messages about
     a file begin with "base: " or "new: ".

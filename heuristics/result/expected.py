@@ -22,6 +22,7 @@ Conclusion = Literal[
     "no_prediction",
     "too_few_steps",
     "within_noise",
+    "other_extent",
     "not_comparable",
 ]
 """What an outcome means: of one that is met or more the first two, of one that missed the next four."""
@@ -36,13 +37,26 @@ class ExpectedPart(Section, frozen=True):
     ci95_ns: OrMissing[Ends]
 
 
+class ExpectedExtent(Section, frozen=True):
+    """A setting of a fix of which the new run has other values than planned.
+
+    `ranged`: whether the prediction is for what the new run has; else it is for what was planned.
+    """
+
+    what: str
+    planned: tuple[str, ...]
+    now: tuple[str, ...]
+    ranged: bool
+
+
 class Expected(Section, frozen=True):
     """A fix that the new side has and base lacks: what it was to gain of a step, and what the step gained.
 
     `fixes`: several only where the plan of base has a range for them together. `by`: how the new side is
     known to have it. `predicted_ns`: by the plan of base or as given; `outcome`: by the step alone, as time
     that a fix takes away from its `part` may come back in the rows that `grew`. `together_with`: what else
-    changed and can explain what moved: a fix is not judged beside it.
+    changed and can explain what moved: a fix is not judged beside it. `extent`: where the new run has other
+    values of its setting than planned.
     """
 
     fixes: tuple[str, ...]
@@ -55,3 +69,4 @@ class Expected(Section, frozen=True):
     conclusion: Conclusion
     together_with: tuple[str, ...]
     grew: tuple[str, ...]
+    extent: ExpectedExtent | None = None

@@ -11,6 +11,7 @@ import pytest
 import diagnoser
 from diagnoser.cli import run
 from heuristics.result.compared_files import ComparedFiles
+from heuristics.result.exits import Exit
 from reports.result.codec import decode, encode
 from reports.result.read import typed
 from tests.files_doubles import PAIRS, config_of, truth
@@ -32,8 +33,9 @@ def log(folder: Path, name: str, seconds: float, *more: str) -> Path:
 
 def document(*words: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     capsys.readouterr()
-    assert run(["compare", *words, "-f", "json"]) == 0
+    code = run(["compare", *words, "-f", "json"])
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert code == (Exit.UNDECIDED if found["verdict"] == "undecided" else Exit.DONE)
     return found
 
 
@@ -91,6 +93,15 @@ def test_the_gate_trips_by_the_logs(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert run(["compare", "--base-log", base, "--new-log", new, "--gate", "3%"]) == 1
     assert "tripped" in capsys.readouterr().err
     assert run(["compare", "--base-log", new, "--new-log", base, "--gate", "3%"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [((), 5), (("--gate", "3%"), 1), (("--gate", "3%", "--undecided", "pass"), 0)]
+)
+def test_configurations_alone_are_undecided_and_a_gate_answers_as_it_was_asked_to(
+    words: tuple[str, ...], code: int
+) -> None:
+    assert run(["compare", *CONFIGS, *ABOUT, *words]) == code
 
 
 @pytest.mark.parametrize(

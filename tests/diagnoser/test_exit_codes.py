@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -94,7 +94,7 @@ def test_the_api_takes_the_answers_and_has_the_exit_code(runs: Runs) -> None:
         ),
     ],
 )
-def test_an_answer_without_a_gate_and_one_that_is_none_are_refused(given: dict[str, str], said: str) -> None:
+def test_an_answer_without_a_gate_and_one_that_is_none_are_refused(given: dict[str, Any], said: str) -> None:
     with pytest.raises(diagnoser.UsageError) as refused:
         diagnoser.compare("none.sqlite", "none.sqlite", **given)
     assert str(refused.value) == said

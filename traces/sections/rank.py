@@ -182,6 +182,7 @@ class Detected(Section, frozen=True):
     precision: OrMissing[str]
     precision_shares_frac: Mapping[str, Frac]
     recompute: OrMissing[Mapping[str, Passes]]
+    graph_scopes_frac: Mapping[str, Frac] | UnsetType = UNSET
 
 
 class UnknownKernel(Section, frozen=True):
@@ -329,12 +330,24 @@ class Moe(Section, frozen=True):
     by_layer: tuple[LayerRow, ...]
 
 
+class Saving(Section, frozen=True):
+    """What a change of the run would save in the windows, by its replay.
+
+    `saves_least_ns` is None where no lower end can be defended, negative where the change may cost time.
+    """
+
+    kind: str
+    saves_least_ns: int | None
+    saves_most_ns: Ns
+
+
 class Replay(Section, frozen=True):
-    """Whether the replay of this rank means anything."""
+    """Whether the replay of this rank means anything, and what it says of single changes."""
 
     residual_free_error_frac: OrMissing[float]
     elastic_frac: OrMissing[float]
     unexplained_frac: OrMissing[Frac]
+    changes: tuple[Saving, ...] | UnsetType = UNSET
 
 
 class Rank(Section, frozen=True):

@@ -9,7 +9,7 @@ from typing import Final
 from heuristics.comparison.suspects.find import UNPROVEN
 from heuristics.result.compared import Compared, ComparisonVerdict, Difference, Ends, Suspect
 from heuristics.result.expected import Conclusion, Expected, ExpectedOutcome
-from reports.content.blocks import Block, Items, Sentence, Tone, Words, words
+from reports.content.blocks import Block, Code, Items, Sentence, Tone, Words, words
 from reports.content.comparison.difference import delta, named, unit
 from reports.content.names import ended, keyed, sentence
 from traces.missing import OrMissing, known
@@ -124,6 +124,7 @@ _CONCLUSIONS: Final[dict[Conclusion, str]] = {
     "too_few_steps": "Too few steps to separate a gain from chance.",
     "within_noise": "The steps vary too much to decide whether the prediction holds: record more of them.",
     "not_comparable": "The runs are not comparable, so no fix is judged.",
+    "other_extent": "The range is for the values of the plan, so it is not held against this gain.",
 }
 
 
@@ -133,7 +134,7 @@ def expected(compared: Compared, everything: bool) -> Iterator[Block]:
     for one in shown:
         label, tone = _LABELS[one.outcome]
         yield Sentence((_step(one, compared),), label, tone)
-        yield Items((*_part(one), _conclusion(one)))
+        yield Items((*_extent(one), *_part(one), _conclusion(one)))
     if left := len(compared.expected) - len(shown):
         yield Sentence((f"{counted(left, 'more fix', 'more fixes')} of the plan: --full",), tone=Tone.MUTED)
 
@@ -163,6 +164,14 @@ def _part(one: Expected) -> Iterator[Words]:
     if one.part is not None:
         change = _change(one.part.gained_ns, known(one.part.ci95_ns))
         yield words("Its part, ", named(one.part.rows), f": {in_ms(one.part.base_ns)}, {change}")
+
+
+def _extent(one: Expected) -> Iterator[Words]:
+    """Where the new run has other values of the fix's setting than planned, both, and whose range it is."""
+    if one.extent is not None:
+        planned, now = (", ".join(values) for values in (one.extent.planned, one.extent.now))
+        ranged = "; predicted for the new run's values" if one.extent.ranged else ""
+        yield words(Code(one.extent.what), f": {planned} in the plan, {now} in the new run{ranged}.")
 
 
 def _conclusion(one: Expected) -> Words:
