@@ -10,7 +10,7 @@
     checked.to_dict()["configuration"]["legal"]
 
     compared = diagnoser.compare("before.json", "after.nsys-rep", gate="3%")
-    compared.to_dict()["verdict"], compared.to_frame(), compared.gate.state
+    compared.to_dict()["verdict"], compared.to_frame(), compared.exit_code
 
     files = diagnoser.compare_files("before.yaml", "after.yaml", new_log="after.log")
     files.result.changed, files.result.explanations

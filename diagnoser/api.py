@@ -53,10 +53,11 @@ def compare(asked: Comparison) -> ComparisonResult:
     CUDA device that is compared, the first rank's by default; with them one file may stand on both sides.
     Logs give the size of the difference without the profiler. `steps` and `nvtx` choose in both traces and
     are refused for earlier results; `about`, as for `analyze`, is said of both runs. `gate` is a limit such
-    as "3%"; what it says is the `gate` of what comes back. `expect`: what fixes of the new side should gain
-    of a step, such as "com-3=6ms". `more_base`: further recordings of what base is, each given as base is:
-    how much runs vary by themselves then counts. `redact` is as for `analyze`; with it a result made without
-    it is refused.
+    as "3%"; what it says is the `gate` of what comes back; `undecided` and `not_comparable` are its answers,
+    "pass" or "fail", where it cannot be judged. `exit_code` is what the command would end with. `expect`:
+    what fixes of the new side should gain of a step, such as "com-3=6ms". `more_base`: further recordings of
+    what base is, each given as base is: how much runs vary by themselves then counts. `redact` is as for
+    `analyze`; with it a result made without it is refused.
 
     Raises what `analyze` does, and `InputError` for a document that is no result of ours or of a newer
     schema, `NothingToDiagnose` for one without a rank. Messages begin with "base: ", "new: "

@@ -14,12 +14,13 @@ from diagnoser.output import say, say_skipped, show
 from diagnoser.output.progress import progress_display
 from diagnoser.output.results import CheckOutput, Output, plan_results, write_results
 from diagnoser.running.inputs import result_base, traces_named
+from heuristics.result.exits import Exit
 from reports.formats import Kind
 from traces.errors import UsageError
 from traces.missing import known
 
 if TYPE_CHECKING:
-    from heuristics.result.compared import Gate
+    from diagnoser.diagnosis import ComparisonResult, FilesResult
 
 
 @command(bounded=True)
@@ -65,7 +66,7 @@ def analyze(
         keep_summaries(summary, diagnosis.summaries, want.force_overwrite)
     write_results(diagnosis.result, plan, want)
     say_skipped(diagnosis.skipped)
-    return 0
+    return Exit.DONE
 
 
 @command(lacks=("ticket", "title", "note", "emit_config"))
@@ -91,7 +92,7 @@ def demo(
 
     if scenario == "list":
         show("".join(f"{name:<16}{about}\n" for name, about in RECORDINGS.items()))
-        return 0
+        return Exit.DONE
     want = wanted()
     plan = plan_results(Kind.ANALYSIS, want, [keep or Path(f"{scenario}.sqlite")])
     with tempfile.TemporaryDirectory(prefix="moe-diag-") as folder:
@@ -99,7 +100,7 @@ def demo(
         unpack(path, scenario)
         diagnosis = diagnose(Analysis(path), command_line("demo", [Path(scenario)], {}))
     write_results(diagnosis.result, plan, want)
-    return 0
+    return Exit.DONE
 
 
 @command(lacks=("flavor", "ticket", "title", "note", "brief"))
@@ -126,7 +127,7 @@ def check_config(config: options.ConfigArgument, asked: partial[Check], wanted: 
         diagnosis = diagnoser.check_config(config, **asked.keywords, progress=progress)
     write_results(diagnosis.result, plan, want)
     configuration = known(diagnosis.result.configuration)
-    return int(configuration is not None and not configuration.legal)
+    return Exit.NO if configuration is not None and not configuration.legal else Exit.DONE
 
 
 @command(lacks=("brief", "emit_config"), bounded=True)
@@ -154,12 +155,14 @@ def compare(
     moe-diag compare before.yaml after.yaml --base-log before.log --new-log after.log    no trace
     moe-diag compare --base-log before.log --new-log after.log
 
-    The gate trips where new is slower by more than its limit, by the lower end of the 95 % interval. The
-    results are written first. --steps, --nvtx and all about the run are for both sides. A fix that only the
-    new run has is judged by what the plan of the base predicts for a step, or --expect.
+    The gate trips where new is slower by more than its limit, by the lower end of the 95 % interval. What
+    cannot be judged fails it, unless --undecided pass or --not-comparable pass. The results are written
+    first. --steps, --nvtx and all about the run are for both sides. A fix that only the new run has is judged
+    by what the plan of the base predicts for a step, or --expect.
 
-    Exit code 0: compared, and the gate passed; 1: it tripped or is undecided; 2: usage; 3: a side, or what is
-    given of it, is not readable; 4: a side has nothing to compare.
+    Exit code 0: slower, faster or no change; 5: undecided; 6: not comparable. With --gate instead 0: it lets
+    pass; 1: it does not. Always 2: usage; 3: a side, or what is given of it, is not readable; 4: a side has
+    nothing to compare.
     """
     from diagnoser.running.comparison import check_comparison, compare_sides, sides_of
     from diagnoser.running.files import asked_of_files
@@ -175,7 +178,7 @@ def compare(
     with progress_display() as progress:
         result = compare_sides(asked, baseline, progress)
     write_results(result.result, plan, want)
-    return _gated(result.gate, asked.gate)
+    return _ended(result, asked.gate)
 
 
 def _compare_files(asked: FilesComparison, want: Output) -> int:
@@ -188,14 +191,17 @@ def _compare_files(asked: FilesComparison, want: Output) -> int:
     with progress_display() as progress:
         result = compare_files(replace(asked, progress=progress))
     write_results(result.result, plan, want)
-    return _gated(result.gate, asked.gate)
+    return _ended(result, asked.gate)
 
 
-def _gated(gate: "Gate | None", limit: str | None) -> int:
-    if gate is None or gate.state == "passed":
-        return 0
-    say(f"gate {limit} {gate.state}: {gate.because}")
-    return 1
+def _ended(compared: "ComparisonResult | FilesResult", limit: str | None) -> int:
+    """The exit code, which is explained where it is not 0, or a gate is not passed."""
+    code, gate, found = compared.exit_code, compared.gate, compared.result
+    if gate is not None and gate.state != "passed":
+        say(f"gate {limit} {gate.state}: {gate.because}")
+    elif code:
+        say(f"{found.verdict.replace('_', ' ')} (exit code {code}): {found.because[0]}")
+    return code
 
 
 def _base_and_new(first: Path | None, second: Path | None, baseline: str | None) -> tuple[Source, Path]:

@@ -37,6 +37,8 @@ Form = StrEnum("Form", [form.upper() for form in named(Kind.ANALYSIS)])  # type:
 CheckForm = StrEnum("CheckForm", [form.upper() for form in named(Kind.CONFIGURATION)])  # type: ignore[misc]
 MergeForm = StrEnum("MergeForm", "TEXT JSON")
 Flavor = StrEnum("Flavor", "GITHUB JIRA")
+Answer = StrEnum("Answer", "PASS FAIL")
+"""Of a gate, as `heuristics.result.gate` has them, which loads msgspec; a test holds them together."""
 
 _HEURISTICS: Final = Path(__file__).resolve().parents[2] / "heuristics"
 _FIX: Final = re.compile(r"^\[([A-Z]+-\d+)\]", re.MULTILINE)
@@ -122,8 +124,20 @@ NewRun = Annotated[Path | None, argument("[NEW]", "The run after, likewise.")]
 GateLimit = Annotated[
     str | None,
     option(
-        "PCT", "Exit with 1 where new is slower by more than this, such as 3%, or where that is undecided."
+        "PCT",
+        "End with 1 where new is slower by more than this, such as 3%, or where that is not known; else "
+        "with 0.",
     ),
+]
+WhereUndecided = Annotated[
+    str | None,
+    option("|".join(Answer), "What the gate answers where it cannot be judged [default: fail]."),
+    Typed(Answer | None),
+]
+WhereNotComparable = Annotated[
+    str | None,
+    option("|".join(Answer), "What the gate answers for runs that cannot be compared [default: fail]."),
+    Typed(Answer | None),
 ]
 Expectations = Annotated[
     Sequence[str],

@@ -82,6 +82,8 @@ class Comparison:
     new: Source
     _: KW_ONLY
     gate: options.GateLimit = None
+    undecided: options.WhereUndecided = None
+    not_comparable: options.WhereNotComparable = None
     expect: options.Expectations = ()
     more_base: options.MoreBase = ()
     steps: options.StepRange = None
@@ -110,6 +112,8 @@ class FilesComparison:
     base_log: options.BaseLog = None
     new_log: options.NewLog = None
     gate: options.GateLimit = None
+    undecided: options.WhereUndecided = None
+    not_comparable: options.WhereNotComparable = None
     about: options.About = None
     redact: options.Redact = True
     progress: Progress = silent

@@ -16,7 +16,7 @@ from typing import Any, Final, get_args
 from msgspec import structs
 
 from diagnoser.diagnosis import ComparisonResult, Diagnosis
-from diagnoser.options.given import gate_frac, given_from, predictions
+from diagnoser.options.given import gate_asked, given_from, predictions
 from diagnoser.options.requests import Analysis, Comparison, Value, made_again, path_of, reading_of
 from diagnoser.running.configuration import read_configured
 from diagnoser.running.inputs import real, traces_named
@@ -25,6 +25,7 @@ from diagnoser.running.processes import Workers, all_of
 from diagnoser.version import VERSION
 from heuristics.comparison.comparison import compare
 from heuristics.comparison.expected import Prediction
+from heuristics.comparison.gate import Asked
 from heuristics.config.about import OPTIONS, Guidance
 from heuristics.evidence.symptoms import observed_from, symptoms_of
 from heuristics.judging.judgement import Configured, judge_observed
@@ -83,18 +84,19 @@ def sides_of(asked: Comparison) -> tuple[Side, ...]:
     )
 
 
-def check_comparison(asked: Comparison) -> tuple[float | None, tuple[Prediction, ...]]:
-    """The limit of the gate, and what is expected. Raises `UsageError`: what is wrong here is of no side."""
+def check_comparison(asked: Comparison) -> tuple[Asked | None, tuple[Prediction, ...]]:
+    """The gate, and what is expected. Raises `UsageError`: what is wrong here is of no side."""
     parse_selection(asked.steps, asked.nvtx)
     reading_of(asked)
-    return None if asked.gate is None else gate_frac(asked.gate), predictions(asked.expect)
+    gate = gate_asked(asked.gate, asked.undecided, asked.not_comparable)
+    return gate, predictions(asked.expect)
 
 
 def compare_sides(
     asked: Comparison, baseline: str | None = None, progress: Progress = silent
 ) -> ComparisonResult:
     """Compare two runs; see `diagnoser.compare` for what it raises. `baseline`: how base is named."""
-    limit_frac, expected = check_comparison(asked)
+    gate, expected = check_comparison(asked)
     results = read_sides(asked, progress)
     sides = list(zip(sides_of(asked), results, strict=True))
     progress("comparing", None)
@@ -103,7 +105,7 @@ def compare_sides(
         for side, result in sides
     ]
     (base, new, *more), gpus = results, (asked.base_gpu, asked.new_gpu)
-    found = compare(base, new, gpus, limit_frac, expected, more)
+    found = compare(base, new, gpus, gate, expected, more)
     beside: dict[str, Value] = {"--baseline": baseline, "--more-base": tuple(files[2:])}
     result = structs.replace(
         found,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import structs
 
 from diagnoser.diagnosis import FilesResult
-from diagnoser.options.given import gate_frac, given_from
+from diagnoser.options.given import gate_asked, given_from
 from diagnoser.options.requests import FilesComparison, made_again, path_of
 from diagnoser.running.comparison import named
 from diagnoser.running.configuration import read_configured
@@ -81,7 +81,11 @@ def asked_of_files(base: Path | None, new: Path | None, typed: Mapping[str, Any]
         config[1],
         base_log=logs[0],
         new_log=logs[1],
-        **{name: typed[name] for name in ("gate", "about", "redact") if name in typed},
+        **{
+            name: typed[name]
+            for name in ("gate", "undecided", "not_comparable", "about", "redact")
+            if name in typed
+        },
     )
 
 
@@ -99,14 +103,14 @@ def compare_files(asked: FilesComparison) -> FilesResult:
     """Compare; see `diagnoser.compare_files` for what it raises."""
     from heuristics.comparison.files.comparison import compare_files as compared
 
-    limit_frac = None if asked.gate is None else gate_frac(asked.gate)
+    gate = gate_asked(asked.gate, asked.undecided, asked.not_comparable)
     given = given_from(asked.about or {})
     base, new = (_side(name, asked, given) for name in _NAMES)
     asked.progress("comparing", None)
     configs = path_of(asked.base), path_of(asked.new)
     files = [path for path in configs if path]
     alone = {} if len(files) == 2 else {"--base-config": configs[0], "--new-config": configs[1]}
-    found = compared(base, new, limit_frac)
+    found = compared(base, new, gate)
     result = structs.replace(
         found,
         tool=structs.replace(found.tool, version=VERSION),

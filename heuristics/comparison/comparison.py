@@ -16,8 +16,9 @@ from heuristics.comparison.difference.matched import budget_rows, mean_ns, mean_
 from heuristics.comparison.difference.rows import FEW, Facts, attribute, layers, part_of
 from heuristics.comparison.difference.subject import Subject
 from heuristics.comparison.expected import Prediction, judge_expected
+from heuristics.comparison.gate import Asked, gate_of
 from heuristics.comparison.ranks import Pair, compare_runs, pair_ranks, place_of
-from heuristics.comparison.size import Judged, judge_gate, judge_pairs, judge_size, measure_size
+from heuristics.comparison.size import Judged, judge_pairs, judge_size, measure_size
 from heuristics.comparison.suspects.find import find_suspects, with_explained
 from heuristics.comparison.whole_range import judge_whole, whole_range
 from heuristics.result.compared import (
@@ -108,7 +109,7 @@ def compare(
     base: Result,
     new: Result,
     gpus: Sequence[int | None] = (None, None),
-    gate_frac: float | None = None,
+    gate: Asked | None = None,
     predictions: Sequence[Prediction] = (),
     more_base: Sequence[Result] = (),
 ) -> Compared:
@@ -131,7 +132,7 @@ def compare(
     return replace(
         whole(facts, pairs, comparable, size, judged),
         suspects=find_suspects(facts),
-        gate=None if gate_frac is None else judge_gate(size, judged, gate_frac),
+        gate=None if gate is None else gate_of(size, judged, gate),
         expected=tuple(judge_expected(facts, size, judged, predictions)),
         run=compare_runs(base, new, pairs),
         whole=recorded,

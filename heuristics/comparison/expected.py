@@ -14,10 +14,9 @@ from heuristics.comparison.size import Judged
 from heuristics.comparison.suspects.table import GO_ALONG, rows_of
 from heuristics.comparison.suspects.view import matches
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.result.compared import (
-    ComparedSize,
+from heuristics.result.compared import ComparedSize, Ends
+from heuristics.result.expected import (
     Conclusion,
-    Ends,
     Expected,
     ExpectedBy,
     ExpectedOutcome,

@@ -15,12 +15,13 @@ from heuristics.comparison.difference.rows import FEW, part_of, step_count
 from heuristics.comparison.difference.subject import Subject
 from heuristics.comparison.ranks import Pair
 from heuristics.comparison.same_work import same_recording
-from heuristics.result.compared import Comparable, ComparedSize, ComparisonVerdict, Ends, Gate
+from heuristics.result.compared import Comparable, ComparedSize, ComparisonVerdict, Ends
+from heuristics.result.gate import Gate
 from heuristics.words import say
 from traces.limits import Limit
 from traces.missing import gap, known
 from traces.recording.line import recording
-from traces.recording.options import START, Question
+from traces.recording.options import SPARE, START, Question
 from traces.sections.rank import Rank
 from traces.spelling import chosen, percent, signed, signed_ms
 
@@ -39,8 +40,6 @@ _SHOWS_NONE: Final = gap(
     say("comparison.few-steps", least=LEAST.value), say("comparison.few-steps-cure", least=MANY.value)
 )
 _DENOMINATORS: Final = 1_000_000  # more than any number of ways
-_SPARE: Final = 2
-"""A first or a partial step is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +209,7 @@ def _record_for(count: float) -> str:
     many = max(ceil(count), int(MANY.value))
     if many > RECORDABLE.value:
         return say("comparison.record-logs", count=f"{float(f'{many:.1e}'):,.0f}")
-    active = many + _SPARE
+    active = many + SPARE
     line = recording(Question.REGRESSION).nsys
     return say("comparison.record", count=many, line=line, start=START, end=START + active, active=active)
 

@@ -32,6 +32,8 @@ OTHER_KERNELS: Final = Limit(
 LEAST_BYTES: Final = Limit(
     1_000, "bytes a step", "ours: 250 tokens; a learning rate or a seed is copied in any program"
 )
+FORMATS: Final = frozenset(map(Fraction, ("1/8", "1/4", "1/2", "1", "2", "4", "8")))
+"""By what a tensor grows or shrinks in another format, of 8 to 64 bits a number."""
 FEWEST: Final = Limit(
     5, "families", "ours: of fewer, some are alike by chance in any two programs of one library"
 )
@@ -127,19 +129,29 @@ def _answer(votes: list[int]) -> bool | None:
 
 
 def _input_bytes(base: Subject, new: Subject) -> Heard:
+    """To the byte; silent where some tensors are in another format, and the others as large as before."""
     totals = [sum(size * count for size, count in copied(side.rank).items()) for side in (base, new)]
-    return totals[0] == totals[1] if min(totals) >= LEAST_BYTES.value else None
+    if min(totals) < LEAST_BYTES.value:
+        return None
+    if totals[0] == totals[1]:
+        return True
+    factors = _factors(base.rank, new.rank)
+    return None if 1 in factors and factors <= FORMATS else False
 
 
 def _batch(base: Subject, new: Subject) -> Heard:
     """Whether not all of several input copies are larger by one factor."""
-    one, other = ([*copied(side.rank).items()] for side in (base, new))
-    if _input_bytes(base, new) is not False or len(one) != len(other) or len(one) < 2:
+    if _input_bytes(base, new) is not False or len(copied(base.rank)) < 2:
         return None
-    factors = {
-        Fraction(more * often, size * count) for (size, count), (more, often) in zip(one, other, strict=True)
-    }
-    return False if len(factors) == 1 else None
+    return False if len(_factors(base.rank, new.rank)) == 1 else None
+
+
+def _factors(base: Rank, new: Rank) -> frozenset[Fraction]:
+    """By what the bytes of each input copy grew, the largest beside the largest; none: others are copied."""
+    one, other = ([size * number for size, number in copied(side).items()] for side in (base, new))
+    if len(one) != len(other):
+        return frozenset()
+    return frozenset(Fraction(more, size) for size, more in zip(one, other, strict=True))
 
 
 def copied(rank: Rank) -> dict[int, int]:
@@ -198,7 +210,7 @@ def family_of(name: str) -> str:
 
 
 def _products(base: Subject, new: Subject) -> Heard:
-    """Whether each class multiplies as often; attention that was fused is another class, and may be silent."""
+    """Whether each class multiplies as often; attention that was fused is another class, and silent."""
     one, other = (
         {name: float(number) for name, (number, _) in per_step(side.rank, _product).items()}
         for side in (base, new)

@@ -1,11 +1,14 @@
 """The whole of one comparison: differences are new less base, positive is slower; integers are in ns."""
 
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
 from heuristics.result.compared_runs import BetweenRuns, Whole
+from heuristics.result.exits import Exit
+from heuristics.result.expected import Expected
+from heuristics.result.gate import Gate
 from heuristics.result.judged import Level
 from heuristics.result.tool import SchemaVersion, Tool
 from traces.missing import Missing, OrMissing, known
@@ -147,24 +150,6 @@ Number = Annotated[float, Meta(ge=0)]
 Grid = tuple[Count, Count, Count]
 Ends = tuple[int, int]
 """Lower and upper end of an interval."""
-PredictedEnds = tuple[OrMissing[int], int]
-"""Lower and upper end of a prediction, the lower where there is one."""
-ExpectedBy = Literal["configuration", "trace", "given"]
-ExpectedOutcome = Literal["met", "missed", "more", "undecided"]
-Conclusion = Literal[
-    "as_predicted",
-    "more_than_predicted",
-    "less_than_predicted",
-    "came_back_elsewhere",
-    "part_unchanged",
-    "not_active",
-    "changed_together",
-    "no_prediction",
-    "too_few_steps",
-    "within_noise",
-    "not_comparable",
-]
-"""What an outcome means: of one that is met or more the first two, of one that missed the next four."""
 
 
 class Difference(Section, frozen=True):
@@ -311,36 +296,6 @@ class Suspect(Section, frozen=True):
     seen: tuple[str, ...] = ()
 
 
-class ExpectedPart(Section, frozen=True):
-    """Rows of the step that a fix acts on, per step: what they were and by how much they fell."""
-
-    rows: tuple[str, ...]
-    base_ns: int
-    gained_ns: int
-    ci95_ns: OrMissing[Ends]
-
-
-class Expected(Section, frozen=True):
-    """A fix that the new side has and base lacks: what it was to gain of a step, and what the step gained.
-
-    `fixes`: several only where the plan of base has a range for them together. `by`: how the new side is
-    known to have it. `predicted_ns`: by the plan of base or as given; `outcome`: by the step alone, as time
-    that a fix takes away from its `part` may come back in the rows that `grew`. `together_with`: what else
-    changed and can explain what moved: a fix is not judged beside it.
-    """
-
-    fixes: tuple[str, ...]
-    by: ExpectedBy
-    predicted_ns: OrMissing[PredictedEnds]
-    gained_ns: int
-    ci95_ns: OrMissing[Ends]
-    part: ExpectedPart | None
-    outcome: ExpectedOutcome
-    conclusion: Conclusion
-    together_with: tuple[str, ...]
-    grew: tuple[str, ...]
-
-
 class ComparedPair(Section, frozen=True):
     """Two ranks held against each other; the first pair is compared in full."""
 
@@ -405,12 +360,17 @@ class Exchanges(Section, frozen=True):
     left_out: ExchangeSum
 
 
-class Gate(Section, frozen=True):
-    """A limit on slowing down: `tripped` and `undecided` both end with exit code 1."""
+_OPEN: Final[dict[ComparisonVerdict, Exit]] = {
+    "undecided": Exit.UNDECIDED,
+    "not_comparable": Exit.NOT_COMPARABLE,
+}
 
-    limit_frac: float
-    state: Literal["passed", "tripped", "undecided"]
-    because: str
+
+def exit_of(verdict: ComparisonVerdict, gate: Gate | None) -> Exit:
+    """The exit code: of a gate its answer alone, else whether there is a verdict."""
+    if gate is not None:
+        return Exit.DONE if gate.lets_pass else Exit.NO
+    return _OPEN.get(verdict, Exit.DONE)
 
 
 class Compared(Section, frozen=True, kw_only=True):
@@ -453,3 +413,8 @@ class Compared(Section, frozen=True, kw_only=True):
     run: ComparedRun | UnsetType = UNSET
     whole: OrMissing[Whole] | UnsetType = UNSET
     exchanged: OrMissing[Exchanges] | UnsetType = UNSET
+
+    @property
+    def ends_with(self) -> Exit:
+        """The exit code."""
+        return exit_of(self.verdict, self.gate)

@@ -8,7 +8,9 @@ from typing import Any, ClassVar, Literal
 
 from msgspec import UNSET, UnsetType
 
-from heuristics.result.compared import Comparable, ComparedSize, ComparisonVerdict, Ends, Gate
+from heuristics.result.compared import Comparable, ComparedSize, ComparisonVerdict, Ends, exit_of
+from heuristics.result.exits import Exit
+from heuristics.result.gate import Gate
 from heuristics.result.judged import Level
 from heuristics.result.tool import SchemaVersion, Tool
 from traces.missing import Missing, OrMissing
@@ -175,3 +177,8 @@ class ComparedFiles(Section, frozen=True, kw_only=True):
     explanations: tuple[Explanation, ...]
     together: Together | None
     gate: Gate | None
+
+    @property
+    def ends_with(self) -> Exit:
+        """The exit code."""
+        return exit_of(self.verdict, self.gate)

@@ -32,6 +32,7 @@ def page(question: Question, framework: TrainedWith, how: Recording) -> Page:
     head = Headline(question.upper(), words(f"{row.asks}."), Tone.PLAIN)
     reasons = (
         Sentence(words(row.ranks), "Ranks", whole=True),
+        *([Sentence(words(row.because), "Steps", whole=True)] if row.because else []),
         Items(tuple(map(_reason, how.options)), "Options of nsys"),
         Items(tuple(map(_reason, how.flags)), "In the training"),
     )

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Final
 
 from msgspec import UNSET
@@ -122,7 +122,7 @@ def exchanges(base: Rank, new: Rank) -> Exchanges | Missing:
 
 def _sequence(rank: Rank) -> Recorded | Missing:
     found = rank.sequence
-    if found is UNSET:
+    if found is UNSET or found is None:
         return gap(say("comparison.no-sequence"), say("comparison.no-sequence-cure"))
     return found
 
@@ -151,7 +151,8 @@ class _Sides:
         self.kinds = base.kinds, new.kinds
         self.places = places_of(base, new)
         self.scores: Scores = scores_of(*self.kinds)
-        self.blocks = list(align(*([place.kind for place in side] for side in self.places), self.scores))
+        one, other = ([place.kind for place in side] for side in self.places)
+        self.blocks = list(align(one, other, self.scores))
 
     def worth(self, block: Block) -> int:
         """What a block is worth as a pair; 0 where it is none."""
@@ -259,28 +260,27 @@ def _classes(sides: _Sides, block: Block) -> set[str]:
 
 
 def _summed(groups: Sequence[_Group]) -> Exchanges:
-    """Rows of the document, the largest difference first. What is rounded away stands in what is the same."""
+    """Rows of the document, the largest difference first; rounded so that each side adds up."""
     differing = sorted((one for one in groups if not _is_same(one)), key=_size)
     most = int(ROWS.value)
-    rows = tuple(map(_row, differing[:most]))
-    rest = _sum(differing[most:])
-    wholes = [
-        round(sum((one.work_ns for group in groups for one in group.sides[side].values()), Fraction(0)))
-        for side in (0, 1)
-    ]
-    same = _sum([one for one in groups if _is_same(one)])
-    base_ns = wholes[0] - rest.base_ns - sum(row.base_ns for row in rows)
-    new_ns = wholes[1] - rest.new_ns - sum(row.new_ns for row in rows)
-    return Exchanges(
-        rows, ExchangeSum(same.base_count, same.new_count, base_ns, new_ns), len(differing[most:]), rest
-    )
+    shown, rest, same = differing[:most], _one(differing[most:]), _one(filter(_is_same, groups))
+    whole = (*shown, rest, same)
+    base_ns, new_ns = (_rounded([_work(one.sides[side]) for one in whole]) for side in (0, 1))
+    rows = tuple(map(_row, shown, base_ns, new_ns))
+    rest_sum, same_sum = map(_sum, (rest, same), base_ns[len(shown) :], new_ns[len(shown) :])
+    return Exchanges(rows, same_sum, len(differing) - len(shown), rest_sum)
+
+
+def _rounded(works_ns: Iterable[Fraction]) -> list[int]:
+    """As integers that add up to their rounded sum, none below zero."""
+    ends = [round(end) for end in accumulate(works_ns, initial=Fraction(0))]
+    return [end - begin for begin, end in pairwise(ends)]
 
 
 def _is_same(group: _Group) -> bool:
-    """Whether it is one kernel, as often on both sides."""
-    counts = [{name: one.count for name, one in side.items()} for side in group.sides]
-    by_name = [{name: count for (name, _), count in side.items()} for side in counts]
-    return len(group.base) == 1 and by_name[0] == by_name[1]
+    """Whether it is one kernel, as often on both sides, whatever either takes its purpose for."""
+    names = {name for side in group.sides for name, _ in side}
+    return len(names) == 1 and _count(group.base) == _count(group.new)
 
 
 def _size(group: _Group) -> tuple[object, ...]:
@@ -296,17 +296,11 @@ def _count(side: Side) -> float:
     return float(sum((one.count for one in side.values()), Fraction(0)))
 
 
-def _sum(groups: Sequence[_Group]) -> ExchangeSum:
-    sides = [[group.sides[side] for group in groups] for side in (0, 1)]
-    counts = (
-        float(sum((one.count for part in side for one in part.values()), Fraction(0))) for side in sides
-    )
-    works = (round(sum(map(_work, side), Fraction(0))) for side in sides)
-    return ExchangeSum(*counts, *works)
+def _sum(group: _Group, base_ns: int, new_ns: int) -> ExchangeSum:
+    return ExchangeSum(_count(group.base), _count(group.new), base_ns, new_ns)
 
 
-def _row(group: _Group) -> Exchange:
-    base_ns, new_ns = round(_work(group.base)), round(_work(group.new))
+def _row(group: _Group, base_ns: int, new_ns: int) -> Exchange:
     return Exchange(
         change=_change(group),
         key=_key(group),
@@ -339,12 +333,12 @@ def _key(group: _Group) -> str:
 
 
 def _worked(side: Mapping[Name, _Amount], work_ns: int) -> tuple[Worked, ...]:
-    """Kernels of one side, those with the most work first; rounded so that they add up to it."""
+    """Kernels of one side, those with the most work first; rounded so that they add up to its work."""
     ordered = sorted(side.items(), key=lambda one: (-one[1].work_ns, one[0]))
-    ends = [round(end) for end in accumulate((one.work_ns for _, one in ordered), initial=Fraction(0))]
-    if ordered:
-        ends[-1] = work_ns
+    works_ns = _rounded([one.work_ns for _, one in ordered])
+    if works_ns:
+        works_ns[0] += work_ns - sum(works_ns)
     return tuple(
-        Worked(name, key, float(one.count), ends[place + 1] - ends[place])
-        for place, ((name, key), one) in enumerate(ordered)
+        Worked(name, key, float(one.count), each_ns)
+        for ((name, key), one), each_ns in zip(ordered, works_ns, strict=True)
     )

@@ -22,9 +22,11 @@ from heuristics.comparison.files.differences import differences, said_of, versio
 from heuristics.comparison.files.explain import Made, Observed, Size, explain, made_changes, together
 from heuristics.comparison.files.logs import compared_lengths, section
 from heuristics.comparison.files.side import FileSide
+from heuristics.comparison.gate import Asked, answered
 from heuristics.comparison.size import MATTERS, Judged, judge_gate
-from heuristics.result.compared import Comparable, ComparedSize, Difference, Gate
+from heuristics.result.compared import Comparable, ComparedSize, Difference
 from heuristics.result.compared_files import ComparedFiles, DriftOf, EffectiveChange, FilesLog, FilesSide
+from heuristics.result.gate import Gate
 from heuristics.result.tool import SCHEMA_VERSION, Tool
 from heuristics.words import say
 from traces.missing import gap, known, or_gap
@@ -39,7 +41,7 @@ _STATES: Final = {"rising": 1, "falling": -1, "none": 0}
 _SIDES: Final = ("base", "new")
 
 
-def compare_files(base: FileSide, new: FileSide, gate_frac: float | None = None) -> ComparedFiles:
+def compare_files(base: FileSide, new: FileSide, gate: Asked | None = None) -> ComparedFiles:
     """Compare two sides, each with a configuration or a log. Swapped sides give the mirrored answer.
 
     Who asked fills in the version of the tool, warnings and the command.
@@ -72,7 +74,7 @@ def compare_files(base: FileSide, new: FileSide, gate_frac: float | None = None)
         changed=changed,
         explanations=explain(made, observed),
         together=together(made, observed),
-        gate=_gate(size, judged, gate_frac),
+        gate=None if gate is None else answered(_gate(size, judged, gate.limit_frac), judged, gate),
     )
 
 
@@ -315,9 +317,7 @@ def _drift(side: str, one: FilesLog, drift: DriftOf) -> str:
     )
 
 
-def _gate(size: ComparedSize | None, judged: Judged, limit_frac: float | None) -> Gate | None:
-    if limit_frac is None:
-        return None
+def _gate(size: ComparedSize | None, judged: Judged, limit_frac: float) -> Gate:
     if size is None:
         return Gate(limit_frac, "undecided", say("files.gate-no-logs", limit=chosen(limit_frac)))
     if judged.verdict == "undecided":

@@ -7,16 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from heuristics.comparison.suspects.find import UNPROVEN
-from heuristics.result.compared import (
-    Compared,
-    ComparisonVerdict,
-    Conclusion,
-    Difference,
-    Ends,
-    Expected,
-    ExpectedOutcome,
-    Suspect,
-)
+from heuristics.result.compared import Compared, ComparisonVerdict, Difference, Ends, Suspect
+from heuristics.result.expected import Conclusion, Expected, ExpectedOutcome
 from reports.content.blocks import Block, Items, Sentence, Tone, Words, words
 from reports.content.comparison.difference import delta, named, unit
 from reports.content.names import ended, keyed, sentence

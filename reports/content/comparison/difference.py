@@ -5,6 +5,8 @@ from dataclasses import replace
 from typing import Final
 
 from heuristics.result.compared import Compared, ComparedRow, ComparedSize, ComparisonVerdict, Side
+from heuristics.result.exits import Exit
+from heuristics.result.gate import Gate
 from reports.content.blocks import (
     Code,
     Headline,
@@ -41,11 +43,7 @@ LABELS: Final[dict[ComparisonVerdict, tuple[str, Tone]]] = {
 }
 _NAMES: Final = {"block": "block", "replay": "graph replay"}
 _NO_STEPS: Final = "no steps found"
-_GATES: Final = {
-    "passed": "passed",
-    "tripped": "exceeded (exit code 1)",
-    "undecided": "cannot be judged (exit code 1)",
-}
+_GATES: Final = {"passed": "passed", "tripped": "exceeded", "undecided": "cannot be judged"}
 
 
 def title(compared: Compared) -> Words:
@@ -140,7 +138,14 @@ def _under(compared: Compared) -> Iterator[str]:
         pair = f"{delta(compared.step_delta_ns)} {unit(compared)}"
         yield f"Against {compared.base.name} alone it is {pair}; the rows below explain that."
     if gate := compared.gate:
-        yield f"Gate of {chosen(gate.limit_frac)} {_GATES[gate.state]}: {sentence(gate.because)}"
+        yield _gate(gate, compared.ends_with)
+
+
+def _gate(gate: Gate, code: Exit) -> str:
+    """The answer of the gate; its exit code stands beside it where it is no plain pass."""
+    ends = "" if gate.state == "passed" else f" (exit code {code})"
+    lets = ", which lets pass here" if gate.state == "undecided" and gate.lets_pass else ""
+    return f"Gate of {chosen(gate.limit_frac)} {_GATES[gate.state]}{lets}{ends}: {sentence(gate.because)}"
 
 
 NOISE: Final = "noise"

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from heuristics.result.compared import Compared, Exchange, ExchangeChange, Exchanges, Worked
+from heuristics.result.compared import Compared, Exchange, ExchangeChange, Worked
 from reports.content.blocks import Code, Entry, Sentence, Table, Term, table, words
 from reports.content.comparison.difference import moved, per_step
 from reports.content.names import kernel_name, name_of
@@ -31,14 +31,14 @@ _NAMED: Final = 2
 def exchanged(compared: Compared) -> Iterator[Sentence]:
     """The exchanges that moved most, a line each, where they are large beside a step."""
     least_ns = SHOWN.value * max(compared.base.step_ns, compared.new.step_ns)
-    rows = _of(compared).rows if _of(compared) else ()
-    large = [one for one in rows if abs(one.delta_ns) >= least_ns]
+    large = [one for one in _rows(compared) if abs(one.delta_ns) >= least_ns]
     for place, one in enumerate(large[:_LINES]):
         yield Sentence(words(_line(one)), "" if place else "Other kernels")
 
 
-def _of(compared: Compared) -> Exchanges | None:
-    return None if compared.exchanged is UNSET else known(compared.exchanged)
+def _rows(compared: Compared) -> tuple[Exchange, ...]:
+    found = None if compared.exchanged is UNSET else known(compared.exchanged)
+    return found.rows if found else ()
 
 
 def _line(one: Exchange) -> str:
@@ -79,8 +79,7 @@ def _name(one: Worked) -> str:
 def exchange_table(compared: Compared) -> Table:
     """Every exchange that is listed: work, not wall time, of one typical step of each side."""
     heads = ("", "pass", "base", "count", "ms", "new", "count", "ms", "change")
-    rows = _of(compared).rows if _of(compared) else ()
-    return table("", heads, (_cells(one) for one in rows), numbers=(3, 4, 6, 7, 8))
+    return table("", heads, (_cells(one) for one in _rows(compared)), numbers=(3, 4, 6, 7, 8))
 
 
 def _cells(one: Exchange) -> tuple[Entry, ...]:

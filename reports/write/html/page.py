@@ -11,12 +11,12 @@ from heuristics.result.result import Result
 from reports.content.analysis import (
     RANKS,
     layout_changes,
-    next_command,
     rank_parts,
     top_kernels,
     unknown_kernels,
     warnings,
 )
+from reports.content.analysis.afterwards import next_command
 from reports.content.analysis.headline import facts, headline, title
 from reports.content.analysis.plan import plan, whole_plan
 from reports.content.analysis.recording import recording

@@ -17,7 +17,7 @@ from diagnoser.options.given import predictions
 from heuristics.comparison.comparison import compare
 from heuristics.comparison.difference.subject import Value
 from heuristics.comparison.expected import Prediction
-from heuristics.result.compared import Expected
+from heuristics.result.expected import Expected
 from heuristics.result.judged import Combined, Fix, Knobs
 from heuristics.result.result import Result
 from reports.content.blocks import Detail, View

@@ -45,6 +45,12 @@ def test_a_batch_is_as_many_bytes_to_the_byte() -> None:
     assert heard("input_bytes", base, rank()) is None  # a result of an earlier release
 
 
+def test_images_in_another_format_beside_the_same_labels_tell_nothing_of_the_batch() -> None:
+    base = rank(work=work((IMAGES, 1), (LABELS * 8, 1)))
+    assert heard("input_bytes", base, rank(work=work((IMAGES // 2, 1), (LABELS * 8, 1)))) is None
+    assert heard("input_bytes", base, rank(work=work((IMAGES * 3, 1), (LABELS * 8, 1)))) is False
+
+
 def test_a_learning_rate_is_no_input() -> None:
     assert heard("input_bytes", rank(work=work((8, 1))), rank(work=work((8, 1)))) is None
 

@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from heuristics.result.compared import Comparable, Compared
+from heuristics.result.gate import Gate, GateAnswer
 from reports.content.blocks import Detail, Fold, Table, View
 from reports.content.comparison import page
 from reports.result.codec import Document, decode
@@ -155,6 +156,18 @@ def test_a_gate_that_is_exceeded_says_its_exit_code() -> None:
     assert said in joined(text_of(regression))
     assert "Gate of 3 % passed:" in joined(text_of(unchanged))
     assert "Gate" not in text_of(undecided)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("fail", "Gate of 3 % cannot be judged (exit code 1): Few steps."),
+        ("pass", "Gate of 3 % cannot be judged, which lets pass here (exit code 0): Few steps."),
+    ],
+)
+def test_a_gate_that_cannot_be_judged_says_what_it_answers(answer: GateAnswer, said: str) -> None:
+    gate = Gate(0.03, "undecided", "few steps", answer)
+    assert said in joined(text_of(lambda: regression(gate=gate)))
 
 
 def test_causes_that_explain_the_same_rows_are_said_to() -> None:
