@@ -219,6 +219,9 @@ def _explanations(compared: ComparedFiles, everything: bool) -> Iterator[Block]:
     found = compared.explanations
     useful = [one for one in found if one.explains or one.fit == "open"]
     shown = found if everything else useful[:_EXPLAINED]
+    if compared.verdict == "not_comparable" and not everything:
+        yield Sentence(words("No cause is named: the runs are not comparable."), "Cause", Tone.NOTICE)
+        return
     for place, one in enumerate(shown):
         first = _BEFORE["covers"] if "out_of_memory" in one.explains else _BEFORE[one.fit]
         said = words(f"{one.title} (", *_joined(one.knobs), f"). Confidence {one.confidence}.")
@@ -282,7 +285,9 @@ def _change(one: EffectiveChange, everything: bool) -> Words:
         return words(Code(one.what), ": differs, its texts are withheld")
     width = _WHOLE if everything else _WIDTH
     base, new = (
-        words(Code(printable(_spelled(value), width)), " (default)" if said == "default" else "")
+        words("not set in it")
+        if said == "unknown"
+        else words(Code(printable(_spelled(value), width)), " (default)" if said == "default" else "")
         for value, said in ((one.base, one.base_said), (one.new, one.new_said))
     )
     places = f" ({one.base_said}; {one.new_said})" if everything else ""
