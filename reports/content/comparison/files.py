@@ -99,7 +99,7 @@ def _release(side: FilesSide) -> str:
 
 
 def _settings(side: FilesSide) -> str:
-    if side.config is None:
+    if not side.settings_count:
         return "no configuration"
     said = counted(side.settings_count, "setting")
     legal = "" if side.legal is not False else ", NOT LEGAL"
@@ -243,7 +243,7 @@ def _covered(compared: ComparedFiles) -> bool:
 
 
 def _none(compared: ComparedFiles) -> str:
-    if compared.base.config is None or compared.new.config is None:
+    if not compared.base.settings_count or not compared.new.settings_count:
         return "What changed is not known without both configurations: give them as BASE and NEW."
     return "Unknown: none of the settings that differ has a measured effect on a step or on memory."
 
@@ -261,7 +261,7 @@ def _changed(compared: ComparedFiles, everything: bool) -> Iterator[Block]:
     may.sort(key=lambda one: explained.index(one.what) if one.what in explained else len(explained))
     none = [one for one in compared.changed if one.effect == "none"]
     if not compared.changed:
-        if compared.base.config is not None and compared.new.config is not None:
+        if compared.base.settings_count and compared.new.settings_count:
             yield Sentence(words("nothing: both mean the same to their release."), "What differs")
         return
     shown = may if everything else may[:_CHANGED]
