@@ -42,12 +42,15 @@ _NO_CONFIGURATION: Final = ("schema_version", "traceEvents", "deviceProperties")
 
 
 def is_of_files(path: Path) -> bool:
-    """Whether a path names a configuration or a log, as its ending says; a JSON file is looked into."""
-    if no_file(path) or not path.is_file():
+    """Whether a path names a configuration or a log, as its ending says; a JSON file is looked into.
+
+    What is not there is named by what reads it, as its ending says.
+    """
+    if no_file(path) or (path.exists() and not path.is_file()):
         return False
     if path.suffix.lower() != ".json":
         return path.suffix.lower() in _ENDINGS
-    if path.stat().st_size > LARGEST.value or is_result(path):
+    if not path.exists() or path.stat().st_size > LARGEST.value or is_result(path):
         return False
     try:
         found = json.loads(path.read_bytes())

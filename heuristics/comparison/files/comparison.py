@@ -31,7 +31,7 @@ from heuristics.result.tool import SCHEMA_VERSION, Tool
 from heuristics.words import say
 from traces.missing import gap, known, or_gap
 from traces.settings.derive import DEFAULT
-from traces.spelling import chosen, counted, duration, percent, signed
+from traces.spelling import chosen, duration, percent, signed
 
 _NO_LOG: Final = gap(say("files.no-log"), say("files.no-log-cure"))
 _NO_SIZE: Final = gap(say("files.no-size"), say("files.no-size-cure", least=f"{MANY.value:.0f}"))
@@ -282,8 +282,8 @@ def _around_zero(size: ComparedSize, ends: tuple[int, int], moving: tuple[str, .
         return Judged("no_change", (say("files.holds-zero", furthest=furthest), *moving), "")
     half_ns = (ends[1] - ends[0]) / 2  # about what such logs can show
     narrow_ns = max(abs(size.delta_ns), MATTERS.value * shorter_ns - abs(size.delta_ns), 1)
-    count = ceil(min(size.base_count, size.new_count) * (half_ns / narrow_ns) ** 2)
-    record = say("files.record-longer", count=counted(max(count, int(MANY.value)), "iteration"))
+    count = max(ceil(min(size.base_count, size.new_count) * (half_ns / narrow_ns) ** 2), int(MANY.value))
+    record = say("files.record-longer", count=f"{float(f'{count:.1e}'):,.0f} iterations")
     return Judged("undecided", (say("files.holds-zero-wide", furthest=furthest), *moving), record)
 
 

@@ -14,7 +14,6 @@ from math import exp, log
 from typing import Final, Literal
 
 from heuristics.comparison.files.measured import Known, Measured, known_changes, measurements
-from heuristics.config.facts import FACTS
 from heuristics.config.hardware import family_named
 from heuristics.config.view import Config
 from heuristics.result.compared_files import EffectiveChange, Explanation, MeasuredElsewhere, Together
@@ -74,10 +73,7 @@ class Made:
     @property
     def knobs(self) -> tuple[str, ...]:
         """The settings that differ for it."""
-        named = {*self.known.knobs}
-        if "config.dispatcher" in named:
-            named |= {*FACTS["flex"].knobs}
-        return tuple(one.what for one in self.changed if one.what in named)
+        return tuple(one.what for one in self.changed if one.what in self.known.knobs)
 
     @cached_property
     def nearest(self) -> tuple[tuple[Here, Measured], ...]:

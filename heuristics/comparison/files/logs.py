@@ -87,18 +87,33 @@ def told(found: Drift) -> DriftOf:
     )
 
 
-def compared_lengths(
-    base: TrainingLog, new: TrainingLog, drifts: bool
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The steady iterations of both logs; where one drifts, those whose numbers both logs hold."""
+Lengths = tuple[int, ...]
+
+
+def compared_lengths(base: TrainingLog, new: TrainingLog, drifts: bool) -> tuple[Lengths, Lengths]:
+    """The steady iterations of both logs.
+
+    Where one drifts, those whose numbers both logs hold, less the line that both follow together: it is part
+    of no difference, and would pass for how steps vary.
+    """
     both = [steady.used if (steady := steady_step(log)) else () for log in (base, new)]
-    if drifts:
-        shared = {one.index for one in both[0]} & {one.index for one in both[1]}
-        kept = [[one for one in used if one.index in shared] for used in both]
-        if min(map(len, kept)) >= LEAST.value:
-            both = [tuple(used) for used in kept]
     one, other = (tuple(each.length_ns for each in used) for used in both)
-    return one, other
+    if not drifts:
+        return one, other
+    by_index = [{each.index: each.length_ns for each in used} for used in both]
+    shared = sorted(by_index[0].keys() & by_index[1].keys())
+    if len(shared) < LEAST.value:
+        return one, other
+    kept = [[lengths[place] for place in shared] for lengths in by_index]
+    line = drift_of(shared, [sum(pair) / 2 for pair in zip(*kept, strict=True)])
+    if line is None:
+        return tuple(kept[0]), tuple(kept[1])
+    middle = sum(shared) / len(shared)
+    off = [round(line.slope * (place - middle)) for place in shared]
+    level, other_level = (
+        tuple(length - less for length, less in zip(lengths, off, strict=True)) for lengths in kept
+    )
+    return level, other_level
 
 
 def _middle(lengths: Sequence[int]) -> tuple[int | None, int | None]:

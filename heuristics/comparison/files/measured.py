@@ -10,11 +10,14 @@ from typing import Final, Literal
 
 from msgspec import Struct, field
 
+from heuristics.config.facts import FACTS
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.rules.condition import CONFIGURED, Condition
 from traces.toml_tables import WrongRow, read_keyed
 
 _NAME: Final = "measured_deltas.toml"
+_QUESTIONS: Final = {"config.dispatcher": FACTS["flex"].knobs}
+"""What answers a question that is no setting."""
 Pair = tuple[float, float]
 Moves = Literal["drift", "out_of_memory"]
 
@@ -62,7 +65,8 @@ class Known(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         several = [one.knobs for one in (self.before, self.after) if one]
         if self.more:
             several.append(CONFIGURED.condition(f"known({self.more})").knobs)
-        return tuple(dict.fromkeys(knob for knobs in several for knob in knobs))
+        named = (one for knobs in several for knob in knobs for one in _QUESTIONS.get(knob, (knob,)))
+        return tuple(dict.fromkeys(named))
 
 
 class Measured(Struct, frozen=True, kw_only=True):

@@ -100,7 +100,7 @@ def _release(side: FilesSide) -> str:
 
 
 def _settings(side: FilesSide) -> str:
-    if side.config is None:
+    if not side.settings_count:
         return "no configuration"
     said = counted(side.settings_count, "setting")
     legal = "" if side.legal is not False else ", NOT LEGAL"
@@ -216,6 +216,9 @@ def _explanations(compared: ComparedFiles, everything: bool) -> Iterator[Block]:
     found = compared.explanations
     useful = [one for one in found if one.explains or one.fit == "open"]
     shown = found if everything else useful[:_EXPLAINED]
+    if compared.verdict == "not_comparable" and not everything:
+        yield Sentence(words("No cause is named: the runs are not comparable."), "Cause", Tone.NOTICE)
+        return
     for place, one in enumerate(shown):
         first = _BEFORE["covers"] if "out_of_memory" in one.explains else _BEFORE[one.fit]
         said = words(f"{one.title} (", *_joined(one.knobs), f"). Confidence {one.confidence}.")
@@ -237,7 +240,7 @@ def _covered(compared: ComparedFiles) -> bool:
 
 
 def _none(compared: ComparedFiles) -> str:
-    if compared.base.config is None or compared.new.config is None:
+    if not compared.base.settings_count or not compared.new.settings_count:
         return "What changed is not known without both configurations: give them as BASE and NEW."
     return "Unknown: none of the settings that differ has a measured effect on a step or on memory."
 
@@ -255,7 +258,7 @@ def _changed(compared: ComparedFiles, everything: bool) -> Iterator[Block]:
     may.sort(key=lambda one: explained.index(one.what) if one.what in explained else len(explained))
     none = [one for one in compared.changed if one.effect == "none"]
     if not compared.changed:
-        if compared.base.config is not None and compared.new.config is not None:
+        if compared.base.settings_count and compared.new.settings_count:
             yield Sentence(words("nothing: both mean the same to their release."), "What differs")
         return
     shown = may if everything else may[:_CHANGED]
@@ -279,7 +282,9 @@ def _change(one: EffectiveChange, everything: bool) -> Words:
         return words(Code(one.what), ": differs, its texts are withheld")
     width = _WHOLE if everything else _WIDTH
     base, new = (
-        words(Code(printable(_spelled(value), width)), " (default)" if said == "default" else "")
+        words("not set in it")
+        if said == "unknown"
+        else words(Code(printable(_spelled(value), width)), " (default)" if said == "default" else "")
         for value, said in ((one.base, one.base_said), (one.new, one.new_said))
     )
     places = f" ({one.base_said}; {one.new_said})" if everything else ""

@@ -89,6 +89,16 @@ def test_a_log_that_climbs_is_compared_over_the_iterations_that_both_hold(tmp_pa
     assert any("new drifts" in one for one in compared.because)
 
 
+def test_a_climb_that_both_logs_share_hides_no_difference(tmp_path: Path) -> None:
+    climb = [20.0 + 0.1 * place + 0.05 * (place % 2) for place in range(100)]
+    base = logged(tmp_path, climb, name="base.log")
+    new = logged(tmp_path, [one + 0.3 for one in climb], name="new.log")
+    compared = compare_files(base, new)
+    assert compared.verdict == "regression"
+    assert known(compared.step_delta_ns) == pytest.approx(300_000_000, abs=1)
+    assert compare_files(base, base).verdict == "no_change"
+
+
 def test_another_model_is_not_compared_and_mtp_is_a_known_change(tmp_path: Path) -> None:
     other = MODEL.replace("num_layers: 8", "num_layers: 12")
     assert compare_files(said(MODEL), said(other)).verdict == "not_comparable"
