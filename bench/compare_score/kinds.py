@@ -68,7 +68,7 @@ class Kind:
     times: int = 8
     ranges: str = ""
     truths: int = 3
-    decided_from: float = 0.02
+    decided_from: float = 0.05
     more: Callable[[Drawn], tuple[Side, ...]] | None = None
 
 
@@ -310,7 +310,7 @@ KINDS: Final = (
     ),
     Kind(
         "hiccups", "beside 2 to 3 %", _hiccups(slower=True), ("compute.gemm", "compute.attention"),
-        ("kernels_slower.*", "gpu_slower"), steps=(58, 58),
+        ("kernels_slower.*", "gpu_slower"), steps=(58, 58), decided_from=0.015,
     ),
     Kind("hiccups", "alone", _hiccups(slower=False), changes=False, steps=(58, 58)),
     Kind("buckets", "larger", _buckets(1, 4), ("exposed_comm.*",), _BUCKETS),
