@@ -65,7 +65,7 @@ class Kind:
     suspects: tuple[str, ...] = ()
     changes: bool = True
     steps: tuple[int, int] = (8, 12)
-    times: int = 8
+    times: int = 6
     ranges: str = ""
     truths: int = 3
     decided_from: float = 0.05
@@ -320,7 +320,7 @@ KINDS: Final = (
         ("exposed_copy.memcpy_d2d", "exposed_comm.*", "launch_*", "idle"),
         ("buffer_broadcasts", "copies_exposed", "comm_more.*"),
     ),
-    Kind("again", "two runs", _again, changes=False, times=16),
+    Kind("again", "two runs", _again, changes=False, times=12),
     Kind("again", "two runs, GEMMs slower", _again_slower, _AGAIN_ROWS, _AGAIN_SUSPECTS),
     Kind("loader", "a rhythm alone", _rhythm(slower=False), changes=False, steps=(16, 30), ranges="steps"),
     Kind(
@@ -331,7 +331,7 @@ KINDS: Final = (
         "loader", "more workers", _more_workers, _LOADER_ROWS, ("data_loader", "loader_workers"),
         steps=(20, 30), ranges="steps",
     ),
-    Kind("start", "a side starts slower", _first, changes=False, times=16),
+    Kind("start", "a side starts slower", _first, changes=False, times=12),
     Kind(
         "hiccups", "beside 2 to 3 %, batches late", _hiccups(slower=True, late=True),
         ("compute.gemm", "compute.attention", "launch_starved.data"), ("kernels_slower.*", "gpu_slower"),
@@ -347,7 +347,7 @@ KINDS: Final = (
         ("data_loader",), steps=(30, 30), ranges="steps", truths=10, decided_from=1.0,
     ),
     Kind("recompute", "all of it", _recomputed, ("compute.*",), ("recompute_more",), times=4),
-    Kind("again", "two runs, three more of base", _again, changes=False, times=16, more=_further),
+    Kind("again", "two runs, three more of base", _again, changes=False, times=12, more=_further),
     Kind(
         "again", "two runs, three more of base, GEMMs slower", _again_slower, _AGAIN_ROWS, _AGAIN_SUSPECTS,
         more=_further, decided_from=0.06,
