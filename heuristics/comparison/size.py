@@ -126,10 +126,12 @@ def judge_size(size: ComparedSize, comparable: Comparable, base: Subject, new: S
 def _left_out(size: ComparedSize, base: Rank, new: Rank) -> Iterator[str]:
     """That hiccups are so many on a side that the difference has to hold with them."""
     if size.source == "trace" and (leaves_out_many(base) or leaves_out_many(new)):
-        counts = (
-            f"{len(one.steps.slow)} of {len(one.steps.used) + len(one.steps.slow)}" for one in (base, new)
-        )
-        yield say("comparison.hiccups-counted", **dict(zip(("base", "new"), counts, strict=True)))
+        yield say("comparison.hiccups-counted", base=_hiccups(base), new=_hiccups(new))
+
+
+def _hiccups(rank: Rank) -> str:
+    steps = rank.steps
+    return f"{len(steps.slow)} of {len(steps.used) + len(steps.slow)}"
 
 
 def _by_chance(size: ComparedSize, ends: Ends) -> Iterator[str]:
