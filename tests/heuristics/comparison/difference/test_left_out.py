@@ -22,8 +22,8 @@ def rank(lengths_ns: Sequence[int], slow: Sequence[int] = ()) -> Any:
 
 
 def found(base: Any, new: Any) -> Interval:
-    lengths = [[one.end_ns - one.start_ns for one in side.steps.used] for side in (base, new)]
-    interval = interval_of(*lengths)
+    one, other = ([step.end_ns - step.start_ns for step in side.steps.used] for side in (base, new))
+    interval = interval_of(one, other)
     assert interval is not None
     return interval
 
