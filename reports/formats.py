@@ -61,7 +61,7 @@ def page_of(result: Whole, detail: Detail) -> Page:
 
         return compared(result, detail)
     if _of_files(result):
-        from reports.content.files import page as files
+        from reports.content.comparison.files import page as files
 
         return files(result, detail)
     if kind_of(result) is Kind.CONFIGURATION:

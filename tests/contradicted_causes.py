@@ -326,12 +326,6 @@ def _buckets(pair: Pair) -> Iterator[str]:
     yield from _same_kernels(pair)
 
 
-def _allocator(pair: Pair, way: str) -> Iterator[str]:
-    calls = [(known(one.memory.allocator_calls) or 0) / len(one.lengths_ns) for one in (pair.base, pair.new)]
-    if calls[0] != calls[1] and (calls[1] - calls[0]) * (1 if way == "at" else -1) <= 0:
-        yield f"{calls[0]:g} -> {calls[1]:g} calls of the allocator"
-
-
 def _grouped(pair: Pair, way: str) -> Iterator[str]:
     base, new = pair.sides("compute.grouped_gemm")
     if (new.count - base.count) * (1 if way == "in grouped" else -1) <= 0:
@@ -381,12 +375,10 @@ _TITLES: Final[dict[str, Callable[..., Iterable[str]]]] = {
     r"^Input is copied from (pageable|pinned)": _pageable,
     r"^Buffers are broadcast (more|less) often": _broadcasts,
     r"^Another number of calls of": _buckets,
-    r"^The allocator is (at|less at) work": _allocator,
+    r"^The allocator takes (more|less)": _sum,
     r"^The experts run (in grouped|one) GEMM": _grouped,
     r"^The optimizer runs in (plain|kernels)": _optimizer,
-    r"^(More|Less) time goes to copies": _sum,
+    r"^(More|Less) time goes to (?:copies|modules)": _sum,
     r"is held (longer|less) by calls that synchronise": _sum,
     r"^The profiler takes (more|less)": _sum,
-    r"^Modules are loaded": _row("launch_starved.lazy_init", 1),
-    r"^Fewer modules are loaded": _row("launch_starved.lazy_init", -1),
 }

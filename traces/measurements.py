@@ -40,7 +40,6 @@ from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import Unresolved, with_kinds
 from traces.sections.rank import (
     A2a,
-    DataLoading,
     Detected,
     Memory,
     Moe,
@@ -48,9 +47,9 @@ from traces.sections.rank import (
     TensorCores,
     Totals,
     UnknownKernel,
-    Work,
 )
 from traces.sections.tables import KernelTable, LedgerRow, Sequence, Timeline
+from traces.sections.work import DataLoading, Work
 from traces.steps.choose import choose_steps
 from traces.steps.found import Steps
 from traces.steps.selection import Selection
@@ -123,11 +122,10 @@ def measure_rank(
     info, tell = rank.columns.info, partial(_tell, rank.columns.info.name)
     tell("steps")
     steps = choose_steps(rank, selection)
-    windows = steps.windows
     tell("communication")
-    resolution = resolve_kinds(rank, only_data_parallel=only_data_parallel)
+    windows, resolution = steps.windows, resolve_kinds(rank, only_data_parallel=only_data_parallel)
     rank = with_kinds(rank, resolution)
-    rows, is_kernel, unseen = rank.activities, rank.activities.source == Source.KERNEL, _unseen(rank)
+    rows, windows, unseen = rank.activities, steps.windows, _unseen(rank)
     tell("recomputed layers")
     recompute = measure_recompute(rank, windows, whole_steps=bool(steps.used))
     tell("time without compute")
@@ -141,8 +139,7 @@ def measure_rank(
     tell("layers")
     layers = measure_moe(rank, resolution, steps, recompute, absent)
     timeline, other_steps = measure_timelines(rank, steps, absent)
-    ledger = measure_ledger(rows, steps, budget, absent, layers.moe)
-    account = account if isinstance(account, Missing) else replace(account, pieces=None)
+    ledger, account = measure_ledger(rows, steps, budget, absent, layers.moe), _without_pieces(account)
     return RankMeasurements(
         trace=info.name,
         kind=info.kind,
@@ -178,12 +175,16 @@ def measure_rank(
         timeline=timeline,
         other_steps=other_steps,
         unknown_kernels=unknown_kernels(rank, steps),
-        kernel_count=int(is_kernel.sum()),
+        kernel_count=int((rows.source == Source.KERNEL).sum()),
         replay_count=int((rows.source == Source.REPLAY).sum()),
-        launched_count=int((is_kernel & (rows.launch_ns != NULL)).sum()),
+        launched_count=int(((rows.source == Source.KERNEL) & (rows.launch_ns != NULL)).sum()),
         recorded_host_rows=_host_rows(rank, steps),
         outside_activity_ns=_outside_ns(rows, windows),
     )
+
+
+def _without_pieces(account: Account | Missing) -> Account | Missing:
+    return account if isinstance(account, Missing) else replace(account, pieces=None)
 
 
 def _outside_ns(rows: Activities, windows: Spans) -> int:

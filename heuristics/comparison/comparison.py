@@ -37,6 +37,7 @@ from heuristics.result.tool import SCHEMA_VERSION, Tool
 from heuristics.words import say
 from traces.missing import Missing, gap, known
 from traces.sections.rank import Rank
+from traces.spelling import printable
 
 _NO_STEPS: Final = gap(say("comparison.no-steps"), say("comparison.no-steps-cure"))
 _NO_LOG: Final = gap(say("comparison.no-log"), "--base-log, --new-log")
@@ -149,7 +150,7 @@ def _runs_of_base(
     for result in more:
         run = Subject(result, rank_like(base, result, gpu))
         if why := why_no_run(run, (base, *runs), judge_comparable(base, run)):
-            warnings.append(f"--more-base {run.rank.trace}: {why}")
+            warnings.append(f"--more-base {printable(run.rank.trace, 60)}: {why}")
         else:
             runs.append(run)
     return runs, warnings

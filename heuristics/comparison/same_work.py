@@ -140,7 +140,7 @@ def _same_count(one: Pair, other: Pair) -> bool:
 
 
 def shared_work_frac(
-    base: Rank, new: Rank, named: Callable[[Kernel], str] = attrgetter("name")
+    base: Rank, new: Rank, *, named: Callable[[Kernel], str] = attrgetter("name")
 ) -> float | None:
     """Kernel work by names that both have, as part of all of the side that shares less; None: unknown."""
     one, other = (per_step(rank, named) for rank in (base, new))

@@ -50,17 +50,26 @@ def judge_whole(judged: Judged, whole: OrMissing[Whole]) -> Judged:
 def _contradicting(judged: Judged, whole: Whole) -> str:
     rows = {row.part: row for row in whole.rows}
     steps, hiccups = rows["steps"], rows["hiccups"]
-    sides = {"base": duration(whole.base_ns), "new": duration(whole.new_ns)}
     if judged.verdict in ("regression", "improvement") and steps.delta_ns * whole.delta_ns < 0:
         against = [row for row in whole.rows if row.delta_ns * whole.delta_ns > 0]
         against.sort(key=lambda row: -abs(row.delta_ns))
         parts = ", ".join(_spoken(row) for row in against[:_SAID])
         slower = "slower" if whole.delta_ns > 0 else "faster"
-        return say(f"comparison.whole-{slower}", **sides, delta=_signed(whole.delta_ns), parts=parts)
+        return say(
+            f"comparison.recording-{slower}",
+            base=duration(whole.base_ns),
+            new=duration(whole.new_ns),
+            delta=_signed(whole.delta_ns),
+            parts=parts,
+        )
     limit_ns = MATTERS.value * min(steps.base_ns, steps.new_ns)
     if judged.verdict == "no_change" and abs(hiccups.delta_ns) > limit_ns:
-        counts = {"base": hiccups.base_count, "new": hiccups.new_count}
-        return say("comparison.hiccups-differ", delta=_signed(hiccups.delta_ns), **counts)
+        return say(
+            "comparison.hiccups-differ",
+            delta=_signed(hiccups.delta_ns),
+            base=hiccups.base_count,
+            new=hiccups.new_count,
+        )
     return ""
 
 

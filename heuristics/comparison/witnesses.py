@@ -20,8 +20,9 @@ from traces.limits import Limit
 from traces.missing import known
 from traces.names.kernels import classify_kernel, is_matrix_work, is_one_of_a_pass
 from traces.names.ranges import is_backward_name
-from traces.sections.rank import Rank, Work
+from traces.sections.rank import Rank
 from traces.sections.tables import Kernel
+from traces.sections.work import Work
 from traces.toml_tables import read_table
 
 OTHER_KERNELS: Final = Limit(
@@ -235,7 +236,7 @@ def _names(base: Subject, new: Subject) -> Heard:
     kinds = {side.trace.kind for side in (base, new) if side.trace}
     shared = shared_work_frac(base.rank, new.rank)
     if len(kinds) > 1:
-        shared = shared_work_frac(base.rank, new.rank, lambda kernel: family_of(kernel.name))
+        shared = shared_work_frac(base.rank, new.rank, named=lambda kernel: family_of(kernel.name))
     if shared is None:
         return None
     return True if shared >= OTHER_KERNELS.value else False if shared < OTHER_PROGRAM.value else None

@@ -1,10 +1,10 @@
 """The whole of one comparison: differences are new less base, positive is slower; integers are in ns."""
 
-from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
+from heuristics.result.compared_ranks import ComparedRun, Place
 from heuristics.result.compared_runs import BetweenRuns, Whole
 from heuristics.result.exits import Exit
 from heuristics.result.expected import Expected
@@ -12,7 +12,6 @@ from heuristics.result.gate import Gate
 from heuristics.result.judged import Level
 from heuristics.result.tool import SchemaVersion, Tool
 from traces.missing import Missing, OrMissing, known
-from traces.sections.cause import Cause
 from traces.sections.rank import StepSource, Unit
 from traces.sections.section import Count, Frac, Ns, Section
 from traces.sections.tables import Phase, Timeline, WallId
@@ -73,73 +72,6 @@ class Side(Section, frozen=True):
     confidence: OrMissing[Level]
     budget_rows: tuple[BudgetRow, ...]
     timeline: Timeline
-
-
-class LateState(StrEnum):
-    """The late rank before and after."""
-
-    APPEARED = "appeared"
-    GONE = "gone"
-    SAME = "same"
-    """The same rank by the same cause."""
-    OTHER = "other"
-    """Another rank, or another cause."""
-    NONE = "none"
-    """No rank is late on either side."""
-    UNKNOWN = "unknown"
-    """On one side nobody can tell."""
-
-
-class Place(Section, frozen=True):
-    """Where a rank stands in its own result."""
-
-    index: Count
-    device: int
-    rank: OrMissing[Count]
-
-
-class ComparedGroup(Section, frozen=True):
-    """Ranks that do the same work on both sides, by the numbers of their groups, and their median step."""
-
-    base_group: Count
-    new_group: Count
-    base_count: Count
-    new_count: Count
-    step_delta_ns: OrMissing[int]
-
-
-class ComparedRank(Section, frozen=True):
-    """One rank of both sides, by its places in either `ranks[]`; times are of a mean step."""
-
-    base_index: Count
-    new_index: Count
-    rank: Count | None
-    by: str
-    step_delta_ns: OrMissing[int]
-    waited_delta_ns: int
-    caused_delta_ns: OrMissing[int]
-
-
-class ComparedLate(Section, frozen=True):
-    """Who is late on either side, null where nobody can tell or it is not one rank."""
-
-    state: LateState
-    base_cause: Cause | None
-    new_cause: Cause | None
-    base: Place | None
-    new: Place | None
-
-
-class ComparedRun(Section, frozen=True):
-    """Several ranks of both runs. `ranks`: matched ones, first those that others wait for more, or less."""
-
-    base_ranks: Count
-    new_ranks: Count
-    base_waiting_frac: OrMissing[Frac]
-    new_waiting_frac: OrMissing[Frac]
-    groups: tuple[ComparedGroup, ...]
-    ranks: tuple[ComparedRank, ...]
-    late: ComparedLate
 
 
 ComparisonVerdict = Literal["regression", "improvement", "no_change", "undecided", "not_comparable"]

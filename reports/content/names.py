@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
-from heuristics.result.compared import Place, Side
+from heuristics.result.compared import Side
+from heuristics.result.compared_ranks import Place
 from heuristics.result.judged import KnownIssue
 from heuristics.result.result import Result
 from reports.content.blocks import Code, Hue, Span, Term, Words, words
@@ -15,6 +16,7 @@ from reports.measures import named
 from traces.missing import OrMissing, known
 from traces.sections.rank import Rank, StepSource
 from traces.sections.tables import WallId
+from traces.settings.knobs import knobs
 from traces.spelling import gpu_model, printable
 
 
@@ -74,19 +76,47 @@ def name_of(key: str) -> str:
     return name_of(last) if dot and family else _FAMILIES.get(key, key.replace("_", " "))
 
 
+VERSION: Final = "version"
+"""The family of the versions of packages: `version.nccl`."""
+_PACKAGES: Final = {
+    "core": "Megatron-Core",
+    "bridge": "Megatron-Bridge",
+    "torch": "PyTorch",
+    "te": "Transformer Engine",
+    "nccl": "NCCL",
+    "cuda": "CUDA",
+    "cudnn": "cuDNN",
+    "driver": "driver",
+}
+
+
+def version_of(package: str) -> str:
+    return f"version of {_PACKAGES.get(package, package)}"
+
+
 _KEY: Final = re.compile(r"(?<![\w./:-])[a-z][a-z0-9]*(?:[._][a-z0-9]+)+(?![\w/]|[.:-]\w)")
 """What may be a key within a sentence: no part of a path, an address or another name."""
 
 
 def keyed(text: str) -> Words:
-    """A sentence whose keys of measures, such as `launch_starved.data`, are terms, shown by their names."""
+    """A sentence whose keys of measures (`launch_starved.data`) are terms, and whose settings are code."""
     found, place = list[Span](), 0
     for match in _KEY.finditer(text):
         key = match[0]
-        if named(key) or ("." in key and named(key.rpartition(".")[2])):
-            found += [text[place : match.start()], Term(key)]
+        if (span := _span(key)) is not None:
+            found += [text[place : match.start()], span]
             place = match.end()
     return words(*found, text[place:])
+
+
+def _span(key: str) -> Span | None:
+    """What stands for a key; None for what is none."""
+    family, _, last = key.rpartition(".")
+    if family == VERSION:
+        return version_of(last)
+    if named(key) or (family and named(last)):
+        return Term(key)
+    return Code(key) if key in knobs() else None
 
 
 def capital(text: str) -> str:

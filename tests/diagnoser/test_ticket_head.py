@@ -35,7 +35,7 @@ def result(tmp_path: Path, document: dict[str, Any]) -> Path:
     return path
 
 
-def ticket(result: Path, *more: str, page: str = "new_report.md") -> str:
+def ticket(result: Path, *more: str, page: str = f"{NAME}.md") -> str:
     assert run(["report", str(result), "--ticket", str(result.parent / "t"), *more]) == 0
     return (result.parent / "t" / page).read_text(encoding="utf-8")
 
@@ -52,15 +52,15 @@ def test_the_page_of_a_ticket_shows_the_picture_that_lies_beside_it(result: Path
     lines = page.splitlines()
     place = next(number for number, line in enumerate(lines) if line.startswith("!["))
     assert lines[place].startswith("![SLOWER +10 %, +4.00 ms per step: 95 % interval +3.50 to ")
-    assert lines[place].endswith("20 steps a side.](new_report.png)")
+    assert lines[place].endswith("20 steps a side.](new_compared_report.png)")
     assert lines.index(next(one for one in lines if one.startswith("**SLOWER**"))) < place
     assert place < next(number for number, line in enumerate(lines) if line.startswith("| Where"))
 
 
 def test_jira_shows_it_as_wide_as_can_be_read(result: Path) -> None:
-    page = ticket(result, "--flavor", "jira", page="new_report.jira.txt")
-    assert "\n!new_report.png|width=960!\n" in page
-    assert read(page.replace("!new_report.png|width=960!\n", ""))
+    page = ticket(result, "--flavor", "jira", page=f"{NAME}.jira.txt")
+    assert "\n!new_compared_report.png|width=960!\n" in page
+    assert read(page.replace("!new_compared_report.png|width=960!\n", ""))
 
 
 def test_pages_that_are_no_tickets_show_no_picture(result: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,7 +86,7 @@ def test_a_title_stands_in_place_of_the_names_which_begin_the_facts(
     head = ("--title", "Slower since Monday", "--note", "first line\nsecond line", "--note", "third")
     assert run(["report", str(result), *head]) == 0
     lines = capsys.readouterr().out.splitlines()
-    names = next(place for place, line in enumerate(lines) if " -> new.sqlite" in line)
+    names = next(place for place, line in enumerate(lines) if " -> after.sqlite" in line)
     assert lines[0] == "Slower since Monday"
     assert names == 1
     place = lines.index("first line")
@@ -99,13 +99,13 @@ def test_every_page_of_a_ticket_has_the_title_and_its_data_have_not(
 ) -> None:
     page = ticket(result, "--title", "Slower since Monday", "--note", "after the upgrade")
     folder = result.parent / "t"
-    html = (folder / "new_report.html").read_text(encoding="utf-8")
+    html = (folder / f"{NAME}.html").read_text(encoding="utf-8")
     assert page.startswith("## Slower since Monday\n")
     assert "<h1>Slower since Monday</h1>" in html
     assert page.index("after the upgrade") < page.index("**SLOWER**")
     assert html.index("after the upgrade") < html.index('id="verdict"')
-    assert json.loads((folder / "new_report.json").read_text(encoding="utf-8")) == document
-    assert "Monday" not in (folder / "new_report.json").read_text(encoding="utf-8")
+    assert json.loads((folder / f"{NAME}.json").read_text(encoding="utf-8")) == document
+    assert "Monday" not in (folder / f"{NAME}.json").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("form", ["markdown", "jira", "html", "text"])

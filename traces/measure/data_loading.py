@@ -15,8 +15,8 @@ from traces.cures import cure
 from traces.intervals import instants_of, intersect, subtract
 from traces.limits import Limit
 from traces.missing import Missing, gap
-from traces.sections.rank import DataLoading
 from traces.sections.tables import LedgerRow
+from traces.sections.work import DataLoading
 from traces.steps.found import Steps
 from traces.timeline import Bucket, RankTimeline
 

@@ -14,7 +14,7 @@ from traces.account.host import input_copies
 from traces.columns import NULL, IntArray
 from traces.limits import Limit
 from traces.names.ranges import family, public_range
-from traces.sections.rank import InputCopies, Work
+from traces.sections.work import InputCopies, Work
 from traces.steps.found import Steps
 from traces.timeline import RankTimeline, Source
 

@@ -10,6 +10,7 @@ from traces.missing import OrMissing, known
 from traces.names.frameworks import Framework
 from traces.sections.section import Bytes, Count, Frac, Ns, Section
 from traces.sections.tables import KernelTable, LedgerRow, Sequence, Timeline
+from traces.sections.work import DataLoading, Work
 
 
 class Totals(Section, frozen=True):
@@ -153,34 +154,6 @@ class Memory(Section, frozen=True):
     def peak_frac(self) -> float | None:
         peak, capacity = known(self.peak_bytes), known(self.capacity_bytes)
         return peak / capacity if peak and capacity else None
-
-
-class DataLoading(Section, frozen=True):
-    """Waits for the next batch. `workers`: of the loader, by the rhythm of the waits; 1 may be none.
-
-    `loads_apart`: whether processes of their own load; None where no range of a loader names it.
-    """
-
-    waiting_steps: Count
-    workers: OrMissing[Count]
-    input_copies: Count
-    input_copies_pageable: OrMissing[Count]
-    input_copies_exposed_ns: Ns
-    loads_apart: bool | None = None
-
-
-class InputCopies(Section, frozen=True):
-    """Copies of input of one size, over the used steps."""
-
-    size_bytes: Bytes
-    count: Count
-
-
-class Work(Section, frozen=True):
-    """What stays of a step when its kernels change. `ranges`: how many of a family a typical step has."""
-
-    input_sizes: tuple[InputCopies, ...]
-    ranges: Mapping[str, float]
 
 
 class Passes(Section, frozen=True):

@@ -40,7 +40,7 @@ def choose_steps(rank: RankTimeline, selection: Selection) -> Steps:
     if selection.by_time:
         steps = _given_window(rank, selection)
     elif selection.nvtx is not None:
-        steps = _given_steps(rank, selection)
+        steps = leave_out_hiccups(_given_steps(rank, selection))
     else:
         steps = _inferred_steps(rank, roles)
     if selection.steps is not None:

@@ -172,7 +172,7 @@ def trace_facts(rank: Rank) -> dict[str, Observed]:
     """By name (`detected.dispatcher`, `steps.source`): only what this trace has, never null."""
     detected, memory = rank.detected, rank.memory
     found = {
-        "detected.dispatcher": Observed(detected.dispatcher),
+        "detected.dispatcher": Observed(None if detected.dispatcher == "unknown" else detected.dispatcher),
         "detected.ep_overlap": Observed(known(detected.ep_overlap)),
         "detected.training_step": Observed(known(detected.training_step)),
         "detected.precision": Observed(_precision(rank)),

@@ -22,9 +22,11 @@ from heuristics.comparison.suspects.ways import (
     more_work,
     pair,
     parts,
+    places_of,
     runs_again,
     same,
     same_kernels,
+    same_products,
     seen_alike,
     slower_alike,
     unfused,
@@ -160,6 +162,15 @@ def _parts_of(patterns: Iterable[str], view: View) -> str:
     return say("comparison.parts", count=count, duration=duration, overlap=overlap)
 
 
+def _stretches_more(view: View) -> bool | None:
+    """Stretch alone makes most of what compute grew by; None where a side does not show it."""
+    more, beside_ns = _delta("stretch", view), pair("beside_ns", view)[1]
+    grown_ns = view.delta_ns(CLASSES)
+    if more is None or beside_ns is None:
+        return None
+    return grown_ns > 0 and more * beside_ns >= MAIN.value * grown_ns
+
+
 FamilyWay = Part | Literal["buckets"]
 BUCKETED: Final = ("dp", "all_reduce", "other")
 """Families of communication whose calls are of buckets that a setting makes larger or smaller."""
@@ -239,6 +250,7 @@ def _facts() -> Iterator[tuple[str, Callable[[View], object]]]:
         class_ = row.partition(".")[2]
         yield f"way.{class_}", partial(way_of, row)
         yield f"number.{class_}", partial(_calls, [row])
+        yield f"places.{class_}", partial(places_of, row)
         for way_ in CHANGES:
             yield f"{'number_of' if way_ == 'number' else way_}.{class_}", partial(kernels_of, row, way_)
 
@@ -250,7 +262,7 @@ VIEWED: Final = Language(
         "same_kernels": Fact(same_kernels),
         "seen_alike": Fact(seen_alike),
         "same_small": Fact(partial(same, "small")),
-        "same_products": Fact(partial(same, "products")),
+        "same_products": Fact(same_products),
         "unfused": Fact(unfused),
         "runs_again": Fact(runs_again),
         "gaps": Fact(partial(main_part, ["launch_latency.kernel_gap"])),
@@ -284,6 +296,7 @@ VIEWED: Final = Language(
         "late_rank_came": Fact(_late_rank_came),
         "late_rank": Fact(_late_rank),
         "waits_more": Fact(partial(_is_most, "waiting", table()["families"]["ep"]["rows"])),
+        "stretches_more": Fact(_stretches_more),
         "ungrouped": Fact(ungrouped),
         "more_work": Fact(more_work),
         "slower_alike": Fact(slower_alike),

@@ -13,6 +13,8 @@ from traces.missing import known
 from traces.spelling import in_ms, percent
 
 CLASSES: Final = named("@classes")
+PRODUCTS: Final = ("compute.gemm", "compute.grouped_gemm", "compute.attention", "compute.convolution")
+"""Classes of matrix products, which a fusion of small kernels leaves as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,12 @@ def _wide_frac(side: Subject) -> float | None:
     return wide_ns / whole_ns if whole_ns else None
 
 
+def _beside_ns(side: Subject) -> int | None:
+    """Work of compute beside communication, a step."""
+    stretch = known(side.rank.sm.stretch)
+    return None if stretch is None else stretch.beside_ns // len(side.rank.lengths_ns)
+
+
 BACKWARD: Final = re.compile(r"bwd|backward|dgrad|wgrad", re.IGNORECASE)
 FORWARD: Final = re.compile(r"fwd|forward", re.IGNORECASE)
 
@@ -139,7 +147,7 @@ FIGURES: Final[Mapping[str, Figure]] = {
     "small": _counted(*named("@small")),
     "others": _counted(*(name for name in CLASSES if name not in named("@small"))),
     "replays": _counted("compute.graph_replay"),
-    "products": _counted("compute.gemm", "compute.grouped_gemm", "compute.attention", "compute.convolution"),
+    "products": _counted(*PRODUCTS),
     "optimizer": _counted("compute.optimizer"),
     "elementwise": _counted("compute.elementwise"),
     "broadcasts": Figure(_broadcasts, whole),
@@ -160,5 +168,9 @@ FIGURES: Final[Mapping[str, Figure]] = {
         lambda modules: ", ".join(modules) or "none",
     ),
     "offload": _of_memory("offload_exposed_ns", _rounded_ms),
+    "retries": Figure(lambda side: known(side.rank.memory.allocator_retry_frac), percent),
+    "stretch": Figure(lambda side: known(side.rank.sm.stretch_frac), percent),
+    "beside_ns": Figure(_beside_ns, in_ms),
+    "comm_blocks": Figure(lambda side: known(side.rank.sm.comm_blocks), str),
     "allocations": _of_memory("allocator_calls", "{:.1f}".format),
 }

@@ -4,14 +4,14 @@ Counts of kernels say something only where both sides record them alike: a repla
 whole hides its own.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, get_args
 
 from heuristics.comparison.difference.subject import Subject, same_capture, same_count
 from heuristics.comparison.suspects.causes import named
-from heuristics.comparison.suspects.figures import CLASSES, FIGURES
+from heuristics.comparison.suspects.figures import CLASSES, FIGURES, PRODUCTS
 from heuristics.comparison.suspects.view import View
-from heuristics.result.compared import Change, ComparedRow, KernelDelta
+from heuristics.result.compared import Change, ComparedRow, KernelDelta, Worked
 from heuristics.words import say
 from traces.limits import Limit
 from traces.missing import known
@@ -60,6 +60,12 @@ def seen_alike(view: View) -> bool:
 
 def same_kernels(view: View) -> bool:
     return seen_alike(view) and same("kernels", view) and pair("kernels", view)[0] > 0
+
+
+def same_products(view: View) -> bool:
+    """As many of each class of matrix products."""
+    one, other = view.before.counts, view.after.counts
+    return all(same_count(one.get(row, 0.0), other.get(row, 0.0)) for row in PRODUCTS)
 
 
 def parts(rows: Iterable[ComparedRow]) -> dict[Part, int]:
@@ -132,6 +138,21 @@ def _kernel(view: View, kernel: KernelDelta) -> str:
     return f"{found}, grid: {view.arrow(*grids)}"
 
 
+def places_of(row_name: str, view: View) -> tuple[str, ...]:
+    """What does the work of a class in the same places of both steps, by kernels of other names."""
+    aligned = known(view.facts.exchanged)
+    rows = (
+        [one for one in aligned.rows if one.key == row_name and one.change == "exchanged"] if aligned else []
+    )
+    return tuple(view.arrow(_done(one.base, one.base_ns), _done(one.new, one.new_ns)) for one in rows[:2])
+
+
+def _done(kernels: Sequence[Worked], work_ns: int) -> str:
+    several = " and others" if len(kernels) > 1 else ""
+    name = f"{kernels[0].count:.0f} x {kernels[0].name[:40]}" if kernels else "none"
+    return f"{in_ms(work_ns)} ({name}{several})"
+
+
 def _mean_ns(side: Subject) -> dict[str, tuple[float, int]]:
     """Of each class the mean time of a kernel and the work of all."""
     rows = (row for row in known(side.rank.ledger) or () if row.row in CLASSES and row.count and row.work_ns)
@@ -190,7 +211,12 @@ def ungrouped(view: View) -> bool:
 
 
 def unfused(view: View) -> bool | None:
-    """Small kernels are gone where more of other names came; None where the lists do not show it."""
+    """Small kernels are gone where more of other names came; None where neither order nor list shows it."""
+    aligned = known(view.facts.exchanged)
+    small = [one for one in aligned.rows if one.key in named("@small")] if aligned else []
+    others = [one for one in small if one.change == "exchanged"]
+    if sum(one.new_count for one in others) > sum(one.base_count for one in others) > 0:
+        return True
     numbers = dict[Change, float]()
     for one in view.facts.kernels:
         if one.key in named("@small"):

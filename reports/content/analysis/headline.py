@@ -18,7 +18,8 @@ from reports.content.names import gpu_of, is_set, name_of, sentence, who
 from reports.measures import measures
 from traces.limits import Limit
 from traces.missing import known
-from traces.sections.rank import DataLoading, Rank
+from traces.sections.rank import Rank
+from traces.sections.work import DataLoading
 from traces.spelling import counted, gpu_model, in_ms, milliseconds, percent
 
 DATA: Final = "data"

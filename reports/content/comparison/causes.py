@@ -103,7 +103,7 @@ def limits(compared: Compared, everything: bool) -> Iterator[Items | Sentence]:
 
 def limit(one: Difference) -> Words:
     values = "" if one.base == one.new else f": {one.base} -> {one.new}"
-    return words(f"{one.what}{values}. ", keyed(sentence(one.because)))
+    return words(keyed(one.what), f"{values}. ", keyed(sentence(one.because)))
 
 
 _LABELS: Final[dict[ExpectedOutcome, tuple[str, Tone]]] = {

@@ -8,7 +8,7 @@ from typing import Final
 from heuristics.result.compared import Compared, ComparedChange
 from reports.content.blocks import Code, Items, Sentence, Span, Term, Words, words
 from reports.content.comparison.difference import named
-from reports.content.names import STEPS_BY
+from reports.content.names import STEPS_BY, VERSION, version_of
 from traces.spelling import counted, percent, printable
 
 _SHOWN: Final = 3
@@ -28,17 +28,6 @@ _NAMES: Final = {
 }
 """Of what a trace shows; what is detected has the name of its measure."""
 _BLOCKS: Final = "comm_blocks"
-_VERSION: Final = "version"
-_PACKAGES: Final = {
-    "core": "Megatron-Core",
-    "bridge": "Megatron-Bridge",
-    "torch": "PyTorch",
-    "te": "Transformer Engine",
-    "nccl": "NCCL",
-    "cuda": "CUDA",
-    "cudnn": "cuDNN",
-    "driver": "driver",
-}
 TABLES: Final = {
     "CUPTI_ACTIVITY_KIND_KERNEL": "kernels",
     "CUPTI_ACTIVITY_KIND_MEMCPY": "copies",
@@ -101,8 +90,8 @@ def _name(one: ComparedChange) -> Words:
     family, _, last = one.what.partition(".")
     if family == _BLOCKS:
         return words("most blocks of a kernel of ", Term(last))
-    if family == _VERSION:
-        return words(f"version of {_PACKAGES.get(last, last)}")
+    if family == VERSION:
+        return words(version_of(last))
     return words(Term(last) if family == "detected" else one.what.replace(".", " ").replace("_", " "))
 
 

@@ -6,16 +6,8 @@ from typing import Final
 
 from msgspec import UNSET, UnsetType
 
-from heuristics.result.compared import (
-    Compared,
-    ComparedRank,
-    ComparedRun,
-    KernelDelta,
-    LateState,
-    LayerDelta,
-    Place,
-    Side,
-)
+from heuristics.result.compared import Compared, KernelDelta, LayerDelta, Side
+from heuristics.result.compared_ranks import ComparedRank, ComparedRun, LateState, Place
 from heuristics.result.compared_runs import BetweenRuns, Whole, WholePart
 from reports.content.blocks import (
     Block,

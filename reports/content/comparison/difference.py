@@ -136,7 +136,7 @@ def _under(compared: Compared) -> Iterator[str]:
         yield f"In the traces it is {traced}; the rows below explain that."
     elif compared.size.between_runs:
         pair = f"{delta(compared.step_delta_ns)} {unit(compared)}"
-        yield f"Against {compared.base.name} alone it is {pair}; the rows below explain that."
+        yield f"Against the first recording of base alone it is {pair}; the rows below explain that."
     if gate := compared.gate:
         yield _gate(gate, compared.ends_with)
 
@@ -192,14 +192,15 @@ def _row_name(row: str) -> Words:
 
 def row_table(rows: Sequence[ComparedRow], name: Callable[[str], Words] = _row_name) -> Table:
     """Every row with what its difference is made of, and its interval. `name`: of a row's key."""
-    heads = ("", "base", "new", "change", "share", "by number", "by length", "by overlap", "95 % from", "to")
+    made_of = ("by number", "by length", "by overlap")
+    heads = ("", "base", "new", "change", "share", *made_of, "interval from", "to")
     return table("", heads, ((name(one.row), *_figures_of(one)) for one in rows))
 
 
 def module_name(row: str) -> Words:
     """A module of an MoE layer and its pass: `combine.backward`."""
     module, _, way = row.rpartition(".")
-    return words(Term(module), f", {way}")
+    return words(Term(module), f", {way.replace('_', ' ')}")
 
 
 def _figures_of(row: ComparedRow) -> Iterator[str | Quantity]:

@@ -1,6 +1,6 @@
 """The page of a comparison: one number, from base to new part by part, why, both steps on one axis."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -33,6 +33,8 @@ from traces.spelling import chosen, in_ms
 
 _ROOM: Final = 400_000
 """Bytes for each side's timeline: both and the rest stay under 1 MB."""
+_WHOLE: Final = "whole"
+"""The fold that stands open beside the causes: what stands outside the steps is part of the answer."""
 _LEAST: Final = 0.004
 """Of a chart's width, that a bar has at least, so that it can be seen."""
 _MARGIN: Final = 0.06
@@ -107,12 +109,19 @@ def write_comparison_html(compared: Compared, view: View, head: Head = PLAIN) ->
         "beside": [] if tables else beside,
         "strips": strips_of(compared),
         "hues": {hue.value: name for hue, name in HUE_NAMES.items() if hue in _hues(compared)},
-        "why": [block for block in page.blocks if block not in above],
+        "why": [*(block for block in page.blocks if block not in above), *_opened(folds)],
         "around": around,
-        "folds": folds,
+        "folds": [one for one in folds if one.id != _WHOLE],
         "timelines": list(_timelines(compared)),
     }
     return assemble("comparison.html.j2", content, TIMELINE_SCRIPTS, (*STYLES, "comparison.css"))
+
+
+def _opened(folds: Sequence[Fold]) -> Iterator[Table]:
+    """The fold of all that was recorded, as a table that is seen at once."""
+    for fold in folds:
+        if fold.id == _WHOLE:
+            yield from (replace(one, title=fold.title) for one in fold.blocks if isinstance(one, Table))
 
 
 def interval_of(compared: Compared) -> Interval | None:

@@ -116,9 +116,9 @@ class Marks:
     def glossary(self) -> tuple[Measure, ...]:
         return tuple(self._terms.values())
 
-    def show(self, block: Block) -> Markup:
-        """By the macro that has the name of its type."""
-        shown: Markup = getattr(self._macros, type(block).__name__)(block)
+    def show(self, block: Block, *more: Markup) -> Markup:
+        """By the macro that has the name of its type; `more`: what stands within it."""
+        shown: Markup = getattr(self._macros, type(block).__name__)(block, *more)
         return shown
 
     def said(self, words: Words) -> Markup:

@@ -42,7 +42,19 @@ from tests.planted import replaced
 from tests.reports.write.test_markdown import is_ours_alone, open_lines
 
 ALL = (regression, undecided, not_comparable, unchanged, by_logs)
-KEYWORDS = ("verdict", "state", "source", "change", "kind", "wall", "by", "confidence", "row", "bound")
+KEYWORDS = (
+    "verdict",
+    "state",
+    "source",
+    "unit",
+    "change",
+    "kind",
+    "wall",
+    "by",
+    "confidence",
+    "row",
+    "bound",
+)
 LINES = 40
 
 Make = Callable[[], Compared]

@@ -142,6 +142,7 @@ def test_the_figures_of_a_side_are_those_of_its_steps() -> None:
         "min_ns": 44 * MS,
         "max_ns": 44 * MS,
         "dropped": [],
+        "unit": "step",
     }
     assert (side["name"], side["rank"], side["wall"]) == ("after.sqlite", 0, "host_overhead")
 

@@ -51,8 +51,9 @@ def alike(rng: random.Random, count: int) -> list[int]:
 
 
 def centred(values: list[int]) -> NDArray[np.float64]:
-    made = np.array(values, dtype=np.float64)
-    return made - made.mean()
+    made: NDArray[np.float64] = np.array(values, dtype=np.float64)
+    made -= made.mean()
+    return made
 
 
 def around(base_ns: list[int], new_ns: list[int]) -> Interval:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from heuristics.comparison.difference.rows import Facts
 from heuristics.comparison.suspects.find import find_suspects
-from heuristics.result.compared import Suspect
+from heuristics.result.compared import Exchange, Exchanges, ExchangeSum, Suspect, Worked
 from tests.comparison_doubles import configuration, kernel
 from tests.suspects_doubles import MS, change, facts, kernel_delta, moved, still
 
@@ -212,3 +212,52 @@ def test_kernels_that_a_whole_replay_hides_are_not_fewer_kernels() -> None:
     assert (found[0].title, found[0].explains_ns) == (
         "CUDA graphs replay whole what single kernels did", -8 * MS,
     )  # fmt: skip
+
+
+def stretched(frac: float) -> dict[str, Any]:
+    """Half of 40 ms of compute runs beside communication."""
+    stretch = {"frac": frac, "group_count": 4, "beside_count": 50, "beside_ns": 20 * MS}
+    return {"sm": {"stretch_frac": frac, "stretch": stretch, "comm_blocks": 20}}
+
+
+def test_compute_that_is_longer_beside_communication_alone_is_stretched() -> None:
+    """20 ms beside it, stretched by 0.2 more: 4 of the 4 ms that it takes longer."""
+    rows = (moved("compute.gemm", 40, 44), still("compute.norm", 10))
+    assert first(facts(*rows, base=stretched(0.1), new=stretched(0.3))).id == "stretched"
+    assert "stretched" not in ids(facts(*rows, base=stretched(0.1), new=stretched(0.12)))
+
+
+def exchange(key: str, base: Worked, new: Worked) -> Exchanges:
+    """One place of both steps, where a side does by other kernels what the other does."""
+    delta_ns = new.work_ns - base.work_ns
+    sides = ((base,), (new,), base.count, new.count, base.work_ns, new.work_ns)
+    nothing = ExchangeSum(0, 0, 0, 0)
+    return Exchanges((Exchange("exchanged", key, None, *sides, delta_ns),), nothing, 0, nothing)
+
+
+def test_one_fused_kernel_in_the_places_of_three_is_a_fusion_by_the_order_of_launches() -> None:
+    rows = (moved("compute.permute", 9, 4, "count", 60, 20), GEMMS)
+    aligned = exchange(
+        "compute.permute",
+        Worked("sort and copy", "compute.permute", 3, 9 * MS),
+        Worked("permute_fused", "compute.permute", 1, 4 * MS),
+    )
+    assert first(replace(facts(*rows), exchanged=aligned)).title.endswith("a fusion is on")
+    assert first(facts(*rows)).id == "kernels_more.permute"
+
+
+def test_what_does_the_work_in_the_same_places_is_evidence_of_other_kernels() -> None:
+    attention = moved("compute.attention", 32, 7)
+    pair = (
+        kernel_delta("compute.attention", "gone", 32, None),
+        kernel_delta("compute.attention", "new", None, 7),
+    )
+    aligned = exchange(
+        "compute.attention",
+        Worked("fmha_f32", "compute.attention", 2, 32 * MS),
+        Worked("flash_bf16", "compute.attention", 1, 7 * MS),
+    )
+    found = first(replace(facts(attention, GEMMS, kernels=pair), exchanged=aligned))
+    assert found.id == "kernels_exchanged.attention"
+    places = "in the same places of the step: 32.0 ms (2 x fmha_f32) -> 7.00 ms (1 x flash_bf16)"
+    assert places in found.seen

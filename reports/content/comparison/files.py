@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
+from heuristics.result.compared import ComparedSize
 from heuristics.result.compared_files import (
     ComparedFiles,
     DriftOf,
@@ -108,25 +109,21 @@ def _settings(side: FilesSide) -> str:
 
 def _headline(compared: ComparedFiles) -> Headline:
     label, tone = LABELS[compared.verdict]
-    said = sentence(compared.because[0])
-    under = compared.because[1:]
-    if (figures := _figures(compared)) is not None:
-        said, under = figures, compared.because
+    said, under, figure, amount = sentence(compared.because[0]), compared.because[1:], "", ""
+    if (size := known(compared.size)) is not None:
+        said, under = _rests_on(compared, size), compared.because
+        figure, amount = signed(percent(size.delta_frac)), f"{_delta(size.delta_ns)} per step"
     if compared.gate is not None:
         under = (
             *under,
             f"gate of {chosen(compared.gate.limit_frac)} {compared.gate.state}: {compared.gate.because}",
         )
-    return Headline(label, words(said), tone, tuple(words(sentence(one)) for one in under))
+    return Headline(label, words(said), tone, tuple(words(sentence(one)) for one in under), figure, amount)
 
 
-def _figures(compared: ComparedFiles) -> str | None:
-    size = known(compared.size)
-    if size is None:
-        return None
-    moved = f"{_delta(size.delta_ns)} per step = {signed(percent(size.delta_frac))}"
+def _rests_on(compared: ComparedFiles, size: ComparedSize) -> str:
     if compared.verdict == "not_comparable":
-        return f"{moved}, but the runs are too different for it to mean anything."
+        return "not judged, as the runs are not comparable."
     count = counted(size.base_count, "iteration")
     if size.base_count != size.new_count:
         count = f"{size.base_count:,} and {size.new_count:,} iterations"
@@ -135,7 +132,7 @@ def _figures(compared: ComparedFiles) -> str | None:
     interval = "no interval"
     if ends and level is not None:
         interval = f"{chosen(level)} interval {_delta(ends[0])} to {_delta(ends[1])}"
-    return f"{moved} ({interval}, {count} of the logs a side)."
+    return f"{interval}, {count} of the logs a side."
 
 
 def _delta(delta_ns: int) -> str:
