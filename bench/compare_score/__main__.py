@@ -26,7 +26,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.compare_score", description=__doc__)
     parser.add_argument("--seed", type=int, default=20_000_000, help="the first seed")
     parser.add_argument("--two", type=int, default=60, help="pairs with two causes")
-    parser.add_argument("--unchanged", type=int, default=200, help="pairs without a cause")
+    parser.add_argument("--unchanged", type=int, default=160, help="pairs without a cause")
     parser.add_argument("--few", type=int, default=64, help="pairs of four to seven steps")
     parser.add_argument("--share", type=float, default=1.0, help="of the pairs of every kind, these")
     parser.add_argument("--kept", default="", help="a file that is given all results, as JSON lines")

@@ -61,6 +61,11 @@ class Case:
         return KIND[self.kind].changes if self.kind else bool(self.causes)
 
     @property
+    def has_more(self) -> bool:
+        """Whether there are further recordings of what base is."""
+        return bool(self.kind) and KIND[self.kind].more is not None
+
+    @property
     def decided_from(self) -> float:
         """From which true difference on it has to be decided, as part of a step."""
         return KIND[self.kind].decided_from if self.kind else 0.0

@@ -148,8 +148,8 @@ def _compared(
     base: Mapping[str, Any], new: Mapping[str, Any], more: Sequence[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
     """The document. `more`: further recordings of what base is."""
-    further: dict[str, Any] = {"more_base": [of_one_run(typed(one)) for one in more]} if more else {}
-    return encode(compare(of_one_run(typed(base)), of_one_run(typed(new)), **further))
+    further = [of_one_run(typed(one)) for one in more]
+    return encode(compare(of_one_run(typed(base)), of_one_run(typed(new)), more_base=further))
 
 
 def _reread(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -65,10 +65,10 @@ class Kind:
     suspects: tuple[str, ...] = ()
     changes: bool = True
     steps: tuple[int, int] = (8, 12)
-    times: int = 8
+    times: int = 6
     ranges: str = ""
     truths: int = 3
-    decided_from: float = 0.02
+    decided_from: float = 0.05
     more: Callable[[Drawn], tuple[Side, ...]] | None = None
 
 
@@ -89,8 +89,15 @@ _MATRICES: Final = (
     "gemm_fwd", "gemm_dgrad", "gemm_wgrad", "expert_gemm_fwd", "expert_gemm_dgrad", "expert_gemm_wgrad",
 )  # fmt: skip
 _BITS: Final = ("lower_precision", "kernels_exchanged.*")
-_FUSED: Final = ("fusion_lost", "kernels_exchanged.*", "kernels_more.*")
-_BUCKETS: Final = ("comm_more.dp", "comm_more.all_reduce", "overlap_lost.dp", "overlap_lost.all_reduce")
+_FUSED: Final = ("fusion_lost", "kernels_exchanged.*", "kernels_more.*", "kernels_number.*")
+_BUCKETS: Final = (
+    "buckets.dp",
+    "buckets.all_reduce",
+    "comm_more.dp",
+    "comm_more.all_reduce",
+    "overlap_lost.dp",
+    "overlap_lost.all_reduce",
+)
 _SMALL_ROWS: Final = (
     "compute.elementwise", "compute.norm", "compute.rope", "compute.activation", "launch_*", "idle",
 )  # fmt: skip
@@ -281,6 +288,9 @@ def _recomputed(drawn: Drawn) -> tuple[Side, Side]:
 
 
 _PRECISE_ROWS: Final = ("compute.*",)
+_AGAIN_ROWS: Final = ("compute.gemm", "compute.grouped_gemm", "launch_*")
+_AGAIN_SUSPECTS: Final = ("kernels_slower.*", "gpu_slower", "host_slower", "host_uncovered")
+"""GEMMs, and what differs from run to run: clocks and the host."""
 _LOADER_ROWS: Final = ("launch_starved.data",)
 
 KINDS: Final = (
@@ -300,30 +310,28 @@ KINDS: Final = (
     ),
     Kind(
         "hiccups", "beside 2 to 3 %", _hiccups(slower=True), ("compute.gemm", "compute.attention"),
-        ("kernels_slower.*", "gpu_slower"), steps=(58, 58),
+        ("kernels_slower.*", "gpu_slower"), steps=(58, 58), decided_from=0.015,
     ),
     Kind("hiccups", "alone", _hiccups(slower=False), changes=False, steps=(58, 58)),
     Kind("buckets", "larger", _buckets(1, 4), ("exposed_comm.*",), _BUCKETS),
     Kind("buckets", "smaller", _buckets(2, 1), ("exposed_comm.*",), _BUCKETS),
     Kind(
         "buckets", "buffers no longer sent", _buffers,
-        ("exposed_copy.memcpy_d2d", "exposed_comm.*", "launch_*", "idle"), ("copies_exposed", "comm_more.*"),
+        ("exposed_copy.memcpy_d2d", "exposed_comm.*", "launch_*", "idle"),
+        ("buffer_broadcasts", "copies_exposed", "comm_more.*"),
     ),
-    Kind("again", "two runs", _again, changes=False, times=16),
-    Kind(
-        "again", "two runs, GEMMs slower", _again_slower, ("compute.gemm", "compute.grouped_gemm"),
-        ("kernels_slower.*", "gpu_slower", "host_uncovered"),
-    ),
+    Kind("again", "two runs", _again, changes=False, times=12),
+    Kind("again", "two runs, GEMMs slower", _again_slower, _AGAIN_ROWS, _AGAIN_SUSPECTS),
     Kind("loader", "a rhythm alone", _rhythm(slower=False), changes=False, steps=(16, 30), ranges="steps"),
     Kind(
         "loader", "a rhythm, later", _rhythm(slower=True, turns=True), _LOADER_ROWS, ("data_loader",),
         steps=(20, 30), ranges="steps",
     ),
     Kind(
-        "loader", "more workers", _more_workers, _LOADER_ROWS, ("data_loader",), steps=(20, 30),
-        ranges="steps",
+        "loader", "more workers", _more_workers, _LOADER_ROWS, ("data_loader", "loader_workers"),
+        steps=(20, 30), ranges="steps",
     ),
-    Kind("start", "a side starts slower", _first, changes=False, times=16),
+    Kind("start", "a side starts slower", _first, changes=False, times=12),
     Kind(
         "hiccups", "beside 2 to 3 %, batches late", _hiccups(slower=True, late=True),
         ("compute.gemm", "compute.attention", "launch_starved.data"), ("kernels_slower.*", "gpu_slower"),
@@ -332,12 +340,17 @@ KINDS: Final = (
     Kind("hiccups", "alone, batches late", _hiccups(slower=False, late=True), changes=False, steps=(58, 58)),
     Kind(
         "copies", "batches pinned", _pinned, ("exposed_copy.memcpy_h2d", "launch_starved.*"),
-        ("copies_exposed", "host_syncs"), times=4,
+        ("input_pageable", "copies_exposed", "host_syncs"), times=4,
     ),
     Kind(
         "loader", "late by chance, later", _rhythm(slower=True, turns=False), _LOADER_ROWS,
         ("data_loader",), steps=(30, 30), ranges="steps", truths=10, decided_from=1.0,
     ),
     Kind("recompute", "all of it", _recomputed, ("compute.*",), ("recompute_more",), times=4),
+    Kind("again", "two runs, three more of base", _again, changes=False, times=12, more=_further),
+    Kind(
+        "again", "two runs, three more of base, GEMMs slower", _again_slower, _AGAIN_ROWS, _AGAIN_SUSPECTS,
+        more=_further, decided_from=0.06,
+    ),
 )  # fmt: skip
 KIND: Final = {f"{kind.family}/{kind.name}": kind for kind in KINDS}

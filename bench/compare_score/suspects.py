@@ -23,7 +23,7 @@ ALLOWED: Final[Mapping[str, tuple[str, ...]]] = {
     "optimizer slower": ("kernels_slower.optimizer",),
     "clocks throttled": ("gpu_slower", "kernels_slower.*"),
     "smaller expert grids": ("kernels_grid.grouped_gemm",),
-    "core attention recomputed": ("recompute_more", "kernels_more.attention"),
+    "core attention recomputed": ("recompute_more", "kernels_more.attention", "kernels_number.attention"),
     "slower links between experts": ("comm_slower.ep",),
     "gradients no longer overlapped": ("overlap_lost.dp",),
     "activations offloaded": ("offload_more", "copies_exposed"),

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, get_args
 
-from bench.compare_score.cases import SIZES, STEPS, Family
+from bench.compare_score.cases import SIZES, STEPS, Case, Family
 from bench.compare_score.judge import Result
-from heuristics.comparison.difference.interval import LEAST
+from heuristics.comparison.difference.interval import MANY
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def lines(results: Sequence[Result]) -> list[Line]:
     many = [result for result in one if result.case.step_count == STEPS[-1]]
     few = [result for result in (*one, *families["few steps"]) if result.case.changes and _is_few(result)]
     changed = [result for result in results if result.case.changes]
-    same = [result for result in results if not result.case.changes and result.case.family not in _APART]
+    same = [result for result in results if not result.case.changes and not _is_apart(result.case)]
     return [
         _line(
             "fewer than 4 steps a side: undecided",
@@ -91,12 +91,15 @@ _KINDS: Final = (
     "again",
 )
 """Families of kinds of pairs, in the order of the table."""
-_APART: Final = ("versions", "again")
-"""What changes from run to run alone is seen by further recordings of the same thing only."""
+
+
+def _is_apart(case: Case) -> bool:
+    """One run in two schemas; and what differs from run to run, which one pair alone cannot know of."""
+    return case.family == "versions" or (case.family == "again" and not case.has_more)
 
 
 def _is_few(result: Result) -> bool:
-    return result.enough_steps and result.case.step_count < LEAST.value
+    return result.enough_steps and result.case.step_count < MANY.value
 
 
 def _held(results: Sequence[Result]) -> list[bool]:

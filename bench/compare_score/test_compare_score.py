@@ -207,9 +207,9 @@ def test_fewer_than_four_steps_are_right_when_undecided_and_more_when_slower() -
     assert not replace(SAME, verdict="improvement").verdict_right
 
 
-def test_a_kind_of_pair_is_right_the_way_it_truly_went_and_decided_from_two_percent_on() -> None:
+def test_a_kind_of_pair_is_right_the_way_it_truly_went_and_decided_from_five_percent_on() -> None:
     case = Case("fusing", (), 0.0, 8, SEED, kind="fusing/modules fused")
-    faster = Result(case, true_ns=-3.0, base_ns=100.0, used=(8, 8), verdict="improvement")
+    faster = Result(case, true_ns=-6.0, base_ns=100.0, used=(8, 8), verdict="improvement")
     assert faster.verdict_right
     assert not replace(faster, verdict="regression").verdict_right
     assert not replace(faster, verdict="undecided").verdict_right

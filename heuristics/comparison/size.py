@@ -10,6 +10,7 @@ from typing import Final
 from heuristics.comparison.between_runs import Runs, is_logged, lengths_of, runs_of
 from heuristics.comparison.difference.few_steps import least_p
 from heuristics.comparison.difference.interval import LEAST, MANY, Interval, interval_of
+from heuristics.comparison.difference.left_out import counted_too, leaves_out_many
 from heuristics.comparison.difference.matched import mean_ns, mean_step_ns
 from heuristics.comparison.difference.rows import FEW, part_of, step_count
 from heuristics.comparison.difference.subject import Subject
@@ -65,6 +66,8 @@ def measure_size(base: Subject, new: Subject, more_base: Sequence[Subject] = ())
     by_log = all(map(is_logged, (base, new, *more_base)))
     base_ns, new_ns = (lengths_of(side, by_log) for side in (base, new))
     found = interval_of(base_ns, new_ns)
+    if found and not by_log:
+        found = counted_too(found, base.rank, new.rank)
     runs = runs_of((base, *more_base), by_log, LEVEL)
     base_mean, new_mean = runs.mean_ns if runs else mean_ns(base_ns), mean_ns(new_ns)
     base_mean_ns, delta_ns = round(base_mean), round(new_mean - base_mean)
@@ -111,12 +114,24 @@ def judge_size(size: ComparedSize, comparable: Comparable, base: Subject, new: S
         return Judged("no_change", (say("comparison.one-recording"),), "", same=True)
     if (ends := size.ends_ns) is None:
         return Judged("undecided", tuple(_lacking(size, base, new)), _record_for(MANY.value))
+    traced = (*traced, *_left_out(size, base.rank, new.rank))
     if ends[0] <= 0 <= ends[1]:
         return _judge_around_zero(size, ends, traced)
     slower = ends[0] > 0
     whole = say("comparison.interval-above-zero" if slower else "comparison.interval-below-zero")
     because = (whole, *_by_chance(size, ends), *traced, _of_runs(size))
     return Judged("regression" if slower else "improvement", because, "")
+
+
+def _left_out(size: ComparedSize, base: Rank, new: Rank) -> Iterator[str]:
+    """That hiccups are so many on a side that the difference has to hold with them."""
+    if size.source == "trace" and (leaves_out_many(base) or leaves_out_many(new)):
+        yield say("comparison.hiccups-counted", base=_hiccups(base), new=_hiccups(new))
+
+
+def _hiccups(rank: Rank) -> str:
+    steps = rank.steps
+    return f"{len(steps.slow)} of {len(steps.used) + len(steps.slow)}"
 
 
 def _by_chance(size: ComparedSize, ends: Ends) -> Iterator[str]:
