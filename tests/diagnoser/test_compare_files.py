@@ -11,7 +11,6 @@ import pytest
 import diagnoser
 from diagnoser.cli import run
 from heuristics.result.compared_files import ComparedFiles
-from heuristics.result.exits import Exit
 from reports.result.codec import decode, encode
 from reports.result.read import typed
 from tests.files_doubles import PAIRS, config_of, truth

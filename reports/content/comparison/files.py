@@ -227,8 +227,8 @@ def _explanations(compared: ComparedFiles, everything: bool) -> Iterator[Block]:
         yield Items((*(words(sentence(because)) for because in one.because), *(sure if not place else ())))
     if (all_of := compared.together) is not None and all_of.covers and not _covered(compared):
         low, high = (signed(percent(end)) for end in (all_of.step_low_frac, all_of.step_high_frac))
-        said = f"All {len(all_of.ids)} known changes together: {low} to {high} a step, which holds it."
-        yield Sentence(words(said), "TOGETHER")
+        text = f"All {len(all_of.ids)} known changes together: {low} to {high} a step, which holds it."
+        yield Sentence(words(text), "TOGETHER")
     if not found:
         yield Sentence(words(_none(compared)), "Cause", Tone.NOTICE)
     elif left := len(found) - len(shown):

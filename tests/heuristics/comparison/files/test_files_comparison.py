@@ -16,7 +16,7 @@ MODEL = "model:\n  num_layers: 8\n  hidden_size: 64\n  num_moe_experts: 8\n  exp
 BATCH = "train:\n  global_batch_size: 8\n"
 
 
-def changed(base: str, new: str, **about: object) -> dict[str, tuple[object, object, str]]:
+def changed(base: str, new: str, **about: str) -> dict[str, tuple[object, object, str]]:
     compared = compare_files(said(MODEL + base + BATCH, **about), said(MODEL + new + BATCH, **about))
     return {one.what: (one.base, one.new, one.effect) for one in compared.changed}
 
