@@ -46,9 +46,8 @@ from traces.sections.rank import (
     Sm,
     TensorCores,
     Totals,
-    UnknownKernel,
 )
-from traces.sections.tables import KernelTable, LedgerRow, Sequence, Timeline
+from traces.sections.tables import KernelTable, LedgerRow, Sequence, Timeline, UnknownKernel
 from traces.sections.work import DataLoading, Work
 from traces.steps.choose import choose_steps
 from traces.steps.found import Steps

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from traces.missing import OrMissing, known
 from traces.names.frameworks import Framework
 from traces.sections.section import Bytes, Count, Frac, Ns, Section
-from traces.sections.tables import KernelTable, LedgerRow, Sequence, Timeline
+from traces.sections.tables import KernelTable, LedgerRow, Sequence, Timeline, UnknownKernel
 from traces.sections.work import DataLoading, Work
 
 
@@ -183,19 +183,6 @@ class Detected(Section, frozen=True):
     precision_shares_frac: Mapping[str, Frac]
     recompute: OrMissing[Mapping[str, Passes]]
     graph_scopes_frac: Mapping[str, Frac] | UnsetType = UNSET
-
-
-class UnknownKernel(Section, frozen=True):
-    """One kernel that no rule names. `finding`: large enough to be one."""
-
-    name: str
-    frac: Frac
-    busy_ns: Ns
-    count: Count
-    mean_ns: Ns
-    grid: OrMissing[tuple[Count, Count, Count]]
-    per_step_ns: OrMissing[Ns]
-    finding: bool
 
 
 class LaunchUse(Section, frozen=True):

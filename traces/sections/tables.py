@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from traces.missing import OrMissing
-from traces.sections.section import Bytes, Count, Ns, Section
+from traces.sections.section import Bytes, Count, Frac, Ns, Section
 
 Group = Literal["budget", "absent", "moe"]
 WallId = Literal["memory", "communication", "host_overhead", "compute"]
@@ -140,3 +140,16 @@ class Sequence(Section, frozen=True):
     run_length: tuple[Count, ...]
     work_ns: tuple[Ns, ...]
     loops: Loops
+
+
+class UnknownKernel(Section, frozen=True):
+    """One kernel that no rule names. `finding`: large enough to be one."""
+
+    name: str
+    frac: Frac
+    busy_ns: Ns
+    count: Count
+    mean_ns: Ns
+    grid: OrMissing[tuple[Count, Count, Count]]
+    per_step_ns: OrMissing[Ns]
+    finding: bool
