@@ -208,7 +208,7 @@ def _base_and_new(first: Path | None, second: Path | None, baseline: str | None)
     """What is compared with what. Raises `UsageError` where one of the two is missing or given twice."""
     if first is None:
         raise UsageError(
-            "nothing to compare. Type moe-diag compare BASE NEW, two traces or two configurations"
+            "nothing to compare: give two traces or two configurations. Type moe-diag compare --help"
         )
     if baseline is None:
         if second is None:

@@ -94,7 +94,7 @@ def asked_of_files(base: Path | None, new: Path | None, typed: Mapping[str, Any]
 
 def _mixed(there: list[Path], are_files: list[bool]) -> None:
     file, other = there[are_files.index(True)], there[are_files.index(False)]
-    if not other.exists():
+    if not other.exists() or file.suffix.lower() == ".json":
         return  # named where it is read
     raise UsageError(
         f"{file} is a file of a run, {other} is none. Give two configurations or logs, or two recordings "
