@@ -136,7 +136,7 @@ def run(arguments: list[str]) -> int:
         if "\n" in message:  # the whole help, where no command was given
             with suppress(OSError):
                 print(message, file=sys.stderr, flush=True)
-            return Exit.USAGE
+            return int(Exit.USAGE)
         return _said(f"{message.rstrip('.')}. {_what_to_type(arguments)}", Exit.USAGE)
     except (KeyboardInterrupt, typer.Abort):
         result = Exit.INTERRUPTED
@@ -159,12 +159,12 @@ def run(arguments: list[str]) -> int:
         return _said(str(out_of_memory("the command")), Exit.INPUT)
     if result == Exit.INTERRUPTED:  # or the parser's own answer to Ctrl-C
         return _said("interrupted; nothing was left behind.", Exit.INTERRUPTED)
-    return result if isinstance(result, int) else Exit.DONE
+    return int(result) if isinstance(result, int) else int(Exit.DONE)
 
 
 def _said(message: str, code: int) -> int:
     say(message)
-    return code
+    return int(code)
 
 
 def _what_to_type(arguments: list[str]) -> str:
