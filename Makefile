@@ -7,7 +7,8 @@
 # make release-check  try the wheel in empty environments: by each Python there is, with the oldest dependencies (5 minutes)
 # make score  the tests of the simulators and of the scores; then simulate a few hundred runs, diagnose them, and print how often
 #             that is right (RUNS=, SEED=, JOBS=, ONLY=family); the same of runs of several ranks (RANKS_SEEDS=first:end)
-# make score-compare  simulate pairs with known causes, compare them, print how often that is right (PAIRS_SEED=, JOBS=, ONLY=)
+# make score-compare  simulate pairs with known causes, compare them, print how often that is right (PAIRS_SEED=, JOBS=, ONLY=);
+#             then the loop: recorded by capture's line, analyzed, changed, recorded again, compared (LOOP_SEED=)
 # make bench  measure work and memory beside other programs, side by side, as tables (some GB in ~/.cache/moe-diag-bench;
 #             BENCH_LARGE=1 for 5 M and 20 M kernels; ROUNDS=); then 256 traces on a cluster that loses a worker
 # make site   write the documentation as a site into site/, offline once its tools are installed: open site/index.html
@@ -31,6 +32,7 @@ export PYTHONDONTWRITEBYTECODE :=
 RUNS   := 300
 SEED   := 5000
 PAIRS_SEED := 20000000
+LOOP_SEED := 60000000
 RANKS_SEEDS := 5000:5012
 JOBS   := 2
 MINUTES := 10
@@ -84,6 +86,7 @@ score: $(VENV)/installed-test
 
 score-compare: $(VENV)/installed-test
 	$(BIN)/python -m bench.compare_score --seed $(PAIRS_SEED) --jobs $(JOBS) $(if $(ONLY),--only "$(ONLY)")
+	$(if $(ONLY),,$(BIN)/python -m bench.compare_score.loop --seed $(LOOP_SEED) --jobs $(JOBS))
 
 bench: $(VENV)/installed-test
 	$(BIN)/python -m bench.speed --rounds $(ROUNDS)

@@ -10,9 +10,12 @@
     checked.to_dict()["configuration"]["legal"]
 
     compared = diagnoser.compare("before.json", "after.nsys-rep", gate="3%")
-    compared.to_dict()["verdict"], compared.to_frame(), compared.gate.state
+    compared.to_dict()["verdict"], compared.to_frame(), compared.exit_code
 
-Importing this package loads nothing; `analyze`, `check_config` and `compare` are loaded as they are named.
+    files = diagnoser.compare_files("before.yaml", "after.yaml", new_log="after.log")
+    files.result.changed, files.result.explanations
+
+Importing this package loads nothing; its functions are loaded as they are named.
 """
 
 from importlib.util import find_spec
@@ -22,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from diagnoser.version import VERSION
 
 if TYPE_CHECKING:
-    from diagnoser.api import analyze, check_config, compare
+    from diagnoser.api import analyze, check_config, compare, compare_files
 
 
 __version__ = VERSION
@@ -34,6 +37,7 @@ __all__ = [
     "analyze",
     "check_config",
     "compare",
+    "compare_files",
 ]
 
 _BEGINS: Final = {"traces": b'"""FACTS', "heuristics": b'"""OPINIONS', "reports": b'"""WORDS'}

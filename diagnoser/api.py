@@ -1,7 +1,7 @@
 """The functions of the public API, each of one request, called with its fields."""
 
-from diagnoser.diagnosis import ComparisonResult, Diagnosis
-from diagnoser.options.requests import Analysis, Check, Comparison, keywords
+from diagnoser.diagnosis import ComparisonResult, Diagnosis, FilesResult
+from diagnoser.options.requests import Analysis, Check, Comparison, FilesComparison, keywords
 
 
 @keywords(Analysis)
@@ -53,12 +53,33 @@ def compare(asked: Comparison) -> ComparisonResult:
     CUDA device that is compared, the first rank's by default; with them one file may stand on both sides.
     Logs give the size of the difference without the profiler. `steps` and `nvtx` choose in both traces and
     are refused for earlier results; `about`, as for `analyze`, is said of both runs. `gate` is a limit such
-    as "3%"; what it says is the `gate` of what comes back. `expect`: what fixes of the new side should gain
-    of a step, such as "com-3=6ms". `redact` is as for `analyze`; with it a result made without it is refused.
+    as "3%"; what it says is the `gate` of what comes back; `undecided` and `not_comparable` are its answers,
+    "pass" or "fail", where it cannot be judged. `exit_code` is what the command would end with. `expect`:
+    what fixes of the new side should gain of a step, such as "com-3=6ms". `more_base`: further recordings of
+    what base is, each given as base is: how much runs vary by themselves then counts. `redact` is as for
+    `analyze`; with it a result made without it is refused.
 
     Raises what `analyze` does, and `InputError` for a document that is no result of ours or of a newer
-    schema, `NothingToDiagnose` for one without a rank. Messages begin with "base: " or "new: ".
+    schema, `NothingToDiagnose` for one without a rank. Messages begin with "base: ", "new: "
+    or "more-base 1: ".
     """
     from diagnoser.running.comparison import compare_sides
 
     return compare_sides(asked)
+
+
+@keywords(FilesComparison)
+def compare_files(asked: FilesComparison) -> FilesResult:
+    """Compare two runs by their configurations and logs, without a trace.
+
+    `base` and `new` are configurations as `path` of `check_config`, `base_log` and `new_log` what the runs
+    printed; of each side one may be left out. The logs give the size of the difference and whether either
+    drifts, the configurations what differs in effect and which known change can explain the size. `about`,
+    `gate`, `undecided`, `not_comparable` and `redact` are as for `compare`.
+
+    Raises `UsageError` where a side has neither, `InputError` for a file that cannot be used. Messages about
+    a file begin with "base: " or "new: ".
+    """
+    from diagnoser.running.files import compare_files as compared
+
+    return compared(asked)

@@ -1,8 +1,6 @@
 """argv -> exit code. The only place that exits; with `diagnoser.output` the only one that prints.
 
-Exit codes: 0 ran; 1 an illegal configuration (check-config), or a gate that tripped or is undecided
-(compare), after the results are written; 2 usage; 3 input or environment; 4 read, but nothing to diagnose;
-70 our bug; 130 interrupted.
+Exit codes: `heuristics.result.exits`. Commands return theirs, errors have theirs here.
 """
 
 import errno
@@ -24,6 +22,7 @@ import typer
 from diagnoser import __version__
 from diagnoser.options.command import commands_of, out_of_memory
 from diagnoser.output import say
+from heuristics.result.exits import Exit
 from traces.errors import InputError, MoeDiagError, NothingToDiagnose, UsageError
 
 COMMANDS: Final = {
@@ -39,8 +38,7 @@ COMMANDS: Final = {
 returns the exit code, none for 0; `history` has commands of its own.
 """
 
-_EXIT_CODES: Final = {UsageError: 2, InputError: 3, NothingToDiagnose: 4}
-_BUG, _INTERRUPTED = 70, 130
+_EXIT_CODES: Final = {UsageError: Exit.USAGE, InputError: Exit.INPUT, NothingToDiagnose: Exit.NOTHING}
 _OF_THE_MACHINE: Final = frozenset(
     {errno.EBADF, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOSPC}
     | {errno.EPIPE, errno.EROFS, errno.ESTALE}
@@ -104,7 +102,7 @@ def main() -> NoReturn:
         code = run(sys.argv[1:])
         _answer(signal.SIG_IGN)  # all is done
     except KeyboardInterrupt:  # a second one, while the first was answered
-        code = _INTERRUPTED
+        code = Exit.INTERRUPTED
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # what did not reach its reader was said
             stream.flush()
@@ -138,10 +136,10 @@ def run(arguments: list[str]) -> int:
         if "\n" in message:  # the whole help, where no command was given
             with suppress(OSError):
                 print(message, file=sys.stderr, flush=True)
-            return 2
-        return _said(f"{message.rstrip('.')}. {_what_to_type(arguments)}", 2)
+            return int(Exit.USAGE)
+        return _said(f"{message.rstrip('.')}. {_what_to_type(arguments)}", Exit.USAGE)
     except (KeyboardInterrupt, typer.Abort):
-        result = _INTERRUPTED
+        result = Exit.INTERRUPTED
     except MemoryError:
         result = MemoryError  # answered below, where what the error held is gone
     except Exception as error:
@@ -149,24 +147,24 @@ def run(arguments: list[str]) -> int:
             traceback.print_exc()
         if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
             what = f"{error.filename or 'a file or the terminal'} cannot be read or written"
-            return _said(f"{what} ({error.strerror}). Check the disk, and where the output goes.", 3)
+            return _said(f"{what} ({error.strerror}). Check the disk, and where the output goes.", Exit.INPUT)
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(place.filename).name}:{place.lineno}"
         return _said(
             f"a bug of ours ({type(error).__name__} at {where}). Please report it with what the same command "
             "prints under MOE_DIAG_TRACEBACK=1.",
-            _BUG,
+            Exit.BUG,
         )
     if result is MemoryError:
-        return _said(str(out_of_memory("the command")), _EXIT_CODES[InputError])
-    if result == _INTERRUPTED:  # or the parser's own answer to Ctrl-C
-        return _said("interrupted; nothing was left behind.", _INTERRUPTED)
-    return result if isinstance(result, int) else 0
+        return _said(str(out_of_memory("the command")), Exit.INPUT)
+    if result == Exit.INTERRUPTED:  # or the parser's own answer to Ctrl-C
+        return _said("interrupted; nothing was left behind.", Exit.INTERRUPTED)
+    return int(result) if isinstance(result, int) else int(Exit.DONE)
 
 
 def _said(message: str, code: int) -> int:
     say(message)
-    return code
+    return int(code)
 
 
 def _what_to_type(arguments: list[str]) -> str:

@@ -16,7 +16,9 @@ from traces.missing import known
 if TYPE_CHECKING:
     import pandas as pd
 
-    from heuristics.result.compared import Compared, Gate
+    from heuristics.result.compared import Compared
+    from heuristics.result.compared_files import ComparedFiles
+    from heuristics.result.gate import Gate
     from heuristics.result.judged import Fix, Verdict, Wall
     from heuristics.result.result import Result
     from traces.ranks.summary import RankSummary
@@ -117,6 +119,11 @@ class ComparisonResult:
         """The answer of the gate, None where none was given."""
         return self.result.gate
 
+    @property
+    def exit_code(self) -> int:
+        """What the command ends with: 0 or 1 by a gate; without one 5 is undecided, 6 not comparable."""
+        return int(self.result.ends_with)
+
     def to_dict(self) -> Document:
         """The JSON document of a comparison, version 1.0, as plain values; a copy of its own."""
         return encode(self.result)
@@ -133,3 +140,28 @@ class ComparisonResult:
         columns = ["row", "wall", *_TIMES]
         rows = [[known(asdict(row)[column]) for column in columns] for row in self.result.attribution]
         return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(_TIMES, "Int64"))
+
+
+@dataclass(frozen=True, slots=True)
+class FilesResult:
+    """A finished comparison of configurations and logs."""
+
+    result: ComparedFiles
+    """Everything that was found, typed: an unknown value is `traces.missing.Missing`."""
+
+    def __repr__(self) -> str:
+        return f"<Comparison of files: {self.result.verdict}>"
+
+    @property
+    def gate(self) -> Gate | None:
+        """The answer of the gate, None where none was given."""
+        return self.result.gate
+
+    @property
+    def exit_code(self) -> int:
+        """As of a comparison of traces."""
+        return int(self.result.ends_with)
+
+    def to_dict(self) -> Document:
+        """The JSON document of a comparison without traces, version 1.0, as plain values."""
+        return encode(self.result)

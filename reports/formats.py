@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
     from heuristics.result.compared import Compared
+    from heuristics.result.compared_files import ComparedFiles
     from heuristics.result.result import Result
     from reports.content.blocks import Asked, Detail, Page
 
-    Whole = Result | Compared
+    Whole = Result | Compared | ComparedFiles
 
 FigureForm = Literal["png", "svg", "pdf"]
 
@@ -29,6 +30,7 @@ class Kind(Enum):
     ANALYSIS = "analysis"
     COMPARISON = "comparison"
     CONFIGURATION = "configuration"
+    FILES = "files"
 
 
 def _of_two(result: Whole) -> TypeIs[Compared]:
@@ -37,9 +39,17 @@ def _of_two(result: Whole) -> TypeIs[Compared]:
     return isinstance(result, Compared)
 
 
+def _of_files(result: Whole) -> TypeIs[ComparedFiles]:
+    from heuristics.result.compared_files import ComparedFiles
+
+    return isinstance(result, ComparedFiles)
+
+
 def kind_of(result: Whole) -> Kind:
     if _of_two(result):
         return Kind.COMPARISON
+    if _of_files(result):
+        return Kind.FILES
     from msgspec import UNSET
 
     return Kind.ANALYSIS if result.about is UNSET or result.traces else Kind.CONFIGURATION
@@ -50,6 +60,10 @@ def page_of(result: Whole, detail: Detail) -> Page:
         from reports.content.comparison import page as compared
 
         return compared(result, detail)
+    if _of_files(result):
+        from reports.content.comparison.files import page as files
+
+        return files(result, detail)
     if kind_of(result) is Kind.CONFIGURATION:
         from reports.content.analysis.check import page as checked
 
@@ -59,35 +73,39 @@ def page_of(result: Whole, detail: Detail) -> Page:
     return analysed(result, detail)
 
 
+def _page(result: Whole, asked: Asked) -> Page:
+    return asked.head.over(page_of(result, asked.detail))
+
+
 def _text(result: Whole, asked: Asked) -> str:
     from reports.write.text import write_text
 
-    return write_text(page_of(result, asked.detail), asked.view)
+    return write_text(_page(result, asked), asked.view)
 
 
 def _markdown(result: Whole, asked: Asked) -> str:
     from reports.write.github import write_github
 
-    return write_github(page_of(result, asked.detail), asked.view)
+    return write_github(_page(result, asked), asked.view)
 
 
 def _jira(result: Whole, asked: Asked) -> str:
     from reports.write.jira import write_jira
 
-    return write_jira(page_of(result, asked.detail), asked.view)
+    return write_jira(_page(result, asked), asked.view)
 
 
 def _html(result: Whole, asked: Asked) -> str:
     if _of_two(result):
         from reports.write.html.comparison import write_comparison_html
 
-        return write_comparison_html(result, asked.view)
+        return write_comparison_html(result, asked.view, asked.head)
     from reports.content.blocks import Detail
     from reports.write.html.page import write_analysis_html, write_html
 
-    if kind_of(result) is Kind.CONFIGURATION:
-        return write_html(page_of(result, Detail.FULL), asked.view)
-    return write_analysis_html(result, asked.view)
+    if _of_files(result) or kind_of(result) is Kind.CONFIGURATION:
+        return write_html(asked.head.over(page_of(result, Detail.FULL)), asked.view)
+    return write_analysis_html(result, asked.view, asked.head)
 
 
 def _csv(result: Whole, asked: Asked) -> str:
@@ -97,14 +115,14 @@ def _csv(result: Whole, asked: Asked) -> str:
         return write_comparison_csv(result)
     from reports.write.csv_tables import write_csv
 
-    return write_csv(result, asked.detail)
+    return write_csv(_run(result), asked.detail)
 
 
 def _json(result: Whole, asked: Asked) -> str:
     if asked.brief and not _of_two(result):
         from reports.write.brief import write_brief
 
-        return write_brief(result)
+        return write_brief(_run(result))
     from reports.result.codec import encode
     from reports.result.json_text import render_json
 
@@ -118,24 +136,30 @@ def _perfetto(result: Whole, asked: Asked) -> str:
         return write_comparison_perfetto(result, asked.detail)
     from reports.write.perfetto.analysis import write_perfetto
 
-    return write_perfetto(result, asked.detail)
+    return write_perfetto(_run(result), asked.detail)
 
 
 def _figure(form: FigureForm, result: Whole, asked: Asked) -> bytes:
     if _of_two(result):
         from reports.write.figures.comparison import draw_comparison
 
-        return draw_comparison(result, form)
+        return draw_comparison(result, form, asked.head)
     from reports.write.figures.analysis import draw_analysis
 
-    return draw_analysis(result, form)
+    return draw_analysis(_run(result), form, asked.head)
 
 
 def _patch(framework: str, result: Whole, asked: Asked) -> str:
     from reports.emit import emit_config
 
-    assert not _of_two(result), "two runs have no plan"
-    return emit_config(framework, result)
+    return emit_config(framework, _run(result))
+
+
+def _run(result: Whole) -> Result:
+    """What is of one run: two have no plan, and no table of their own."""
+    assert not _of_two(result), "a format of one run"
+    assert not _of_files(result), "a format of one run"
+    return result
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,12 @@ from heuristics.result.compared import (
     ComparedSize,
     Difference,
     Ends,
-    Gate,
     KernelDelta,
     LayerDelta,
     Source,
     Suspect,
 )
+from heuristics.result.gate import Gate
 from reports.result.codec import Document, encode
 from tests.comparison_doubles import log, rank, result, row, trace
 from traces.missing import Missing

@@ -42,7 +42,7 @@ _OF_WINDOW: Final = (
     "masked_ns",
     "moe",
 )
-_APART: Final = ("timeline", "steps", "ledger")
+_APART: Final = ("timeline", "steps", "ledger", "sequence")
 """Parts of a rank whose times are sorted out each in its own way."""
 _NAMED: Final = ("profiler", "lazy_init", "allocator")
 """Causes of a late launch that a bar shows apart from the others."""

@@ -23,6 +23,7 @@ Document = dict[str, Any]
 PHRASES: Final[Mapping[str, str]] = {
     r"\(bound by the GPU: about 50 %\)": "what halving all GPU work gives where only it counts",
     r"exit code 1\b": "what a gate that trips ends with",
+    r"exit code [056]\b": "what a comparison ends with otherwise",
     r"\b95 % interval\b": "the level of every interval of a row: its key is ci95_ns",
     r">99 %": "a share below all never reads 100 %",
     r"<0\.1 %": "a share that is not zero never reads 0.0 %",

@@ -56,7 +56,7 @@ def block_lines(block: Block) -> Iterator[str]:
     """The lines of a block, folds open."""
     match block:
         case Headline():
-            yield from _wrapped(f"{block.label}  {said(block.said)}")
+            yield from _wrapped(f"{block.label}  {said(block.whole)}")
             for one in block.under:
                 yield from _wrapped(said(one), "  ")
         case Sentence():

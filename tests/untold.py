@@ -9,6 +9,8 @@ from tests.same_documents import Document, has_reason, leaves, plain
 NEED_NOT_APPLY: Final = frozenset(
     {
         "ranks[].data_loading.workers",  # where no step waits for its batch
+        "ranks[].data_loading.loads_apart",  # where no iterator of a loader was recorded
+        *(f"ranks[].sequence.kinds[].{key}" for key in ("name", "phase", "size_bytes")),
         "ranks[].clock_within_ns",  # where clocks agree
         "ranks[].steps.outside_ns",  # without steps
         *(f"verdict.{key}" for key in ("wall", "kind", "confidence", "runner_up")),

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from traces.recording.line import schedule
+
 _BOTH: Final = {
     # what is missing: (for nsys, for the PyTorch profiler)
     "version": ("export with nsys 2021 or newer", "none: the PyTorch profiler does not write its version"),
@@ -25,8 +27,7 @@ _BOTH: Final = {
     ),
     "whole_steps": (
         "record whole steps of the run: moe-diag capture --for walls",
-        "record whole steps of the run: torch.profiler.schedule(wait=20, warmup=3, active=3), prof.step() "
-        "each step",
+        "record whole steps of the run: <schedule>, prof.step() each step",
     ),
     "launches": (
         "record with --trace=cuda",
@@ -123,7 +124,7 @@ _BOTH: Final = {
     ),
     "startup": (
         "Record later: moe-diag capture --for walls, or --delay 60 --duration 10 --kill=none",
-        "Record later: torch.profiler.schedule(wait=20, warmup=3, active=3), prof.step() each step",
+        "Record later: <schedule>, prof.step() each step",
     ),
     "look": (
         "Open the recording in the nsys GUI at the times above, largest bucket first.",
@@ -138,7 +139,7 @@ def cure(missing: str, kind: str | None) -> str:
     Raises KeyError for something that no recording would tell.
     """
     nsys, torch = _BOTH[missing]
-    return torch if kind == "kineto" else nsys
+    return (torch if kind == "kineto" else nsys).replace("<schedule>", schedule())
 
 
 def cures(kind: str) -> dict[str, str]:

@@ -25,9 +25,11 @@ from traces.measure.memory import measure_memory
 from traces.measure.moe.ledger import measure_moe
 from traces.measure.moe.passes import PassCount
 from traces.measure.recompute import Recompute, measure_recompute
+from traces.measure.sequence import measure_sequence
 from traces.measure.sm import measure_sm, stretch_by_sms
 from traces.measure.step_timeline import measure_timelines
 from traces.measure.tensor_cores import measure_tensor_cores, simt_places, tensor_frac, wide_places
+from traces.measure.work import measure_work
 from traces.missing import Missing, OrMissing, gap, known
 from traces.progress import report
 from traces.ranks.summarise import summarise
@@ -38,16 +40,15 @@ from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import Unresolved, with_kinds
 from traces.sections.rank import (
     A2a,
-    DataLoading,
     Detected,
     Memory,
     Moe,
     Sm,
     TensorCores,
     Totals,
-    UnknownKernel,
 )
-from traces.sections.tables import KernelTable, LedgerRow, Timeline
+from traces.sections.tables import KernelTable, LedgerRow, Sequence, Timeline, UnknownKernel
+from traces.sections.work import DataLoading, Work
 from traces.steps.choose import choose_steps
 from traces.steps.found import Steps
 from traces.steps.selection import Selection
@@ -96,7 +97,9 @@ class RankMeasurements:
     ledger: tuple[LedgerRow, ...]
     summary: RankSummary
     data_loading: DataLoading
+    work: Work
     kernel_table: KernelTable
+    sequence: OrMissing[Sequence]
     timeline: Timeline
     other_steps: tuple[Timeline, ...]
     unknown_kernels: tuple[UnknownKernel, ...]
@@ -118,11 +121,10 @@ def measure_rank(
     info, tell = rank.columns.info, partial(_tell, rank.columns.info.name)
     tell("steps")
     steps = choose_steps(rank, selection)
-    windows = steps.windows
     tell("communication")
-    resolution = resolve_kinds(rank, only_data_parallel=only_data_parallel)
+    windows, resolution = steps.windows, resolve_kinds(rank, only_data_parallel=only_data_parallel)
     rank = with_kinds(rank, resolution)
-    rows, is_kernel, unseen = rank.activities, rank.activities.source == Source.KERNEL, _unseen(rank)
+    rows, windows, unseen = rank.activities, steps.windows, _unseen(rank)
     tell("recomputed layers")
     recompute = measure_recompute(rank, windows, whole_steps=bool(steps.used))
     tell("time without compute")
@@ -131,14 +133,12 @@ def measure_rank(
     tell("SMs")
     use = measure_sm(rank, windows, rank.gpu, rank.columns.gpu_samples)
     absent, subject = absent_pieces(account), subject_of(rank, steps, recompute, use.sm)
-    budget = measure_budget(rows, windows)
-    costs = measure_costs(subject, account, queueing)
+    budget, costs = measure_budget(rows, windows), measure_costs(subject, account, queueing)
     del queueing
     tell("layers")
     layers = measure_moe(rank, resolution, steps, recompute, absent)
     timeline, other_steps = measure_timelines(rank, steps, absent)
-    ledger = measure_ledger(rows, steps, budget, absent, layers.moe)
-    account = account if isinstance(account, Missing) else replace(account, pieces=None)
+    ledger, account = measure_ledger(rows, steps, budget, absent, layers.moe), _without_pieces(account)
     return RankMeasurements(
         trace=info.name,
         kind=info.kind,
@@ -168,16 +168,22 @@ def measure_rank(
         ledger=ledger,
         summary=summarise(rank, steps, absent, layers),
         data_loading=measure_data_loading(rank, steps, ledger),
+        work=measure_work(rank, steps),
         kernel_table=measure_kernels(rank, windows),
+        sequence=measure_sequence(rank, steps),
         timeline=timeline,
         other_steps=other_steps,
         unknown_kernels=unknown_kernels(rank, steps),
-        kernel_count=int(is_kernel.sum()),
+        kernel_count=int((rows.source == Source.KERNEL).sum()),
         replay_count=int((rows.source == Source.REPLAY).sum()),
-        launched_count=int((is_kernel & (rows.launch_ns != NULL)).sum()),
+        launched_count=int(((rows.source == Source.KERNEL) & (rows.launch_ns != NULL)).sum()),
         recorded_host_rows=_host_rows(rank, steps),
         outside_activity_ns=_outside_ns(rows, windows),
     )
+
+
+def _without_pieces(account: Account | Missing) -> Account | Missing:
+    return account if isinstance(account, Missing) else replace(account, pieces=None)
 
 
 def _outside_ns(rows: Activities, windows: Spans) -> int:

@@ -42,7 +42,7 @@ _GRAPHS: Final = replace(
 )
 _HEAVY: Final = frozenset({"compute.grouped_gemm", "compute.gemm", "compute.attention"})
 _PERMUTES: Final = ("permute", "unpermute", "unpermute_bwd", "sort_chunks", "row_id_map")
-_COMPUTE: Final = (
+COMPUTE_KERNELS: Final = (
     "norm_fwd", "norm_bwd", "norm_bwd_finalize", "rope_fwd", "rope_bwd", "attention_bwd_dot", "add",
     "topk_fwd", "topk_bwd", "aux_loss_fwd", "aux_loss_bwd", "multihot", *_PERMUTES, "activation_fwd",
     "activation_bwd", "embedding_fwd", "embedding_bwd", "loss_softmax", "loss_fwd", "loss_bwd", "l2norm",
@@ -103,7 +103,7 @@ CAUSES: Final = (
     _cause("activations slower", "compute.activation", "tuned", longer("activation_fwd", "activation_bwd")),
     _cause("optimizer slower", "compute.optimizer", "tuned", times("optimizer_us")),
     _cause(
-        "clocks throttled", _HEAVY, "tuned", longer(*_COMPUTE),
+        "clocks throttled", _HEAVY, "tuned", longer(*COMPUTE_KERNELS),
         "every class grows by the same part, so the largest of the run comes first",
     ),
     _cause("smaller expert grids", "compute.grouped_gemm", "tuned", _fewer_tiles),

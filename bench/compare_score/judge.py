@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from fractions import Fraction
 from typing import Any, Final
 
-from bench.compare_score.cases import Case, sides, views
+from bench.compare_score.cases import Case, more_sides, sides, views
 from bench.compare_score.mirror import held, mirrored
 from bench.compare_score.sides import diagnosed, simulate, true_delta
+from bench.compare_score.suspects import may_stand_first
 from heuristics.comparison.comparison import compare
-from heuristics.comparison.difference.interval import LEAST
 from reports.result.codec import encode
 from reports.result.read import of_one_run, typed
 
+DECIDING: Final = 4
+"""Steps a side from which a pair can be decided: of 4 against 4, one order in 35 has none overlap."""
 _FIRST_ROWS: Final = 3
 """Within which both of two causes are to be found."""
 
@@ -26,7 +29,7 @@ class Result:
 
     `used`: steps of base and new. `low_ns`, `high_ns`: the interval, None where there is none. `adds_up`:
     rows to the step, and the parts of every row to the row. `mirrors`: the same with the sides swapped.
-    `rereads`: the same from both documents as JSON. `error`: why there is no comparison.
+    `rereads`: the same from all documents as JSON. `error`: why there is no comparison.
     """
 
     case: Case
@@ -47,21 +50,50 @@ class Result:
     @property
     def enough_steps(self) -> bool:
         """Whether the steps can tell."""
-        return min(self.used) >= LEAST.value
+        return min(self.used) >= DECIDING
+
+    @property
+    def refused(self) -> bool:
+        """Whether it was not compared, which no pair here asks for."""
+        return self.verdict == "not_comparable"
+
+    @property
+    def alarm(self) -> bool:
+        """Whether a side is called slower that is not."""
+        return not self.case.changes and self.verdict in ("regression", "improvement")
+
+    @property
+    def true_frac(self) -> float:
+        """The true difference, as part of a step of base."""
+        return self.true_ns / self.base_ns if self.base_ns else self.case.frac
 
     @property
     def verdict_right(self) -> bool:
-        """`regression` for what was made slower; `undecided` below the steps that can tell."""
-        if self.case.family in ("unchanged", "versions"):
+        """The way it truly went, decided from the true difference on that its case says; `undecided` below
+        the steps that can tell. Of what did not change: neither slower nor faster, and not refused.
+        """
+        if not self.case.changes:
             return self.verdict in ("no_change", "undecided")
-        return self.verdict == ("regression" if self.enough_steps else "undecided")
+        if not self.enough_steps:
+            return self.verdict == "undecided"
+        way = "regression" if self.true_frac > 0 else "improvement"
+        if abs(self.true_frac) >= self.case.decided_from:
+            return self.verdict == way
+        return self.verdict in (way, "undecided", "no_change")
+
+    @property
+    def suspect_false(self) -> bool:
+        """Whether the first suspect claims what was not done; none claims nothing."""
+        return bool(self.suspects) and not may_stand_first(self.suspects[0], self.case.suspects)
 
     @property
     def rows_right(self) -> bool:
         """The right row first; of two causes, both within the first three."""
+        if not self.case.rows:
+            return True
         names = [row for row, _ in self.rows]
         if len(self.case.rows) == 1:
-            return bool(names) and names[0] in self.case.rows[0]
+            return bool(names) and any(fnmatchcase(names[0], row) for row in self.case.rows[0])
         return all(rows & set(names[:_FIRST_ROWS]) for rows in self.case.rows)
 
     @property
@@ -82,15 +114,19 @@ def score(case: Case) -> Result:
 
 def _scored(case: Case) -> Result:
     base, new = sides(case)
-    documents = [
+    one, other = (
         diagnosed(simulate(side, seed, case.step_count), view)
         for side, seed, view in zip((base, new), case.noise_seeds, views(case), strict=True)
+    )
+    more = [
+        diagnosed(simulate(side, seed, case.step_count), views(case)[0])
+        for side, seed in zip(more_sides(case), case.more_seeds, strict=False)
     ]
-    told = _compared(*documents)
-    true_ns, base_ns = 0.0, 0.0
-    if case.causes and case.step_count >= LEAST.value:
-        true_ns, base_ns = true_delta(base, new, case.true_seeds, case.step_count)
+    told = _compared(one, other, more)
     low_ns, high_ns = told["step_delta_ci95_ns"] or (None, None)
+    true_ns, base_ns = 0.0, 0.0
+    if case.changes and (case.kind or low_ns is not None):
+        true_ns, base_ns = true_delta(base, new, case.true_seeds, case.step_count)
     return Result(
         case,
         true_ns=true_ns,
@@ -102,15 +138,22 @@ def _scored(case: Case) -> Result:
         high_ns=high_ns,
         rows=tuple((row["row"], row["delta_ns"]) for row in told["attribution"] if row["row"] != "noise"),
         suspects=tuple(suspect["id"] for suspect in told["suspects"]),
-        adds_up=_adds_up(told, *documents),
-        mirrors=held(_compared(*reversed(documents))) == mirrored(told),
-        rereads=_compared(*(json.loads(json.dumps(document)) for document in documents)) == told,
+        adds_up=_adds_up(told, one, other),
+        mirrors=bool(more) or held(_compared(other, one)) == mirrored(told),
+        rereads=_compared(_reread(one), _reread(other), list(map(_reread, more))) == told,
     )
 
 
-def _compared(base: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    comparison = compare(of_one_run(typed(base)), of_one_run(typed(new)))
-    return encode(comparison)
+def _compared(
+    base: Mapping[str, Any], new: Mapping[str, Any], more: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
+    """The document. `more`: further recordings of what base is."""
+    further = [of_one_run(typed(one)) for one in more]
+    return encode(compare(of_one_run(typed(base)), of_one_run(typed(new)), more_base=further))
+
+
+def _reread(document: Mapping[str, Any]) -> dict[str, Any]:
+    return json.loads(json.dumps(document))  # type: ignore[no-any-return]
 
 
 def _adds_up(told: Mapping[str, Any], base: Mapping[str, Any], new: Mapping[str, Any]) -> bool:

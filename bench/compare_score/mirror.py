@@ -23,7 +23,7 @@ _NEGATED: Final = frozenset(
 _INTERVALS: Final = frozenset({"step_delta_ci95_ns", "ci95_ns"})
 _HELD: Final = (
     "verdict", "comparable", "base", "new", "step_delta_ns", "step_delta_ci95_ns", "attribution", "reasons",
-    "modules", "layers", "kernels", "changed", "suspects", "pairs",
+    "modules", "layers", "kernels", "changed", "suspects", "pairs", "exchanged",
 )  # fmt: skip
 """Parts of the document that mirror; sentences and shares of the base need not."""
 _SENTENCES: Final = frozenset({"because", "seen", "title", "next"})

@@ -4,21 +4,36 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from bench.compare_score.cases import SIZES, STEPS, Case, one_cause, sides, two_causes, unchanged, views
+from bench.compare_score.cases import (
+    SIZES,
+    STEPS,
+    Case,
+    few_steps,
+    kinds,
+    one_cause,
+    sides,
+    two_causes,
+    unchanged,
+    views,
+)
 from bench.compare_score.cause import strength_for
 from bench.compare_score.causes import CAUSE, CAUSES
 from bench.compare_score.judge import Result, score
+from bench.compare_score.kinds import KIND, KINDS, Drawn
 from bench.compare_score.mirror import held, mirrored
-from bench.compare_score.sides import Side, simulate, true_delta
+from bench.compare_score.sides import Side, simulate, true_delta, typical
+from bench.compare_score.suspects import ALLOWED, may_stand_first
 from bench.compare_score.table import lines, table, wrong_ones
 from bench.simulate.knobs import Knobs
+from heuristics.comparison.suspects.table import causes
 
 SEED = 10_000_000
-KINDS = (
+WAYS = (
     "permutes slower", "smaller expert grids", "core attention recomputed", "allocator retries",
     "data loader late",
 )  # fmt: skip
@@ -86,7 +101,7 @@ def test_rows_add_up_and_swapping_mirrors_and_json_tells_the_same(case: Case) ->
     assert (found.adds_up, found.mirrors, found.rereads) == (True, True, True)
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", WAYS)
 def test_a_strength_makes_a_step_as_much_longer_as_is_asked(name: str) -> None:
     cause = CAUSE[name]
     side = Side(cause.knobs)
@@ -170,16 +185,96 @@ def test_a_mirrored_document_has_its_sides_swapped_and_its_differences_negated()
 
 
 FEW = Result(clear("attention slower"), used=(2, 2), verdict="undecided", rows=(("compute.attention", 5),))
-MANY = replace(FEW, used=(20, 20), verdict="regression", low_ns=3, high_ns=7, true_ns=5.0)
+MANY = replace(
+    FEW,
+    case=replace(FEW.case, step_count=20),
+    used=(20, 20),
+    verdict="regression",
+    low_ns=3,
+    high_ns=7,
+    true_ns=5.0,
+)
 SAME = replace(MANY, case=next(unchanged(SEED, 1)), verdict="undecided", low_ns=-1, high_ns=1, true_ns=0.0)
 
 
-def test_few_steps_are_right_when_undecided_and_many_when_slower() -> None:
+def test_fewer_than_four_steps_are_right_when_undecided_and_more_when_slower() -> None:
     assert FEW.verdict_right
     assert MANY.verdict_right
     assert not replace(FEW, verdict="regression").verdict_right
+    assert replace(FEW, used=(4, 4), verdict="regression").verdict_right
     assert not replace(MANY, verdict="undecided").verdict_right
+    assert not replace(MANY, verdict="not_comparable").verdict_right
     assert not replace(SAME, verdict="improvement").verdict_right
+
+
+def test_a_kind_of_pair_is_right_the_way_it_truly_went_and_decided_from_five_percent_on() -> None:
+    case = Case("fusing", (), 0.0, 8, SEED, kind="fusing/modules fused")
+    faster = Result(case, true_ns=-6.0, base_ns=100.0, used=(8, 8), verdict="improvement")
+    assert faster.verdict_right
+    assert not replace(faster, verdict="regression").verdict_right
+    assert not replace(faster, verdict="undecided").verdict_right
+    assert replace(faster, true_ns=-1.0, verdict="undecided").verdict_right
+    assert not replace(faster, true_ns=-1.0, verdict="regression").verdict_right
+
+
+def test_a_false_alarm_is_a_side_called_slower_that_is_not() -> None:
+    assert replace(SAME, verdict="improvement").alarm
+    assert not SAME.alarm
+    assert not MANY.alarm
+    assert replace(SAME, verdict="not_comparable").refused
+
+
+def test_a_suspect_is_false_that_claims_what_was_not_done_and_none_claims_nothing() -> None:
+    assert not MANY.suspect_false
+    assert not replace(MANY, suspects=("kernels_slower.attention", "late_rank")).suspect_false
+    assert replace(MANY, suspects=("late_rank", "kernels_slower.attention")).suspect_false
+
+
+def test_every_cause_and_kind_that_changes_says_which_suspects_may_stand_first_by_ids_that_exist() -> None:
+    known = [rule.id for rule in causes().rules]
+    assert set(ALLOWED) == set(CAUSE)
+    kinds_that_change = [kind for kind in KINDS if kind.changes]
+    assert all(kind.rows and kind.suspects for kind in kinds_that_change)
+    patterns = {one for of in (*ALLOWED.values(), *(kind.suspects for kind in KINDS)) for one in of}
+    assert [one for one in sorted(patterns) if not any(may_stand_first(id_, (one,)) for id_ in known)] == []
+
+
+@pytest.mark.parametrize("name", [name for name, kind in KIND.items() if not kind.changes])
+def test_a_kind_that_does_not_change_has_the_same_typical_steps_on_both_sides(name: str) -> None:
+    for seed in range(SEED, SEED + 60, 20):
+        base, new = (typical(side) for side in KIND[name].made(Drawn(seed)))
+        renamed = replace(new, knobs=replace(new.knobs, container="this"))
+        if KIND[name].family == "again":
+            assert base != new
+            assert base.knobs.dense_gemm_us == new.knobs.dense_gemm_us
+        else:
+            assert simulate(renamed, seed, 3).step_ns == simulate(base, seed, 3).step_ns
+
+
+@pytest.mark.parametrize("name", [name for name, kind in KIND.items() if kind.changes])
+def test_a_kind_that_changes_truly_differs(name: str) -> None:
+    base, new = KIND[name].made(Drawn(SEED))
+    delta_ns, base_ns = true_delta(base, new, range(SEED, SEED + 3), 4)
+    assert abs(delta_ns) > 0.003 * base_ns
+
+
+def test_kernels_named_twice_take_both_factors() -> None:
+    one = Side(Knobs(layer_count=1, microbatch_count=1), (("adam", 2.0),))
+    twice = replace(one, longer=(("adam", 1.25), ("adam", 1.6)))
+    assert simulate(one, 1, 2).step_ns == simulate(twice, 1, 2).step_ns
+
+
+def test_few_steps_are_four_to_seven_by_every_size_and_as_often_none() -> None:
+    cases = list(few_steps(SEED, 64))
+    assert {case.step_count for case in cases} == {4, 5, 6, 7}
+    assert sum(not case.changes for case in cases) == 16
+    assert {case.frac for case in cases} >= {0.0, 0.05, 0.1, 0.3}
+
+
+def test_every_kind_is_scored_as_often_as_it_says_on_seeds_of_its_own() -> None:
+    cases = list(kinds(SEED))
+    assert len(cases) == sum(kind.times for kind in KINDS)
+    assert min(after.seed - before.seed for before, after in pairwise(cases)) == 20
 
 
 def test_a_row_is_right_only_as_the_first_and_two_within_three() -> None:
@@ -193,13 +288,16 @@ def test_a_row_is_right_only_as_the_first_and_two_within_three() -> None:
 
 def test_every_line_counts_its_own_pairs() -> None:
     outside, alarm = replace(MANY, true_ns=8.0), replace(SAME, verdict="regression", low_ns=1)
-    counted = {line.what: (line.hits, line.of) for line in lines([FEW, MANY, outside, SAME, alarm])}
-    assert counted["fewer than 8 steps a side: undecided"] == (1, 1)
-    assert counted["8 and more: regression"] == (2, 2)
+    again = replace(alarm, case=Case("again", (), 0.0, 8, SEED, kind="again/two runs"))
+    counted = {line.what: (line.hits, line.of) for line in lines([FEW, MANY, outside, SAME, alarm, again])}
+    assert counted["fewer than 4 steps a side: undecided"] == (1, 1)
+    assert counted["20: regression"] == (2, 2)
     assert counted["2 steps: the right row first all the same"] == (1, 1)
     assert counted["unchanged: no false alarm"] == (1, 2)
     assert counted["unchanged: the interval holds 0"] == (1, 2)
     assert counted["changed: the interval holds the truth"] == (1, 2)
+    assert counted["changed: the first suspect is not false"] == (3, 3)
+    assert counted["again: the right verdict"] == (0, 1)
     assert counted["two causes: both within the first three rows"] == (0, 0)
 
 
@@ -211,6 +309,6 @@ def test_the_table_says_what_was_wrong_and_where() -> None:
     assert "right, no_change; first compute.gemm" in text
     assert list(wrong_ones([right])) == []
     (line,) = wrong_ones([wrong])
-    assert f"seed {SEED}: said no_change; rows, expected [['compute.attention']]" in line
+    assert f"seed {SEED}: said no_change, truly +30.0%; rows, expected [['compute.attention']]" in line
     (line,) = wrong_ones([Result(right.case, error="KeyError: 'row'")])
     assert line.endswith("KeyError: 'row'")

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
+from bench.simulate.pieces import NAMES
+
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
@@ -132,6 +134,8 @@ _COMMON: Final[Mapping[str, Kernel]] = {
     "l2norm": Kernel(_L2_NORM, threads=512),
     "l2norm_cleanup": Kernel("cleanup_v2", threads=512),
     "adam": Kernel(_FUSED_ADAM, threads=512, registers=48),
+    **{part: Kernel(name) for part, name in NAMES.items()},
+    "nccl_broadcast": _nccl("Broadcast_RING_LL"),
     "nccl_send_recv": _nccl("SendRecv"),
     "nccl_all_gather": _nccl("AllGather_RING_LL"),
     "nccl_reduce_scatter": _nccl("ReduceScatter_Sum_bf16_RING_LL"),

@@ -22,8 +22,13 @@ class Knobs:
     there per layer. `helper`: what a loader's thread does on a stream of its own: none, copies, or kernels of
     dali or torch. Of `loader_workers` the slowest makes each such step wait for `data_stall_ms`.
     `startup_ms`: one-time calls before the first step. `precision`: bf16, tf32, fp32, or convolution (FP32).
-    `whole_graph`: all work of a step after its batch is one graph, on one stream. A size or time of 0 takes
-    its feature out of the run.
+    `whole_graph`: all work of a step after its batch is one graph, on one stream. `late_batch_frac`: steps
+    that wait for their batch by chance, in place of turns; `first_batch_ms`: what comes before them all.
+    `gradients`: sharded, or all_reduce; `bucket_layers` travel together. `buffer_count` buffers come from
+    rank 0 each step. `adam`: fused, or foreach (a kernel for each line of it), in `adam_launches` chunks.
+    `unfused`: norms, rotary embedding and activations in PyTorch's own kernels. `autocast`: a cast beside
+    each matrix product. `container`: what names of kernels come from: this, libraries (others of cuBLAS and
+    cuDNN) or all. A size or time of 0 takes its feature out of the run.
     """
 
     seed: int = 0
@@ -106,6 +111,17 @@ class Knobs:
     autograd_thread: bool = True
     precision: str = "bf16"
     whole_graph: bool = False
+
+    late_batch_frac: float = 0.0
+    first_batch_ms: float = 0.0
+    gradients: str = "sharded"
+    bucket_layers: int = 1
+    buffer_count: int = 0
+    adam: str = "fused"
+    adam_launches: int = 6
+    unfused: bool = False
+    autocast: bool = False
+    container: str = "this"
 
 
 def draw_knobs(seed: int, **fixed: object) -> Knobs:

@@ -6,6 +6,7 @@ from typing import Final
 
 from bench.simulate.dispatchers import begin, finish
 from bench.simulate.host_program import Engine, Part
+from bench.simulate.pieces import pieces_of
 from bench.simulate.script import (
     COMPUTE,
     CONTEXT_PARALLEL,
@@ -42,12 +43,16 @@ class Layer:
         self.script.layer, self.script.phase, self.script.microbatch = self.number, phase, microbatch
 
     def _small(self, kernel: str, times: float = 1.0, blocks: int | None = None) -> None:
-        self.script.kernel(kernel, self.knobs.small_kernel_us * times, blocks=blocks)
+        for piece, share in pieces_of(kernel, unfused=self.knobs.unfused):
+            name = "" if piece == kernel else f"{kernel} {piece}"
+            self.script.kernel(piece, self.knobs.small_kernel_us * times * share, blocks=blocks, name=name)
 
     def _gemm(self, kernel: str, us: float, tiles: int, name: str) -> None:
         if self.knobs.fp8 and not name.startswith("router"):
             self._small("quantize", 0.6)
             us *= _FP8_FRAC
+        elif self.knobs.autocast:
+            self._small("cast_back" if kernel.endswith("wgrad") else "cast", 0.5)
         delayed = self.knobs.delayed_wgrad and kernel.endswith("wgrad")
         with self.script.aside(WEIGHT_GRADIENT if delayed else None):
             self.script.kernel(kernel, us, blocks=tiles, name=name)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from bench.simulate.host_program import Engine, Part
+from bench.simulate.pieces import ADAM
 from bench.simulate.script import COMPUTE, OFFLOAD, RELOAD, Script
 
-_ADAM_LAUNCHES: Final = 6
 _ADAM_SHARES: Final = {"adam": (1.0,), "two_adams": (0.35, 0.65), "muon_adam": (0.1,)}
 """Of the optimizer's time, what each Adam takes, in order."""
 _MUON_FRAC: Final = 2.0
@@ -58,9 +58,11 @@ def _muon(script: Script) -> None:
 
 def _adam(script: Script, frac: float) -> None:
     """Adam of this part of the parameters on the GPU; no launch where there are none."""
+    launches = script.knobs.adam_launches
     for share in _ADAM_SHARES[script.knobs.optimizers] if frac else ():
-        for _ in range(_ADAM_LAUNCHES):
-            script.kernel("adam", script.knobs.optimizer_us * 0.9 / _ADAM_LAUNCHES * share * frac)
+        for kernel, part in ADAM[script.knobs.adam]:
+            for _ in range(launches):
+                script.kernel(kernel, script.knobs.optimizer_us * 0.9 / launches * share * frac * part)
 
 
 def _gradients_to_host(script: Script) -> int:

@@ -165,5 +165,25 @@ RARE: Final[tuple[Range | Choice, ...]] = (
         "PyTorch's default is FP32; TF32 is on for convolutions",
     ),
     Choice("whole_graph", ((False, 0.5), (True, 0.5)), "full-iteration graphs"),
+    Range(
+        "late_batch_frac",
+        0.1,
+        0.4,
+        "a fifth to a quarter of the steps of real image training",
+        by_factors=False,
+    ),
+    Range("first_batch_ms", 300, 5000, "2.5 and 5.3 s in real recordings, as processes are started"),
+    Choice("gradients", (("sharded", 0.5), ("all_reduce", 0.5)), "distributed optimizer, or plain DDP"),
+    Range("bucket_layers", 1, 4, "from bucket_cap_mb of a layer to a quarter of the model", whole=True),
+    Range("buffer_count", 12, 60, "60 copies and a broadcast a step in a real DDP recording", whole=True),
+    Choice("adam", (("fused", 0.5), ("foreach", 0.5)), "PyTorch's default is foreach, recipes ask for fused"),
+    Range("adam_launches", 3, 12, "chunks of as many tensors as fit into a launch", whole=True),
+    Choice("unfused", ((False, 0.5), (True, 0.5)), "plain PyTorch modules beside Transformer Engine"),
+    Choice("autocast", ((False, 0.5), (True, 0.5)), "mixed precision by casts in front of matrix products"),
+    Choice(
+        "container",
+        (("this", 0.4), ("libraries", 0.3), ("all", 0.3)),
+        "an update of CUDA, or of everything",
+    ),
 )
 """What no drawn run has unless a family of runs asks for it."""

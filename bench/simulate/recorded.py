@@ -7,6 +7,7 @@ from itertools import takewhile
 from math import ceil, floor
 from typing import Final
 
+from bench.simulate.containers import named_in
 from bench.simulate.draws import uniforms
 from bench.simulate.export import schema_tables
 from bench.simulate.happened import Activity, CallMade, Span
@@ -151,7 +152,9 @@ class _Recorder:
         self._run, self._view = run, view
         self._begin_ns, self._end_ns = recorded_ns(run, view)
         self._model: GpuModel = GPUS[run.knobs.gpu]
-        self._kernels = kernels_of(run.knobs.gpu, run.knobs.fp8, run.knobs.grouped_gemm, run.knobs.precision)
+        knobs = run.knobs
+        here = kernels_of(knobs.gpu, knobs.fp8, knobs.grouped_gemm, knobs.precision)
+        self._kernels = named_in(knobs.container, here)
         if view.gpu_table:
             model = self._model
             for _ in range(process.gpu_count):

@@ -312,7 +312,8 @@ class Script:
     ) -> None:
         """A copy from or to host memory, or a fill; `blocking` "h2d" or "d2h": from or to pageable memory."""
         draw = self.draws(name)
-        bytes_per_ns = 2_000.0 if engine is Engine.FILL else self.knobs.host_link_gb_per_s
+        on_device = engine in (Engine.FILL, Engine.COPY_ON_DEVICE)
+        bytes_per_ns = 2_000.0 if on_device else self.knobs.host_link_gb_per_s
         alone_ns = round(1_000 + size_bytes / bytes_per_ns * spread(draw[0], _LINK_SIGMA))
         place = Place(self.step, self.microbatch, self.layer, self.phase, name)
         work = Work(

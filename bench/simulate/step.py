@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
+from bench.simulate.batches import batch, first_batch
 from bench.simulate.dispatchers import begin, finish
 from bench.simulate.draws import uniform
 from bench.simulate.host_program import Engine, Part, Program
@@ -14,7 +15,6 @@ from bench.simulate.optimizer import update
 from bench.simulate.script import (
     COMPUTE,
     DATA_PARALLEL,
-    HELPER,
     PIPELINE,
     RELOAD,
     SCALAR_BYTES,
@@ -25,7 +25,6 @@ from bench.simulate.script import (
 _RETRY_CALLS: Final = 3
 _RETRY_BYTES: Final = 512 << 20
 _GRADIENT_BYTES: Final = 200 << 20
-_MIB: Final = 1 << 20
 _FILLED: Final = 4
 """A buffer that is filled at the start, in small kernels."""
 _FIRST: Final = {
@@ -37,12 +36,9 @@ _START_UP: Final = (
 )  # fmt: skip
 _FIRST_LAUNCH: Final = 0.28
 """One-time calls in order, with their shares of the start-up, and that of the first launch."""
-_HELPS: Final = {"none": 0, "copies": 0, "dali": 6, "torch": 6}
-"""Kernels that a loader's thread launches for a batch."""
-_PACKED: Final = 8
-"""Images of bytes, compressed, beside what a network takes."""
-_HELPER_MS: Final = 1.0
-"""What it takes beside them, at the least."""
+_MIB: Final = 1 << 20
+_BUFFER_BYTES: Final = 512
+"""A buffer of one layer: running figures of a norm, or a count."""
 
 
 @lru_cache(maxsize=1)
@@ -93,6 +89,7 @@ class Steps:
             for _ in range(count):
                 script.kernel("fill", _FILLED * self.knobs.small_kernel_us)
             script.synchronise("device")
+        first_batch(script)
 
     def step(self, number: int) -> None:
         """One step, under its range."""
@@ -123,21 +120,14 @@ class Steps:
     def _begin(self) -> None:
         """The batch, the gradient buffer, and the parameters where their gathering is overlapped."""
         script, knobs = self.script, self.knobs
-        self._help()
-        if knobs.data_stall_ms and script.step % knobs.loader_workers == 0:
-            script.pause(knobs.data_stall_ms, "data", "data loader")
-        blocking = "h2d" if knobs.pageable_host else None
-        script.copy(Engine.COPY_TO_DEVICE, self._batch_bytes, COMPUTE, "batch", blocking=blocking)
+        batch(script)
         script.copy(Engine.FILL, _GRADIENT_BYTES, COMPUTE, "clear_gradients")
-        if knobs.gradient_overlap:
-            for layer in range(knobs.layer_count):
+        self._broadcast_buffers()
+        if knobs.gradient_overlap and knobs.gradients == "sharded":
+            for layer in range(0, knobs.layer_count, knobs.bucket_layers):
                 script.layer = layer
                 self._gather_parameters()
                 self._gathered[layer] = [script.record(stream) for stream in self.gradients_on]
-
-    @property
-    def _batch_bytes(self) -> int:
-        return round(self.knobs.batch_mib * _MIB)
 
     @property
     def _hiccups(self) -> list[int]:
@@ -146,20 +136,25 @@ class Steps:
         later = sorted(range(1, knobs.step_count), key=lambda step: uniform(f"{knobs.seed}/{step}/hiccup"))
         return later[: knobs.hiccup_count]
 
-    def _help(self) -> None:
-        """A loader's thread makes a batch ahead: its copy, and kernels spread over the time a batch takes."""
-        script, knobs, count = self.script, self.knobs, _HELPS[self.knobs.helper]
-        if knobs.helper == "none":
+    def _broadcast_buffers(self) -> None:
+        """Rank 0's buffers: packed, sent, and copied to where each belongs."""
+        script, count = self.script, self.knobs.buffer_count
+        if not count:
             return
-        with script.on_loader():
-            script.copy(Engine.COPY_TO_DEVICE, self._batch_bytes // _PACKED, HELPER, "raw batch")
-            for _ in range(count):
-                script.busy(max(knobs.data_stall_ms, _HELPER_MS) / count, "helper", "data")
-                script.kernel(knobs.helper, knobs.helper_kernel_us, name="helper")
-            script.synchronise("stream", HELPER)
+        script.after(COMPUTE, DATA_PARALLEL)
+        script.communicate("nccl_broadcast", 4.0, DATA_PARALLEL, name="buffers")
+        script.after(DATA_PARALLEL, COMPUTE)
+        for _ in range(count):
+            script.copy(Engine.COPY_ON_DEVICE, _BUFFER_BYTES, COMPUTE, "buffer")
+
+    def _bucket_us(self, first: int) -> float:
+        """What moving the layers of a bucket takes."""
+        knobs = self.knobs
+        return knobs.gradient_us * min(knobs.bucket_layers, knobs.layer_count - first)
 
     def _gather_parameters(self) -> None:
-        self.script.communicate("nccl_all_gather", self.knobs.gradient_us, DATA_PARALLEL, name="parameters")
+        us = self._bucket_us(self.script.layer)
+        self.script.communicate("nccl_all_gather", us, DATA_PARALLEL, name="parameters")
 
     def _exchange(self, name: str, late_us: float, *, received: bool) -> None:
         """A message of the pipeline; compute waits for those received."""
@@ -284,8 +279,9 @@ class Steps:
         self._exchange("send_backward", 0.0, received=False)
 
     def _reduce(self, layer: Layer, microbatch: int) -> None:
-        """Reduce a layer's gradients beside the rest of the last backward."""
-        if microbatch == self.knobs.microbatch_count - 1 and self.knobs.gradient_overlap:
+        """Reduce a bucket's gradients beside the rest of the last backward, once its last layer has them."""
+        knobs, is_whole = self.knobs, layer.number % self.knobs.bucket_layers == 0
+        if microbatch == knobs.microbatch_count - 1 and knobs.gradient_overlap and is_whole:
             self._reduce_layer(layer)
 
     def _reduce_layer(self, layer: Layer) -> None:
@@ -295,9 +291,9 @@ class Steps:
         if self.knobs.delayed_wgrad:
             script.after(WEIGHT_GRADIENT, DATA_PARALLEL)
         late_us = self.knobs.peer_late_us
-        script.communicate(
-            "nccl_reduce_scatter", self.knobs.gradient_us, DATA_PARALLEL, name="gradients", late_us=late_us
-        )
+        kernel = "nccl_reduce_scatter" if self.knobs.gradients == "sharded" else "nccl_all_reduce"
+        us = self._bucket_us(layer.number)
+        script.communicate(kernel, us, DATA_PARALLEL, name="gradients", late_us=late_us)
 
     def _merged(self, forward: int, backward: int) -> None:
         """Forward of one microbatch between backward of the one before: each hides the other's exchange."""
@@ -356,7 +352,7 @@ class Steps:
         """Gradients to their owners, the optimizer, and the parameters back."""
         script, knobs = self.script, self.knobs
         if not knobs.gradient_overlap:
-            for layer in reversed(self._layers):
+            for layer in reversed(self._layers[:: knobs.bucket_layers]):
                 self._reduce_layer(layer)
         self._outside("optimizer")
         for stream in self.gradients_on:
@@ -364,8 +360,8 @@ class Steps:
         update(script)
         for stream in self.gradients_on:
             script.after(COMPUTE, stream)
-        if not knobs.gradient_overlap:
-            for layer in self._layers:
+        if not knobs.gradient_overlap and knobs.gradients == "sharded":
+            for layer in self._layers[:: knobs.bucket_layers]:
                 layer.at("optimizer", 0)
                 self._gather_parameters()
             for stream in self.gradients_on:

@@ -10,6 +10,7 @@ from diagnoser.options.command import command
 from diagnoser.options.requests import Analysis
 from diagnoser.output import say, show, show_page
 from diagnoser.output.progress import progress_display
+from heuristics.result.exits import Exit
 from traces.errors import UsageError
 from traces.recording.options import Question, TrainedWith
 
@@ -22,11 +23,11 @@ def capture(
     Prints the line and runs nothing. Each option stands with its reason and its cost.
 
     \b
-    moe-diag capture                              which wall holds the run back: a few steady steps
+    moe-diag capture                              which wall holds the run back: ten steady steps
     moe-diag capture --for memory                 memory in use: from the start of the program
     moe-diag capture --for metrics                counters of the GPU, in a pass of their own
     moe-diag capture --for ranks --slurm          every rank, who is late: a line for srun
-    moe-diag capture --for regression             the same line for both runs of a compare
+    moe-diag capture --for regression             twenty steps of both runs: small changes
     moe-diag capture --framework pytorch          what to put into a training loop of your own
     """
     from reports.content.capture import page
@@ -87,7 +88,7 @@ def workload(
         from traces.workload import workload as real
 
         show(real.workload(state, out, step_count=steps, device=device, megatron=megatron) + "\n")
-        return 0
+        return Exit.DONE
     assert profile is not None
     from diagnoser.running.profiled import ABSTAINED, profiled, summary
     from traces.workload.record import Request

@@ -7,6 +7,7 @@ from diagnoser.options import Force, MergeForm, MergeForms, OutputPlace, Redact,
 from diagnoser.options.command import command
 from diagnoser.output import plan_targets, say_skipped, screen, show_page, write
 from diagnoser.output.results import Output, plan_results, saved_result, write_results
+from heuristics.result.exits import Exit
 from reports.formats import kind_of
 from traces.errors import NotAResult
 
@@ -42,7 +43,7 @@ def report(result: ResultFile, wanted: partial[Output], redact: Redact = True) -
     except _DAMAGE as error:
         lacks = f"it does not hold what this format shows ({type(error).__name__})"
         raise NotAResult(f"{result}: {lacks}. Make the result again") from error
-    return 0
+    return Exit.DONE
 
 
 @command(bounded=True)

@@ -1,21 +1,26 @@
 """A run (`analyze`), a simulated one (`demo`), two (`compare`), a configuration alone (`check-config`)."""
 
 import tempfile
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import diagnoser
 from diagnoser import options
 from diagnoser.options.command import command
-from diagnoser.options.requests import Analysis, Check, Comparison, Source
+from diagnoser.options.requests import Analysis, Check, Comparison, FilesComparison, Source
 from diagnoser.output import say, say_skipped, show
 from diagnoser.output.progress import progress_display
 from diagnoser.output.results import CheckOutput, Output, plan_results, write_results
 from diagnoser.running.inputs import result_base, traces_named
+from heuristics.result.exits import Exit
 from reports.formats import Kind
 from traces.errors import UsageError
 from traces.missing import known
+
+if TYPE_CHECKING:
+    from diagnoser.diagnosis import ComparisonResult, FilesResult
 
 
 @command(bounded=True)
@@ -61,10 +66,10 @@ def analyze(
         keep_summaries(summary, diagnosis.summaries, want.force_overwrite)
     write_results(diagnosis.result, plan, want)
     say_skipped(diagnosis.skipped)
-    return 0
+    return Exit.DONE
 
 
-@command(lacks=("ticket", "emit_config"))
+@command(lacks=("ticket", "title", "note", "emit_config"))
 def demo(
     wanted: partial[Output],
     scenario: Annotated[
@@ -87,7 +92,7 @@ def demo(
 
     if scenario == "list":
         show("".join(f"{name:<16}{about}\n" for name, about in RECORDINGS.items()))
-        return 0
+        return Exit.DONE
     want = wanted()
     plan = plan_results(Kind.ANALYSIS, want, [keep or Path(f"{scenario}.sqlite")])
     with tempfile.TemporaryDirectory(prefix="moe-diag-") as folder:
@@ -95,10 +100,10 @@ def demo(
         unpack(path, scenario)
         diagnosis = diagnose(Analysis(path), command_line("demo", [Path(scenario)], {}))
     write_results(diagnosis.result, plan, want)
-    return 0
+    return Exit.DONE
 
 
-@command(lacks=("flavor", "ticket", "brief"))
+@command(lacks=("flavor", "ticket", "title", "note", "brief"))
 def check_config(config: options.ConfigArgument, asked: partial[Check], wanted: partial[CheckOutput]) -> int:
     """Is a configuration legal, and what would make it faster.
 
@@ -122,20 +127,21 @@ def check_config(config: options.ConfigArgument, asked: partial[Check], wanted: 
         diagnosis = diagnoser.check_config(config, **asked.keywords, progress=progress)
     write_results(diagnosis.result, plan, want)
     configuration = known(diagnosis.result.configuration)
-    return int(configuration is not None and not configuration.legal)
+    return Exit.NO if configuration is not None and not configuration.legal else Exit.DONE
 
 
 @command(lacks=("brief", "emit_config"), bounded=True)
 def compare(
-    base: options.BaseRun,
     comparison: partial[Comparison],
     wanted: partial[Output],
+    base: options.BaseRun = None,
     new: options.NewRun = None,
     baseline: options.Baseline = None,
 ) -> int:
     """Is a run really slower than another, by how much, and why.
 
-    Every difference is new less base, per step; rows add up to it. Without logs, 8 steps a side are needed.
+    Every difference is new less base, per step; rows add up to it. Without logs, 4 steps a side are needed,
+    and 8 or more see smaller differences.
 
     \b
     moe-diag compare before.nsys-rep after.nsys-rep
@@ -143,34 +149,67 @@ def compare(
     moe-diag compare before.sqlite after.sqlite --base-log before.log --new-log after.log
     moe-diag compare before.sqlite after.sqlite --base-config before.yaml --new-config after.yaml
     moe-diag compare before/ after/                          all ranks of both runs
+    moe-diag compare before.json after.sqlite --more-base before2.json --more-base before3.json
     moe-diag compare before.json after.sqlite --gate 3% -o why.html
     moe-diag compare --baseline main after.sqlite --expect com-3=6ms --ticket perf-1234
+    moe-diag compare before.yaml after.yaml --base-log before.log --new-log after.log    no trace
+    moe-diag compare --base-log before.log --new-log after.log
 
-    The gate trips where new is slower by more than its limit, by the lower end of the 95 % interval. The
-    results are written first. --steps, --nvtx and all about the run are for both sides. A fix that only the
-    new run has is judged by what the plan of the base predicts for a step, or --expect.
+    The gate trips where new is slower by more than its limit, by the lower end of the 95 % interval. What
+    cannot be judged fails it, unless --undecided pass or --not-comparable pass. The results are written
+    first. --steps, --nvtx and all about the run are for both sides. A fix that only the new run has is judged
+    by what the plan of the base predicts for a step, or --expect.
 
-    Exit code 0: compared, and the gate passed; 1: it tripped or is undecided; 2: usage; 3: a side, or what is
-    given of it, is not readable; 4: a side has nothing to compare.
+    Exit code 0: slower, faster or no change; 5: undecided; 6: not comparable. With --gate instead 0: it lets
+    pass; 1: it does not. Always 2: usage; 3: a side, or what is given of it, is not readable; 4: a side has
+    nothing to compare.
     """
     from diagnoser.running.comparison import check_comparison, compare_sides, sides_of
+    from diagnoser.running.files import asked_of_files
 
+    if baseline is None and (of_files := asked_of_files(base, new, comparison.keywords)):
+        return _compare_files(of_files, wanted())
     before, after = _base_and_new(base, new, baseline)
     asked = comparison(before, after)
     check_comparison(asked)
-    want, sides = wanted(), sides_of(asked)
-    plan = plan_results(Kind.COMPARISON, want, [result_base(after), *sides[1].files()], sides[0].files())
+    want, (first, second, *more) = wanted(), sides_of(asked)
+    beside = [path for side in (first, *more) for path in side.files()]
+    plan = plan_results(Kind.COMPARISON, want, [result_base(after), *second.files()], beside)
     with progress_display() as progress:
         result = compare_sides(asked, baseline, progress)
     write_results(result.result, plan, want)
-    if (gate := result.gate) is None or gate.state == "passed":
-        return 0
-    say(f"gate {asked.gate} {gate.state}: {gate.because}")
-    return 1
+    return _ended(result, asked.gate)
 
 
-def _base_and_new(first: Path, second: Path | None, baseline: str | None) -> tuple[Source, Path]:
+def _compare_files(asked: FilesComparison, want: Output) -> int:
+    """Compare configurations and logs."""
+    from diagnoser.running.files import compare_files
+
+    sides = ((asked.new, asked.new_log), (asked.base, asked.base_log))
+    files = [[Path(one) for one in side if one is not None] for side in sides]
+    plan = plan_results(Kind.FILES, want, [*files[0], *files[1]])
+    with progress_display() as progress:
+        result = compare_files(replace(asked, progress=progress))
+    write_results(result.result, plan, want)
+    return _ended(result, asked.gate)
+
+
+def _ended(compared: "ComparisonResult | FilesResult", limit: str | None) -> int:
+    """The exit code, which is explained where it is not 0, or a gate is not passed."""
+    code, gate, found = compared.exit_code, compared.gate, compared.result
+    if gate is not None and gate.state != "passed":
+        say(f"gate {limit} {gate.state}: {gate.because}")
+    elif code:
+        say(f"{found.verdict.replace('_', ' ')} (exit code {code}): {found.because[0]}")
+    return code
+
+
+def _base_and_new(first: Path | None, second: Path | None, baseline: str | None) -> tuple[Source, Path]:
     """What is compared with what. Raises `UsageError` where one of the two is missing or given twice."""
+    if first is None:
+        raise UsageError(
+            "nothing to compare: give two traces or two configurations. Type moe-diag compare --help"
+        )
     if baseline is None:
         if second is None:
             raise UsageError(

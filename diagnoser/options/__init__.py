@@ -37,6 +37,8 @@ Form = StrEnum("Form", [form.upper() for form in named(Kind.ANALYSIS)])  # type:
 CheckForm = StrEnum("CheckForm", [form.upper() for form in named(Kind.CONFIGURATION)])  # type: ignore[misc]
 MergeForm = StrEnum("MergeForm", "TEXT JSON")
 Flavor = StrEnum("Flavor", "GITHUB JIRA")
+Answer = StrEnum("Answer", "PASS FAIL")
+"""Of a gate, as `heuristics.result.gate` has them, which loads msgspec; a test holds them together."""
 
 _HEURISTICS: Final = Path(__file__).resolve().parents[2] / "heuristics"
 _FIX: Final = re.compile(r"^\[([A-Z]+-\d+)\]", re.MULTILINE)
@@ -110,20 +112,32 @@ ResultFile = Annotated[
     Path, argument("RESULT.json", "What analyze, compare or check-config wrote with -f json; .json.gz too.")
 ]
 BaseRun = Annotated[
-    Path,
+    Path | None,
     argument(
-        "BASE",
-        "The run before: a trace, a folder or pattern of them, or the JSON that analyze made. Left out "
-        "with --baseline.",
+        "[BASE]",
+        "The run before: a trace, a folder or pattern of them, the JSON that analyze made, or without any "
+        "trace its configuration. Left out with --baseline, or with logs alone.",
     ),
 ]
-NewRun = Annotated[Path | None, argument("NEW", "The run after, likewise.")]
+NewRun = Annotated[Path | None, argument("[NEW]", "The run after, likewise.")]
 
 GateLimit = Annotated[
     str | None,
     option(
-        "PCT", "Exit with 1 where new is slower by more than this, such as 3%, or where that is undecided."
+        "PCT",
+        "End with 1 where new is slower by more than this, such as 3%, or where that is not known; else "
+        "with 0.",
     ),
+]
+WhereUndecided = Annotated[
+    str | None,
+    option("|".join(Answer), "What the gate answers where it cannot be judged [default: fail]."),
+    Typed(Answer | None),
+]
+WhereNotComparable = Annotated[
+    str | None,
+    option("|".join(Answer), "What the gate answers for runs that cannot be compared [default: fail]."),
+    Typed(Answer | None),
 ]
 Expectations = Annotated[
     Sequence[str],
@@ -133,6 +147,15 @@ Expectations = Annotated[
         "Without it, what the plan of the base expects.",
     ),
     Typed(list[str], ()),
+]
+MoreBase = Annotated[
+    Sequence[Any],
+    option(
+        "FILE",
+        "A further recording of what the base is, or its result: how much runs vary by themselves counts "
+        "then; may be repeated.",
+    ),
+    Typed(list[Path], ()),
 ]
 _LOG_HELP = "What the {} run printed: its steps without the profiler give the size."
 _CONFIG_HELP = "Configuration of the {} run, as analyze takes it: what changed in it can explain."
@@ -217,6 +240,17 @@ TicketFolder = Annotated[
         "DIR",
         "Write what a ticket needs into DIR: the report as .md, .html and .json, its picture as .png, "
         "and a manifest; all or nothing.",
+    ),
+]
+PageTitle = Annotated[
+    str | None, option("TEXT", "Title of the page and its picture, in place of the names of the inputs.")
+]
+PageNote = Annotated[
+    list[str] | None,
+    option(
+        "TEXT",
+        "Text below the title of the page, of one line or several; may be repeated. Paths, addresses and "
+        "secrets are withheld as in the report.",
     ),
 ]
 SummaryFolder = Annotated[

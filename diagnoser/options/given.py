@@ -14,6 +14,7 @@ from traces.errors import UsageError
 
 if TYPE_CHECKING:
     from heuristics.comparison.expected import Prediction
+    from heuristics.comparison.gate import Asked
 
 _PERCENT: Final = re.compile(r"\s*([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*%\s*", re.ASCII)
 _NUMBER: Final = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?", re.ASCII)
@@ -95,6 +96,24 @@ def gate_frac(text: str) -> float:
         meant = f"{text}%" if Decimal(text) >= 1 else f"{as_part}% or --gate {text}%"
         raise UsageError(f"--gate {text} is given without its sign. Type --gate {meant}")
     raise UsageError(f"--gate {text!r} is no percentage. Type one such as --gate 3%")
+
+
+def gate_asked(limit: str | None, undecided: str | None, not_comparable: str | None) -> "Asked | None":
+    """The gate, None without a limit. Raises `UsageError` for an answer that is none, or is of no gate."""
+    from heuristics.comparison.gate import Asked
+    from heuristics.result.gate import GateAnswer
+
+    answers: dict[str, Any] = {}
+    for field, text in (("undecided", undecided), ("not_comparable", not_comparable)):
+        flag = f"--{field.replace('_', '-')}"
+        if text is None:
+            continue
+        if text not in get_args(GateAnswer):
+            raise UsageError(f"{flag} {text!r} is no answer. Give {' or '.join(get_args(GateAnswer))}.")
+        if limit is None:
+            raise UsageError(f"{flag} {text} is the answer of a gate, and there is none. Add --gate 3%")
+        answers[field] = str(text)
+    return None if limit is None else Asked(gate_frac(limit), **answers)
 
 
 def predictions(texts: Iterable[str]) -> "tuple[Prediction, ...]":

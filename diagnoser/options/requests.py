@@ -28,7 +28,9 @@ R = TypeVar("R")
 Source = options.Place | Mapping[str, Any] | Diagnosis
 """The path of a trace, of several (a folder, a pattern) or of an earlier result; or what holds a result."""
 
-_NOT_REPEATED: Final = frozenset({"nsys", "cache_dir", "reader", "jobs", "scheduler", "about", "redact"})
+_NOT_REPEATED: Final = frozenset(
+    {"nsys", "cache_dir", "reader", "jobs", "scheduler", "more_base", "about", "redact"}
+)
 """Options that change no result, and what is written beside the options."""
 
 
@@ -80,7 +82,10 @@ class Comparison:
     new: Source
     _: KW_ONLY
     gate: options.GateLimit = None
+    undecided: options.WhereUndecided = None
+    not_comparable: options.WhereNotComparable = None
     expect: options.Expectations = ()
+    more_base: options.MoreBase = ()
     steps: options.StepRange = None
     nvtx: options.NvtxPattern = None
     base_gpu: options.BaseGpu = None
@@ -95,6 +100,23 @@ class Comparison:
     jobs: options.Jobs = 1
     about: options.About = None
     redact: options.Redact = True
+
+
+@dataclass(frozen=True, slots=True)
+class FilesComparison:
+    """Two runs to be compared by their configurations and logs; of either side one may be left out."""
+
+    base: options.Place | None = None
+    new: options.Place | None = None
+    _: KW_ONLY
+    base_log: options.BaseLog = None
+    new_log: options.NewLog = None
+    gate: options.GateLimit = None
+    undecided: options.WhereUndecided = None
+    not_comparable: options.WhereNotComparable = None
+    about: options.About = None
+    redact: options.Redact = True
+    progress: Progress = silent
 
 
 def path_of(given: options.Place | None) -> Path | None:
@@ -124,11 +146,14 @@ def keywords(request: Callable[P, A]) -> Callable[[Callable[[A], R]], Callable[P
     return made
 
 
-Value = str | int | bool | Path | tuple[str, ...] | None
+Value = str | int | bool | Path | tuple[str | Path, ...] | None
 
 
 def made_again(
-    command: str, files: Sequence[Path], asked: Analysis | Check | Comparison, more: Mapping[str, Value] = {}
+    command: str,
+    files: Sequence[Path],
+    asked: Analysis | Check | Comparison | FilesComparison,
+    more: Mapping[str, Value] = {},
 ) -> str:
     """The line of a request; `more`: options that are none of its fields, which come first."""
     given, hints = {**more}, get_type_hints(type(asked), include_extras=True)

@@ -5,32 +5,44 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from diagnoser import options
-from diagnoser.output import Target, base_name, plan_targets, screen, show, write
-from reports.content.blocks import Asked, Detail, View
+from diagnoser.output import Target, base_name, plan_targets, say, screen, show, write
+from reports.content.blocks import Asked, Detail, Head, View
 from reports.formats import FORMATS, FRAMEWORKS, Kind, named
+from reports.redaction import public
 from reports.result.read import read_document, typed
 from traces.errors import NotAResult, UsageError
+from traces.limits import Limit
+from traces.spelling import counted
 
 if TYPE_CHECKING:
     from diagnoser.output.ticket import Ticket
     from reports.formats import Whole
 
 
+LONGEST: Final = Limit(4_000, "characters", "ours: a ticket keeps room for its report")
+_WITH_HEAD: Final = ("text", "markdown", "jira", "html", "png", "svg", "pdf")
+"""Formats that people read, which have a title."""
+_OF_TWO: Final = (Kind.COMPARISON, Kind.FILES)
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """In which formats a result is written, where, how much of it is shown, and a ticket's folder.
 
-    Raises `UsageError` for a flavor of what is no markdown, for what is to be brief and is no JSON, and for a
-    patch beside a format, or for no framework that there is.
+    Raises `UsageError` for a flavor of what is no markdown, for a title or a note of what has no page or that
+    is too long, for what is to be brief and is no JSON, and for a patch beside a format, or for no framework
+    that there is.
     """
 
     form: options.Forms = None
     flavor: options.MarkdownFlavor = None
     output: options.OutputPlace = "-"
     ticket: options.TicketFolder = None
+    title: options.PageTitle = None
+    note: options.PageNote = None
     force_overwrite: options.Force = False
     full: options.Full = False
     brief: options.Brief = False
@@ -49,6 +61,15 @@ class Output:
         if self.flavor and not {"markdown", "jira"} & {*self.forms} and self.ticket is None:
             raise UsageError(
                 f"--flavor is of markdown. Type the same line with -f markdown --flavor {self.flavor}"
+            )
+        if (self.title or self.note) and self.ticket is None and not {*_WITH_HEAD} & {*self.forms}:
+            name = "--title" if self.title else "--note"
+            raise UsageError(
+                f"{name} is of pages and tickets. Type the same line with -f markdown or --ticket DIR"
+            )
+        if sum(map(len, (self.title or "", *(self.note or ())))) > LONGEST.value:
+            raise UsageError(
+                f"--title and --note may have {int(LONGEST.value):,} characters in all. Shorten them."
             )
         if self.brief and "json" not in self.forms:
             raise UsageError("--brief is of json. Type the same line with -f json --brief")
@@ -99,15 +120,16 @@ def plan_results(
     for form in output.forms:
         if kind not in FORMATS[form].kinds:
             there = ", ".join(sorted(named(kind)))
-            raise UsageError(f"a judged configuration has no {form}. Give one of {there}.")
-    if output.brief and kind is Kind.COMPARISON:
+            what = "a comparison without traces" if kind is Kind.FILES else "a judged configuration"
+            raise UsageError(f"{what} has no {form}. Give one of {there}.")
+    if output.brief and kind in _OF_TWO:
         raise UsageError("--brief is of one run, not of two. Type the same line without it")
     inputs = [*runs, *(path for path in beside if path)]
-    ending = "_compared" if kind is Kind.COMPARISON else "_moe-diag"
+    ending = "_compared" if kind in _OF_TWO else "_moe-diag"
     targets = plan_targets(output.forms, output.output, inputs, output.force_overwrite, ending)
     if output.ticket is None:
         return Plan(kind, targets, None)
-    if kind is Kind.CONFIGURATION:
+    if kind in (Kind.CONFIGURATION, Kind.FILES):
         raise UsageError("a ticket is of a trace or of two. Give what moe-diag analyze or compare made.")
     from diagnoser.output.ticket import plan_ticket
 
@@ -117,18 +139,36 @@ def plan_results(
 
 def write_results(result: Whole, plan: Plan, output: Output) -> None:
     """Render and write everything. A ticket says where it is, where nothing else goes to stdout."""
-    if plan.ticket:
+    head = _head(output, result.redacted)
+    if (ticket := plan.ticket) is not None:
         from diagnoser.output.ticket import write_ticket
 
-        write_ticket(plan.ticket, result, lambda form: FORMATS[form].write(result, Asked()))
+        write_ticket(
+            ticket, result, lambda form: FORMATS[form].write(result, Asked(head=ticket.head(form, head)))
+        )
     detail = Detail.FULL if output.full else Detail.FIRST
     for target in plan.targets:
         view = replace(screen() if target.path is None else View(), keys=output.keys)
-        written = FORMATS[target.form].write(result, Asked(detail, view, output.brief))
+        written = FORMATS[target.form].write(result, Asked(detail, view, output.brief, head))
         write(target, written, output.force_overwrite)
     if plan.ticket and all(target.path for target in plan.targets):
         names = [f"Ticket in {plan.ticket.folder}:", *(f"  {name}" for name in plan.ticket.names)]
         show("\n".join(names) + "\n")
+
+
+def _head(output: Output, redact: bool) -> Head:
+    """What a user wrote for the head of every page; how much of it is withheld is said once."""
+    title, withheld = public(" ".join((output.title or "").split()), redact)
+    note = []
+    for line in (line for one in output.note or () for line in one.splitlines()):
+        text, count = public(line.strip(), redact)
+        withheld += count
+        note += [text] if text else []
+    if withheld:
+        what = counted(withheld, "path, address or secret", "paths, addresses or secrets")
+        how = "; --no-redact shows all but secrets" if redact else ""
+        say(f"{what} of --title and --note withheld{how}.")
+    return Head(title, tuple(note))
 
 
 def saved_result(path: Path, redact: bool = True) -> Whole:

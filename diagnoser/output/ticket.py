@@ -3,13 +3,15 @@
 import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from diagnoser.output import as_bytes, check_place
 from heuristics.result.compared import Compared
+from heuristics.result.compared_files import ComparedFiles
 from heuristics.result.result import Result
+from reports.content.blocks import Head
 from reports.formats import FORMATS
 from reports.result.codec import Document
 from reports.result.json_text import render_json
@@ -20,9 +22,11 @@ PAGES: Final = frozenset({"markdown", "jira"})
 """What the page of a ticket may be written in: a first screen, as the rest is attached."""
 _FORMS: Final = ("html", "json", "png")
 """Of a ticket, beside its page in markdown or for Jira."""
+_PICTURE: Final = "png"
 _MANIFEST: Final = "_manifest.json"
 _MADE: Final = "made"
 _REPLACED: Final = "replaced"
+
 
 Render = Callable[[str], str | bytes]
 """Name of a format -> the report in it."""
@@ -36,6 +40,10 @@ class Ticket:
     files: Mapping[str, str]
     manifest: str
     force: bool
+
+    def head(self, form: str, head: Head) -> Head:
+        """What stands over one of its files: its own page shows the picture beside it."""
+        return replace(head, picture=self.files[_PICTURE]) if form in PAGES else head
 
     @property
     def names(self) -> list[str]:
@@ -60,7 +68,7 @@ def plan_ticket(folder: Path, base: str, page: str, force: bool) -> Ticket:
     return ticket
 
 
-def write_ticket(ticket: Ticket, result: Result | Compared, render: Render) -> None:
+def write_ticket(ticket: Ticket, result: Result | Compared | ComparedFiles, render: Render) -> None:
     """Render everything, write it aside, and move it to its place: whole or not at all, whatever ends it.
 
     Raises `OutputNotWritable`, and `UsageError` for a file that has appeared meanwhile.
@@ -137,8 +145,8 @@ def _numbers(made: Path) -> dict[str, int]:
     return {one.name: one.stat().st_ino for one in made.iterdir()}
 
 
-def _manifest(result: Result | Compared, contents: Mapping[str, bytes]) -> Document:
-    runs = [result.base, result.new] if isinstance(result, Compared) else result.traces
+def _manifest(result: Result | Compared | ComparedFiles, contents: Mapping[str, bytes]) -> Document:
+    runs = [result.base, result.new] if isinstance(result, Compared | ComparedFiles) else result.traces
     return {
         "tool": {"name": result.tool.name, "version": result.tool.version},
         "schema_version": result.schema_version,

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from statistics import median
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, get_args
 
 from msgspec import structs
 
 from diagnoser.diagnosis import ComparisonResult, Diagnosis
-from diagnoser.options.given import gate_frac, given_from, predictions
-from diagnoser.options.requests import Analysis, Comparison, made_again, path_of, reading_of
+from diagnoser.options.given import gate_asked, given_from, predictions
+from diagnoser.options.requests import Analysis, Comparison, Value, made_again, path_of, reading_of
 from diagnoser.running.configuration import read_configured
 from diagnoser.running.inputs import real, traces_named
 from diagnoser.running.pipeline import diagnose
@@ -25,6 +25,7 @@ from diagnoser.running.processes import Workers, all_of
 from diagnoser.version import VERSION
 from heuristics.comparison.comparison import compare
 from heuristics.comparison.expected import Prediction
+from heuristics.comparison.gate import Asked
 from heuristics.config.about import OPTIONS, Guidance
 from heuristics.evidence.symptoms import observed_from, symptoms_of
 from heuristics.judging.judgement import Configured, judge_observed
@@ -39,8 +40,6 @@ from traces.progress import Progress, listener, silent
 from traces.steps.selection import parse_selection
 from traces.training_log.iterations import perturbation_frac, steady_step
 
-SideName = Literal["base", "new"]
-
 _FROM_FILES: Final = (
     *("configuration", "config_findings", "defects", "rules", "workflow", "experiments"),
     *("memory_estimate", "throughput", "log", "given"),
@@ -49,7 +48,7 @@ _FROM_FILES: Final = (
 
 
 @contextmanager
-def named(side: SideName) -> Iterator[None]:
+def named(side: str) -> Iterator[None]:
     """Whatever goes wrong within names the side, and stays of its class."""
     try:
         yield
@@ -60,9 +59,9 @@ def named(side: SideName) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What is given of one side."""
+    """What is given of one side, `base` or `new`, or of a further recording, `more-base 1`."""
 
-    name: SideName
+    name: str
     source: Path | Mapping[str, Any] | Diagnosis
     config: Path | None
     log: Path | None
@@ -74,26 +73,30 @@ class Side:
         return [*sources, *(path for path in (self.config, self.log) if path)]
 
 
-def sides_of(asked: Comparison) -> tuple[Side, Side]:
-    base, new = (Path(one) if isinstance(one, str | PathLike) else one for one in (asked.base, asked.new))
+def sides_of(asked: Comparison) -> tuple[Side, ...]:
+    """Base, new, and further recordings of base."""
+    given = asked.base, asked.new, *asked.more_base
+    base, new, *more = (Path(one) if isinstance(one, str | PathLike) else one for one in given)
     return (
         Side("base", base, path_of(asked.base_config), path_of(asked.base_log)),
         Side("new", new, path_of(asked.new_config), path_of(asked.new_log)),
+        *(Side(f"more-base {number}", one, None, None) for number, one in enumerate(more, 1)),
     )
 
 
-def check_comparison(asked: Comparison) -> tuple[float | None, tuple[Prediction, ...]]:
-    """The limit of the gate, and what is expected. Raises `UsageError`: what is wrong here is of no side."""
+def check_comparison(asked: Comparison) -> tuple[Asked | None, tuple[Prediction, ...]]:
+    """The gate, and what is expected. Raises `UsageError`: what is wrong here is of no side."""
     parse_selection(asked.steps, asked.nvtx)
     reading_of(asked)
-    return None if asked.gate is None else gate_frac(asked.gate), predictions(asked.expect)
+    gate = gate_asked(asked.gate, asked.undecided, asked.not_comparable)
+    return gate, predictions(asked.expect)
 
 
 def compare_sides(
     asked: Comparison, baseline: str | None = None, progress: Progress = silent
 ) -> ComparisonResult:
     """Compare two runs; see `diagnoser.compare` for what it raises. `baseline`: how base is named."""
-    limit_frac, expected = check_comparison(asked)
+    gate, expected = check_comparison(asked)
     results = read_sides(asked, progress)
     sides = list(zip(sides_of(asked), results, strict=True))
     progress("comparing", None)
@@ -101,26 +104,32 @@ def compare_sides(
         side.source if isinstance(side.source, Path) else Path(result.traces[0].name)
         for side, result in sides
     ]
-    found = compare(*results, (asked.base_gpu, asked.new_gpu), limit_frac, expected)
+    (base, new, *more), gpus = results, (asked.base_gpu, asked.new_gpu)
+    found = compare(base, new, gpus, gate, expected, more)
+    beside: dict[str, Value] = {"--baseline": baseline, "--more-base": tuple(files[2:])}
     result = structs.replace(
         found,
         tool=structs.replace(found.tool, version=VERSION),
-        warnings=tuple(f"{side.name}: {warning}" for side, result in sides for warning in result.warnings),
+        warnings=(
+            *found.warnings,
+            *(f"{side.name}: {warning}" for side, result in sides for warning in result.warnings),
+        ),
         redacted=asked.redact,
-        command=made_again("compare", files[1:] if baseline else files, asked, {"--baseline": baseline}),
+        command=made_again("compare", files[bool(baseline) : 2], asked, beside),
     )
     return ComparisonResult(result)
 
 
-def read_sides(asked: Comparison, progress: Progress = silent) -> tuple[Result, Result]:
-    """The results of both sides, each with at least one rank. One file for both is read once.
+def read_sides(asked: Comparison, progress: Progress = silent) -> tuple[Result, ...]:
+    """The results of both sides and of further recordings, each with at least one rank. One file for both
+    sides is read once.
 
     Raises what `diagnoser.compare` says; each message begins with the name of its side.
     """
     given_from(asked.about or {})  # said of both: what is wrong in it is of no side
-    base, new = sides_of(asked)
+    base, new, *more = sides_of(asked)
     is_one = isinstance(base.source, Path) and _files(base) == _files(new)
-    sides = [base] if is_one else [base, new]
+    sides = [base, *more] if is_one else [base, new, *more]
     # an earlier result is read at once, several traces share the processes themselves
     are_traces = (
         isinstance(path := side.source, Path) and path.is_file() and not is_result(path) for side in sides
@@ -128,7 +137,7 @@ def read_sides(asked: Comparison, progress: Progress = silent) -> tuple[Result, 
     jobs = asked.jobs if all(are_traces) else 1
     with Workers(jobs, progress) as workers:
         results = all_of(workers.map(_read, {side.name: (side, asked) for side in sides}))
-    return results[0], results[-1]
+    return (results[0], *results) if is_one else tuple(results)
 
 
 def _files(side: Side) -> tuple[str | None, ...]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from diagnoser.options.requests import Analysis
+from heuristics.result.exits import Exit
 from traces.errors import NothingToDiagnose, OutputNotWritable, UsageError
 from traces.files.aside import aside, sweep
 from traces.formats.nsys_tool import find_nsys
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from traces.workload.profile import RankRecording
     from traces.workload.record import Request
 
-DIAGNOSED, ABSTAINED = 0, 4
-"""Exit codes: as `analyze` would end on the folder."""
+DIAGNOSED, ABSTAINED = Exit.DONE, Exit.NOTHING
+"""As `analyze` would end on the folder."""
 
 _RAW: Final = "raw"
 _WARNING: Final = (

@@ -5,35 +5,27 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property, partial
 from typing import Final
 
 from heuristics.comparison.difference.changed import EXCHANGES, gpus
-from heuristics.comparison.difference.subject import Subject, sided
+from heuristics.comparison.difference.matched import mean_step_ns
+from heuristics.comparison.difference.subject import Subject, same_capture, sided, whole_replays
 from heuristics.comparison.same_work import (
+    NEAR,
+    OTHER_PROGRAM,
     same_classes,
     same_recording,
-    same_unit,
     shared_work_frac,
-    whole_replays,
 )
+from heuristics.comparison.witnesses import OTHER_KERNELS, Weighed, copied, weigh
 from heuristics.config.facts import Fact
 from heuristics.rules.condition import Language
 from traces.limits import Limit
 from traces.missing import known
-from traces.sections.rank import Rank
-from traces.spelling import percent
+from traces.spelling import counted, percent
 
-OTHER_PROGRAM: Final = Limit(
-    0.2,
-    "of kernel work by names that both have",
-    "ours: pairs of unrelated recordings share 0 to 0.16, a run with another dispatcher and FP8 at once 0.55",
-)
-OTHER_KERNELS: Final = Limit(
-    0.9,
-    "of kernel work by names that both have",
-    "ours: a run again shares all of it, one with another dispatcher 0.83 to 0.86",
-)
 PERTURBED: Final = Limit(
     0.05, "of a step", "ours: a difference of 5 % is worth a post-mortem, and the profiler must not make it"
 )
@@ -79,9 +71,23 @@ class Sides:
         """How much work is by kernels that both have; it goes through both tables of kernels."""
         return shared_work_frac(self.base.rank, self.new.rank)
 
+    @cached_property
+    def weighed(self) -> Weighed:
+        """Whether the work is the same; unknown where only one side recorded what its graphs hold."""
+        is_known = same_capture(self.base.rank, self.new.rank)
+        return weigh(self.base, self.new) if is_known else Weighed(None, (), ())
+
 
 def _step(side: Subject) -> str:
-    return f"by {side.rank.steps.source}" if side.rank.steps.found else "one window"
+    steps = side.rank.steps
+    if not steps.found:
+        return "one window"
+    return f"by {steps.source}" if steps.unit == "step" else f"{steps.unit}s by {steps.source}"
+
+
+def _number(side: Subject) -> str:
+    steps = side.rank.steps
+    return counted(len(steps.used), "graph replay" if steps.unit == "replay" else steps.unit)
 
 
 def _step_with_counts(side: Subject) -> str:
@@ -133,6 +139,8 @@ _OF_A_SIDE: Final[Mapping[str, Callable[[Subject], object]]] = {
     "rank": lambda side: known(side.rank.rank),
     "step": _step,
     "step_with_counts": _step_with_counts,
+    "unit": lambda side: side.rank.steps.unit,
+    "number": _number,
     "kind": _kind,
     "names": lambda side: f"{len({one.name for one in side.rank.kernel_table.rows})} names",
     "routes": _routes,
@@ -158,12 +166,25 @@ def _gpu(side: int, sides: Sides) -> object:
 
 
 def _same_capture(sides: Sides) -> bool:
-    return whole_replays(sides.base.rank) == whole_replays(sides.new.rank)
+    return same_capture(sides.base.rank, sides.new.rank)
 
 
-def _same_work(of: Callable[[Rank, Rank], bool | None], sides: Sides) -> bool | None:
-    """Whether steps hold the same work; unknown where only one side recorded what its graphs hold."""
-    return of(sides.base.rank, sides.new.rank) if _same_capture(sides) else None
+def _same_classes(sides: Sides) -> bool | None:
+    return same_classes(sides.base.rank, sides.new.rank) if _same_capture(sides) else None
+
+
+def _replayed_beside(sides: Sides) -> bool:
+    """Whether replays without their kernels stand against steps or blocks of another kind."""
+    one, other = (side.rank.steps.unit for side in (sides.base, sides.new))
+    return one != other and "replay" in (one, other)
+
+
+def _may_be_one(sides: Sides) -> bool:
+    """Whether a replay may be what the other side repeats: as many of them, as much input, or as long."""
+    one, other = (side.rank for side in (sides.base, sides.new))
+    lengths = sorted(map(mean_step_ns, (one, other)))
+    many = len(one.steps.used) == len(other.steps.used)
+    return many or copied(one) == copied(other) != {} or lengths[1] <= Fraction(NEAR.value) * lengths[0]
 
 
 def _other_kernels(sides: Sides) -> bool:
@@ -206,8 +227,12 @@ ALIKE: Final = Language(
         "base.gpu": Fact(partial(_gpu, 0)),
         "new.gpu": Fact(partial(_gpu, 1)),
         "stepped": Fact(lambda sides: sides.base.rank.steps.found and sides.new.rank.steps.found),
-        "same_unit": Fact(partial(_same_work, same_unit)),
-        "same_classes": Fact(partial(_same_work, same_classes)),
+        "same_work": Fact(lambda sides: sides.weighed.same),
+        "agree": Fact(lambda sides: sides.weighed.agree or None),
+        "contradict": Fact(lambda sides: sides.weighed.contradict or None),
+        "same_classes": Fact(_same_classes),
+        "replayed_beside": Fact(_replayed_beside),
+        "may_be_one": Fact(_may_be_one),
         "same_recording": Fact(lambda sides: same_recording(sides.base.rank, sides.new.rank)),
         "cut_otherwise": Fact(lambda sides: sides.cut_otherwise),
         "other_kernels": Fact(_other_kernels),

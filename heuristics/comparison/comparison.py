@@ -7,16 +7,20 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from heuristics.comparison.between_runs import rank_like, why_no_run
 from heuristics.comparison.comparable import judge_comparable
+from heuristics.comparison.difference.aligned import exchanges
 from heuristics.comparison.difference.changed import changed
 from heuristics.comparison.difference.kernels import compare_kernels
 from heuristics.comparison.difference.matched import budget_rows, mean_ns, mean_step_ns
 from heuristics.comparison.difference.rows import FEW, Facts, attribute, layers, part_of
 from heuristics.comparison.difference.subject import Subject
 from heuristics.comparison.expected import Prediction, judge_expected
+from heuristics.comparison.gate import Asked, gate_of
 from heuristics.comparison.ranks import Pair, compare_runs, pair_ranks, place_of
-from heuristics.comparison.size import Judged, judge_gate, judge_pairs, judge_size, measure_size
+from heuristics.comparison.size import Judged, judge_pairs, judge_size, measure_size
 from heuristics.comparison.suspects.find import find_suspects, with_explained
+from heuristics.comparison.whole_range import judge_whole, whole_range
 from heuristics.result.compared import (
     BudgetRow,
     Comparable,
@@ -33,6 +37,7 @@ from heuristics.result.tool import SCHEMA_VERSION, Tool
 from heuristics.words import say
 from traces.missing import Missing, gap, known
 from traces.sections.rank import Rank
+from traces.spelling import printable
 
 _NO_STEPS: Final = gap(say("comparison.no-steps"), say("comparison.no-steps-cure"))
 _NO_LOG: Final = gap(say("comparison.no-log"), "--base-log, --new-log")
@@ -83,9 +88,10 @@ def _budget_rows(
 def _steps(rank: Rank) -> SideSteps:
     dropped, lengths = tuple(one.reason for one in rank.steps.dropped), rank.lengths_ns
     if not rank.steps.found:
-        return SideSteps("none", 0, *(_NO_STEPS,) * 4, dropped)
+        return SideSteps("none", 0, *(_NO_STEPS,) * 4, dropped, rank.steps.unit)
     ends = min(lengths), max(lengths)
-    return SideSteps(rank.steps.source, len(lengths), *_mean_and_median(lengths), *ends, dropped)
+    middle = _mean_and_median(lengths)
+    return SideSteps(rank.steps.source, len(lengths), *middle, *ends, dropped, rank.steps.unit)
 
 
 def _log(log: Log | None) -> SideLog | Missing:
@@ -104,11 +110,13 @@ def compare(
     base: Result,
     new: Result,
     gpus: Sequence[int | None] = (None, None),
-    gate_frac: float | None = None,
+    gate: Asked | None = None,
     predictions: Sequence[Prediction] = (),
+    more_base: Sequence[Result] = (),
 ) -> Compared:
     """Compare two results with at least one rank each; `gpus`: the CUDA device of each side, None for any.
-    `predictions`: what the user expects of fixes, in place of the plan of base.
+    `predictions`: what the user expects of fixes, in place of the plan of base. `more_base`: further
+    recordings of base; one that is none becomes a warning.
 
     Who asked fills in the version of the tool, warnings and the command. Raises `EmptySelection` where a side
     has no such GPU.
@@ -116,17 +124,36 @@ def compare(
     pairs = pair_ranks(base, new, *gpus)
     one, other = Subject(base, pairs[0].base), Subject(new, pairs[0].new)
     ranks = one.rank, other.rank
-    found = attribute(*ranks), layers(*ranks), compare_kernels(*ranks), changed(one, other)
+    found = attribute(*ranks), layers(*ranks), compare_kernels(*ranks), changed(one, other), exchanges(*ranks)
     facts = with_explained(Facts(one, other, *found))
-    comparable, size = judge_comparable(one, other), measure_size(one, other)
-    judged = judge_pairs(judge_size(size, comparable, one, other), pairs)
+    runs, warnings = _runs_of_base(one, more_base, gpus[0])
+    comparable, size = judge_comparable(one, other), measure_size(one, other, runs)
+    judged, recorded = judge_pairs(judge_size(size, comparable, one, other), pairs), whole_range(*ranks)
+    judged = judge_whole(judged, recorded)
     return replace(
         whole(facts, pairs, comparable, size, judged),
         suspects=find_suspects(facts),
-        gate=None if gate_frac is None else judge_gate(size, judged, gate_frac),
+        gate=None if gate is None else gate_of(size, judged, gate),
         expected=tuple(judge_expected(facts, size, judged, predictions)),
         run=compare_runs(base, new, pairs),
+        whole=recorded,
+        warnings=tuple(warnings),
     )
+
+
+def _runs_of_base(
+    base: Subject, more: Sequence[Result], gpu: int | None
+) -> tuple[Sequence[Subject], Sequence[str]]:
+    """Further recordings of base, and why others are none."""
+    runs: list[Subject] = []
+    warnings: list[str] = []
+    for result in more:
+        run = Subject(result, rank_like(base, result, gpu))
+        if why := why_no_run(run, (base, *runs), judge_comparable(base, run)):
+            warnings.append(f"--more-base {printable(run.rank.trace, 60)}: {why}")
+        else:
+            runs.append(run)
+    return runs, warnings
 
 
 def whole(
@@ -161,6 +188,7 @@ def whole(
         suspects=(),
         pairs=tuple(_pair(facts, pair) for pair in pairs),
         gate=None,
+        exchanged=facts.exchanged,
     )
 
 

@@ -10,16 +10,17 @@ from heuristics.comparison.difference.interval import interval_of
 from heuristics.comparison.difference.matched import added, budget_rows
 from heuristics.comparison.difference.rows import NOISE, Facts
 from heuristics.comparison.difference.subject import Value
+from heuristics.comparison.extent import extent_of
 from heuristics.comparison.size import Judged
 from heuristics.comparison.suspects.table import GO_ALONG, rows_of
 from heuristics.comparison.suspects.view import matches
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.result.compared import (
-    ComparedSize,
+from heuristics.result.compared import ComparedSize, Ends
+from heuristics.result.expected import (
     Conclusion,
-    Ends,
     Expected,
     ExpectedBy,
+    ExpectedExtent,
     ExpectedOutcome,
     ExpectedPart,
     PredictedEnds,
@@ -68,6 +69,7 @@ class Taken:
     """A fix, or several that the plan replayed together.
 
     `sets`: knobs in every way to write them; `gain_frac`: as in the plan; `gain_ns`: as the user gave it.
+    `extent`: where the new run has other values than the plan names; `gain_frac` is for those if `ranged`.
     """
 
     ids: tuple[str, ...]
@@ -75,6 +77,7 @@ class Taken:
     sets: Mapping[str, Value]
     gain_frac: OrMissing[tuple[OrMissing[float], float]]
     gain_ns: int | None = None
+    extent: ExpectedExtent | None = None
 
 
 def judge_expected(
@@ -106,6 +109,8 @@ def _judged(
     outcome, conclusion = _concluded(known(predicted), ends, judged, together_with)
     if outcome == "missed":
         conclusion = _why_missed(one, facts, ends, part)
+    if outcome in ("missed", "more") and one.extent and not one.extent.ranged:
+        outcome, conclusion = "undecided", "other_extent"
     grew = (row.row for row in facts.attribution.rows if row.delta_ns > 0 and row.row != NOISE)
     return Expected(
         fixes=one.ids,
@@ -118,6 +123,7 @@ def _judged(
         conclusion=conclusion,
         together_with=together_with,
         grew=tuple(row for row in grew if part is None or row not in part.rows),
+        extent=one.extent,
     )
 
 
@@ -207,7 +213,10 @@ def _single(facts: Facts, given: Mapping[str, Prediction]) -> Iterator[Taken]:
             frac = None if prediction.frac is None else (prediction.frac, prediction.frac)
             yield Taken((id_,), by or "given", sets, frac, prediction.ns)
         elif fix and by:
-            yield Taken((id_,), by, sets, fix.gain_frac)
+            extent, gain = extent_of(sets, facts) or (None, None)
+            low, high = gain or (None, 0.0)
+            ranged = (_NO_LOWER if low is None else low, high) if gain else fix.gain_frac
+            yield Taken((id_,), by, sets, ranged, extent=extent)
 
 
 def _ways_of(knobs: Knobs) -> Iterator[Mapping[str, Value]]:

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from msgspec import UNSET, UnsetType
 
-from heuristics.result.compared import (
+from heuristics.result.compared_ranks import (
     ComparedGroup,
     ComparedLate,
     ComparedRank,

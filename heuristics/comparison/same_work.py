@@ -1,19 +1,20 @@
-"""Do two ranks do the same work in a step, on the same kind of GPU? By what the traces show.
+"""How much work do two ranks do in a step? By their kernels alone.
 
-How much work a step does is told by its backward kernels, else by the kernels that both have. A backward pass
-runs once for each microbatch and layer, whatever is recomputed, so its kernels tell another amount of work
-from a forward that runs twice. The optimizer runs once a step, whatever the step holds.
+It is told by backward kernels, else by the kernels that both have. A backward pass runs once for each
+microbatch and layer, whatever is recomputed, so its kernels tell another amount of work from a forward that
+runs twice. The optimizer runs once a step, whatever the step holds.
 """
 
 from collections import defaultdict
 from collections.abc import Callable
 from fractions import Fraction
+from operator import attrgetter
 from typing import Final
 
 from heuristics.comparison.difference.subject import same_count
 from traces.limits import Limit
 from traces.missing import known
-from traces.names.kernels import classify_kernel
+from traces.names.kernels import classify_kernel, is_one_of_a_pass
 from traces.sections.rank import Rank
 from traces.sections.tables import Kernel
 
@@ -21,6 +22,11 @@ NEAR: Final = Limit(
     1.25,
     "times as many kernels, or as much work, per step",
     "ours: below half of 1 to 2, the least by which two whole steps are more than one",
+)
+PASSES: Final = Limit(
+    2,
+    "backward kernels a step",
+    "ours: most networks have one pooling or one loss, so one is alike by chance",
 )
 SAME_BACKWARD: Final = Limit(
     0.5,
@@ -32,23 +38,42 @@ SAME_UNIT: Final = Limit(
     "of shared kernel work whose count or work per step is the same",
     "ours: full recompute leaves 0.47, twice the layers or microbatches at most 0.05, a window of steps 0",
 )
+OTHER_PROGRAM: Final = Limit(
+    0.2,
+    "of kernel work by names that both have",
+    "ours: pairs of unrelated recordings share 0 to 0.16, a run with another dispatcher and FP8 at once 0.55",
+)
 Pair = tuple[Fraction, Fraction]
 """Count and work in ns, per step."""
+Family = Callable[[Kernel], str | None]
+"""What kernels are counted together; None: it is not counted."""
 
 
-def same_unit(base: Rank, new: Rank) -> bool | None:
-    """Whether a step holds the same work; None where no kernels tell.
+def same_amount(base: Rank, new: Rank) -> bool | None:
+    """Whether a step holds as many layers and microbatches; None where no kernels tell.
 
-    By backward kernels where names tell them, by class; else by all kernels but the optimizer's, by name.
+    By backward kernels where names tell them, by class; else by all kernels but the optimizer's, by name,
+    where programs share enough of them.
     """
-    for family, near, limit in ((_backward, _same_passes, SAME_BACKWARD), (_by_name, _near, SAME_UNIT)):
-        one, other = _per_step(base, family), _per_step(new, family)
-        works = {key: one[key][1] + other[key][1] for key in one.keys() & other.keys()}
-        if total := sum(works.values()):
-            return (
-                float(sum(works[key] for key in works if near(one[key], other[key])) / total) >= limit.value
-            )
-    return None
+    least = min(sum(count for count, _ in per_step(side, _backward).values()) for side in (base, new))
+    if least >= PASSES.value:
+        passes = _near_in_most(base, new, _backward, _same_passes, SAME_BACKWARD)
+        if passes is not None:
+            return passes
+    if (shared_work_frac(base, new) or 0.0) < OTHER_PROGRAM.value:
+        return None
+    return _near_in_most(base, new, _by_name, _near, SAME_UNIT)
+
+
+def _near_in_most(
+    base: Rank, new: Rank, family: Family, near: Callable[[Pair, Pair], bool], limit: Limit
+) -> bool | None:
+    one, other = per_step(base, family), per_step(new, family)
+    works = {key: one[key][1] + other[key][1] for key in one.keys() & other.keys()}
+    total = sum(works.values())
+    if not total:
+        return None
+    return float(sum(works[key] for key in works if near(one[key], other[key])) / total) >= limit.value
 
 
 def same_classes(base: Rank, new: Rank) -> bool | None:
@@ -56,13 +81,13 @@ def same_classes(base: Rank, new: Rank) -> bool | None:
 
     What windows are held to: their borders cut the work anywhere, so nothing else shows how much they hold.
     """
-    one, other = _per_step(base, _compute_class), _per_step(new, _compute_class)
+    one, other = per_step(base, _compute_class), per_step(new, _compute_class)
     if not one or not other:
         return None
     return one.keys() == other.keys() and all(_same_count(one[key], other[key]) for key in one)
 
 
-def _per_step(rank: Rank, family: Callable[[Kernel], str | None]) -> dict[str, Pair]:
+def per_step(rank: Rank, family: Family) -> dict[str, Pair]:
     """Kernels by family; those without one are left out."""
     found: dict[str, Pair] = defaultdict(lambda: (Fraction(0), Fraction(0)))
     steps = len(rank.lengths_ns)
@@ -79,8 +104,13 @@ def _compute_class(kernel: Kernel) -> str | None:
 
 
 def _backward(kernel: Kernel) -> str | None:
-    """The class of a compute kernel whose name says that it runs in backward."""
-    return _compute_class(kernel) if classify_kernel(kernel.name).phase == "bwd" else None
+    """The class of a compute kernel whose name says that it runs in backward, once in each pass.
+
+    A library chooses among ways to convolve that are one kernel or five, and may choose anew in each run.
+    """
+    found = classify_kernel(kernel.name)
+    once = found.phase == "bwd" and found.class_ != "convolution" and is_one_of_a_pass(kernel.name)
+    return _compute_class(kernel) if once else None
 
 
 def _by_name(kernel: Kernel) -> str | None:
@@ -109,9 +139,11 @@ def _same_count(one: Pair, other: Pair) -> bool:
     return same_count(float(one[0]), float(other[0]))
 
 
-def shared_work_frac(base: Rank, new: Rank) -> float | None:
+def shared_work_frac(
+    base: Rank, new: Rank, *, named: Callable[[Kernel], str] = attrgetter("name")
+) -> float | None:
     """Kernel work by names that both have, as part of all of the side that shares less; None: unknown."""
-    one, other = (_per_step(rank, lambda kernel: kernel.name) for rank in (base, new))
+    one, other = (per_step(rank, named) for rank in (base, new))
     if not one or not other:
         return None
     shares = []
@@ -119,12 +151,6 @@ def shared_work_frac(base: Rank, new: Rank) -> float | None:
         total = sum(work for _, work in mine.values())
         shares.append(sum(work for name, (_, work) in mine.items() if name in theirs) / total if total else 0)
     return float(min(shares))
-
-
-def whole_replays(rank: Rank) -> bool:
-    """Whether CUDA graphs were recorded as whole replays, without their kernels."""
-    ledger = known(rank.ledger)
-    return ledger is None or any(row.row == "compute.graph_replay" for row in ledger)
 
 
 def same_recording(base: Rank, new: Rank) -> bool:

@@ -2,22 +2,27 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import ceil
 from statistics import median
 from typing import Final
 
-from heuristics.comparison.difference.interval import LEAST, interval_of
+from heuristics.comparison.between_runs import Runs, is_logged, lengths_of, runs_of
+from heuristics.comparison.difference.few_steps import least_p
+from heuristics.comparison.difference.interval import LEAST, MANY, Interval, interval_of
+from heuristics.comparison.difference.left_out import counted_too, leaves_out_many
 from heuristics.comparison.difference.matched import mean_ns, mean_step_ns
 from heuristics.comparison.difference.rows import FEW, part_of, step_count
 from heuristics.comparison.difference.subject import Subject
 from heuristics.comparison.ranks import Pair
 from heuristics.comparison.same_work import same_recording
-from heuristics.result.compared import Comparable, ComparedSize, ComparisonVerdict, Ends, Gate
+from heuristics.result.compared import Comparable, ComparedSize, ComparisonVerdict, Ends
+from heuristics.result.gate import Gate
 from heuristics.words import say
 from traces.limits import Limit
-from traces.missing import known
+from traces.missing import gap, known
 from traces.recording.line import recording
-from traces.recording.options import START, Question
+from traces.recording.options import SPARE, START, Question
 from traces.sections.rank import Rank
 from traces.spelling import chosen, percent, signed, signed_ms
 
@@ -31,8 +36,11 @@ RECORDABLE: Final = Limit(
     50, "steps a side", "ours: a recording of more is slow to write and read; a log gives them for nothing"
 )
 
-_SPARE: Final = 2
-"""A first or a partial step is left out."""
+LEVEL: Final = 0.95
+_SHOWS_NONE: Final = gap(
+    say("comparison.few-steps", least=LEAST.value), say("comparison.few-steps-cure", least=MANY.value)
+)
+_DENOMINATORS: Final = 1_000_000  # more than any number of ways
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +56,24 @@ class Judged:
     same: bool = False
 
 
-def measure_size(base: Subject, new: Subject) -> ComparedSize:
-    """The size by the logs where both hold at least `LEAST` iterations after their start, else by the steps.
+def measure_size(base: Subject, new: Subject, more_base: Sequence[Subject] = ()) -> ComparedSize:
+    """The size by the logs where both hold at least `MANY` iterations after their start, else by the steps.
 
-    Profiled steps are longer than others, so a log's iterations are the true size where both sides have them.
+    Profiled steps are longer than others, so a log's iterations are the true size where all sides have them.
     A side without steps, one window only, counts 0 and has the window's length as its mean and median.
+    `more_base`: further recordings of base; with them base's mean is that of its runs.
     """
-    by_log = all(len(side.logged_ns) >= LEAST.value for side in (base, new))
-    base_ns, new_ns = (side.logged_ns if by_log else side.rank.lengths_ns for side in (base, new))
-    base_mean, new_mean = mean_ns(base_ns), mean_ns(new_ns)
-    base_mean_ns, delta_ns = round(base_mean), round(new_mean - base_mean)
+    by_log = all(map(is_logged, (base, new, *more_base)))
+    base_ns, new_ns = (lengths_of(side, by_log) for side in (base, new))
     found = interval_of(base_ns, new_ns)
+    if found and not by_log:
+        found = counted_too(found, base.rank, new.rank)
+    runs = runs_of((base, *more_base), by_log, LEVEL)
+    base_mean, new_mean = runs.mean_ns if runs else mean_ns(base_ns), mean_ns(new_ns)
+    base_mean_ns, delta_ns = round(base_mean), round(new_mean - base_mean)
+    if found and runs:
+        found = _between_runs(found, runs, round(mean_ns(new_ns) - mean_ns(base_ns)), delta_ns)
+    shortest_ns = min(base_mean_ns, round(new_mean))
     return ComparedSize(
         source="log" if by_log else "trace",
         base_count=len(base_ns) if by_log else step_count(base.rank),
@@ -75,7 +90,19 @@ def measure_size(base: Subject, new: Subject) -> ComparedSize:
         high_frac=part_of(found.high_ns, base_mean_ns) if found else FEW,
         level_frac=found.level if found else FEW,
         method=found.method if found else FEW,
+        shows_ns=found.shows_ns if found else _SHOWS_NONE,
+        shows_frac=part_of(found.shows_ns, shortest_ns) if found else _SHOWS_NONE,
+        p_frac=float(found.p) if found and found.p is not None else None,
+        between_runs=runs.told if runs else None,
     )
+
+
+def _between_runs(found: Interval, runs: Runs, pair_delta_ns: int, delta_ns: int) -> Interval:
+    """The interval of the pair moved to the difference from the runs' mean, at least as wide as theirs."""
+    down_ns = max(pair_delta_ns - found.low_ns, runs.half_ns)
+    up_ns = max(found.high_ns - pair_delta_ns, runs.half_ns)
+    method = f"{found.method}; Student's t over {len(runs.told.runs)} recordings of base"
+    return Interval(delta_ns - down_ns, delta_ns + up_ns, found.level, method)
 
 
 def judge_size(size: ComparedSize, comparable: Comparable, base: Subject, new: Subject) -> Judged:
@@ -86,13 +113,43 @@ def judge_size(size: ComparedSize, comparable: Comparable, base: Subject, new: S
     if same_recording(base.rank, new.rank) and size.delta_ns == 0 and size.source == "trace":
         return Judged("no_change", (say("comparison.one-recording"),), "", same=True)
     if (ends := size.ends_ns) is None:
-        return Judged("undecided", tuple(_lacking(size, base, new)), _record_for(LEAST.value))
+        return Judged("undecided", tuple(_lacking(size, base, new)), _record_for(MANY.value))
+    traced = (*traced, *_left_out(size, base.rank, new.rank))
     if ends[0] <= 0 <= ends[1]:
         return _judge_around_zero(size, ends, traced)
     slower = ends[0] > 0
     whole = say("comparison.interval-above-zero" if slower else "comparison.interval-below-zero")
-    because = (whole, *traced, say("comparison.other-runs"))
+    because = (whole, *_by_chance(size, ends), *traced, _of_runs(size))
     return Judged("regression" if slower else "improvement", because, "")
+
+
+def _left_out(size: ComparedSize, base: Rank, new: Rank) -> Iterator[str]:
+    """That hiccups are so many on a side that the difference has to hold with them."""
+    if size.source == "trace" and (leaves_out_many(base) or leaves_out_many(new)):
+        yield say("comparison.hiccups-counted", base=_hiccups(base), new=_hiccups(new))
+
+
+def _hiccups(rank: Rank) -> str:
+    steps = rank.steps
+    return f"{len(steps.slow)} of {len(steps.used) + len(steps.slow)}"
+
+
+def _by_chance(size: ComparedSize, ends: Ends) -> Iterator[str]:
+    """What the permutation test says, and where unlike scatter outweighs it."""
+    if not isinstance(size.p_frac, float):
+        return
+    p = Fraction(size.p_frac).limit_denominator(_DENOMINATORS)
+    spelled = f"{p} ({percent(size.p_frac)})" if p.numerator == 1 and p < 1 else percent(size.p_frac)
+    yield say("comparison.permutation", p=spelled)
+    if size.p_frac <= 1 - LEVEL and ends[0] <= 0 <= ends[1]:
+        yield say("comparison.unlike-scatter")
+
+
+def _of_runs(size: ComparedSize) -> str:
+    """What varies from run to run: in the interval, or what would put it there."""
+    if not (told := size.between_runs):
+        return say("comparison.other-runs")
+    return say("comparison.between-runs", runs=len(told.runs), std_ns=told.std_ns, half_ns=told.half_ns)
 
 
 def judge_pairs(judged: Judged, pairs: Sequence[Pair]) -> Judged:
@@ -143,7 +200,7 @@ def judge_gate(size: ComparedSize, judged: Judged, limit_frac: float) -> Gate:
 def _judge_around_zero(size: ComparedSize, ends: Ends, traced: tuple[str, ...]) -> Judged:
     shorter_ns = min(size.base_mean_ns, size.new_mean_ns)
     furthest_ns = max(-ends[0], ends[1])
-    shows_ns = (ends[1] - ends[0]) // 2  # about the smallest difference that the interval could have shown
+    shows_ns = (ends[1] - ends[0]) // 2
     smallest = say("comparison.smallest", shows_ns=shows_ns, shows_frac=shows_ns / shorter_ns)
     is_narrow, matters = furthest_ns <= MATTERS.value * shorter_ns, chosen(MATTERS.value)
     held = say(
@@ -151,19 +208,23 @@ def _judge_around_zero(size: ComparedSize, ends: Ends, traced: tuple[str, ...]) 
         furthest_frac=furthest_ns / shorter_ns,
         matters=matters,
     )
+    runs = (_of_runs(size),) if size.between_runs else ()
+    because = (held, *_by_chance(size, ends), smallest, *runs, *traced)
     if is_narrow:
-        return Judged("no_change", (held, smallest, *traced), "")
+        return Judged("no_change", because, "")
+    if size.between_runs and size.between_runs.half_ns >= shows_ns:
+        return Judged("undecided", because, say("comparison.record-runs"))
     delta_ns = abs(size.delta_ns)
     narrow_ns = max(delta_ns, MATTERS.value * shorter_ns - delta_ns, 1)
     needed = min(size.base_count, size.new_count) * (shows_ns / narrow_ns) ** 2
-    return Judged("undecided", (held, smallest, *traced), _record_for(needed))
+    return Judged("undecided", because, _record_for(needed))
 
 
 def _record_for(count: float) -> str:
-    many = max(ceil(count), int(LEAST.value))
+    many = max(ceil(count), int(MANY.value))
     if many > RECORDABLE.value:
         return say("comparison.record-logs", count=f"{float(f'{many:.1e}'):,.0f}")
-    active = many + _SPARE
+    active = many + SPARE
     line = recording(Question.REGRESSION).nsys
     return say("comparison.record", count=many, line=line, start=START, end=START + active, active=active)
 
@@ -217,9 +278,12 @@ def _traces_beside_logs(size: ComparedSize, base: Rank, new: Rank) -> Iterator[s
 
 def _lacking(size: ComparedSize, base: Subject, new: Subject) -> Iterator[str]:
     yield say("comparison.few", counts=_counts(size), least=LEAST.value)
+    p = least_p(size.base_count, size.new_count)
+    if size.base_count and size.new_count and p > 1 - Fraction(str(LEVEL)):
+        yield say("comparison.few-show-none", p=f"{p} ({percent(float(p))})")
     for name, side in (("base", base), ("new", new)):
         if not side.rank.steps.found:
             yield say("comparison.one-window", side=name)
     logged = len(base.logged_ns), len(new.logged_ns)
     if any(logged):
-        yield say("comparison.few-logged", base=logged[0], new=logged[1], least=LEAST.value)
+        yield say("comparison.few-logged", base=logged[0], new=logged[1], least=MANY.value)

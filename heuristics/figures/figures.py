@@ -12,7 +12,8 @@ from traces.account.account import Account
 from traces.measurements import RankMeasurements
 from traces.missing import known
 from traces.names.kernels import COMM_KINDS, compute_classes
-from traces.sections.rank import DataLoading, Memory, Span, TensorCores
+from traces.sections.rank import Memory, Span, TensorCores
+from traces.sections.work import DataLoading
 
 RECOMPUTE_LABELS: Final = {
     "attention": "core_attn",

@@ -15,7 +15,7 @@ from heuristics.words import say
 from traces.limits import Limit
 from traces.measure.moe.passes import PassCount
 from traces.missing import Missing
-from traces.sections.rank import UnknownKernel
+from traces.sections.tables import UnknownKernel
 from traces.sizes.layout import layout_of, moe_layers_of_stages
 from traces.sizes.model import layers_of
 

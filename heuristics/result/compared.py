@@ -1,17 +1,20 @@
 """The whole of one comparison: differences are new less base, positive is slower; integers are in ns."""
 
-from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
+from heuristics.result.compared_ranks import ComparedRun, Place
+from heuristics.result.compared_runs import BetweenRuns, Whole
+from heuristics.result.exits import Exit
+from heuristics.result.expected import Expected
+from heuristics.result.gate import Gate
 from heuristics.result.judged import Level
 from heuristics.result.tool import SchemaVersion, Tool
 from traces.missing import Missing, OrMissing, known
-from traces.sections.cause import Cause
-from traces.sections.rank import StepSource
+from traces.sections.rank import StepSource, Unit
 from traces.sections.section import Count, Frac, Ns, Section
-from traces.sections.tables import Timeline, WallId
+from traces.sections.tables import Phase, Timeline, WallId
 
 
 class SideSteps(Section, frozen=True):
@@ -24,6 +27,7 @@ class SideSteps(Section, frozen=True):
     min_ns: OrMissing[Ns]
     max_ns: OrMissing[Ns]
     dropped: tuple[str, ...]
+    unit: Unit = "step"
 
 
 class SideLog(Section, frozen=True):
@@ -70,73 +74,6 @@ class Side(Section, frozen=True):
     timeline: Timeline
 
 
-class LateState(StrEnum):
-    """The late rank before and after."""
-
-    APPEARED = "appeared"
-    GONE = "gone"
-    SAME = "same"
-    """The same rank by the same cause."""
-    OTHER = "other"
-    """Another rank, or another cause."""
-    NONE = "none"
-    """No rank is late on either side."""
-    UNKNOWN = "unknown"
-    """On one side nobody can tell."""
-
-
-class Place(Section, frozen=True):
-    """Where a rank stands in its own result."""
-
-    index: Count
-    device: int
-    rank: OrMissing[Count]
-
-
-class ComparedGroup(Section, frozen=True):
-    """Ranks that do the same work on both sides, by the numbers of their groups, and their median step."""
-
-    base_group: Count
-    new_group: Count
-    base_count: Count
-    new_count: Count
-    step_delta_ns: OrMissing[int]
-
-
-class ComparedRank(Section, frozen=True):
-    """One rank of both sides, by its places in either `ranks[]`; times are of a mean step."""
-
-    base_index: Count
-    new_index: Count
-    rank: Count | None
-    by: str
-    step_delta_ns: OrMissing[int]
-    waited_delta_ns: int
-    caused_delta_ns: OrMissing[int]
-
-
-class ComparedLate(Section, frozen=True):
-    """Who is late on either side, null where nobody can tell or it is not one rank."""
-
-    state: LateState
-    base_cause: Cause | None
-    new_cause: Cause | None
-    base: Place | None
-    new: Place | None
-
-
-class ComparedRun(Section, frozen=True):
-    """Several ranks of both runs. `ranks`: matched ones, first those that others wait for more, or less."""
-
-    base_ranks: Count
-    new_ranks: Count
-    base_waiting_frac: OrMissing[Frac]
-    new_waiting_frac: OrMissing[Frac]
-    groups: tuple[ComparedGroup, ...]
-    ranks: tuple[ComparedRank, ...]
-    late: ComparedLate
-
-
 ComparisonVerdict = Literal["regression", "improvement", "no_change", "undecided", "not_comparable"]
 State = Literal["yes", "with_differences", "no"]
 Change = Literal["slower", "faster", "more", "fewer", "new", "gone", "grid"]
@@ -145,24 +82,6 @@ Number = Annotated[float, Meta(ge=0)]
 Grid = tuple[Count, Count, Count]
 Ends = tuple[int, int]
 """Lower and upper end of an interval."""
-PredictedEnds = tuple[OrMissing[int], int]
-"""Lower and upper end of a prediction, the lower where there is one."""
-ExpectedBy = Literal["configuration", "trace", "given"]
-ExpectedOutcome = Literal["met", "missed", "more", "undecided"]
-Conclusion = Literal[
-    "as_predicted",
-    "more_than_predicted",
-    "less_than_predicted",
-    "came_back_elsewhere",
-    "part_unchanged",
-    "not_active",
-    "changed_together",
-    "no_prediction",
-    "too_few_steps",
-    "within_noise",
-    "not_comparable",
-]
-"""What an outcome means: of one that is met or more the first two, of one that missed the next four."""
 
 
 class Difference(Section, frozen=True):
@@ -184,7 +103,11 @@ class Comparable(Section, frozen=True):
 
 
 class ComparedSize(Section, frozen=True):
-    """How much slower, by the logs where both tell enough, else by the steps. `level_frac`: how sure."""
+    """How much slower, by the logs where both tell enough, else by the steps. `level_frac`: how sure.
+
+    `base_mean_ns`: with several recordings of base the mean of their means. `shows_ns`: about the smallest
+    difference that could have been shown. `p_frac`: of the permutation test, null where none was made.
+    """
 
     source: Literal["log", "trace"]
     base_count: Count
@@ -201,6 +124,10 @@ class ComparedSize(Section, frozen=True):
     high_frac: OrMissing[float]
     level_frac: OrMissing[Frac]
     method: OrMissing[str]
+    shows_ns: OrMissing[Ns] | UnsetType = UNSET
+    shows_frac: OrMissing[Number] | UnsetType = UNSET
+    p_frac: Frac | None = None
+    between_runs: BetweenRuns | None = None
 
     @property
     def ends_ns(self) -> Ends | None:
@@ -283,11 +210,11 @@ class ComparedChange(Section, frozen=True):
 class Suspect(Section, frozen=True):
     """One cause. `rows` are those it can move and that moved its way, `explains_ns` their sum per step.
 
-    `id` names the rule (`graphs_stopped`, `nccl_host_cpu`), a knob (`knob.moe_token_dispatcher_type`) or what
-    else changed (`version.torch`). `confidence`: high where it is said and the trace shows it, medium where
-    one of the two, low where it is only consistent. `because`: one sentence per piece of evidence. `next`:
-    what to do to be sure. `source`: where the rule comes from. `seen`: of `because` what is more than the
-    figures of its rows.
+    `id` names the rule (`graphs_stopped`, `nccl_host_cpu`), a knob (`knob.moe_token_dispatcher_type`), what
+    else changed (`version.torch`) or, without a proven cause, the row (`row.compute.gemm`). `confidence`:
+    high where it is said and the trace shows it, medium where one of the two, low where it is only
+    consistent. `because`: one sentence per piece of evidence. `next`: what to do to be sure. `source`: where
+    the rule comes from. `seen`: of `because` what is more than the figures of its rows.
     """
 
     id: str
@@ -301,36 +228,6 @@ class Suspect(Section, frozen=True):
     seen: tuple[str, ...] = ()
 
 
-class ExpectedPart(Section, frozen=True):
-    """Rows of the step that a fix acts on, per step: what they were and by how much they fell."""
-
-    rows: tuple[str, ...]
-    base_ns: int
-    gained_ns: int
-    ci95_ns: OrMissing[Ends]
-
-
-class Expected(Section, frozen=True):
-    """A fix that the new side has and base lacks: what it was to gain of a step, and what the step gained.
-
-    `fixes`: several only where the plan of base has a range for them together. `by`: how the new side is
-    known to have it. `predicted_ns`: by the plan of base or as given; `outcome`: by the step alone, as time
-    that a fix takes away from its `part` may come back in the rows that `grew`. `together_with`: what else
-    changed and can explain what moved: a fix is not judged beside it.
-    """
-
-    fixes: tuple[str, ...]
-    by: ExpectedBy
-    predicted_ns: OrMissing[PredictedEnds]
-    gained_ns: int
-    ci95_ns: OrMissing[Ends]
-    part: ExpectedPart | None
-    outcome: ExpectedOutcome
-    conclusion: Conclusion
-    together_with: tuple[str, ...]
-    grew: tuple[str, ...]
-
-
 class ComparedPair(Section, frozen=True):
     """Two ranks held against each other; the first pair is compared in full."""
 
@@ -340,12 +237,72 @@ class ComparedPair(Section, frozen=True):
     step_delta_ns: OrMissing[int]
 
 
-class Gate(Section, frozen=True):
-    """A limit on slowing down: `tripped` and `undecided` both end with exit code 1."""
+ExchangeChange = Literal["exchanged", "more", "fewer", "new", "gone"]
 
-    limit_frac: float
-    state: Literal["passed", "tripped", "undecided"]
-    because: str
+
+class Worked(Section, frozen=True):
+    """Kernels of one name in a step, or copies by their key: how many, and their time, summed."""
+
+    name: str
+    key: str
+    count: Number
+    work_ns: Ns
+
+
+class Exchange(Section, frozen=True):
+    """Work that stands in the same places of both steps, over all layers. `key`: what most of it is.
+
+    `base` and `new` list the kernels with the most work; the counts and times are of all.
+
+    `change`: `exchanged` where a side does it by other kernels; `more` or `fewer` of the same; `new` and
+    `gone` where one side alone has it. `phase` None where it is of several, or not known.
+    """
+
+    change: ExchangeChange
+    key: str
+    phase: Phase | None
+    base: tuple[Worked, ...]
+    new: tuple[Worked, ...]
+    base_count: Number
+    new_count: Number
+    base_ns: Ns
+    new_ns: Ns
+    delta_ns: int
+
+
+class ExchangeSum(Section, frozen=True):
+    """Activities of either side, and their time, summed."""
+
+    base_count: Number
+    new_count: Number
+    base_ns: Ns
+    new_ns: Ns
+
+
+class Exchanges(Section, frozen=True):
+    """One typical step of each side, aligned in the order of launches: what one does by other kernels.
+
+    `rows`, the largest difference first, `same` (the same kernels, as many, in the same places) and
+    `left_out` (the `left_out_rows` smallest) add up to the work of both steps exactly.
+    """
+
+    rows: tuple[Exchange, ...]
+    same: ExchangeSum
+    left_out_rows: Count
+    left_out: ExchangeSum
+
+
+_OPEN: Final[dict[ComparisonVerdict, Exit]] = {
+    "undecided": Exit.UNDECIDED,
+    "not_comparable": Exit.NOT_COMPARABLE,
+}
+
+
+def exit_of(verdict: ComparisonVerdict, gate: Gate | None) -> Exit:
+    """The exit code: of a gate its answer alone, else whether there is a verdict."""
+    if gate is not None:
+        return Exit.DONE if gate.lets_pass else Exit.NO
+    return _OPEN.get(verdict, Exit.DONE)
 
 
 class Compared(Section, frozen=True, kw_only=True):
@@ -386,3 +343,10 @@ class Compared(Section, frozen=True, kw_only=True):
     gate: Gate | None
     expected: tuple[Expected, ...] = ()
     run: ComparedRun | UnsetType = UNSET
+    whole: OrMissing[Whole] | UnsetType = UNSET
+    exchanged: OrMissing[Exchanges] | UnsetType = UNSET
+
+    @property
+    def ends_with(self) -> Exit:
+        """The exit code."""
+        return exit_of(self.verdict, self.gate)

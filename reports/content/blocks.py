@@ -7,7 +7,7 @@ word) and `Term` (a key of the document under its human name).
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
@@ -60,13 +60,23 @@ class Hue(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """The one sentence. `label` stands before it in capitals: SLOWED BY, NO BOTTLENECK, NOT STEADY STATE."""
+    """The one sentence. `label` stands before it in capitals: SLOWED BY, NO BOTTLENECK, NOT STEADY STATE.
+
+    `figure`: the one number that leads it, large where there is room, and `amount` the same in its unit.
+    """
 
     label: str
     said: Words
     tone: Tone
     under: tuple[Words, ...] = ()
     """Sentences that belong to it: the confidence with its reason, what routing was."""
+    figure: str = ""
+    amount: str = ""
+
+    @property
+    def whole(self) -> Words:
+        """The number, then what is said of it; what is said alone where there is no number."""
+        return words(f"{self.figure}, {self.amount}: ", self.said) if self.figure else self.said
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +317,30 @@ class Page:
     detail: Detail = Detail.FIRST
     more: str = ""
     """What the whole has beyond this page, in one line; empty where this is all."""
+    note: tuple[str, ...] = ()
+    """What a user wrote for the head of it, line by line."""
+    picture: str = ""
+    """The name of the file that a ticket shows on top; empty where none is attached."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a page has beyond a result: a title in place of the names of its inputs, a note, a picture."""
+
+    title: str = ""
+    note: tuple[str, ...] = ()
+    picture: str = ""
+
+    def over(self, page: Page) -> Page:
+        """The page with this head; the names of the inputs begin the facts then."""
+        named = page
+        if self.title:
+            facts = words(page.title, "; " if page.facts else "", page.facts)
+            named = replace(page, title=(self.title,), facts=facts)
+        return replace(named, note=self.note, picture=self.picture)
+
+
+PLAIN: Final = Head()
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,3 +362,4 @@ class Asked:
     detail: Detail = Detail.FIRST
     view: View = field(default_factory=View)
     brief: bool = False
+    head: Head = PLAIN

@@ -18,7 +18,7 @@ from reports.content.blocks import (
     words,
 )
 from traces.recording.line import PROGRAM, SCRIPT, Recording
-from traces.recording.options import Option, Question, TrainedWith, asked
+from traces.recording.options import Asked, Option, Question, TrainedWith, asked
 
 _NAMES: Final = {
     TrainedWith.MEGATRON_LM: "Megatron-LM",
@@ -30,8 +30,9 @@ _NAMES: Final = {
 def page(question: Question, framework: TrainedWith, how: Recording) -> Page:
     row = asked(question)
     head = Headline(question.upper(), words(f"{row.asks}."), Tone.PLAIN)
-    reasons = (
+    reasons: tuple[Block, ...] = (
         Sentence(words(row.ranks), "Ranks", whole=True),
+        *_why_so_many(row),
         Items(tuple(map(_reason, how.options)), "Options of nsys"),
         Items(tuple(map(_reason, how.flags)), "In the training"),
     )
@@ -39,6 +40,10 @@ def page(question: Question, framework: TrainedWith, how: Recording) -> Page:
     after = Command(words("Then:"), f"moe-diag doctor run_0.nsys-rep && {row.next}")
     facts = words(f"{_NAMES[framework]}; nothing is run")
     return Page(words(Code("moe-diag capture")), facts, (*blocks, after), Detail.FULL)
+
+
+def _why_so_many(row: Asked) -> tuple[Sentence, ...]:
+    return (Sentence(words(row.because), "Steps", whole=True),) if row.because else ()
 
 
 def commands(how: Recording) -> Iterator[Block]:

@@ -7,14 +7,16 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
-from heuristics.result.compared import Place, Side
+from heuristics.result.compared import Side
+from heuristics.result.compared_ranks import Place
 from heuristics.result.judged import KnownIssue
 from heuristics.result.result import Result
-from reports.content.blocks import Code, Hue, Words, words
+from reports.content.blocks import Code, Hue, Span, Term, Words, words
 from reports.measures import named
 from traces.missing import OrMissing, known
-from traces.sections.rank import Rank
+from traces.sections.rank import Rank, StepSource
 from traces.sections.tables import WallId
+from traces.settings.knobs import knobs
 from traces.spelling import gpu_model, printable
 
 
@@ -62,12 +64,59 @@ _PLAIN: Final = frozenset(
 _WORD: Final = re.compile(r"[A-Za-z_]\w+(?:::\w+)*")
 
 
+_FAMILIES: Final = {"comm": "communication", "copy": "copies"}
+"""Keys of what is known by its family alone."""
+
+
 def name_of(key: str) -> str:
     """The name of a key, or of one after a family: `launch_starved.python`, `compute.gemm`."""
     if known := named(key):
         return f"longest {known[0].title}" if key.startswith("longest_") else known[0].title
     family, dot, last = key.rpartition(".")
-    return name_of(last) if dot and family else key.replace("_", " ")
+    return name_of(last) if dot and family else _FAMILIES.get(key, key.replace("_", " "))
+
+
+VERSION: Final = "version"
+"""The family of the versions of packages: `version.nccl`."""
+_PACKAGES: Final = {
+    "core": "Megatron-Core",
+    "bridge": "Megatron-Bridge",
+    "torch": "PyTorch",
+    "te": "Transformer Engine",
+    "nccl": "NCCL",
+    "cuda": "CUDA",
+    "cudnn": "cuDNN",
+    "driver": "driver",
+}
+
+
+def version_of(package: str) -> str:
+    return f"version of {_PACKAGES.get(package, package)}"
+
+
+_KEY: Final = re.compile(r"(?<![\w./:-])[a-z][a-z0-9]*(?:[._][a-z0-9]+)+(?![\w/]|[.:-]\w)")
+"""What may be a key within a sentence: no part of a path, an address or another name."""
+
+
+def keyed(text: str) -> Words:
+    """A sentence whose keys of measures (`launch_starved.data`) are terms, and whose settings are code."""
+    found, place = list[Span](), 0
+    for match in _KEY.finditer(text):
+        key = match[0]
+        if (span := _span(key)) is not None:
+            found += [text[place : match.start()], span]
+            place = match.end()
+    return words(*found, text[place:])
+
+
+def _span(key: str) -> Span | None:
+    """What stands for a key; None for what is none."""
+    family, _, last = key.rpartition(".")
+    if family == VERSION:
+        return version_of(last)
+    if named(key) or (family and named(last)):
+        return Term(key)
+    return Code(key) if key in knobs() else None
 
 
 def capital(text: str) -> str:
@@ -90,7 +139,7 @@ def is_set(result: Result, knob: str) -> bool:
     return any(one.knob == knob and one.value is True for one in settings)
 
 
-def kernel_name(recorded: str) -> str:
+def kernel_name(recorded: str, width: int = KERNEL_WIDTH) -> str:
     """A kernel in a few characters: without its types, or by its template argument where that names it."""
     bare = re.sub(r"<unnamed>|\(anonymous namespace\)", "", printable(recorded, 400)).removeprefix("void ")
     head, _, inside = bare.partition("<")
@@ -99,12 +148,12 @@ def kernel_name(recorded: str) -> str:
         for word in _WORD.findall(inside):
             last = next((part for part in reversed(word.split("::")) if not _SHARED.fullmatch(part)), "")
             if last and last not in _PLAIN and not _WRAPPERS.match(last) and "gpu_kernel" not in last:
-                return _first(f"{base} {last}" if _FUNCTOR.search(last) else last)
-    return _first(base or bare)
+                return _first(f"{base} {last}" if _FUNCTOR.search(last) else last, width)
+    return _first(base or bare, width)
 
 
-def _first(name: str) -> str:
-    return name if len(name) <= KERNEL_WIDTH else name[: KERNEL_WIDTH - 3] + "..."
+def _first(name: str, width: int) -> str:
+    return name if len(name) <= width else name[: width - 3] + "..."
 
 
 def gpu_of(of: Rank | Side) -> str:
@@ -141,6 +190,15 @@ def issue_sentence(one: KnownIssue, of_a_run: bool = True) -> str:
     return f"({where}): {one.what}. Workaround: {one.workaround}. {one.source}."
 
 
+STEPS_BY: Final[dict[StepSource, str]] = {
+    "user": "as chosen by --nvtx or --steps",
+    "nvtx": "by NVTX ranges",
+    "optimizer": "by optimizer kernels",
+    "graph": "by graph replays",
+    "period": "by what repeats",
+    "none": "none found",
+}
+"""How steps were found."""
 PIECES: Final = (
     ("compute", "compute", Hue.COMPUTE),
     ("busy", "busy", Hue.COMPUTE),
@@ -156,6 +214,16 @@ PIECES: Final = (
     ("idle", "nothing recorded", Hue.IDLE),
 )
 """Rows of the ledger by what they begin with, first match first: the piece of the bar and its colour."""
+HUE_NAMES: Final[dict[Hue, str]] = {
+    Hue.COMPUTE: "compute",
+    Hue.COMMUNICATION: "communication",
+    Hue.COPY: "copies",
+    Hue.HOST: "CPU",
+    Hue.MEMORY: "allocator",
+    Hue.IDLE: "launch delays, other idle",
+    Hue.OTHER: "profiler, start-up, other",
+}
+"""What is drawn in a colour, in the order of a legend."""
 WALL_HUES: Final[dict[WallId, Hue]] = {
     "memory": Hue.MEMORY,
     "communication": Hue.COMMUNICATION,

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct
 
 from heuristics.result.compared import Compared
+from heuristics.result.compared_files import ComparedFiles
 from heuristics.result.result import Result
 from heuristics.result.tool import SCHEMA_VERSION
 from reports.result.checks import check_compared, check_result
@@ -66,7 +67,7 @@ def read_result(path: Path) -> Result:
         raise NotAResult(f"{path}: {error}") from None
 
 
-def typed(document: Mapping[str, Any]) -> Result | Compared:
+def typed(document: Mapping[str, Any]) -> Result | Compared | ComparedFiles:
     """A document of any kind, checked; keys that a later 1.x added are left out, so it is of our version.
 
     Raises `NotAResult` for what is none, or of a newer schema.
@@ -81,14 +82,16 @@ def typed(document: Mapping[str, Any]) -> Result | Compared:
     if document.get("kind") == "brief":
         raise NotAResult(f"it is a short result of --brief. Keep the whole one: {_MAKE}")
     known = {**document, "schema_version": SCHEMA_VERSION}
+    if document.get("kind") == "files_comparison":
+        return _decoded(known, ComparedFiles, "moe-diag compare")
     if document.get("kind") == "comparison" or isinstance(document.get("verdict"), str):
         return check_compared(_decoded(known, Compared, "moe-diag compare"))
     return check_result(_decoded(known, Result, "moe-diag analyze"))
 
 
-def of_one_run(result: Result | Compared) -> Result:
+def of_one_run(result: Result | Compared | ComparedFiles) -> Result:
     """What is no comparison. Raises `NotAResult` for one."""
-    if isinstance(result, Compared):
+    if not isinstance(result, Result):
         raise NotAResult("it is no diagnosis of one run but a comparison. Give one of the runs it compares")
     return result
 

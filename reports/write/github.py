@@ -1,8 +1,10 @@
 """A page in GitHub's markdown: foreign text made harmless, tables, blocks that fold."""
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
+from urllib.parse import quote
 
 from reports.content.blocks import Page, Span, View
 from reports.write.markup import COMMAND_WIDTH, TEXT_WIDTH, Item, Markup, Writer, within
@@ -82,6 +84,10 @@ class GitHub(Markup):
         longest = max((len(run) for line in shown for run in _FENCE.findall(line)), default=0)
         fence = "`" * max(3, longest + 1)
         yield from (f"{fence}{language}", *shown, fence)
+
+    def picture(self, name: str, shows: str) -> str:
+        """By the name of a file beside the page, in which every character but the plainest is escaped."""
+        return f"![{harmless(shows)}]({quote(os.fsencode(name))})"
 
     def folded(self, level: int, title: str, inside: Iterable[str]) -> Iterator[str]:
         yield f"<details><summary>{harmless(title).strip()}</summary>"

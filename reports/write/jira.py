@@ -27,6 +27,10 @@ _DANGER: Final = re.compile(
     r"|[:;](?=[()DPp-])|:(?=//)|(?<=mailto):"  # faces, addresses
     r"|^#|(?<=^h[1-6])\.|(?<=^bq)\."  # what begins a block
 )
+_UNPICTURED: Final = re.compile(r"[!|^{}\[\]\\]|^\s|\s$|://")
+"""What no name between the marks of a picture may have."""
+_WIDTH: Final = 960
+"""Of a picture in a ticket, in pixels: its texts can be read, and no screen scrolls sideways."""
 _ENTITIES: Final = {"\\": "&#92;", "&": "&amp;", ".": "&#46;"}
 
 
@@ -91,6 +95,12 @@ class Jira(Markup):
             yield from (self.code(line, COMMAND_WIDTH) for line in shown)
         else:
             yield from ("{noformat}", *shown, "{noformat}")
+
+    def picture(self, name: str, shows: str) -> str:
+        """A name that Jira cannot take between its marks is only named."""
+        if _UNPICTURED.search(name) or not name.isprintable():
+            return f"{harmless('Picture: ')}{self.code(name)}"
+        return f"!{name}|width={_WIDTH}!"
 
     def folded(self, level: int, title: str, inside: Iterable[str]) -> Iterator[str]:
         yield from (self.heading(level, harmless(title).strip()), *inside)

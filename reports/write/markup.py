@@ -12,7 +12,7 @@ from typing import Final
 
 from reports.content import blocks
 from reports.content.blocks import Block, Fold, Hue, Page, Part, Quantity, Span, Table, View, Words, words
-from reports.content.names import capital, name_of
+from reports.content.names import capital, name_of, plain
 from traces.limits import Limit
 from traces.spelling import counted, percent
 
@@ -69,6 +69,10 @@ class Markup(ABC):
         """Lines to copy."""
 
     @abstractmethod
+    def picture(self, name: str, shows: str) -> str:
+        """The attached picture of that name, with what it shows for who does not see it."""
+
+    @abstractmethod
     def folded(self, level: int, title: str, inside: Iterable[str]) -> Iterator[str]:
         """What shows when a reader asks for it."""
 
@@ -87,7 +91,12 @@ class Writer:
     def write(self) -> str:
         lines = [self.markup.heading(1, self.said(self.page.title))]
         lines += [self.said(self.page.facts)] if self.page.facts else []
-        lines += self.lines(self.page.blocks, 2)
+        for line in self.page.note:
+            lines += ["", self.said((line,))]
+        first = self.page.blocks[:1] if self.page.picture else ()
+        lines += self.lines(first, 2)
+        lines += ["", self.markup.picture(self.page.picture, self._drawn(first))] if first else []
+        lines += self.lines(self.page.blocks[len(first) :], 2)
         lines += ["", self.said((self.page.more,))] if self.page.more else []
         return "\n".join(lines) + "\n"
 
@@ -103,7 +112,7 @@ class Writer:
     def block(self, block: Block, level: int) -> Iterator[str]:
         match block:
             case blocks.Headline():
-                yield f"{self.strong((block.label,))} {self.said(block.said)}".strip()
+                yield f"{self.strong((block.label,))} {self.said(block.whole)}".strip()
                 yield from self._list(block.under)
             case blocks.Sentence():
                 label = f"{self.strong((f'{block.label}:',))} " if block.label else ""
@@ -127,6 +136,11 @@ class Writer:
             case blocks.Part():
                 yield self.markup.heading(level, self.said((block.title,)))
                 yield from self.lines(block.blocks, level + 1)
+
+    def _drawn(self, first: Sequence[Block]) -> str:
+        """What the picture shows, for who does not see it."""
+        head = first[0]
+        return f"{head.label} {plain(head.whole)}" if isinstance(head, blocks.Headline) else "The report"
 
     def said(self, spans: Sequence[Span]) -> str:
         return "".join(map(self._span, spans)).strip()

@@ -67,6 +67,13 @@ def _lines(page: Page, view: View, room: Room) -> list[Text]:
 
 
 def _head(page: Page, view: View) -> list[Text]:
+    return [
+        *_title(page, view),
+        *(row for one in page.note for row in wrapped(text_of((one,), view), view.width)),
+    ]
+
+
+def _title(page: Page, view: View) -> list[Text]:
     title, facts = text_of(page.title, view, "bold"), text_of(page.facts, view)
     if not view.width or title.cell_len + 3 + facts.cell_len <= view.width:
         return [title + plain("   ") + facts]
@@ -114,7 +121,7 @@ def block_lines(block: Block, view: View, room: Room) -> list[Text]:
 
 
 def _headline_lines(block: blocks.Headline, view: View, room: Room) -> list[Text]:
-    label, said = plain(block.label, STYLES[block.tone]), text_of(block.said, view, "bold")
+    label, said = plain(block.label, STYLES[block.tone]), text_of(block.whole, view, "bold")
     indent = " " * _LABEL
     space = plain(" " * max(2, _LABEL - label.cell_len))
     lines = wrapped(label + space + said, view.width, "", indent)

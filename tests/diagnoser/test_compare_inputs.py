@@ -218,7 +218,7 @@ def test_steps_that_a_trace_lacks_name_the_side(tmp_path: Path, capsys: pytest.C
     assert "Recorded are 0 to 2" in err
 
 
-def results(base: Source, new: Source | None = None, **given: Any) -> tuple[Result, Result]:
+def results(base: Source, new: Source | None = None, **given: Any) -> tuple[Result, ...]:
     return read_sides(Comparison(base, base if new is None else new, **given))
 
 

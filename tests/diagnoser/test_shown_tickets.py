@@ -17,6 +17,7 @@ from bench.simulate.knobs import Knobs
 from bench.simulate.recorded import View, record
 from bench.simulate.run import run
 from bench.simulate.scenarios import SCENARIOS
+from heuristics.comparison.enough import enough_steps
 from heuristics.result.result import Result
 from reports.content import blocks
 from reports.content.analysis import page
@@ -213,8 +214,10 @@ def test_what_to_do_first_in_the_spelling_in_use(told: Result, reads: Reader) ->
 
 
 def test_what_to_type_next(told: Result, reads: Reader) -> None:
-    if told.fixes or told.levers:
+    if (told.fixes or told.levers) and (found := enough_steps(told)).decides:
         assert reads.finds("moe-diag compare", told.traces[0].name)
+    elif told.fixes or told.levers:
+        assert reads.finds("moe-diag capture" if found.record else "--base-log LOG")
     assert reads.finds("--full")
 
 
@@ -250,7 +253,7 @@ def test_the_regression_answers_as_well() -> None:
     reads = reader(rendering.text(told, "markdown"))
     suspect = told["suspects"][0]
     assert told["verdict"] == "regression"
-    assert reads.finds("SLOWER +6.12 ms per step = +30 %", "95 % interval")
+    assert reads.finds("SLOWER +30 %, +6.12 ms per step", "95 % interval")
     assert reads.finds("LIKELY CAUSE:", suspect["title"], "Explains +6.08 of +6.12", "Confidence medium")
     assert reads.finds("To be sure: ", suspect["next"])
     assert reads.finds("Limits:", "kernel set, dispatcher")

@@ -56,6 +56,9 @@ WORDS: Final[Mapping[str, Explained]] = {
         ("failure that a log shows", "correction"),
         "What lines of a training log mean, and what corrects it.",
     ),
+    "changes": Explained(
+        "Known changes", ("known change",), "What one change of a configuration did to a step elsewhere."
+    ),
     "settings": Explained("Settings", ("setting",), "Spellings of each setting, and the rules that read it."),
     "words": Explained(
         "Words of a result",
@@ -87,7 +90,7 @@ def keys(file: Path) -> str:
     whole = published["$ref"].rpartition("/")[2]
     order = [whole, *(name for name in sections if name != whole)]
     head = (
-        f"# {document(file).capitalize()}: every key\n\n"
+        f"# {document(file).replace('_', ' ').capitalize()}: every key\n\n"
         f"Every key of the document that [{file.name}](../docs/{file.name}) describes."
     )
     return "\n\n".join([head, *(_section(name, sections[name]) for name in order)]) + "\n"

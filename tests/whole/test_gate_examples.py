@@ -19,7 +19,7 @@ from tests.places import ROOT
 EXAMPLES: Final = ROOT / "docs" / "examples"
 CASES: Final = {
     "graphs.sqlite": (0, "passed"),
-    "graphs_lost.sqlite": (1, "slower than 3%, or undecided"),
+    "graphs_lost.sqlite": (1, "slower than 3%, or not judged"),
     "not_there.sqlite": (3, "not judged: an input cannot be read"),
     "no_kernels.sqlite": (4, "not judged: a recording has nothing to compare"),
 }

@@ -15,8 +15,8 @@ from traces.cures import cure
 from traces.intervals import instants_of, intersect, subtract
 from traces.limits import Limit
 from traces.missing import Missing, gap
-from traces.sections.rank import DataLoading
 from traces.sections.tables import LedgerRow
+from traces.sections.work import DataLoading
 from traces.steps.found import Steps
 from traces.timeline import Bucket, RankTimeline
 
@@ -31,6 +31,8 @@ ALIKE: Final = Limit(
     0.9, "fraction of steps", "ours: with one loader, or none, each step waits, but for a few at the ends"
 )
 _CURE: Final = "look up num_workers of the program's DataLoader"
+_ITERATORS: Final = {"_SingleProcessDataLoaderIter": False, "_MultiProcessingDataLoaderIter": True}
+"""Ranges that PyTorch opens around the next batch, and whether worker processes load it."""
 _WAITS: Final = "idle.launch_starved.data"
 
 
@@ -46,7 +48,14 @@ def measure_data_loading(rank: RankTimeline, steps: Steps, ledger: Sequence[Ledg
     waits = waits_of(ledger, steps)
     waiting, found = int((waits > PAUSE.value).sum()), workers_by_rhythm(waits)
     workers = gap("the waits for batches show no rhythm", _CURE) if waiting and found is None else found
-    return DataLoading(waiting, workers, len(copies), _pageable(rank, copies), exposed_ns)
+    apart = loads_apart(rank.columns.range_texts)
+    return DataLoading(waiting, workers, len(copies), _pageable(rank, copies), exposed_ns, apart)
+
+
+def loads_apart(range_texts: Sequence[str]) -> bool | None:
+    """Whether processes of their own load, by the iterator that PyTorch names; None with none or both."""
+    found = {apart for name, apart in _ITERATORS.items() for text in range_texts if name in text}
+    return found.pop() if len(found) == 1 else None
 
 
 def _pageable(rank: RankTimeline, copies: IntArray) -> int | Missing:

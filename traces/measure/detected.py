@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import Columns, IntArray, distinct
+from traces.columns import BoolArray, Columns, IntArray, distinct
 from traces.cures import cure
 from traces.groups import passing, sums_of
 from traces.intervals import Spans, ns_in
@@ -17,6 +17,7 @@ from traces.measure.recompute import Recompute
 from traces.missing import Missing, gap
 from traces.names.frameworks import Framework, framework_by_names
 from traces.names.kernels import FP8, classify_kernel, gemm_format, multiplies, quantize_format
+from traces.replay.changes.graphs import SCOPES, scope_of
 from traces.resolve.resolution import Resolution
 from traces.sections.rank import Detected
 from traces.spelling import percent
@@ -116,7 +117,22 @@ def detect(rank: RankTimeline, resolution: Resolution, steps: Steps, recompute: 
         precision=precision.precision,
         precision_shares_frac=precision.shares,
         recompute=recompute.modules,
+        graph_scopes_frac=_graph_scopes(rank, work_ns, is_kernel, in_graph),
     )
+
+
+def _graph_scopes(
+    rank: RankTimeline, work_ns: IntArray, is_kernel: BoolArray, in_graph: BoolArray
+) -> Mapping[str, float]:
+    """Of each scope that ran, how much of the work that tells it is in graphs."""
+    rows, scopes = rank.activities, [scope_of(classify_kernel(name)) for name in rank.columns.kernel_names]
+    shares = {}
+    for scope in SCOPES:
+        told = np.array([*(one == scope for one in scopes), False])  # the last for work without a name
+        mine = is_kernel & told[rows.name]
+        if whole_ns := int(work_ns[mine].sum()):
+            shares[scope] = int(work_ns[mine & in_graph].sum()) / whole_ns
+    return shares
 
 
 def _kernels_per_launch(call: IntArray, kind: str) -> float | Missing:

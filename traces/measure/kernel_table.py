@@ -16,8 +16,7 @@ from traces.launches import grid_numbers
 from traces.limits import Limit
 from traces.missing import Missing, gap, known
 from traces.names.kernels import classify_kernel
-from traces.sections.rank import UnknownKernel
-from traces.sections.tables import Kernel, KernelsLeftOut, KernelTable
+from traces.sections.tables import Kernel, KernelsLeftOut, KernelTable, UnknownKernel
 from traces.steps.found import Steps, no_steps
 from traces.timeline import KEYS, Bucket, RankTimeline, Source
 

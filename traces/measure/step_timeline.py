@@ -158,7 +158,7 @@ def measure_timelines(
     their longest rows, and neither `keys` nor `names`: their columns point to those of the first.
     """
     drawn = _Drawn(rank, absent, Texts(), Texts())
-    chosen = _chosen(steps)
+    chosen = typical_step(steps)
     pairs = steps.windows.pairs()
     borders = (chosen.start_ns, chosen.end_ns) if chosen else (pairs[0][0], pairs[-1][1])
     shown = drawn.in_full(chosen.index if chosen else None, *borders)
@@ -171,11 +171,12 @@ def measure_timelines(
 _NO_STEPS: Final = gap(
     "there are no steps: it shows the window", "give --steps, --nvtx, or record step ranges"
 )
-_KEY_NAMES: Final = tuple(f"{PREFIX[bucket]}.{key}" for bucket in Bucket for key in KEYS[bucket])
-_KEY_BASE: Final = np.cumsum([0, *(len(KEYS[bucket]) for bucket in Bucket)])
+KEY_NAMES: Final = tuple(f"{PREFIX[bucket]}.{key}" for bucket in Bucket for key in KEYS[bucket])
+KEY_BASE: Final = np.cumsum([0, *(len(KEYS[bucket]) for bucket in Bucket)])
 
 
-def _chosen(steps: Steps) -> Step | None:
+def typical_step(steps: Steps) -> Step | None:
+    """The used step whose length is nearest to the median; None without steps."""
     median_ns = steps.median_ns
     if median_ns is None:
         return None
@@ -245,7 +246,7 @@ class _Drawn:
         rows, start_ns = self.rank.activities, within_ns[0]
         cut = _cut(rows.start_ns[mine], rows.end_ns[mine], within_ns)
         mine = mine[cut.of]
-        key = self.keys.places(rows.key[mine] + _KEY_BASE[rows.bucket[mine]], _KEY_NAMES.__getitem__)
+        key = self.keys.places(rows.key[mine] + KEY_BASE[rows.bucket[mine]], KEY_NAMES.__getitem__)
         texts = self.rank.columns.kernel_names
         name = self.names.places(rows.name[mine], lambda code: shortened(texts[code]), texts.__getitem__)
         unlaunched = gap(

@@ -149,6 +149,11 @@ def pass_of(name: str, kernel: KernelClass) -> tuple[str, str] | None:
     return None
 
 
+def is_one_of_a_pass(name: str) -> bool:
+    """Whether a kernel of attention or a norm is the one that each pass has: neither before nor after it."""
+    return _HELPERS.search(name) is None
+
+
 def _dispatch(name: str, kernel: KernelClass) -> tuple[str, str] | None:
     if kernel.subclass == "ep_notify" and kernel.phase in ("fwd", "bwd"):
         return "dispatch", kernel.phase

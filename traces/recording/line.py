@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from traces.recording.options import START, Option, Question, Section, TrainedWith, asked, options
+from traces.recording.options import SPARE, START, Option, Question, Section, TrainedWith, asked, options
 
 PROGRAM: Final = "python train.py"
 """Stands for what starts the training."""
@@ -96,13 +96,19 @@ def _loop(question: Question, steps: int) -> tuple[str, ...]:
     )
 
 
+def schedule() -> str:
+    """The schedule of the PyTorch profiler, whose steps are all whole, so that none is recorded to spare."""
+    active = asked(Question.WALLS).steps - SPARE
+    return f"torch.profiler.schedule(wait=20, warmup=3, active={active})"
+
+
 def profiler_call(lacking: Collection[str]) -> tuple[str, ...]:
     """The lines of one call of the PyTorch profiler; `lacking`: rows of `Capture` to record as well."""
     extra = (f"    {argument}," for row, argument in _KINETO_EXTRA.items() if row in lacking)
     return (
         "prof = torch.profiler.profile(",
         "    activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],",
-        "    schedule=torch.profiler.schedule(wait=20, warmup=3, active=3),",
+        f"    schedule={schedule()},",
         *extra,
         ")  # and prof.step() once per step",
     )

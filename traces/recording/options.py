@@ -38,7 +38,7 @@ class Section(StrEnum):
 class Asked(Struct, frozen=True, forbid_unknown_fields=True):
     """One question: how many steps it takes (0: no range of steps), of which ranks, what to type afterwards.
 
-    `one`: whether rank 0 alone starts nsys.
+    `because`: why so many steps. `one`: whether rank 0 alone starts nsys.
     """
 
     asks: str
@@ -46,6 +46,7 @@ class Asked(Struct, frozen=True, forbid_unknown_fields=True):
     one: bool
     ranks: str
     next: str
+    because: str = ""
 
 
 class Option(Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,6 +64,8 @@ class Option(Struct, frozen=True, forbid_unknown_fields=True):
     questions: tuple[Question, ...] = tuple(Question)
 
 
+SPARE: Final = 2
+"""Recorded steps that may be left out: a first one that warms up, a last one that is cut."""
 START: Final = 10
 """The first recorded step: where a Megatron run is warm, its own default."""
 

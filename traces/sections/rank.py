@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from traces.missing import OrMissing, known
 from traces.names.frameworks import Framework
 from traces.sections.section import Bytes, Count, Frac, Ns, Section
-from traces.sections.tables import KernelTable, LedgerRow, Timeline
+from traces.sections.tables import KernelTable, LedgerRow, Sequence, Timeline, UnknownKernel
+from traces.sections.work import DataLoading, Work
 
 
 class Totals(Section, frozen=True):
@@ -57,7 +58,7 @@ class Outside(Section, frozen=True):
 class Steps(Section, frozen=True):
     """How steps were found. `used` and `dropped` are all recorded ones; `slow`: hiccups, left out.
 
-    `replayed`: used ones.
+    `replayed`: used ones. `warm_up`: of those left out the first, which took longer than all others.
     """
 
     source: StepSource
@@ -76,6 +77,7 @@ class Steps(Section, frozen=True):
     hiccups_ns: Ns = 0
     outside_ns: Outside | None = None
     alternating: bool = False
+    warm_up: tuple[Count, ...] = ()
 
     @property
     def found(self) -> bool:
@@ -154,16 +156,6 @@ class Memory(Section, frozen=True):
         return peak / capacity if peak and capacity else None
 
 
-class DataLoading(Section, frozen=True):
-    """Waits for the next batch. `workers`: of the loader, by the rhythm of the waits; 1 may be none."""
-
-    waiting_steps: Count
-    workers: OrMissing[Count]
-    input_copies: Count
-    input_copies_pageable: OrMissing[Count]
-    input_copies_exposed_ns: Ns
-
-
 class Passes(Section, frozen=True):
     """How often a module ran."""
 
@@ -190,19 +182,7 @@ class Detected(Section, frozen=True):
     precision: OrMissing[str]
     precision_shares_frac: Mapping[str, Frac]
     recompute: OrMissing[Mapping[str, Passes]]
-
-
-class UnknownKernel(Section, frozen=True):
-    """One kernel that no rule names. `finding`: large enough to be one."""
-
-    name: str
-    frac: Frac
-    busy_ns: Ns
-    count: Count
-    mean_ns: Ns
-    grid: OrMissing[tuple[Count, Count, Count]]
-    per_step_ns: OrMissing[Ns]
-    finding: bool
+    graph_scopes_frac: Mapping[str, Frac] | UnsetType = UNSET
 
 
 class LaunchUse(Section, frozen=True):
@@ -337,12 +317,24 @@ class Moe(Section, frozen=True):
     by_layer: tuple[LayerRow, ...]
 
 
+class Saving(Section, frozen=True):
+    """What a change of the run would save in the windows, by its replay.
+
+    `saves_least_ns` is None where no lower end can be defended, negative where the change may cost time.
+    """
+
+    kind: str
+    saves_least_ns: int | None
+    saves_most_ns: Ns
+
+
 class Replay(Section, frozen=True):
-    """Whether the replay of this rank means anything."""
+    """Whether the replay of this rank means anything, and what it says of single changes."""
 
     residual_free_error_frac: OrMissing[float]
     elastic_frac: OrMissing[float]
     unexplained_frac: OrMissing[Frac]
+    changes: tuple[Saving, ...] | UnsetType = UNSET
 
 
 class Rank(Section, frozen=True):
@@ -380,8 +372,10 @@ class Rank(Section, frozen=True):
     replay: OrMissing[Replay]
     other_steps: tuple[Timeline, ...] = ()
     data_loading: DataLoading | UnsetType = UNSET
+    work: Work | UnsetType = UNSET
     clock_corrected_ns: int = 0
     clock_within_ns: Ns | None = None
+    sequence: OrMissing[Sequence] | UnsetType = UNSET
 
     @property
     def timelines(self) -> tuple[Timeline, ...]:

@@ -1,11 +1,11 @@
-"""What two runs are compared by, and one step as it ran: `ledger`, `kernel_table`, `timeline` of a rank."""
+"""What two runs are compared by, and one step as it ran: `ledger`, `kernel_table`, `timeline`, `sequence`."""
 
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from traces.missing import OrMissing
-from traces.sections.section import Count, Ns, Section
+from traces.sections.section import Bytes, Count, Frac, Ns, Section
 
 Group = Literal["budget", "absent", "moe"]
 WallId = Literal["memory", "communication", "host_overhead", "compute"]
@@ -100,3 +100,56 @@ class Timeline(Section, frozen=True):
     reasons: OrMissing[ReasonLane]
     host: tuple[HostLane, ...] = ()
     host_left_out: Count = 0
+
+
+Phase = Literal["forward", "backward", "optimizer"]
+
+
+class Kind(Section, frozen=True):
+    """Activities of a sequence that are alike: kernels of one name, or copies and whole replays of one key.
+
+    `phase` by its name, or by the thread that launched it; None where neither says. `size_bytes`: of copies.
+    """
+
+    name: str | None
+    key: str
+    phase: Phase | None
+    size_bytes: OrMissing[Bytes] | None
+
+
+class Loops(Section, frozen=True):
+    """Runs that are repeated, as columns of one length, outer loops before those within them.
+
+    The `run_count` runs from `first_run` on stand `times` times behind each other.
+    """
+
+    first_run: tuple[Count, ...]
+    run_count: tuple[Count, ...]
+    times: tuple[Count, ...]
+
+
+class Sequence(Section, frozen=True):
+    """The work of one step in the order of its launches, as columns of one length; `of` points into `kinds`.
+
+    `run_length`: how many alike ones follow each other, each time; `work_ns`: of all times together.
+    """
+
+    step: OrMissing[Count]
+    kinds: tuple[Kind, ...]
+    of: tuple[Count, ...]
+    run_length: tuple[Count, ...]
+    work_ns: tuple[Ns, ...]
+    loops: Loops
+
+
+class UnknownKernel(Section, frozen=True):
+    """One kernel that no rule names. `finding`: large enough to be one."""
+
+    name: str
+    frac: Frac
+    busy_ns: Ns
+    count: Count
+    mean_ns: Ns
+    grid: OrMissing[tuple[Count, Count, Count]]
+    per_step_ns: OrMissing[Ns]
+    finding: bool

@@ -40,7 +40,7 @@ def choose_steps(rank: RankTimeline, selection: Selection) -> Steps:
     if selection.by_time:
         steps = _given_window(rank, selection)
     elif selection.nvtx is not None:
-        steps = _given_steps(rank, selection)
+        steps = leave_out_hiccups(_given_steps(rank, selection))
     else:
         steps = _inferred_steps(rank, roles)
     if selection.steps is not None:
@@ -132,7 +132,8 @@ def _sliced(steps: Steps, chosen: tuple[int, int | None]) -> Steps:
         for step in steps.recorded
     )
     sliced = from_steps("user", f"{steps.what}, --steps {first}:{end}", recorded)
-    sliced = replace(sliced, unit=steps.unit, disagreement=steps.disagreement)
+    slow = tuple(index for index in steps.slow if first <= index < end)
+    sliced = replace(sliced, unit=steps.unit, slow=slow, disagreement=steps.disagreement)
     if not sliced.used:
         left = {step.index: step.dropped for step in steps.dropped}
         usable = [step.index for step in steps.used]

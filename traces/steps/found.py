@@ -16,12 +16,16 @@ from traces.sections.rank import Outside, StepSource, Unit
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One recorded step of one rank, on the GPU's time. `dropped` says why it is left out, None if used."""
+    """One recorded step of one rank, on the GPU's time. `dropped` says why it is left out, None if used.
+
+    `is_warm_up`: left out as the first one, which takes longer than all others.
+    """
 
     index: int
     start_ns: int
     end_ns: int
     dropped: str | None = None
+    is_warm_up: bool = False
 
     @property
     def length_ns(self) -> int:
@@ -84,6 +88,10 @@ class Steps:
     @property
     def dropped(self) -> tuple[Step, ...]:
         return tuple(step for step in self.recorded if step.dropped is not None)
+
+    @property
+    def warm_up(self) -> tuple[int, ...]:
+        return tuple(step.index for step in self.recorded if step.is_warm_up)
 
     @property
     def median_ns(self) -> int | None:

@@ -49,6 +49,11 @@ ROUNDS: Final = Limit(
     "steps far off",
     "ours: three at equal distances, from end to end, are chance in one of fifty runs of 16",
 )
+BEYOND: Final = Limit(
+    2.0,
+    "times the longest other step",
+    "ours: a rhythm comes back to its longest step; first batches of real recordings take 10 to 50 times it",
+)
 WARM_UP: Final = Limit(
     0.5, "of what the first step takes more", "ours: the greater part of it is initialisation"
 )
@@ -141,7 +146,7 @@ def leave_out_warm_up(steps: list[Step], initialising_ns: list[int]) -> list[Ste
     """Drop the first used step where it is longer than every other by over 5 % and they do not share it.
 
     They do not where at least two are alike, or where calls of initialisation, `initialising_ns` in each
-    step, make up over half of its excess and the others do not alternate.
+    step, make up over half of its excess. Where the others alternate it has to be far beyond all of them.
     """
     used = [place for place, step in enumerate(steps) if step.dropped is None]
     if len(used) < 2:
@@ -153,10 +158,15 @@ def leave_out_warm_up(steps: list[Step], initialising_ns: list[int]) -> list[Ste
     more_ns = steps[first].length_ns - median(lengths)
     loading_ns = initialising_ns[first] - median(initialising_ns[place] for place in rest)
     initialises = loading_ns > WARM_UP.value * more_ns
-    if alternate(lengths) or not (initialises or _alike(lengths, more_ns)):
+    if alternate(lengths):
+        is_warm_up = steps[first].length_ns > BEYOND.value * max(lengths)
+    else:
+        is_warm_up = initialises or _alike(lengths, more_ns)
+    if not is_warm_up:
         return steps
     reason = f"warm-up: {percent(more_ns / median(lengths))} slower than the rest"
-    return [drop(step, reason) if place == first else step for place, step in enumerate(steps)]
+    warm_up = replace(drop(steps[first], reason), is_warm_up=True)
+    return [warm_up if place == first else step for place, step in enumerate(steps)]
 
 
 def _alike(lengths_ns: list[int], more_ns: float) -> bool:

@@ -37,8 +37,11 @@ _FAMILY: Final = re.compile(r"^(?:void )?([^<(#]+)")
 """A kernel's name without its template arguments and parameters."""
 
 _OFF: Final = (None, False, 0, 0.0, (), "", "none", "None", "null", "off", "false", "0")
-_BITS: Final = {"fp4": 4, "fp8": 8, "16": 16, "32": 32}
-"""Bits of a precision by what its name has in it; the narrower first, as in `bf16_with_mxfp8`."""
+_BITS: Final = {"fp4": 4, "fp8": 8, "16": 16, "tf32": 19, "32": 32}
+"""Bits of a precision by what its name has in it; the narrower first, as in `bf16_with_mxfp8`.
+
+TF32 multiplies 19 of the 32 bits that it is stored in.
+"""
 _FULLER: Final = {"selective": 1, "full": 2}
 
 
@@ -169,7 +172,7 @@ def trace_facts(rank: Rank) -> dict[str, Observed]:
     """By name (`detected.dispatcher`, `steps.source`): only what this trace has, never null."""
     detected, memory = rank.detected, rank.memory
     found = {
-        "detected.dispatcher": Observed(detected.dispatcher),
+        "detected.dispatcher": Observed(None if detected.dispatcher == "unknown" else detected.dispatcher),
         "detected.ep_overlap": Observed(known(detected.ep_overlap)),
         "detected.training_step": Observed(known(detected.training_step)),
         "detected.precision": Observed(_precision(rank)),

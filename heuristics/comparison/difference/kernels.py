@@ -8,6 +8,7 @@ from itertools import groupby, zip_longest
 from math import hypot, sqrt
 from typing import Final
 
+from heuristics.comparison.difference.subject import same_capture
 from heuristics.result.compared import Change, Grid, KernelDelta
 from traces.limits import Limit
 from traces.missing import known
@@ -59,6 +60,9 @@ Pair = tuple[Kernels | None, Kernels | None]
 
 
 def compare_kernels(base: Rank, new: Rank) -> tuple[KernelDelta, ...]:
+    """What is not the same on both sides; nothing where only one recorded what its CUDA graphs hold."""
+    if not same_capture(base, new):
+        return ()
     ends_ns = _smallest_listed_ns(base), _smallest_listed_ns(new)
     pairs = ((one, other, _change(one, other, *ends_ns)) for one, other in _pair_kernels(base, new))
     found = (_delta(one, other, change) for one, other, change in pairs if change)

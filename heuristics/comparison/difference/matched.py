@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Final
 
+from heuristics.comparison.difference.subject import same_capture
 from traces.limits import Limit
 from traces.missing import known
 from traces.sections.rank import Rank
@@ -14,7 +15,9 @@ from traces.sections.tables import Group, LedgerRow, WallId
 
 IDLE: Final = "idle"
 _BUSY: Final = "busy"
-"""Compute and communication together, where a side cannot tell them apart."""
+"""Compute and communication together, where a side cannot tell them apart, or not what its graphs hold."""
+_OPAQUE: Final = ("compute", "exposed_comm")
+"""Buckets whose parts a graph that was recorded whole hides."""
 _COPY: Final = "exposed_copy"
 _DIRECTED: Final = ("ep_dispatch", "ep_combine")
 _OPEN: Final = {
@@ -73,6 +76,8 @@ def budget_rows(base: Rank, new: Rank) -> tuple[Matched, ...]:
     Reasons of idle time lose their `idle.`. Where one side has idle time without a reason, both have one row
     `idle`; where reasons are put together so, their work is unknown, as a stretch may have several of them.
     Where a side has no ledger, compute and communication are one row, `busy`, copies and idle time are whole.
+    Where only one side recorded what its CUDA graphs hold, they are one row too: kernels are no more than the
+    replay that they became.
     Exchanges that one side separates and the other does not are one row.
     """
     if known(base.ledger) is None or known(new.ledger) is None:
@@ -87,8 +92,11 @@ def group_rows(base: Rank, new: Rank, group: Group, idle: str | None = None) -> 
     `idle`: the row in which all reasons of idle time are one; empty: each is a row of its own.
     """
     exchange_of = _exchange_rows(base, new)
+    opaque = group == "budget" and not same_capture(base, new)
 
     def name_of(row: str) -> str:
+        if opaque and row.partition(".")[0] in _OPAQUE:
+            return _BUSY
         reason = row.removeprefix(f"{IDLE}.")
         return exchange_of(row if idle is None or reason == row else idle or reason)
 
@@ -128,10 +136,10 @@ def _side(rank: Rank, group: Group, name_of: Callable[[str], str]) -> dict[str, 
         name = name_of(row.row)
         one = OneSide(
             mean_ns=Fraction(sum(row.per_step_ns), steps),
-            count=Fraction(row.count, steps),
-            work_ns=None if name == IDLE != row.row else Fraction(row.work_ns, steps),
+            count=Fraction(0 if name == _BUSY else row.count, steps),
+            work_ns=None if name == IDLE != row.row or name == _BUSY else Fraction(row.work_ns, steps),
             per_step_ns=tuple(row.per_step_ns),
-            wall=known(row.wall),
+            wall=None if name == _BUSY else known(row.wall),
         )
         named[name].append(one)
     return {name: _added(same) for name, same in named.items()}

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from heuristics.comparison.difference.interval import LEAST, Interval, interval_of
+from heuristics.comparison.difference.interval import LEAST, MANY, Interval, interval_of
 from heuristics.comparison.difference.matched import (
     Matched,
     OneSide,
@@ -22,7 +22,7 @@ from heuristics.comparison.difference.matched import (
     mean_step_ns,
 )
 from heuristics.comparison.difference.subject import Subject
-from heuristics.result.compared import ComparedChange, ComparedRow, Ends, KernelDelta, LayerDelta
+from heuristics.result.compared import ComparedChange, ComparedRow, Ends, Exchanges, KernelDelta, LayerDelta
 from heuristics.words import say
 from traces.limits import Limit
 from traces.missing import OrMissing, gap, known
@@ -37,9 +37,10 @@ SMALL_FRAC: Final = Limit(
 )
 """Of rows without an interval, those below may be noise; a larger one is shown whatever its scatter."""
 FEW: Final = gap(
-    say("comparison.few-steps", least=LEAST.value), say("comparison.few-steps-cure", least=LEAST.value)
+    say("comparison.few-steps", least=LEAST.value), say("comparison.few-steps-cure", least=MANY.value)
 )
 _ONE_FIGURE: Final = gap(say("comparison.one-figure"), "moe-diag doctor TRACE")
+_NOT_ALIGNED: Final = gap(say("comparison.no-sequence"), say("comparison.no-sequence-cure"))
 _NO_WORK: Final = gap(say("comparison.no-work"), say("comparison.no-work-cure"))
 _UNKNOWN: Final = (_NO_WORK, _NO_WORK, _NO_WORK)
 
@@ -81,6 +82,8 @@ class Facts(Struct, frozen=True):
     layers: tuple[LayerDelta, ...]
     kernels: tuple[KernelDelta, ...]
     changed: tuple[ComparedChange, ...]
+    exchanged: OrMissing[Exchanges] = _NOT_ALIGNED
+    """Both steps in the order of launches: what one side does by other kernels."""
 
 
 def attribute(base: Rank, new: Rank) -> Attribution:

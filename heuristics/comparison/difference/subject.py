@@ -79,6 +79,17 @@ class Subject:
         return next((value for value in values if value is not None), None)
 
 
+def whole_replays(rank: Rank) -> bool:
+    """Whether CUDA graphs were recorded as whole replays, without their kernels."""
+    ledger = known(rank.ledger)
+    return ledger is None or any(row.row == "compute.graph_replay" for row in ledger)
+
+
+def same_capture(base: Rank, new: Rank) -> bool:
+    """Whether what runs in CUDA graphs is recorded the same on both sides: its kernels, or none of them."""
+    return whole_replays(base) == whole_replays(new)
+
+
 def same_count(before: float, after: float) -> bool:
     """Whether two numbers of activities are the same but for what routing moves."""
     return abs(after - before) <= SAME_COUNT.value * max(before, after)

@@ -6,65 +6,68 @@ difference itself. None is unknown.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from heuristics.comparison.difference.changed import way
 from heuristics.comparison.difference.subject import Subject, same_count, sided
 from heuristics.comparison.suspects.causes import named, table
 from heuristics.comparison.suspects.figures import CLASSES, FIGURES, asked_for, dispatcher, whole
 from heuristics.comparison.suspects.view import View
+from heuristics.comparison.suspects.ways import (
+    CHANGES,
+    MAIN,
+    Part,
+    kernels_of,
+    main_part,
+    more_work,
+    pair,
+    parts,
+    places_of,
+    runs_again,
+    same,
+    same_kernels,
+    same_products,
+    seen_alike,
+    slower_alike,
+    unfused,
+    ungrouped,
+    way_of,
+)
 from heuristics.config.facts import Fact
 from heuristics.config.features import FLEX
-from heuristics.result.compared import Change, ComparedRow, KernelDelta
 from heuristics.result.result import late_rank
 from heuristics.rules.condition import Language
 from heuristics.words import say
 from traces.limits import Limit
 from traces.missing import known
 from traces.sections.cause import Cause
+from traces.settings.precision import BITS
 from traces.spelling import in_ms, signed_ms, spoken
 
-MAIN: Final = Limit(0.5, "fraction", "ours: of parts that add up, one of at least a half is the main one")
 LESS: Final = Limit(
     0.05, "fraction of kernel work", "ours: a judgement: what one small module of a layer holds"
 )
+NARROWER: Final = Limit(
+    0.05,
+    "fraction of the mean bits of matrix work",
+    "ours: a judgement: what one small module of a layer holds",
+)
+TF32_BITS: Final = 19
 VISIBLE: Final = Limit(
     0.005,
     "fraction of the step",
     "ours: as heuristics.comparison.difference.rows, below which rows are noise",
 )
-SLOWER: Final = Limit(
-    0.02, "fraction", "ours: the classes of two GPUs of one real run differ by 0.6 % at most"
-)
-SPREAD: Final = Limit(
-    0.5, "of the slowdown", "ours: a judgement: what waits for memory loses less with the clock"
-)
-SHARE: Final = Limit(
-    0.05, "fraction of compute", "ours: a judgement: smaller classes are a few short kernels"
-)
-MOST: Final = Limit(0.8, "fraction of compute", "ours: the rest are classes too small to be judged")
-EXCHANGED: Final = Limit(
-    0.25, "fraction of the class", "ours: a judgement: less is one GEMM of a layer out of many"
-)
-
-
-def _pair(name: str, view: View) -> tuple[Any, Any]:
-    of = FIGURES[name].of
-    return of(view.before), of(view.after)
 
 
 def _delta(name: str, view: View) -> float | None:
-    before, after = _pair(name, view)
+    before, after = pair(name, view)
     return None if before is None or after is None else after - before
 
 
 def _arrow(name: str, view: View) -> str | None:
-    pair = _pair(name, view)
-    return None if None in pair else view.arrow(*map(FIGURES[name].spelled, pair))
-
-
-def _same(name: str, view: View) -> bool:
-    return same_count(*_pair(name, view))
+    both = pair(name, view)
+    return None if None in both else view.arrow(*map(FIGURES[name].spelled, both))
 
 
 def _skipped(before: Subject, after: Subject) -> bool:
@@ -88,11 +91,30 @@ def _precision(view: View) -> str | None:
 
 
 def _narrowed(view: View) -> bool | None:
-    """Matrix work runs in another precision; None where a side does not tell, or its shares alone do."""
-    if _precision(view):
-        return True
-    before, after = (known(side.rank.detected.precision) for side in (view.before, view.after))
-    return False if before is not None and before == after else None
+    """Matrix work runs in fewer bits, by the shares of both sides, else by the precision of each.
+
+    None where a side does not tell, or that which way it went is unknown.
+    """
+    before, after = (
+        _mean_bits(side.rank.detected.precision_shares_frac) for side in (view.before, view.after)
+    )
+    if before and after:
+        return after <= (1 - NARROWER.value) * before
+    told = [side.rank.detected for side in (view.before, view.after)]
+    if any(one.precision_shares_frac and known(one.precision) is None for one in told):
+        return None
+    changes = view.changes(["detected.precision"])
+    if changes:
+        return {1: True, -1: False}.get(way(changes[0]))
+    one, other = (known(side.rank.detected.precision) for side in (view.before, view.after))
+    return False if one is not None and one == other else None
+
+
+def _mean_bits(shares: Mapping[str, float]) -> float | None:
+    """Bits of an element, in the mean of matrix work of known format; TF32 multiplies 19 of its 32."""
+    bits = {name: TF32_BITS if name == "tf32" else BITS[name] for name in shares if name in BITS}
+    whole_frac = sum(shares[name] for name in bits)
+    return sum(bits[name] * shares[name] for name in bits) / whole_frac if whole_frac >= MAIN.value else None
 
 
 def _grew(name: str, view: View) -> bool | None:
@@ -135,27 +157,80 @@ def _late_rank(view: View) -> str | None:
     return f"{f'GPU {rank.device}' if number is None else f'rank {number}'}, {spoken(late.cause)}"
 
 
-def _parts(rows: Iterable[ComparedRow]) -> dict[str, int]:
-    parts = [[known(one) for one in (row.count_ns, row.duration_ns, row.overlap_ns)] for row in rows]
-    if any(one[0] is None for one in parts):
-        return {}
-    sums = (sum(one or 0 for one in part) for part in zip(*parts, strict=True))
-    return dict(zip(("count_ns", "duration_ns", "overlap_ns"), sums, strict=False))
-
-
-def _main_part(patterns: Iterable[str], view: View) -> str | None:
-    """What makes most of what rows grew by; None where nothing does, or that is unknown."""
-    rows = view.grew(patterns)
-    parts = _parts(rows)
-    part = max(parts, key=lambda one: parts[one], default="")
-    is_most = part and parts[part] >= MAIN.value * sum(row.delta_ns for row in rows)
-    return part.removesuffix("_ns") if is_most else None
-
-
 def _parts_of(patterns: Iterable[str], view: View) -> str:
-    parts = _parts(view.grew(patterns)).values()
-    count, duration, overlap = (signed_ms(view.sign * one) for one in parts)
+    count, duration, overlap = (signed_ms(view.sign * one) for one in parts(view.grew(patterns)).values())
     return say("comparison.parts", count=count, duration=duration, overlap=overlap)
+
+
+def _stretches_more(view: View) -> bool | None:
+    """Stretch alone makes most of what compute grew by; None where a side does not show it."""
+    more, beside_ns = _delta("stretch", view), pair("beside_ns", view)[1]
+    grown_ns = view.delta_ns(CLASSES)
+    if more is None or beside_ns is None:
+        return None
+    return grown_ns > 0 and more * beside_ns >= MAIN.value * grown_ns
+
+
+FamilyWay = Part | Literal["buckets"]
+BUCKETED: Final = ("dp", "all_reduce", "other")
+"""Families of communication whose calls are of buckets that a setting makes larger or smaller."""
+
+
+def _family_way(key: str, patterns: Iterable[str], view: View) -> FamilyWay | None:
+    """How a family of communication that grew got longer; None where it did not, or nothing proves how.
+
+    As much in another number of calls is another size of buckets, where the kernels of compute are the same.
+    """
+    rows = view.grew(patterns)
+    told = parts(rows)
+    before, after = (sum(getattr(row, side) for row in rows) for side in ("base_count", "new_count"))
+    is_same = same_count(before, after)
+    if told and key in BUCKETED and not is_same and same_kernels(view):
+        least_ns = min(abs(told["count"]), abs(told["duration"]))
+        cancels = told["count"] * told["duration"] < 0
+        if cancels and abs(told["count"] + told["duration"]) <= MAIN.value * least_ns:
+            return "buckets"
+    part = main_part(patterns, view)
+    is_more = after > before and not is_same and seen_alike(view)
+    return part if part != "count" or is_more else None
+
+
+def _each(patterns: Iterable[str], view: View) -> str | None:
+    """How long one call of rows that grew takes, on both sides; None where a side has no ledger of them."""
+    names = {row.row for row in view.grew(patterns)}
+    times = []
+    for side in (view.before, view.after):
+        rows = [row for row in known(side.rank.ledger) or () if row.group == "budget" and row.row in names]
+        count = sum(row.count for row in rows)
+        if not count:
+            return None
+        times.append(in_ms(sum(row.work_ns for row in rows) // count))
+    return view.arrow(*times)
+
+
+def _loader_kept(view: View) -> str | None:
+    """The number of workers where both sides show the same one."""
+    before, after = pair("workers", view)
+    return None if before is None or before != after else str(before)
+
+
+def _workers_fell(view: View) -> bool | None:
+    """Fewer workers load, or none where there were some; None where a side does not show it."""
+    fell, (before, after) = _delta("workers", view), pair("apart", view)
+    if None not in (before, after) and before != after:
+        return bool(before)
+    return None if fell is None else fell < 0
+
+
+def _loading_changed(view: View) -> bool:
+    """Loading moved: the launching thread waits otherwise for it, or other workers do it."""
+    before, after = pair("workers", view)
+    return bool(
+        view.matching(["launch_starved.data"])
+        or view.changes(named("@loading"))
+        or (before is not None and after is not None and before != after)
+        or len({*pair("apart", view)} - {None}) > 1
+    )
 
 
 def _calls(patterns: Iterable[str], view: View) -> str:
@@ -163,121 +238,42 @@ def _calls(patterns: Iterable[str], view: View) -> str:
     return view.arrow(whole(sum(row.base_count for row in rows)), whole(sum(row.new_count for row in rows)))
 
 
-def _mean_ns(side: Subject) -> dict[str, tuple[float, int]]:
-    """Of each class the mean time of a kernel and the work of all."""
-    rows = (row for row in known(side.rank.ledger) or () if row.row in CLASSES and row.count and row.work_ns)
-    return {row.row: (row.work_ns / row.count, row.work_ns) for row in rows}
-
-
-def _slower_alike(view: View) -> str | None:
-    """All large classes of compute that have as many kernels take longer by the same factor."""
-    base, new = view.before, view.after
-    before, after = _mean_ns(base), _mean_ns(new)
-    total_ns = sum(work_ns for _, work_ns in before.values())
-    times = {
-        name: (after[name][0] / each_ns - 1, work_ns)
-        for name, (each_ns, work_ns) in before.items()
-        if work_ns >= SHARE.value * total_ns
-        and name in after
-        and same_count(base.counts.get(name, 0.0), new.counts.get(name, 0.0))
-    }
-    told_ns = sum(work_ns for _, work_ns in times.values())
-    if len(times) < 3 or told_ns < MOST.value * total_ns:
-        return None
-    mean = sum(longer * work_ns for longer, work_ns in times.values()) / told_ns
-    if mean < SLOWER.value or any(abs(one - mean) > SPREAD.value * mean for one, _ in times.values()):
-        return None
-    least, most = min(times.values())[0], max(times.values())[0]
-    return say(
-        "comparison.slower-alike", classes=len(times), mean_frac=mean, least_frac=least, most_frac=most
-    )
-
-
-def _more_work(view: View) -> bool:
-    """All large classes have more kernels, alike."""
-    before, after = _pair("kernels", view)
-    if not before or after <= before or same_count(before, after):
-        return False
-    counts, later = view.before.counts, view.after.counts
-    times = [later.get(name, 0.0) / count for name, count in counts.items() if name in CLASSES and count >= 1]
-    mean = after / before
-    alike = [abs(one - mean) <= SPREAD.value * (mean - 1) for one in times]
-    return len(times) >= 3 and sum(alike) >= len(alike) - 1
-
-
-def _ungrouped(view: View) -> bool:
-    (grouped, left), (gemms, more) = _pair("grouped", view), _pair("gemms", view)
-    return bool(grouped) and left <= (1 - MAIN.value) * grouped and more > gemms
-
-
-Way = Literal["more", "exchanged", "grid", "slower"]
-CHANGES: Final[Mapping[Way, tuple[Change, ...]]] = {
-    "slower": ("slower",),
-    "more": ("more", "new"),
-    "exchanged": ("new", "gone"),
-    "grid": ("grid",),
-}
-"""What kernels show of the way in which their class got longer."""
-
-
-def _way(row_name: str, view: View) -> Way | None:
-    """How a class of compute that grew got longer; None where it did not, or nothing is the main part."""
-    row = view.rows.get(row_name)
-    if row is None or row.delta_ns <= 0:
-        return None
-    work_ns = dict[Change, float]()
-    for one in view.facts.kernels:
-        if one.key == row_name:
-            sides = (one.base_each_ns or 0) * one.base_count, (one.new_each_ns or 0) * one.new_count
-            work_ns[one.change] = work_ns.get(one.change, 0.0) + max(sides)
-    least_ns = EXCHANGED.value * max(row.base_ns, row.new_ns)
-    if min(work_ns.get("new", 0.0), work_ns.get("gone", 0.0)) >= least_ns:
-        return "exchanged"
-    if work_ns.get("grid", 0.0) >= least_ns:
-        return "grid"
-    part = _main_part([row_name], view)
-    if part == "duration":
-        return "slower"
-    is_more = row.new_count > row.base_count and not same_count(row.base_count, row.new_count)
-    return "more" if part != "overlap" and is_more else None
-
-
-def _kernels(row_name: str, way: Way, view: View) -> tuple[str, ...]:
-    kernels = [one for one in view.facts.kernels if one.key == row_name and one.change in CHANGES[way]]
-    return tuple(_kernel(view, one) for one in kernels[:2])
-
-
-def _kernel(view: View, kernel: KernelDelta) -> str:
-    times = ("none" if ns is None else in_ms(ns) for ns in (kernel.base_each_ns, kernel.new_each_ns))
-    found = f"{kernel.name[:60]}: {view.arrow(*times)}"
-    if kernel.base_grid == kernel.new_grid or not kernel.base_grid or not kernel.new_grid:
-        return found
-    grids = ("x".join(map(str, grid)) for grid in (kernel.base_grid, kernel.new_grid))
-    return f"{found}, grid: {view.arrow(*grids)}"
-
-
 def _facts() -> Iterator[tuple[str, Callable[[View], object]]]:
     for name in FIGURES:
         yield name, partial(_arrow, name)
     for key, family in table()["families"].items():
-        yield f"part.{key}", partial(_main_part, family["rows"])
+        yield f"part.{key}", partial(_family_way, key, family["rows"])
+        yield f"each.{key}", partial(_each, family["rows"])
         yield f"parts.{key}", partial(_parts_of, family["rows"])
         yield f"calls.{key}", partial(_calls, family["rows"])
     for row in CLASSES:
         class_ = row.partition(".")[2]
-        yield f"way.{class_}", partial(_way, row)
+        yield f"way.{class_}", partial(way_of, row)
         yield f"number.{class_}", partial(_calls, [row])
+        yield f"places.{class_}", partial(places_of, row)
         for way_ in CHANGES:
-            yield f"{way_}.{class_}", partial(_kernels, row, way_)
+            yield f"{'number_of' if way_ == 'number' else way_}.{class_}", partial(kernels_of, row, way_)
 
 
 VIEWED: Final = Language(
     {
         **sided({name: figure.of for name, figure in FIGURES.items()}, "before", "after"),
         **{name: Fact(of) for name, of in _facts()},
-        "same_kernels": Fact(lambda view: _same("kernels", view) and _pair("kernels", view)[0] > 0),
-        "same_small": Fact(partial(_same, "small")),
-        "same_others": Fact(partial(_same, "others")),
+        "same_kernels": Fact(same_kernels),
+        "seen_alike": Fact(seen_alike),
+        "same_small": Fact(partial(same, "small")),
+        "same_products": Fact(same_products),
+        "unfused": Fact(unfused),
+        "runs_again": Fact(runs_again),
+        "gaps": Fact(partial(main_part, ["launch_latency.kernel_gap"])),
+        "loading_changed": Fact(_loading_changed),
+        "loader_kept": Fact(_loader_kept),
+        "workers_fell": Fact(_workers_fell),
+        "more_pageable": Fact(
+            lambda view: None if (more := _delta("pageable", view)) is None else more >= MAIN.value
+        ),
+        "syncs": Fact(partial(_calls, ["launch_starved.sync"])),
+        "same_others": Fact(partial(same, "others")),
         "ungraphed": Fact(
             lambda view: None if (more := _delta("graphs", view)) is None else -more >= LESS.value
         ),
@@ -300,9 +296,10 @@ VIEWED: Final = Language(
         "late_rank_came": Fact(_late_rank_came),
         "late_rank": Fact(_late_rank),
         "waits_more": Fact(partial(_is_most, "waiting", table()["families"]["ep"]["rows"])),
-        "ungrouped": Fact(_ungrouped),
-        "more_work": Fact(_more_work),
-        "slower_alike": Fact(_slower_alike),
+        "stretches_more": Fact(_stretches_more),
+        "ungrouped": Fact(ungrouped),
+        "more_work": Fact(more_work),
+        "slower_alike": Fact(slower_alike),
     },
     config=None,
 )

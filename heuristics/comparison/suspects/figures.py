@@ -1,5 +1,6 @@
 """What one side of a difference shows, by the names that causes ask for."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,6 +13,8 @@ from traces.missing import known
 from traces.spelling import in_ms, percent
 
 CLASSES: Final = named("@classes")
+PRODUCTS: Final = ("compute.gemm", "compute.grouped_gemm", "compute.attention", "compute.convolution")
+"""Classes of matrix products, which a fusion of small kernels leaves as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,63 @@ def _waited_ns(side: Subject) -> int | None:
     return None if own is None else own.waited_ns
 
 
+def _broadcasts(side: Subject) -> float:
+    """NCCL's broadcasts a step."""
+    rows = (one for one in side.rank.kernel_table.rows if one.key.startswith("comm."))
+    return sum(one.count for one in rows if "Broadcast" in one.name) / len(side.rank.lengths_ns)
+
+
+def _workers(side: Subject) -> int | None:
+    """Workers that load, by the rhythm of waits; else by the configuration."""
+    loading = side.rank.data_loading
+    found = known(loading.workers) if loading else None
+    said = side.value("num_workers", "dataset.num_workers")
+    return found if found is not None else said if isinstance(said, int) else None
+
+
+def _apart(side: Subject) -> bool | None:
+    loading = side.rank.data_loading
+    return loading.loads_apart if loading else None
+
+
+def _data_waits(side: Subject) -> str | None:
+    loading = side.rank.data_loading
+    return f"{loading.waiting_steps} of {len(side.rank.lengths_ns)}" if loading else None
+
+
+def _input_copies(side: Subject) -> int | None:
+    loading = side.rank.data_loading
+    return loading.input_copies if loading else None
+
+
+def _pageable_frac(side: Subject) -> float | None:
+    """The part of the input copies that reads pageable memory; None without copies, or where unknown."""
+    loading = side.rank.data_loading
+    count = known(loading.input_copies_pageable) if loading else None
+    return count / loading.input_copies if loading and count is not None and loading.input_copies else None
+
+
+def _wide_frac(side: Subject) -> float | None:
+    whole_ns, wide_ns = side.rank.tensor_cores.lengths_ns
+    return wide_ns / whole_ns if whole_ns else None
+
+
+def _beside_ns(side: Subject) -> int | None:
+    """Work of compute beside communication, a step."""
+    stretch = known(side.rank.sm.stretch)
+    return None if stretch is None else stretch.beside_ns // len(side.rank.lengths_ns)
+
+
+BACKWARD: Final = re.compile(r"bwd|backward|dgrad|wgrad", re.IGNORECASE)
+FORWARD: Final = re.compile(r"fwd|forward", re.IGNORECASE)
+
+
+def named_like(side: Subject, name: re.Pattern[str]) -> float:
+    """Kernels a step with such a name."""
+    rows = (one for one in side.rank.kernel_table.rows if name.search(one.name))
+    return sum(one.count for one in rows) / len(side.rank.lengths_ns)
+
+
 FIGURES: Final[Mapping[str, Figure]] = {
     "dispatcher": Figure(dispatcher),
     "asked": Figure(asked_for),
@@ -86,14 +146,31 @@ FIGURES: Final[Mapping[str, Figure]] = {
     "kernels": _counted(*CLASSES),
     "small": _counted(*named("@small")),
     "others": _counted(*(name for name in CLASSES if name not in named("@small"))),
+    "replays": _counted("compute.graph_replay"),
+    "products": _counted(*PRODUCTS),
+    "optimizer": _counted("compute.optimizer"),
+    "elementwise": _counted("compute.elementwise"),
+    "broadcasts": Figure(_broadcasts, whole),
+    "workers": Figure(_workers),
+    "apart": Figure(_apart, {True: "worker processes", False: "the step's own process"}.__getitem__),
+    "data_waits": Figure(_data_waits),
+    "input_copies": Figure(_input_copies, whole),
+    "pageable": Figure(_pageable_frac, percent),
     "grouped": _counted("compute.grouped_gemm"),
     "gemms": _counted("compute.gemm"),
     "casts": _counted("compute.quantize"),
+    "wide": Figure(_wide_frac, percent),
+    "forward": Figure(lambda side: named_like(side, FORWARD), whole),
+    "backward": Figure(lambda side: named_like(side, BACKWARD), whole),
     "recompute": _of_memory("recompute_ns", _rounded_ms),
     "recomputed": Figure(
         lambda side: sorted(known(side.rank.memory.recompute_modules) or ()),
         lambda modules: ", ".join(modules) or "none",
     ),
     "offload": _of_memory("offload_exposed_ns", _rounded_ms),
+    "retries": Figure(lambda side: known(side.rank.memory.allocator_retry_frac), percent),
+    "stretch": Figure(lambda side: known(side.rank.sm.stretch_frac), percent),
+    "beside_ns": Figure(_beside_ns, in_ms),
+    "comm_blocks": Figure(lambda side: known(side.rank.sm.comm_blocks), str),
     "allocations": _of_memory("allocator_calls", "{:.1f}".format),
 }

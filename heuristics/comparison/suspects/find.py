@@ -14,8 +14,8 @@ from heuristics.comparison.difference.subject import Value
 from heuristics.comparison.suspects.causes import named
 from heuristics.comparison.suspects.facts import VIEWED
 from heuristics.comparison.suspects.figures import asked_for
-from heuristics.comparison.suspects.table import Movable, Rule, causes, movable
-from heuristics.comparison.suspects.view import View
+from heuristics.comparison.suspects.table import Movable, Rule, causes, looks, movable
+from heuristics.comparison.suspects.view import View, matches
 from heuristics.config.features import FLEX
 from heuristics.result.compared import ComparedChange, ComparedRow, Suspect
 from heuristics.result.judged import Level
@@ -25,6 +25,7 @@ from traces.spelling import in_ms, signed_ms
 
 MOST: Final = Limit(8, "suspects", "ours: a judgement: nobody tries more; the list of changes has them all")
 LEAST: Final = Limit(0.02, "fraction of all that moved", "ours: a judgement: less is not worth an A/B run")
+LARGE: Final = Limit(0.1, "fraction of all that moved", "ours: a judgement: smaller parts stand in the table")
 OPPOSED: Final = Limit(
     0.5, "of what its rows moved", "ours: GEMMs that shrink and launches that grow may have one cause"
 )
@@ -39,6 +40,9 @@ WEIGHTS: Final[dict[Level, Limit]] = {
     ),
     "low": Limit(0.35, "weight", "ours: only consistent: half of a cause that changed or was observed"),
 }
+_OURS: Final = "ours: the row itself"
+UNPROVEN: Final = "row."
+"""How the id of a row begins that moved without a proven cause."""
 _LEVELS: Final[tuple[Level, ...]] = ("low", "medium", "high")
 _FIGURE: Final = re.compile(r"\{(.+?)\}")
 
@@ -78,9 +82,28 @@ def find_suspects(facts: Facts) -> tuple[Suspect, ...]:
         return ()
     found = _by_rules(view)
     ranked = sorted((*found, *_by_changes(view, found)), key=lambda one: _place(view, one))
-    large = (one for one in ranked if one.gross_ns >= LEAST.value * view.moved_ns)
-    kept = _without_repeats(large)[: int(MOST.value)]
+    large = [one for one in ranked if one.gross_ns >= LEAST.value * view.moved_ns]
+    kept = _without_repeats(iter([*large, *_unexplained(view, large)]))
+    kept = sorted(kept, key=lambda one: _place(view, one))[: int(MOST.value)]
     return tuple(_with_control(view, one.suspect) for one in kept)
+
+
+def _unexplained(view: View, found: Sequence[Found]) -> Iterator[Found]:
+    """Large rows that moved and that no suspect explains, each with where to look: no cause is made up."""
+    explained = {row for one in found for row in one.suspect.rows}
+    for name, row in view.rows.items():
+        if name not in explained and abs(row.delta_ns) >= LARGE.value * view.moved_ns:
+            suspect = Suspect(
+                id=f"{UNPROVEN}{name}",
+                title=say("comparison.row-title"),
+                rows=(name,),
+                explains_ns=row.delta_ns,
+                confidence="low",
+                because=tuple(_row_sentences(view, [row])),
+                next=next(one.next for one in looks() if matches(name, one.rows)),
+                source=_OURS,
+            )
+            yield Found(suspect, abs(row.delta_ns), ())
 
 
 def _with_control(view: View, suspect: Suspect) -> Suspect:

@@ -106,11 +106,19 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.way is None or way(change) in (0, 1 if self.way == "more" else -1)
 
 
+class Look(Struct, frozen=True, forbid_unknown_fields=True):
+    """What to look at where these rows moved and no cause is proven."""
+
+    rows: tuple[str, ...]
+    next: str
+
+
 class Causes(Struct, frozen=True):
-    """The table, each row written out."""
+    """The table, each row written out. `looks`: the first whose rows match is of a row; the last has all."""
 
     movers: tuple[Mover, ...]
     rules: tuple[Rule, ...]
+    looks: tuple[Look, ...]
 
 
 @cache
@@ -121,8 +129,13 @@ def causes() -> Causes:
     rows: dict[str, Any] = {
         "movers": [{**row, "source": sources.get(row["source"], row["source"])} for row in movers],
         "rules": [*_rules()],
+        "looks": [expanded(row, {}, "") for row in table()["looks"]],
     }
     return read_rows(rows, Causes, "heuristics/comparison/suspects/causes.toml", VIEWED.readers)
+
+
+def looks() -> tuple[Look, ...]:
+    return causes().looks
 
 
 def _rules() -> Iterator[dict[str, Any]]:

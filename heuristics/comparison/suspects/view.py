@@ -17,10 +17,10 @@ from msgspec.structs import replace
 
 from heuristics.comparison.difference.rows import NOISE, Facts
 from heuristics.comparison.difference.subject import Subject
-from heuristics.result.compared import Change, ComparedChange, ComparedRow
+from heuristics.result.compared import Change, ComparedChange, ComparedRow, ExchangeChange
 from traces.missing import Missing
 
-_TURNED: Final[dict[Change, Change]] = {
+_TURNED: Final[dict[Change | ExchangeChange, Change | ExchangeChange]] = {
     "slower": "faster",
     "faster": "slower",
     "more": "fewer",
@@ -28,6 +28,7 @@ _TURNED: Final[dict[Change, Change]] = {
     "new": "gone",
     "gone": "new",
     "grid": "grid",
+    "exchanged": "exchanged",
 }
 _SIGNED: Final = ("delta_ns", "count_ns", "duration_ns", "overlap_ns", "share_frac")
 """How names of fields end that are new less base."""

@@ -3,15 +3,13 @@
 The first screen ends with kernels, unknown ones, warnings, where to read more and what to type next.
 """
 
-import shlex
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from msgspec import UNSET
-
 from heuristics.result.result import Result
+from reports.content.analysis.afterwards import next_command
 from reports.content.analysis.gpu import kernels, memory, sms
 from reports.content.analysis.headline import facts, headline, title
 from reports.content.analysis.moe import communication, moe
@@ -21,7 +19,7 @@ from reports.content.analysis.run import ranks_part, run_lines
 from reports.content.analysis.step import hiccups, lost_time, outside, step
 from reports.content.analysis.times import telling_rank
 from reports.content.analysis.walls import evidence, savings, step_bar
-from reports.content.blocks import Block, Code, Command, Detail, Page, Part, Sentence, Tone, words
+from reports.content.blocks import Block, Code, Detail, Page, Part, Sentence, Tone, words
 from reports.content.check_numbers import configuration_parts
 from reports.content.names import joined, kernel_name, name_of, who
 from reports.result.left_out import left_out
@@ -31,11 +29,6 @@ from traces.spelling import percent
 
 _TOP: Final = 3
 _WORTH: Final = 0.01
-_LATER: Final = {
-    "kineto": "torch.profiler.schedule(wait=20, warmup=2, active=5)",
-    "nsys": "moe-diag capture --for walls",
-}
-"""How to record a steady state, by recorder; of nsys, what prints the line."""
 
 
 def top_kernels(rank: Rank) -> Sentence | None:
@@ -85,19 +78,6 @@ def more(result: Result) -> str:
     unchecked = planned and result.framework == "megatron" and known(result.configuration) is None
     checks = " | --config FILE checks flags" if unchecked else ""
     return f"--full{refused} | -o page.html{checks}"
-
-
-def next_command(result: Result) -> Command:
-    trace = result.traces[0]
-    path = trace.name if trace.path is UNSET else trace.path
-    blind = all(wall.outcome == "unmeasurable" for wall in result.walls)
-    if result.verdict.startup_ns or blind:
-        recorder = "kineto" if trace.kind == "kineto" else "nsys"
-        return Command(words("Record again:"), _LATER[recorder])
-    if result.fixes or result.levers:
-        sides = "BEFORE/ AFTER/" if len(result.traces) > 1 else f"{shlex.quote(path)} AFTER"
-        return Command(words("Did it help?"), f"moe-diag compare {sides}")
-    return Command(words("What this recording is enough for:"), f"moe-diag doctor {shlex.quote(path)}")
 
 
 __all__ = ["details", "page", "rank_parts"]

@@ -6,8 +6,8 @@ from reports.content.analysis.times import Scale, figures_of, figures_table, sca
 from reports.content.blocks import Block, Code, Entry, Hue, Part, Quantity, Sentence, Term, table, words
 from reports.content.names import grid_words, kernel_name, told
 from traces.missing import known
-from traces.sections.rank import LaunchUse, Rank, UnknownKernel
-from traces.sections.tables import Kernel
+from traces.sections.rank import LaunchUse, Rank
+from traces.sections.tables import Kernel, UnknownKernel
 from traces.spelling import counted, duration, percent
 
 

@@ -18,8 +18,9 @@ from reports.content.names import gpu_of, is_set, listed, name_of, sentence, who
 from reports.measures import measures
 from traces.limits import Limit
 from traces.missing import known
-from traces.sections.rank import DataLoading, Rank
+from traces.sections.rank import Rank
 from traces.sections.run import Late
+from traces.sections.work import DataLoading
 from traces.spelling import counted, gpu_model, in_ms, milliseconds, percent
 
 DATA: Final = "data"

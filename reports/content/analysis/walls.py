@@ -225,4 +225,4 @@ def _proofs(result: Result) -> Iterator[Block]:
     for rank in result.ranks:
         if (replay := known(rank.replay)) is not None:
             of = f" of {who(rank)}" if len(result.ranks) > 1 else ""
-            yield figures_table(f"Proofs of the replay{of}", figures_of(replay))
+            yield figures_table(f"Proofs of the replay{of}", figures_of(replay, "changes"))

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 
 from heuristics.result.compared import Compared
 from reports.content.blocks import Block, Command, Detail, Page, Sentence, Tone
-from reports.content.comparison.causes import causes, changed, expected, limits
+from reports.content.comparison.causes import causes, expected, limits
+from reports.content.comparison.changed import changed
 from reports.content.comparison.details import details, ranks
 from reports.content.comparison.difference import facts, headline, title, waterfall
+from reports.content.comparison.exchanged import exchanged
 from reports.content.names import sentence
 
 
@@ -38,6 +40,7 @@ def page(compared: Compared, detail: Detail) -> Page:
         *ranks(compared),
         *expected(compared, everything),
         *(() if forbidden else waterfall(compared)),
+        *(() if forbidden else exchanged(compared)),
         *causes(compared, everything),
         *changed(compared, everything),
         *(() if forbidden else limits(compared, everything)),

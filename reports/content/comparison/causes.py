@@ -1,28 +1,19 @@
-"""Why two runs differ: the likeliest causes with their evidence, what else changed, what fixes were to gain.
+"""Why two runs differ: the likeliest causes with their evidence, what limits that, what fixes were to gain.
 
-What changed can explain something or limits the comparison; a fix has what was predicted and what was gained.
+A fix has what was predicted and what was gained.
 """
 
-import json
 from collections.abc import Iterator
 from typing import Final
 
-from heuristics.result.compared import (
-    Compared,
-    ComparedChange,
-    ComparisonVerdict,
-    Conclusion,
-    Difference,
-    Ends,
-    Expected,
-    ExpectedOutcome,
-    Suspect,
-)
-from reports.content.blocks import Block, Code, Items, Sentence, Span, Term, Tone, Words, words
+from heuristics.comparison.suspects.find import UNPROVEN
+from heuristics.result.compared import Compared, ComparisonVerdict, Difference, Ends, Suspect
+from heuristics.result.expected import Conclusion, Expected, ExpectedOutcome
+from reports.content.blocks import Block, Code, Items, Sentence, Tone, Words, words
 from reports.content.comparison.difference import delta, named, unit
-from reports.content.names import ended, sentence
+from reports.content.names import ended, keyed, sentence
 from traces.missing import OrMissing, known
-from traces.spelling import counted, in_ms, milliseconds, percent, printable, signed_ms
+from traces.spelling import counted, in_ms, milliseconds, signed_ms
 
 _SHOWN: Final = 2
 _EVIDENCE: Final = 2
@@ -47,6 +38,8 @@ def causes(compared: Compared, everything: bool) -> Iterator[Block]:
     shown = suspects if everything else suspects[: 1 if verdict == "not_comparable" else _SHOWN]
     for place, one in enumerate(shown):
         sure = "POSSIBLE CAUSE" if one.confidence == "low" else "LIKELY CAUSE"
+        if one.id.startswith(UNPROVEN):
+            sure = "NO PROVEN CAUSE"
         yield Sentence(_cause(compared, one), "OR" if place else _BEFORE.get(verdict, sure), Tone.NOTICE)
         if evidence := tuple(_evidence(one, everything)):
             yield Items(evidence)
@@ -59,8 +52,15 @@ def causes(compared: Compared, everything: bool) -> Iterator[Block]:
 def _cause(compared: Compared, suspect: Suspect) -> Words:
     rows = named(suspect.rows)
     through = words(", by ", rows) if rows else ()
-    explains = f"{sentence(suspect.title)} {_explains(compared, suspect)}"
-    return words(explains, through, f". Confidence {suspect.confidence}.")
+    if suspect.id.startswith(UNPROVEN):
+        moved, whole = delta(suspect.explains_ns), delta(compared.step_delta_ns)
+        return words(keyed(sentence(suspect.title)), " ", rows, f": {moved} of {whole} {unit(compared)}.")
+    return words(
+        keyed(sentence(suspect.title)),
+        f" {_explains(compared, suspect)}",
+        through,
+        f". Confidence {suspect.confidence}.",
+    )
 
 
 def _explains(compared: Compared, suspect: Suspect) -> str:
@@ -76,67 +76,14 @@ def _explains(compared: Compared, suspect: Suspect) -> str:
 
 def _evidence(suspect: Suspect, everything: bool) -> Iterator[Words]:
     """A short page has the figures of rows in its table, so there it is what else was seen."""
-    yield from map(words, suspect.because if everything else suspect.seen[:_EVIDENCE])
+    yield from map(keyed, suspect.because if everything else suspect.seen[:_EVIDENCE])
     if suspect.next:
-        yield words(f"To be sure: {ended(suspect.next)}")
+        yield words("To be sure: ", keyed(ended(suspect.next)))
     if everything:
         yield words(f"Source: {suspect.source}")
 
 
-_CHANGED: Final = 3
 _LIMITS: Final = 4
-_WIDTH: Final = 40
-_WHOLE: Final = 300
-_UNSAID: Final = "not recorded"
-
-
-def changed(compared: Compared, everything: bool) -> Iterator[Items | Sentence]:
-    """What changed, what can explain something first; a short page shows that alone."""
-    telling = [one for one in compared.changed if one.can_explain]
-    others = (one for one in compared.changed if not one.can_explain)
-    shown = [*telling, *others] if everything else telling[:_CHANGED]
-    lines = [_changed(one, everything) for one in shown]
-    more = len(compared.changed) - len(shown)
-    if lines and more:
-        lines.append(words(f"{counted(more, 'more change')}: --full"))
-    if lines:
-        yield Items(tuple(lines), "What changed")
-    else:
-        none = f"{counted(more, 'change')}, none of which explains a part that differs: --full"
-        yield Sentence((none if more else "nothing that either side records.",), "What changed")
-
-
-def _changed(one: ComparedChange, everything: bool) -> Words:
-    if one.withheld:
-        values: Words = ("differs, its texts are withheld",)
-    else:
-        width = _WHOLE if everything else _WIDTH
-        base = _value(one.what, one.base, width) if one.said_base else _UNSAID
-        values = (base, " -> ", _value(one.what, one.new, width) if one.said_new else _UNSAID)
-    line = words(_name(one), ": ", *values, f" ({one.source})")
-    if not everything:
-        return line
-    rows = named(one.can_explain)
-    return words(line, *(("; can explain ", rows) if rows else ("; explains no part that differs",)))
-
-
-def _name(one: ComparedChange) -> Span:
-    """A knob is code; what the trace or the log shows has a name, or a key in words."""
-    if one.source in ("configuration", "given"):
-        return Code(one.what)
-    family, _, last = one.what.partition(".")
-    return Term(last) if family == "detected" else one.what.replace(".", " ").replace("_", " ")
-
-
-def _value(what: str, value: object, width: int) -> Code:
-    """What a side has of a knob, a version, or a figure of the trace."""
-    if what.endswith("_frac") and isinstance(value, int | float):
-        text = percent(value)
-    elif isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
-        text = ", ".join(value) or "none"
-    else:
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return Code(printable(text, width))
 
 
 def limits(compared: Compared, everything: bool) -> Iterator[Items | Sentence]:
@@ -147,16 +94,16 @@ def limits(compared: Compared, everything: bool) -> Iterator[Items | Sentence]:
     shown = [*forbids, *others] if everything else forbids[:_LIMITS]
     if shown:
         title = "Why not comparable" if forbids else "Limits of this comparison"
-        yield Items(tuple(map(_limit, shown)), title)
+        yield Items(tuple(map(limit, shown)), title)
     if others and not everything:
         names = ", ".join(one.what for one in others)
         differ = "" if forbids else f" differ{'s' if len(others) == 1 else ''}"
         yield Sentence((f"{names}{differ}. Reasons: --full",), "Also differ" if forbids else "Limits")
 
 
-def _limit(one: Difference) -> Words:
+def limit(one: Difference) -> Words:
     values = "" if one.base == one.new else f": {one.base} -> {one.new}"
-    return words(f"{one.what}{values}. {sentence(one.because)}")
+    return words(keyed(one.what), f"{values}. ", keyed(sentence(one.because)))
 
 
 _LABELS: Final[dict[ExpectedOutcome, tuple[str, Tone]]] = {
@@ -177,6 +124,7 @@ _CONCLUSIONS: Final[dict[Conclusion, str]] = {
     "too_few_steps": "Too few steps to separate a gain from chance.",
     "within_noise": "The steps vary too much to decide whether the prediction holds: record more of them.",
     "not_comparable": "The runs are not comparable, so no fix is judged.",
+    "other_extent": "The range is for the values of the plan, so it is not held against this gain.",
 }
 
 
@@ -186,7 +134,7 @@ def expected(compared: Compared, everything: bool) -> Iterator[Block]:
     for one in shown:
         label, tone = _LABELS[one.outcome]
         yield Sentence((_step(one, compared),), label, tone)
-        yield Items((*_part(one), _conclusion(one)))
+        yield Items((*_extent(one), *_part(one), _conclusion(one)))
     if left := len(compared.expected) - len(shown):
         yield Sentence((f"{counted(left, 'more fix', 'more fixes')} of the plan: --full",), tone=Tone.MUTED)
 
@@ -216,6 +164,14 @@ def _part(one: Expected) -> Iterator[Words]:
     if one.part is not None:
         change = _change(one.part.gained_ns, known(one.part.ci95_ns))
         yield words("Its part, ", named(one.part.rows), f": {in_ms(one.part.base_ns)}, {change}")
+
+
+def _extent(one: Expected) -> Iterator[Words]:
+    """Where the new run has other values of the fix's setting than planned, both, and whose range it is."""
+    if one.extent is not None:
+        planned, now = (", ".join(values) for values in (one.extent.planned, one.extent.now))
+        ranged = "; predicted for the new run's values" if one.extent.ranged else ""
+        yield words(Code(one.extent.what), f": {planned} in the plan, {now} in the new run{ranged}.")
 
 
 def _conclusion(one: Expected) -> Words:

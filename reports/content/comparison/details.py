@@ -1,20 +1,14 @@
 """Behind the first screen of a comparison: both sides, every row, kernel, layer, pair, ranks that moved."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from msgspec import UNSET, UnsetType
 
-from heuristics.result.compared import (
-    Compared,
-    ComparedRank,
-    ComparedRun,
-    KernelDelta,
-    LateState,
-    LayerDelta,
-    Place,
-    Side,
-)
+from heuristics.result.compared import Compared, KernelDelta, LayerDelta, Side
+from heuristics.result.compared_ranks import ComparedRank, ComparedRun, LateState, Place
+from heuristics.result.compared_runs import BetweenRuns, Whole, WholePart
 from reports.content.blocks import (
     Block,
     Code,
@@ -26,9 +20,11 @@ from reports.content.blocks import (
     Table,
     Term,
     Tone,
+    row,
     table,
     words,
 )
+from reports.content.comparison.changed import reasons
 from reports.content.comparison.difference import (
     NOISE,
     both,
@@ -39,11 +35,12 @@ from reports.content.comparison.difference import (
     row_table,
     unit,
 )
-from reports.content.names import gpu_of, name_of, sentence, who
+from reports.content.comparison.exchanged import exchange_table
+from reports.content.names import STEPS_BY, gpu_of, kernel_name, name_of, sentence, who
 from reports.redaction import redaction_words
 from traces.missing import OrMissing, known
 from traces.sections.cause import Cause
-from traces.spelling import counted, milliseconds, percent
+from traces.spelling import adding_up, counted, milliseconds, percent, places, signed
 
 _LATE: Final = {
     LateState.APPEARED: "none in base; new: {new}.",
@@ -62,6 +59,8 @@ _CHANGES: Final = {
     "gone": "only in base",
     "grid": "another grid",
 }
+_KERNEL: Final = 48
+"""Letters of a kernel's name: those of one kind differ in their ends."""
 _TONES: Final = {LateState.APPEARED: Tone.BAD, LateState.GONE: Tone.GOOD, LateState.OTHER: Tone.NOTICE}
 
 
@@ -115,7 +114,12 @@ def details(compared: Compared) -> Iterator[Fold]:
     in_unit, run = unit(compared), compared.run
     yield Fold("Both sides", (_sides(compared),), "sides")
     yield Fold(f"Every row, {in_unit}", tuple(_rows(compared)), "rows")
+    if (whole := known(compared.whole) if compared.whole is not UNSET else None) is not None:
+        yield Fold("All that was recorded, ms (not per step)", (whole_table(whole),), "whole")
+    if runs := compared.size.between_runs:
+        yield Fold("Recordings of base", (_runs(runs),), "runs")
     tables: tuple[tuple[str, str, Table], ...] = (
+        ("Done by other kernels, ms of work in one typical step", "exchanged", exchange_table(compared)),
         ("Kernels that differ, ms of work per step (not of wall time)", "kernels", _kernels(compared)),
         (f"Why no compute ran, {in_unit}", "reasons", row_table(compared.reasons)),
         (
@@ -129,7 +133,7 @@ def details(compared: Compared) -> Iterator[Fold]:
     )
     yield from (Fold(title, (shown,), id_) for title, id_, shown in tables if shown.rows)
     if compared.missing:
-        gaps = (words(Code(one.path), f": {one.reason}. To measure: {one.cure}") for one in compared.missing)
+        gaps = (words(Term(one.path), f": {one.reason}. To measure: {one.cure}") for one in compared.missing)
         yield Fold("Not measured", (Items(tuple(gaps)),), "missing")
     yield Fold("About this report", tuple(_about(compared)), "about")
 
@@ -138,8 +142,8 @@ def _sides(compared: Compared) -> Table:
     rows: dict[str, Callable[[Side], str]] = {
         "GPU": gpu_of,
         "rank": who,
-        "steps": lambda side: f"{side.steps.count}, by {side.steps.source}",
-        "steps left out": lambda side: "; ".join(side.steps.dropped),
+        "steps": lambda side: f"{side.steps.count}, {STEPS_BY[side.steps.source]}",
+        "steps left out": lambda side: reasons(side.steps.dropped),
         "mean step or window, ms": lambda side: milliseconds(side.step_ns),
         "median step, ms": lambda side: _ms(side.steps.median_ns),
         "shortest step, ms": lambda side: _ms(side.steps.min_ns),
@@ -149,6 +153,56 @@ def _sides(compared: Compared) -> Table:
     }
     sides = compared.base, compared.new
     return table("", ("", "base", "new"), [(name, *map(of, sides)) for name, of in rows.items()], numbers=())
+
+
+_PARTS: Final[dict[WholePart, str]] = {
+    "steps": "steps",
+    "warm_up": "warm-up, beyond usual steps",
+    "hiccups": "hiccups, beyond usual steps",
+    "before": "before the first step",
+    "between": "between steps",
+    "after": "after the last step",
+}
+
+
+def whole_table(whole: Whole) -> Table:
+    """Every part of both sides and their sum: each column adds up as printed."""
+    sums_ns = whole.base_ns, whole.new_ns, whole.delta_ns
+    decimals = places(max(map(abs, sums_ns)))
+    columns = zip(*((one.base_ns, one.new_ns, one.delta_ns) for one in whole.rows), strict=True)
+    (base, all_base), (new, all_new), (change, all_change) = (
+        _column(column, sum_ns, decimals) for column, sum_ns in zip(columns, sums_ns, strict=True)
+    )
+    rows = (
+        (
+            _PARTS[one.part],
+            _count(one.base_count),
+            base[at],
+            _count(one.new_count),
+            new[at],
+            signed(change[at]),
+        )
+        for at, one in enumerate(whole.rows)
+    )
+    shown = table("", ("", "number", "base", "number", "new", "change"), rows)
+    return replace(shown, total=row(("whole recording", "", all_base, "", all_new, signed(all_change))))
+
+
+def _column(times_ns: Sequence[int], sum_ns: int, decimals: int) -> tuple[list[str], str]:
+    """Times and their sum; the largest takes what rounding leaves over."""
+    largest = max(range(len(times_ns)), key=lambda at: abs(times_ns[at]))
+    others = [*times_ns[:largest], *times_ns[largest + 1 :]]
+    shown, rest, total = adding_up(others, sum_ns, decimals)
+    return [*shown[:largest], rest, *shown[largest:]], total
+
+
+def _count(count: int | None) -> str:
+    return "" if count is None else f"{count:,}"
+
+
+def _runs(runs: BetweenRuns) -> Table:
+    rows = ((Code(one.name), _count(one.count), milliseconds(one.mean_ns)) for one in runs.runs)
+    return table("", ("", "steps", "mean, ms"), rows)
 
 
 def _ms(time_ns: OrMissing[int]) -> str:
@@ -170,9 +224,9 @@ def _wall(side: Side) -> str:
 
 def _rows(compared: Compared) -> Iterator[Block]:
     yield row_table(compared.attribution)
-    for row in compared.attribution:
-        if row.row == NOISE and row.parts:
-            differ = words("differ by no more than steps vary: ", named(row.parts, len(row.parts)))
+    for one in compared.attribution:
+        if one.row == NOISE and one.parts:
+            differ = words("differ by no more than steps vary: ", named(one.parts, len(one.parts)))
             yield Sentence(differ, "Rows in noise")
 
 
@@ -195,7 +249,7 @@ def _kernels(compared: Compared) -> Table:
 def _kernel(one: KernelDelta) -> tuple[Entry, ...]:
     counts, times = (per_step(one.base_count), per_step(one.new_count)), (one.base_each_ns, one.new_each_ns)
     grids = ("x".join(map(str, grid or ())) for grid in (one.base_grid, one.new_grid))
-    what = Code(one.name), Term(one.key), _CHANGES[one.change], moved(one.delta_ns)
+    what = Code(kernel_name(one.name, _KERNEL)), Term(one.key), _CHANGES[one.change], moved(one.delta_ns)
     return (*what, *counts, *map(_ms, times), *grids)
 
 

@@ -5,6 +5,8 @@ from dataclasses import replace
 from typing import Final
 
 from heuristics.result.compared import Compared, ComparedRow, ComparedSize, ComparisonVerdict, Side
+from heuristics.result.exits import Exit
+from heuristics.result.gate import Gate
 from reports.content.blocks import (
     Code,
     Headline,
@@ -32,18 +34,16 @@ from traces.spelling import (
     signed_ms,
 )
 
-_LABELS: Final[dict[ComparisonVerdict, tuple[str, Tone]]] = {
+LABELS: Final[dict[ComparisonVerdict, tuple[str, Tone]]] = {
     "regression": ("SLOWER", Tone.BAD),
     "improvement": ("FASTER", Tone.GOOD),
     "no_change": ("NO CHANGE", Tone.GOOD),
     "undecided": ("UNDECIDED", Tone.NOTICE),
     "not_comparable": ("NOT COMPARABLE", Tone.NOTICE),
 }
-_GATES: Final = {
-    "passed": "passed",
-    "tripped": "exceeded (exit code 1)",
-    "undecided": "cannot be judged (exit code 1)",
-}
+_NAMES: Final = {"block": "block", "replay": "graph replay"}
+_NO_STEPS: Final = "no steps found"
+_GATES: Final = {"passed": "passed", "tripped": "exceeded", "undecided": "cannot be judged"}
 
 
 def title(compared: Compared) -> Words:
@@ -71,31 +71,40 @@ def has_steps(compared: Compared) -> bool:
 
 
 def unit(compared: Compared) -> str:
-    return "ms/step" if has_steps(compared) else "ms"
+    return f"ms/{repeated(compared)}" if has_steps(compared) else "ms"
+
+
+def repeated(compared: Compared) -> str:
+    """What is compared: a step, a block, or the replay of a graph, which is a block to the other side."""
+    one, other = compared.base.steps.unit, compared.new.steps.unit
+    if one == other != "window":
+        return one
+    return "step" if "step" in (one, other) else "block"
 
 
 def _steps(side: Side) -> str:
-    return counted(side.steps.count, "step") if side.steps.count else "no steps found"
+    return counted(side.steps.count, _NAMES.get(side.steps.unit, "step")) if side.steps.count else _NO_STEPS
 
 
 def _each(compared: Compared) -> str:
-    return " per step" if has_steps(compared) else ""
+    return f" per {repeated(compared)}" if has_steps(compared) else ""
 
 
 def headline(compared: Compared) -> Headline:
-    """The verdict with the figures it rests on, and below it why."""
-    label, tone = _LABELS[compared.verdict]
-    return Headline(label, (_figures(compared),), tone, tuple(map(words, _under(compared))))
-
-
-def _figures(compared: Compared) -> str:
+    """The change of a step as the one number, with the verdict, what it rests on, and below it why."""
+    label, tone = LABELS[compared.verdict]
     size = compared.size
     per = " per iteration" if size.source == "log" else _each(compared)
-    moved = f"{signed_ms(size.delta_ns)}{per} = {signed(percent(size.delta_frac))}"
+    figure, amount = signed(percent(size.delta_frac)), f"{signed_ms(size.delta_ns)}{per}"
+    under = tuple(map(words, _under(compared)))
+    return Headline(label, (f"{_rests_on(compared)}.",), tone, under, figure, amount)
+
+
+def _rests_on(compared: Compared) -> str:
     if compared.verdict == "not_comparable":
-        return f"{moved}, but the runs are too different to find out why."
-    chance = ": may be chance" if compared.verdict == "undecided" else ""
-    return f"{moved} ({_interval(size)}, {_counts(compared)}){chance}."
+        return "not judged, as the runs are not comparable"
+    chance = "may be chance; " if compared.verdict == "undecided" else ""
+    return f"{chance}{_interval(compared.size)}, {_counts(compared)}"
 
 
 def _interval(size: ComparedSize) -> str:
@@ -108,9 +117,11 @@ def _interval(size: ComparedSize) -> str:
 def _counts(compared: Compared) -> str:
     size = compared.size
     if size.source == "trace" and not has_steps(compared):
-        return "no steps found"
+        return _NO_STEPS
     of = " of the logs" if size.source == "log" else ""
-    one, many = (f"iteration{of}", f"iterations{of}") if of else ("step", "steps")
+    one, many = (
+        (f"iteration{of}", f"iterations{of}") if of else (repeated(compared), f"{repeated(compared)}s")
+    )
     if size.base_count == size.new_count:
         return f"{counted(size.base_count, one, many)} a side"
     return f"{size.base_count:,} and {size.new_count:,} {many}"
@@ -123,8 +134,18 @@ def _under(compared: Compared) -> Iterator[str]:
     if compared.size.source == "log":
         traced = f"{delta(compared.step_delta_ns)} {unit(compared)}"
         yield f"In the traces it is {traced}; the rows below explain that."
+    elif compared.size.between_runs:
+        pair = f"{delta(compared.step_delta_ns)} {unit(compared)}"
+        yield f"Against the first recording of base alone it is {pair}; the rows below explain that."
     if gate := compared.gate:
-        yield f"Gate of {chosen(gate.limit_frac)} {_GATES[gate.state]}: {sentence(gate.because)}"
+        yield _gate(gate, compared.ends_with)
+
+
+def _gate(gate: Gate, code: Exit) -> str:
+    """The answer of the gate; its exit code stands beside it where it is no plain pass."""
+    ends = "" if gate.state == "passed" else f" (exit code {code})"
+    lets = ", which lets pass here" if gate.state == "undecided" and gate.lets_pass else ""
+    return f"Gate of {chosen(gate.limit_frac)} {_GATES[gate.state]}{lets}{ends}: {sentence(gate.because)}"
 
 
 NOISE: Final = "noise"
@@ -133,21 +154,28 @@ _NAMED: Final = 3
 
 
 def waterfall(compared: Compared) -> Iterator[Table | Sentence]:
-    """The rows that moved most, all others as one, and their sum: each column adds up as printed."""
+    """The rows that moved most, all others as one, and their sum: each column adds up as printed.
+
+    A row whose change is 0 as printed is one of the others.
+    """
     rows = [one for one in compared.attribution if one.row != NOISE]
-    shown, left_out = rows[:_SHOWN], rows[_SHOWN:]
     if not rows:
         yield Sentence(("No part of the step differs by more than steps vary.",))
         return
-    decimals = places(max(abs(compared.step_delta_ns), *(abs(one.delta_ns) for one in shown)))
+    decimals = places(max(abs(compared.step_delta_ns), *(abs(one.delta_ns) for one in rows[:_SHOWN])))
+    seen = [one for one in rows[:_SHOWN] if round(one.delta_ns / 10 ** (6 - decimals))]
+    shown, left_out = rows[: len(seen)], rows[len(seen) :]
     sums_ns = compared.base.step_ns, compared.new.step_ns, compared.step_delta_ns
     times_ns = zip(*((one.base_ns, one.new_ns, one.delta_ns) for one in shown), strict=True)
-    columns = [adding_up(*pair, decimals) for pair in zip(times_ns, sums_ns, strict=True)]
+    columns = [
+        adding_up(times, whole, decimals)
+        for times, whole in zip([*times_ns] or [()] * 3, sums_ns, strict=True)
+    ]
     (base, base_rest, base_sum), (new, new_rest, new_sum), (change, rest, total) = columns
     drawn = [row((Term(one.row), base[at], new[at], _moved(one, change[at]))) for at, one in enumerate(shown)]
     others = f"{counted(len(left_out), 'smaller part')}, noise" if left_out else "noise"
     drawn.append(row((others, base_rest, new_rest, signed(rest)), tone=Tone.MUTED))
-    whole = "whole step" if has_steps(compared) else "whole window"
+    whole = f"whole {repeated(compared)}" if has_steps(compared) else "whole window"
     yield replace(
         table(f"Where the difference lies, {unit(compared)}", ("", "base", "new", "change"), drawn),
         total=row((whole, base_sum, new_sum, signed(total))),
@@ -164,14 +192,15 @@ def _row_name(row: str) -> Words:
 
 def row_table(rows: Sequence[ComparedRow], name: Callable[[str], Words] = _row_name) -> Table:
     """Every row with what its difference is made of, and its interval. `name`: of a row's key."""
-    heads = ("", "base", "new", "change", "share", "by number", "by length", "by overlap", "from", "to")
+    made_of = ("by number", "by length", "by overlap")
+    heads = ("", "base", "new", "change", "share", *made_of, "interval from", "to")
     return table("", heads, ((name(one.row), *_figures_of(one)) for one in rows))
 
 
 def module_name(row: str) -> Words:
     """A module of an MoE layer and its pass: `combine.backward`."""
     module, _, way = row.rpartition(".")
-    return words(Term(module), f", {way}")
+    return words(Term(module), f", {way.replace('_', ' ')}")
 
 
 def _figures_of(row: ComparedRow) -> Iterator[str | Quantity]:

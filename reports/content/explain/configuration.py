@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
+from heuristics.comparison.files.measured import Known, Measured, known_changes, measurements
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.rules.failures import Row, corrections, failures
 from heuristics.rules.rules import Rule, rules
@@ -16,6 +17,7 @@ from reports.content.explain.topic import Topic, sentence
 from reports.content.names import codes, ended
 from reports.measures import glossary
 from traces.settings.knobs import Knob, knobs
+from traces.spelling import percent, signed
 
 _SAYS: Final = {
     "core": "Megatron-Core's configuration",
@@ -48,6 +50,9 @@ def configuration_topics() -> Iterator[Topic]:
         "word of a result": {id: partial(sentence, one) for id, one in words_of["word"].items()},
         "reason why a verdict is not surer": {
             id: partial(sentence, one) for id, one in words_of["reason"].items()
+        },
+        "known change of a configuration": {
+            one.id: partial(_known_change, one) for one in known_changes().values()
         },
         "setting": {one.id: partial(_setting, one) for one in knobs().values()},
     }
@@ -104,6 +109,21 @@ def _correction(several: tuple[Rule | Row, ...]) -> Iterator[Block]:
 def _finding(text: str) -> Iterator[Block]:
     yield from sentence(text)
     yield from sentence("check-config and analyze --config name the values and the lines they stand on.")
+
+
+def _known_change(known: Known) -> Iterator[Block]:
+    """What a comparison of two configurations explains by it."""
+    yield from sentence(ended(known.title))
+    yield from sentence(ended(known.mirrored), "Other way")
+    yield Sentence(codes(known.knobs), "Settings")
+    yield from items("Measured elsewhere", map(_measured, measurements(known.id)))
+    yield from sentence(ended(known.next), "To be sure")
+
+
+def _measured(one: Measured) -> str:
+    parts = (("step", one.times), ("memory", one.memory_times))
+    found = ", ".join(f"{what} {signed(percent(times - 1))}" for what, times in parts if times is not None)
+    return f"{found}: {one.of} ({one.source})"
 
 
 def _setting(knob: Knob) -> Iterator[Block]:

@@ -58,8 +58,13 @@ def rank(found: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
         ledger=gap("communication cannot be separated from compute", cure["names"])
         if found.unseen
         else tuple(replace(row, wall=wall_of(row.row)) for row in found.ledger),
-        replay=copied(costs.proofs, typed.Replay) if isinstance(costs, Costs) else costs,
+        replay=_replay(costs) if isinstance(costs, Costs) else costs,
     )
+
+
+def _replay(costs: Costs) -> typed.Replay:
+    savings = (typed.Saving(one.kind, one.low_ns, one.high_ns) for one in costs.changes)
+    return copied(costs.proofs, typed.Replay, changes=tuple(savings))
 
 
 def notes(index: int, found: RankMeasurements) -> Iterator[Missing]:
@@ -91,4 +96,5 @@ def _steps(found: RankMeasurements) -> typed.Steps:
         hiccups_ns=steps.hiccups_ns,
         outside_ns=steps.outside,
         alternating=len(lengths) >= SLOW_STEPS.value and alternate(lengths),
+        warm_up=steps.warm_up,
     )

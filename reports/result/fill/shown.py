@@ -1,10 +1,11 @@
 """Which texts of a configuration may be shown: a path or somebody's name is withheld."""
 
 import re
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, Final
 
-from heuristics.config.about import Given
+from heuristics.config.about import OPTIONS, Given
 from traces.settings.harness_recipes import RECIPE, is_known_recipe
 from traces.settings.knobs import STAGE_LAYOUT, knobs
 from traces.settings.settings import Value
@@ -59,3 +60,14 @@ def _is_plain(field: str, value: Any) -> bool:
         return stage_count(value) is not None
     texts = value if isinstance(value, list) else [value]
     return all(not isinstance(text, str) or _PLAIN.fullmatch(text) for text in texts)
+
+
+def shown_of(redact: bool) -> Callable[[str, Value], Any]:
+    """What a document may have of a setting, or of a field of `Given`: None for a text that is withheld."""
+
+    def of(name: str, value: Value) -> Any:
+        if name in OPTIONS:
+            return value if not redact or _is_plain(name, value) else None
+        return shown(name, value, redact)
+
+    return of

@@ -3,7 +3,7 @@
 from heuristics.result.result import Result
 from reports.content.analysis import page
 from reports.content.analysis.times import telling_rank
-from reports.content.blocks import Bar, Detail, Plan, Table
+from reports.content.blocks import PLAIN, Bar, Detail, Head, Plan, Table
 from reports.write.figures.bars import draw_bar, draw_savings
 from reports.write.figures.canvas import Area, FigureForm, drawn
 from reports.write.figures.frame import APART, draw_frame
@@ -14,12 +14,12 @@ _COLUMNS = (0.44, 0.52)
 _FOOT = 0.26
 
 
-def draw_analysis(result: Result, form: FigureForm) -> bytes:
-    return drawn(lambda area: draw_on(area, result), form)
+def draw_analysis(result: Result, form: FigureForm, head: Head = PLAIN) -> bytes:
+    return drawn(lambda area: draw_on(area, result, head), form)
 
 
-def draw_on(area: Area, result: Result) -> None:
-    shown, timeline = page(result, Detail.FIRST), telling_rank(result).timeline
+def draw_on(area: Area, result: Result, head: Head = PLAIN) -> None:
+    shown, timeline = head.over(page(result, Detail.FIRST)), telling_rank(result).timeline
     top = draw_frame(area, shown, result.tool.version)
     lower = area.height - _FOOT - timeline_height(timeline)
     left, right = (area.width * one for one in _COLUMNS)

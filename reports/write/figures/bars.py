@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from reports.content.blocks import Bar, Hue, Piece, Quantity, Row, Table
-from reports.content.names import plain
+from reports.content.names import HUE_NAMES, plain
 from reports.write.figures.canvas import BODY, LARGE, LINE, SMALL, Area
 from reports.write.figures.lettering import cut, fitted, inches, wrapped
 from reports.write.palette import HAIR, HUES, SOFT, TONES
@@ -18,15 +18,6 @@ _HIGH: Final = 0.44
 _GAP: Final = 0.08
 _ROW: Final = 0.355
 _METER: Final = 0.075
-_SPOKEN: Final = {
-    Hue.COMPUTE: "compute",
-    Hue.COMMUNICATION: "communication",
-    Hue.COPY: "copies",
-    Hue.HOST: "CPU",
-    Hue.MEMORY: "allocator",
-    Hue.IDLE: "launch delays, other idle",
-    Hue.OTHER: "profiler, start-up, other",
-}
 
 
 def fill(axes: Axes, box: tuple[float, float, float, float], hue: Hue) -> None:
@@ -129,8 +120,8 @@ def _saving(area: Area, row: Row, top: float, ends: tuple[float, float]) -> floa
 
 def draw_legend(area: Area, seen: Collection[Hue]) -> None:
     right = area.width
-    for hue in reversed([hue for hue in _SPOKEN if hue in seen]):
-        area.text(right, 0.08, _SPOKEN[hue], SMALL, color=SOFT, ha="right")
-        right -= inches(_SPOKEN[hue], SMALL) + 0.18
+    for hue in reversed([hue for hue in HUE_NAMES if hue in seen]):
+        area.text(right, 0.08, HUE_NAMES[hue], SMALL, color=SOFT, ha="right")
+        right -= inches(HUE_NAMES[hue], SMALL) + 0.18
         fill(area.part(right, 0.02, 0.12, 0.12).axes(), (0, 0, 0.12, 0.12), hue)
         right -= 0.2

@@ -3,7 +3,7 @@
 from typing import Final
 
 from heuristics.result.compared import Compared, Side
-from reports.content.blocks import Block, Detail, Table
+from reports.content.blocks import PLAIN, Block, Detail, Head, Table
 from reports.content.comparison import page
 from reports.content.names import hue_of
 from reports.write.figures.bars import draw_legend, fill
@@ -20,12 +20,12 @@ _LENGTHS: Final = 1.1
 _COLUMNS: Final = (0.58, 0.38)
 
 
-def draw_comparison(compared: Compared, form: FigureForm) -> bytes:
-    return drawn(lambda area: draw_on(area, compared), form)
+def draw_comparison(compared: Compared, form: FigureForm, head: Head = PLAIN) -> bytes:
+    return drawn(lambda area: draw_on(area, compared, head), form)
 
 
-def draw_on(area: Area, compared: Compared) -> None:
-    shown = page(compared, Detail.FIRST)
+def draw_on(area: Area, compared: Compared, head: Head = PLAIN) -> None:
+    shown = head.over(page(compared, Detail.FIRST))
     top = draw_frame(area, shown, compared.tool.version)
     tables = [block for block in shown.blocks if isinstance(block, Table)][:1]
     lower = area.height - _LOWER

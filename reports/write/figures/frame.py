@@ -5,17 +5,23 @@ from typing import Final
 
 from reports.content.blocks import Block, Command, Headline, Items, Page, Sentence, Tone
 from reports.content.names import capital, plain
-from reports.write.figures.canvas import BODY, HUGE, LINE, SMALL, Area
+from reports.write.figures.canvas import BODY, HUGE, LARGE, LINE, SMALL, Area
 from reports.write.figures.lettering import cut, fitted, harmless, inches, wrapped
 from reports.write.palette import HAIR, INK, SOFT, TONES
 
 _LINES: Final = 2
 """Of the one sentence, and of what stands under it."""
 
+_NUMBER: Final = 30.0
+"""Points of the one number that leads a sheet."""
+_BESIDE: Final = 0.25
+"""Inches between it and what stands beside it."""
 APART: Final = 0.15
 """Inches between the parts of a sheet."""
-_LABELS: Final = 1.75
+_LABELS: Final = 1.85
 """Inches of the labels in front of sentences."""
+_NARROW: Final = 7.0
+"""Inches of a column below which a label stands above its sentence."""
 
 
 def draw_frame(area: Area, page: Page, version: str) -> float:
@@ -29,8 +35,11 @@ def _head(area: Area, page: Page) -> float:
     title = fitted(plain(page.title), area.width * 0.5, BODY, bold=True)
     area.text(0, 0.08, title, BODY, weight="bold")
     left = inches(title, BODY, bold=True) + 0.25
-    area.text(left, 0.08, fitted(plain(page.facts), area.width - left, BODY), BODY, color=SOFT)
-    top = 0.4
+    facts = harmless(plain(page.facts))
+    below = inches(facts, BODY) > area.width - left
+    left = 0.0 if below else left
+    area.text(left, 0.08 + below * LINE, fitted(facts, area.width - left, BODY), BODY, color=SOFT)
+    top = 0.4 + below * LINE
     for block in page.blocks:
         if isinstance(block, Headline):
             top = _headline(area, block, top)
@@ -40,12 +49,30 @@ def _head(area: Area, page: Page) -> float:
 def _headline(area: Area, block: Headline, top: float) -> float:
     area.text(0, top, block.label, BODY, weight="bold", color=TONES[block.tone][0])
     top += 0.34
+    if block.figure:
+        return _under(area, block, _number(area, block, top))
     said, size = capital(plain(block.said)), HUGE
     if len(wrapped(said, area.width, size, bold=True)) > 1:
         size *= 0.8
     for line in cut(wrapped(said, area.width, size, bold=True), _LINES):
         area.text(0, top, line, size, weight="bold")
         top += 0.36
+    return _under(area, block, top)
+
+
+def _number(area: Area, block: Headline, top: float) -> float:
+    """The one number, the same in its unit, and what they rest on, on one line as far as it has room."""
+    left, top = 0.0, top + 0.26
+    for words, size, colour in ((block.figure, _NUMBER, TONES[block.tone][0]), (block.amount, HUGE, INK)):
+        area.text(left, top, words, size, weight="bold", color=colour, va="baseline")
+        left += inches(words, size, bold=True) + _BESIDE
+    lines = wrapped(capital(plain(block.said)), area.width - left, LARGE)
+    for place, line in enumerate(reversed(cut(lines, _LINES))):
+        area.text(left, top - place * 0.24, line, LARGE, va="baseline")
+    return top + 0.3
+
+
+def _under(area: Area, block: Headline, top: float) -> float:
     for line in cut(wrapped(" ".join(map(plain, block.under)), area.width, BODY), _LINES):
         area.text(0, top, line, BODY, color=SOFT)
         top += LINE
@@ -67,7 +94,9 @@ def _foot(area: Area, page: Page, version: str) -> None:
 
 
 def draw_sentences(area: Area, blocks: Iterable[Block]) -> None:
-    top = 0.08
+    """Each with its label before it, or above it where a column is narrow."""
+    stacked = area.width < _NARROW
+    left, top = 0.0 if stacked else _LABELS, 0.08
     for block in blocks:
         if isinstance(block, Sentence):
             label, texts = block.label, [plain(block.said)]
@@ -76,12 +105,13 @@ def draw_sentences(area: Area, blocks: Iterable[Block]) -> None:
             label, texts, colour = block.title, [plain(one) for one in block.items], SOFT
         else:
             continue
-        if label and top < area.height:
+        lines = [line for text in texts for line in wrapped(text, area.width - left, BODY)]
+        if label and top + stacked * LINE < area.height:
             area.text(0, top, fitted(label, _LABELS - 0.1, BODY, bold=True), BODY, weight="bold")
-        for text in texts:
-            for line in wrapped(text, area.width - _LABELS, BODY):
-                if top > area.height:
-                    return
-                area.text(_LABELS, top, line, BODY, color=colour)
-                top += LINE
+            top += stacked * LINE
+        for line in lines:
+            if top > area.height:
+                return
+            area.text(left, top, line, BODY, color=colour)
+            top += LINE
         top += 0.08

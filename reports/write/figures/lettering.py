@@ -1,5 +1,6 @@
 """Texts in figures: harmless, in glyphs the font has, measured before they are drawn."""
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Final
@@ -22,6 +23,8 @@ _FIXED: Final = 65_536
 """FreeType gives advances in parts of a pixel."""
 _LONGEST: Final = 400
 _UNKNOWN: Final = "\ufffd"
+_APART: Final = re.compile(r" +(?!%|ms(?![A-Za-z]))")
+"""Where a line may end."""
 
 
 def harmless(text: str, width: int = _LONGEST) -> str:
@@ -54,8 +57,9 @@ def fitted(text: str, width: float, size: float, *, bold: bool = False) -> str:
 
 
 def wrapped(text: str, width: float, size: float, *, bold: bool = False) -> list[str]:
+    """Lines of whole words; a number and its unit are one."""
     lines: list[str] = []
-    for word in harmless(text, 10 * _LONGEST).split():
+    for word in filter(None, _APART.split(harmless(text, 10 * _LONGEST))):
         longer = f"{lines[-1]} {word}" if lines else word
         if lines and inches(longer, size, bold=bold) <= width:
             lines[-1] = longer

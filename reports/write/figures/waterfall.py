@@ -1,14 +1,12 @@
 """From the step of base to that of new, part by part: the table of a comparison as a waterfall."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
 from typing import Final
 
 from heuristics.result.compared import Compared
-from reports.content.blocks import Cell, Hue, Quantity, Table
-from reports.content.comparison.difference import NOISE
-from reports.content.names import hue_of, plain
+from reports.content.blocks import Cell, Quantity, Table
+from reports.content.comparison.moves import Move, moves_of, reach
+from reports.content.names import plain
 from reports.write.figures.bars import fill
 from reports.write.figures.canvas import BODY, LARGE, SMALL, Area
 from reports.write.figures.lettering import fitted, inches
@@ -22,19 +20,10 @@ _LEAST: Final = 0.02
 """Inches of a bar at least, so that it can be seen."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Move:
-    """One bar: from where the sum stood to where it stands after it, in ns away from base."""
-
-    from_ns: int
-    to_ns: int
-    hue: Hue
-
-
 def draw_waterfall(area: Area, compared: Compared, table: Table) -> None:
     """Its rows in their order, as the table words them; the last holds all parts that are left out."""
     area.text(0, 0.08, table.title, LARGE, weight="bold")
-    moves = _moves(compared, len(table.rows) - 1)
+    moves = moves_of(compared, len(table.rows) - 1)
     rows = [*table.rows, *([table.total] if table.total else [])]
     high = min(0.36, (area.height - 0.45) / (len(rows) + 1))
     width = area.width - _NAMES - _FIGURES
@@ -50,7 +39,7 @@ def draw_waterfall(area: Area, compared: Compared, table: Table) -> None:
         middle, is_total = 0.35 + (place + 0.5) * high, place == len(table.rows)
         weight = "bold" if is_total else "normal"
         area.text(0, middle, fitted(_words(row.cells[0]), _NAMES - 0.15, BODY), BODY, weight=weight)
-        move = _Move(0, moves[-1].to_ns, Hue.OTHER) if is_total else moves[place]
+        move = moves[place]
         left, right = sorted((place_of(move.from_ns), place_of(move.to_ns)))
         fill(axes, (left, (place + 0.2) * high, max(right - left, _LEAST), high * 0.6), move.hue)
         if not is_total:
@@ -62,20 +51,12 @@ def draw_waterfall(area: Area, compared: Compared, table: Table) -> None:
     axes.axhline((len(rows) - 1) * high, color=HAIR, linewidth=1)
 
 
-def _moves(compared: Compared, named: int) -> list[_Move]:
-    rows = [row for row in compared.attribution if row.row != NOISE][:named]
-    rest_ns = compared.step_delta_ns - sum(row.delta_ns for row in rows)
-    parts = [*((row.delta_ns, hue_of(row.row)) for row in rows), (rest_ns, Hue.IDLE)]
-    sums = list(accumulate((delta_ns for delta_ns, _ in parts), initial=0))
-    return [_Move(sums[place], sums[place + 1], hue) for place, (_, hue) in enumerate(parts)]
-
-
 def _words(cell: Cell) -> str:
     return cell.text if isinstance(cell, Quantity) else plain(cell)
 
 
-def _scale(moves: Sequence[_Move], width: float, longest: str) -> Callable[[int], float]:
+def _scale(moves: Sequence[Move], width: float, longest: str) -> Callable[[int], float]:
     """Inches from the left for a time, so that the words right of every bar are on the chart."""
-    ends = [0, *(move.to_ns for move in moves)]
-    per_ns = (width - inches(longest, BODY, bold=True) - 2 * _GAP) / ((max(ends) - min(ends)) or 1)
-    return lambda time_ns: (time_ns - min(ends)) * per_ns
+    least, most = reach(moves)
+    per_ns = (width - inches(longest, BODY, bold=True) - 2 * _GAP) / ((most - least) or 1)
+    return lambda time_ns: (time_ns - least) * per_ns

@@ -1,35 +1,192 @@
-"""The page of a comparison: its blocks, and one step of each side on one axis."""
+"""The page of a comparison: one number, from base to new part by part, why, both steps on one axis."""
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
-from heuristics.result.compared import Compared
-from reports.content.blocks import Block, Detail, Fold, Headline, Table, View
+from heuristics.result.compared import Compared, Side
+from reports.content.blocks import (
+    PLAIN,
+    Block,
+    Cell,
+    Detail,
+    Fold,
+    Head,
+    Headline,
+    Hue,
+    Quantity,
+    Table,
+    View,
+)
+from reports.content.comparison import closing
 from reports.content.comparison import page as page_of
+from reports.content.comparison.causes import limits
+from reports.content.comparison.changed import changed
+from reports.content.comparison.difference import delta, waterfall
+from reports.content.comparison.moves import moves_of, reach
+from reports.content.names import HUE_NAMES, hue_of
 from reports.write.html.environment import STYLES, TIMELINE_SCRIPTS, Marks, assemble, shared
-from reports.write.html.timeline import Shown, step_words, timelines
+from reports.write.html.timeline import Shown, length, step_words, timelines
 from reports.write.lanes import Stretch
+from traces.missing import known
+from traces.spelling import chosen, in_ms
 
 _ROOM: Final = 400_000
 """Bytes for each side's timeline: both and the rest stay under 1 MB."""
+_WHOLE: Final = "whole"
+"""The fold that stands open beside the causes: what stands outside the steps is part of the answer."""
+_LEAST: Final = 0.004
+"""Of a chart's width, that a bar has at least, so that it can be seen."""
+_MARGIN: Final = 0.06
+"""Of the length of an interval with zero, left free at either end."""
 
 
-def write_comparison_html(compared: Compared, view: View) -> str:
-    page = page_of(compared, Detail.FULL)
-    headline = next((block for block in page.blocks if isinstance(block, Headline)), None)
-    beside = next((block for block in page.blocks if isinstance(block, Table)), None)
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A row of the waterfall: what the table has of it, and where its bar is drawn, as SVG lengths.
+
+    `before`, `after`: where the sum stood and stands, for the lines between bars; `after` ends the last part.
+    """
+
+    name: Cell
+    base: str
+    new: str
+    change: str
+    hue: str
+    left: str
+    width: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waterfall:
+    """The parts, their sum, and where zero is, which is the step of base."""
+
+    title: str
+    parts: tuple[Bar, ...]
+    total: Bar
+    zero: str
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The change of a step between the ends of its interval, on an axis with zero, as SVG lengths."""
+
+    zero: str
+    low: str
+    width: str
+    at: str
+    anchor: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """One side's step in pieces of one colour: hue, begin, width and what is said of each."""
+
+    name: str
+    length: str
+    pieces: tuple[tuple[str, str, str, str], ...]
+
+
+def write_comparison_html(compared: Compared, view: View, head: Head = PLAIN) -> str:
+    page = head.over(page_of(compared, Detail.FULL))
+    forbidden = compared.verdict == "not_comparable"
+    headline = next(block for block in page.blocks if isinstance(block, Headline))
+    parts = [] if forbidden else list(waterfall(compared))
+    beside = list(limits(compared, everything=True)) if forbidden else parts
     folds = tuple(block for block in page.blocks if isinstance(block, Fold))
-    above: tuple[Block | None, ...] = (headline, beside, *folds)
+    around = [*changed(compared, everything=True), *closing(compared)]
+    around[1:1] = [] if forbidden else limits(compared, everything=True)
+    above: tuple[Block, ...] = (headline, *beside, *around, *folds)
+    tables = [block for block in parts if isinstance(block, Table)]
     content = {
         **shared(Marks(view), page),
         "headline": headline,
-        "beside": beside,
-        "said": [block for block in page.blocks if block not in above],
-        "folds": folds,
+        "interval": interval_of(compared),
+        "waterfall": waterfall_of(compared, tables[0]) if tables else None,
+        "beside": [] if tables else beside,
+        "strips": strips_of(compared),
+        "hues": {hue.value: name for hue, name in HUE_NAMES.items() if hue in _hues(compared)},
+        "why": [*(block for block in page.blocks if block not in above), *_opened(folds)],
+        "around": around,
+        "folds": [one for one in folds if one.id != _WHOLE],
         "timelines": list(_timelines(compared)),
     }
-    return assemble("comparison.html.j2", content, TIMELINE_SCRIPTS, STYLES)
+    return assemble("comparison.html.j2", content, TIMELINE_SCRIPTS, (*STYLES, "comparison.css"))
+
+
+def _opened(folds: Sequence[Fold]) -> Iterator[Table]:
+    """The fold of all that was recorded, as a table that is seen at once."""
+    for fold in folds:
+        if fold.id == _WHOLE:
+            yield from (replace(one, title=fold.title) for one in fold.blocks if isinstance(one, Table))
+
+
+def interval_of(compared: Compared) -> Interval | None:
+    """None without an interval."""
+    size = compared.size
+    if size.ends_ns is None:
+        return None
+    low_ns, high_ns = size.ends_ns
+    least, most = min(0, low_ns, size.delta_ns), max(0, high_ns, size.delta_ns)
+    room = (most - least) * _MARGIN or 1.0
+
+    def at(time_ns: float) -> float:
+        return (time_ns - least + room) / (most - least + 2 * room)
+
+    zero = at(0)
+    anchor = "start" if zero < 0.25 else "end" if zero > 0.75 else "middle"
+    width = length(max(_LEAST, at(high_ns) - at(low_ns)))
+    label = (
+        f"{chosen(known(size.level_frac) or 0)} interval {delta(low_ns)} to {delta(high_ns)} ms beside zero"
+    )
+    return Interval(length(zero), length(at(low_ns)), width, length(at(size.delta_ns)), anchor, label)
+
+
+def waterfall_of(compared: Compared, table: Table) -> Waterfall:
+    """The table's rows as bars; the last holds all parts that are left out."""
+    moves = moves_of(compared, len(table.rows) - 1)
+    least, most = reach(moves)
+    whole = (most - least) or 1
+
+    def at(time_ns: float) -> float:
+        return (time_ns - least) / whole * (1 - _LEAST)
+
+    rows = [*table.rows, *([table.total] if table.total else [])]
+    bars = []
+    for row, move in zip(rows, moves, strict=True):
+        left, right = sorted((at(move.from_ns), at(move.to_ns)))
+        base, new, change = (cell.text if isinstance(cell, Quantity) else "" for cell in row.cells[1:])
+        drawn = length(left), length(max(_LEAST, right - left)), length(at(move.from_ns))
+        bars.append(Bar(row.cells[0], base, new, change, move.hue.value, *drawn, length(at(move.to_ns))))
+    return Waterfall(table.title, tuple(bars[:-1]), bars[-1], length(at(0)))
+
+
+def strips_of(compared: Compared) -> list[Strip]:
+    """Both steps by colour, on the axis of the longer one."""
+    longest_ns = max(compared.base.step_ns, compared.new.step_ns) or 1
+    sides = (("base", compared.base), ("new", compared.new))
+    order = list(dict.fromkeys(hue_of(row.row) for _, side in sides for row in side.budget_rows))
+    return [_strip(name, side, order, longest_ns) for name, side in sides]
+
+
+def _strip(name: str, side: Side, order: list[Hue], longest_ns: int) -> Strip:
+    pieces, left_ns = [], 0
+    for hue in order:
+        time_ns = sum(row.mean_ns for row in side.budget_rows if hue_of(row.row) is hue)
+        if time_ns > 0:
+            said = f"{HUE_NAMES[hue]}: {in_ms(time_ns)}"
+            pieces.append((hue.value, length(left_ns / longest_ns), length(time_ns / longest_ns), said))
+            left_ns += time_ns
+    return Strip(name, in_ms(side.step_ns), tuple(pieces))
+
+
+def _hues(compared: Compared) -> set[Hue]:
+    return {
+        hue_of(row.row) for side in (compared.base, compared.new) for row in side.budget_rows if row.mean_ns
+    }
 
 
 def _timelines(compared: Compared) -> Iterator[Shown]:

@@ -108,7 +108,7 @@ class Marks:
 
     def __init__(self, view: View, more_of: Mapping[str, tuple[Words, ...]] = _NOTHING) -> None:
         """`more_of`: what is folded in the card of a step, by its id."""
-        self._keys = view.keys
+        self.keys = view.keys
         self._terms: dict[str, Measure] = {}
         names = {"said": self.said, "show": self.show, "more_of": more_of.get}
         self._macros = environment().get_template("blocks.html.j2").make_module(names)
@@ -116,9 +116,9 @@ class Marks:
     def glossary(self) -> tuple[Measure, ...]:
         return tuple(self._terms.values())
 
-    def show(self, block: Block) -> Markup:
-        """By the macro that has the name of its type."""
-        shown: Markup = getattr(self._macros, type(block).__name__)(block)
+    def show(self, block: Block, *more: Markup) -> Markup:
+        """By the macro that has the name of its type; `more`: what stands within it."""
+        shown: Markup = getattr(self._macros, type(block).__name__)(block, *more)
         return shown
 
     def said(self, words: Words) -> Markup:
@@ -139,7 +139,7 @@ class Marks:
         name = measure.name
         tab = Markup(' tabindex="-1"') if name in self._terms else ""
         self._terms[name] = measure
-        also = Markup(" <code>{}</code>").format(key) if self._keys else ""
+        also = Markup(" <code>{}</code>").format(key) if self.keys else ""
         link = Markup('<a class="term" href="#word-{0}" data-term="{0}"{1}>{2}</a>{3}')
         return link.format(name, tab, measure.title, also)
 
@@ -156,4 +156,10 @@ def pieces(bar: Bar) -> list[tuple[Piece, str, str]]:
 
 
 def shared(marks: Marks, page: Page) -> dict[str, object]:
-    return {"page": page, "show": marks.show, "words": marks.said, "glossary": marks.glossary}
+    return {
+        "page": page,
+        "show": marks.show,
+        "words": marks.said,
+        "glossary": marks.glossary,
+        "keys": marks.keys,
+    }

@@ -11,19 +11,19 @@ from heuristics.result.result import Result
 from reports.content.analysis import (
     RANKS,
     layout_changes,
-    next_command,
     rank_parts,
     top_kernels,
     unknown_kernels,
     warnings,
 )
+from reports.content.analysis.afterwards import next_command
 from reports.content.analysis.headline import facts, headline, title
 from reports.content.analysis.plan import plan, whole_plan
 from reports.content.analysis.recording import recording
 from reports.content.analysis.run import ranks_part, run_lines
 from reports.content.analysis.times import scale_of, telling_rank
 from reports.content.analysis.walls import evidence, savings, step_bar
-from reports.content.blocks import Block, Detail, Fold, Items, Page, Part, Plan, View
+from reports.content.blocks import PLAIN, Block, Detail, Fold, Head, Items, Page, Part, Plan, View
 from reports.content.names import who
 from reports.write.html.environment import SCRIPTS, STYLES, TIMELINE_SCRIPTS, Marks, assemble, shared
 from reports.write.html.ranks import heat_of, pair_of, step_maps_of
@@ -81,7 +81,7 @@ def write_html(page: Page, view: View) -> str:
     return assemble("base.html.j2", shared(Marks(view), page), SCRIPTS, STYLES)
 
 
-def write_analysis_html(result: Result, view: View) -> str:
+def write_analysis_html(result: Result, view: View, head: Head = PLAIN) -> str:
     """The page of one run, with everything that there is of it.
 
     It asks for nothing, and without JavaScript only the drawing of the timeline is missing. It stays under
@@ -89,7 +89,7 @@ def write_analysis_html(result: Result, view: View) -> str:
     """
     rank, steps, whole = telling_rank(result), plan(result, None), whole_plan(result).blocks
     more_of = {step.id: step.notes for one in whole if isinstance(one, Plan) for step in one.steps}
-    page = Page(title(result), facts(result), (), Detail.FULL)
+    page = head.over(Page(title(result), facts(result), (), Detail.FULL))
     analysis = {
         "headline": headline(result),
         "bar": step_bar(rank),

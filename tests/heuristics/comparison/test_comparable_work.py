@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from msgspec.structs import replace
 
 from heuristics.comparison.comparable import judge_comparable
 from heuristics.comparison.difference.subject import Subject, Value
-from heuristics.comparison.same_work import same_unit, shared_work_frac
+from heuristics.comparison.same_work import same_amount, shared_work_frac
 from heuristics.result.compared import Comparable
 from heuristics.result.result import Result
-from tests.comparison_doubles import configuration, kernel, rank, result, trace
-from traces.sections.rank import Rank
+from tests.comparison_doubles import configuration, kernel, rank, result, row, trace
+from traces.sections.rank import Rank, StepSource, Unit
 from traces.sections.tables import Kernel
+from traces.sections.work import InputCopies, Work
 
 GEMM = kernel("gemm", 80, count=8)
 ADAM = kernel("adam", 20, count=2, key="compute.optimizer")
@@ -79,13 +83,13 @@ def passes(
 
 def test_a_forward_that_runs_again_is_told_by_backward_kernels_though_gemms_share_a_name() -> None:
     once, again = rank(kernels=passes(4, 4)), rank(kernels=passes(8, 4))
-    assert same_unit(once, again) is True
+    assert same_amount(once, again) is True
     assert of_ranks(once, again).state == "yes"
 
 
 def test_more_microbatches_are_other_work_however_long_the_optimizer_is() -> None:
     few, many = rank(kernels=passes(4, 4, adam=300)), rank(kernels=passes(8, 8, adam=300))
-    assert same_unit(few, many) is False
+    assert same_amount(few, many) is False
     assert states(of_ranks(few, many)) == {"step": "no"}
     one_more = rank(kernels=passes(5, 5, adam=300))
     assert states(of_ranks(few, one_more)) == {"step": "no"}
@@ -98,8 +102,8 @@ def test_without_backward_kernels_by_name_the_optimizer_tells_nothing() -> None:
 
 def test_larger_microbatches_are_the_same_work() -> None:
     small, large = rank(kernels=passes(8, 8)), rank(kernels=passes(4, 4, each=20))
-    assert same_unit(small, large) is True
-    assert same_unit(large, small) is True
+    assert same_amount(small, large) is True
+    assert same_amount(large, small) is True
     assert of_ranks(small, large).state == "yes"
 
 
@@ -212,3 +216,52 @@ def test_layers_of_one_side_only_limit_it() -> None:
         rank(kernels=(DISPATCH,), moe={"layers": 4}), rank(kernels=(DISPATCH,), moe={"layers": 8})
     )
     assert states(found) == {"MoE layers": "with_differences"}
+
+
+def repeated(unit: Unit, count: int, length: int = 10, **fields: Any) -> Rank:
+    """A rank that repeats a block, or a replay of a graph without its kernels."""
+    source: StepSource = "graph" if unit == "replay" else "period"
+    opaque = (row("compute.graph_replay", *(length,) * count),) if unit == "replay" else ()
+    one = rank(*opaque, lengths_ns=(length,) * count, source=source, **fields)
+    return replace(one, steps=replace(one.steps, unit=unit))
+
+
+BLOCK = (kernel("gemm", 80, count=8), kernel("norm", 20, count=8, key="compute.norm"))
+
+
+def test_blocks_are_compared_with_blocks() -> None:
+    assert of_ranks(repeated("block", 4, kernels=BLOCK), repeated("block", 4, kernels=BLOCK)).state == "yes"
+    twice = tuple(replace(one, count=2 * one.count, work_ns=2 * one.work_ns) for one in BLOCK)
+    assert states(of_ranks(repeated("block", 4, kernels=BLOCK), repeated("block", 4, kernels=twice))) == {
+        "step": "no"
+    }
+
+
+def test_a_block_is_compared_with_the_replay_that_it_became_where_there_are_as_many() -> None:
+    found = of_ranks(repeated("block", 4, kernels=BLOCK), repeated("replay", 4, length=5))
+    assert states(found) == {"step": "with_differences", "graph capture": "with_differences"}
+    assert (found.differences[0].base, found.differences[0].new) == ("blocks by period", "replays by graph")
+
+
+def test_a_replay_that_may_be_several_steps_of_the_other_side_is_not_compared() -> None:
+    found = of_ranks(repeated("block", 4, kernels=BLOCK), repeated("replay", 2, length=20))
+    assert states(found)["step"] == "no"
+    assert (found.differences[0].base, found.differences[0].new) == ("4 blocks", "2 graph replays")
+    near = of_ranks(repeated("block", 4, kernels=BLOCK), repeated("replay", 2, length=11))
+    assert near.state == "with_differences"
+
+
+def test_kernels_under_other_names_are_named_with_who_agrees() -> None:
+    copies = Work((InputCopies(100_000, 2),), {})
+    base, new = (
+        rank(kernels=(kernel(name, 100, count=40),), work=copies)
+        for name in ("ampere_sgemm_128x64_tn", "nvjet_sm90_tst_128x128_TNT")
+    )
+    (found,) = of_ranks(base, new).differences
+    assert (found.what, found.state) == ("kernel set", "with_differences")
+    assert "bytes of input copies, matrix products agree" in found.because
+
+
+def test_who_contradicts_is_named_where_a_step_is_other_work() -> None:
+    found = of_ranks(many(times=1), many(times=2)).differences[0]
+    assert "Not alike: backward kernels" in found.because

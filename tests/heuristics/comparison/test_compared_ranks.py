@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from heuristics.comparison.comparison import compare
 from heuristics.comparison.ranks import compare_runs, like_groups, pair_ranks
-from heuristics.result.compared import ComparedRun, LateState
+from heuristics.result.compared_ranks import ComparedRun, LateState
 from heuristics.result.result import Result
 from reports.content.blocks import Sentence
 from reports.content.comparison.details import ranks as lines

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from heuristics.comparison.comparison import compare
+from heuristics.comparison.gate import Asked
 from heuristics.comparison.ranks import pair_ranks
 from tests.comparison_doubles import rank, result
 from traces.sections.rank import Rank
@@ -30,6 +31,6 @@ def test_no_change_of_the_first_rank_is_none_of_the_run_where_another_changed() 
     judged = compare(base, new)
     assert (compare(base, base).verdict, judged.verdict) == ("no_change", "undecided")
     assert "pair 2 of 2 ranks (GPU 1) differs by +3.00 ms, +30 %" in judged.because[0]
-    gate = compare(base, new, gate_frac=0.03).gate
+    gate = compare(base, new, gate=Asked(0.03)).gate
     assert gate is not None
     assert gate.state != "passed"

@@ -8,8 +8,10 @@ from hypothesis import strategies as some
 
 from heuristics.comparison.difference.subject import Subject
 from heuristics.comparison.size import Judged, judge_gate, judge_size, measure_size
-from heuristics.result.compared import Comparable, ComparedSize, Difference, Gate
+from heuristics.result.compared import Comparable, ComparedSize, Difference
+from heuristics.result.gate import Gate
 from tests.comparison_doubles import log, rank, result, row
+from traces.missing import Missing
 from traces.sections.rank import Rank
 
 MS = 1_000_000
@@ -83,7 +85,7 @@ def test_a_window_is_no_step() -> None:
     size, judged = judged_steps(window, stepped)
     assert (size.base_count, size.base_mean_ns, size.new_count) == (0, 900, 9)
     assert judged.verdict == "undecided"
-    assert judged.because[0].startswith("no steps in base, 9 in new: fewer than 8")
+    assert judged.because[0].startswith("no steps in base, 9 in new: fewer than 4")
     assert "no steps were found in base: its figure is that of one window" in judged.because
 
 
@@ -137,11 +139,42 @@ def test_one_recording_with_logs_that_differ_is_decided_by_the_logs() -> None:
 def test_few_steps_are_undecided_and_say_what_to_record() -> None:
     size, judged = judged_steps(steps(100, 100), steps(200, 200, 200))
     assert (judged.verdict, size.delta_ns) == ("undecided", 100 * MS)
-    assert judged.because[0].startswith("2 steps in base, 3 in new: fewer than 8 a side")
+    assert judged.because[0].startswith("2 steps in base, 3 in new: fewer than 4 a side")
+    assert judged.because[1].endswith("steps that do not overlap have p = 1/5 (20 %) by chance alone")
+    assert isinstance(size.shows_ns, Missing)
     assert judged.record.startswith("record 8 steps or more a side: nsys profile ")
     assert "--profile-step-start 10 --profile-step-end 20" in judged.record
     assert "-o run_%q{RANK} " in judged.record
     assert judged.record.endswith("--base-log FILE --new-log FILE")
+
+
+def test_four_steps_against_four_that_do_not_overlap_are_decided_and_their_p_is_given() -> None:
+    size, judged = judged_steps(steps(100, 101, 102, 103), steps(133, 134, 135, 136))
+    assert (judged.verdict, size.p_frac) == ("regression", 1 / 35)
+    assert size.ends_ns == (30 * MS, 36 * MS)  # 133 - 103 and 136 - 100
+    assert judged.because[1] == ("permutation test of the means, two-sided: p = 1/35 (2.9 %)")
+    assert judge_gate(size, judged, 0.03).state == "tripped"
+    assert judge_gate(size, judged, 0.35).state == "passed"
+
+
+def test_four_steps_against_four_that_overlap_are_undecided_with_what_they_could_have_detected() -> None:
+    size, judged = judged_steps(steps(100, 101, 102, 110), steps(105, 106, 107, 108))
+    assert (judged.verdict, size.ends_ns) == ("undecided", (-5 * MS, 8 * MS))  # 105 - 110 and 108 - 100
+    assert (size.shows_ns, size.shows_frac) == (6_500_000, 6.5 / 103.25)
+    assert "the smallest change that could be detected is about 6.50 ms per step, 6.3 %" in judged.because
+    assert judged.because[1] == "permutation test of the means, two-sided: p = 23 %"  # 8 and 8 of 70
+
+
+def test_four_steps_that_hardly_vary_show_that_nothing_changed() -> None:
+    _, judged = judged_steps(steps(100, 100.1, 100.2, 100.1), steps(100.1, 100, 100.2, 100.2))
+    assert judged.verdict == "no_change"
+
+
+def test_a_few_steps_against_many_say_where_only_their_own_scatter_forbids_a_verdict() -> None:
+    many = [100 + (place % 5) / 10 for place in range(58)]
+    size, judged = judged_steps(steps(*many), steps(101, 103, 109, 122))
+    assert (judged.verdict, size.p_frac) == ("undecided", 2 / 557_845)
+    assert judged.because[2].startswith("the sides have other counts, and by the scatter of each side's own")
 
 
 def test_an_interval_above_zero_is_a_regression_and_one_below_an_improvement() -> None:
@@ -220,6 +253,6 @@ def test_a_gate_that_cannot_be_judged_is_undecided() -> None:
     few, judged = judged_steps(steps(100, 100), steps(200, 200))
     gate = judge_gate(few, judged, 0.03)
     assert gate.state == "undecided"
-    assert gate.because.startswith("2 steps in base, 2 in new, where 8 a side are needed")
+    assert gate.because.startswith("2 steps in base, 2 in new, where 4 a side are needed")
     many, differ = judged_steps(steps(*[100] * 8), steps(*[200] * 8), NO)
     assert judge_gate(many, differ, 0.03).state == "undecided"

@@ -17,7 +17,7 @@ from diagnoser.options.given import predictions
 from heuristics.comparison.comparison import compare
 from heuristics.comparison.difference.subject import Value
 from heuristics.comparison.expected import Prediction
-from heuristics.result.compared import Expected
+from heuristics.result.expected import Expected
 from heuristics.result.judged import Combined, Fix, Knobs
 from heuristics.result.result import Result
 from reports.content.blocks import Detail, View
@@ -154,7 +154,7 @@ def test_two_fixes_at_once_are_judged_by_the_plans_range_for_both() -> None:
 
 
 def test_few_steps_and_a_plan_without_a_range_decide_nothing() -> None:
-    few = side(20, 80, OFF, 4, fixes=(COM_1,)), side(14, 80, ON, 4)
+    few = side(20, 80, OFF, 3, fixes=(COM_1,)), side(14, 80, ON, 3)
     assert only(*few).conclusion == "too_few_steps"
     untold = only(base(fix("COM-1", "--overlap-moe-expert-parallel-comm")), side(14, 80, ON))
     assert (untold.conclusion, known(untold.predicted_ns)) == ("no_prediction", None)

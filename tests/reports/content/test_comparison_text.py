@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from heuristics.result.compared import Comparable, Compared
+from heuristics.result.gate import Gate, GateAnswer
 from reports.content.blocks import Detail, Fold, Table, View
 from reports.content.comparison import page
 from reports.result.codec import Document, decode
@@ -41,7 +42,19 @@ from tests.planted import replaced
 from tests.reports.write.test_markdown import is_ours_alone, open_lines
 
 ALL = (regression, undecided, not_comparable, unchanged, by_logs)
-KEYWORDS = ("verdict", "state", "source", "change", "kind", "wall", "by", "confidence", "row", "bound")
+KEYWORDS = (
+    "verdict",
+    "state",
+    "source",
+    "unit",
+    "change",
+    "kind",
+    "wall",
+    "by",
+    "confidence",
+    "row",
+    "bound",
+)
 LINES = 40
 
 Make = Callable[[], Compared]
@@ -112,14 +125,14 @@ def test_the_first_screen_and_the_ticket_have_40_lines(make: Make) -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (regression, "SLOWER +4.00 ms per step = +10 % (95 % interval +3.50 to +4.50 ms, 20 steps a side)."),
-        (undecided, "UNDECIDED +4.00 ms per step = +10 % (no interval, 2 steps a side): may be chance."),
+        (regression, "SLOWER +10 %, +4.00 ms per step: 95 % interval +3.50 to +4.50 ms, 20 steps a side."),
+        (undecided, "UNDECIDED +10 %, +4.00 ms per step: may be chance; no interval, 2 steps a side."),
         (
             not_comparable,
-            "NOT COMPARABLE +4.00 ms per step = +10 %, but the runs are too different to find out why.",
+            "NOT COMPARABLE +10 %, +4.00 ms per step: not judged, as the runs are not comparable.",
         ),
-        (unchanged, "NO CHANGE 0 ms per step = 0 % ("),
-        (by_logs, "SLOWER +3.00 ms per iteration = +10 % (95 % interval +2.90 to +3.10 ms, "),
+        (unchanged, "NO CHANGE 0 %, 0 ms per step: "),
+        (by_logs, "SLOWER +10 %, +3.00 ms per iteration: 95 % interval +2.90 to +3.10 ms, "),
     ],
 )
 def test_the_verdict_is_said_first_with_its_figures(make: Make, said: str) -> None:
@@ -131,7 +144,7 @@ def test_the_verdict_is_said_first_with_its_figures(make: Make, said: str) -> No
 def test_an_improvement_is_said_as_one() -> None:
     size = sized("trace", 20, 40, 36, None, "")
     text = joined(text_of(lambda: replace(regression(), size=size, verdict="improvement")))
-    assert "FASTER -4.00 ms per step = -10 % (no interval, 20 steps a side)." in text
+    assert "FASTER -10 %, -4.00 ms per step: no interval, 20 steps a side." in text
 
 
 def test_what_could_not_be_decided_names_what_to_record() -> None:
@@ -155,6 +168,18 @@ def test_a_gate_that_is_exceeded_says_its_exit_code() -> None:
     assert said in joined(text_of(regression))
     assert "Gate of 3 % passed:" in joined(text_of(unchanged))
     assert "Gate" not in text_of(undecided)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("fail", "Gate of 3 % cannot be judged (exit code 1): Few steps."),
+        ("pass", "Gate of 3 % cannot be judged, which lets pass here (exit code 0): Few steps."),
+    ],
+)
+def test_a_gate_that_cannot_be_judged_says_what_it_answers(answer: GateAnswer, said: str) -> None:
+    gate = Gate(0.03, "undecided", "few steps", answer)
+    assert said in joined(text_of(lambda: regression(gate=gate)))
 
 
 def test_causes_that_explain_the_same_rows_are_said_to() -> None:

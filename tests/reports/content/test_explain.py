@@ -244,6 +244,7 @@ def test_a_measure_is_found_by_its_name(title: str) -> None:
         ("fit-offload-last", "rule of the workflow"),
         ("flex-skipped", "failure"),
         ("dropless", "guide on CUDA graphs"),
+        ("full_recompute", "known change"),
         ("recompute-instead-of-full", "guide on recompute"),
         ("moe_grouped_gemm", "setting"),
         ("--moe-grouped-gemm", "setting"),

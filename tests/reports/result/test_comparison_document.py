@@ -41,6 +41,7 @@ from traces.missing import Missing
 UNKNOWN = Missing("", "nobody recorded it", "record it")
 ROWS_OF = ("attribution", "reasons", "modules")
 NEED_NOT_APPLY = {
+    *("size.p_frac", "size.between_runs"),  # without a permutation test, without further runs of base
     *("tool.guidance", "gate", "kernels[].base_grid", "kernels[].new_grid"),
     *("kernels[].base_each_ns", "kernels[].new_each_ns", "changed[].base", "changed[].new"),
     *(f"{rows}[].{key}" for rows in ROWS_OF for key in ("wall", "share_frac", "ci95_ns")),
@@ -115,7 +116,7 @@ def test_the_keys_of_the_contract_are_there_in_its_order() -> None:
         ),
         *("comparable", "base", "new", "size", "step_delta_ns", "step_delta_frac", "step_delta_ci95_ns"),
         *("attribution", "reasons", "modules", "layers", "kernels", "changed", "suspects", "pairs", "gate"),
-        "expected",
+        *("expected", "exchanged"),
     ]
 
 
@@ -142,6 +143,7 @@ def test_the_figures_of_a_side_are_those_of_its_steps() -> None:
         "min_ns": 44 * MS,
         "max_ns": 44 * MS,
         "dropped": [],
+        "unit": "step",
     }
     assert (side["name"], side["rank"], side["wall"]) == ("after.sqlite", 0, "host_overhead")
 
@@ -156,7 +158,7 @@ def test_the_size_and_its_interval_are_of_the_logs_and_the_rows_are_of_the_trace
 
 def test_without_an_interval_its_absence_is_said_with_what_to_record() -> None:
     gap = next(one for one in document_of(undecided())["missing"] if one["path"] == "step_delta_ci95_ns")
-    assert gap["reason"] == "fewer than 8 steps on a side"
+    assert gap["reason"] == "fewer than 4 steps on a side"
     assert "at least 8 steps" in gap["cure"]
 
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 import diagnoser
 from heuristics.result.brief import Brief
 from heuristics.result.compared import Compared
+from heuristics.result.compared_files import ComparedFiles
 from heuristics.result.result import Merged, Result
 from reports.result.codec import decode
 from reports.result.schema import places, schema, schema_text
@@ -25,6 +26,7 @@ Json = dict[str, Any]
 PUBLISHED = [
     (Result, ROOT / "docs" / "result.schema.json", GOLDEN / "keys.txt"),
     (Compared, ROOT / "docs" / "comparison.schema.json", GOLDEN / "comparison_keys.txt"),
+    (ComparedFiles, ROOT / "docs" / "files_comparison.schema.json", GOLDEN / "files_comparison_keys.txt"),
     (Merged, ROOT / "docs" / "run.schema.json", GOLDEN / "run_keys.txt"),
     (Brief, ROOT / "docs" / "brief.schema.json", GOLDEN / "brief_keys.txt"),
 ]

@@ -11,7 +11,7 @@ import diagnoser
 from bench.simulate.export import write_export
 from tests.page_doubles import first_screen
 from tests.traces.account.test_data_pauses import MS, loading
-from traces.measure.data_loading import ALIKE, workers_by_rhythm
+from traces.measure.data_loading import ALIKE, loads_apart, workers_by_rhythm
 
 
 def workers(waits_ms: list[float]) -> int | None:
@@ -91,3 +91,18 @@ def test_exposed_input_copies_are_named_with_their_memory(
     text = " ".join(first_screen(diagnoser.analyze(path).to_dict()).split())
     assert ("Input copies that no compute hides" in text) is bool(said)
     assert said in text
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (("step 1", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"), False),
+        (("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__",), True),
+        (("_SingleProcessDataLoaderIter", "_MultiProcessingDataLoaderIter"), None),
+        (("load batch",), None),
+    ],
+)
+def test_the_iterator_of_pytorch_says_whether_worker_processes_load(
+    texts: tuple[str, ...], expected: bool | None
+) -> None:
+    assert loads_apart(texts) is expected

@@ -198,6 +198,12 @@ def test_steps_that_alternate_have_neither_hiccup_nor_warm_up() -> None:
     assert leave_out_hiccups(from_steps("nvtx", "NVTX range", steps)).slow == ()
 
 
+def test_a_first_step_far_beyond_a_rhythm_is_warm_up_as_a_first_batch_makes_it() -> None:
+    lengths = [810, 100, 400, 100, 400, 100, 400, 100, 400]
+    assert leave_out_warm_up(steps_of(lengths), [0] * 9)[0].dropped == "warm-up: 224 % slower than the rest"
+    assert leave_out_warm_up(steps_of([800, *lengths[1:]]), [0] * 9)[0].dropped is None
+
+
 @pytest.mark.parametrize(
     ("slow", "hiccups"),
     [

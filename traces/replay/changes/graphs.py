@@ -49,15 +49,22 @@ def _scopes_of(kinds: Sequence[KernelClass]) -> list[tuple[str, int, int]]:
     return found
 
 
+def scope_of(kind: KernelClass) -> str | None:
+    """The scope that a kernel alone tells; most kernels could be of several."""
+    if _is_map(kind):
+        return "moe_preprocess"
+    if kind.class_ == "attention" and kind.subclass in ("fwd", "bwd"):
+        return "attn"
+    return "moe_router" if kind.class_ == "router" else None
+
+
 def _begun(kinds: Sequence[KernelClass], at: int) -> tuple[str, int, int] | None:
-    one = kinds[at]
-    if _is_map(one):
-        return "moe_preprocess", at, _while(kinds, at, _is_map)
-    if one.class_ == "attention" and one.subclass in ("fwd", "bwd"):
-        return _attention(kinds, at, one.subclass)
-    if one.class_ == "router":
-        return _router(kinds, at)
-    return None
+    scope = scope_of(kinds[at])
+    if scope == "moe_preprocess":
+        return scope, at, _while(kinds, at, _is_map)
+    if scope == "attn":
+        return _attention(kinds, at, kinds[at].subclass)
+    return None if scope is None else _router(kinds, at)
 
 
 def _is_map(kind: KernelClass) -> bool:

@@ -5,11 +5,13 @@ import random
 from collections.abc import Callable
 from statistics import mean, quantiles, stdev
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
+from numpy.typing import NDArray
 
-from heuristics.comparison.difference.interval import Interval, interval_of
+from heuristics.comparison.difference.interval import Interval, interval_of, round_of
 
 MS = 1_000_000
 STUDENT = {8: 2.3646, 20: 2.2622}
@@ -45,6 +47,12 @@ def alike(rng: random.Random, count: int) -> list[int]:
     for _ in range(count):
         now = 0.6 * now + 0.8 * rng.gauss(0, 1)
         made.append(round((100 + now) * MS))
+    return made
+
+
+def centred(values: list[int]) -> NDArray[np.float64]:
+    made: NDArray[np.float64] = np.array(values, dtype=np.float64)
+    made -= made.mean()
     return made
 
 
@@ -87,10 +95,31 @@ def test_the_interval_covers_the_true_difference() -> None:
     assert mean(narrow) < 0.90
 
 
-def test_fewer_than_eight_values_on_a_side_give_none() -> None:
-    assert interval_of([100] * 7, [100] * 50) is None
-    assert interval_of([100] * 50, [100] * 7) is None
-    assert interval_of([100] * 8, [100] * 8) is not None
+def test_fewer_than_four_values_on_a_side_give_none() -> None:
+    assert interval_of([100] * 3, [100] * 50) is None
+    assert interval_of([100] * 50, [100] * 3) is None
+    assert interval_of([100] * 4, [100] * 50) is not None
+
+
+def test_below_eight_the_permutation_test_decides_and_the_bootstrap_from_there_on() -> None:
+    assert around([100] * 7, [100] * 8).method.startswith("permutation test")
+    assert around([100] * 8, [100] * 8).method.startswith("bootstrap")
+
+
+def test_a_rhythm_of_two_loaders_is_no_noise_of_the_mean() -> None:
+    """In turn 10 and 230 ms: blocks of 3 would differ by a third of 220 ms, whole rounds do not at all."""
+    in_turn = [10 * MS, 230 * MS] * 16
+    assert around(in_turn, [one + MS for one in in_turn]).ends_ns == (MS, MS)
+    mixed = random.Random(1).sample(in_turn, k=32)
+    assert half_ns(around(mixed, mixed)) > 30 * MS
+
+
+def test_a_rhythm_is_seen_and_none_where_there_is_none() -> None:
+    rng = random.Random(2)
+    assert [round_of(centred([10, 230] * 16)), round_of(centred([10, 10, 230] * 11))] == [2, 3]
+    assert round_of(centred([10, 230] * 7)) == 1  # fewer than eight rounds
+    assert round_of(centred([*range(60)])) == 1  # a drift
+    assert sum(round_of(centred(made(rng, 59))) > 1 for made in (even, skewed, paused, alike) * 25) == 0
 
 
 def test_values_that_never_vary_give_an_interval_without_width() -> None:

@@ -165,3 +165,9 @@ def test_swapped_sides_mirror_the_table(base: Rank, new: Rank) -> None:
 @given(ranks)
 def test_a_rank_against_itself_has_no_differing_kernel(one: Rank) -> None:
     assert compare_kernels(one, one) == ()
+
+
+def test_kernels_are_not_gone_where_the_other_side_recorded_its_graphs_whole() -> None:
+    base = doubles.rank(doubles.row("compute.gemm", 10, 10), kernels=(doubles.kernel("gemm", 100),))
+    whole = doubles.rank(doubles.row("compute.graph_replay", 10, 10), kernels=(doubles.kernel("cast", 9),))
+    assert compare_kernels(base, whole) == compare_kernels(whole, base) == ()

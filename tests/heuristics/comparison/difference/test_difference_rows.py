@@ -151,6 +151,29 @@ def test_without_a_ledger_buckets_add_up_too() -> None:
     assert (found.reasons, found.modules) == ((), ())
 
 
+def test_kernels_and_the_graph_replay_that_they_became_are_one_row() -> None:
+    kernels = rank(
+        row("compute.gemm", (500, 500)),
+        row("exposed_comm.cp", (200, 200)),
+        row("idle.launch_latency.kernel_gap", (90, 90)),
+    )
+    replay = rank(row("compute.graph_replay", (600, 600)), row("idle.launch_latency.kernel_gap", (10, 10)))
+    found = attribute(kernels, replay)
+    assert deltas(found.rows) == {"busy": -100, "launch_latency.kernel_gap": -80, "noise": 0}
+    (busy,) = (one for one in found.rows if one.row == "busy")
+    assert (busy.base_ns, busy.new_ns, busy.wall, known(busy.count_ns)) == (700, 600, None, None)
+    assert deltas(attribute(replay, kernels).rows) == {
+        "busy": 100,
+        "launch_latency.kernel_gap": 80,
+        "noise": 0,
+    }
+
+
+def test_replays_on_both_sides_are_compared_with_each_other() -> None:
+    sides = [rank(row("compute.graph_replay", (length, length))) for length in (600, 500)]
+    assert deltas(attribute(*sides).rows) == {"compute.graph_replay": -100, "noise": 0}
+
+
 def test_few_steps_call_noise_only_what_is_small_and_within_their_ranges() -> None:
     base = rank(row("compute.gemm", (100_000, 100_000)), row("compute.norm", (100, 180)))
     small = rank(row("compute.gemm", (100_000, 100_000)), row("compute.norm", (180, 200)))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 from msgspec import structs
 
 from heuristics.comparison.comparison import compare
 from heuristics.result.compared import Compared
-from reports.content.blocks import View
-from reports.write.html.comparison import write_comparison_html
+from reports.content.blocks import Table, View
+from reports.content.comparison.difference import waterfall
+from reports.write.html.comparison import interval_of, waterfall_of, write_comparison_html
 from tests.browser import Browser, started
 from tests.comparison_document_doubles import (
     MS,
@@ -25,6 +27,7 @@ from tests.comparison_document_doubles import (
 from tests.comparison_doubles import rank, result, row, timeline
 from tests.html_doubles import HOSTILE, Elements
 from tests.reports.content.test_comparison_text import Make, compared, many_rows, planted, typed
+from traces.spelling import percent, signed, signed_ms
 
 ALL = (regression, undecided, not_comparable, unchanged, by_logs, many_rows)
 _VIEW = """const ends = one => [one.dataset.from, one.dataset.to].map(end => end - arguments[0]);
@@ -145,3 +148,63 @@ def test_the_page_fits_a_narrow_window_and_the_keyboard_reaches_all_of_it(browse
     stops = browser.tab_stops()
     assert stops[0].name == "Skip to the verdict"
     assert [one.html for one in stops if not one.visible or not one.name] == []
+
+
+@pytest.mark.parametrize("make", [one for one in ALL if one is not unchanged])
+def test_one_number_leads_the_page(make: Make) -> None:
+    one = compared(make)
+    words = Elements(written(one)).words()
+    lead = signed(percent(one.size.delta_frac))
+    assert words.index(lead) < words.index(signed_ms(one.size.delta_ns))
+    others = [words.index(text) for text in ("Where the difference lies", "What changed") if text in words]
+    assert words.index(lead) < min(others)
+
+
+@pytest.mark.parametrize("make", [regression, by_logs, many_rows])
+def test_the_waterfall_has_the_rows_of_the_text_and_its_bars_join(make: Make) -> None:
+    one = compared(make)
+    (table,) = (block for block in waterfall(one) if isinstance(block, Table))
+    drawn = waterfall_of(one, table)
+    assert [bar.change for bar in drawn.parts] == [getattr(row.cells[3], "text", "") for row in table.rows]
+    assert all(bar.after == after.before for bar, after in pairwise(drawn.parts))
+    assert drawn.parts[0].before == drawn.zero == drawn.total.before
+    assert drawn.parts[-1].after == drawn.total.after
+    for bar in (*drawn.parts, drawn.total):
+        left, width = (float(text.removesuffix("%")) for text in (bar.left, bar.width))
+        assert 0 <= left < left + width <= 100.001
+
+
+def test_an_interval_is_drawn_on_the_side_of_zero_where_it_lies() -> None:
+    slower, open_ = interval_of(compared(regression)), interval_of(compared(undecided))
+    assert open_ is None
+    assert slower is not None
+    zero, low, at = (float(text.removesuffix("%")) for text in (slower.zero, slower.low, slower.at))
+    assert 0 < zero < low < at < 100
+    assert slower.label == "95 % interval +3.50 to +4.50 ms beside zero"
+
+
+def test_no_text_of_the_first_screen_lies_on_another(browser: Browser) -> None:
+    for make in (regression, many_rows, not_comparable):
+        opened(browser, compared(make))
+        for width in (390, 1440):
+            browser.look(width)
+            assert browser.run(_OVERLAPS) == []
+
+
+_OVERLAPS = """
+const seen = [], found = [];
+const read = '.over, .number-first, .amount, .rests, .under, .strip-row *, .waterfall [scope=row], td.number';
+for (const one of document.querySelectorAll(read)) {
+  const range = document.createRange();
+  range.selectNodeContents(one);
+  const box = one.tagName === 'svg' ? one.getBoundingClientRect() : range.getBoundingClientRect();
+  if (box.width > 2 && box.height > 2 && one.innerText !== '') seen.push([one, box]);
+}
+for (const [one, a] of seen) for (const [other, b] of seen) {
+  const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+  const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+  if (one !== other && !one.contains(other) && !other.contains(one) && wide > 1 && high > 4)
+    found.push(`${one.textContent} | ${other.textContent} (${wide} x ${high})`);
+}
+return found;
+"""

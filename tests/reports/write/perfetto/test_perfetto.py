@@ -352,7 +352,7 @@ def test_the_verdict_suspects_and_rows_of_a_comparison_lie_over_the_longer_step(
     notes = read(write_comparison_perfetto(compared())).tracks["moe-diag: new against base"]
     assert {(one.start_ns, one.end_ns) for (one,) in notes.values()} == {(0, 120)}
     assert list(notes)[:4] == ["verdict", "cause 1", "cause 2", "launch_starved.launch"]
-    assert notes["verdict"][0].name.startswith("SLOWER: +4.00 ms per step")
+    assert notes["verdict"][0].name.startswith("SLOWER: +10 %, +4.00 ms per step")
     assert notes["cause 1"][0].name == "1. CUDA graphs stopped replaying"
     assert notes["launch_starved.launch"][0].name == "launch calls +4.00 ms/step"
 

@@ -1,0 +1,176 @@
+"""Two runs compared by their configurations and logs: read both sides, compare, write down."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import structs
+
+from diagnoser.diagnosis import FilesResult
+from diagnoser.options.given import gate_asked, given_from
+from diagnoser.options.requests import FilesComparison, made_again, path_of
+from diagnoser.running.comparison import named
+from diagnoser.running.configuration import read_configured
+from diagnoser.version import VERSION
+from reports.result.read import is_result
+from traces.errors import InputError, UsageError
+from traces.files.plain_file import no_file
+from traces.limits import Limit
+from traces.settings.settings import NotAConfiguration
+
+if TYPE_CHECKING:
+    from heuristics.comparison.files.side import FileSide
+    from heuristics.config.about import Given
+    from heuristics.judging.judgement import Configured
+
+_ENDINGS: Final = frozenset(
+    {".yaml", ".yml", ".sh", ".bash", ".sbatch", ".slurm", ".py", ".txt", ".log", ".out"}
+)
+_LOGS: Final = (".log", ".out")
+LARGEST: Final = Limit(
+    500_000,
+    "bytes",
+    "ours: as a configuration may be at most (traces/settings/read.py); recordings are larger",
+)
+_OF_RECORDINGS: Final = ("expect", "steps", "nvtx", "base_gpu", "new_gpu", "more_base")
+"""Options that choose in a recording, or judge one."""
+_NO_CONFIGURATION: Final = ("schema_version", "traceEvents", "deviceProperties")
+"""Keys of JSON files that are results or recordings."""
+
+
+def is_of_files(path: Path) -> bool:
+    """Whether a path names a configuration or a log, as its ending says; a JSON file is looked into.
+
+    What is not there is named by what reads it, as its ending says.
+    """
+    if no_file(path) or (path.exists() and not path.is_file()):
+        return False
+    if path.suffix.lower() != ".json":
+        return path.suffix.lower() in _ENDINGS
+    if not path.exists() or path.stat().st_size > LARGEST.value or is_result(path):
+        return False
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and bool(found) and not any(key in found for key in _NO_CONFIGURATION)
+
+
+def asked_of_files(base: Path | None, new: Path | None, typed: Mapping[str, Any]) -> FilesComparison | None:
+    """The comparison of files that a command line asks for; None where a side is a recording or a result.
+
+    Raises `UsageError` where one side is a file of a run and the other a recording of one, and for an option
+    that is of recordings.
+    """
+    there = [path for path in (base, new) if path is not None]
+    are_files = [is_of_files(path) for path in there]
+    if there and not all(are_files):
+        if any(are_files):
+            _mixed(there, are_files)
+        return None
+    given = [typed.get(name) for name in ("base_config", "new_config", "base_log", "new_log")]
+    if not there and not any(given):
+        return None
+    if of_recordings := [name for name in _OF_RECORDINGS if typed.get(name)]:
+        flag = f"--{of_recordings[0].replace('_', '-')}"
+        raise UsageError(f"{flag} is of recordings. Type the same line without it, or give recordings.")
+    config = [path or typed.get(name) for path, name in ((base, "base_config"), (new, "new_config"))]
+    logs = [typed.get("base_log"), typed.get("new_log")]
+    return FilesComparison(
+        config[0],
+        config[1],
+        base_log=logs[0],
+        new_log=logs[1],
+        **{
+            name: typed[name]
+            for name in ("gate", "undecided", "not_comparable", "about", "redact")
+            if name in typed
+        },
+    )
+
+
+def _mixed(there: list[Path], are_files: list[bool]) -> None:
+    file, other = there[are_files.index(True)], there[are_files.index(False)]
+    if not other.exists() or file.suffix.lower() == ".json":
+        return  # named where it is read
+    raise UsageError(
+        f"{file} is a file of a run, {other} is none. Give two configurations or logs, or two recordings "
+        "with --base-config and --new-config."
+    )
+
+
+def compare_files(asked: FilesComparison) -> FilesResult:
+    """Compare; see `diagnoser.compare_files` for what it raises."""
+    from heuristics.comparison.files.comparison import compare_files as compared
+
+    gate = gate_asked(asked.gate, asked.undecided, asked.not_comparable)
+    given = given_from(asked.about or {})
+    base, new = (_side(name, asked, given) for name in _NAMES)
+    asked.progress("comparing", None)
+    configs = path_of(asked.base), path_of(asked.new)
+    files = [path for path in configs if path]
+    alone = {} if len(files) == 2 else {"--base-config": configs[0], "--new-config": configs[1]}
+    found = compared(base, new, gate)
+    result = structs.replace(
+        found,
+        tool=structs.replace(found.tool, version=VERSION),
+        redacted=asked.redact,
+        command=made_again("compare", [] if alone else files, asked, alone),
+    )
+    return FilesResult(result)
+
+
+_NAMES: Final[tuple[str, str]] = ("base", "new")
+
+
+def _side(name: str, asked: FilesComparison, given: Given) -> FileSide:
+    """One side, read. Raises `UsageError` for one of which nothing is given."""
+    config, log = path_of(getattr(asked, name)), path_of(getattr(asked, f"{name}_log"))
+    if config is None and log is None:
+        raise UsageError(
+            f"{name} has neither a configuration nor a log. Type moe-diag compare BASE.yaml NEW.yaml, or "
+            "give --base-log and --new-log"
+        )
+    with named(name):
+        config, log, configured = _read(config, log, asked, given)
+    return _made((config, log), configured, asked, given)
+
+
+def _read(
+    config: Path | None, log: Path | None, asked: FilesComparison, given: Given
+) -> tuple[Path | None, Path | None, Configured]:
+    """What is given of a side; a file that is a log, by its name and its lines, is read as one."""
+    if config is not None and log is None and config.suffix.lower() in _LOGS:
+        return None, config, read_configured(None, config, given, asked.progress)
+    try:
+        return config, log, read_configured(config, log, given, asked.progress)
+    except NotAConfiguration:
+        if config is None or log is not None:
+            raise
+        try:
+            return None, config, read_configured(None, config, given, asked.progress)
+        except InputError:
+            pass
+        raise
+
+
+def _made(
+    files: tuple[Path | None, Path | None], configured: Configured, asked: FilesComparison, given: Given
+) -> FileSide:
+    from heuristics.comparison.files.side import FileSide
+    from reports.result.fill.shown import shown_of
+
+    config, log = (None if path is None else path.name for path in files)
+    return FileSide(
+        name=config or log or "",
+        config=config,
+        settings=configured.settings,
+        log=configured.log,
+        given=given,
+        versions=configured.versions,
+        problems=len(configured.problems),
+        shown=shown_of(asked.redact),
+    )

@@ -1,0 +1,78 @@
+"""Several recordings of one thing as base: how much runs vary by themselves, and the interval with that.
+
+Steps of one run do not show it. k runs of base have k means, and a further run of the same thing lies within
+t * s * sqrt(1 + 1/k) of their mean, s being their standard deviation and t Student's for k - 1 degrees. It is
+the interval's least half width, as runs may lie close together by luck where their steps vary much.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, sqrt
+from statistics import variance
+
+from heuristics.comparison.difference.interval import MANY
+from heuristics.comparison.difference.matched import mean_ns
+from heuristics.comparison.difference.student import student
+from heuristics.comparison.difference.subject import Subject
+from heuristics.comparison.ranks import pair_ranks
+from heuristics.comparison.same_work import same_recording
+from heuristics.result.compared import Comparable
+from heuristics.result.compared_runs import BaseRun, BetweenRuns
+from heuristics.result.result import Result
+from heuristics.words import say
+from traces.sections.rank import Rank
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """What several runs of base say: their mean, and half of the interval that they make by themselves."""
+
+    mean_ns: Fraction
+    half_ns: int
+    told: BetweenRuns
+
+
+def lengths_of(side: Subject, by_log: bool) -> tuple[int, ...]:
+    """Its steps in order: those of the log, or the used ones of the trace."""
+    return side.logged_ns if by_log else side.rank.lengths_ns
+
+
+def is_logged(side: Subject) -> bool:
+    """Whether its log holds enough iterations after their start."""
+    return len(side.logged_ns) >= MANY.value
+
+
+def rank_like(base: Subject, result: Result, gpu: int | None) -> Rank:
+    """The rank of a further result that is the same place of the run as that of base."""
+    pairs = pair_ranks(base.result, result, gpu, gpu)
+    return next((pair.new for pair in pairs if pair.base == base.rank), pairs[0].new)
+
+
+def why_no_run(one: Subject, others: Sequence[Subject], comparable: Comparable) -> str:
+    """Why a recording is no further run of base; empty where it is one. `others`: base and runs before it."""
+    if comparable.state == "no":
+        differ = ", ".join(other.what for other in comparable.differences if other.state == "no")
+        return say("comparison.no-run-of-base", differ=differ)
+    if not one.rank.steps.found:
+        return say("comparison.run-without-steps")
+    if any(same_recording(one.rank, other.rank) and one.logged_ns == other.logged_ns for other in others):
+        return say("comparison.run-given-twice")
+    return ""
+
+
+def runs_of(bases: Sequence[Subject], by_log: bool, level: float) -> Runs | None:
+    """Base and further recordings of it; None where it stands alone."""
+    if len(bases) < 2:
+        return None
+    lengths = [lengths_of(one, by_log) for one in bases]
+    means_ns = [mean_ns(one) for one in lengths]
+    spread = sqrt(variance(means_ns))
+    half_ns = ceil(student(level, len(bases) - 1) * spread * sqrt(1 + 1 / len(bases)))
+    runs = tuple(
+        BaseRun(one.rank.trace, len(steps), round(mean))
+        for one, steps, mean in zip(bases, lengths, means_ns, strict=True)
+    )
+    return Runs(
+        sum(means_ns, Fraction(0)) / len(means_ns), half_ns, BetweenRuns(runs, round(spread), half_ns)
+    )

@@ -1,0 +1,344 @@
+"""What one side does by some kernels and the other by others: both steps aligned in the order of launches.
+
+Work is matched by its place among the work around it, not by its name alone: kernels that another precision,
+library or fusing put in place of others stand beside those. Every activity of both steps is in exactly one
+group, or in what is the same on both sides.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import accumulate, pairwise
+from typing import Final
+
+from msgspec import UNSET
+
+from heuristics.comparison.difference.alignment import Block, Scores, align
+from heuristics.comparison.difference.places import ALIKE, SAME, Place, places_of, scores_of
+from heuristics.result.compared import Exchange, ExchangeChange, Exchanges, ExchangeSum, Worked
+from heuristics.words import say
+from traces.limits import Limit
+from traces.missing import Missing, gap, known
+from traces.names.kernels import GRAPH_REPLAY
+from traces.sections.rank import Rank
+from traces.sections.tables import Kind, Phase
+from traces.sections.tables import Sequence as Recorded
+
+ROWS: Final = Limit(60, "rows", "ours: 15 kB, and more than anybody reads; the largest differences are kept")
+REPLACED: Final = Limit(
+    12,
+    "kernels a side",
+    "ours: attention without fusing is 5 to 9; a layer or a microbatch more is no replacement",
+)
+_REPLAY: Final = f"compute.{GRAPH_REPLAY}"
+_NO_PURPOSE: Final = frozenset({"comm.sendrecv_unresolved", "comm.ep_a2a", "comm.other_comm"})
+"""Keys of communication whose purpose is not known."""
+
+Name = tuple[str, str]
+"""Name and key of a kernel; a copy is called by its key."""
+Side = dict[Name, "_Amount"]
+
+
+@dataclass(slots=True)
+class _Amount:
+    count: Fraction = Fraction(0)
+    work_ns: Fraction = Fraction(0)
+
+    def add(self, count: Fraction, work_ns: Fraction) -> None:
+        self.count += count
+        self.work_ns += work_ns
+
+
+@dataclass(slots=True)
+class _Group:
+    """Work of either side that stands in the same places."""
+
+    base: Side = field(default_factory=lambda: defaultdict(_Amount))
+    new: Side = field(default_factory=lambda: defaultdict(_Amount))
+    phases: set[Phase | None] = field(default_factory=set)
+
+    @property
+    def phase(self) -> Phase | None:
+        return _phase(self.phases)
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        return self.base, self.new
+
+    def add(self, part: _Part) -> None:
+        for side, places in zip(self.sides, (part.base, part.new), strict=True):
+            for kind, place in places:
+                self.phases.add(kind.phase)
+                side[kind_name(kind)].add(place.count, place.work_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Places of either side that stand against each other."""
+
+    base: list[tuple[Kind, Place]]
+    new: list[tuple[Kind, Place]]
+
+    @property
+    def names(self) -> tuple[frozenset[Name], frozenset[Name]]:
+        base, new = (frozenset(kind_name(kind) for kind, _ in side) for side in (self.base, self.new))
+        return base, new
+
+    @property
+    def is_replaced(self) -> bool:
+        return all(0 < len(side) <= REPLACED.value for side in self.names)
+
+    def by_bucket(self) -> Iterator[_Part]:
+        """Compute against compute, copies against copies: none is done in place of another."""
+        for bucket in sorted({_bucket(kind) for kind, _ in (*self.base, *self.new)}):
+            yield _Part(
+                *([one for one in side if _bucket(one[0]) == bucket] for side in (self.base, self.new))
+            )
+
+
+def _bucket(kind: Kind) -> str:
+    """Communication for different purposes does not stand for each other either."""
+    return kind.key if _has_purpose(kind.key) else kind.key.partition(".")[0]
+
+
+def _has_purpose(key: str) -> bool:
+    return key.startswith("comm.") and key not in _NO_PURPOSE
+
+
+def exchanges(base: Rank, new: Rank) -> Exchanges | Missing:
+    """What stands for what in the steps of both, merged over layers, the largest difference first."""
+    one, other = _sequence(base), _sequence(new)
+    if isinstance(one, Missing) or isinstance(other, Missing):
+        return one if isinstance(one, Missing) else other  # type: ignore[return-value]  # either is
+    if (known(one.step) is None) != (known(other.step) is None):
+        return gap(say("comparison.step-against-window"), say("comparison.no-steps-cure"))
+    if len({_REPLAY in {kind.key for kind in side.kinds} for side in (one, other)}) > 1:
+        return gap(say("comparison.replays-against-kernels"), say("comparison.replays-against-kernels-cure"))
+    return _summed(list(_groups(one, other)))
+
+
+def _sequence(rank: Rank) -> Recorded | Missing:
+    found = rank.sequence
+    if found is UNSET or found is None:
+        return gap(say("comparison.no-sequence"), say("comparison.no-sequence-cure"))
+    return found
+
+
+def _groups(base: Recorded, new: Recorded) -> Iterator[_Group]:
+    """All groups, each key once. Swapped sides give the same groups, as one order of both is aligned."""
+    swapped = _signature(base) > _signature(new)
+    pair = (new, base) if swapped else (base, new)
+    for group in _merged(_Sides(*pair)):
+        yield _Group(group.new, group.base, group.phases) if swapped else group
+
+
+def _signature(one: Recorded) -> tuple[object, ...]:
+    kinds = [(kind.key, kind.name or "", kind.phase or "") for kind in one.kinds]
+    return [kinds[of] for of in one.of], one.run_length, one.work_ns, *_columns(one)
+
+
+def _columns(one: Recorded) -> tuple[tuple[int, ...], ...]:
+    return one.loops.first_run, one.loops.run_count, one.loops.times
+
+
+class _Sides:
+    """Both sequences as places, and the blocks in which they stand against each other."""
+
+    def __init__(self, base: Recorded, new: Recorded) -> None:
+        self.kinds = base.kinds, new.kinds
+        self.places = places_of(base, new)
+        self.scores: Scores = scores_of(*self.kinds)
+        one, other = ([place.kind for place in side] for side in self.places)
+        self.blocks = list(align(one, other, self.scores))
+
+    def worth(self, block: Block) -> int:
+        """What a block is worth as a pair; 0 where it is none."""
+        if len(block[0]) != 1 or len(block[1]) != 1:
+            return 0
+        base, new = (side[rows[0]].kind for side, rows in zip(self.places, block, strict=True))
+        return int(self.scores[base][new])
+
+    def of(self, side: int, rows: Iterable[int]) -> list[tuple[Kind, Place]]:
+        return [(self.kinds[side][self.places[side][row].kind], self.places[side][row]) for row in rows]
+
+
+def _merged(sides: _Sides) -> Iterator[_Group]:
+    """Groups by what they hold: kernels that stand for each other; one kernel that both have, or only one."""
+    found: dict[object, _Group] = defaultdict(_Group)
+    for block in _stretches(sides):
+        parts = _Part(sides.of(0, block[0]), sides.of(1, block[1]))
+        if sides.worth(block) == SAME:
+            (kind, one), (_, other) = parts.base[0], parts.new[0]
+            found[kind_name(kind), one.count == other.count].add(parts)
+            continue
+        for part in parts.by_bucket():
+            if part.is_replaced:
+                found[part.names, _phase(kind.phase for kind, _ in (*part.base, *part.new))].add(part)
+                continue
+            for each in part.base:
+                found[kind_name(each[0]), False].add(_Part([each], []))
+            for each in part.new:
+                found[kind_name(each[0]), False].add(_Part([], [each]))
+    yield from _by_purpose(found.values())
+
+
+def _by_purpose(groups: Iterable[_Group]) -> Iterator[_Group]:
+    """Communication for one purpose that each side has alone, wherever in its step, is one group.
+
+    Another dispatcher or bucket size moves it to another place, and its kind says what it is for.
+    """
+    alone: dict[str, list[_Group]] = defaultdict(list)
+    for group in groups:
+        keys = {key for side in group.sides for _, key in side}
+        key = keys.pop()
+        if not keys and _has_purpose(key) and not (group.base and group.new):
+            alone[key].append(group)
+        else:
+            yield group
+    for several in alone.values():
+        if any(one.base for one in several) and any(one.new for one in several):
+            yield _one(several)
+        else:
+            yield from several
+
+
+def _one(groups: Iterable[_Group]) -> _Group:
+    whole = _Group()
+    for group in groups:
+        whole.phases |= group.phases
+        for mine, theirs in zip(whole.sides, group.sides, strict=True):
+            for name, one in theirs.items():
+                mine[name].add(one.count, one.work_ns)
+    return whole
+
+
+def kind_name(kind: Kind) -> Name:
+    return kind.name or kind.key, kind.key
+
+
+def _phase(phases: Iterable[Phase | None]) -> Phase | None:
+    """The one that is known of them; None where several are."""
+    known_ones = set(phases) - {None}
+    return known_ones.pop() if len(known_ones) == 1 else None
+
+
+def _stretches(sides: _Sides) -> Iterator[Block]:
+    """The blocks; neighbours that belong together are one, where work of one side alone is among them.
+
+    So kernels that replace several are held against all of them, not each against the one it was paired with.
+    """
+    kept: list[Block] = []
+    for block in sides.blocks:
+        if kept and not _belong(sides, kept[-1], block):
+            yield from _joined(kept)
+            kept = []
+        kept.append(block)
+    yield from _joined(kept)
+
+
+def _joined(blocks: Sequence[Block]) -> Iterator[Block]:
+    if all(block[0] and block[1] for block in blocks):
+        yield from blocks
+    else:
+        first, last = blocks[0], blocks[-1]
+        yield range(first[0].start, last[0].stop), range(first[1].start, last[1].stop)
+
+
+def _belong(sides: _Sides, one: Block, other: Block) -> bool:
+    """Whether neighbours may be one piece of work: neither is the same kernel on both sides, nor already
+    several against several, and they share a class.
+    """
+    loose = all(not (block[0] and block[1]) or 0 < sides.worth(block) < ALIKE for block in (one, other))
+    return loose and bool(_classes(sides, one) & _classes(sides, other))
+
+
+def _classes(sides: _Sides, block: Block) -> set[str]:
+    return {kind.key for side, rows in enumerate(block) for kind, _ in sides.of(side, rows)}
+
+
+def _summed(groups: Sequence[_Group]) -> Exchanges:
+    """Rows of the document, the largest difference first; rounded so that each side adds up."""
+    differing = sorted((one for one in groups if not _is_same(one)), key=_size)
+    most = int(ROWS.value)
+    shown, rest, same = differing[:most], _one(differing[most:]), _one(filter(_is_same, groups))
+    whole = (*shown, rest, same)
+    base_ns, new_ns = (_rounded([_work(one.sides[side]) for one in whole]) for side in (0, 1))
+    rows = tuple(map(_row, shown, base_ns, new_ns))
+    rest_sum, same_sum = map(_sum, (rest, same), base_ns[len(shown) :], new_ns[len(shown) :])
+    return Exchanges(rows, same_sum, len(differing) - len(shown), rest_sum)
+
+
+def _rounded(works_ns: Iterable[Fraction]) -> list[int]:
+    """As integers that add up to their rounded sum, none below zero."""
+    ends = [round(end) for end in accumulate(works_ns, initial=Fraction(0))]
+    return [end - begin for begin, end in pairwise(ends)]
+
+
+def _is_same(group: _Group) -> bool:
+    """Whether it is one kernel, as often on both sides, whatever either takes its purpose for."""
+    names = {name for side in group.sides for name, _ in side}
+    return len(names) == 1 and _count(group.base) == _count(group.new)
+
+
+def _size(group: _Group) -> tuple[object, ...]:
+    delta_ns = _work(group.new) - _work(group.base)
+    return -abs(delta_ns), *sorted(map(sorted, group.sides)), group.phase or ""
+
+
+def _work(side: Side) -> Fraction:
+    return sum((one.work_ns for one in side.values()), Fraction(0))
+
+
+def _count(side: Side) -> float:
+    return float(sum((one.count for one in side.values()), Fraction(0)))
+
+
+def _sum(group: _Group, base_ns: int, new_ns: int) -> ExchangeSum:
+    return ExchangeSum(_count(group.base), _count(group.new), base_ns, new_ns)
+
+
+def _row(group: _Group, base_ns: int, new_ns: int) -> Exchange:
+    return Exchange(
+        change=_change(group),
+        key=_key(group),
+        phase=group.phase,
+        base=_worked(group.base, base_ns),
+        new=_worked(group.new, new_ns),
+        base_count=_count(group.base),
+        new_count=_count(group.new),
+        base_ns=base_ns,
+        new_ns=new_ns,
+        delta_ns=new_ns - base_ns,
+    )
+
+
+def _change(group: _Group) -> ExchangeChange:
+    if not group.base or not group.new:
+        return "gone" if group.base else "new"
+    if {name for name, _ in group.base} != {name for name, _ in group.new}:
+        return "exchanged"
+    return "more" if _count(group.new) > _count(group.base) else "fewer"
+
+
+def _key(group: _Group) -> str:
+    """The key that most of the work of both sides has."""
+    works: dict[str, Fraction] = defaultdict(Fraction)
+    for side in group.sides:
+        for (_, key), one in side.items():
+            works[key] += one.work_ns
+    return min(works, key=lambda key: (-works[key], key))
+
+
+def _worked(side: Mapping[Name, _Amount], work_ns: int) -> tuple[Worked, ...]:
+    """Kernels of one side, those with the most work first; rounded so that they add up to its work."""
+    ordered = sorted(side.items(), key=lambda one: (-one[1].work_ns, one[0]))
+    works_ns = _rounded([one.work_ns for _, one in ordered])
+    if works_ns:
+        works_ns[0] += work_ns - sum(works_ns)
+    return tuple(
+        Worked(name, key, float(one.count), each_ns)
+        for ((name, key), one), each_ns in zip(ordered, works_ns, strict=True)
+    )

@@ -1,0 +1,56 @@
+"""Steps that one side leaves out as hiccups, and a difference that has to hold with them.
+
+What is a hiccup is judged by each recording alone. Batches that are late in a sixth of the steps are hiccups
+to one recording and, a few more of them, how the run goes to the next: the same run twice then differs by all
+of them. So where a side leaves out many, the interval holds that of the used steps and that of all steps.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from heuristics.comparison.difference.interval import Interval, interval_of
+from traces.limits import Limit
+from traces.sections.rank import Rank
+
+OFTEN: Final = Limit(
+    0.1,
+    "of the steps of a side",
+    "ours: half of what is an exception in one recording; of 31 simulated pairs whose batches are late by "
+    "chance or in turns, 6 went the wrong way or were false alarms, all with 14 to 17 % left out on a side",
+)
+SEVERAL: Final = Limit(
+    3,
+    "hiccups of a side",
+    "ours: one or two of few steps are a pause of that recording, whatever their share",
+)
+
+
+def counted_too(found: Interval, base: Rank, new: Rank) -> Interval:
+    """The interval; as wide as that of all steps beside it where a side leaves out many as hiccups."""
+    if not (leaves_out_many(base) or leaves_out_many(new)):
+        return found
+    whole = interval_of(_all_ns(base), _all_ns(new), found.level)
+    if whole is None:
+        return found
+    low_ns, high_ns = min(found.low_ns, whole.low_ns), max(found.high_ns, whole.high_ns)
+    return replace(
+        found,
+        low_ns=low_ns,
+        high_ns=high_ns,
+        method=f"{found.method}; with and without the hiccups of each side",
+    )
+
+
+def leaves_out_many(rank: Rank) -> bool:
+    """Whether hiccups are so many that they may be how the run goes."""
+    steps = rank.steps
+    return len(steps.slow) >= SEVERAL.value and len(steps.slow) > OFTEN.value * (
+        len(steps.used) + len(steps.slow)
+    )
+
+
+def _all_ns(rank: Rank) -> tuple[int, ...]:
+    """Lengths of the used steps and of the hiccups, as recorded."""
+    hiccups = (one for one in rank.steps.dropped if one.index in rank.steps.slow)
+    steps = sorted((*rank.steps.used, *hiccups), key=lambda one: one.index)
+    return tuple(one.end_ns - one.start_ns for one in steps)

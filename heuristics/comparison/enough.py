@@ -1,0 +1,70 @@
+"""Whether a recording has steps enough that a comparison with a later one can decide; else what to record."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Final
+
+from heuristics.comparison.between_runs import is_logged, lengths_of
+from heuristics.comparison.difference.interval import interval_of
+from heuristics.comparison.difference.subject import Subject
+from heuristics.result.result import Result
+from traces.limits import Limit
+from traces.missing import known
+from traces.recording.options import SPARE, Question, asked
+
+DECIDES: Final = Limit(
+    0.05, "fraction of the step", "ours: changes that bench/compare_score/loop.py asks a comparison to decide"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Enough:
+    """What the steps of a recording are enough for.
+
+    `shows_frac`: about the smallest change that they could show against as many alike, None where none.
+    `decides`: it is small enough. `record`: the question that records enough, None where these are enough or
+    logs alone would be. `by_log`: they are iterations of the log.
+    """
+
+    count: int
+    shows_frac: float | None
+    record: Question | None = None
+    by_log: bool = False
+    decides: bool = False
+
+
+def enough_steps(result: Result) -> Enough:
+    """By the rank that would be compared in full, or by the training log where that has the size."""
+    side = Subject(result, result.ranks[0])
+    if is_logged(side):
+        return Enough(len(side.logged_ns), _shows_frac(side.logged_ns), by_log=True, decides=True)
+    lengths = lengths_of(side, False) if side.rank.steps.found else ()
+    shows = _shows_frac(lengths)
+    questions = _questions(len(result.traces) > 1)
+    if shows is None:
+        return Enough(len(lengths), None, next(questions))
+    decides = max(DECIDES.value, *_lower_ends(result))
+    if shows <= decides:
+        return Enough(len(lengths), shows, decides=True)
+    needed = ceil(len(lengths) * (shows / decides) ** 2)
+    record = next((one for one in questions if asked(one).steps - SPARE >= needed), None)
+    return Enough(len(lengths), shows, record)
+
+
+def _lower_ends(result: Result) -> tuple[float, ...]:
+    """What the fixes of the plan gain at least: that much is to be decided, where it is more."""
+    gains = (known(one.gain_frac) for one in (*result.fixes, *result.levers))
+    return (0.0, *(low for gain in gains if gain and (low := known(gain[0])) is not None))
+
+
+def _questions(several: bool) -> Iterator[Question]:
+    """Recordings that can be compared, the one of fewest steps first."""
+    yield Question.RANKS if several else Question.WALLS
+    yield Question.REGRESSION
+
+
+def _shows_frac(lengths_ns: Sequence[int]) -> float | None:
+    """About the smallest change that so many steps, varying so much on both sides, could show."""
+    found = interval_of(lengths_ns, lengths_ns)
+    return found.shows_ns * len(lengths_ns) / sum(lengths_ns) if found and sum(lengths_ns) else None

@@ -1,0 +1,1 @@
+"""Two runs compared by their configurations and logs, without a trace."""

@@ -1,0 +1,226 @@
+"""In which way kernels made a difference: more of them, longer ones, others; of a class, and of all alike.
+
+Counts of kernels say something only where both sides record them alike: a replay of a graph that is recorded
+whole hides its own.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, get_args
+
+from heuristics.comparison.difference.subject import Subject, same_capture, same_count
+from heuristics.comparison.suspects.causes import named
+from heuristics.comparison.suspects.figures import CLASSES, FIGURES, PRODUCTS
+from heuristics.comparison.suspects.view import View
+from heuristics.result.compared import Change, ComparedRow, KernelDelta, Worked
+from heuristics.words import say
+from traces.limits import Limit
+from traces.missing import known
+from traces.spelling import in_ms
+
+MAIN: Final = Limit(0.5, "fraction", "ours: of parts that add up, one of at least a half is the main one")
+SLOWER: Final = Limit(
+    0.02, "fraction", "ours: the classes of two GPUs of one real run differ by 0.6 % at most"
+)
+SPREAD: Final = Limit(
+    0.5, "of the slowdown", "ours: a judgement: what waits for memory loses less with the clock"
+)
+SHARE: Final = Limit(
+    0.05, "fraction of compute", "ours: a judgement: smaller classes are a few short kernels"
+)
+MOST: Final = Limit(0.8, "fraction of compute", "ours: the rest are classes too small to be judged")
+EXCHANGED: Final = Limit(
+    0.25, "fraction of the class", "ours: a judgement: less is one GEMM of a layer out of many"
+)
+MIXED: Final = Limit(
+    0.05,
+    "fraction of the class",
+    "ours: a judgement: with more than this of it in other kernels a class is not the same",
+)
+Part = Literal["count", "duration", "overlap"]
+_PARTS: Final[tuple[Part, ...]] = get_args(Part)
+_WHOLE: Final = "compute.graph_replay"
+
+
+def pair(name: str, view: View) -> tuple[Any, Any]:
+    of = FIGURES[name].of
+    return of(view.before), of(view.after)
+
+
+def same(name: str, view: View) -> bool:
+    return same_count(*pair(name, view))
+
+
+def seen_alike(view: View) -> bool:
+    """Whether both sides record single kernels alike: as many replays recorded whole, as much in them."""
+    if not same_capture(view.before.rank, view.after.rank):
+        return False
+    moved = _WHOLE in view.rows
+    return same("replays", view) and not (moved and pair("replays", view)[0] and not same("kernels", view))
+
+
+def same_kernels(view: View) -> bool:
+    return seen_alike(view) and same("kernels", view) and pair("kernels", view)[0] > 0
+
+
+def same_products(view: View) -> bool:
+    """As many of each class of matrix products."""
+    one, other = view.before.counts, view.after.counts
+    return all(same_count(one.get(row, 0.0), other.get(row, 0.0)) for row in PRODUCTS)
+
+
+def parts(rows: Iterable[ComparedRow]) -> dict[Part, int]:
+    """What rows moved by number, by duration and by overlap; empty where that is unknown of one."""
+    found = [[known(one) for one in (row.count_ns, row.duration_ns, row.overlap_ns)] for row in rows]
+    if any(one[0] is None for one in found):
+        return {}
+    sums = (sum(one or 0 for one in part) for part in zip(*found, strict=True))
+    return dict(zip(_PARTS, sums, strict=False))
+
+
+def main_part(patterns: Iterable[str], view: View) -> Part | None:
+    """What makes most of what rows grew by; None where nothing does, or that is unknown."""
+    rows = view.grew(patterns)
+    told = parts(rows)
+    if not told:
+        return None
+    part = max(_PARTS, key=lambda one: told[one])
+    return part if told[part] >= MAIN.value * sum(row.delta_ns for row in rows) else None
+
+
+Way = Literal["more", "number", "exchanged", "grid", "slower"]
+CHANGES: Final[Mapping[Way, tuple[Change, ...]]] = {
+    "slower": ("slower",),
+    "more": ("more", "new"),
+    "number": ("new", "gone", "more", "fewer", "slower", "faster"),
+    "exchanged": ("new", "gone"),
+    "grid": ("grid",),
+}
+"""What kernels show of the way in which their class got longer."""
+
+
+def way_of(row_name: str, view: View) -> Way | None:
+    """How a class of compute that grew got longer; None where it did not, or nothing proves how."""
+    row = view.rows.get(row_name)
+    if row is None or row.delta_ns <= 0 or not seen_alike(view):
+        return None
+    work_ns = dict[Change, float]()
+    for one in view.facts.kernels:
+        if one.key == row_name:
+            sides = (one.base_each_ns or 0) * one.base_count, (one.new_each_ns or 0) * one.new_count
+            work_ns[one.change] = work_ns.get(one.change, 0.0) + max(sides)
+    gone, came = _part(work_ns.get("gone"), row.base_ns), _part(work_ns.get("new"), row.new_ns)
+    if min(gone, came) >= EXCHANGED.value:
+        return "exchanged"
+    if _part(work_ns.get("grid"), max(row.base_ns, row.new_ns)) >= EXCHANGED.value:
+        return "grid"
+    part, alike = main_part([row_name], view), same_count(row.base_count, row.new_count)
+    if part == "duration":
+        is_mixed = min(gone, came) > MIXED.value or max(gone, came) >= EXCHANGED.value
+        return "number" if not alike else None if is_mixed else "slower"
+    return "more" if part == "count" and row.new_count > row.base_count and not alike else None
+
+
+def _part(ns: float | None, of_ns: int) -> float:
+    return (ns or 0.0) / of_ns if of_ns else 0.0
+
+
+def kernels_of(row_name: str, way: Way, view: View) -> tuple[str, ...]:
+    found = [one for one in view.facts.kernels if one.key == row_name and one.change in CHANGES[way]]
+    return tuple(_kernel(view, one) for one in found[:2])
+
+
+def _kernel(view: View, kernel: KernelDelta) -> str:
+    times = ("none" if ns is None else in_ms(ns) for ns in (kernel.base_each_ns, kernel.new_each_ns))
+    found = f"{kernel.name[:60]}: {view.arrow(*times)}"
+    if kernel.base_grid == kernel.new_grid or not kernel.base_grid or not kernel.new_grid:
+        return found
+    grids = ("x".join(map(str, grid)) for grid in (kernel.base_grid, kernel.new_grid))
+    return f"{found}, grid: {view.arrow(*grids)}"
+
+
+def places_of(row_name: str, view: View) -> tuple[str, ...]:
+    """What does the work of a class in the same places of both steps, by kernels of other names."""
+    aligned = known(view.facts.exchanged)
+    rows = (
+        [one for one in aligned.rows if one.key == row_name and one.change == "exchanged"] if aligned else []
+    )
+    return tuple(view.arrow(_done(one.base, one.base_ns), _done(one.new, one.new_ns)) for one in rows[:2])
+
+
+def _done(kernels: Sequence[Worked], work_ns: int) -> str:
+    several = " and others" if len(kernels) > 1 else ""
+    name = f"{kernels[0].count:.0f} x {kernels[0].name[:40]}" if kernels else "none"
+    return f"{in_ms(work_ns)} ({name}{several})"
+
+
+def _mean_ns(side: Subject) -> dict[str, tuple[float, int]]:
+    """Of each class the mean time of a kernel and the work of all."""
+    rows = (row for row in known(side.rank.ledger) or () if row.row in CLASSES and row.count and row.work_ns)
+    return {row.row: (row.work_ns / row.count, row.work_ns) for row in rows}
+
+
+def slower_alike(view: View) -> str | None:
+    """All large classes of compute that have as many kernels take longer by the same factor."""
+    base, new = view.before, view.after
+    before, after = _mean_ns(base), _mean_ns(new)
+    total_ns = sum(work_ns for _, work_ns in before.values())
+    times = {
+        name: (after[name][0] / each_ns - 1, work_ns)
+        for name, (each_ns, work_ns) in before.items()
+        if work_ns >= SHARE.value * total_ns
+        and name in after
+        and same_count(base.counts.get(name, 0.0), new.counts.get(name, 0.0))
+    }
+    told_ns = sum(work_ns for _, work_ns in times.values())
+    if len(times) < 3 or told_ns < MOST.value * total_ns:
+        return None
+    mean = sum(longer * work_ns for longer, work_ns in times.values()) / told_ns
+    if mean < SLOWER.value or any(abs(one - mean) > SPREAD.value * mean for one, _ in times.values()):
+        return None
+    least, most = min(times.values())[0], max(times.values())[0]
+    return say(
+        "comparison.slower-alike", classes=len(times), mean_frac=mean, least_frac=least, most_frac=most
+    )
+
+
+def more_work(view: View) -> bool:
+    """All large classes have more kernels, alike, and the backward pass has as well."""
+    before, after = pair("kernels", view)
+    if not before or after <= before or same_count(before, after) or not seen_alike(view):
+        return False
+    counts, later = view.before.counts, view.after.counts
+    times = [later.get(name, 0.0) / count for name, count in counts.items() if name in CLASSES and count >= 1]
+    mean = after / before
+    alike = [abs(one - mean) <= SPREAD.value * (mean - 1) for one in times]
+    back, later_back = pair("backward", view)
+    goes_back = not back or (later_back > back and not same_count(back, later_back))
+    return len(times) >= 3 and sum(alike) >= len(alike) - 1 and goes_back
+
+
+def runs_again(view: View) -> bool | None:
+    """More kernels that are forward by name for as many that are backward; None where names do not tell."""
+    (ahead, later), (back, later_back) = (pair(name, view) for name in ("forward", "backward"))
+    if not ahead or not back or not seen_alike(view):
+        return None
+    return same_count(back, later_back) and later > ahead and not same_count(ahead, later)
+
+
+def ungrouped(view: View) -> bool:
+    (grouped, left), (gemms, more) = pair("grouped", view), pair("gemms", view)
+    return bool(grouped) and left <= (1 - MAIN.value) * grouped and more > gemms and seen_alike(view)
+
+
+def unfused(view: View) -> bool | None:
+    """Small kernels are gone where more of other names came; None where neither order nor list shows it."""
+    aligned = known(view.facts.exchanged)
+    small = [one for one in aligned.rows if one.key in named("@small")] if aligned else []
+    others = [one for one in small if one.change == "exchanged"]
+    if sum(one.new_count for one in others) > sum(one.base_count for one in others) > 0:
+        return True
+    numbers = dict[Change, float]()
+    for one in view.facts.kernels:
+        if one.key in named("@small"):
+            count = max(one.base_count, one.new_count)
+            numbers[one.change] = numbers.get(one.change, 0.0) + count
+    gone, new = numbers.get("gone", 0.0), numbers.get("new", 0.0)
+    return True if 0 < gone < new else None

@@ -1,0 +1,112 @@
+"""All that was recorded of both sides: steps, warm-up, hiccups and what stands outside, to the nanosecond."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final, get_args
+
+from heuristics.comparison.size import MATTERS, Judged
+from heuristics.result.compared_runs import Whole, WholePart, WholeRow
+from heuristics.words import say
+from traces.missing import OrMissing, gap, known
+from traces.sections.rank import Rank
+from traces.spelling import duration, signed
+
+_NO_STEPS: Final = gap(say("comparison.no-steps"), say("comparison.no-steps-cure"))
+_PARTS: Final[tuple[WholePart, ...]] = get_args(WholePart)
+_SAID: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of one side; `count` of its steps, None where it has none."""
+
+    ns: int
+    count: int | None = None
+
+
+def whole_range(base: Rank, new: Rank) -> OrMissing[Whole]:
+    """Both sides part by part; unknown where a side has no steps, or is a result that does not hold it."""
+    before, after = _parts(base), _parts(new)
+    if before is None or after is None:
+        return _NO_STEPS
+    rows = tuple(_rows(before, after))
+    sums = sum(row.base_ns for row in rows), sum(row.new_ns for row in rows)
+    return Whole(*sums, sums[1] - sums[0], rows)
+
+
+def judge_whole(judged: Judged, whole: OrMissing[Whole]) -> Judged:
+    """The verdict judges steps: where all that was recorded contradicts it, that is said with it.
+
+    Only of as many steps on both sides, as else more of them would be more time.
+    """
+    found = known(whole)
+    if found is None or any(row.base_count != row.new_count for row in found.rows if row.part == "steps"):
+        return judged
+    if why := _contradicting(judged, found):
+        return replace(judged, because=(why, *judged.because))
+    return judged
+
+
+def _contradicting(judged: Judged, whole: Whole) -> str:
+    rows = {row.part: row for row in whole.rows}
+    steps, hiccups = rows["steps"], rows["hiccups"]
+    if judged.verdict in ("regression", "improvement") and steps.delta_ns * whole.delta_ns < 0:
+        against = [row for row in whole.rows if row.delta_ns * whole.delta_ns > 0]
+        against.sort(key=lambda row: -abs(row.delta_ns))
+        parts = ", ".join(_spoken(row) for row in against[:_SAID])
+        slower = "slower" if whole.delta_ns > 0 else "faster"
+        return say(
+            f"comparison.recording-{slower}",
+            base=duration(whole.base_ns),
+            new=duration(whole.new_ns),
+            delta=_signed(whole.delta_ns),
+            parts=parts,
+        )
+    limit_ns = MATTERS.value * min(steps.base_ns, steps.new_ns)
+    if judged.verdict == "no_change" and abs(hiccups.delta_ns) > limit_ns:
+        return say(
+            "comparison.hiccups-differ",
+            delta=_signed(hiccups.delta_ns),
+            base=hiccups.base_count,
+            new=hiccups.new_count,
+        )
+    return ""
+
+
+def _spoken(row: WholeRow) -> str:
+    return say(f"comparison.whole-{row.part.replace('_', '-')}", delta=_signed(row.delta_ns))
+
+
+def _signed(delta_ns: int) -> str:
+    return signed(duration(delta_ns))
+
+
+def _rows(before: dict[WholePart, Part], after: dict[WholePart, Part]) -> Iterator[WholeRow]:
+    for part in _PARTS:
+        one, other = before[part], after[part]
+        yield WholeRow(part, one.ns, other.ns, other.ns - one.ns, one.count, other.count)
+
+
+def _parts(rank: Rank) -> dict[WholePart, Part] | None:
+    """A hiccup and a warm-up are a usual step, the median of the used ones, and what they take beyond.
+
+    `before` of the result holds warm-up, as it is no used step.
+    """
+    steps, usual_ns = rank.steps, known(rank.steps.median_ns)
+    if steps.outside_ns is None or usual_ns is None:
+        return None
+    length_ns = {one.index: one.end_ns - one.start_ns for one in steps.dropped}
+    slow = [length_ns[index] for index in steps.slow if index in length_ns]
+    warm = [length_ns[index] for index in steps.warm_up if index in length_ns]
+    before_ns = max(0, steps.outside_ns.before_ns - sum(warm))
+    return {
+        "steps": Part(
+            sum(rank.lengths_ns) + usual_ns * (len(slow) + len(warm)),
+            len(rank.lengths_ns) + len(slow) + len(warm),
+        ),
+        "warm_up": Part(sum(warm) - usual_ns * len(warm), len(warm)),
+        "hiccups": Part(sum(slow) - usual_ns * len(slow), len(slow)),
+        "before": Part(before_ns),
+        "between": Part(steps.outside_ns.between_ns),
+        "after": Part(steps.outside_ns.after_ns),
+    }

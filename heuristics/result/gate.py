@@ -1,0 +1,24 @@
+"""The answer of a limit on slowing down."""
+
+from typing import Literal
+
+from msgspec import UNSET, UnsetType
+
+from traces.sections.section import Section
+
+GateState = Literal["passed", "tripped", "undecided"]
+GateAnswer = Literal["pass", "fail"]
+
+
+class Gate(Section, frozen=True):
+    """A limit on slowing down. `answer`: whether it lets pass; of an undecided state as it was asked to."""
+
+    limit_frac: float
+    state: GateState
+    because: str
+    answer: GateAnswer | UnsetType = UNSET
+
+    @property
+    def lets_pass(self) -> bool:
+        """Whether it lets pass; an earlier result, which has no answer, does so where its state is passed."""
+        return self.state == "passed" if self.answer is UNSET else self.answer == "pass"

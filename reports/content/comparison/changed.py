@@ -1,0 +1,132 @@
+"""What differs between two runs beside their time, what can explain something first, by names for people."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from heuristics.result.compared import Compared, ComparedChange
+from reports.content.blocks import Code, Items, Sentence, Span, Term, Words, words
+from reports.content.comparison.difference import named
+from reports.content.names import STEPS_BY, VERSION, version_of
+from traces.spelling import counted, percent, printable
+
+_SHOWN: Final = 3
+_WIDTH: Final = 40
+_WHOLE: Final = 300
+_UNSAID: Final = "not recorded"
+_NAMES: Final = {
+    "gpu": "GPU",
+    "recorder.version": "version of the recorder",
+    "recorder.schema": "schema of the recording",
+    "recorder.missing_tables": "not in the recording",
+    "steps.source": "how steps were found",
+    "steps.dropped": "steps left out",
+    "dispatcher.kernels": "kernels of the expert exchange",
+    "memory.allocator_calls_per_step": "allocator calls per step",
+    "memory.offload_copies_per_step": "copies of offloaded activations per step",
+}
+"""Of what a trace shows; what is detected has the name of its measure."""
+_BLOCKS: Final = "comm_blocks"
+TABLES: Final = {
+    "CUPTI_ACTIVITY_KIND_KERNEL": "kernels",
+    "CUPTI_ACTIVITY_KIND_MEMCPY": "copies",
+    "CUPTI_ACTIVITY_KIND_MEMSET": "memory fills",
+    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": "whole graph replays",
+    "CUPTI_ACTIVITY_KIND_RUNTIME": "CUDA calls",
+    "NVTX_EVENTS": "NVTX ranges",
+    "StringIds": "names",
+    "TARGET_INFO_GPU": "GPU model",
+    "kernel": "kernels",
+    "gpu_memcpy": "copies",
+    "gpu_memset": "memory fills",
+    "cuda_runtime": "CUDA calls",
+    "user_annotation": "annotations",
+    "cpu_op": "operators",
+    "cuda_sync": "synchronisation",
+}
+"""What each table of a recording holds, which some recordings lack."""
+
+
+def changed(compared: Compared, everything: bool) -> Iterator[Items | Sentence]:
+    """What changed, what can explain something first; a short page shows that alone."""
+    telling = [one for one in compared.changed if one.can_explain]
+    others = (one for one in compared.changed if not one.can_explain)
+    shown = [*telling, *others] if everything else telling[:_SHOWN]
+    lines = [_changed(one, everything) for one in shown]
+    more = len(compared.changed) - len(shown)
+    if lines and more:
+        lines.append(words(f"{counted(more, 'more change')}: --full"))
+    if lines:
+        yield Items(tuple(lines), "What changed")
+    else:
+        none = f"{counted(more, 'change')}, none of which explains a part that differs: --full"
+        yield Sentence((none if more else "nothing that either side records.",), "What changed")
+
+
+def _changed(one: ComparedChange, everything: bool) -> Words:
+    if one.withheld:
+        values: Words = ("differs, its texts are withheld",)
+    else:
+        width = _WHOLE if everything else _WIDTH
+        sides = ((one.base, one.said_base), (one.new, one.said_new))
+        base, new = (_value(one.what, value, width) if said else _UNSAID for value, said in sides)
+        if base == new:  # alike as shortened
+            base, new = (_plainly(value, width) for value, _ in sides)
+        values = (base, " -> ", new)
+    line = words(_name(one), ": ", *values, f" ({one.source})")
+    if not everything:
+        return line
+    rows = named(one.can_explain)
+    return words(line, *(("; can explain ", rows) if rows else ("; explains no part that differs",)))
+
+
+def _name(one: ComparedChange) -> Words:
+    """A knob is code; what the trace or the log shows has a name, or a key in words."""
+    if one.what in _NAMES:
+        return words(_NAMES[one.what])
+    if one.source in ("configuration", "given"):
+        return words(Code(one.what))
+    family, _, last = one.what.partition(".")
+    if family == _BLOCKS:
+        return words("most blocks of a kernel of ", Term(last))
+    if family == VERSION:
+        return words(version_of(last))
+    return words(Term(last) if family == "detected" else one.what.replace(".", " ").replace("_", " "))
+
+
+def _value(what: str, value: object, width: int) -> Span:
+    """What a side has of a knob, a version, or a figure of the trace."""
+    if isinstance(value, list | tuple) and (spelled := _LISTS.get(what)):
+        return printable(spelled([str(one) for one in value]), _WHOLE)
+    if what == "steps.source" and value in STEPS_BY:
+        return {**STEPS_BY}[value]
+    if what.endswith("_frac") and isinstance(value, int | float):
+        return Code(percent(value))
+    return _plainly(value, width)
+
+
+def _plainly(value: object, width: int) -> Code:
+    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+        text = ", ".join(value) or "none"
+    else:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return Code(printable(text, width))
+
+
+def _tables(names: Sequence[str]) -> str:
+    return ", ".join(TABLES.get(name, name) for name in names) or "nothing is missing"
+
+
+def reasons(dropped: Sequence[str]) -> str:
+    """Steps left out by what each reason begins with: `4 hiccups, 1 partial`."""
+    kinds = Counter(reason.partition(":")[0] for reason in dropped)
+    plural = {"hiccup": "hiccups"}
+    found = (counted(count, kind, plural.get(kind, kind)) for kind, count in sorted(kinds.items()))
+    return ", ".join(found) or "none"
+
+
+_LISTS: Final[dict[str, Callable[[Sequence[str]], str]]] = {
+    "recorder.missing_tables": _tables,
+    "steps.dropped": reasons,
+}

@@ -1,0 +1,94 @@
+"""What one side does by other kernels than the other: lines of the first screen, and the table behind it."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import UNSET
+
+from heuristics.result.compared import Compared, Exchange, ExchangeChange, Worked
+from reports.content.blocks import Code, Entry, Sentence, Table, Term, table, words
+from reports.content.comparison.difference import moved, per_step
+from reports.content.names import kernel_name, name_of
+from traces.limits import Limit
+from traces.missing import known
+from traces.spelling import in_ms, milliseconds
+
+SHOWN: Final = Limit(
+    0.01, "of the step", "ours: kernels that differ by less do not explain a difference worth a post-mortem"
+)
+_COUNTED: Final = "{what}: {base_count} -> {new_count}, {base_ms} -> {new_ms}."
+_SENTENCES: Final[dict[ExchangeChange, str]] = {
+    "exchanged": "{what}: {base} {base_ms} -> {new} {new_ms}.",
+    "more": _COUNTED,
+    "fewer": _COUNTED,
+    "new": "{what}: {new} {new_ms} in new alone.",
+    "gone": "{what}: {base} {base_ms} in base alone.",
+}
+_LINES: Final = 3
+_NAMED: Final = 2
+
+
+def exchanged(compared: Compared) -> Iterator[Sentence]:
+    """The exchanges that moved most, a line each, where they are large beside a step."""
+    least_ns = SHOWN.value * max(compared.base.step_ns, compared.new.step_ns)
+    large = [one for one in _rows(compared) if abs(one.delta_ns) >= least_ns]
+    for place, one in enumerate(large[:_LINES]):
+        yield Sentence(words(_line(one)), "" if place else "Other kernels")
+
+
+def _rows(compared: Compared) -> tuple[Exchange, ...]:
+    found = None if compared.exchanged is UNSET else known(compared.exchanged)
+    return found.rows if found else ()
+
+
+def _line(one: Exchange) -> str:
+    return _SENTENCES[one.change].format(
+        what=_what(one),
+        base=_names(one.base, one.base_count),
+        new=_names(one.new, one.new_count),
+        base_count=_number(one.base_count),
+        new_count=_number(one.new_count),
+        base_ms=in_ms(one.base_ns),
+        new_ms=in_ms(one.new_ns),
+    )
+
+
+def _what(one: Exchange) -> str:
+    """What it is: class and pass; where only the number of a kernel differs also which."""
+    kernel = _names(one.new, one.new_count) if one.change in ("more", "fewer") else ""
+    named = kernel if kernel != name_of(one.key) else ""
+    return ", ".join(part for part in (name_of(one.key), one.phase, named) if part)
+
+
+def _number(count: float) -> str:
+    """Of one step, whole but where its loops were cut."""
+    return f"{round(count):,}" if count == round(count) else per_step(count)
+
+
+def _names(worked: tuple[Worked, ...], count: float) -> str:
+    """The first kernels of a side by their names, and how many others there are."""
+    shown = worked[:_NAMED]
+    rest = count - sum(one.count for one in shown)
+    return " + ".join((*map(_name, shown), *((f"{_number(rest)} more",) if rest > 0 else ())))
+
+
+def _name(one: Worked) -> str:
+    return name_of(one.key) if one.name == one.key else kernel_name(one.name)
+
+
+def exchange_table(compared: Compared) -> Table:
+    """Every exchange that is listed: work, not wall time, of one typical step of each side."""
+    heads = ("", "pass", "base", "count", "ms", "new", "count", "ms", "change")
+    return table("", heads, (_cells(one) for one in _rows(compared)), numbers=(3, 4, 6, 7, 8))
+
+
+def _cells(one: Exchange) -> tuple[Entry, ...]:
+    base = _side(one.base, one.base_count, one.base_ns)
+    new = _side(one.new, one.new_count, one.new_ns)
+    return Term(one.key), one.phase or "", *base, *new, moved(one.delta_ns)
+
+
+def _side(worked: tuple[Worked, ...], count: float, work_ns: int) -> tuple[Entry, ...]:
+    if not worked:
+        return "", "", ""
+    return Code(_names(worked, count)), _number(count), milliseconds(work_ns)

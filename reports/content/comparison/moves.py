@@ -1,0 +1,35 @@
+"""From the step of base to that of new: where the sum stands after each part, for every picture of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from heuristics.result.compared import Compared
+from reports.content.blocks import Hue
+from reports.content.comparison.difference import NOISE
+from reports.content.names import hue_of
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One bar: from where the sum stood to where it stands after it, in ns away from base."""
+
+    from_ns: int
+    to_ns: int
+    hue: Hue
+
+
+def moves_of(compared: Compared, named: int) -> tuple[Move, ...]:
+    """A bar for each of the first `named` parts, one for all others, and the whole; they add up."""
+    rows = [row for row in compared.attribution if row.row != NOISE][:named]
+    rest_ns = compared.step_delta_ns - sum(row.delta_ns for row in rows)
+    parts = [*((row.delta_ns, hue_of(row.row)) for row in rows), (rest_ns, Hue.IDLE)]
+    sums = list(accumulate((delta_ns for delta_ns, _ in parts), initial=0))
+    drawn = (Move(sums[place], sums[place + 1], hue) for place, (_, hue) in enumerate(parts))
+    return (*drawn, Move(0, sums[-1], Hue.OTHER))
+
+
+def reach(moves: Sequence[Move]) -> tuple[int, int]:
+    """The least and the most that the sum comes to, with zero, which is base."""
+    ends = [0, *(move.to_ns for move in moves)]
+    return min(ends), max(ends)

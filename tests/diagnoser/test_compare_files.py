@@ -1,0 +1,163 @@
+"""compare without a trace: formats, exit codes, what it withholds, and the document that it makes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import diagnoser
+from diagnoser.cli import run
+from heuristics.result.compared_files import ComparedFiles
+from reports.result.codec import decode, encode
+from reports.result.read import typed
+from tests.files_doubles import PAIRS, config_of, truth
+from tests.log_doubles import iteration
+from tests.secret_doubles import SECRET
+
+PAIR = next(pair for pair in PAIRS if pair.name == "mtp_qwen35")
+CONFIGS = [str(config_of(PAIR, side)) for side in ("base", "new")]
+LOGS = ["--base-log", str(PAIR / "base.log"), "--new-log", str(PAIR / "new.log")]
+ABOUT = ["--gpu-model", "H100", "--core-version", "0.17.0"]
+
+
+def log(folder: Path, name: str, seconds: float, *more: str) -> Path:
+    path = folder / name
+    lines = [iteration(place, 1000 * seconds + place % 3) for place in range(1, 21)]
+    path.write_text("\n".join([*lines, *more]) + "\n", encoding="utf-8")
+    return path
+
+
+def document(*words: str, capsys: pytest.CaptureFixture[str], code: int = 0) -> dict[str, Any]:
+    capsys.readouterr()
+    assert run(["compare", *words, "-f", "json"]) == code
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_configurations_and_logs_give_a_document_that_comes_back(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(*CONFIGS, *LOGS, *ABOUT, capsys=capsys)
+    assert (found["kind"], found["verdict"]) == ("files_comparison", "regression")
+    assert found["explanations"][0]["id"] == "mtp"
+    assert encode(typed(found)) == found
+    assert isinstance(decode(found, ComparedFiles), ComparedFiles)
+    assert found["command"].startswith("moe-diag compare base.yaml new.yaml --base-log base.log")
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "html"])
+def test_every_format_has_verdict_cause_and_differences(
+    form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["compare", *CONFIGS, *LOGS, *ABOUT, "-f", form]) == 0
+    said = capsys.readouterr().out
+    assert "SLOWER" in said
+    assert "MTP layers are trained" in said
+    assert "mtp_num_layers" in said
+
+
+def test_report_writes_it_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = tmp_path / "kept.json"
+    assert run(["compare", *CONFIGS, *LOGS, *ABOUT, "-o", str(kept)]) == 0
+    assert run(["compare", *CONFIGS, *LOGS, *ABOUT]) == 0
+    printed = capsys.readouterr().out
+    assert run(["report", str(kept)]) == 0
+    assert capsys.readouterr().out == printed
+
+
+def test_logs_alone_and_logs_as_positions_are_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base, new = log(tmp_path, "base.log", 2.0), log(tmp_path, "new.log", 2.2)
+    by_option = document("--base-log", str(base), "--new-log", str(new), capsys=capsys)
+    by_place = document(str(base), str(new), capsys=capsys)
+    assert by_option["verdict"] == by_place["verdict"] == "regression"
+    assert by_option["size"] == by_place["size"]
+    assert by_option["base"]["config"] is None
+
+
+def test_a_configuration_against_a_log_is_undecided(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = CONFIGS[0], "--new-log", str(log(tmp_path, "new.log", 2.0))
+    found = document(*given, capsys=capsys, code=5)
+    assert found["verdict"] == "undecided"
+    assert found["size"] is None
+    assert any(gap["path"] == "size" for gap in found["missing"])
+
+
+def test_the_gate_trips_by_the_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base, new = str(log(tmp_path, "base.log", 2.0)), str(log(tmp_path, "new.log", 2.2))
+    assert run(["compare", "--base-log", base, "--new-log", new, "--gate", "3%"]) == 1
+    assert "tripped" in capsys.readouterr().err
+    assert run(["compare", "--base-log", new, "--new-log", base, "--gate", "3%"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [((), 5), (("--gate", "3%"), 1), (("--gate", "3%", "--undecided", "pass"), 0)]
+)
+def test_configurations_alone_are_undecided_and_a_gate_answers_as_it_was_asked_to(
+    words: tuple[str, ...], code: int
+) -> None:
+    assert run(["compare", *CONFIGS, *ABOUT, *words]) == code
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "named"),
+    [
+        ([], 2, "nothing to compare"),
+        ([CONFIGS[0]], 2, "new has neither"),
+        ([CONFIGS[0], "missing.yaml"], 3, "missing.yaml"),
+        ([*CONFIGS, "-f", "png"], 2, "has no png"),
+        ([*CONFIGS, "--steps", "2:5"], 2, "--steps is of recordings"),
+        ([*CONFIGS, "--brief", "-f", "json"], 2, "--brief"),
+    ],
+)
+def test_what_cannot_be_compared_ends_in_one_line(
+    words: list[str], code: int, named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["compare", *words]) == code
+    said = capsys.readouterr().err
+    assert named in said
+    assert len(said.strip().splitlines()) == 1
+
+
+def test_a_configuration_beside_a_recording_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["demo", "graphs", "--keep", str(tmp_path / "run.sqlite")]) == 0
+    capsys.readouterr()
+    assert run(["compare", CONFIGS[0], str(tmp_path / "run.sqlite")]) == 2
+    assert "--base-config" in capsys.readouterr().err
+
+
+def test_paths_and_secrets_stay_out_unless_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / SECRET
+    folder.mkdir()
+    files = []
+    for side in ("base", "new"):
+        text = Path(config_of(PAIR, side)).read_text(encoding="utf-8")
+        path = folder / f"{side}.yaml"
+        path.write_text(f"{text}checkpoint:\n  save: /home/{SECRET}/{side}\n", encoding="utf-8")
+        files.append(str(path))
+    logs = [str(log(folder, f"{side}.log", 2.0, f"{SECRET}: a host")) for side in ("base", "new")]
+    given = [*files, "--base-log", logs[0], "--new-log", logs[1], "--container", f"{SECRET}/box"]
+    for form in ("text", "markdown", "html", "json"):
+        assert run(["compare", *given, "-f", form, "--full"]) == 0
+        assert SECRET not in capsys.readouterr().out
+    assert run(["compare", *given, "-f", "json", "--no-redact"]) == 0
+    assert SECRET in capsys.readouterr().out
+
+
+def test_the_function_of_the_package_gives_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(*CONFIGS, *LOGS, *ABOUT, capsys=capsys)
+    about = {"gpu": "H100", "core_version": "0.17.0"}
+    compared = diagnoser.compare_files(
+        *CONFIGS, base_log=PAIR / "base.log", new_log=PAIR / "new.log", about=about
+    )
+    assert compared.to_dict() == found
+    assert compared.gate is None
+    assert truth(PAIR)["first"] == [compared.result.explanations[0].id]

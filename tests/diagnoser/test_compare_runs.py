@@ -1,0 +1,103 @@
+"""`compare` from recordings: hiccups among the steps, further recordings of base, what stands outside."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import diagnoser
+from bench.simulate.export import write_export
+from bench.simulate.recording import Recording
+from diagnoser.cli import run
+from heuristics.result.compared import Compared
+from tests.compare_doubles import GEMM, US
+from traces.errors import DamagedTrace
+from traces.missing import known
+
+
+def recorded(path: Path, lengths_us: Sequence[int]) -> Path:
+    """Steps of these lengths, one GEMM in each."""
+    recording = Recording()
+    recording.gpu()
+    start = 0
+    for step, length_us in enumerate(lengths_us):
+        end = start + length_us * US
+        recording.range(f"iteration {step}", start, end - 10 * US, pid=1000)
+        recording.kernel(GEMM, start + 100 * US, end - 50 * US, launch_ns=start + 50 * US, device=0, pid=1000)
+        start = end
+    write_export(path, recording)
+    return path
+
+
+def compared(base: Path, new: Path, *more: Path) -> Compared:
+    return diagnoser.compare(base, new, more_base=more).result
+
+
+def usual(step: int, middle_us: int) -> int:
+    """Give or take 0.5 %, without a rhythm."""
+    return middle_us + (step * step * 7) % 11 * middle_us // 1000 - middle_us // 200
+
+
+def test_one_hiccup_among_58_steps_hides_no_change_of_3_percent(tmp_path: Path) -> None:
+    base_us = [usual(step, 31_000) for step in range(58)]
+    new_us = [usual(step, 30_160) for step in range(58)]
+    new_us[20] = 250_000
+    found = compared(recorded(tmp_path / "base.sqlite", base_us), recorded(tmp_path / "new.sqlite", new_us))
+    assert (found.verdict, found.new.steps.count) == ("improvement", 57)
+    assert found.size.ends_ns is not None
+    assert -950_000 < found.size.ends_ns[0] < -840_000 < found.size.ends_ns[1] < -730_000
+    whole = known(found.whole) if found.whole else None
+    assert whole is not None
+    assert [row.new_count for row in whole.rows if row.part == "hiccups"] == [1]
+    assert "+220 ms in hiccups" in found.because[0]  # so that all that was recorded took longer
+
+
+def test_a_range_that_the_user_names_has_hiccups_too(tmp_path: Path) -> None:
+    trace = recorded(tmp_path / "run.sqlite", [*[30_000] * 20, 69_600, *[30_000] * 20])
+    (rank,) = diagnoser.analyze(trace, nvtx="iteration", ask_megatron=False).result.ranks
+    assert rank.steps.slow == (20,)
+
+
+def test_further_recordings_of_base_are_read_named_and_widen_the_interval(tmp_path: Path) -> None:
+    runs = [
+        recorded(tmp_path / f"{name}.sqlite", [usual(step, length) for step in range(12)])
+        for name, length in (("base", 30_000), ("new", 30_900), ("more", 30_600), ("third", 30_300))
+    ]
+    base, new, *more = runs
+    assert compared(base, new).verdict == "regression"
+    found = compared(base, new, *more)
+    assert found.verdict == "undecided"
+    assert found.command == (
+        "moe-diag compare base.sqlite new.sqlite --more-base more.sqlite --more-base third.sqlite"
+    )
+    told = found.size.between_runs
+    assert told is not None
+    assert [one.name for one in told.runs] == ["base.sqlite", "more.sqlite", "third.sqlite"]
+
+
+def test_the_command_takes_more_base_several_times(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base, new, more = (
+        str(recorded(tmp_path / f"{name}.sqlite", [usual(step, length) for step in range(8)]))
+        for name, length in (("base", 30_000), ("new", 33_000), ("more", 30_010))
+    )
+    again = tmp_path / "again.json"
+    assert run(["analyze", more, "-f", "json", "-o", str(again)]) == 0
+    assert run(["compare", base, new, "--more-base", more, "--more-base", str(again), "-f", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert len(document["size"]["between_runs"]["runs"]) == 2
+    assert document["warnings"] == [
+        "--more-base more.sqlite: left out, as it is the recording of another one that is given"
+    ]
+
+
+def test_what_is_wrong_with_a_further_recording_names_it(tmp_path: Path) -> None:
+    base = recorded(tmp_path / "base.sqlite", [1000] * 4)
+    empty = tmp_path / "empty.sqlite"
+    empty.write_bytes(b"")
+    with pytest.raises(DamagedTrace, match=r"^more-base 1: "):
+        diagnoser.compare(base, base, more_base=[empty])

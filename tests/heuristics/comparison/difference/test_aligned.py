@@ -1,0 +1,218 @@
+"""What one side does by other kernels: matched by place, exact, and mirrored where sides are swapped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heuristics.comparison.difference import places
+from heuristics.comparison.difference.aligned import exchanges
+from heuristics.result.compared import Exchange, Exchanges, ExchangeSum
+from tests.comparison_doubles import rank
+from traces.limits import Limit
+from traces.missing import Missing
+from traces.sections.tables import Kind, Loops, Phase, Sequence
+
+GEMM, HALF_GEMM = "ampere_sgemm_128x64_tn", "ampere_bf16_s16816gemm_bf16_128x64_tn"
+SOFTMAX, FLASH = "softmax_warp_forward", "flash_fwd_kernel"
+NORM, CAST, ADAM, FUSED = "rmsnorm_fwd", "cast_to_bf16", "adam_step", "adam_fused"
+KEYS = {
+    GEMM: "compute.gemm", HALF_GEMM: "compute.gemm", SOFTMAX: "compute.softmax", FLASH: "compute.attention",
+    NORM: "compute.norm", CAST: "compute.elementwise", ADAM: "compute.optimizer", FUSED: "compute.optimizer",
+}  # fmt: skip
+Run = tuple[str, int, int]
+"""Name, how many, work."""
+
+
+def sequence(
+    *runs: Run, loops: tuple[tuple[int, int, int], ...] = (), phase: Phase | None = None
+) -> Sequence:
+    """Runs of kernels by name, count and work; a name with a dot is a copy. `loops`: first, runs, times."""
+    names = list(dict.fromkeys(name for name, _, _ in runs))
+    kinds = (
+        Kind(None, name, None, 64) if name.startswith("copy.") else Kind(name, KEYS[name], phase, None)
+        for name in names
+    )
+    columns = zip(*loops, strict=True) if loops else ((), (), ())
+    of, length, work_ns = (
+        zip(*((names.index(name), *rest) for name, *rest in runs), strict=True) if runs else ((),) * 3
+    )
+    return Sequence(0, tuple(kinds), of, length, work_ns, Loops(*map(tuple, columns)))
+
+
+def compared(base: Sequence, new: Sequence) -> Exchanges:
+    found = exchanges(rank(sequence=base), rank(sequence=new))
+    assert not isinstance(found, Missing)
+    return found
+
+
+def shown(row: Exchange) -> tuple[dict[str, float], dict[str, float], int]:
+    base, new = ({one.name: one.count for one in side} for side in (row.base, row.new))
+    return base, new, row.delta_ns
+
+
+def test_attention_of_three_kernels_is_done_by_one_in_every_layer() -> None:
+    base = sequence((GEMM, 1, 40), (NORM, 1, 4), (GEMM, 1, 12), (SOFTMAX, 1, 8), (GEMM, 1, 12), (NORM, 1, 4),
+                    loops=((0, 6, 4),))  # fmt: skip
+    new = sequence((GEMM, 1, 40), (NORM, 1, 4), (FLASH, 1, 8), (NORM, 1, 4), loops=((0, 4, 4),))
+    found = compared(base, new)
+    (row,) = found.rows
+    assert shown(row) == ({GEMM: 8, SOFTMAX: 4}, {FLASH: 4}, 8 - 32)
+    assert (found.same.base_count, found.same.base_ns, found.same.new_ns) == (12, 48, 48)
+
+
+def test_another_precision_is_matched_by_place_and_a_cast_more_is_new() -> None:
+    base = sequence((GEMM, 1, 100), (NORM, 1, 10), (GEMM, 1, 100), (NORM, 1, 10))
+    new = sequence(
+        (CAST, 1, 5), (HALF_GEMM, 1, 40), (NORM, 1, 10), (CAST, 1, 5), (HALF_GEMM, 1, 40), (NORM, 1, 10)
+    )
+    found = compared(base, new)
+    assert [shown(row) for row in found.rows] == [({GEMM: 2}, {HALF_GEMM: 2}, -120), ({}, {CAST: 2}, 10)]
+    assert [row.change for row in found.rows] == ["exchanged", "new"]
+
+
+def test_six_of_the_same_are_twelve() -> None:
+    found = compared(sequence((NORM, 1, 1), (ADAM, 6, 60)), sequence((NORM, 1, 1), (ADAM, 12, 66)))
+    (row,) = found.rows
+    assert (row.change, row.base_count, row.new_count, row.delta_ns) == ("more", 6, 12, 6)
+
+
+def test_several_kernels_that_one_replaces_are_held_against_it_together() -> None:
+    base = sequence((NORM, 1, 1), (ADAM, 4, 40), (NORM, 1, 1), (ADAM, 2, 20), (GEMM, 1, 5))
+    new = sequence((NORM, 1, 1), (FUSED, 1, 30), (GEMM, 1, 5))
+    found = compared(base, new)
+    assert shown(found.rows[0]) == ({ADAM: 6, NORM: 1}, {FUSED: 1}, -31)
+
+
+def test_what_moved_to_another_place_is_the_same() -> None:
+    base, new = (GEMM, 1, 10), (NORM, 1, 5)
+    found = compared(sequence(base, new, (ADAM, 1, 2)), sequence(new, base, (ADAM, 1, 2)))
+    assert found.rows == ()
+    assert (found.same.base_count, found.same.new_ns) == (3, 17)
+
+
+def test_copies_are_no_kernels() -> None:
+    base = sequence((GEMM, 1, 10), ("copy.memcpy_d2d", 59, 59))
+    new = sequence((GEMM, 1, 10), ("copy.memcpy_d2d", 35, 35))
+    (row,) = compared(base, new).rows
+    assert (row.change, row.key, row.base_count, row.new_count) == ("fewer", "copy.memcpy_d2d", 59, 35)
+
+
+def test_a_fill_is_not_replaced_by_compute() -> None:
+    found = compared(sequence(("copy.memset", 1, 1)), sequence((GEMM, 1, 10)))
+    assert [row.change for row in found.rows] == ["new", "gone"]
+
+
+def test_a_forward_that_runs_again_in_backward_is_new_there() -> None:
+    once = sequence((NORM, 1, 5), phase="forward")
+    again = Sequence(
+        0, (*once.kinds, Kind(NORM, KEYS[NORM], "backward", None)), (0, 1), (1, 1), (5, 5), once.loops
+    )
+    (row,) = compared(once, again).rows
+    assert (row.change, row.phase, row.delta_ns) == ("new", "backward", 5)
+
+
+def test_without_a_sequence_nothing_is_aligned() -> None:
+    found = exchanges(rank(), rank(sequence=sequence((GEMM, 1, 1))))
+    assert isinstance(found, Missing)
+    assert "kept before" in found.reason
+
+
+def test_whole_replays_are_not_aligned_with_kernels() -> None:
+    replay = Sequence(
+        0, (Kind(None, "compute.graph_replay", None, None),), (0,), (1,), (9,), Loops((), (), ())
+    )
+    found = exchanges(rank(sequence=replay), rank(sequence=sequence((GEMM, 1, 1))))
+    assert isinstance(found, Missing)
+
+
+RUNS = st.lists(
+    st.tuples(
+        st.sampled_from((*KEYS, "copy.memcpy_d2d", "copy.memset")), st.integers(1, 3), st.integers(0, 50)
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@st.composite
+def sequences(draw: st.DrawFn) -> Sequence:
+    runs = draw(RUNS)
+    first = draw(st.integers(0, len(runs) - 1))
+    count = draw(st.integers(1, len(runs) - first))
+    times = draw(st.integers(2, 4))
+    inner = (first, 1, 2)
+    return sequence(
+        *runs, loops=draw(st.sampled_from(((), ((first, count, times),), ((first, count, times), inner))))
+    )
+
+
+def counts_of(one: Sequence) -> Counter[str]:
+    """How many of each kernel, by the definition of loops."""
+    found: Counter[str] = Counter()
+    for run, (of, length) in enumerate(zip(one.of, one.run_length, strict=True)):
+        for first, count, times in zip(
+            one.loops.first_run, one.loops.run_count, one.loops.times, strict=True
+        ):
+            length *= times if first <= run < first + count else 1
+        found[one.kinds[of].name or one.kinds[of].key] += length
+    return found
+
+
+@given(sequences(), sequences())
+def test_every_activity_and_nanosecond_is_in_one_group_or_the_same(base: Sequence, new: Sequence) -> None:
+    found = compared(base, new)
+    parts: list[Exchange | ExchangeSum] = [*found.rows, found.same, found.left_out]
+    assert sum(one.base_ns for one in parts) == sum(base.work_ns)
+    assert sum(one.new_ns for one in parts) == sum(new.work_ns)
+    assert sum(one.base_count for one in parts) == counts_of(base).total()
+    assert sum(one.new_count for one in parts) == counts_of(new).total()
+    for row in found.rows:
+        assert row.delta_ns == row.new_ns - row.base_ns
+        assert sum(one.work_ns for one in row.base) == row.base_ns
+        assert sum(one.count for one in row.new) == row.new_count
+    for side, one in (("base", base), ("new", new)):
+        listed: Counter[str] = Counter()
+        for row in found.rows:
+            listed.update({each.name: int(each.count) for each in getattr(row, side)})
+        assert all(count <= counts_of(one)[name] for name, count in listed.items())
+
+
+@given(sequences(), sequences())
+def test_swapped_sides_give_the_mirrored_answer(base: Sequence, new: Sequence) -> None:
+    one, other = compared(base, new), compared(new, base)
+    assert [(row.base, row.new, row.delta_ns, row.key) for row in one.rows] == [
+        (row.new, row.base, -row.delta_ns, row.key) for row in other.rows
+    ]
+    assert (one.same.base_ns, one.same.new_count) == (other.same.new_ns, other.same.base_count)
+
+
+@given(sequences())
+def test_a_step_differs_in_nothing_from_itself(one: Sequence) -> None:
+    found = compared(one, one)
+    assert found.rows == ()
+    assert found.same.base_ns == found.same.new_ns == sum(one.work_ns)
+
+
+@given(sequences(), sequences(), st.integers(9, 12))
+def test_no_work_is_lost_where_loops_are_cut(base: Sequence, new: Sequence, most: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(places, "PLACES", Limit(most, "places", "a test"))
+        sides = places.places_of(base, new)
+    for side, one in zip(sides, (base, new), strict=True):
+        assert sum((place.work_ns for place in side), Fraction(0)) == sum(one.work_ns)
+        assert sum((place.count for place in side), Fraction(0)) == counts_of(one).total()
+
+
+def test_a_collective_whose_purpose_one_side_knows_is_the_same() -> None:
+    def of(*keys: str) -> Sequence:
+        kinds = tuple(Kind("ncclDevKernel_SendRecv", key, None, None) for key in dict.fromkeys(keys))
+        places_ = tuple(list(dict.fromkeys(keys)).index(key) for key in keys)
+        return Sequence(0, kinds, places_, (1,) * len(keys), (5,) * len(keys), Loops((), (), ()))
+
+    unknown, directed = of("comm.ep_a2a", "comm.ep_a2a"), of("comm.ep_dispatch", "comm.ep_combine")
+    assert compared(unknown, directed).rows == ()

@@ -1,0 +1,100 @@
+"""A trend is told from steps that merely vary, and a jump from a trend."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from math import factorial
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from heuristics.comparison.difference.drift import LEAST, chance_of, drift_of
+
+
+def test_a_climb_from_20_to_32_over_199_iterations_is_a_climb() -> None:
+    found = drift_of(range(1, 200), [20.06 + 0.06 * place for place in range(199)])
+    assert found is not None
+    assert found.state == "rising"
+    assert found.first == pytest.approx(20.06)
+    assert found.last == pytest.approx(31.94)
+    assert found.low <= 0.06 + 1e-9
+    assert found.high >= 0.06 - 1e-9
+    assert found.shape == "slope"
+
+
+def test_equal_values_do_not_drift() -> None:
+    found = drift_of(range(20), [5.0] * 20)
+    assert found is not None
+    assert (found.state, found.chance) == ("none", 1.0)
+
+
+def test_a_jump_is_one_and_where_it_is() -> None:
+    found = drift_of(range(40), [10.0] * 20 + [12.0] * 20)
+    assert found is not None
+    assert (found.state, found.shape) == ("rising", "jump")
+    assert found.at == pytest.approx(19.5)
+
+
+def test_one_hiccup_is_no_drift() -> None:
+    values = [10.0, 10.1] * 20
+    values[-1] = 30.0
+    found = drift_of(range(40), values)
+    assert found is not None
+    assert found.state == "none"
+
+
+def test_a_change_below_one_percent_is_none() -> None:
+    found = drift_of(range(100), [100 + 0.005 * place for place in range(100)])
+    assert found is not None
+    assert found.chance < 0.001
+    assert found.state == "none"
+
+
+def test_too_few_values_tell_nothing() -> None:
+    assert drift_of(range(7), [float(place) for place in range(7)]) is None
+    assert drift_of(range(int(LEAST.value)), [1.0 * place for place in range(int(LEAST.value))]) is not None
+
+
+@pytest.mark.parametrize("count", [3, 4, 5, 6])
+def test_the_chance_is_that_of_counting_every_order(count: int) -> None:
+    def rank_sum(order: tuple[int, ...]) -> int:
+        pairs = ((a, b) for a in range(count) for b in range(a + 1, count))
+        return sum(1 if order[b] > order[a] else -1 for a, b in pairs)
+
+    sums = [rank_sum(order) for order in permutations(range(count))]
+    for asked in {*sums}:
+        as_far = sum(abs(one) >= abs(asked) for one in sums) / factorial(count)
+        assert chance_of(count, asked) == pytest.approx(min(1.0, as_far)) or asked == 0
+
+
+@given(some.lists(some.integers(50, 200), min_size=8, max_size=60))
+def test_reversed_values_mirror(values: list[int]) -> None:
+    one, other = (
+        drift_of(range(len(values)), values),
+        drift_of(range(len(values)), [-each for each in values]),
+    )
+    assert one is not None
+    assert other is not None
+    assert one.chance == other.chance
+    assert one.slope == pytest.approx(-other.slope)
+    assert one.low == pytest.approx(-other.high)
+    assert one.high == pytest.approx(-other.low)
+
+
+def test_few_unchanged_series_pass_for_a_trend() -> None:
+    """400 series of each kind: single values, and values of which each holds half of the one before it."""
+    rng = np.random.default_rng(7)
+    marked = {"single": 0, "alike": 0}
+    for _ in range(400):
+        noise = rng.normal(0, 0.03, 60)
+        alike = noise.copy()
+        for place in range(1, 60):
+            alike[place] += 0.5 * alike[place - 1]
+        for kind, series in (("single", noise), ("alike", alike)):
+            found = drift_of(range(60), list(10 + series))
+            assert found is not None
+            marked[kind] += found.state != "none"
+    assert marked["single"] <= 8
+    assert marked["alike"] <= 16

@@ -1,0 +1,61 @@
+"""Where a side leaves out many steps as hiccups, a difference has to hold with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from heuristics.comparison.difference.interval import Interval, interval_of
+from heuristics.comparison.difference.left_out import counted_too, leaves_out_many
+
+
+def rank(lengths_ns: Sequence[int], slow: Sequence[int] = ()) -> Any:
+    """A rank with these steps, of which some are left out as hiccups."""
+    steps = [
+        SimpleNamespace(index=place, start_ns=1_000 * place, end_ns=1_000 * place + ns)
+        for place, ns in enumerate(lengths_ns)
+    ]
+    used = [one for one in steps if one.index not in slow]
+    dropped = [one for one in steps if one.index in slow]
+    return SimpleNamespace(steps=SimpleNamespace(used=used, dropped=dropped, slow=tuple(slow)))
+
+
+def found(base: Any, new: Any) -> Interval:
+    one, other = ([step.end_ns - step.start_ns for step in side.steps.used] for side in (base, new))
+    interval = interval_of(one, other)
+    assert interval is not None
+    return interval
+
+
+QUICK, LATE = [100, 101, 99, 100] * 5, [100, 101, 99, 100, 200] * 8
+ALL_USED, LEFT_OUT = rank(LATE), rank(LATE, slow=range(4, 40, 5))
+
+
+def test_a_run_beside_itself_is_no_faster_for_leaving_out_what_the_other_counts() -> None:
+    alone = found(ALL_USED, LEFT_OUT)
+    assert alone.high_ns < 0
+    both = counted_too(alone, ALL_USED, LEFT_OUT)
+    assert both.low_ns <= alone.low_ns
+    assert both.high_ns >= 0
+    assert both.method.endswith("; with and without the hiccups of each side")
+
+
+def test_swapped_sides_give_the_mirrored_interval() -> None:
+    one = counted_too(found(ALL_USED, LEFT_OUT), ALL_USED, LEFT_OUT)
+    other = counted_too(found(LEFT_OUT, ALL_USED), LEFT_OUT, ALL_USED)
+    assert one.ends_ns == (-other.high_ns, -other.low_ns)
+
+
+def test_few_hiccups_are_left_out_as_they_were() -> None:
+    one = rank([*QUICK, 900], slow=(20,))
+    two = rank([900, *QUICK[:8], 900], slow=(0, 9))
+    assert not leaves_out_many(one)
+    assert not leaves_out_many(two)
+    alone = found(one, rank(QUICK))
+    assert counted_too(alone, one, rank(QUICK)) == alone
+
+
+def test_a_difference_that_holds_with_hiccups_is_found_beside_them() -> None:
+    slower = rank([ns + 300 for ns in LATE], slow=range(4, 40, 5))
+    assert counted_too(found(ALL_USED, slower), ALL_USED, slower).low_ns > 200

@@ -1,0 +1,123 @@
+"""No suspect contradicts its own rows: over drawn pairs, the demo's runs and recordings of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import permutations
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import diagnoser
+from diagnoser.demo import unpack
+from heuristics.comparison.comparison import compare
+from heuristics.result.result import Result
+from tests.comparison_doubles import kernel, rank, read_back, result, row
+from tests.contradicted_causes import contradictions
+from traces.sections.rank import Rank
+
+NAMES = (
+    "compute.gemm", "compute.attention", "compute.norm", "compute.optimizer", "compute.elementwise",
+    "compute.quantize", "compute.graph_replay", "exposed_comm.ep_dispatch", "exposed_comm.dp_reduce_scatter",
+    "exposed_copy.memcpy_h2d", "idle.launch_starved.data", "idle.launch_starved.python",
+    "idle.launch_latency.kernel_gap", "idle.trailing",
+)  # fmt: skip
+MS = 1_000_000
+rows_of_a_side = st.dictionaries(
+    st.sampled_from(NAMES), st.tuples(st.integers(1, 40), st.sampled_from((1, 6, 12, 100, 150))), min_size=1
+)
+
+
+@st.composite
+def sides(draw: st.DrawFn) -> Rank:
+    """A rank of two alike steps: rows of so many ms and activities, kernels of two names by class."""
+    rows, kernels = [], []
+    for name, (ms, count) in sorted(draw(rows_of_a_side).items()):
+        rows.append(row(name, ms * MS, ms * MS, count=2 * count, work_ns=2 * ms * MS))
+        if name.startswith("compute."):
+            called = draw(st.sampled_from(("one_fwd", "other_bwd")))
+            kernels.append(kernel(called, 2 * ms * MS, count=2 * count, key=name))
+    loading: dict[str, Any] = {
+        "waiting_steps": 1,
+        "workers": draw(st.sampled_from((None, 1, 4))),
+        "input_copies": 4,
+        "input_copies_pageable": draw(st.sampled_from((None, 0, 4))),
+        "input_copies_exposed_ns": 0,
+    }
+    found = draw(st.sampled_from(("bf16", "fp32", "tf32", "fp8")))
+    detected = {
+        "graph_share_frac": draw(st.sampled_from((0.0, 0.6))),
+        "precision": found,
+        "precision_shares_frac": {found: 1.0},
+    }
+    memory = {"recompute_ns": draw(st.sampled_from((0, 9 * MS))), "recompute_modules": {}}
+    return rank(*rows, kernels=tuple(kernels), data_loading=loading, detected=detected, memory=memory)
+
+
+@settings(max_examples=150)
+@given(sides(), sides())
+def test_no_suspect_of_drawn_sides_contradicts_its_rows(one: Rank, other: Rank) -> None:
+    base, new = result(one), result(other)
+    assert [*contradictions(compare(base, new), base, new)] == []
+
+
+def of_pairs(results: dict[str, Result], count: int) -> Iterator[str]:
+    """What is contradicted in so many pairs, drawn once for all times."""
+    pairs = [*permutations(sorted(results), 2)]
+    for base, new in Random(33).sample(pairs, min(count, len(pairs))):
+        compared = compare(results[base], results[new])
+        yield from (f"{base}, {new}: {one}" for one in contradictions(compared, results[base], results[new]))
+
+
+DEMOS = ("healthy", "dense", "compute", "graphs", "graphs_lost", "deepep", "recompute_full", "pipeline")
+
+
+@cache
+def demos(folder: Path) -> dict[str, Result]:
+    for name in DEMOS:
+        unpack(folder / f"{name}.sqlite", name)
+    return {name: read_back(diagnoser.analyze(folder / f"{name}.sqlite")) for name in DEMOS}
+
+
+def test_no_suspect_of_the_demos_runs_contradicts_its_rows(tmp_path: Path) -> None:
+    assert [*of_pairs(demos(tmp_path), 30)] == []
+
+
+REAL = (
+    "real/hackathon_mnist_0_baseline.sqlite", "real/hackathon_mnist_1_nvtx.sqlite",
+    "real/hackathon_mnist_2_workers.sqlite", "real/a100_llm_2_7B_clean.sqlite",
+    "real/a100_llm_2_7B_cudagraph.sqlite", "real/resnet50_workers0.pt.trace.json.gz",
+    "real/resnet50_workers4.pt.trace.json.gz", "real/flameox_graph_2025.sqlite", "bare/dense-dp-45.sqlite",
+)  # fmt: skip
+
+
+@cache
+def real(folder: Path) -> dict[str, Result]:
+    return {name: read_back(diagnoser.analyze(folder / name)) for name in REAL}
+
+
+def test_no_suspect_of_recordings_of_others_contradicts_its_rows(recordings: Path) -> None:
+    assert [*of_pairs(real(recordings), 40)] == []
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "expected", "title"),
+    [
+        ("hackathon_mnist_1_nvtx", "hackathon_mnist_2_workers", "loader_workers", "More workers"),
+        ("hackathon_mnist_0_baseline", "hackathon_mnist_1_nvtx", "data_loader", "The data loader"),
+        ("resnet50_workers0", "resnet50_workers4", "loader_workers", "More workers"),
+        ("a100_llm_2_7B_clean", "a100_llm_2_7B_cudagraph", "graphs_whole", "CUDA graphs replay"),
+    ],
+)
+def test_the_first_cause_of_a_real_pair_is_what_its_authors_changed(
+    recordings: Path, base: str, new: str, expected: str, title: str
+) -> None:
+    found = {Path(name).name.partition(".")[0]: one for name, one in real(recordings).items()}
+    first = compare(found[base], found[new]).suspects[0]
+    assert first.id == expected
+    assert first.title.startswith(title)

@@ -1,0 +1,164 @@
+"""Each witness of the same work agrees, contradicts or is silent; none decides alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from heuristics.comparison.difference.subject import Subject
+from heuristics.comparison.witnesses import HEARD, family_of, table, weigh
+from tests.comparison_doubles import kernel, rank, result
+from traces.sections.rank import Rank
+from traces.sections.tables import Kernel
+from traces.sections.work import InputCopies, Work
+
+IMAGES, LABELS = 200_000, 500
+
+
+def work(*sizes: tuple[int, int], **ranges: float) -> Work:
+    """Input copies over two steps, by size and number a step; ranges a step."""
+    copies = tuple(InputCopies(size, 2 * number) for size, number in sizes)
+    return Work(copies, {name.replace("__", "::"): number for name, number in ranges.items()})
+
+
+def heard(figure: str, base: Rank, new: Rank) -> bool | None:
+    one, other = (Subject(found := result(side), found.ranks[0]) for side in (base, new))
+    answer = HEARD[figure](one, other)
+    assert HEARD[figure](other, one) == answer
+    return answer
+
+
+def weighed(base: Rank, new: Rank) -> Any:
+    return weigh(*(Subject(found := result(side), found.ranks[0]) for side in (base, new)))
+
+
+def test_every_witness_of_the_table_can_be_heard_and_has_a_weight() -> None:
+    assert {one.figure for one in table()} == HEARD.keys()
+    assert all(any((*one.amount, *one.size)) and one.because for one in table())
+
+
+def test_a_batch_is_as_many_bytes_to_the_byte() -> None:
+    base = rank(work=work((IMAGES, 1), (LABELS, 1)))
+    assert heard("input_bytes", base, rank(work=work((IMAGES, 1), (LABELS, 1)))) is True
+    assert heard("input_bytes", base, rank(work=work((IMAGES, 1), (LABELS + 8, 1)))) is False
+    assert heard("input_bytes", base, rank()) is None  # a result of an earlier release
+
+
+def test_images_in_another_format_beside_the_same_labels_tell_nothing_of_the_batch() -> None:
+    base = rank(work=work((IMAGES, 1), (LABELS * 8, 1)))
+    assert heard("input_bytes", base, rank(work=work((IMAGES // 2, 1), (LABELS * 8, 1)))) is None
+    assert heard("input_bytes", base, rank(work=work((IMAGES * 3, 1), (LABELS * 8, 1)))) is False
+
+
+def test_a_learning_rate_is_no_input() -> None:
+    assert heard("input_bytes", rank(work=work((8, 1))), rank(work=work((8, 1)))) is None
+
+
+def test_twice_as_many_microbatches_of_half_the_size_are_one_batch() -> None:
+    assert heard("input_bytes", rank(work=work((2_000, 1))), rank(work=work((1_000, 2)))) is True
+
+
+def test_all_copies_twice_as_large_are_twice_the_samples_and_one_of_them_another_format() -> None:
+    base = rank(work=work((IMAGES, 1), (LABELS, 1)))
+    assert heard("batch", base, rank(work=work((2 * IMAGES, 1), (2 * LABELS, 1)))) is False
+    assert heard("batch", base, rank(work=work((IMAGES // 2, 1), (LABELS, 1)))) is None
+
+
+OPERATORS = {"aten__mm": 12.0, "aten__add": 30.0, "aten__relu": 8.0, "aten__view": 40.0, "aten__sum": 3.0}
+
+
+def test_operators_are_as_many_but_for_casts() -> None:
+    base = rank(work=work(**OPERATORS))
+    cast = {**OPERATORS, "aten__view": 55.0, "aten__to": 20.0}
+    assert heard("ranges", base, rank(work=work(**cast))) is True
+    deeper = {name: 2 * number for name, number in OPERATORS.items()}
+    assert heard("ranges", base, rank(work=work(**deeper))) is False
+    assert heard("ranges", base, rank(work=work(aten__mm=12.0))) is None
+
+
+def test_operators_of_backward_tell_where_forward_runs_again() -> None:
+    backward = {f"{name}Backward0": 4.0 for name in ("Mm", "Add", "Relu", "View", "Sum")}
+    again = {name: 2 * number for name, number in OPERATORS.items()}
+    once, twice = rank(work=work(**OPERATORS, **backward)), rank(work=work(**again, **backward))
+    assert heard("ranges", once, twice) is True
+
+
+def test_a_family_has_no_number_format_and_is_spelled_alike_by_each_recorder() -> None:
+    names = (
+        "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>>(int, float)",
+        "void at::native::vectorized_elementwise_kernel<(int)8, at::native::AddFunctor<c10::BFloat16>>(int)",
+    )
+    assert len({family_of(name) for name in names}) == 1
+
+
+def grids(*widths: int, count: int = 10) -> Rank:
+    """Three norms, each in one grid; two steps."""
+    return rank(
+        kernels=tuple(
+            kernel(f"norm {place}", 10, count=2 * count, grid=(width, 1, 1), key="compute.norm")
+            for place, width in enumerate(widths)
+        )
+    )
+
+
+def test_kernels_of_one_name_cover_as_much_unless_the_batch_or_the_model_is_another() -> None:
+    assert heard("grids", grids(64, 128, 256), grids(64, 128, 256)) is True
+    assert heard("grids", grids(64, 128, 256), grids(128, 256, 512)) is False
+    assert heard("grids", grids(64, 128, 256), grids(128, 256, 512, count=20)) is None  # other microbatches
+
+
+def test_grids_that_follow_the_data_tell_nothing() -> None:
+    wanders = rank(
+        kernels=tuple(kernel("norm", 1, grid=(place, 1, 1), key="compute.norm") for place in range(2, 40))
+    )
+    assert heard("grids", wanders, wanders) is None
+
+
+def gemms(count: int, name: str = "ampere_sgemm_128x64_tn") -> tuple[Kernel, ...]:
+    return (kernel(name, 10 * count, count=2 * count),)
+
+
+def test_matrix_products_are_as_many_whatever_multiplies() -> None:
+    base = rank(kernels=gemms(100))
+    assert heard("products", base, rank(kernels=gemms(100, "nvjet_sm90_tst_128x128_TNT"))) is True
+    assert heard("products", base, rank(kernels=gemms(110))) is None
+    assert heard("products", base, rank(kernels=gemms(200))) is False
+    assert heard("products", rank(kernels=gemms(3)), rank(kernels=gemms(3))) is None
+
+
+def test_all_kernels_renamed_and_as_many_bytes_are_the_same_work() -> None:
+    base = rank(kernels=gemms(100), work=work((IMAGES, 1)))
+    new = rank(kernels=gemms(100, "nvjet_sm90_tst_128x128_TNT"), work=work((IMAGES, 1)))
+    found = weighed(base, new)
+    assert found.same is True
+    assert found.agree == ("bytes of input copies", "matrix products")
+    assert found.contradict == ("names of kernels",)
+
+
+def test_the_same_kernels_on_twice_the_batch_are_other_work() -> None:
+    base, new = (
+        replace(grids(*sizes), work=work((scale * IMAGES, 1), (scale * LABELS, 1)))
+        for scale, sizes in ((1, (64, 128, 256)), (2, (128, 256, 512)))
+    )
+    assert weighed(base, new).same is False
+
+
+def test_a_wider_model_of_as_many_layers_is_another_though_its_tokens_are_the_same() -> None:
+    base, new = (replace(grids(*sizes), work=work((4_096, 1))) for sizes in ((64, 128, 256), (128, 256, 512)))
+    assert weighed(base, new).same is False
+
+
+def test_nothing_is_told_where_nobody_speaks() -> None:
+    assert weighed(rank(), rank()).same is None
+
+
+@pytest.mark.parametrize("times", [2, 4])
+def test_several_steps_in_one_are_other_work_though_every_name_is_the_same(times: int) -> None:
+    one = rank(kernels=(kernel("a", 10, count=20), *gemms(20)), work=work((IMAGES, 1)))
+    several = rank(
+        kernels=(kernel("a", 10 * times, count=20 * times), *gemms(20 * times)),
+        work=work((IMAGES, times)),
+    )
+    assert weighed(one, several).same is False

@@ -1,0 +1,170 @@
+"""A sequence as loops: alike neighbours are one run, and runs that stand several times in a row a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from traces.columns import BoolArray, IntArray
+from traces.groups import before_of, begins, first_of, group_of
+from traces.limits import Limit
+
+PASSES: Final = Limit(
+    48,
+    "periods",
+    "ours: steps of all recordings that we have need 1 to 21; a step without loops ends at once",
+)
+TRIED: Final = Limit(
+    32, "periods a pass", "ours: those that most rows keep; a loop of a step is among the first three of them"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """A sequence of n rows as runs: `run` of shape (n,) is the run of each row, `of` the number of its rows.
+
+    `of` and `length` have one entry a run: what its rows are, and how many follow each other, each time.
+    `loops`: first run, how many runs and how often, the outer before those within.
+    """
+
+    run: IntArray
+    of: IntArray
+    length: IntArray
+    loops: tuple[tuple[int, int, int], ...]
+
+
+def fold(numbers: IntArray, most: int) -> Folded | None:
+    """The sequence as runs and loops; None where these are more than `most` runs.
+
+    Shorter periods are folded first, so that loops within loops are found from the inside.
+    """
+    tree, level = _runs_of(numbers)
+    for _ in range(int(PASSES.value)):
+        shorter = _folded_once(tree, level)
+        if shorter is None:
+            break
+        level = shorter
+    if sum(tree.sizes[token] for token in level.token.tolist()) > most:
+        return None
+    return _laid_out(tree, level, len(numbers))
+
+
+@dataclass(slots=True)
+class _Tree:
+    """What tokens stand for: a run (number, length), or a loop (times, tokens of its body).
+
+    `rows` and `sizes`: how many rows and how many runs each stands for.
+    """
+
+    parts: list[tuple[int, int] | tuple[int, tuple[int, ...]]] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    loops: dict[tuple[int, tuple[int, ...]], int] = field(default_factory=dict)
+
+    def loop(self, times: int, body: tuple[int, ...]) -> int:
+        """The token of a loop, the same for the same loop."""
+        if (token := self.loops.get((times, body))) is not None:
+            return token
+        token = self.loops[times, body] = len(self.parts)
+        self.parts.append((times, body))
+        self.rows.append(times * sum(self.rows[one] for one in body))
+        self.sizes.append(sum(self.sizes[one] for one in body))
+        return token
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """The sequence as tokens, in order."""
+
+    token: IntArray
+
+
+def _runs_of(numbers: IntArray) -> tuple[_Tree, _Level]:
+    """Alike neighbours as one token each."""
+    first = np.flatnonzero(begins(numbers))
+    length, number = np.diff(np.append(first, len(numbers))), numbers[first]
+    token = group_of(number, length)
+    tree = _Tree()
+    for at in first_of(token).tolist():
+        tree.parts.append((int(number[at]), int(length[at])))
+        tree.rows.append(int(length[at]))
+        tree.sizes.append(1)
+    return tree, _Level(token)
+
+
+def _folded_once(tree: _Tree, level: _Level) -> _Level | None:
+    """The level with every loop of its shortest period folded; None where nothing is repeated."""
+    token = level.token
+    for period in _periods(token):
+        if stretches := list(_repeated(token, period)):
+            kept, folded = np.ones(len(token), dtype=np.bool_), token.copy()
+            for first, times in stretches:
+                body = tuple(token[first : first + period].tolist())
+                folded[first] = tree.loop(times, body)
+                kept[first + 1 : first + times * period] = False
+            return _Level(folded[kept])
+    return None
+
+
+def _periods(token: IntArray) -> list[int]:
+    """Periods that may be there, rising: how far apart the same tokens, and the same three, stand."""
+    found: list[int] = []
+    three = group_of(token[:-2], token[1:-1], token[2:]) if len(token) > 2 else token[:0]
+    for key in (token, three):
+        before = before_of(key)
+        apart = (np.arange(len(key)) - before)[before >= 0]
+        counts = np.bincount(apart[apart <= len(token) // 2])
+        often = np.argsort(-counts, kind="stable")[: int(TRIED.value)]
+        found += often[counts[often] > 0].tolist()
+    return sorted(set(found))
+
+
+def _repeated(token: IntArray, period: int) -> Iterator[tuple[int, int]]:
+    """Where tokens repeat themselves after a period, and how often they then stand there; none overlaps."""
+    same = token[period:] == token[:-period]
+    end = 0
+    for first, last in _stretches(same, period):
+        begin = max(first, end)
+        times = (last - begin) // period + 1
+        if times > 1:
+            yield begin, times
+            end = begin + times * period
+
+
+def _stretches(mask: BoolArray, least: int) -> Iterator[tuple[int, int]]:
+    """Stretches in which a mask holds, of at least some length."""
+    change = np.diff(np.concatenate(([0], mask.astype(np.int8), [0])))
+    first, last = np.flatnonzero(change == 1), np.flatnonzero(change == -1)
+    long = last - first >= least
+    yield from zip(first[long].tolist(), last[long].tolist(), strict=True)
+
+
+def _laid_out(tree: _Tree, level: _Level, count: int) -> Folded:
+    """The runs in order, each row given to its run."""
+    run = np.empty(count, dtype=np.int64)
+    runs: list[tuple[int, int]] = []
+    loops: list[tuple[int, int, int]] = []
+
+    def lay(token: int, starts: IntArray) -> None:
+        """One token of which the passes through it begin at these rows."""
+        first, second = tree.parts[token]
+        if isinstance(second, int):
+            run[(starts[:, None] + np.arange(second)).ravel()] = len(runs)
+            runs.append((first, second))
+            return
+        loops.append((len(runs), tree.sizes[token], first))
+        each = tree.rows[token] // first
+        starts = (starts[:, None] + np.arange(first) * each).ravel()
+        for one in second:
+            lay(one, starts)
+            starts = starts + tree.rows[one]
+
+    at = 0
+    for token in level.token.tolist():
+        lay(token, np.array([at]))
+        at += tree.rows[token]
+    of, length = np.array(runs, dtype=np.int64).reshape(-1, 2).T
+    return Folded(run, of, length, tuple(loops))

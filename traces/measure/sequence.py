@@ -1,0 +1,116 @@
+"""One step in the order of its launches: what another recording is aligned with, place by place."""
+
+from typing import Final
+
+import numpy as np
+
+from traces.columns import NULL, BoolArray, IntArray
+from traces.cures import cure
+from traces.groups import first_of, group_of, sums_of
+from traces.intervals import ns_in, spans
+from traces.limits import Limit
+from traces.measure.folding import Folded, fold
+from traces.measure.kernel_table import shortened
+from traces.measure.step_timeline import KEY_BASE, KEY_NAMES, typical_step
+from traces.missing import Missing, gap
+from traces.sections.tables import Kind, Loops, Phase, Sequence
+from traces.steps.found import Steps, no_steps
+from traces.timeline import Activities, RankTimeline, Source
+from traces.training import roles_of
+
+RUNS: Final = Limit(
+    4_000,
+    "runs",
+    "ours: 70 kB of a result, and two of them are aligned in half a second; loops are one run each",
+)
+_PHASES: Final[tuple[Phase | None, ...]] = (None, "forward", "backward", "optimizer")
+
+
+def measure_sequence(rank: RankTimeline, steps: Steps) -> Sequence | Missing:
+    """The activities with time in the step nearest to the median, or in the window where there are none.
+
+    `work_ns` adds up to the time that its activities have in it. In the order of their launches: streams
+    differ in when they run, not in what was launched first. Where a launch was not recorded, as they ran.
+    """
+    step, pairs = typical_step(steps), steps.windows.pairs()
+    borders = spans((step.start_ns, step.end_ns) if step else (pairs[0][0], pairs[-1][1]))
+    work_ns = ns_in(rank.activities, borders)
+    mine = np.flatnonzero(work_ns > 0)
+    mine = mine[_order(rank.activities, mine)]
+    phase = _phases(rank, mine)
+    rows = rank.activities.take(mine)
+    key = rows.key.astype(np.int64) + KEY_BASE[rows.bucket]
+    kind = group_of(rows.name, key, phase)
+    kinds = _kinds(rank, rows, kind, phase)
+    folded = fold(kind, int(RUNS.value))
+    if folded is None:
+        return gap(
+            f"the order of {len(mine):,} activities of a step repeats itself too little to be kept",
+            "record with fewer microbatches a step",
+        )
+    return _sequence(
+        no_steps(rank.columns.info.kind) if step is None else step.index, kinds, folded, work_ns[mine]
+    )
+
+
+def _sequence(step: int | Missing, kinds: tuple[Kind, ...], folded: Folded, work_ns: IntArray) -> Sequence:
+    loops = np.array(folded.loops, dtype=np.int64).reshape(-1, 3).T
+    return Sequence(
+        step=step,
+        kinds=kinds,
+        of=tuple(folded.of.tolist()),
+        run_length=tuple(folded.length.tolist()),
+        work_ns=tuple(sums_of(work_ns, folded.run, len(folded.of)).tolist()),
+        loops=Loops(*(tuple(column.tolist()) for column in loops)),
+    )
+
+
+def _order(rows: Activities, mine: IntArray) -> IntArray:
+    """By launch, then by start; by start alone where a launch is unknown."""
+    launch_ns, start_ns = rows.launch_ns[mine], rows.start_ns[mine]
+    if (launch_ns == NULL).any():
+        return np.argsort(start_ns, kind="stable")
+    return np.lexsort((start_ns, launch_ns))
+
+
+def _phases(rank: RankTimeline, mine: IntArray) -> IntArray:
+    """Of each of some kernels, in order, its place in `_PHASES`.
+
+    From the first forward kernel by name to the last launch of autograd, what others launch is forward.
+    """
+    roles = roles_of(rank)
+    autograd, kernel = roles.autograd[mine], rank.activities.source[mine] == Source.KERNEL
+    phase = np.zeros(len(mine), dtype=np.int64)
+    forward = np.flatnonzero(roles.forward[mine])
+    if autograd.any() and len(forward):
+        phase[int(forward[0]) : int(np.flatnonzero(autograd)[-1])] = 1
+    phase[forward] = 1
+    phase[roles.backward[mine]] = 2
+    phase[roles.optimizer[mine]] = 3
+    phase[~kernel] = 0
+    return phase
+
+
+def _kinds(rank: RankTimeline, rows: Activities, kind: IntArray, phase: IntArray) -> tuple[Kind, ...]:
+    names = rank.columns.kernel_names
+    is_copy = rows.source == Source.COPY
+    sizes = _sizes(rank, rows, is_copy, kind)
+    return tuple(
+        Kind(
+            name=shortened(names[code]) if (code := int(rows.name[at])) >= 0 else None,
+            key=KEY_NAMES[int(rows.key[at]) + int(KEY_BASE[rows.bucket[at]])],
+            phase=_PHASES[int(phase[at])],
+            size_bytes=sizes[place] if is_copy[at] else None,
+        )
+        for place, at in enumerate(first_of(kind).tolist())
+    )
+
+
+def _sizes(rank: RankTimeline, rows: Activities, is_copy: BoolArray, kind: IntArray) -> list[int | Missing]:
+    """Bytes of the copies of each kind, unknown where those of one are."""
+    size_bytes = rank.columns.copies.size_bytes[rows.row[is_copy]]
+    count = int(kind.max(initial=-1)) + 1
+    unknown = np.bincount(kind[is_copy][size_bytes == NULL], minlength=count)
+    sums = sums_of(np.where(size_bytes == NULL, 0, size_bytes), kind[is_copy], count)
+    why = gap("the size of some copies was not recorded", cure("version", rank.columns.info.kind))
+    return [why if unknown[place] else int(sums[place]) for place in range(count)]

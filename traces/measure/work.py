@@ -1,0 +1,74 @@
+"""What stays of a step when its kernels change: the input it is given, and the ranges around its work.
+
+Another precision, container or library has other kernels of other names; a step still gets as many bytes of
+input, and the program still runs through the same operators and ranges.
+"""
+
+from collections import Counter, defaultdict
+from statistics import median
+from typing import Final
+
+import numpy as np
+
+from traces.account.host import input_copies
+from traces.columns import NULL, IntArray
+from traces.limits import Limit
+from traces.names.ranges import family, public_range
+from traces.sections.work import InputCopies, Work
+from traces.steps.found import Steps
+from traces.timeline import RankTimeline, Source
+
+SIZES: Final = Limit(50, "sizes", "ours: a batch is a handful of tensors; more sizes are no typical step")
+FAMILIES: Final = Limit(
+    200, "families", "ours: a step of PyTorch has about 100 operators; a program has few ranges of its own"
+)
+
+
+def measure_work(rank: RankTimeline, steps: Steps) -> Work:
+    """Of one rank, over its used steps, or over the window where there are none.
+
+    `input_sizes`: copies that recur with equal bytes, a pass of kernels apart, largest first. `ranges`: by
+    family, of how many a typical step has, those of frameworks and training loops alone.
+    """
+    rows, at = rank.activities, input_copies(rank)
+    at = at[steps.windows.hold(rows.start_ns[at])]
+    sizes = Counter(rank.columns.copies.size_bytes[rows.row[at]].tolist())
+    largest = sorted((size for size in sizes if size > 0), reverse=True)[: int(SIZES.value)]
+    copies = tuple(InputCopies(size, sizes[size]) for size in largest)
+    return Work(copies, dict(_families(rank, steps)))
+
+
+def _families(rank: RankTimeline, steps: Steps) -> list[tuple[str, float]]:
+    """Public families of ranges, each with its median number in a step, the most frequent first."""
+    begin_ns, end_ns = _launched(rank, steps)
+    ranges, texts = rank.columns.ranges, rank.columns.range_texts
+    mine = np.isin(ranges.thread_gid, rank.activities.launching_threads) & (ranges.text >= 0)
+    start_ns, text = ranges.start_ns[mine], ranges.text[mine]
+    counts: dict[str, list[int]] = defaultdict(lambda: [0] * len(begin_ns))
+    for place, (begin, end) in enumerate(zip(begin_ns, end_ns, strict=True)):
+        codes, numbers = np.unique(text[(start_ns >= begin) & (start_ns <= end)], return_counts=True)
+        for code, number in zip(codes.tolist(), numbers.tolist(), strict=True):
+            if shown := public_range(texts[code]):
+                counts[family(shown)][place] += number
+    found = ((name, float(median(numbers))) for name, numbers in counts.items())
+    often = sorted(((name, number) for name, number in found if number), key=lambda one: (-one[1], one[0]))
+    return often[: int(FAMILIES.value)]
+
+
+def _launched(rank: RankTimeline, steps: Steps) -> tuple[list[int], list[int]]:
+    """When the kernels of each used step, or of the window, were launched: first and last."""
+    rows = rank.activities
+    mine = (rows.source != Source.COPY) & (rows.launch_ns != NULL)
+    place = _places(steps, rows.start_ns)
+    pairs = [
+        (int(launched.min()), int(launched.max()))
+        for one in range(max(1, len(steps.used)))
+        if len(launched := rows.launch_ns[mine & (place == one)])
+    ]
+    return [begin for begin, _ in pairs], [end for _, end in pairs]
+
+
+def _places(steps: Steps, times_ns: IntArray) -> IntArray:
+    if steps.used:
+        return steps.used_at(times_ns)
+    return np.where(steps.windows.hold(times_ns), 0, -1)
