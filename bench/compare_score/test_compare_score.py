@@ -168,6 +168,7 @@ DOCUMENT: dict[str, Any] = {
     "changed": [],
     "suspects": [{"id": "kernels_slower", "because": ["5 ns slower"]}],
     "pairs": [],
+    "exchanged": None,
 }
 
 

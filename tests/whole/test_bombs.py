@@ -19,6 +19,7 @@ from tests.moe_pattern import moe_recording
 from traces.files import unpacked
 from traces.formats import kineto_json
 from traces.limits import Limit
+from traces.ranks.codec import VERSION
 
 EVENT = (
     b'{"ph":"X","cat":"kernel","name":"a","ts":%b,"dur":2.5,"pid":0,"tid":7,"args":{"device":0,"stream":7}}'
@@ -97,7 +98,9 @@ def test_an_honest_packed_file_is_read(place: Path, capsys: pytest.CaptureFixtur
 
 def test_a_summary_unpacks_no_further_than_any_does(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, data in (("a", b"\x91" * 5_000_000), ("b", b"\x00" * 50_000_000)):
-        (place / f"{name}.rank").write_bytes(b"moe-diag rank\x00\x03" + zlib.compress(data, 9)[:65_000])
+        (place / f"{name}.rank").write_bytes(
+            b"moe-diag rank\x00" + bytes([VERSION]) + zlib.compress(data, 9)[:65_000]
+        )
         assert "is a damaged summary" in refusal(f"merge {name}.rank", capsys)
 
 

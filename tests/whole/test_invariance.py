@@ -312,6 +312,8 @@ def without_names_of_all_kernels(document: Document) -> Document:
             del kernel["name"]
         rank["kernel_table"]["rows"].sort(key=str)
         rank["timeline"]["names"].clear()
+        for kind in (rank["sequence"] or {"kinds": ()})["kinds"]:
+            del kind["name"]
     return document
 
 
