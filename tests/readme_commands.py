@@ -22,12 +22,14 @@ _LINE: Final = re.compile(r"^(?:\$ )?moe-diag (.+)$", re.MULTILINE)
 _BETWEEN: Final = re.compile(r"`moe-diag ([^`]* [^`]*|--[^`]+)`")
 _COMMENT: Final = re.compile(r"\s#.*")
 
+_CONFIG: Final = "model:\n  num_moe_experts: 8\n  expert_model_parallel_size: 8\n"
+_LOG: Final = "".join(
+    f" iteration {number:8}/      20 | elapsed time per iteration (ms): 41.{number:02} |\n"
+    for number in range(1, 21)
+)
 _FILES: Final[Mapping[str, str]] = {
-    "run.yaml": "model:\n  num_moe_experts: 8\n  expert_model_parallel_size: 8\n",
-    "train.log": "".join(
-        f" iteration {number:8}/      20 | elapsed time per iteration (ms): 41.{number:02} |\n"
-        for number in range(1, 21)
-    ),
+    **dict.fromkeys(("run.yaml", "before.yaml", "after.yaml"), _CONFIG),
+    **dict.fromkeys(("train.log", "after.log"), _LOG),
 }
 _FOLDERS: Final = ("ranks",)
 _MADE: Final[Mapping[str, Sequence[str]]] = {
@@ -45,6 +47,9 @@ _MADE: Final[Mapping[str, Sequence[str]]] = {
 _GATE: Final = "--gate"
 _TRIPPED: Final = 1
 """The exit code of a gate that did what it is for."""
+_WITHOUT_TRACE: Final = "before.yaml"
+_UNDECIDED: Final = 5
+"""The exit code of a comparison of configurations, one of which has no log."""
 
 
 def commands(text: str) -> list[str]:
@@ -80,7 +85,8 @@ def _folder(path: Path) -> Path:
 
 def _wrong(program: Sequence[str], words: Sequence[str], folder: Path) -> str:
     done = _do([*program, *words], folder)
-    if done.returncode in ({0, _TRIPPED} if _GATE in words else {0}) and "Traceback" not in done.stderr:
+    ends = {0, *([_TRIPPED] if _GATE in words else ()), *([_UNDECIDED] if _WITHOUT_TRACE in words else ())}
+    if done.returncode in ends and "Traceback" not in done.stderr:
         return ""
     said = (done.stderr.strip() or done.stdout.strip()).split("\n")[-1]
     return f"moe-diag {shlex.join(words)}: {done.returncode}, {said}"
