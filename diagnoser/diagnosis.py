@@ -104,15 +104,11 @@ def _rows(rank: Rank) -> Iterator[tuple[Any, ...]]:
             yield rank.trace, known(rank.process), rank.device, group, key, ns, frac
 
 
-@dataclass(frozen=True, slots=True)
-class ComparisonResult:
-    """A finished comparison."""
+class _Compared:
+    """What a finished comparison of either kind answers."""
 
-    result: Compared
-    """Everything that was found, typed: an unknown value is `traces.missing.Missing`."""
-
-    def __repr__(self) -> str:
-        return f"<Comparison: {self.result.verdict}>"
+    __slots__ = ()
+    result: Compared | ComparedFiles
 
     @property
     def gate(self) -> Gate | None:
@@ -127,6 +123,17 @@ class ComparisonResult:
     def to_dict(self) -> Document:
         """The JSON document of a comparison, version 1.0, as plain values; a copy of its own."""
         return encode(self.result)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonResult(_Compared):
+    """A finished comparison."""
+
+    result: Compared
+    """Everything that was found, typed: an unknown value is `traces.missing.Missing`."""
+
+    def __repr__(self) -> str:
+        return f"<Comparison: {self.result.verdict}>"
 
     def to_frame(self) -> pd.DataFrame:
         """A pandas table with one row per row of the attribution, the largest difference first.
@@ -143,7 +150,7 @@ class ComparisonResult:
 
 
 @dataclass(frozen=True, slots=True)
-class FilesResult:
+class FilesResult(_Compared):
     """A finished comparison of configurations and logs."""
 
     result: ComparedFiles
@@ -151,17 +158,3 @@ class FilesResult:
 
     def __repr__(self) -> str:
         return f"<Comparison of files: {self.result.verdict}>"
-
-    @property
-    def gate(self) -> Gate | None:
-        """The answer of the gate, None where none was given."""
-        return self.result.gate
-
-    @property
-    def exit_code(self) -> int:
-        """As of a comparison of traces."""
-        return int(self.result.ends_with)
-
-    def to_dict(self) -> Document:
-        """The JSON document of a comparison without traces, version 1.0, as plain values."""
-        return encode(self.result)

@@ -167,7 +167,7 @@ class Format:
     """How a result is written, and what its file ends in.
 
     `kinds`: the results that have it. `binary`: no text, so it goes to a file. `patch`: what a plan sets,
-    asked for by `--emit-config`.
+    asked for by `--emit-config`. `headed`: people read it, so it has a title.
     """
 
     write: Callable[[Whole, Asked], str | bytes]
@@ -175,6 +175,7 @@ class Format:
     kinds: frozenset[Kind] = frozenset({Kind.ANALYSIS, Kind.COMPARISON})
     binary: bool = False
     patch: bool = False
+    headed: bool = True
 
 
 _EVERY: Final = frozenset(Kind)
@@ -185,14 +186,14 @@ FORMATS: Final[Mapping[str, Format]] = {
     "markdown": Format(_markdown, "md", _EVERY),
     "jira": Format(_jira, "jira.txt", _EVERY),
     "html": Format(_html, "html", _EVERY),
-    "json": Format(_json, "json", _EVERY),
-    "csv": Format(_csv, "csv"),
+    "json": Format(_json, "json", _EVERY, headed=False),
+    "csv": Format(_csv, "csv", headed=False),
     "png": Format(partial(_figure, "png"), "png", binary=True),
     "svg": Format(partial(_figure, "svg"), "svg"),
     "pdf": Format(partial(_figure, "pdf"), "pdf", binary=True),
-    "perfetto": Format(_perfetto, "perfetto.json"),
-    "bridge": Format(partial(_patch, "bridge"), "yaml", _PLANNED, patch=True),
-    "megatron-lm": Format(partial(_patch, "megatron-lm"), "sh", _PLANNED, patch=True),
+    "perfetto": Format(_perfetto, "perfetto.json", headed=False),
+    "bridge": Format(partial(_patch, "bridge"), "yaml", _PLANNED, patch=True, headed=False),
+    "megatron-lm": Format(partial(_patch, "megatron-lm"), "sh", _PLANNED, patch=True, headed=False),
 }
 """By name, in the order of the help. Jira's is asked for as a flavor of markdown."""
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 
 LONGEST: Final = Limit(4_000, "characters", "ours: a ticket keeps room for its report")
-_WITH_HEAD: Final = ("text", "markdown", "jira", "html", "png", "svg", "pdf")
-"""Formats that people read, which have a title."""
 _OF_TWO: Final = (Kind.COMPARISON, Kind.FILES)
 
 
@@ -62,7 +60,8 @@ class Output:
             raise UsageError(
                 f"--flavor is of markdown. Type the same line with -f markdown --flavor {self.flavor}"
             )
-        if (self.title or self.note) and self.ticket is None and not {*_WITH_HEAD} & {*self.forms}:
+        is_headed = self.ticket is not None or any(FORMATS[form].headed for form in self.forms)
+        if (self.title or self.note) and not is_headed:
             name = "--title" if self.title else "--note"
             raise UsageError(
                 f"{name} is of pages and tickets. Type the same line with -f markdown or --ticket DIR"

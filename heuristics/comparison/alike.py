@@ -30,7 +30,7 @@ PERTURBED: Final = Limit(
     0.05, "of a step", "ours: a difference of 5 % is worth a post-mortem, and the profiler must not make it"
 )
 _RECORDERS: Final = {"nsys-sqlite": "nsys", "kineto": "PyTorch profiler"}
-_TABLES: Final = {
+TELLING_TABLES: Final = {
     "CUPTI_ACTIVITY_KIND_RUNTIME": "CUDA calls",
     "NVTX_EVENTS": "NVTX ranges",
     "cuda_runtime": "CUDA calls",
@@ -126,7 +126,7 @@ def _release(side: Subject) -> str | None:
 
 def _unrecorded(side: Subject) -> str:
     tables = side.trace.missing_tables if side.trace else ()
-    return ", ".join(sorted({_TABLES[name] for name in tables if name in _TABLES})) or "nothing"
+    return ", ".join(sorted({TELLING_TABLES[name] for name in tables if name in TELLING_TABLES})) or "nothing"
 
 
 def _slowed_frac(side: Subject) -> float | None:

@@ -89,12 +89,12 @@ def table() -> Table:
     return read_table("heuristics.comparison", "comparable.toml", Table, ALIKE.readers)
 
 
-def _text(name: str) -> str:
+def text_of(name: str) -> str:
     return table().texts.get(name, name)
 
 
 def _difference(rule: Rule, values: tuple[str, str], state: State, because: str) -> Difference:
-    return Difference(rule.what, *values, state, _text(because), _text(rule.source))
+    return Difference(rule.what, *values, state, text_of(because), text_of(rule.source))
 
 
 def judge_comparable(base: Subject, new: Subject) -> Comparable:
@@ -112,16 +112,14 @@ def _recorded(sides: Sides) -> Iterator[Difference]:
     for rule in table().recorded:
         base, new = (ALIKE.named(f"{side}.{rule.shows}").of(sides) for side in ("base", "new"))
         if rule.when.holds(sides) if rule.when else None not in (base, new) and base != new:
-            because = ALIKE.filled(_text(rule.because), sides, table().texts)
+            because = ALIKE.filled(text_of(rule.because), sides, table().texts)
             yield _difference(rule, (str(base), str(new)), rule.state, because)
 
 
 def _configured_differences(base: Subject, new: Subject) -> Iterator[Difference]:
     """What both configure, and otherwise; where they do not, what their traces show to differ."""
     sides = _configured(base), _configured(new)
-    common = {rule.what: rule.common(*sides) for rule in table().configured}
-    differ = {what: [key for key in keys if sides[0][key] != sides[1][key]] for what, keys in common.items()}
-    alike = {what for what, keys in common.items() if keys and not differ[what]}
+    differ, alike = held_together(*sides)
     forced = _forced(base, sides[0]), _forced(new, sides[1])
     for rule in table().configured:
         values = (
@@ -136,6 +134,15 @@ def _configured_differences(base: Subject, new: Subject) -> Iterator[Difference]
             yield _difference(rule, values, "with_differences", rule.settled)
         elif values:
             yield _difference(rule, values, rule.state, rule.because)
+
+
+def held_together(
+    base: Mapping[str, Value], new: Mapping[str, Value]
+) -> tuple[dict[str, list[str]], set[str]]:
+    """Of each configured thing the names by which both sides tell it and differ; then what is alike."""
+    common = {rule.what: rule.common(base, new) for rule in table().configured}
+    differ = {what: [key for key in keys if base[key] != new[key]] for what, keys in common.items()}
+    return differ, {what for what, keys in common.items() if keys and not differ[what]}
 
 
 def _configured(side: Subject) -> dict[str, Value]:
@@ -162,7 +169,7 @@ def _differ(rule: Configured, keys: Sequence[str], configured: Iterable[Mapping[
         return None
     several = len(rule.fields) > 1 or (keys[0] in rule.asked and len(rule.asked) > 1)
     one, other = (
-        ", ".join(f"{key} {_spelled(side[key])}" if several else _spelled(side[key]) for key in keys)
+        ", ".join(f"{key} {spelled(side[key])}" if several else spelled(side[key]) for key in keys)
         for side in configured
     )
     return one, other
@@ -178,7 +185,7 @@ def _alone(
     if any(side.withholds(key) for side in sides for key in keys):
         return None
     one, other = (next((side[key] for key in keys if side.get(key) is not None), None) for side in configured)
-    return (_spelled(one), _spelled(other)) if (one is None) != (other is None) else None
+    return (spelled(one), spelled(other)) if (one is None) != (other is None) else None
 
 
 def _observed(rule: Configured, base: Subject, new: Subject) -> Words | None:
@@ -187,14 +194,14 @@ def _observed(rule: Configured, base: Subject, new: Subject) -> Words | None:
     if not one or not other or not one.differs(other):
         return None
     if not isinstance(one.value, float | int) or not isinstance(other.value, float | int):
-        return _spelled(one.value), _spelled(other.value)
+        return spelled(one.value), spelled(other.value)
     if abs(one.value - other.value) <= GRAPHS_MOVED.value:
         return None
     shares = (say("comparison.kernel-work", part_frac=side.value) for side in (one, other))
     return next(shares), next(shares)
 
 
-def _spelled(value: Value) -> str:
+def spelled(value: Value) -> str:
     if isinstance(value, tuple):
         return " ".join(map(str, value)) or "none"
     if isinstance(value, bool):

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 from statistics import median
-from typing import Final
+from typing import Final, Literal
+
+from msgspec import structs
 
 from heuristics.comparison.between_runs import Runs, is_logged, lengths_of, runs_of
 from heuristics.comparison.difference.few_steps import least_p
@@ -20,7 +22,7 @@ from heuristics.result.compared import Comparable, ComparedSize, ComparisonVerdi
 from heuristics.result.gate import Gate
 from heuristics.words import say
 from traces.limits import Limit
-from traces.missing import gap, known
+from traces.missing import known
 from traces.recording.line import recording
 from traces.recording.options import SPARE, START, Question
 from traces.sections.rank import Rank
@@ -37,9 +39,6 @@ RECORDABLE: Final = Limit(
 )
 
 LEVEL: Final = 0.95
-_SHOWS_NONE: Final = gap(
-    say("comparison.few-steps", least=LEAST.value), say("comparison.few-steps-cure", least=MANY.value)
-)
 _DENOMINATORS: Final = 1_000_000  # more than any number of ways
 
 
@@ -70,14 +69,28 @@ def measure_size(base: Subject, new: Subject, more_base: Sequence[Subject] = ())
         found = counted_too(found, base.rank, new.rank)
     runs = runs_of((base, *more_base), by_log, LEVEL)
     base_mean, new_mean = runs.mean_ns if runs else mean_ns(base_ns), mean_ns(new_ns)
-    base_mean_ns, delta_ns = round(base_mean), round(new_mean - base_mean)
     if found and runs:
-        found = _between_runs(found, runs, round(mean_ns(new_ns) - mean_ns(base_ns)), delta_ns)
-    shortest_ns = min(base_mean_ns, round(new_mean))
+        found = _between_runs(found, runs, round(new_mean - mean_ns(base_ns)), round(new_mean - base_mean))
+    counts = (len(base_ns), len(new_ns)) if by_log else (step_count(base.rank), step_count(new.rank))
+    size = size_of("log" if by_log else "trace", (base_ns, new_ns), counts, found, base_mean)
+    return structs.replace(size, between_runs=runs.told if runs else None)
+
+
+def size_of(
+    source: Literal["log", "trace"],
+    lengths_ns: tuple[Sequence[int], Sequence[int]],
+    counts: tuple[int, int],
+    found: Interval | None,
+    base_mean: Fraction | None = None,
+) -> ComparedSize:
+    """The size as the document has it. `base_mean`: of base's runs, else it is that of its lengths."""
+    base_ns, new_ns = lengths_ns
+    base_mean, new_mean = mean_ns(base_ns) if base_mean is None else base_mean, mean_ns(new_ns)
+    base_mean_ns, delta_ns = round(base_mean), round(new_mean - base_mean)
     return ComparedSize(
-        source="log" if by_log else "trace",
-        base_count=len(base_ns) if by_log else step_count(base.rank),
-        new_count=len(new_ns) if by_log else step_count(new.rank),
+        source=source,
+        base_count=counts[0],
+        new_count=counts[1],
         base_mean_ns=base_mean_ns,
         new_mean_ns=round(new_mean),
         base_median_ns=round(median(base_ns)),
@@ -90,10 +103,9 @@ def measure_size(base: Subject, new: Subject, more_base: Sequence[Subject] = ())
         high_frac=part_of(found.high_ns, base_mean_ns) if found else FEW,
         level_frac=found.level if found else FEW,
         method=found.method if found else FEW,
-        shows_ns=found.shows_ns if found else _SHOWS_NONE,
-        shows_frac=part_of(found.shows_ns, shortest_ns) if found else _SHOWS_NONE,
+        shows_ns=found.shows_ns if found else FEW,
+        shows_frac=part_of(found.shows_ns, min(base_mean_ns, round(new_mean))) if found else FEW,
         p_frac=float(found.p) if found and found.p is not None else None,
-        between_runs=runs.told if runs else None,
     )
 
 

@@ -10,7 +10,7 @@ Version = tuple[int, int, int]
 
 PACKAGES: Final[tuple[Package, ...]] = ("core", "bridge", "te", "torch")
 
-PACKAGE_NAMES: Final[Mapping[Package, str]] = {
+PACKAGE_NAMES: Final[Mapping[str, str]] = {
     "core": "Megatron-Core",
     "bridge": "Megatron-Bridge",
     "te": "Transformer Engine",

@@ -4,9 +4,10 @@ Keys have their names in `measures.toml`. A published issue is one sentence; `pl
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
+from heuristics.config.versions import PACKAGE_NAMES
 from heuristics.result.compared import Side
 from heuristics.result.compared_ranks import Place
 from heuristics.result.judged import KnownIssue
@@ -78,11 +79,8 @@ def name_of(key: str) -> str:
 
 VERSION: Final = "version"
 """The family of the versions of packages: `version.nccl`."""
-_PACKAGES: Final = {
-    "core": "Megatron-Core",
-    "bridge": "Megatron-Bridge",
-    "torch": "PyTorch",
-    "te": "Transformer Engine",
+_PACKAGES: Final[Mapping[str, str]] = {
+    **PACKAGE_NAMES,
     "nccl": "NCCL",
     "cuda": "CUDA",
     "cudnn": "cuDNN",

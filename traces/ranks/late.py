@@ -161,7 +161,8 @@ def find_late(
     grid: Grid,
     excess: Excess,
     factor: FloatArray,
-    links: tuple[Links | None, SlowGroups | None],
+    links: Links | None,
+    groups: SlowGroups | None,
     routing: Routing,
     alike: Sequence[Alike],
 ) -> Suspicion:
@@ -173,7 +174,7 @@ def find_late(
     slow_host = np.nan_to_num(ratio(_medians(grid.pace_ns), alike), nan=1.0) >= HOST.value
     found = [
         *_always_the_same(grid, excess, factor, slow_host, step_ns),
-        *_linked(*links, grid.step_count, step_ns),
+        *_linked(links, groups, grid.step_count, step_ns),
         *_rotating(grid, excess, slow_host, step_ns),
         *_routed(grid, routing, step_ns),
         *_staged(grid, alike, step_ns),

@@ -108,10 +108,6 @@ class Matched:
         changed |= {name: getattr(self, name)[rows] for name in ("place", "at", *_RECORDED)}
         return replace(self, **changed)  # type: ignore[arg-type]
 
-    def instance_of(self, group: int) -> IntArray:
-        """The participations of all instances of a group."""
-        return np.flatnonzero(self.group[self.instance] == group)
-
     @property
     def exposed_ns(self) -> IntArray:
         """As recorded, shape (p,); and so are the next ones."""

@@ -68,7 +68,7 @@ def judge(summaries: Sequence[RankSummary]) -> Judged:
     if aligned.clocks.aligned:
         links = measure_links(matched, waits, alike, len(used), without=uneven)
         groups = slow_groups(matched, waits, LINK.value, without=uneven)
-    suspicion = find_late(grid, excess, factor, (links, groups), routing, alike)
+    suspicion = find_late(grid, excess, factor, links, groups, routing, alike)
     if not grid.step_count:
         suspicion = find_by_votes(matched, aligned, waits)
     charged = charged_to(matched, waits, grid, suspicion, alike)

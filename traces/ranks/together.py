@@ -8,7 +8,15 @@ from typing import Final
 import numpy as np
 
 from traces.columns import BoolArray, IntArray
-from traces.ranks.clocks import ENDS, align, consistent, share_a_clock, with_own_clocks, with_shared_clocks
+from traces.ranks.clocks import (
+    ENDS,
+    Aligned,
+    align,
+    consistent,
+    share_a_clock,
+    with_own_clocks,
+    with_shared_clocks,
+)
 from traces.ranks.identity import WorldSize, recorded_size, with_numbers, world_size_of
 from traces.ranks.match import Matched, match
 from traces.ranks.problems import (
@@ -127,16 +135,20 @@ def _matched(summaries: Sequence[RankSummary]) -> Matched:
     if not aligned.clocks.aligned or any(one.identity.clock not in fits for one in summaries):
         return matched
     again = match(summaries, fits)
-    return again if not by_order.all() or _held(summaries, again) >= _held(summaries, matched) else matched
+    if not by_order.all():
+        return again
+    count = len(summaries)
+    return (
+        again if _held(again, align(summaries, again), count) >= _held(matched, aligned, count) else matched
+    )
 
 
-def _held(summaries: Sequence[RankSummary], matched: Matched) -> int:
-    """Participations that can be what they seem, of ranks that are all held together by them."""
-    aligned = align(summaries, matched)
+def _held(matched: Matched, aligned: Aligned, count: int) -> int:
+    """Participations that can be what they seem, of `count` ranks that are all held together by them."""
     if not aligned.clocks.aligned:
         return 0
     possible = matched.take(consistent(matched, aligned))
-    number = together(possible, np.ones(len(possible), dtype=np.bool_), len(summaries))
+    number = together(possible, np.ones(len(possible), dtype=np.bool_), count)
     return len(possible.place) if (number == number[0]).all() else 0
 
 

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import BoolArray, FloatArray, IntArray, distinct
-from traces.groups import group_of
+from traces.groups import group_of, sorted_within
 from traces.limits import Limit
 from traces.ranks import parts
 from traces.ranks.clocks import Aligned
@@ -239,7 +239,8 @@ def slow_groups(matched: Matched, waits: Waits, factor: float, *, without: BoolA
     if not len(slow):
         return None
     slow = slow[np.argsort(-beyond[slow], kind="stable")]
-    members = [frozenset(matched.place[matched.instance_of(int(one))].tolist()) for one in slow]
+    group = matched.group[matched.instance]
+    members = [frozenset(matched.place[group == one].tolist()) for one in slow]
     shared = members[0]
     for one in members[1:]:
         shared = shared & one or shared
@@ -258,6 +259,5 @@ def _meeting_again(matched: Matched, like: IntArray) -> BoolArray:
 
 def _least_half(values: IntArray, first: IntArray) -> IntArray:
     """Of each stretch the lower of the two in the middle: of two groups the faster is the usual one."""
-    order = np.lexsort((values, parts.numbers(first)))
-    middle = values[order][(first[:-1] + first[1:] - 1) // 2]
-    return parts.spread(middle, first)
+    ordered = sorted_within(parts.numbers(first), values)
+    return parts.spread(ordered[(first[:-1] + first[1:] - 1) // 2], first)

@@ -8,22 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from math import ceil, log
-from statistics import median
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-from heuristics.comparison.comparable import table
+from heuristics.comparison.comparable import held_together, spelled, table, text_of
 from heuristics.comparison.difference.drift import BLOCKS
 from heuristics.comparison.difference.interval import LEAST, MANY, interval_of
-from heuristics.comparison.difference.matched import mean_ns
-from heuristics.comparison.difference.rows import FEW, part_of
+from heuristics.comparison.difference.rows import FEW
 from heuristics.comparison.files.differences import differences, said_of, versions_of
 from heuristics.comparison.files.explain import Made, Observed, Size, explain, made_changes, together
 from heuristics.comparison.files.logs import compared_lengths, section
 from heuristics.comparison.files.side import FileSide
 from heuristics.comparison.gate import Asked, answered
-from heuristics.comparison.size import MATTERS, Judged, judge_gate
+from heuristics.comparison.size import MATTERS, Judged, judge_gate, size_of
 from heuristics.result.compared import Comparable, ComparedSize, Difference
 from heuristics.result.compared_files import ComparedFiles, DriftOf, EffectiveChange, FilesLog, FilesSide
 from heuristics.result.gate import Gate
@@ -106,29 +103,7 @@ def _measured(base: FileSide, new: FileSide, logs: Sequence[FilesLog | None]) ->
     lengths = compared_lengths(base.log, new.log, drifts)
     if not all(lengths):
         return None
-    base_mean, new_mean = (mean_ns(one) for one in lengths)
-    base_mean_ns, delta_ns = round(base_mean), round(new_mean - base_mean)
-    found = interval_of(*lengths)
-    return ComparedSize(
-        source="log",
-        base_count=len(lengths[0]),
-        new_count=len(lengths[1]),
-        base_mean_ns=base_mean_ns,
-        new_mean_ns=round(new_mean),
-        base_median_ns=round(median(map(Fraction, lengths[0]))),
-        new_median_ns=round(median(map(Fraction, lengths[1]))),
-        delta_ns=delta_ns,
-        delta_frac=delta_ns / base_mean_ns if base_mean_ns else 0.0,
-        low_ns=found.low_ns if found else FEW,
-        high_ns=found.high_ns if found else FEW,
-        low_frac=part_of(found.low_ns, base_mean_ns) if found else FEW,
-        high_frac=part_of(found.high_ns, base_mean_ns) if found else FEW,
-        level_frac=found.level if found else FEW,
-        method=found.method if found else FEW,
-        shows_ns=found.shows_ns if found else FEW,
-        shows_frac=part_of(found.shows_ns, min(base_mean_ns, round(new_mean))) if found else FEW,
-        p_frac=float(found.p) if found and found.p is not None else None,
-    )
+    return size_of("log", lengths, (len(lengths[0]), len(lengths[1])), interval_of(*lengths))
 
 
 def _observed(size: ComparedSize | None, logs: Sequence[FilesLog | None]) -> Size:
@@ -180,9 +155,7 @@ def _comparable(
 def _of_configurations(sides: tuple[FileSide, FileSide], known_knobs: set[str]) -> Iterator[Difference]:
     """What both configure otherwise. A known change may be compared: what it does is what is asked."""
     base, new = map(said_of, sides)
-    common = {rule.what: rule.common(base, new) for rule in table().configured}
-    differ = {what: [key for key in keys if base[key] != new[key]] for what, keys in common.items()}
-    alike = {what for what, keys in common.items() if keys and not differ[what]}
+    differ, alike = held_together(base, new)
     for rule in table().configured:
         if not (keys := differ[rule.what]):
             continue
@@ -190,34 +163,29 @@ def _of_configurations(sides: tuple[FileSide, FileSide], known_knobs: set[str]) 
         state = "with_differences" if settled or {*keys} <= known_knobs else rule.state
         because = rule.settled if settled else rule.because
         one, other = (
-            ", ".join(f"{key} {_spelled(side.shown(key, said[key]))}" for key in keys)
+            ", ".join(f"{key} {spelled(side.shown(key, said[key]))}" for key in keys)
             for side, said in zip(sides, (base, new), strict=True)
         )
-        yield Difference(rule.what, one, other, state, _text(because), _text(rule.source))
+        yield Difference(rule.what, one, other, state, text_of(because), text_of(rule.source))
 
 
 def _of_machines(base: FileSide, new: FileSide) -> Iterator[Difference]:
     gpus = base.run.gpu, new.run.gpu
     if gpus[0] is not None and gpus[1] is not None and gpus[0] != gpus[1]:
-        yield Difference("GPU", gpus[0], gpus[1], "no", _text("other-machine"))
+        yield Difference("GPU", gpus[0], gpus[1], "no", text_of("other-machine"))
 
 
 def _of_logs(logs: Sequence[FilesLog | None]) -> Iterator[Difference]:
     sizes = [known(one.global_batch_size) if one else None for one in logs]
     if None not in sizes and sizes[0] != sizes[1]:
         yield Difference(
-            "global batch size", f"{sizes[0]:,}", f"{sizes[1]:,}", "no", _text("other-work"), _text("tokens")
+            "global batch size",
+            f"{sizes[0]:,}",
+            f"{sizes[1]:,}",
+            "no",
+            text_of("other-work"),
+            text_of("tokens"),
         )
-
-
-def _text(name: str) -> str:
-    return table().texts.get(name, name)
-
-
-def _spelled(value: Any) -> str:
-    if isinstance(value, tuple):
-        return " ".join(map(str, value)) or "none"
-    return "on" if value is True else "off" if value is False else "none" if value is None else str(value)
 
 
 # The verdict.

@@ -22,7 +22,7 @@ def next_command(result: Result) -> Command:
     path = shlex.quote(trace.name if trace.path is UNSET else trace.path)
     blind = all(wall.outcome == "unmeasurable" for wall in result.walls)
     if result.verdict.startup_ns or blind:
-        return Command(words("Record again:"), how_to_record(result, Question.WALLS))
+        return Command(words("Record again:"), _how_to_record(result, Question.WALLS))
     if result.fixes or result.levers:
         return _did_it_help(result, path)
     return Command(words("What this recording is enough for:"), f"moe-diag doctor {path}")
@@ -42,10 +42,10 @@ def _did_it_help(result: Result, path: str) -> Command:
         return Command(words(said), f"{compare} --base-log LOG --new-log LOG")
     too = "are too few" if found.shows_frac is None else "vary too much"
     said = f"{steps} {too} to compare. Before a change, record again:"
-    return Command(words(said[0].upper() + said[1:]), how_to_record(result, found.record))
+    return Command(words(said[0].upper() + said[1:]), _how_to_record(result, found.record))
 
 
-def how_to_record(result: Result, question: Question) -> str:
+def _how_to_record(result: Result, question: Question) -> str:
     """By the recorder that made this one: a schedule, or what prints the line of nsys with the flags."""
     if result.traces[0].kind == "kineto":
         return schedule()

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from heuristics.comparison.alike import TELLING_TABLES
 from heuristics.result.compared import Compared, ComparedChange
 from reports.content.blocks import Code, Items, Sentence, Span, Term, Words, words
 from reports.content.comparison.difference import named
@@ -29,20 +30,16 @@ _NAMES: Final = {
 """Of what a trace shows; what is detected has the name of its measure."""
 _BLOCKS: Final = "comm_blocks"
 TABLES: Final = {
+    **TELLING_TABLES,
     "CUPTI_ACTIVITY_KIND_KERNEL": "kernels",
     "CUPTI_ACTIVITY_KIND_MEMCPY": "copies",
     "CUPTI_ACTIVITY_KIND_MEMSET": "memory fills",
     "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": "whole graph replays",
-    "CUPTI_ACTIVITY_KIND_RUNTIME": "CUDA calls",
-    "NVTX_EVENTS": "NVTX ranges",
     "StringIds": "names",
     "TARGET_INFO_GPU": "GPU model",
     "kernel": "kernels",
     "gpu_memcpy": "copies",
     "gpu_memset": "memory fills",
-    "cuda_runtime": "CUDA calls",
-    "user_annotation": "annotations",
-    "cpu_op": "operators",
     "cuda_sync": "synchronisation",
 }
 """What each table of a recording holds, which some recordings lack."""
