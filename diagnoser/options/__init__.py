@@ -188,6 +188,16 @@ RankMap = Annotated[
     ),
     FILE,
 ]
+WitnessFiles = Annotated[
+    Sequence[Any],
+    option(
+        "FILE",
+        "Dumps of PyTorch's Flight Recorder, or JSON of NCCL Inspector: files, folders of them or patterns; "
+        "may be repeated. They show where a run hangs, and ranks that were not profiled.",
+        "--witness",
+    ),
+    Typed(list[Path], ()),
+]
 ConfigFile = Annotated[
     Place | None,
     option(

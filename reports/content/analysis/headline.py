@@ -11,6 +11,7 @@ from heuristics.result.result import Result
 from heuristics.walls.host_overhead import EXPOSED_INPUT
 from heuristics.walls.price import LITTLE
 from heuristics.walls.verdict import FAMILIES
+from reports.content.analysis.hang import hang_words, leading_hang
 from reports.content.analysis.times import scale_of, stretch_name, telling_rank
 from reports.content.analysis.unproven import Unused, at_most, bucket_name, open_walls, part_of_time, unused
 from reports.content.blocks import Code, Headline, Tone, Words, words
@@ -80,7 +81,9 @@ _FORCED: Final = (
 
 def headline(result: Result) -> Headline:
     found, first, tone = findings(result), "", Tone.NOTICE
-    if differ := [one.text for one in result.config_findings if one.state == "counted_otherwise"]:
+    if (hang := leading_hang(result)) is not None:
+        label, said, tone = "HANGS IN", hang_words(hang), Tone.BAD
+    elif differ := [one.text for one in result.config_findings if one.state == "counted_otherwise"]:
         label, said = "RECORDING AND CONFIGURATION DIFFER", sentence(differ[0])
         first = f"The recording itself is slowed by {_named(found)}." if found else ""
     elif result.verdict.startup_ns:

@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import UNSET
 
 from heuristics.result.result import Merged, Result
+from reports.content.analysis.hang import hang_lines, witness_lines, witness_part
 from reports.content.analysis.inside import experts, routing_notes, stages, traffic
 from reports.content.analysis.walls import alike
 from reports.content.blocks import (
@@ -69,6 +70,10 @@ _SEVERAL: Final[Mapping[Cause, str]] = {
 
 
 def run_lines(result: Result) -> tuple[Sentence, ...]:
+    return (*_of_ranks(result), *witness_lines(result.witness))
+
+
+def _of_ranks(result: Result) -> tuple[Sentence, ...]:
     if result.run is not UNSET:
         return lines_of(result.run, _names_in(result), alike(result))
     count = len(result.ranks)
@@ -334,8 +339,10 @@ def page(merged: Merged) -> Page:
     names = Names(name, name)
     seen = counted(run.ranks_seen, "rank") if size is None else f"{run.ranks_seen} of {counted(size, 'rank')}"
     facts = f"{seen}, {counted(run.collectives, 'collective')} in common, {counted(run.steps, 'step')}"
-    blocks: list[Block] = [*lines_of(run, names, "steps unknown")]
+    blocks: list[Block] = [*hang_lines(merged), *lines_of(run, names, "steps unknown")]
+    blocks += witness_lines(merged.witness)
     if run.ranks:
         blocks.append(part_of(run, names))
+    blocks += witness_part(merged.witness)
     blocks += items("Warnings", merged.warnings)
     return Page(words("run"), words(facts), tuple(blocks), Detail.FULL)

@@ -17,6 +17,7 @@ from reports.content.analysis import (
     warnings,
 )
 from reports.content.analysis.afterwards import next_command
+from reports.content.analysis.hang import hang_lines, leading_hang, witness_part
 from reports.content.analysis.headline import facts, headline, title
 from reports.content.analysis.plan import plan, whole_plan
 from reports.content.analysis.recording import recording
@@ -65,6 +66,7 @@ _OF_PART: Final = {
     "moe": "moe",
     "recording": "recording",
     "ranks": "ranks",
+    "witness": "ranks",
 }
 """The tab of a part of a rank; all others are folds of the summary."""
 _ROWS: Final = {"exposed_comm": "comm", "exposed_copy": "copy"}
@@ -127,12 +129,18 @@ def _tabs(result: Result, rank: Rank, steps: Plan, beside: Sequence[Items]) -> l
     """`beside`: what was refused, and what the guides choose."""
     top, together = top_kernels(rank), ranks_part(result)
     found: dict[str, list[Block]] = {id: [] for id in _TABS}
-    found["summary"] += (*warnings(result), *run_lines(result), steps)
+    hangs = hang_lines(result, leading_hang(result) is not None)
+    found["summary"] += (*hangs, *warnings(result), *run_lines(result), steps)
     found["summary"] += (Fold(one.title, (replace(one, title=""),)) for one in beside)
     found["summary"] += (next_command(result), _folded(evidence(result)))
     found["kernels"] += (*([top] if top else ()), *unknown_kernels(result), *layout_changes(result))
     measured = sorted(rank_parts(result, rank), key=lambda part: part.id != "kernels")
-    for part in (*measured, *([together] if together else ()), recording(result)):
+    for part in (
+        *measured,
+        *([together] if together else ()),
+        *witness_part(result.witness),
+        recording(result),
+    ):
         tab = _OF_PART.get(part.id, "summary")
         found[tab].append(_folded(part) if tab == "summary" else part)
     found["summary"] += _other_ranks(result, rank)
