@@ -94,11 +94,12 @@ def rank_of(kind: str, folder: Path, rank: int, port: int) -> None:
     Thread(target=work, daemon=True).start()
     seen, since, ends = b"", monotonic(), monotonic() + LONGEST_S
     while monotonic() < ends and (monotonic() - since < SETTLED_S or seen.count(b"record_id") < _BEFORE):
-        if (now := c10d._dump_fr_trace_json()) != seen:  # noqa: SLF001 - PyTorch has no other name for it
-            _put(folder / f"trace_rank_{rank}", c10d._dump_fr_trace())  # noqa: SLF001
+        if (now := c10d._dump_fr_trace_json()) != seen:
+            _put(folder / f"trace_rank_{rank}", c10d._dump_fr_trace())
             _put(folder / f"trace_rank_{rank}.json", now)
             seen, since = now, monotonic()
         sleep(0.02)
+    sleep(2 * SETTLED_S)  # a rank that ends breaks the wait of its peers, which would then look done
     os._exit(0)
 
 
@@ -116,7 +117,10 @@ def record(kind: str, folder: Path, python: str = sys.executable) -> list[Path]:
         port = str(free.getsockname()[1])
     line = [python, "-m", "tests.hang_by_torch", str(folder), kind]
     environment = {**os.environ, "TORCH_FR_BUFFER_SIZE": "100", "OMP_NUM_THREADS": "1"}
-    ranks = [subprocess.Popen([*line, str(rank), port], env=environment, stderr=subprocess.DEVNULL) for rank in range(RANKS)]
+    ranks = [
+        subprocess.Popen([*line, str(rank), port], env=environment, stderr=subprocess.DEVNULL)
+        for rank in range(RANKS)
+    ]
     for one in ranks:
         try:
             one.wait(timeout=90)

@@ -31,7 +31,17 @@ HEAVY = (
 
 ORDER = {
     "traces": (
-        *("files", "recording", "names", "settings", "sections", "training_log", "formats", "witness", "sizes"),
+        *(
+            "files",
+            "recording",
+            "names",
+            "settings",
+            "sections",
+            "training_log",
+            "formats",
+            "witness",
+            "sizes",
+        ),
         *("account", "steps", "replay", "resolve", "measure", "ranks"),
     ),
     "heuristics": (

@@ -103,7 +103,7 @@ def _first_stuck(group: _Group, present: Set[int]) -> _Stuck | None:
             if sequence in entries and rank in here
         }
         missing = tuple(rank for rank in here if rank not in entered and not _is_past(group, rank, sequence))
-        if not _holds_up(group, sequence, entered):
+        if not (_holds_up(group, sequence, entered) or _is_last(group, sequence, entered)):
             continue
         if (kind := _differ(group, sequence, entered)) is not None:
             most, others = _majority(entered)
@@ -127,6 +127,11 @@ def _holds_up(group: _Group, sequence: int, entered: Mapping[int, Entered]) -> b
     return any(
         not one.finished for rank in entered for at, one in group.by_rank[rank].items() if at >= sequence
     )
+
+
+def _is_last(group: _Group, sequence: int, entered: Mapping[int, Entered]) -> bool:
+    """Whether no rank went on in the group: gloo fails where sizes differ, and is then done with it."""
+    return all(max(group.by_rank[rank]) == sequence for rank in entered)
 
 
 def _differ(group: _Group, sequence: int, entered: Mapping[int, Entered]) -> HangKind | None:

@@ -89,7 +89,7 @@ RANKS: Final = 8
 
 def page(result: Result, detail: Detail) -> Page:
     rank, what_to_do = telling_rank(result), plan(result)
-    costs: tuple[Block | None, ...] = (step_bar(rank), savings(result))
+    costs: tuple[Block | None, ...] = (step_bar(result, rank), savings(result))
     found: list[Block | None] = [
         headline(result),
         *hang_lines(result, leading_hang(result) is not None),
