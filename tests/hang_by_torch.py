@@ -95,7 +95,7 @@ def rank_of(kind: str, folder: Path, rank: int, port: int) -> None:
     seen, since, ends = b"", monotonic(), monotonic() + LONGEST_S
     while monotonic() < ends and (monotonic() - since < SETTLED_S or seen.count(b"record_id") < _BEFORE):
         if (now := c10d._dump_fr_trace_json()) != seen:
-            _put(folder / f"trace_rank_{rank}", c10d._dump_fr_trace())
+            _put(folder / f"trace_rank_{rank}", c10d._dump_fr_trace(includeStackTraces=False))
             _put(folder / f"trace_rank_{rank}.json", now)
             seen, since = now, monotonic()
         sleep(0.02)

@@ -22,8 +22,10 @@ from traces.files.aside import sweep
 from traces.files.plain_file import no_file
 from traces.ranks.codec import MOST, SUFFIX, decode
 from traces.ranks.codec import encode as summary_bytes
+from traces.ranks.mixed import refuse_mixed
 from traces.ranks.run import judge, run_of
 from traces.ranks.summary import RankSummary
+from traces.unlike import refuse_unlike_summaries
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,9 @@ def merge_summaries(paths: Sequence[Path], witness: Sequence[Path] = ()) -> Merg
             warnings.append(f"{path.name} was skipped: {why}")
     if failed and not read:
         raise failed[0]
+    refuse_unlike_summaries(read)
     names, judged = [summary.identity.trace for summary in read], judge(read)
+    refuse_mixed(judged.together, names, "merge")
     run = repaired(run_of(judged, names))
     witnessed = read_all(witness, [one.rank for one in run.ranks])
     merged = Merged(

@@ -24,6 +24,7 @@ class NotADump(ValueError):
 
 
 def is_dump(document: object) -> bool:
+    """Whether a document has a dump's entries."""
     return isinstance(document, dict) and isinstance(document.get("entries"), list | tuple)
 
 

@@ -1,8 +1,8 @@
 """What NCCL Inspector writes, one JSON object a line -> `Dump`.
 
-Keys: NVIDIA/nccl, plugins/profiler/inspector/inspector_json.cc (ext-profiler/inspector/inspector.cc before 2.30),
-formats v4.0 to v4.3. A rank is given by its place in each communicator; its place in the largest is that in
-the run. Only finished collectives are written, so a hang is not seen here.
+Keys: NVIDIA/nccl, plugins/profiler/inspector/inspector_json.cc (before 2.30 ext-profiler/inspector),
+formats v4.0 to v4.3. A rank is given by its place in each communicator; in the largest that is its number.
+Only finished collectives are written, so a hang is not seen here.
 """
 
 import json

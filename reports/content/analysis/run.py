@@ -103,7 +103,7 @@ def lines_of(run: Run, names: Names, otherwise: str) -> tuple[Sentence, ...]:
 
 def _together(run: Run, otherwise: str) -> Sentence:
     world = known(run.world_size)
-    label = f"{run.ranks_seen} of {world} ranks" if world else counted(run.ranks_seen, "rank")
+    label = f"{run.ranks_seen:,} of {world:,} ranks" if world else counted(run.ranks_seen, "rank")
     few = world is not None and run.ranks_seen < world
     parts = [*(["nothing is known of the others"] if few else []), _steps(run, otherwise)]
     if moved_ns := run.wait_ns + run.transfer_ns:
@@ -372,7 +372,9 @@ def page(merged: Merged) -> Page:
     run, size = merged.run, known(merged.run.world_size)
     name = partial(merged_name, merged)
     names = Names(name, name)
-    seen = counted(run.ranks_seen, "rank") if size is None else f"{run.ranks_seen} of {counted(size, 'rank')}"
+    seen = (
+        counted(run.ranks_seen, "rank") if size is None else f"{run.ranks_seen:,} of {counted(size, 'rank')}"
+    )
     facts = f"{seen}, {counted(run.collectives, 'collective')} in common, {counted(run.steps, 'step')}"
     blocks: list[Block] = [run_headline(merged), *hang_lines(merged, in_headline=True)]
     if run.ranks:

@@ -13,6 +13,8 @@ from reports.write.palette import HUES, INK, SOFT
 
 _NAMES: Final = 3.2
 """Inches of what a row is and its range."""
+_APART_UP_TO: Final = 64
+"""Columns that have a gap between them."""
 _ROW, _GAP, _TICKS, _FOOT = 0.34, 0.1, 0.3, 0.3
 
 
@@ -48,7 +50,8 @@ def _draw_heat(area: Area, heat: Maps, top: float) -> float:
 def _draw_row(area: Area, one: Map, columns: int) -> None:
     axes, width = area.axes(), area.width / columns
     (row,) = one.rows
+    shown = width * (0.94 if columns <= _APART_UP_TO else 1.0)
     for place, shade in enumerate(row.shades):
         if shade:
             colour, left = HUES[Hue(one.hue)].light, place * width
-            axes.barh(area.height / 2, width * 0.94, area.height, left=left, color=colour, alpha=float(shade))
+            axes.barh(area.height / 2, shown, area.height, left=left, color=colour, alpha=float(shade))
