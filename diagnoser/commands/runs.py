@@ -78,7 +78,7 @@ def demo(
     ] = "communication",
     keep: options.Keep = None,
 ) -> int:
-    """Diagnose a simulated run with a known wall, or a known late node.
+    """Diagnose a simulated run with a known wall.
 
     \b
     moe-diag demo                  expert all-to-all across nodes, nothing beside it

@@ -86,6 +86,6 @@ class Witness(Section, frozen=True):
     files: Count
     ranks: tuple[WitnessedRank, ...]
     compared: Count
-    last: OrMissing[Count]
-    last_frac: OrMissing[Frac]
+    latest_rank: OrMissing[Count]
+    latest_frac: OrMissing[Frac]
     caused_frac: OrMissing[Frac]

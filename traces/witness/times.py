@@ -47,8 +47,8 @@ def witness_of(dumps: Sequence[Dump], files: int, profiled: Set[int]) -> Witness
         files=files,
         ranks=ranks,
         compared=compared,
-        last=latest if compared else _UNTIMED,
-        last_frac=(arrived[latest] / compared if latest is not None else None) if compared else _UNTIMED,
+        latest_rank=latest if compared else _UNTIMED,
+        latest_frac=(arrived[latest] / compared if latest is not None else None) if compared else _UNTIMED,
         caused_frac=(caused[latest] / whole_ns if latest is not None else None) if compared else _UNTIMED,
     )
 

@@ -109,9 +109,9 @@ def witness_lines(witness: Witness | UnsetType) -> Iterator[Sentence]:
 
 
 def _compared(witness: Witness) -> str:
-    if isinstance(witness.last, Missing):
+    if isinstance(witness.latest_rank, Missing):
         return "their collectives are not timed"
-    shares, last = known(witness.last_frac), known(witness.last)
+    shares, last = known(witness.latest_frac), known(witness.latest_rank)
     if last is None or shares is None:
         return f"no rank waits in {counted(witness.compared, 'timed collective')}"
     caused = next((known(one.caused_ns) for one in witness.ranks if one.rank == last), None) or 0

@@ -12,7 +12,7 @@ import pytest
 from msgspec import Struct
 
 import diagnoser
-from heuristics.result.brief import Brief
+from heuristics.result.brief import Brief, BriefRun
 from heuristics.result.compared import Compared
 from heuristics.result.compared_files import ComparedFiles
 from heuristics.result.result import Merged, Result
@@ -29,6 +29,7 @@ PUBLISHED = [
     (ComparedFiles, ROOT / "docs" / "files_comparison.schema.json", GOLDEN / "files_comparison_keys.txt"),
     (Merged, ROOT / "docs" / "run.schema.json", GOLDEN / "run_keys.txt"),
     (Brief, ROOT / "docs" / "brief.schema.json", GOLDEN / "brief_keys.txt"),
+    (BriefRun, ROOT / "docs" / "brief_run.schema.json", GOLDEN / "brief_run_keys.txt"),
 ]
 WRONG: tuple[Any, ...] = (None, "x", -1, 3, 2.5, True, [], [None], {}, {"x": "y"})
 

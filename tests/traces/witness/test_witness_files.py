@@ -157,7 +157,7 @@ def test_the_shortest_of_a_collective_arrived_last_and_the_rest_is_waiting_for_i
         (tmp_path / f"{rank}.log").write_text(inspector(rank, took, 300))
     dumps, _ = read_witnesses(sorted(tmp_path.iterdir()))
     witness = witness_of(dumps, 4, {0, 1})
-    assert (witness.compared, witness.last, witness.caused_frac) == (2, 2, 1.0)
+    assert (witness.compared, witness.latest_rank, witness.caused_frac) == (2, 2, 1.0)
     assert [one.caused_ns for one in witness.ranks] == [0, 0, 1_800_000, 0]
     assert [one.waited_ns for one in witness.ranks] == [600_000, 600_000, 0, 600_000]
     assert [one.profiled for one in witness.ranks] == [True, True, False, False]
