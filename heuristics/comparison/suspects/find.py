@@ -94,12 +94,10 @@ def find_suspects(facts: Facts) -> tuple[Suspect, ...]:
 
 def _is_beside_noise(view: View, found: Found) -> bool:
     """Whether steps vary by more than its rows moved, which are no visible part of the step: no cause."""
-    attribution = view.facts.attribution
-    noise_ns = sum(abs(row.delta_ns) for row in attribution.rows if row.row == NOISE)
-    steps_ns = [
-        sum(row_ns) for row_ns in zip(*((row.base_ns, row.new_ns) for row in attribution.rows), strict=True)
-    ]
-    return found.gross_ns < min(noise_ns, SMALL_FRAC.value * min(steps_ns))
+    rows = view.facts.attribution.rows
+    noise_ns = sum(abs(row.delta_ns) for row in rows if row.row == NOISE)
+    step_ns = min(sum(row.base_ns for row in rows), sum(row.new_ns for row in rows))
+    return found.gross_ns < min(noise_ns, SMALL_FRAC.value * step_ns)
 
 
 def _unexplained(view: View, found: Sequence[Found]) -> Iterator[Found]:
