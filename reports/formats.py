@@ -9,7 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
+
+from traces.errors import UsageError
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -206,3 +209,23 @@ def named(kind: Kind) -> tuple[str, ...]:
     return tuple(
         name for name, one in FORMATS.items() if kind in one.kinds and not one.patch and name != "jira"
     )
+
+
+def form_of_file(place: str) -> str:
+    """The format that the name of a file ends in, the longest ending first; text for a name without one.
+
+    Raises `UsageError` for an ending of no format.
+    """
+    fits = [name for name, one in FORMATS.items() if not one.patch and place.endswith(f".{one.extension}")]
+    if fits:
+        return max(fits, key=lambda name: len(FORMATS[name].extension))
+    path = Path(place)
+    if not path.suffix or path.is_dir() or place.endswith("/") or (path.exists() and not path.is_file()):
+        return "text"
+    there = ", ".join(f".{one.extension}" for one in FORMATS.values() if not one.patch)
+    raise UsageError(f"no format ends in {path.suffix!r}. End the name in one of {there}, or give -f.")
+
+
+def as_bytes(content: str | bytes) -> bytes:
+    """A text as UTF-8; half a character of a foreign name becomes an escape, as JSON writes it."""
+    return content.encode(errors="backslashreplace") if isinstance(content, str) else content

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from diagnoser import options
 from diagnoser.output import Target, base_name, plan_targets, say, screen, show, write
 from reports.content.blocks import Asked, Detail, Head, View
-from reports.formats import FORMATS, FRAMEWORKS, Kind, named
+from reports.formats import FORMATS, FRAMEWORKS, Kind, form_of_file, named
 from reports.redaction import public
 from reports.result.read import read_document, typed
 from traces.errors import NotAResult, UsageError
@@ -87,9 +87,7 @@ class Output:
     def _named(self) -> list[str]:
         if self.ticket and self.output == "-":
             return []
-        ends = {form: one.extension for form, one in FORMATS.items() if not one.patch}
-        fits = [form for form, end in ends.items() if self.output.endswith(f".{end}")]
-        return [max(fits, key=lambda form: len(ends[form]), default="text")]
+        return [form_of_file(self.output)]
 
 
 @dataclass(frozen=True, slots=True)

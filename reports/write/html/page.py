@@ -107,7 +107,7 @@ def write_analysis_html(result: Result, view: View, head: Head = PLAIN) -> str:
         content = {**analysis, **shared(Marks(view, more_of), page), "timeline": timeline}
         return assemble("analysis.html.j2", content, TIMELINE_SCRIPTS, STYLES)
 
-    if not (found := stretches(result.ranks, who)):
+    if not view.timelines or not (found := stretches(result.ranks, who)):
         return written(None)
     room = max(_LEAST, _ROOM - len(written(Shown("timeline", "", {}, ())).encode()))
     return written(timelines(found, walls_of(result.ranks), grids_of(result.ranks), room))
