@@ -14,10 +14,10 @@ from diagnoser.demo import unpack
 from tests.places import ROOT
 
 CELLS = (
-    f"import sys; sys.path.insert(1, {str(ROOT)!r}); import moe_diag",
+    f"import sys; sys.path.insert(sys.path.index('') + 1, {str(ROOT)!r}); import moe_diag",
     "run = moe_diag.analyze('healthy.sqlite'); run",
     "list(run.walls['id'])",
-    "int(run.kernels['work_ns'].sum()) > 0, bool(run.steps['used'].all()), len(run.ranks), len(run.timeline) > 100",
+    "int(run.kernels['work_ns'].sum()) > 0, bool(run.steps['used'].all()), len(run.ranks), len(run.timeline) > 9",
     "kept = run.save('run.json'); moe_diag.load(kept) == run, run.save('run.html').name",
     "moe_diag.compare(kept, run).result.verdict",
     "print(moe_diag.explain('memory')[:6])",
