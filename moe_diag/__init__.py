@@ -8,7 +8,7 @@
     moe_diag.compare("before.json", run).text()
     moe_diag.load("run.json") == run
 
-What is not known is a `Missing`: it is false, has its reason and its cure, and is <NA> in frames.
+What is not known is a `Missing`: it has its reason and its cure, is <NA> in frames, and cannot be computed with.
 """
 
 from diagnoser import (

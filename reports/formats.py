@@ -220,7 +220,7 @@ def form_of_file(place: str) -> str:
     if fits:
         return max(fits, key=lambda name: len(FORMATS[name].extension))
     path = Path(place)
-    if not path.suffix or path.is_dir() or place.endswith("/") or (path.exists() and not path.is_file()):
+    if not path.suffix or path.exists() or place.endswith("/"):  # what exists is refused by its own words
         return "text"
     there = ", ".join(f".{one.extension}" for one in FORMATS.values() if not one.patch)
     raise UsageError(f"no format ends in {path.suffix!r}. End the name in one of {there}, or give -f.")

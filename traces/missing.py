@@ -11,16 +11,13 @@ class Missing:
     """One gap of a result.
 
     `path` is its place in the JSON document (`ranks[0].totals`; a parent covers what is under it), `reason`
-    why it could not be told, `cure` what to record or type so that it can. It is false, and neither larger
-    nor smaller than anything: what compares it or computes with it gets a `TypeError` with both.
+    why it could not be told, `cure` what to record or type so that it can. It is neither larger nor
+    smaller than anything: what compares it or computes with it gets a `TypeError` with both.
     """
 
     path: str
     reason: str
     cure: str
-
-    def __bool__(self) -> bool:
-        return False
 
     def _unknown(self, *_: object) -> NoReturn:
         what = f"{self.path} is not known" if self.path else "this value is not known"
