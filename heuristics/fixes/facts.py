@@ -15,7 +15,7 @@ from heuristics.guides.recompute import choose_recompute
 from heuristics.run.run import Run
 from heuristics.run.sizes import (
     batch_divides,
-    deeper_pp,
+    deeper,
     even_layout,
     experts_divide,
     present_layout,
@@ -152,7 +152,13 @@ def _cp_divides_heads(run: Run) -> bool | None:
 
 def _deeper_fits(run: Run) -> bool | None:
     known = run.config.positive("num_layers") is not None and run.config.pp is not None
-    return deeper_pp(run) is not None if known else None
+    return next(deeper(run), None) is not None if known else None
+
+
+def _recompute_left(run: Run) -> bool | None:
+    """Whether selective recompute has something left; None where nobody knows what it would choose."""
+    choice = choose_recompute(run)
+    return choice.granularity == "selective" and bool({*choice.modules} - recomputed_now(run))
 
 
 def experts_cut(run: Run) -> bool:
@@ -189,6 +195,7 @@ FIX_FACTS: Final[Mapping[str, Fact]] = {
     "room_given": Fact(lambda run: (run.config.memory_tight is False) or None),
     "memory_short": Fact(is_tight),
     "room_to_halve": Fact(has_room_to_halve),
+    "recompute_left": Fact(_recompute_left),
     "narrower_tried": Fact(_narrower_tried),
     "replays": Fact(replays),
     "moe_captured": Fact(lambda run: captured_alone(run, "moe")),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from heuristics.fixes.added import added_fixes
-from heuristics.fixes.catalogue import WALL_ORDER
+from heuristics.fixes.catalogue import ROOM_ORDER, WALL_ORDER
 from heuristics.fixes.fix import Fix
 from heuristics.plan.allowed import Permits
 from heuristics.plan.clues import before_tuning, first_by_clue
@@ -121,7 +121,8 @@ def _overlap(one: Fix, other: Fix) -> bool:
 
 def _ordered(run: Run, wall: WallId, catalogue: Mapping[str, Fix]) -> list[Fix]:
     """The wall's fixes in its order, plug-ins' last; but what a clue names first, then the direct ones."""
-    known = [catalogue[number] for number in WALL_ORDER[wall] if number in catalogue]
+    order = ROOM_ORDER if wall == "memory" and run.does_not_fit else WALL_ORDER[wall]
+    known = [catalogue[number] for number in order if number in catalogue]
     known += [catalogue[fix.id] for fix in added_fixes().values() if fix.wall == wall and fix.id in catalogue]
     known += [fix for fix in repairs(run, wall, catalogue) if fix not in known]
     fixes = [fix.of_run(fix, run) for fix in known]

@@ -49,6 +49,12 @@ def check_rules(run: Run) -> tuple[Rule, ...]:
     return tuple(rule for level in get_args(Level) for rule in broken if rule.level == level)
 
 
+def broken(run: Run) -> set[str]:
+    """Ids of the errors of a run's configuration."""
+    found = check_rules(run) if run.settings.by_knob else ()
+    return {one.id for one in found if one.level == "error"}
+
+
 @cache
 def _rules_of(releases: Releases) -> tuple[Rule, ...]:
     """Those that are certain to apply."""

@@ -104,7 +104,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     set: Mapping[str, Value] = {}
     along: bool = False
     cures: Mapping[str, Condition] = {}
-    example: Literal["expert_ranks_that_fit", "hierarchy_that_fits"] | None = None
+    example: Literal["expert_ranks_that_fit", "hierarchy_that_fits", "domain_ranks_that_fit"] | None = None
     fix: str = ""
     guide: str = ""
     same: tuple[str, ...] = ()

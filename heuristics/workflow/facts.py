@@ -1,6 +1,6 @@
 """What the workflow asks of a run and says of it, by the names that its table uses; how a run is cut."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from heuristics.config.facts import Fact
@@ -13,8 +13,8 @@ from heuristics.guides.memory_use import (
     fits,
     has_room_to_halve,
     is_tight,
+    memory_use,
     too_large,
-    used_frac,
 )
 from heuristics.guides.modules import MODULES
 from heuristics.guides.parallel import is_far, sequence_length
@@ -91,6 +91,14 @@ def _share(frac: float | None) -> str | None:
     return None if frac is None else percent(frac)
 
 
+def _part(run: Run, of: Callable[[float], float]) -> str | None:
+    """A part of the GPU's memory, with who counted it where nobody measured it."""
+    if (use := memory_use(run)) is None:
+        return None
+    said = percent(max(0.0, of(use.frac)))
+    return say("workflow.by-estimate", part=said) if use.is_estimated else said
+
+
 def _labels(run: Run) -> tuple[str, ...]:
     names = run.config.recompute_modules() or ()
     return tuple(name if name in MODULES else say("workflow.unknown-label") for name in names)
@@ -155,11 +163,11 @@ FACTS: Final[Mapping[str, Fact]] = {
     # memory
     "fits": Fact(fits),
     "shortage": Fact(_shortage),
-    "used": Fact(lambda run: _share(used_frac(run))),
-    "free": Fact(lambda run: None if (used := used_frac(run)) is None else percent(1 - used)),
+    "used": Fact(lambda run: _part(run, lambda frac: frac)),
+    "free": Fact(lambda run: _part(run, lambda frac: 1 - frac)),
     "head_room": Fact(lambda run: chosen(HEAD_ROOM.value)),
     "head_room_taken": Fact(
-        lambda run: None if (used := used_frac(run)) is None else used > 1 - HEAD_ROOM.value
+        lambda run: None if (use := memory_use(run)) is None else use.frac > 1 - HEAD_ROOM.value
     ),
     "halved": Fact(lambda run: chosen(ROOM_TO_HALVE.value)),
     "room_to_halve": Fact(has_room_to_halve),
