@@ -120,7 +120,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ValueError(f"source {error} is not in sources.toml") from None
         force_setattr(self, "source", source)
         cure = self.cure or alternatives(self.cures)
-        cure = cure or " and ".join(_words(knob, value, self.by) for knob, value in self.set.items())
+        cure = cure or " and ".join(words_of(knob, value, self.by) for knob, value in self.set.items())
         if not cure and (needed := self.needs_release):
             cure = say("rules.later-release", package=PACKAGE_NAMES[needed[0]], release=needed[1])
             force_setattr(self, "fix", self.fix or _UPGRADES[needed[0]])
@@ -233,7 +233,7 @@ def alternatives(ways: Iterable[str]) -> str:
     return ", or ".join(ways)
 
 
-def _words(knob: str, value: Value, by: By) -> str:
+def words_of(knob: str, value: Value, by: By) -> str:
     """What sets a knob: an override where Bridge refuses, else words."""
     if by == "megatron_bridge" and "." in knob and not knob.startswith("env."):
         return f"{knob}={'null' if value is None else str(value).lower()}"
