@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from heuristics.findings.defects import defects_of
@@ -15,6 +15,8 @@ from heuristics.plan.planned import Plan
 from heuristics.plan.variants import upgraded
 from heuristics.result.configured import Defect
 from heuristics.rules.check import broken, check_rules
+from heuristics.rules.cures import cure_in
+from heuristics.rules.rules import Rule
 from heuristics.run.run import Run
 from tests.megatron.random_runs import RandomRun, planned_runs
 from traces.settings.settings import Value
@@ -50,20 +52,21 @@ def _rounds(run: Run) -> Iterator[str]:
     """One cure after another: none sets a knob back to what an earlier one took away."""
     left: dict[str, set[Value]] = {}
     for _ in range(MOST_ROUNDS):
-        one = next((one for one in _defects(run) if one.set and not _is_set(run, one.set)), None)
-        if one is None:
+        found = next(((rule, values) for rule in _refusing(run) if (values := cure_in(run, rule).set)), None)
+        if found is None:
             return
-        for knob, value in one.set.items():
+        rule, values = found
+        for knob, value in values.items():
             if value in left.get(knob, ()):
-                yield f"{one.id}: sets {knob} back to {value}"
+                yield f"{rule.id}: sets {knob} back to {value}"
                 return
             left.setdefault(knob, set()).add(run.settings.value(knob))
-        run = run.changed(one.set)
+        run = run.changed(values)
     yield "cures come to no end"
 
 
-def _is_set(run: Run, values: Mapping[str, Value]) -> bool:
-    return all(run.settings.value(knob) == value for knob, value in values.items())
+def _refusing(run: Run) -> list[Rule]:
+    return [one for one in check_rules(run) if one.level == "error"]
 
 
 def steps(judgement: Judgement) -> Iterator[str]:

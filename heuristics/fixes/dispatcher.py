@@ -74,7 +74,8 @@ def allowed(run: Run) -> tuple[Precondition, ...]:
     choice, backend, now = choose_dispatcher(run), backend_to_set(run), run.active.dispatcher
     better = None if now == "unknown" else choice.first is not None or now not in SM_BACKENDS
     needs = [*needed("better_backend", run, better)]
-    needs += [need for fix in choice.before for need in needed("done_before", run, False, fix=fix)]
+    for fix in choice.before:
+        needs += (replace(need, order=True) for need in needed("done_before", run, False, fix=fix))
     if backend in SM_BACKENDS:
         package = True if now == backend else run.config.flex_package
         needs += [*needed("package", run, package), *needed("real_groups", run)]

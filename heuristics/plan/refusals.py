@@ -77,7 +77,8 @@ def refusals(one: Considered) -> Iterator[Refused]:
     refused = partial(Refused, one.fix)
     for need in unmet(one.planned):
         if not need.cure or need.cure not in one.met_by:
-            yield refused("needs", say("plan.needs", need=need.text), need.cure, need.source)
+            text = say("plan.needs", need=need.text)
+            yield refused("needs", text, need.cure, need.source, is_turn=need.order)
     for other in (earlier.fix for earlier in one.earlier):
         if other.id in one.fix.excludes or one.fix.id in other.excludes:
             leave = say("plan.leave-out", fix=other.id)

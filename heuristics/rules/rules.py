@@ -189,8 +189,10 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def broken(self, config: Config) -> bool | None:
         """Whether a configuration breaks it, in a release that has it."""
         asked = self.asked(config)
+        if asked is False:  # of most rules, and the rest need not be asked
+            return False
         holds = self.holds(config)
-        if asked is False or holds:
+        if holds:
             return False
         return None if holds is None or asked is None else True
 
