@@ -12,13 +12,12 @@ from heuristics.findings.facts import Case
 from heuristics.findings.recorded import PERTURBED, layer_passes
 from heuristics.fixes.catalogue import CATALOGUE, ROOM_ORDER
 from heuristics.fixes.overlap import NORM_MARGIN
-from heuristics.guides.memory_use import HEAD_ROOM, estimated, ran_out, too_large
+from heuristics.guides.memory_use import HEAD_ROOM, WORTH_FREEING, estimated, ran_out, too_large
 from heuristics.guides.parallel import connections
 from heuristics.rules.check import broken
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
 from heuristics.words import say
-from traces.limits import Limit
 from traces.missing import Missing
 from traces.settings.effective import effective
 from traces.settings.knobs import CP, EP, ETP, GLOBAL_BATCH, PP, TP
@@ -30,9 +29,6 @@ from traces.spelling import chosen, gigabytes, percent
 from traces.training_log.iterations import steady_step
 from traces.training_log.own_lines import logged_run
 
-WORTH_FREEING: Final = Limit(
-    0.05, "of what is missing", "ours: a change that frees less is one more risk for nothing"
-)
 _USED: Final = 1 - HEAD_ROOM.value
 _SIZES: Final = {EP: "EP", ETP: "ETP", TP: "TP", CP: "CP", PP: "PP"}
 Found = Mapping[str, object]

@@ -25,6 +25,9 @@ HEAD_ROOM: Final = Limit(
     "fraction of the GPU's memory",
     "ours: what varies from step to step (tokens an expert gets, fragments) has to fit into the rest",
 )
+WORTH_FREEING: Final = Limit(
+    0.05, "of what is missing", "ours: a change that frees less is one more risk for nothing"
+)
 ROOM_TO_HALVE: Final = Limit(
     0.5,
     "fraction of the GPU's memory",

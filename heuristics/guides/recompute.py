@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, cast
 
 from heuristics.config.about import Guidance
-from heuristics.guides.memory_use import HEAD_ROOM, capacity_bytes, estimated
+from heuristics.guides.memory_use import HEAD_ROOM, WORTH_FREEING, capacity_bytes, estimated
 from heuristics.guides.modules import (
     CORE_ATTENTION,
     INSIDE_MOE,
@@ -87,8 +87,9 @@ def most_freed(run: Run, start: Sequence[str], then: Sequence[str]) -> tuple[str
     if before is None or capacity is None or not sizes:
         return tuple(start)
     chosen = [*now]
+    least = WORTH_FREEING.value * (before - capacity * (1 - HEAD_ROOM.value))
     for label in sorted(sizes, key=lambda label: sizes[label]):
-        if sizes[label] < before:
+        if before - sizes[label] > max(0, least):
             chosen.append(label)
         if (_held(run, chosen) or 0) <= capacity * (1 - HEAD_ROOM.value):
             break

@@ -241,7 +241,7 @@ def _expert_ranks(config: Config) -> str | None:
         return None
     if etp > 1 and ep and world % (ep * pp) == 0:
         framework: Framework = "megatron_bridge" if config.framework == "megatron_bridge" else "megatron_lm"
-        return spell({ETP: 1}, framework, config.core_text)[0]
+        return spell({ETP: 1}, framework)[0]
     fit = [ep for ep in range(2, experts + 1) if experts % ep == 0 and world % (etp * ep * pp) == 0]
     return f"EP {_one_of(fit)}" if fit else None
 
