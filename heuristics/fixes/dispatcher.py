@@ -126,8 +126,9 @@ def sms(run: Run) -> Change:
 
 
 def tunable(run: Run) -> tuple[Precondition, ...]:
-    moving = () if run.config.right_topology is False else ("moving",)  # a wrong one makes it wait
-    return all_needed(run, "sm_backend", *moving, "topology_known")
+    if run.config.right_topology is False:  # a wrong one makes it wait
+        return all_needed(run, "sm_backend", "topology_known")
+    return all_needed(run, "sm_backend", "backend_stays", "moving", "topology_known")
 
 
 def fewer_sms(run: Run) -> Change:

@@ -155,6 +155,14 @@ def _deeper_fits(run: Run) -> bool | None:
     return next(deeper(run), None) is not None if known else None
 
 
+def _reads_from_host(run: Run) -> bool | None:
+    """Whether weights or state lie on the host: by what copies cost, else by what is configured."""
+    if (seen := run.seen_ns("memory", ("host_resident",))) is not None:
+        return seen > 0
+    told = [run.config.on(knob) for knob in ("cpu_offloading", OPTIMIZER_OFFLOAD)]
+    return True if True in told else False if run.settings.by_knob else None
+
+
 def _recompute_left(run: Run) -> bool | None:
     """Whether selective recompute has something left; None where nobody knows what it would choose."""
     choice = choose_recompute(run)
@@ -195,6 +203,7 @@ FIX_FACTS: Final[Mapping[str, Fact]] = {
     "room_given": Fact(lambda run: (run.config.memory_tight is False) or None),
     "memory_short": Fact(is_tight),
     "room_to_halve": Fact(has_room_to_halve),
+    "reads_from_host": Fact(_reads_from_host),
     "recompute_left": Fact(_recompute_left),
     "narrower_tried": Fact(_narrower_tried),
     "replays": Fact(replays),
