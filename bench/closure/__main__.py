@@ -14,13 +14,18 @@ from heuristics.judging.judgement import judge_observed
 from tests.closure import cures, steps, taken_back, waiting
 from tests.megatron.random_runs import drawn_run, random_run
 
-_EVERY: Final = 500
+_PLANNED: Final = 5
+_EVERY: Final = 250
 """Configurations between two lines of progress."""
 
 
 def complaints(seed: int) -> list[str]:
-    """What does not hold of one seed's configurations: as drawn, and made legal with a plan."""
-    return [*cures(drawn_run(Random(seed)).run), *_of_plan(seed)]
+    """What does not hold of a seed's configuration as drawn; of every fifth also made legal, with a plan."""
+    return [*cures(drawn_run(Random(seed)).run), *(_of_plan(seed) if _has_plan(seed) else ())]
+
+
+def _has_plan(seed: int) -> bool:
+    return seed % _PLANNED == 0
 
 
 def _of_plan(seed: int) -> Iterator[str]:
@@ -33,7 +38,7 @@ def _of_plan(seed: int) -> Iterator[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.closure", description=__doc__)
-    parser.add_argument("--runs", type=int, default=5_000, help="seeds, each of two configurations")
+    parser.add_argument("--runs", type=int, default=10_000, help="seeds, each of a configuration")
     parser.add_argument("--seed", type=int, default=0, help="the first")
     parser.add_argument("--jobs", type=int, default=2)
     asked = parser.parse_args()
@@ -45,10 +50,13 @@ def main() -> int:
             zip(seeds, pool.map(complaints, seeds, chunksize=20), strict=True), 1
         ):
             found.update(wrong)
-            examples |= {one: examples.get(one, seed) for one in wrong}
+            for one in wrong:
+                examples.setdefault(one, seed)
+                print(f"{one} (seed {seed})", file=sys.stderr, flush=True)
             if done % _EVERY == 0:
-                print(f"{2 * done:,} configurations, {found.total():,} complaints", file=sys.stderr)
-    print(f"{2 * len(seeds):,} configurations: {found.total():,} complaints")
+                print(f"{done:,} seeds, {found.total():,} complaints", file=sys.stderr, flush=True)
+    planned = sum(map(_has_plan, seeds))
+    print(f"{len(seeds):,} configurations, {planned:,} more with a plan: {found.total():,} complaints")
     for text, count in found.most_common():
         print(f"  {count:>5}  {text} (seed {examples[text]})")
     return 1 if found else 0
