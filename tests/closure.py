@@ -19,7 +19,6 @@ from heuristics.rules.cures import cure_in
 from heuristics.rules.rules import Rule
 from heuristics.run.run import Run
 from tests.megatron.random_runs import RandomRun, planned_runs
-from traces.settings.settings import Value
 
 MOST_ROUNDS: Final = 40
 
@@ -49,19 +48,16 @@ def _defects(run: Run) -> tuple[Defect, ...]:
 
 
 def _rounds(run: Run) -> Iterator[str]:
-    """One cure after another: none sets a knob back to what an earlier one took away."""
-    left: dict[str, set[Value]] = {}
+    """One cure after another: none brings back what an earlier one met."""
+    met: set[str] = set()
     for _ in range(MOST_ROUNDS):
-        found = next(((rule, values) for rule in _refusing(run) if (values := cure_in(run, rule).set)), None)
-        if found is None:
+        refusing = _refusing(run)
+        yield from (f"{one.id} is back after its cure" for one in refusing if one.id in met)
+        found = next(((rule, values) for rule in refusing if (values := cure_in(run, rule).set)), None)
+        if found is None or found[0].id in met:
             return
-        rule, values = found
-        for knob, value in values.items():
-            if value in left.get(knob, ()):
-                yield f"{rule.id}: sets {knob} back to {value}"
-                return
-            left.setdefault(knob, set()).add(run.settings.value(knob))
-        run = run.changed(values)
+        met.add(found[0].id)
+        run = run.changed(found[1])
     yield "cures come to no end"
 
 

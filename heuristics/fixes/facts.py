@@ -124,8 +124,11 @@ def stages_are_even(run: Run) -> bool:
 
 
 def exchange(run: Run) -> tuple[str, tuple[int, ...]]:
-    """The kind to try next, and the ranks of its levels: the ring, unless it is known to run already."""
-    if run.config.first("cp_comm_type") != "p2p" or run.config.cp is None:
+    """The kind to try next, and the ranks of its levels: the ring, then what follows it, and nothing after."""
+    now = run.config.first("cp_comm_type")
+    if now in ("a2a", "a2a+p2p"):
+        return str(now), ()
+    if now != "p2p" or run.config.cp is None:
         return "p2p", ()
     inner = _inside(run, run.config.cp)
     outer = run.config.cp // inner

@@ -23,6 +23,8 @@ from heuristics.walls.price import WALL
 from heuristics.words import say
 from traces.spelling import chosen, gigabytes, percent
 
+_OVERLAP_OFF: Final = "overlap-energon-off"
+"""The line of a log by which Megatron-Bridge leaves it off."""
 GIB: Final = 1 << 30
 _GRAPHS_BYTES: Final = 7 * GIB
 """About 7 GB on DeepSeek-V3, GB200 (arXiv 2603.07685)."""
@@ -149,6 +151,12 @@ def _takes_memory(run: Run) -> str:
     return " and ".join((*graphs, *(("EP overlap",) if run.config.ep_overlap else ())))
 
 
+def _overlap_accepted(run: Run) -> bool:
+    """Whether a log of steps has no line by which EP overlap goes off."""
+    log = run.log
+    return log is not None and bool(log.iterations) and not {one.id for one in log.messages} & {_OVERLAP_OFF}
+
+
 def _overlaps(run: Run, state: bool) -> str:
     switches = {
         "EP": run.config.ep_overlap,
@@ -197,6 +205,7 @@ FACTS: Final[Mapping[str, Fact]] = {
     "ep_shown": Fact(lambda run: _share(ep_share(run))),
     "exchanges_show": Fact(lambda run: None if (share := ep_share(run)) is None else share >= WALL.value),
     "wall": Fact(lambda run: chosen(WALL.value)),
+    "overlap_accepted": Fact(_overlap_accepted),
     "overlaps_on": Fact(lambda run: _overlaps(run, True)),
     "overlaps_off": Fact(lambda run: _overlaps(run, False)),
     "platform": Fact(lambda run: (run.config.hardware_class or "").replace("_", " ")),
