@@ -73,6 +73,8 @@ def a_dense_model_gets_nothing_for_experts(document: Document) -> Iterator[str]:
     }
     if not settings.get("num_layers") or settings.get("num_moe_experts", 1) not in (None, 0):
         return
+    if any(kind.startswith("ep_") for wall in document["walls"] for kind in wall["cost_by_kind_ns"] or ()):
+        return  # symptoms of another model
     yield from (one["id"] for one in _planned(document) if one["id"] in _OF_EXPERTS)
     if _choice(document, "dispatcher") is not None:
         yield "a dispatcher is chosen"

@@ -124,7 +124,7 @@ def stages_are_even(run: Run) -> bool:
 
 
 def exchange(run: Run) -> tuple[str, tuple[int, ...]]:
-    """The kind to try next, and the ranks of its levels: the ring, then what follows it, and nothing after."""
+    """The kind to try next, and the ranks of its levels: the ring, then what follows it, then nothing."""
     now = run.config.first("cp_comm_type")
     if now in ("a2a", "a2a+p2p"):
         return str(now), ()
