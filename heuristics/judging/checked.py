@@ -186,7 +186,8 @@ def _throughput(run: Run, steady: SteadyStep | None, step_ns: int | None) -> OrM
         how = say("findings.longer-log") if count else say("findings.give-log")
         return Missing("throughput", reason, how)
     logged = logged_run(run.log, steady) if run.log else None
-    rates = throughput(settings, length_ns, run.gpu, run.precision, logged)
+    precision = run.precision or _by_default(run)
+    rates = throughput(settings, length_ns, run.gpu, precision, logged)
     if isinstance(rates, Missing):
         return rates
     rows = nearest_references(settings, run.gpu, run.precision)
@@ -203,6 +204,13 @@ def _throughput(run: Run, steady: SteadyStep | None, step_ns: int | None) -> OrM
         nearest=nearest(rows[0], tokens, settings, run.gpu, run.precision) if rows else None,
         mfu_band=(None if mfu is None else mfu_band(mfu, config.family, config.gpu)) or UNSET,
     )
+
+
+def _by_default(run: Run) -> str | None:
+    """BF16 where the file sets it and nothing sets a lower precision: the default of every release."""
+    config = run.config
+    lower = any(config.known(knob) for knob in ("fp8", "fp4", "mixed_precision"))
+    return "bf16" if config.on("bf16") and not lower else None
 
 
 def _memory(run: Run) -> MemoryEstimate | Missing:
