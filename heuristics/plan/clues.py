@@ -11,6 +11,7 @@ from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.guides.facts import EP_KINDS, GUIDE_FACTS
 from heuristics.plan.gains import before_others
 from heuristics.rules.condition import Condition, Language
+from heuristics.rules.failures import in_pieces
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
 from traces.limits import Limit
@@ -40,7 +41,9 @@ def _fragmented(run: Run) -> bool:
     """Steady steps free and allocate, or much was reserved and not allocated: pieces of odd sizes."""
     if (run.cost_by_kind_ns.get("memory") or {}).get("allocator") or run.active.allocator_calls_per_step:
         return True
-    return any(map(_unallocated, run.log.out_of_memory if run.log else ()))
+    if run.log is None:
+        return False
+    return any(map(_unallocated, run.log.out_of_memory)) or in_pieces(run.log) is not None
 
 
 def _unallocated(one: OutOfMemory) -> bool:

@@ -93,7 +93,8 @@ def block_lines(block: Block, view: View, room: Room) -> list[Text]:
             lines = [plain(block.title, "bold")] if block.title else []
             for place, item in enumerate(block.items, start=1):
                 mark = f"  {place}. " if block.numbered else "  - "
-                lines += _cut(wrapped(text_of(item, view), view.width, mark), room.lines, view.width)
+                most = 0 if block.whole else room.lines
+                lines += _cut(wrapped(text_of(item, view), view.width, mark), most, view.width)
             return lines
         case blocks.Table():
             return table_lines(block, view, room.lines)

@@ -47,6 +47,7 @@ ORDER = {
             "fixes",
             "plan",
             "comparison",
+            "incidents",
         ),
         *("workflow", "findings", "evidence", "judging"),
     ),

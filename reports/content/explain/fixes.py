@@ -14,7 +14,7 @@ from heuristics.guides import dispatcher
 from heuristics.guides.facts import LARGE_EP, PP_DEEP, SMALL_EP
 from heuristics.guides.modules import MODULES
 from heuristics.guides.table import Row, facts_of, table
-from heuristics.rules.known_issues import known_issues
+from heuristics.incidents.incident import known_issues
 from heuristics.run.run import Run
 from reports.content.blocks import Block, Code, Sentence, Term, Words, items, words
 from reports.content.explain.topic import Topic, paragraphs, sentence

@@ -8,8 +8,9 @@ import pytest
 
 from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.incidents.incident import incidents as issues
+from heuristics.incidents.incident import known_issues
 from heuristics.plan.planned import Planned
-from heuristics.rules.known_issues import issues, known_issues
 from heuristics.run.run import Run
 from reports.content.analysis.plan import step_of
 from reports.content.blocks import Words
