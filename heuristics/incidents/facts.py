@@ -9,7 +9,7 @@ from heuristics.comparison.files.logs import drift_of_steps
 from heuristics.config.facts import Fact
 from heuristics.config.logic import any_of
 from heuristics.config.view import Config
-from heuristics.guides.facts import GUIDE_FACTS, ep_share
+from heuristics.guides.facts import GUIDE_FACTS, ep_share, small_experts, waited_for_data
 from heuristics.guides.memory_use import ran_out
 from heuristics.rules.condition import Language
 from heuristics.rules.failures import failures
@@ -20,7 +20,6 @@ from traces.settings.knobs import EP, ETP, MICRO_BATCH, PP, STAGE_LAYOUT
 from traces.settings.settings import OFF
 from traces.spelling import percent
 from traces.training_log.iterations import steady_step
-from traces.training_log.own_lines import loading_frac
 
 GROWS: Final = Limit(
     0.1, "of the first steps' length", "ours: as much as a wall; drift of a log that compare calls one"
@@ -29,12 +28,6 @@ IDLE: Final = Limit(
     0.25, "fraction of the window", "NeMo RL issue 917: GPUs idle for 25 to 50 % of the time between steps"
 )
 WAITS: Final = Limit(0.1, "fraction of the step", "ours: as much as a wall")
-SMALL_EXPERT: Final = Limit(
-    3072,
-    "width of an expert",
-    "Megatron-Bridge pull request 3561: 2,880 and top-4 of GPT-OSS-120B is too little for HybridEP's set-up",
-)
-FEW_CHOICES: Final = Limit(4, "experts a token", "Megatron-Bridge pull request 3561: top-4 of GPT-OSS-120B")
 QUEUE_TOKENS: Final = Limit(
     21_844, "tokens", "Megatron-LM pull request 4094: 3 x tokens + 1 entries of a queue of at most 65,535"
 )
@@ -108,14 +101,6 @@ def _fragments(case: Case) -> bool:
     return failures()["memory-fragmented"].seen(log, case.run.config) is not None
 
 
-def waits_for_data(case: Case) -> float | None:
-    """The part of a step that waits for data: by the log, else by the recording."""
-    log, run = case.run.log, case.run
-    logged = loading_frac(log, steady_step(log)) if log else None
-    shown = (run.observed.absent_frac or {}).get("data")
-    return logged if logged is not None else shown
-
-
 def _ran_a_step(case: Case) -> bool | None:
     """Whether a step was logged before memory ran out; None where no error or no step is in the log."""
     log = case.run.log
@@ -148,13 +133,6 @@ def _ranks_of_experts(config: Config) -> int | None:
 def _beyond_domain(config: Config) -> bool | None:
     ranks, domain = _ranks_of_experts(config), config.nvlink_domain
     return None if ranks is None or domain is None else ranks > domain
-
-
-def _small_experts(config: Config) -> bool | None:
-    width, choices = config.positive("moe_ffn_hidden_size"), config.positive("moe_router_topk")
-    if width is None or choices is None:
-        return None
-    return width <= SMALL_EXPERT.value and choices <= FEW_CHOICES.value
 
 
 def _rank_tokens(config: Config) -> int | None:
@@ -221,22 +199,22 @@ _OWN: Final[Mapping[str, Fact]] = {
     "steps_grow": Fact(steps_grow),
     "growth": Fact(growth),
     "waits_for_data": Fact(
-        lambda case: None if (share := waits_for_data(case)) is None else share >= WAITS.value
+        lambda case: None if (share := waited_for_data(case.run)) is None else share >= WAITS.value
     ),
-    "waited": Fact(lambda case: None if (share := waits_for_data(case)) is None else percent(share)),
+    "waited": Fact(lambda case: None if (share := waited_for_data(case.run)) is None else percent(share)),
     # shares of the step
     "mostly_idle": Fact(_mostly_idle),
     "idle": Fact(lambda case: None if case.idle_frac is None else percent(case.idle_frac)),
     "unexplained": Fact(_unexplained),
     "exchange_frac": Fact(lambda case: ep_share(case.run)),
     # the configuration
-    "uses": _of_config(lambda config: config.configured_or_seen_dispatcher, *_DISPATCHER),
+    "dispatcher_in_use": _of_config(lambda config: config.configured_or_seen_dispatcher, *_DISPATCHER),
     "balance_off": _of_config(balance_off, _BALANCE, _LOSS),
     "segments_on": Fact(_segments_on, tuple(f"env.{name}" for name in _ALLOCATOR)),
     "beyond_domain": _of_config(_beyond_domain, EP, ETP),
     "expert_ranks": _of_config(_ranks_of_experts),
     "domain_size": _of_config(lambda config: config.nvlink_domain),
-    "small_experts": _of_config(_small_experts, "moe_ffn_hidden_size", "moe_router_topk"),
+    "small_experts": _of_config(small_experts, "moe_ffn_hidden_size", "moe_router_topk"),
     "rank_tokens": _of_config(_rank_tokens, "seq_length", MICRO_BATCH),
     "queue_tokens": Fact(lambda case: int(QUEUE_TOKENS.value)),
     "pinned_cards": _of_config(_pinned_cards, "env.NVSHMEM_ENABLE_NIC_PE_MAPPING"),

@@ -62,8 +62,8 @@ class FromFiles:
     `legal`: nothing refuses it. `answers`: Megatron-Core's own by fix id, and on the configuration at `OWN`;
     empty where it was not asked. `findings`: contradictions first, then what failures of the log mean;
     `defects`: what these and the rules tell, each once; `incidents`: what is published of such runs.
-    `steady`: the step without the profiler. `memory` and `throughput`: Missing names the knobs or the step time they
-    need. `rooms`: whether a fix's change fits the memory, by fix id.
+    `steady`: the step without the profiler. `memory`, `throughput`: Missing names the knobs or the step time
+    that they need. `rooms`: whether a fix's change fits the memory, by fix id.
     """
 
     legal: bool
@@ -96,7 +96,8 @@ def judge_files(
 
     `make` makes a plan without what is rejected; `ask` asks Megatron-Core itself.
     """
-    failures, broken = explain_failures(run), check_rules(run)
+    of_megatron = run.framework == "megatron"  # its rules and its workflow are of no other program
+    failures, broken = explain_failures(run), check_rules(run) if of_megatron else ()
     findings = find_contradictions(run, failures, problems, evidence.perturbation_frac)
     waits = {
         fix.id: Rejection(say("findings.comes-first", id=one.id, text=one.text), one.evidence)
@@ -132,11 +133,13 @@ def judge_files(
         incidents=tuple(replace(one, set=_written(one.set)) for one in published),
         rules=Rules(
             _broken(run, broken, told_by),
-            tuple(one for one in undecided(run) if not {*told_by} & {one.id, *rules()[one.id].same}),
+            ()
+            if not of_megatron
+            else tuple(one for one in undecided(run) if not {*told_by} & {one.id, *rules()[one.id].same}),
         ),
         workflow=tuple(
             replace(one, same_as=told_by.get(one.id, "")) if one.state == "violated" else one
-            for one in walk(run, refused)
+            for one in (walk(run, refused) if of_megatron else ())
         ),
         steady=steady,
         memory=_memory(run),
@@ -216,7 +219,7 @@ def _throughput(run: Run, steady: SteadyStep | None, step_ns: int | None) -> OrM
         source=say("findings.by-steady-step" if steady else "findings.by-profiled-step"),
         references=rows,
         nearest=nearest(rows[0], tokens, settings, run.gpu, run.precision) if rows else None,
-        mfu_band=(None if mfu is None else mfu_band(mfu, config.family, config.gpu)) or UNSET,
+        mfu_band=(None if mfu is None else mfu_band(mfu, config.family, config.gpu, run.precision)) or UNSET,
     )
 
 

@@ -73,7 +73,7 @@ class Problem(Section, frozen=True):
 class Configuration(Section, frozen=True):
     """The configuration as it was understood."""
 
-    framework: OrMissing[Literal["megatron_lm", "megatron_bridge"]]
+    framework: OrMissing[Literal["megatron_lm", "megatron_bridge", "torchtitan", "deepspeed"]]
     legal: bool
     versions: Versions
     settings: tuple[Setting, ...]

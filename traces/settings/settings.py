@@ -22,7 +22,7 @@ Scalar = bool | int | float | str
 Value = Scalar | tuple[Scalar, ...] | None
 """None is a setting too: said to be null."""
 
-Framework = Literal["megatron_lm", "megatron_bridge"]
+Framework = Literal["megatron_lm", "megatron_bridge", "torchtitan", "deepspeed"]
 
 
 @dataclass(frozen=True, slots=True)

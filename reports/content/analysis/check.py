@@ -22,7 +22,13 @@ from reports.content.blocks import (
     table,
     words,
 )
-from reports.content.check_defects import answer_words, first_errors, legal_words, recipe_known
+from reports.content.check_defects import (
+    answer_words,
+    first_errors,
+    legal_words,
+    other_program,
+    recipe_known,
+)
 from reports.content.check_numbers import configuration_parts, defect_items, number_lines
 from reports.content.check_workflow import choice_line, choices, refused_by_default, workflow_lines
 from reports.content.incidents import incident_items
@@ -68,7 +74,9 @@ def page(result: Result, detail: Detail) -> Page:
 def _headline(result: Result, configuration: Configuration, detail: Detail) -> Headline:
     answers = tuple(words(one) for one in answer_words(configuration.checked))
     label, tone = "", Tone.NOTICE
-    if not configuration.legal:
+    if other_program(configuration):
+        label, answers = "READ IN PART", ()
+    elif not configuration.legal:
         label, tone = "NOT LEGAL", Tone.BAD
     elif first_errors(result):
         label = "LEGAL, BUT DOES NOT RUN AS WRITTEN"
