@@ -23,14 +23,16 @@ FindingState = Literal[
     "not_representative",
     "logged_otherwise",
     "counted_otherwise",
+    "drifting",
     "unexplained",
     "does_not_fit",
     "may_not_fit",
 ]
 """Asked for and not running; refused or skipped by the framework; another setting wins; has no effect as it
 stands; runs unasked; left off by default where it would help; a name nobody reads; refused as a whole;
-recorded otherwise than it runs; the log says another value; the trace counts otherwise; an error that no row
-explains; the estimate of memory is more than the GPU has, by more than its error or by less."""
+recorded otherwise than it runs; the log says another value; the trace counts otherwise; steps get longer and
+longer; an error that no row explains; the estimate of memory is more than the GPU has, by more than its error
+or by less."""
 FailureState = Literal["rejected", "failed", "hung", "skipped", "ineffective"]
 """Rejected: refused before the first step. Skipped: asked for, and left off with a word or without one.
 Ineffective: on, or thought to be, without the effect."""
