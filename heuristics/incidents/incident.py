@@ -190,7 +190,7 @@ def _told(one: Met, case: Case) -> Incident:
         cure=INCIDENTS.filled(row.cure, case),
         fix=row.fix,
         set=row.set,
-        releases=tuple(_words(*ends) for ends in row.releases.items()),
+        releases=tuple(release_words(*ends) for ends in row.releases.items()),
         gpus=row.gpus,
         only_if=one.unknown,
         seen=one.seen,
@@ -222,7 +222,7 @@ def known_issues(fix: str, sets: Mapping[str, Value], run: Run) -> tuple[KnownIs
         KnownIssue(
             id=row.id,
             what=INCIDENTS.filled(row.what, changed),
-            releases=tuple(_words(*one) for one in row.releases.items()),
+            releases=tuple(release_words(*one) for one in row.releases.items()),
             gpus=row.gpus,
             only_if=row.unknown(changed),
             workaround=INCIDENTS.filled(row.cure, changed),
@@ -238,7 +238,7 @@ def _may_meet(row: Row, case: Case) -> bool:
     return row.when.holds(case) is not False and False not in (row.released(case), row.on_gpu(case))
 
 
-def _words(package: Package, ends: tuple[str, str]) -> str:
+def release_words(package: Package, ends: tuple[str, str]) -> str:
     since, until = ends
     if not until:
         return say("rules.released", package=package, since=since)
