@@ -27,8 +27,7 @@ from traces.measurements import RankMeasurements
 from traces.missing import Missing, OrMissing, known
 from traces.names.frameworks import Framework
 from traces.sections import run as sections
-from traces.settings.other_programs import PROGRAMS
-from traces.settings.settings import Problem, Settings
+from traces.settings.settings import PROGRAMS, Problem, Settings
 from traces.training_log.iterations import perturbation_frac, steady_step
 from traces.training_log.log import TrainingLog
 

@@ -13,7 +13,7 @@ from reports.content.blocks import Code, Detail, Words, words
 from reports.content.names import capital, ended, joined
 from traces.missing import known
 from traces.settings.derive import DEFAULT
-from traces.settings.other_programs import PROGRAMS
+from traces.settings.settings import PROGRAMS
 from traces.spelling import counted
 
 

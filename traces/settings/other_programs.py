@@ -10,11 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from traces.settings.knobs import CP, EP, ETP, GLOBAL_BATCH, MICRO_BATCH, PP, TP
-from traces.settings.settings import Draft, Framework, NotAConfiguration
+from traces.settings.settings import PROGRAMS, Draft, NotAConfiguration
 from traces.settings.yaml_files import Document
 
-PROGRAMS: Final[Mapping[Framework, str]] = {"torchtitan": "torchtitan", "deepspeed": "DeepSpeed"}
-"""By the framework that a configuration is of, as people call it."""
 _TITAN: Final[Mapping[str, str]] = {
     "training.local_batch_size": MICRO_BATCH,
     "training.batch_size": MICRO_BATCH,
@@ -58,6 +56,7 @@ def is_titan_script(text: str) -> bool:
 
 
 def take_titan_script(draft: Draft, text: str) -> None:
+    """Take the flags of torchtitan that we know."""
     found = (
         (f"{one[1]}.{one[2]}", int(one[3]), text.count("\n", 0, one.start()) + 1) for one in _flags(text)
     )
@@ -80,6 +79,7 @@ def titan_document(text: str, name: str) -> Mapping[str, Any] | None:
 
 
 def take_titan_document(draft: Draft, document: Mapping[str, Any], text: str) -> None:
+    """Take what we know of its sections; `text` tells the lines."""
     found = []
     for knob in _TITAN:
         value: Any = document
@@ -109,6 +109,7 @@ def is_deepspeed(keys: Iterable[str]) -> bool:
 
 
 def take_deepspeed(draft: Draft, document: Document) -> None:
+    """Take its stage of ZeRO, its batch and its precision."""
     draft.framework = "deepspeed"
     for entry in document.entries(2):
         knob = _DEEPSPEED_KNOBS.get(entry.path)
