@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 
 from heuristics.incidents.facts import Case
 from tests.constraint_doubles import read, run_with
+from traces.sections.tables import WallId
 from traces.settings.settings import Framework
 from traces.training_log.log import Iteration, Message, OutOfMemory, Stage, TrainingLog
 
@@ -23,12 +24,11 @@ def case_with(said: Mapping[str, object]) -> Case:
     timeout, versions = words.pop("timeout", {}), words.pop("versions", {})
     steps_ms, waits = words.pop("steps_ms", None), words.pop("waits", None)
     idle, program = words.pop("idle", None), cast(Framework | None, words.pop("program", None))
-    costs = {"host_overhead": ("launch", words.pop("host", None))}
+    costs: dict[WallId, tuple[str, float | None]] = {"host_overhead": ("launch", words.pop("host", None))}
     costs["communication"] = ("ep_dispatch", words.pop("exchanges", None))
     family = words.pop("family", None)
     run = run_with(words)
-    known = {wall: cost for wall, cost in costs.items() if cost[1] is not None}
-    by_kind = {wall: {kind: round(part * WINDOW_NS)} for wall, (kind, part) in known.items()}
+    by_kind = {wall: {kind: round((part or 0) * WINDOW_NS)} for wall, (kind, part) in costs.items() if part}
     log = TrainingLog(
         "run.log",
         1000,
@@ -46,7 +46,7 @@ def case_with(said: Mapping[str, object]) -> Case:
         settings=settings,
         log=log,
         cost_by_kind_ns=by_kind,
-        window_ns=WINDOW_NS,  # type: ignore[arg-type]
+        window_ns=WINDOW_NS,
     )
     return Case(run, idle)
 

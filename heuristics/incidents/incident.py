@@ -12,7 +12,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from heuristics.config.trust import TRACE
-from heuristics.config.versions import numbers
+from heuristics.config.versions import Package, numbers
 from heuristics.incidents.facts import INCIDENTS, Case
 from heuristics.result.configured import Incident, IncidentState, Sighting
 from heuristics.result.judged import KnownIssue
@@ -23,20 +23,6 @@ from traces.settings.derive import DEFAULT
 from traces.settings.settings import Value
 from traces.toml_tables import read_keyed
 
-Package = Literal[
-    "core",
-    "bridge",
-    "te",
-    "torch",
-    "nccl",
-    "nvshmem",
-    "deepep",
-    "peft",
-    "deepspeed",
-    "cuda",
-    "driver",
-    "container",
-]
 Kind = Literal["hangs", "fails", "memory", "wrong", "slow"]
 """What it does to a run: it hangs, stops, runs out of memory, computes something wrong, or takes longer."""
 SUBJECTS: Final = ("dispatch", "memory", "graphs", "precision", "hangs", "speed", "programs")
@@ -67,7 +53,7 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     when: Condition = INCIDENTS.condition("True")
     lines: tuple[str, ...] = ()
     without_line: bool = False
-    releases: dict[Package, tuple[str, str]] = {}
+    releases: dict[Package | Literal["container"], tuple[str, str]] = {}
     gpus: tuple[str, ...] = ()
     set: dict[str, Value] = {}
     fix: str = ""
@@ -116,7 +102,7 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return all(told) if told else None if self.releases else True
 
 
-def version_of(run: Run, package: Package) -> str | None:
+def version_of(run: Run, package: Package | Literal["container"]) -> str | None:
     config = run.config
     return config.container if package == "container" else config.version_text(package)
 
@@ -238,7 +224,7 @@ def _may_meet(row: Row, case: Case) -> bool:
     return row.when.holds(case) is not False and False not in (row.released(case), row.on_gpu(case))
 
 
-def release_words(package: Package, ends: tuple[str, str]) -> str:
+def release_words(package: str, ends: tuple[str, str]) -> str:
     since, until = ends
     if not until:
         return say("rules.released", package=package, since=since)

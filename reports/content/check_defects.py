@@ -125,7 +125,7 @@ def first_errors(result: Result) -> tuple[Words, ...]:
 def other_program(configuration: Configuration) -> str:
     """The program that is no Megatron whose configuration this is; empty where it is Megatron's."""
     framework = known(configuration.framework)
-    return PROGRAMS.get(framework, "") if framework else ""
+    return next((name for program, name in PROGRAMS.items() if program == framework), "")
 
 
 def legal_words(result: Result, configuration: Configuration) -> str:
