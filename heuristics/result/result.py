@@ -10,6 +10,7 @@ from heuristics.result.configured import (
     Configuration,
     Defect,
     Experiments,
+    Incident,
     Log,
     Rules,
     Throughput,
@@ -57,6 +58,7 @@ class Result(Section, frozen=True, kw_only=True):
     configuration: OrMissing[Configuration]
     config_findings: tuple[ConfigFinding, ...]
     defects: tuple[Defect, ...] = ()
+    incidents: tuple[Incident, ...] | UnsetType = UNSET
     rules: OrMissing[Rules]
     workflow: tuple[WorkflowStep, ...]
     experiments: OrMissing[Experiments]

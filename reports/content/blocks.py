@@ -94,11 +94,12 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A list of sentences; numbered where their order matters."""
+    """A list of sentences; numbered where their order matters. `whole`: none of them is cut short."""
 
     items: tuple[Words, ...]
     title: str = ""
     numbered: bool = False
+    whole: bool = False
 
 
 def items(title: str, entries: Iterable[str | Words], numbered: bool = False) -> Iterator[Items]:

@@ -48,6 +48,7 @@ ORDER = {
             "fixes",
             "plan",
             "comparison",
+            "incidents",
         ),
         *("workflow", "findings", "evidence", "judging"),
     ),

@@ -21,6 +21,7 @@ from reports.content.analysis.times import telling_rank
 from reports.content.analysis.walls import evidence, savings, step_bar
 from reports.content.blocks import Block, Code, Detail, Page, Part, Sentence, Tone, words
 from reports.content.check_numbers import configuration_parts
+from reports.content.incidents import incident_items
 from reports.content.names import joined, kernel_name, name_of, who
 from reports.result.left_out import left_out
 from traces.missing import known
@@ -92,6 +93,7 @@ def page(result: Result, detail: Detail) -> Page:
     found: list[Block | None] = [
         headline(result),
         *warnings(result),
+        *incident_items(result, Detail.FIRST, most=1),
         *((*run_lines(result), *costs) if what_to_do.steps else ()),
         what_to_do,
         *(() if what_to_do.steps else (*costs, *run_lines(result))),

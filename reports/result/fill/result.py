@@ -79,6 +79,7 @@ def result_of_run(
             configuration=configuration(judgement, redact),
             config_findings=files.findings if files else (),
             defects=files.defects if files else (),
+            incidents=files.incidents if files else UNSET,
             rules=files.rules if files else NOT_GIVEN,
             workflow=files.workflow if files else (),
             experiments=files.experiments if files else NOT_GIVEN,
