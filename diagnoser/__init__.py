@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from diagnoser.version import VERSION
 
 if TYPE_CHECKING:
-    from diagnoser.api import analyze, check_config, compare, compare_files
+    from diagnoser.api import analyze, check_config, compare, compare_files, plan
 
 
 __version__ = VERSION
@@ -38,6 +38,7 @@ __all__ = [
     "check_config",
     "compare",
     "compare_files",
+    "plan",
 ]
 
 _BEGINS: Final = {"traces": b'"""FACTS', "heuristics": b'"""OPINIONS', "reports": b'"""WORDS'}

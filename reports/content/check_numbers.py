@@ -74,7 +74,7 @@ def number_tables(result: Result) -> Iterator[Block]:
         sources = (one.source for one in found.references)
         yield from items("Sources of the published rows, in their order", sources, numbered=True)
     if (estimate := known(result.memory_estimate)) is not None:
-        yield _memory_table(estimate)
+        yield memory_table(estimate)
 
 
 def _log(log: Log, result: Result) -> Iterator[Sentence]:
@@ -162,7 +162,7 @@ def _reference(one: Reference) -> tuple[str, ...]:
     return what, one.layout or "", rounded(one.tokens_per_s_per_gpu), rounded(one.tflops_per_gpu)
 
 
-def _memory_table(found: MemoryEstimate) -> Table:
+def memory_table(found: MemoryEstimate) -> Table:
     sizes = {part: getattr(found, f"{part}_bytes") for part in _PARTS}
     if rest := known(found.rest_bytes):
         sizes["measured peak beside the estimate"] = rest

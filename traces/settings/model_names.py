@@ -27,7 +27,7 @@ class _Names(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NamedModel(Struct, frozen=True):
-    """A model of the tables: `id` of its recipe, `name` as its publisher writes it, and what is settled by it.
+    """A model of the tables: `id` of its recipe, `name` as its publisher writes it, and the settings it has.
 
     `caveat`: what its sizes leave out, empty where nothing.
     """
@@ -54,6 +54,12 @@ def name_of(id: str) -> str:
     return names[0] if names else id
 
 
+def model_names_by_id() -> Mapping[str, str]:
+    """The publisher's name of each recipe's model."""
+    return {id: names[0] for id, names in _names().names.items()}
+
+
+@cache
 def named_models() -> tuple[NamedModel, ...]:
     """Every model that has a name, in the order of the table."""
     return tuple(map(_model, _names().names))
