@@ -148,5 +148,5 @@ def _document(
         counted=found.counted,
         layouts=found.layouts,
         least_bytes=found.least_bytes,
-        expected=found.expected,
+        normal=found.normal,
     )

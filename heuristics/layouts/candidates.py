@@ -27,6 +27,11 @@ EACH_VIRTUAL: Final = Limit(
     "of the step for each virtual stage",
     "ours: with it the bubble chooses 4 for DeepSeek-V3 on PP 4 and PP 8, and 8 for Mixtral, as published",
 )
+RAGGED: Final = Limit(
+    0.02,
+    "of the step",
+    "ours: in every layout of Megatron-Bridge's scripts all stages but the ends are of one length",
+)
 _OTHER_STAGES: Final[dict[str, Value]] = dict.fromkeys(
     (
         "num_layers_per_virtual_pipeline_stage",
@@ -155,7 +160,8 @@ def best_virtual(work: Work, pp: int, microbatches: int) -> tuple[int, Stages] |
         return None
 
     def wasted(vpp: int) -> float:
-        return (pp - 1) / (vpp * microbatches) + EACH_VIRTUAL.value * vpp + max(0.0, found[vpp].uneven_frac)
+        uneven = max(0.0, found[vpp].uneven_frac) + RAGGED.value * found[vpp].ragged
+        return (pp - 1) / (vpp * microbatches) + EACH_VIRTUAL.value * vpp + uneven
 
     best = min(found, key=wasted)
     return best, found[best]

@@ -1,11 +1,12 @@
 """Layouts of a model on some GPUs in the order to try them: the entry to this folder."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from msgspec.structs import replace as with_place
 
+from heuristics.comparison.normal import normal_throughput
 from heuristics.config.about import Given
 from heuristics.fixes.dispatcher import set_to
 from heuristics.guides.dispatcher import choose_dispatcher
@@ -15,12 +16,13 @@ from heuristics.layouts.own import own_layout
 from heuristics.layouts.published import Machine, Published, model_of, published, weight_of
 from heuristics.layouts.ranking import NETWORK, Ranking, ranking_of
 from heuristics.layouts.shown import changes_of, shown
-from heuristics.result.layouts import CountedLayouts, ExpectedThroughput, PlannedLayout
+from heuristics.result.layouts import CountedLayouts, PlannedLayout
+from heuristics.result.normal import NormalThroughput
 from heuristics.rules.check import check_rules
 from heuristics.run.run import Run
 from heuristics.words import say
 from traces.limits import Limit
-from traces.missing import Missing, OrMissing, gap
+from traces.missing import Missing, OrMissing
 from traces.settings.knobs import GLOBAL_BATCH, MICRO_BATCH
 from traces.settings.precision import configured_precision
 from traces.settings.settings import KnobView, Settings, Value
@@ -71,9 +73,8 @@ class Found:
     model: ModelSize
     precision: str
     domain: int
-    expected: OrMissing[ExpectedThroughput]
+    normal: OrMissing[NormalThroughput]
     warnings: tuple[str, ...] = ()
-    best: Settings = field(default_factory=Settings)
 
 
 def find_layouts(wanted: Wanted) -> Found | Missing:
@@ -114,9 +115,8 @@ def find_layouts(wanted: Wanted) -> Found | Missing:
         model=model,
         precision=precision,
         domain=domain,
-        expected=gap("later", "later"),
+        normal=normal_throughput(_as_set(run, ordered[0])) if ordered else None,
         warnings=warnings,
-        best=base.changed(changes_of(ordered[0]), "plan") if ordered else base,
     )
 
 
@@ -166,6 +166,15 @@ def _fitted(asked: Asked, fitting: Fitting, ranking: Ranking) -> tuple[list[Fitt
         if found.recompute.granularity == "full":
             done.add(sizes.key)
     return [found for _, found in best.values()], len(seen)
+
+
+def _as_set(run: Run, one: Fitted) -> Run:
+    """The run in a layout, with the dispatcher that goes with it."""
+    changed = run.changed(changes_of(one))
+    if one.sizes.ep == 1:
+        return changed
+    choice = choose_dispatcher(changed)
+    return changed.changed(set_to(changed, choice.first or choice.candidates[0]).in_run(changed))
 
 
 def _legal(

@@ -61,8 +61,8 @@ class Recompute:
     def changes(self) -> dict[str, Value]:
         """Knobs that set it."""
         if self.granularity == "full":
-            whole = {"recompute_method": "uniform", "recompute_num_layers": 1, "recompute_modules": None}
-            return {"recompute_granularity": "full", **whole}
+            every: dict[str, Value] = {"recompute_method": "uniform", "recompute_num_layers": 1}
+            return {"recompute_granularity": "full", "recompute_modules": None, **every}
         if self.granularity == "none":
             return {"recompute_granularity": None, "recompute_modules": None, **_NO_LAYERS}
         selective: dict[str, Value] = {"recompute_granularity": "selective"}

@@ -3,6 +3,7 @@
 from typing import ClassVar, Literal
 
 from heuristics.result.judged import Knobs
+from heuristics.result.normal import NormalThroughput
 from heuristics.result.tool import SchemaVersion, Tool
 from traces.missing import Missing, OrMissing
 from traces.sections.section import Bytes, Count, Section
@@ -73,28 +74,6 @@ class CountedLayouts(Section, frozen=True):
     fit: Count
 
 
-class ExpectedThroughput(Section, frozen=True):
-    """Throughput of such a run elsewhere, brought here: a range of published runs and measured changes.
-
-    Per GPU. `mfu_low` and `mfu_high` are of the peak in the run's precision, null where that is not known.
-    """
-
-    tokens_low: float
-    tokens_high: float
-    tflops_low: float
-    tflops_high: float
-    mfu_low: float | None
-    mfu_high: float | None
-    step_low_ns: Count | None
-    step_high_ns: Count | None
-    published: tuple[str, ...]
-    changes: tuple[str, ...]
-    differs: tuple[str, ...]
-    sources: tuple[str, ...]
-    measured: Literal["inside", "below", "above"] | None = None
-    """Where what was measured here lies; null where nothing was."""
-
-
 class Layouts(Section, frozen=True, kw_only=True):
     """Legal layouts that fit, the first to try first; version 1.x of its JSON document."""
 
@@ -124,4 +103,4 @@ class Layouts(Section, frozen=True, kw_only=True):
     layouts: tuple[PlannedLayout, ...]
     least_bytes: Bytes | None
     """The smallest estimate of all that divide, where none fits."""
-    expected: OrMissing[ExpectedThroughput]
+    normal: OrMissing[NormalThroughput]

@@ -35,6 +35,7 @@ from reports.content.check_defects import (
 )
 from reports.content.check_workflow import experiment_blocks, workflow_rules
 from reports.content.names import joined
+from reports.content.normal import normal_details, normal_lines
 from traces.missing import Missing, known
 from traces.settings.derive import DEFAULT
 from traces.sizes.memory import MemoryEstimate
@@ -61,6 +62,7 @@ def number_lines(result: Result) -> Iterator[Block]:
     if (log := known(result.log)) is not None:
         yield from _log(log, result)
     yield from _throughput(result)
+    yield from normal_lines(result.normal)
     yield from _memory(result)
 
 
@@ -73,6 +75,7 @@ def number_tables(result: Result) -> Iterator[Block]:
         yield table("Published throughput of this model", heads, rows, range(2, 4), note)
         sources = (one.source for one in found.references)
         yield from items("Sources of the published rows, in their order", sources, numbered=True)
+    yield from normal_details(result.normal)
     if (estimate := known(result.memory_estimate)) is not None:
         yield memory_table(estimate)
 

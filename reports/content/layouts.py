@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from heuristics.result.layouts import ExpectedThroughput, Layouts, PlannedLayout
+from heuristics.result.layouts import Layouts, PlannedLayout
 from reports.content.blocks import (
     Block,
     Code,
@@ -24,9 +24,10 @@ from reports.content.blocks import (
     words,
 )
 from reports.content.check_numbers import memory_table
+from reports.content.normal import normal_details, normal_lines
 from reports.redaction import redaction_words
-from traces.missing import Missing, OrMissing, known
-from traces.spelling import counted, duration, gigabytes, percent, rounded
+from traces.missing import known
+from traces.spelling import counted, gigabytes, percent
 
 _FIRST: Final = 6
 """Layouts on the first screen."""
@@ -40,7 +41,7 @@ def page(found: Layouts, detail: Detail) -> Page:
     everything = detail is Detail.FULL
     blocks: list[Block] = [_headline(found), *_warnings(found)]
     if found.layouts:
-        blocks += [_table(found, everything), *_first(found, everything), *expected_lines(found.expected)]
+        blocks += [_table(found, everything), *_first(found, everything), *normal_lines(found.normal)]
     blocks += _unknown(found, everything)
     if everything:
         blocks += [_layout(one) for one in found.layouts]
@@ -64,7 +65,7 @@ def _headline(found: Layouts) -> Headline:
     if not found.layouts:
         least = f": the least that one needs is {gigabytes(found.least_bytes)}" if found.least_bytes else ""
         said = f"of {counted(found.counted.divide, 'layout')} that divide none fits{least}"
-        under = (
+        under: tuple[Words, ...] = (
             words("More GPUs, or offload of activations and optimizer state (MEM-6, MEM-7), make room."),
         )
         return Headline("NO LAYOUT FITS", words(said), Tone.BAD, under)
@@ -76,9 +77,7 @@ def _headline(found: Layouts) -> Headline:
     counts = found.counted
     under = (
         words(f"{held} by the estimate ({percent(first.filled_frac)}). {_recompute_words(first)}"),
-        words(
-            f"{counts.divide:,} layouts divide, {counts.fit:,} fit. The order is by rules: nothing was run."
-        ),
+        words(f"{counts.divide:,} layouts divide, {counts.fit:,} fit. Ordered by rules: nothing was run."),
     )
     return Headline("TRY FIRST", words(f"{how}{mark}"), Tone.GOOD, under)
 
@@ -177,53 +176,11 @@ def _packed(flags: tuple[str, ...]) -> Iterator[str]:
     yield line
 
 
-def expected_lines(found: OrMissing[ExpectedThroughput]) -> Iterator[Sentence]:
-    """What such a run reaches elsewhere, in one line; what is missing where none is known."""
-    if isinstance(found, Missing):
-        yield Sentence(words(f"Unknown: {found.reason}. {found.cure[:1].upper()}{found.cure[1:]}."), "Normal")
-    elif found is not None:
-        yield Sentence(words(_expected_words(found)), "Normal")
-
-
-def _expected_words(found: ExpectedThroughput) -> str:
-    said = f"{_range(found.tokens_low, found.tokens_high)} tokens/s and "
-    said += f"{_range(found.tflops_low, found.tflops_high)} model TFLOP/s per GPU"
-    if found.mfu_low is not None and found.mfu_high is not None:
-        said += f", MFU {percent(found.mfu_low)} to {percent(found.mfu_high)}"
-    if found.step_low_ns and found.step_high_ns:
-        said += f", {duration(found.step_low_ns)} to {duration(found.step_high_ns)} a step"
-    said += f", by {found.published[0]}"
-    if found.changes:
-        said += f" and {counted(len(found.changes), 'measured change')}"
-    where = {
-        "inside": "This run is in it.",
-        "below": "This run is below it.",
-        "above": "This run is above it.",
-    }
-    verdict = f" {where[found.measured]}" if found.measured else ""
-    return f"{said}.{verdict}"
-
-
-def _range(low: float, high: float) -> str:
-    return rounded(low) if rounded(low) == rounded(high) else f"{rounded(low)} to {rounded(high)}"
-
-
-def expected_details(found: OrMissing[ExpectedThroughput]) -> Iterator[Block]:
-    """The published runs, the changes and the differences that the range rests on."""
-    value = known(found)
-    if value is None:
-        return
-    yield from items("Normal: published runs", value.published)
-    yield from items("Normal: measured changes that were counted in", value.changes)
-    yield from items("Normal: different here, and not counted in", value.differs)
-    yield from items("Normal: sources", value.sources)
-
-
 def _unknown(found: Layouts, everything: bool) -> Iterator[Block]:
     yield from items("Assumed", found.assumed if everything else found.assumed[:3])
     yield from items("Not known", found.unknown if everything else found.unknown[:3])
     if everything:
-        yield from expected_details(found.expected)
+        yield from normal_details(found.normal)
 
 
 def _layout(one: PlannedLayout) -> Part:

@@ -47,6 +47,7 @@ ORDER = {
             "fixes",
             "plan",
             "comparison",
+            "layouts",
         ),
         *("workflow", "findings", "evidence", "judging"),
     ),
