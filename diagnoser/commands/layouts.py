@@ -16,7 +16,7 @@ from reports.formats import Kind
 
 @command(lacks=("flavor", "ticket", "title", "note", "brief", "emit_config"))
 def plan(model: options.ModelArgument, asked: partial[LayoutPlan], wanted: partial[PlanOutput]) -> int:
-    """Which layouts of a model fit some GPUs, and which to try first.
+    """Which layouts of a model fit some GPUs, the best first.
 
     Lists TP, CP, PP, VPP, EP, micro-batch, recompute and dispatcher that are legal and fit by the estimate of
     memory, in the order of NVIDIA's guides and of published layouts, each with why, its memory and what to

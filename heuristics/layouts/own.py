@@ -1,5 +1,8 @@
 """The layout that a configuration has itself, among those that could be."""
 
+import re
+from typing import Final
+
 from heuristics.layouts.candidates import Sizes
 from heuristics.layouts.fit import EVERYTHING, NOTHING, Fitted, Fitting, Recompute
 from heuristics.layouts.ranking import Ranking
@@ -13,6 +16,8 @@ from traces.settings.knobs import GLOBAL_BATCH
 from traces.sizes.layout import Layout, layout_of
 from traces.sizes.memory import by_stage
 from traces.sizes.model import ModelSize
+
+_LETTERS: Final = re.compile(r"[EtmL|*()\d, ]+")
 
 
 def own_layout(run: Run, model: ModelSize, fitting: Fitting, ranking: Ranking) -> PlannedLayout | Missing:
@@ -39,7 +44,7 @@ def _sizes(run: Run, model: ModelSize, layout: Layout) -> Sizes:
         for place in range(len(layout.stages[0]))
         for chunks in layout.stages
     ]
-    letters = run.config.first("pipeline_model_parallel_layout")
+    letters = str(run.config.first("pipeline_model_parallel_layout") or "")
     return Sizes(
         gpus=layout.world,
         tp=layout.tp,
@@ -50,7 +55,7 @@ def _sizes(run: Run, model: ModelSize, layout: Layout) -> Sizes:
         etp=layout.etp,
         micro_batch=layout.micro_batch,
         batch=run.config.positive(GLOBAL_BATCH) or 1,
-        letters=str(letters) if letters else None,
+        letters=letters if _LETTERS.fullmatch(letters) else None,
         uneven_frac=max(0.0, uneven_of(work_of(model), counts, layout.pp)),
     )
 

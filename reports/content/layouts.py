@@ -64,7 +64,7 @@ def _facts(found: Layouts) -> Words:
 def _headline(found: Layouts) -> Headline:
     if not found.layouts:
         least = f": the least that one needs is {gigabytes(found.least_bytes)}" if found.least_bytes else ""
-        said = f"of {counted(found.counted.divide, 'layout')} that divide none fits{least}"
+        said = f"none of {counted(found.counted.divide, 'layout')} that divide fits{least}"
         under: tuple[Words, ...] = (
             words("More GPUs, or offload of activations and optimizer state (MEM-6, MEM-7), make room."),
         )
