@@ -24,7 +24,7 @@ def size_of(name: str) -> ModelSize:
 
 def by_trial(model: ModelSize, gpus: int, batch: int) -> set[tuple[int, ...]]:
     """TP, CP, PP, EP, ETP by trying every number."""
-    found = set()
+    found: set[tuple[int, ...]] = set()
     for tp, pp, ep in product(range(1, 9), range(1, len(model.is_moe) + 1), range(1, gpus + 1)):
         heads = model.heads % tp == 0 and model.query_groups % tp == 0
         ranks = gpus % (tp * pp) == 0 and gpus % (ep * pp) == 0

@@ -12,7 +12,7 @@ from heuristics.layouts.fit import module_costs
 from heuristics.layouts.ranking import rules
 from heuristics.run.run import Run
 from tests.layouts_doubles import found, run_as_typed, without
-from traces.settings.settings import settings
+from traces.settings.settings import Value, settings
 from traces.sizes.memory import MemoryEstimate, estimate
 
 
@@ -71,7 +71,10 @@ def test_no_cheaper_recompute_than_the_listed_one_fits() -> None:
             for modules in combinations(costs, count):
                 if sum(costs[module] for module in modules) >= price:
                     continue
-                kept = {"recompute_granularity": "selective", "recompute_modules": modules or ("none",)}
+                kept: dict[str, Value] = {
+                    "recompute_granularity": "selective",
+                    "recompute_modules": modules or ("none",),
+                }
                 held = estimate(run.config.settings.changed(kept, "test"), precision="bf16")
                 assert isinstance(held, MemoryEstimate)
                 crowded = held.total_bytes > 0.85 * (80 << 30)
