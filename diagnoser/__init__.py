@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from diagnoser.version import VERSION
 
 if TYPE_CHECKING:
-    from diagnoser.api import analyze, check_config, compare, compare_files, explain, load, merge
+    from diagnoser.api import analyze, check_config, compare, compare_files, explain, load, merge, plan
 
 
 __version__ = VERSION
@@ -41,6 +41,7 @@ __all__ = [
     "explain",
     "load",
     "merge",
+    "plan",
 ]
 
 _BEGINS: Final = {"traces": b'"""FACTS', "heuristics": b'"""OPINIONS', "reports": b'"""WORDS'}

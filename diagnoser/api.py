@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from diagnoser.diagnosis import ComparisonResult, Diagnosis, FilesResult
-from diagnoser.options.requests import Analysis, Check, Comparison, FilesComparison, keywords
+from diagnoser.diagnosis import ComparisonResult, Diagnosis, FilesResult, LayoutsResult
+from diagnoser.options.requests import Analysis, Check, Comparison, FilesComparison, LayoutPlan, keywords
 
 if TYPE_CHECKING:
     from diagnoser.options import Place
@@ -133,3 +133,20 @@ def explain(word: str = "") -> str:
     from reports.write.text import write_text
 
     return write_text(explain_page(word), View())
+
+
+@keywords(LayoutPlan)
+def plan(asked: LayoutPlan) -> LayoutsResult:
+    """List the layouts of a model that fit some GPUs, the one to try first.
+
+    `model` is a name, such as "Qwen3-30B-A3B", or a configuration as `path` of `check_config`, whose own
+    layout then stands among the others. `gpus`: how many, by default the configuration's; the model of GPU is
+    `about`'s "gpu", or the configuration's. `seq_length` and `global_batch` replace the configuration's.
+    `about` and `redact` are as for `analyze`.
+
+    Raises `UsageError` for a model that is unknown and for GPUs that nothing divides, `InputError` for a file
+    that cannot be used.
+    """
+    from diagnoser.running.layouts import plan_layouts
+
+    return plan_layouts(asked)

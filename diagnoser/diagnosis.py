@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from heuristics.result.compared_files import ComparedFiles
     from heuristics.result.gate import Gate
     from heuristics.result.judged import Verdict
+    from heuristics.result.layouts import Layouts
     from heuristics.result.result import Result
     from traces.ranks.summary import RankSummary
 
@@ -190,3 +191,19 @@ class FilesResult(_Compared):
 
     def __repr__(self) -> str:
         return f"<Comparison of files: {self.result.verdict}>"
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutsResult:
+    """Layouts of a model on some GPUs."""
+
+    result: Layouts
+    """Everything that was found, typed: an unknown value is `traces.missing.Missing`."""
+
+    def __repr__(self) -> str:
+        found = self.result
+        return f"<Layouts of {found.about} on {found.gpus} {found.gpu}: {len(found.layouts)}>"
+
+    def to_dict(self) -> Document:
+        """The JSON document of the list, version 1.0, as plain values; a copy of its own."""
+        return encode(self.result)

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
     from heuristics.result.compared import Compared
     from heuristics.result.compared_files import ComparedFiles
+    from heuristics.result.layouts import Layouts
     from heuristics.result.result import Result
     from reports.content.blocks import Asked, Detail, Page
 
-    Whole = Result | Compared | ComparedFiles
+    Whole = Result | Compared | ComparedFiles | Layouts
 
 FigureForm = Literal["png", "svg", "pdf"]
 
@@ -34,6 +35,7 @@ class Kind(Enum):
     COMPARISON = "comparison"
     CONFIGURATION = "configuration"
     FILES = "files"
+    LAYOUTS = "layouts"
 
 
 def _of_two(result: Whole) -> TypeIs[Compared]:
@@ -48,11 +50,19 @@ def _of_files(result: Whole) -> TypeIs[ComparedFiles]:
     return isinstance(result, ComparedFiles)
 
 
+def _of_layouts(result: Whole) -> TypeIs[Layouts]:
+    from heuristics.result.layouts import Layouts
+
+    return isinstance(result, Layouts)
+
+
 def kind_of(result: Whole) -> Kind:
     if _of_two(result):
         return Kind.COMPARISON
     if _of_files(result):
         return Kind.FILES
+    if _of_layouts(result):
+        return Kind.LAYOUTS
     from msgspec import UNSET
 
     return Kind.ANALYSIS if result.about is UNSET or result.traces else Kind.CONFIGURATION
@@ -67,6 +77,10 @@ def page_of(result: Whole, detail: Detail) -> Page:
         from reports.content.comparison.files import page as files
 
         return files(result, detail)
+    if _of_layouts(result):
+        from reports.content.layouts import page as planned
+
+        return planned(result, detail)
     if kind_of(result) is Kind.CONFIGURATION:
         from reports.content.analysis.check import page as checked
 
@@ -106,7 +120,7 @@ def _html(result: Whole, asked: Asked) -> str:
     from reports.content.blocks import Detail
     from reports.write.html.page import write_analysis_html, write_html
 
-    if _of_files(result) or kind_of(result) is Kind.CONFIGURATION:
+    if _of_files(result) or _of_layouts(result) or kind_of(result) is Kind.CONFIGURATION:
         return write_html(asked.head.over(page_of(result, Detail.FULL)), asked.view)
     return write_analysis_html(result, asked.view, asked.head)
 
@@ -122,7 +136,7 @@ def _csv(result: Whole, asked: Asked) -> str:
 
 
 def _json(result: Whole, asked: Asked) -> str:
-    if asked.brief and not _of_two(result):
+    if asked.brief and not _of_two(result) and not _of_layouts(result):
         from reports.write.brief import write_brief
 
         return write_brief(_run(result))
@@ -162,6 +176,7 @@ def _run(result: Whole) -> Result:
     """What is of one run: two have no plan, and no table of their own."""
     assert not _of_two(result), "a format of one run"
     assert not _of_files(result), "a format of one run"
+    assert not _of_layouts(result), "a format of one run"
     return result
 
 

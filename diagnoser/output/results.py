@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 
 LONGEST: Final = Limit(4_000, "characters", "ours: a ticket keeps room for its report")
 _OF_TWO: Final = (Kind.COMPARISON, Kind.FILES)
+_CALLED: Final = {
+    Kind.FILES: "a comparison without traces",
+    Kind.CONFIGURATION: "a judged configuration",
+    Kind.LAYOUTS: "a list of layouts",
+}
+"""Results that do not have every format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +104,13 @@ class CheckOutput(Output):
 
 
 @dataclass(frozen=True, slots=True)
+class PlanOutput(Output):
+    """The output of a list of layouts, which has fewer formats."""
+
+    form: options.PlanForms = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Where every result goes; nothing is in the way."""
 
@@ -117,16 +130,16 @@ def plan_results(
     for form in output.forms:
         if kind not in FORMATS[form].kinds:
             there = ", ".join(sorted(named(kind)))
-            what = "a comparison without traces" if kind is Kind.FILES else "a judged configuration"
-            raise UsageError(f"{what} has no {form}. Give one of {there}.")
-    if output.brief and kind in _OF_TWO:
-        raise UsageError("--brief is of one run, not of two. Type the same line without it")
+            raise UsageError(f"{_CALLED[kind]} has no {form}. Give one of {there}.")
+    if output.brief and kind in (*_OF_TWO, Kind.LAYOUTS):
+        what = "a list of layouts" if kind is Kind.LAYOUTS else "two"
+        raise UsageError(f"--brief is of one run, not of {what}. Type the same line without it")
     inputs = [*runs, *(path for path in beside if path)]
     ending = "_compared" if kind in _OF_TWO else "_moe-diag"
     targets = plan_targets(output.forms, output.output, inputs, output.force_overwrite, ending)
     if output.ticket is None:
         return Plan(kind, targets, None)
-    if kind in (Kind.CONFIGURATION, Kind.FILES):
+    if kind in (Kind.CONFIGURATION, Kind.FILES, Kind.LAYOUTS):
         raise UsageError("a ticket is of a trace or of two. Give what moe-diag analyze or compare made.")
     from diagnoser.output.ticket import plan_ticket
 

@@ -17,6 +17,7 @@ from heuristics.result.configured import (
     WorkflowStep,
 )
 from heuristics.result.judged import Choice, Combined, Fix, Refused, Verdict, Wall
+from heuristics.result.normal import NormalThroughput
 from heuristics.result.tool import SchemaVersion, Tool
 from traces.missing import Missing, OrMissing, known
 from traces.names.frameworks import Framework
@@ -67,6 +68,7 @@ class Result(Section, frozen=True, kw_only=True):
     log: OrMissing[Log]
     given: Mapping[str, Any]
     forced_routing: bool = False
+    normal: OrMissing[NormalThroughput] | UnsetType = UNSET
 
 
 class Merged(Section, frozen=True, kw_only=True):

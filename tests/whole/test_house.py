@@ -49,6 +49,7 @@ ORDER = {
             "plan",
             "comparison",
             "incidents",
+            "layouts",
         ),
         *("workflow", "findings", "evidence", "judging"),
     ),

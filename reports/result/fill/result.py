@@ -88,6 +88,7 @@ def result_of_run(
             log=log(judgement),
             given=given(judgement.known, redact),
             forced_routing=judgement.forced_routing,
+            normal=files.normal if files else UNSET,
         ),
         judgement.run.framework,
     )
