@@ -8,7 +8,7 @@
     moe_diag.compare("before.json", run).text()
     moe_diag.load("run.json") == run
 
-What is not known is a `Missing`: it has its reason and its cure, is <NA> in frames, and cannot be computed with.
+What is not known is a `Missing`, with its reason and its cure: <NA> in frames, and no number to compute with.
 """
 
 from diagnoser import (

@@ -25,11 +25,14 @@ if TYPE_CHECKING:
 LONGEST: Final = Limit(4_000, "characters", "ours: a ticket keeps room for its report")
 _OF_TWO: Final = (Kind.COMPARISON, Kind.FILES)
 _CALLED: Final = {
-    Kind.FILES: "a comparison without traces",
+    Kind.ANALYSIS: "a diagnosis",
+    Kind.COMPARISON: "a comparison",
     Kind.CONFIGURATION: "a judged configuration",
+    Kind.FILES: "a comparison without traces",
     Kind.LAYOUTS: "a list of layouts",
+    Kind.RUN: "a run of merged ranks",
 }
-"""Results that do not have every format."""
+_ENDINGS: Final = {Kind.COMPARISON: "_compared", Kind.FILES: "_compared", Kind.RUN: "_run"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,13 @@ class PlanOutput(Output):
 
 
 @dataclass(frozen=True, slots=True)
+class MergeOutput(Output):
+    """The output of ranks put together, which has no plan."""
+
+    form: options.MergeForms = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Where every result goes; nothing is in the way."""
 
@@ -135,11 +145,11 @@ def plan_results(
         what = "a list of layouts" if kind is Kind.LAYOUTS else "two"
         raise UsageError(f"--brief is of one run, not of {what}. Type the same line without it")
     inputs = [*runs, *(path for path in beside if path)]
-    ending = "_compared" if kind in _OF_TWO else "_moe-diag"
+    ending = _ENDINGS.get(kind, "_moe-diag")
     targets = plan_targets(output.forms, output.output, inputs, output.force_overwrite, ending)
     if output.ticket is None:
         return Plan(kind, targets, None)
-    if kind in (Kind.CONFIGURATION, Kind.FILES, Kind.LAYOUTS):
+    if kind in (Kind.CONFIGURATION, Kind.FILES, Kind.LAYOUTS, Kind.RUN):
         raise UsageError("a ticket is of a trace or of two. Give what moe-diag analyze or compare made.")
     from diagnoser.output.ticket import plan_ticket
 
