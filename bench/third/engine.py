@@ -1,4 +1,4 @@
-"""Runs the programs of all ranks on one true time: a heap of events, streams in order, NICs that are shared."""
+"""Runs the programs of all ranks on one true time: a heap of events, streams in order, shared NICs."""
 
 from __future__ import annotations
 

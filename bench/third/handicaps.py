@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import pairwise
 from random import Random
 from typing import Final
 
@@ -81,7 +82,7 @@ _NODES: Final = (Kind.SLOW_NODE, Kind.SLOW_HOST_NODE, Kind.SLOW_NIC, Kind.SLOW_P
 class Hand:
     """One handicap. `ranks` it hits, `accept`: ranks that a right answer may name; `whole`: all of them.
 
-    `ranks` of a slow pair are nodes.
+    `ranks` of a slow pair are nodes. `part`: of all pauses those that come; `on_gpu`: kernels pause.
     """
 
     kind: Kind
@@ -92,6 +93,7 @@ class Hand:
     part: float = 0.0
     steps: tuple[int, ...] = ()
     stage: int = -1
+    on_gpu: bool = False
 
     def stronger(self) -> Hand:
         """More of the same. A part of times is that of pauses, else what is above 1 grows."""
@@ -142,7 +144,8 @@ def _hand(world: World, kind: Kind) -> Hand:
             count = draw.randint(max(1, world.steps // 2), max(1, world.steps - 1))
             return replace(plain, steps=tuple(sorted(draw.sample(range(1, world.steps + 1), count))))
         case Kind.WANDER | Kind.GC | Kind.JITTER:
-            return replace(plain, ranks=everybody, accept=())
+            ahead = kind is Kind.JITTER and (world.dispatcher != "alltoall" or draw.random() < 0.5)
+            return replace(plain, ranks=everybody, accept=(), on_gpu=ahead)
         case Kind.STAGE_HEAVY:
             stage = draw.randrange(layout.pipeline)
             ranks = tuple(one for one in everybody if layout.stage(one) == stage)
@@ -185,8 +188,10 @@ def programs(world: World, hands: Sequence[Hand]) -> list[list[Operation]]:
         stage, layers = world.layout.stage(rank), world.layers
         layers += sum(hand.stage == stage for hand in hands)
         operations = Program(world, rank, range(layers), routing).operations
-        for one in operations:
+        for one, then in pairwise([*operations, operations[-1]]):
             _change(world, hands, rank, one)
+            if one.where == "stop" and any(hand.on_gpu for hand in hands):
+                then.work_us, one.gap_us = then.work_us + one.gap_us, 0.0
         written.append(operations)
     return written
 

@@ -29,7 +29,7 @@ class Do(Enum):
 
 
 class Moves(NamedTuple):
-    """A collective as one rank joins it: `sent` are bytes to each member (all-to-all), `ring` those of a ring."""
+    """A collective as one rank joins it: `sent` are bytes to each member, `ring` those of a ring."""
 
     group: Group
     ranks: tuple[int, ...]

@@ -254,7 +254,7 @@ class _Rank:
         begin_ns, end_ns = self._clock.of(one.called) - 200, self._clock.of(one.returned) + 50
         hashed = communicator(self._world, moves)
         size = round(moves.ring) or 4
-        if not one.kernel == "nccl_send_recv":
+        if one.kernel != "nccl_send_recv":
             if one.kernel.startswith("nccl_"):
                 self._nccl_range(moves.call, begin_ns, end_ns, one, collective(hashed, size))
             return

@@ -69,8 +69,11 @@ def simulate(world: World, hands: Sequence[Hand]) -> Done:
 
 
 def draw_truth(seed: int, kind: Kind) -> Truth:
-    """A run of this kind whose handicap matters. Raises ValueError where it does not however strong."""
-    world = draw_world(seed, *least_sizes(kind))
+    """A run of this kind, in a world of its own, whose handicap matters.
+
+    Raises ValueError where it does not however strong it is.
+    """
+    world = draw_world(100 * seed + tuple(Kind).index(kind), *least_sizes(kind))
     base = simulate(world, ())
     hands = draw_hands(world, kind)
     for _ in range(_TRIES):
