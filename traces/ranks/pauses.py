@@ -14,7 +14,7 @@ from traces.groups import group_of
 from traces.limits import Limit
 from traces.ranks import parts
 from traces.ranks.chains import NO_ROW, Chains, roles_of, usual
-from traces.ranks.late import Suspicion
+from traces.ranks.late import ODD, Suspicion
 from traces.ranks.match import Matched
 from traces.ranks.side_by_side import Alike, Grid
 from traces.ranks.summary import UNKNOWN
@@ -26,16 +26,12 @@ PAUSE: Final = Limit(
     "ours: a preempted thread or a busy GPU stops for some tenths of a millisecond; gaps of Python end below",
 )
 FAR: Final = Limit(5.0, "scaled median deviations of all stretches", "ours: as for steps")
-TOGETHER: Final = Limit(
-    0.03,
-    "fraction of the step",
-    "ours: of 24 healthy runs of a third simulator none loses more than 1.3 % so, and where a repair saves a "
-    "tenth 7 to 10 % are lost",
-)
 ONE: Final = Limit(0.5, "of all pauses", "ours: a rank that has more of them than all others is late itself")
 _LIKE: Final = 3
 """Stretches of a kind, from which on their middle is the usual one."""
 _SCALED: Final = 1.4826
+_OWN: Final = (Cause.SLOW_DEVICE, Cause.SLOW_HOST, Cause.DATA_LOADER)
+"""Causes by which the late rank's own work takes longer, so that it seems to pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +91,10 @@ def by_sum(than: Suspicion, pauses: Pauses, matched: Matched, counted: BoolArray
     known_ns = grid.length_ns[~np.isnan(grid.length_ns)]
     if steps < 2 or not len(known_ns) or not len(matched):
         return than
-    others = pauses.without(than.places, matched)
+    others = pauses.without(than.places if than.cause in _OWN else (), matched)
     cost_ns = others.cost_ns(matched, counted, count) / steps
     one = float(others.shares(matched, counted, count).max(initial=0.0))
-    if cost_ns < TOGETHER.value * float(np.median(known_ns)) or one > ONE.value:
+    if cost_ns < ODD.value * float(np.median(known_ns)) or one > ONE.value:
         return than
     if than.cause is Cause.ROTATING_JITTER:
         return replace(than, cost_ns=max(than.cost_ns, cost_ns))

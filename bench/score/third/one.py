@@ -104,7 +104,7 @@ def compared(
     late, without = run["late"], run["without"]
     ranks = [one["rank"] for one in run["ranks"]]
     cause = late and late["cause"]
-    whom = tuple(sorted(ranks[place] for place in late["indices"])) if late else ()
+    whom = _whom(run, late, ranks) if late else ()
     hits = [place for place, hand in enumerate(truth.hands) if cause == CAUSES[hand.kind]]
     right = [place for place in hits if names(truth.hands[place], whom)]
     healthy = not truth.hands
@@ -127,6 +127,12 @@ def compared(
         why="; ".join(reasons),
         made=made,
     )
+
+
+def _whom(run: Mapping[str, Any], late: Mapping[str, Any], ranks: Sequence[int]) -> tuple[int, ...]:
+    """The ranks that an answer names, or those of the stage that it names."""
+    places = late["indices"] or (run["groups"][late["group"]]["ranks"] if late["group"] is not None else ())
+    return tuple(sorted(ranks[place] for place in places))
 
 
 def names(hand: Hand, whom: Sequence[int]) -> bool:
