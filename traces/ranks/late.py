@@ -108,7 +108,7 @@ COST: Final = Limit(0.01, "fraction of the step", "ours: nobody changes a machin
 ODD: Final = Limit(
     0.03,
     "fraction of the step",
-    "ours: of 12 healthy runs of a third simulator, whose hosts pause now and then, one loses 2.0 % by pauses, "
+    "ours: of 12 healthy runs of a third simulator with pauses now and then one loses 2.0 % by these, "
     "the others less; where a repair saves a tenth, 7 to 10 % are lost",
 )
 """What pauses that come in no steady way must cost."""

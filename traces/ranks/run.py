@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from traces.columns import FloatArray
 from traces.missing import Missing, gap, or_gap
 from traces.ranks import parts
+from traces.ranks.arrivals import arrives_last
 from traces.ranks.bubbles import pipeline_of
 from traces.ranks.chains import chains_of
 from traces.ranks.charge import ByStep, charged_to, find_by_votes, lay_by_step, separate, step_of
@@ -37,7 +38,7 @@ from traces.ranks.summary import UNKNOWN, RankSummary
 from traces.ranks.together import put_together
 from traces.ranks.waits import NOBODY, measure_links, measure_waits, slow_groups
 from traces.sections.cause import ProblemKind
-from traces.sections.run import Clocks, Late, LikeRanks, RankInRun, Run, RunProblem
+from traces.sections.run import ArrivesLast, Clocks, Late, LikeRanks, RankInRun, Run, RunProblem
 
 _NO_WORLD: Final = gap(
     "no recording names the number of ranks", "give --world-size N, or the run's --config or --log"
@@ -116,7 +117,20 @@ def run_of(judged: Judged, names: Sequence[str]) -> Run:
         late_exposed_by_kind_ns=separated.late_exposed_ns,
         transfer_by_kind_ns=separated.moving_ns,
         steps_per_column=by_step.steps_per_column,
+        arrives_last=_last(judged),
     )
+
+
+def _last(judged: Judged) -> ArrivesLast | Missing | None:
+    """Who arrives last, where clocks or steps do not show who is late, and why; else None."""
+    if _untold(judged) is None:
+        return None
+    together = judged.together
+    seen = together.all_ranks_seen
+    found = arrives_last(
+        together.used, together.matched, judged.waits, judged.grid.step_count, all_ranks_seen=seen
+    )
+    return found if isinstance(found, Missing) else replace(found, host=_host(judged, found.indices))
 
 
 def _like(one: Alike, grid: Grid) -> LikeRanks:
