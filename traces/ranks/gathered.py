@@ -86,13 +86,33 @@ def by_clock(sequences: Sequence[OnClock]) -> list[Members]:
     }
     best = best_of(near, len(sequences))
     together = Gathered(len(sequences))
+    states: list[tuple[float, list[Members]]] = []
     for apart_ns, by, one, other in sorted((*found, *pair) for pair, found in near.items()):
         if apart_ns > FARTHER * max(best[one], best[other], FINEST_NS):
             continue
         mine, theirs = together.members(one), together.members(other)
-        if all((min(a, b), max(a, b)) in near for a in mine for b in theirs if a != b):
+        if one not in theirs and all((min(a, b), max(a, b)) in near for a in mine for b in theirs):
+            states.append((apart_ns, together.groups()))
             together.join(one, other, by)
-    return together.groups()
+    return _evenest(states, together.groups())
+
+
+def _evenest(states: Sequence[tuple[float, list[Members]]], last: list[Members]) -> list[Members]:
+    """Of what groups were before each two came together, `states` with how far these are apart, those of one
+    size that lie farthest from the next ones; the last where none are.
+
+    Groups of one family have one size. Where they work in lockstep, ends of two are nearly as near as those
+    of one.
+    """
+    best, found = 1.0, last
+    before_ns = FINEST_NS
+    for apart_ns, groups in states:
+        far = max(apart_ns, FINEST_NS)
+        if len(groups[0]) > 1 and len({len(one) for one in groups}) == 1 and far / before_ns > best:
+            best, found = far / before_ns, groups
+        before_ns = max(before_ns, far)
+    even = len({len(one) for one in last}) == 1
+    return last if even and FARTHER * FINEST_NS / before_ns >= best else found
 
 
 def _shift_at_once(own: OnClock, led: OnClock) -> tuple[float, int] | None:
