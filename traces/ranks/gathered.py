@@ -166,17 +166,45 @@ WHOLE: Final = Limit(
 
 
 def are_whole(sequences: Sequence[OnClock]) -> BoolArray:
-    """Which sequences of exchanges meet another from end to end; of messages a part meets each neighbour."""
-    whole = np.zeros(len(sequences), dtype=np.bool_)
+    """Which sequences of exchanges meet others from end to end; of messages a part meets each neighbour.
+
+    Ranks of one stage may be in lockstep and send at one time: then the nearest are of other stages.
+    """
+    meets = np.zeros((len(sequences), len(sequences)), dtype=np.bool_)
     for one, other in combinations(range(len(sequences)), 2):
         mine, theirs = sequences[one].end_ns, sequences[other].end_ns
-        if sequences[one].place == sequences[other].place or (whole[one] and whole[other]):
+        if sequences[one].place == sequences[other].place:
             continue
         begin, end = max(mine[0], theirs[0]) - MEET.value, min(mine[-1], theirs[-1]) + MEET.value
         most = max(int(((each >= begin) & (each <= end)).sum()) for each in (mine, theirs))
         if most >= _LEAST and len(_mutual(mine, theirs)[0]) >= WHOLE.value * most:
-            whole[[one, other]] = True
-    return whole
+            meets[one, other] = meets[other, one] = True
+    rows = _Rows.of(sequences)
+    near = _nearest_other(rows.end_ns, rows.place)
+    has = near >= 0
+    with_whole = meets[rows.owner[has], rows.owner[near[has]]]
+    of_whole = np.bincount(rows.owner[has], weights=with_whole, minlength=len(sequences))
+    return of_whole * 2 > np.bincount(rows.owner[has], minlength=len(sequences))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """All ends of some sequences: of which each is, and which of its own."""
+
+    owner: IntArray
+    place: IntArray
+    turn: IntArray
+    end_ns: IntArray
+
+    @staticmethod
+    def of(sequences: Sequence[OnClock]) -> _Rows:
+        owner = np.repeat(np.arange(len(sequences)), [len(one.end_ns) for one in sequences])
+        return _Rows(
+            owner,
+            np.array([one.place for one in sequences], dtype=np.int64)[owner],
+            np.concatenate([np.arange(len(one.end_ns)) for one in sequences]),
+            np.concatenate([one.end_ns for one in sequences]),
+        )
 
 
 _OFTEN: Final = 0.2
@@ -190,12 +218,10 @@ def messages_by_clock(sequences: Sequence[OnClock]) -> list[Pair]:
     """
     if not sequences:
         return []
-    owner = np.repeat(np.arange(len(sequences)), [len(one.end_ns) for one in sequences])
-    place = np.array([one.place for one in sequences], dtype=np.int64)[owner]
-    turn = np.concatenate([np.arange(len(one.end_ns)) for one in sequences])
-    end_ns = np.concatenate([one.end_ns for one in sequences])
+    rows_of = _Rows.of(sequences)
+    owner, end_ns = rows_of.owner, rows_of.end_ns
     open_ = np.ones(len(owner), dtype=np.bool_)
-    near = _nearest_other(end_ns, place, open_)
+    near = _nearest_other(end_ns, rows_of.place)
     votes = np.zeros((len(sequences), len(sequences)), dtype=np.int64)
     np.add.at(votes, (owner[near >= 0], owner[near[near >= 0]]), 1)
     length = np.bincount(owner, minlength=len(sequences))
@@ -208,14 +234,13 @@ def messages_by_clock(sequences: Sequence[OnClock]) -> list[Pair]:
         rows, others = mine[rows], theirs[others]
         if len(rows) >= _LEAST:
             open_[rows] = open_[others] = False
-            found.append(Pair(int(one), int(other), turn[rows], turn[others]))
+            found.append(Pair(int(one), int(other), rows_of.turn[rows], rows_of.turn[others]))
     return found
 
 
-def _nearest_other(end_ns: IntArray, place: IntArray, which: BoolArray) -> IntArray:
+def _nearest_other(end_ns: IntArray, place: IntArray) -> IntArray:
     """Of each row the one of another place whose end is nearest, within what clocks are apart; else -1."""
-    order = np.flatnonzero(which)
-    order = order[np.argsort(end_ns[order], kind="stable")]
+    order = np.argsort(end_ns, kind="stable")
     found = np.full(len(end_ns), -1, dtype=np.int64)
     apart = np.full(len(end_ns), int(MEET.value) + 1)
     for step in range(1, _AROUND + 1):

@@ -129,9 +129,9 @@ def _meet_around(own: Sequences, other: Sequences, where: float) -> Met | None:
     if not (len(own.end_ns) and len(other.end_ns)):
         return None
     at_ns = int(own.end_ns[0] + where * (own.end_ns[-1] - own.end_ns[0]))
-    apart = np.sort(np.concatenate(_apart(own, other, at_ns)))
+    apart, weight = _apart(own, other, at_ns)
     found = []
-    for middle_ns in _crowded(apart):
+    for middle_ns in _crowded(apart, weight):
         met = _followed(own, other, at_ns, middle_ns)
         if _independent(met, own, other):
             found.append(met)
@@ -141,31 +141,38 @@ def _meet_around(own: Sequences, other: Sequences, where: float) -> Met | None:
     return found[0]
 
 
-def _crowded(apart: IntArray) -> list[int]:
-    """The offsets, of those sorted, near which most lie; each far from the others."""
+def _crowded(apart: IntArray, weight: FloatArray) -> list[int]:
+    """The offsets, of those sorted, near which most lie by weight; each far from the others."""
     found: list[int] = []
-    count = np.searchsorted(apart, apart + int(MEETS.value)) - np.arange(len(apart))
-    most = count.max(initial=0)
+    until = np.searchsorted(apart, apart + int(MEETS.value))
+    summed = np.concatenate(([0.0], np.cumsum(weight)))
+    crowd = summed[until] - summed[:-1]
+    most = crowd.max(initial=0.0)
     for _ in range(_TRIED):
-        if not len(apart) or count.max() < max(_LEAST, _LOOKED_AT * most):
+        if not len(apart) or crowd.max() <= _LOOKED_AT * most:
             break
-        best = int(np.argmax(count))
-        found.append(int(np.median(apart[best : best + int(count[best])])))
-        count[np.abs(apart - found[-1]) <= _ELSEWHERE] = 0
+        best = int(np.argmax(crowd))
+        found.append(int(np.median(apart[best : until[best]])))
+        crowd[np.abs(apart - found[-1]) <= _ELSEWHERE] = 0
     return found
 
 
-def _apart(own: Sequences, other: Sequences, at_ns: int) -> list[IntArray]:
-    """How far ends of one operation are apart, of some of the own with all of the other."""
-    theirs = other.of_operation
-    found = [np.zeros(0, dtype=np.int64)]
+def _apart(own: Sequences, other: Sequences, at_ns: int) -> tuple[IntArray, FloatArray]:
+    """How far ends of one operation are apart, of some of the own with all of the other, in order.
+
+    Each sequence weighs one, however many ends it has: in lockstep are those that have many.
+    """
+    found, weight = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
     near = np.abs(own.end_ns - at_ns)
     for mine in own.of_number.values():
         mine = mine[near[mine] <= _WINDOW_NS // 2]
         mine = mine[np.argsort(near[mine], kind="stable")[:_ANCHORS]]
-        if len(mine) and (rows := theirs.get(int(own.operation[mine[0]]))) is not None:
+        if len(mine) and (rows := other.of_operation.get(int(own.operation[mine[0]]))) is not None:
             found.append((other.end_ns[rows] - own.end_ns[mine][:, np.newaxis]).ravel())
-    return found
+            weight.append(np.full(len(found[-1]), 1 / len(mine)))
+    apart, weights = np.concatenate(found), np.concatenate(weight)
+    order = np.argsort(apart, kind="stable")
+    return apart[order], weights[order]
 
 
 def _followed(own: Sequences, other: Sequences, at_ns: int, offset_ns: int) -> Met:
