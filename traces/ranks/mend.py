@@ -21,6 +21,7 @@ from traces.ranks.chains import NEVER, NO_ROW, Chains, Ends, chains_of, even_sta
 from traces.ranks.charge import Charged, step_of
 from traces.ranks.clocks import Aligned
 from traces.ranks.late import COST, Routing, Suspicion
+from traces.ranks.pauses import Pauses
 from traces.ranks.side_by_side import Alike, Excess, Grid
 from traces.ranks.summary import UNKNOWN
 from traces.ranks.together import Together
@@ -45,6 +46,7 @@ class Judged:
     routing: Routing
     suspicion: Suspicion
     charged: Charged
+    pauses: Pauses
 
 
 BALANCED: Final = Limit(
@@ -71,6 +73,9 @@ def edited(judged: Judged, chains: Chains) -> tuple[IntArray, IntArray]:
             return _balanced(judged, chains)
         case Cause.PIPELINE_IMBALANCE:
             return even_stages(judged.together.matched, chains, judged.alike)
+        case Cause.ROTATING_JITTER:
+            without_ns = chains.own_ns - judged.pauses.pause_ns
+            return np.minimum(_with_usual_work(judged, chains), without_ns), chains.moving_ns
         case _:
             return _with_usual_work(judged, chains), chains.moving_ns
 

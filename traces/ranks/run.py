@@ -12,11 +12,13 @@ from traces.columns import FloatArray
 from traces.missing import Missing, gap, or_gap
 from traces.ranks import parts
 from traces.ranks.bubbles import pipeline_of
-from traces.ranks.charge import ByStep, charged_to, find_by_votes, lay_by_step, separate
+from traces.ranks.chains import chains_of
+from traces.ranks.charge import ByStep, charged_to, find_by_votes, lay_by_step, separate, step_of
 from traces.ranks.clocks import align, consistent, fits_of
 from traces.ranks.experts import experts_of
 from traces.ranks.late import LINK, UNEVEN, find_late, routing_of
 from traces.ranks.mend import Judged, replay_without
+from traces.ranks.pauses import by_sum, pauses_of
 from traces.ranks.peers import bytes_of
 from traces.ranks.problems import Problem
 from traces.ranks.side_by_side import (
@@ -69,10 +71,14 @@ def judge(summaries: Sequence[RankSummary]) -> Judged:
         links = measure_links(matched, waits, alike, len(used), without=uneven)
         groups = slow_groups(matched, waits, LINK.value, without=uneven)
     suspicion = find_late(grid, excess, factor, links, groups, routing, alike)
+    pauses = pauses_of(matched, chains_of(matched, aligned), alike, len(used))
+    suspicion = by_sum(suspicion, pauses, matched, step_of(matched, grid) != UNKNOWN, grid)
     if not grid.step_count:
         suspicion = find_by_votes(matched, aligned, waits)
     charged = charged_to(matched, waits, grid, suspicion, alike)
-    return Judged(together, aligned, waits, grid, alike, factor, excess, links, routing, suspicion, charged)
+    return Judged(
+        together, aligned, waits, grid, alike, factor, excess, links, routing, suspicion, charged, pauses
+    )
 
 
 def run_of(judged: Judged, names: Sequence[str]) -> Run:
