@@ -114,14 +114,16 @@ def _at_usual_speed(judged: Judged, chains: Chains) -> IntArray:
 def _as_fast(judged: Judged, chains: Chains) -> IntArray:
     """Transfers with the late rank as long as others of their kind, or shorter by its factor.
 
-    Of a ring all is slower by the factor, of an exchange the others' by what of their data passes it.
+    Of a ring all is slower by the factor, and of an exchange that ends at once on all; of another the others'
+    by what of their data passes it.
     """
     matched, mine, moving_ns = judged.together.matched, _mine(judged), chains.moving_ns
     touched = parts.spread(parts.most(mine, matched.first), matched.first)
     role = roles_of(matched, judged.alike, len(judged.together.used))
     middle, known = usual(moving_ns, role, ~touched)
     size = matched.sizes
-    exchanged = (np.isin(matched.operation, EXCHANGES) & (size > 2))[matched.instance]
+    exchanges = np.isin(matched.operation, EXCHANGES) & (size > 2) & ~_at_once(moving_ns, matched.first)
+    exchanged = exchanges[matched.instance]
     slow = judged.suspicion.factor
     part = np.where(exchanged & ~mine, 1 + (slow - 1) / (size[matched.instance] - 1), slow)
     scaled = np.rint(moving_ns / part).astype(np.int64)
@@ -156,6 +158,12 @@ _AT_ONCE: Final = Limit(
 )
 
 
+def _at_once(moving_ns: IntArray, first: IntArray) -> BoolArray:
+    """Which transfers, shape (n,), end on all ranks when that of the slowest does."""
+    shortest_ns, longest_ns = parts.least(moving_ns, first), parts.most(moving_ns, first)
+    return longest_ns - shortest_ns <= np.maximum(LASTS.value, _AT_ONCE.value * longest_ns)
+
+
 def _moved_evenly(judged: Judged, chains: Chains, told: BoolArray) -> IntArray:
     """Transfers of tokens where all ranks get as many; shape (p,).
 
@@ -164,8 +172,7 @@ def _moved_evenly(judged: Judged, chains: Chains, told: BoolArray) -> IntArray:
     """
     matched = judged.together.matched
     first, moving_ns = matched.first, chains.moving_ns
-    shortest_ns, longest_ns = parts.least(moving_ns, first), parts.most(moving_ns, first)
-    at_once = longest_ns - shortest_ns <= np.maximum(LASTS.value, _AT_ONCE.value * longest_ns)
+    shortest_ns, at_once = parts.least(moving_ns, first), _at_once(moving_ns, first)
     uneven = _uneven_around(judged, told)
     less = np.where(at_once & (uneven > BALANCED.value), BALANCED.value / np.maximum(uneven, 1.0), 1.0)
     return parts.spread(np.rint(shortest_ns * less).astype(np.int64), first)
