@@ -36,13 +36,13 @@ class Routing:
 
     `imbalance` is the largest over the mean, in the group where that is most; None where nothing tells.
     `cost_ns` is the sum, over all steps, of what the largest is above the mean, in the group where that is
-    most. `hot` is the place of the rank that most of it is due to, `UNKNOWN` where it moves. `of_experts` are
-    the instances, shape (n,), of groups that exchange tokens.
+    most. `hot` are the places of the ranks that most of it is due to, one in each group that is so uneven,
+    none where it moves. `of_experts` are the instances, shape (n,), of groups that exchange tokens.
     """
 
     imbalance: float | None
     cost_ns: float
-    hot: int
+    hot: tuple[int, ...]
     of_experts: BoolArray
 
 
@@ -54,7 +54,7 @@ def routing_of(matched: Matched, slow: FloatArray, alike: Sequence[Alike], count
     work = np.maximum(matched.grouped_ns, 0) / slow
     told = _as_a_rule(matched, worked & (matched.operation != Operation.CONTROL))
     if not told.any():
-        return Routing(None, 0.0, UNKNOWN, np.zeros(len(matched), dtype=np.bool_))
+        return Routing(None, 0.0, (), np.zeros(len(matched), dtype=np.bool_))
     mean = np.where(told, parts.total(work, first) / np.diff(first), 0.0)
     above = np.where(told, parts.most(work, first), 0.0) - mean
     by_group, of_group = (parts.sums(one, matched.group, len(matched.groups)) for one in (above, mean))
@@ -66,18 +66,22 @@ def routing_of(matched: Matched, slow: FloatArray, alike: Sequence[Alike], count
     return Routing(1 + float(uneven.max()), float(by_group.max()), hot, of_experts)
 
 
-def _hot(matched: Matched, top: IntArray, above: FloatArray, uneven: FloatArray) -> int:
-    """The rank that is the largest of its group always, where no other group is half as uneven."""
+def _hot(matched: Matched, top: IntArray, above: FloatArray, uneven: FloatArray) -> tuple[int, ...]:
+    """In each group that is half as uneven as the worst, the rank that is the largest always; else none.
+
+    The same experts are hot in every group where what is said of tokens does not depend on the replica.
+    """
     if not above.any():
-        return UNKNOWN
-    group = int(np.argmax(uneven))
-    mine = matched.group == group
-    by_place = np.bincount(matched.place[top[mine]], weights=above[mine])
-    place = int(np.argmax(by_place))
-    theirs = distinct(matched.group[matched.instance[matched.place == place]])
-    others = np.delete(uneven, theirs)
-    alone = others.max(initial=0.0) < uneven[group] / 2
-    return place if alone and by_place[place] >= HOT.value * above[mine].sum() > 0 else UNKNOWN
+        return ()
+    found = set()
+    for group in np.flatnonzero(uneven >= uneven.max() / 2).tolist():
+        mine = matched.group == group
+        by_place = np.bincount(matched.place[top[mine]], weights=above[mine])
+        place = int(np.argmax(by_place))
+        if by_place[place] < HOT.value * above[mine].sum():
+            return ()
+        found.add(place)
+    return tuple(sorted(found))
 
 
 def _worked(matched: Matched, alike: Sequence[Alike], count: int) -> BoolArray:
@@ -319,8 +323,7 @@ def _routed(grid: Grid, routing: Routing, step_ns: float) -> Iterator[Suspicion]
         return
     cost_ns = routing.cost_ns / grid.step_count
     if cost_ns >= COST.value * step_ns:
-        hot = () if routing.hot == UNKNOWN else (routing.hot,)
-        yield Suspicion(Cause.ROUTING_IMBALANCE, hot, cost_ns)
+        yield Suspicion(Cause.ROUTING_IMBALANCE, routing.hot, cost_ns)
 
 
 def _staged(grid: Grid, alike: Sequence[Alike], step_ns: float) -> Iterator[Suspicion]:

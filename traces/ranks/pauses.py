@@ -89,8 +89,8 @@ def by_sum(than: Suspicion, pauses: Pauses, matched: Matched, counted: BoolArray
     """
     count, steps = grid.length_ns.shape
     known_ns = grid.length_ns[~np.isnan(grid.length_ns)]
-    if steps < 2 or not len(known_ns) or not len(matched):
-        return than
+    if steps < 2 or not len(known_ns) or not len(matched) or than.cause is Cause.ROUTING_IMBALANCE:
+        return than  # where experts' work is uneven, what it holds up looks like pauses
     others = pauses.without(than.places if than.cause in _OWN else (), matched)
     cost_ns = others.cost_ns(matched, counted, count) / steps
     one = float(others.shares(matched, counted, count).max(initial=0.0))
