@@ -13,7 +13,7 @@ values and long logs:
 - Values that follow each other are alike, so means of consecutive blocks are drawn in place of single ones
   from twice `MANY` values a side on: `MANY` blocks or more, of one length on both sides.
 - Where values have a rhythm, as data loaders with several workers give it, blocks are of whole rounds: half a
-  round more or less is no other mean.
+  round more or less is no other mean. Of fewer than `MANY` rounds the permutation test shares out the rounds.
 - A side with few values may not have met the rare slow step that the other met: deviations are drawn from
   their own side and from both sides together, and the wider of the two counts.
 
@@ -21,9 +21,9 @@ How often intervals hold the true difference, and how small a difference is foun
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, sqrt
+from math import ceil, floor, sqrt
 from statistics import NormalDist
 from typing import Final
 
@@ -91,10 +91,13 @@ def interval_of(base_ns: Sequence[int], new_ns: Sequence[int], level: float = 0.
         return None
     if fewest < MANY.value:
         return _of_few(base_ns, new_ns, level)
+    round_ = max(round_of(_shifted(side), int(LEAST.value)) for side in (base_ns, new_ns))
+    if round_ > 1 and LEAST.value <= fewest // round_ < MANY.value:
+        return _of_few_rounds(base_ns, new_ns, round_, level)
     length = max(1, fewest // int(MANY.value))
     first, second = (_deviations(side, length, level) for side in sorted((tuple(base_ns), tuple(new_ns))))
     half_ns = ceil(_half_width(first, second, level))
-    delta_ns = round(Fraction(sum(new_ns), len(new_ns)) - Fraction(sum(base_ns), len(base_ns)))
+    delta_ns = round(_delta_ns(base_ns, new_ns))
     method = "bootstrap of single values" if length == 1 else f"bootstrap of blocks of {length} values"
     return Interval(delta_ns - half_ns, delta_ns + half_ns, level, method)
 
@@ -106,11 +109,37 @@ def _of_few(base_ns: Sequence[int], new_ns: Sequence[int], level: float) -> Inte
     return Interval(found.low_ns, found.high_ns, level, method, found.p, found.by_spread)
 
 
-def _deviations(values_ns: tuple[int, ...], length: int, level: float) -> NDArray[np.float64]:
-    """Per block, what it adds to the deviation from the mean, widened for few blocks; they add up to 0."""
-    count = len(values_ns)
+def _of_few_rounds(base_ns: Sequence[int], new_ns: Sequence[int], length: int, level: float) -> Interval:
+    """The test over sums of whole rounds, about the difference of all steps."""
+    base_rounds_ns, new_rounds_ns = (_rounds(side, length) for side in (base_ns, new_ns))
+    found = _of_few(base_rounds_ns, new_rounds_ns, level)
+    left_ns = _delta_ns(base_ns, new_ns) - _delta_ns(base_rounds_ns, new_rounds_ns) / length
+    return replace(
+        found,
+        low_ns=ceil(Fraction(found.low_ns, length) + left_ns),
+        high_ns=floor(Fraction(found.high_ns, length) + left_ns),
+        method=f"{found.method}, of rounds of {length}",
+    )
+
+
+def _rounds(values_ns: Sequence[int], length: int) -> list[int]:
+    return [sum(values_ns[at : at + length]) for at in range(0, len(values_ns) - length + 1, length)]
+
+
+def _delta_ns(base_ns: Sequence[int], new_ns: Sequence[int]) -> Fraction:
+    return Fraction(sum(new_ns), len(new_ns)) - Fraction(sum(base_ns), len(base_ns))
+
+
+def _shifted(values_ns: Sequence[int]) -> NDArray[np.float64]:
+    """Deviations from the mean; the first value is taken off before, so that long times stay exact."""
     shifted = np.array([one - values_ns[0] for one in values_ns], dtype=np.float64)
     shifted -= shifted.mean()
+    return shifted
+
+
+def _deviations(values_ns: tuple[int, ...], length: int, level: float) -> NDArray[np.float64]:
+    """Per block, what it adds to the deviation from the mean, widened for few blocks; they add up to 0."""
+    count, shifted = len(values_ns), _shifted(values_ns)
     rounds = count // (round_ := round_of(shifted))
     blocks = min(count // length, rounds)
     starts = np.arange(blocks) * rounds // blocks * round_
@@ -140,13 +169,13 @@ def _means(values: NDArray[np.float64], bits: NDArray[np.uint64]) -> NDArray[np.
     return means
 
 
-def round_of(deviations: NDArray[np.float64]) -> int:
-    """How many values a round has, 1 without a rhythm; `MANY` rounds or more are recorded.
+def round_of(deviations: NDArray[np.float64], least: int = int(MANY.value)) -> int:
+    """How many values a round has, 1 without a rhythm; `least` rounds or more are recorded.
 
     The first distance at which values are alike as nowhere nearer: slow drifts are alike next door.
     """
     whole, nearest = float(deviations @ deviations), 0.0
-    for length in range(1, deviations.size // int(MANY.value) + 1 if whole else 1):
+    for length in range(1, deviations.size // least + 1 if whole else 1):
         alike = float(deviations[length:] @ deviations[:-length]) / whole
         if length > 1 and alike >= RHYTHM.value and alike >= nearest + RHYTHM.value:
             return length

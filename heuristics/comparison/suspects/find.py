@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import structs
 
-from heuristics.comparison.difference.rows import Facts
+from heuristics.comparison.difference.rows import NOISE, SMALL_FRAC, Facts
 from heuristics.comparison.difference.subject import Value
 from heuristics.comparison.suspects.causes import named
 from heuristics.comparison.suspects.facts import VIEWED
@@ -82,10 +82,22 @@ def find_suspects(facts: Facts) -> tuple[Suspect, ...]:
         return ()
     found = _by_rules(view)
     ranked = sorted((*found, *_by_changes(view, found)), key=lambda one: _place(view, one))
-    large = [one for one in ranked if one.gross_ns >= LEAST.value * view.moved_ns]
+    large = [
+        one
+        for one in ranked
+        if one.gross_ns >= LEAST.value * view.moved_ns and not _is_beside_noise(view, one)
+    ]
     kept = _without_repeats(iter([*large, *_unexplained(view, large)]))
     kept = sorted(kept, key=lambda one: _place(view, one))[: int(MOST.value)]
     return tuple(_with_control(view, one.suspect) for one in kept)
+
+
+def _is_beside_noise(view: View, found: Found) -> bool:
+    """Whether steps vary by more than its rows moved, which are no visible part of the step: no cause."""
+    rows = view.facts.attribution.rows
+    noise_ns = sum(abs(row.delta_ns) for row in rows if row.row == NOISE)
+    step_ns = min(sum(row.base_ns for row in rows), sum(row.new_ns for row in rows))
+    return found.gross_ns < min(noise_ns, SMALL_FRAC.value * step_ns)
 
 
 def _unexplained(view: View, found: Sequence[Found]) -> Iterator[Found]:

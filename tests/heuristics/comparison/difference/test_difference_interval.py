@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from fractions import Fraction
 from statistics import mean, quantiles, stdev
 
 import numpy as np
@@ -112,6 +113,25 @@ def test_a_rhythm_of_two_loaders_is_no_noise_of_the_mean() -> None:
     assert around(in_turn, [one + MS for one in in_turn]).ends_ns == (MS, MS)
     mixed = random.Random(1).sample(in_turn, k=32)
     assert half_ns(around(mixed, mixed)) > 30 * MS
+
+
+def test_of_four_to_seven_rounds_the_permutation_test_shares_out_the_rounds() -> None:
+    base_ns = [ms * MS for ms in (1, 1, 1, 5, 1, 1, 1, 6, 1, 1, 1, 5, 1, 1, 1, 6)]  # rounds of 8 and 9 ms
+    new_ns = [ms * MS for ms in (1, 1, 1, 8, 1, 1, 1, 9, 1, 1, 1, 8, 1, 1, 1, 9)]  # rounds of 11 and 12 ms
+    interval = around(base_ns, new_ns)
+    assert (interval.low_ns, interval.high_ns, interval.p) == (500_000, 1_000_000, Fraction(1, 35))
+    assert interval.method.endswith("of rounds of 4")
+
+
+def test_two_runs_of_few_rounds_that_do_the_same_are_seldom_taken_for_two() -> None:
+    rng = random.Random(0)
+    drawn = [
+        around(
+            *([one for _ in range(5) for one in (MS, MS, MS, round(rng.uniform(4, 9) * MS))] for _ in "ab")
+        )
+        for _ in range(200)
+    ]
+    assert sum(one.low_ns > 0 or one.high_ns < 0 for one in drawn) <= 0.08 * len(drawn)
 
 
 def test_a_rhythm_is_seen_and_none_where_there_is_none() -> None:

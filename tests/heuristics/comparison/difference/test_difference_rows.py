@@ -185,9 +185,14 @@ def test_few_steps_call_noise_only_what_is_small_and_within_their_ranges() -> No
     assert deltas(attribute(base, large).rows) == {"compute.gemm": 700, "noise": 0}
 
 
+def mixed(one: int, other: int) -> tuple[int, ...]:
+    """Five steps of each, in an order without a rhythm."""
+    return one, other, other, one, one, other, other, one, other, one
+
+
 def test_with_eight_steps_noise_is_what_its_interval_cannot_tell_from_nothing() -> None:
-    base = rank(row("compute.gemm", (100, 102) * 5), row("idle.launch_starved.gc", (0, 50) * 5))
-    new = rank(row("compute.gemm", (110, 112) * 5), row("idle.launch_starved.gc", (10, 44) * 5))
+    base = rank(row("compute.gemm", (100, 102) * 5), row("idle.launch_starved.gc", mixed(0, 50)))
+    new = rank(row("compute.gemm", (110, 112) * 5), row("idle.launch_starved.gc", mixed(10, 44)))
     gemm, noise = attribute(base, new).rows
     assert (gemm.row, gemm.delta_ns, noise.delta_ns, noise.parts) == (
         "compute.gemm", 10, 2, ("launch_starved.gc",),
@@ -199,8 +204,8 @@ def test_with_eight_steps_noise_is_what_its_interval_cannot_tell_from_nothing() 
 def test_what_is_noise_row_by_row_but_not_in_sum_is_told() -> None:
     """Two rows scatter against each other, so that each hides a difference that their sum shows;
     one is told, and the other alone is noise again."""
-    base = rank(row("exposed_comm.cp", (0, 100) * 5), row("idle.trailing", (100, 0) * 5))
-    new = rank(row("exposed_comm.cp", (20, 120) * 5), row("idle.trailing", (110, 10) * 5))
+    base = rank(row("exposed_comm.cp", mixed(0, 100)), row("idle.trailing", mixed(100, 0)))
+    new = rank(row("exposed_comm.cp", mixed(20, 120)), row("idle.trailing", mixed(110, 10)))
     found = attribute(base, new).rows
     assert deltas(found) == {"exposed_comm.cp": 20, "noise": 10}
     assert found[-1].parts == ("trailing",)
