@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
-from traces.columns import FloatArray
+from traces.columns import FloatArray, IntArray
 from traces.missing import Missing, gap, or_gap
 from traces.ranks import parts
 from traces.ranks.arrivals import arrives_last
@@ -70,7 +70,7 @@ def judge(summaries: Sequence[RankSummary]) -> Judged:
     links, groups = None, None
     if aligned.clocks.aligned:
         links = measure_links(matched, waits, alike, len(used), without=uneven)
-        groups = slow_groups(matched, waits, LINK.value, without=uneven)
+        groups = slow_groups(matched, waits, LINK.value, _nodes(used), without=uneven)
     suspicion = find_late(grid, excess, factor, links, groups, routing, alike)
     pauses = pauses_of(matched, chains_of(matched, aligned), alike, len(used))
     suspicion = by_sum(suspicion, pauses, matched, step_of(matched, grid) != UNKNOWN, grid)
@@ -219,13 +219,22 @@ def _late(judged: Judged) -> Late | Missing:
     )
 
 
+def _nodes(used: Sequence[RankSummary]) -> IntArray:
+    """The first rank of each one's node, by its device; all on one where ranks have no numbers."""
+    ranks = [one.identity.rank for one in used]
+    known = None not in ranks
+    return np.array(
+        [(rank or 0) - one.identity.device if known else 0 for rank, one in zip(ranks, used, strict=True)]
+    )
+
+
 def _host(judged: Judged, places: Sequence[int]) -> str | None:
     """The node whose ranks these are, all of them and no other, counted by the devices of the ranks."""
     used = judged.together.used
     ranks = [one.identity.rank for one in used]
     if len(places) < 2 or None in ranks:
         return None
-    begins = [(rank or 0) - one.identity.device for rank, one in zip(ranks, used, strict=True)]
+    begins = _nodes(used).tolist()
     mine = {begins[place] for place in places}
     whole = len(mine) == 1 and sum(begin in mine for begin in begins) == len(places)
     return f"node {sorted({*begins}).index(*mine)}" if whole and len({*begins}) > 1 else None
