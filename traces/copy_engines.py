@@ -1,9 +1,9 @@
 """Collectives that NCCL does by copy engines: no kernel runs, and their copies are communication.
 
 With symmetric memory NCCL sends AllGather, AlltoAll, Gather and Scatter as copies (NVIDIA/nccl,
-src/ce_coll.cc, `ncclCeImplemented` and `ncclCeAvailable`). They are device-to-device copies, because memory of
-peers is mapped: only the call that launched them shows what they are. That call is NCCL's own range, or the end
-of its group.
+src/ce_coll.cc, `ncclCeImplemented` and `ncclCeAvailable`). They are device-to-device copies, because memory
+of peers is mapped: only the call that launched them shows what they are. That call is NCCL's own range, or
+the end of its group.
 """
 
 from typing import Final

@@ -35,6 +35,7 @@ FILE: Final = Typed(Path | None)
 
 Form = StrEnum("Form", [form.upper() for form in named(Kind.ANALYSIS)])  # type: ignore[misc]
 CheckForm = StrEnum("CheckForm", [form.upper() for form in named(Kind.CONFIGURATION)])  # type: ignore[misc]
+PlanForm = StrEnum("PlanForm", [form.upper() for form in named(Kind.LAYOUTS)])  # type: ignore[misc]
 MergeForm = StrEnum("MergeForm", [form.upper() for form in named(Kind.RUN)])  # type: ignore[misc]
 Flavor = StrEnum("Flavor", "GITHUB JIRA")
 Answer = StrEnum("Answer", "PASS FAIL")
@@ -112,6 +113,12 @@ ConfigArgument = Annotated[
         "FILE", "Megatron-Bridge YAML or overrides, Megatron-LM command or script, or a log's arguments."
     ),
 ]
+ModelArgument = Annotated[
+    str,
+    argument(
+        "MODEL|FILE", "A model by name, such as Qwen3-30B-A3B, or a configuration, as check-config takes it."
+    ),
+]
 ResultFile = Annotated[
     Path, argument("RESULT.json", "What analyze, compare or check-config wrote with -f json; .json.gz too.")
 ]
@@ -171,6 +178,13 @@ NewConfig = Annotated[Place | None, option("FILE", _CONFIG_HELP.format("new")), 
 BaseGpu = Annotated[int | None, option("N", _GPU_HELP.format("base"))]
 NewGpu = Annotated[int | None, option("N", _GPU_HELP.format("new"))]
 Baseline = Annotated[str | None, option("NAME", "The base is this baseline of the history; give NEW alone.")]
+GpuCount = Annotated[int | None, option("N", "GPUs to train on [default: the configuration's].")]
+SequenceLength = Annotated[
+    int | None, option("N", "Tokens of a sequence [default: the configuration's, or 4,096].")
+]
+GlobalBatch = Annotated[
+    int | None, option("N", "Sequences of a step [default: the configuration's, or 16 for each GPU].")
+]
 StepRange = Annotated[
     str | None, option("A:B", "Use recorded steps A to B only, counted from 0, B excluded.")
 ]
@@ -237,6 +251,7 @@ AskMegatron = Annotated[
 ]
 Forms = Annotated[list[Form] | None, _format(Form)]
 CheckForms = Annotated[list[CheckForm] | None, _format(CheckForm)]
+PlanForms = Annotated[list[PlanForm] | None, _format(PlanForm)]
 MergeForms = Annotated[list[MergeForm] | None, _format(MergeForm)]
 MarkdownFlavor = Annotated[Flavor | None, option("github|jira", "Whose markup -f markdown is [github].")]
 OutputPlace = Annotated[

@@ -10,12 +10,14 @@ from heuristics.result.configured import (
     Configuration,
     Defect,
     Experiments,
+    Incident,
     Log,
     Rules,
     Throughput,
     WorkflowStep,
 )
 from heuristics.result.judged import Choice, Combined, Fix, Refused, Verdict, Wall
+from heuristics.result.normal import NormalThroughput
 from heuristics.result.tool import SchemaVersion, Tool
 from traces.missing import Missing, OrMissing, known
 from traces.names.frameworks import Framework
@@ -60,6 +62,7 @@ class Result(Section, frozen=True, kw_only=True):
     configuration: OrMissing[Configuration]
     config_findings: tuple[ConfigFinding, ...]
     defects: tuple[Defect, ...] = ()
+    incidents: tuple[Incident, ...] | UnsetType = UNSET
     rules: OrMissing[Rules]
     workflow: tuple[WorkflowStep, ...]
     experiments: OrMissing[Experiments]
@@ -68,6 +71,7 @@ class Result(Section, frozen=True, kw_only=True):
     log: OrMissing[Log]
     given: Mapping[str, Any]
     forced_routing: bool = False
+    normal: OrMissing[NormalThroughput] | UnsetType = UNSET
     hang: Hang | UnsetType = UNSET
     witness: Witness | UnsetType = UNSET
 

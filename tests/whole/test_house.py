@@ -21,6 +21,7 @@ MAY_IMPORT = {
     "heuristics": {"heuristics", "traces"},
     "reports": {"reports", "heuristics", "traces"},
     "diagnoser": {"diagnoser", "reports", "heuristics", "traces"},
+    "moe_diag": {"diagnoser", "traces"},
 }
 MODULES = [path for package in MAY_IMPORT for path in sorted((ROOT / package).rglob("*.py"))]
 HEAVY = (
@@ -57,11 +58,14 @@ ORDER = {
             "fixes",
             "plan",
             "comparison",
+            "incidents",
+            "layouts",
         ),
         *("workflow", "findings", "evidence", "judging"),
     ),
     "reports": ("result", "content", "write"),
     "diagnoser": ("demo", "megatron", "options", "output", "running", "history", "commands"),
+    "moe_diag": (),
 }
 """Folders of each package: none imports what comes after it."""
 

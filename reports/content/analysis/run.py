@@ -37,7 +37,7 @@ from reports.content.blocks import (
 from reports.content.names import ended, how_to_learn, joined, plain, sentence, told, who
 from traces.missing import Missing, known
 from traces.sections.cause import Cause
-from traces.sections.run import Late, LikeRanks, RankInRun, Run, RunProblem
+from traces.sections.run import ArrivesLast, Late, LikeRanks, RankInRun, Run, RunProblem
 from traces.spelling import counted, duration, milliseconds, numbers, percent, rounded
 
 _APART: Final = 0.05
@@ -132,6 +132,8 @@ def _late(run: Run, names: Names) -> Iterator[Sentence]:
     if isinstance(late, Missing):
         said = words(f"unknown: {ended(late.reason)}{how_to_learn(late.cure)}")
         yield Sentence(said, "Late rank", Tone.MUTED, whole=True)
+        if last := known(run.arrives_last):
+            yield Sentence(_last(names, last), "Arrives last", Tone.NOTICE, whole=True)
     elif late is not None and late.cause is Cause.NONE:
         differ = "no rank stands out from what like ranks differ by"
         yield Sentence(words(f"none of these {run.ranks_seen}: {differ}."), "Late rank", whole=True)
@@ -139,6 +141,17 @@ def _late(run: Run, names: Names) -> Iterator[Sentence]:
         said = words(_why(run, names, late), " ", _costs(run, late))
         yield Sentence(said, "Late rank", Tone.NOTICE, whole=True)
         yield Sentence(words(late.repair), "First" if late.repair_first else "Repair")
+
+
+def _last(names: Names, last: ArrivesLast) -> Words:
+    """Who arrives last, as how long each rank is in the same collectives shows; why is not known."""
+    named = words(_first_of([*map(names.full, last.indices)]))
+    waiting = f"{percent(last.waiting_frac)} of all waiting in {counted(last.collectives, 'collective')}"
+    paired = ", paired by nothing but their order" if last.by_order else ""
+    of = f" of all ranks{paired} is for {'it' if len(last.indices) == 1 else 'them'}; no clock enters."
+    return words(
+        f"{last.host}: " if last.host else "", named, f": {waiting}{of} Confidence: {last.confidence}."
+    )
 
 
 def _why(run: Run, names: Names, late: Late) -> Words:

@@ -113,7 +113,8 @@ def write_analysis_html(result: Result, view: View, head: Head = PLAIN) -> str:
         content = {**analysis, **shared(Marks(view, more_of), page), "timeline": timeline}
         return assemble("analysis.html.j2", content, TIMELINE_SCRIPTS, STYLES)
 
-    if not (found := stretches(result.ranks, lambda one: places[index_of(result, one)])):
+    found = stretches(result.ranks, lambda one: places[index_of(result, one)]) if view.timelines else ()
+    if not found:
         return written(None)
     room = max(_LEAST, _ROOM - len(written(Shown("timeline", "", {}, ())).encode()))
     return written(timelines(found, walls_of(result.ranks), grids_of(result.ranks), room))
