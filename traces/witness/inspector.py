@@ -74,7 +74,7 @@ def _records(lines: Iterable[str]) -> Iterator[tuple[str, Mapping[str, Any], Map
             before = context
         elif not before:
             continue
-        header: Mapping[str, Any] = before["header"]
+        header: Any = before["header"]
         said = before["metadata"] if isinstance(before["metadata"], dict) else {}
         yield f"{said.get('hostname')}\0{said.get('pid')}", header, record
 
