@@ -40,7 +40,8 @@ from traces.spelling import percent, saving
 def hero_of(result: Result) -> tuple[str, str, str]:
     """The large figure, what it is of, and the confidence; empty where it is not known.
 
-    Of the repair of a late rank where that leads, else of the verdict's wall, else of the largest; no figure where what is not known could be larger.
+    Of the repair of a late rank where that leads, else of the verdict's wall, else of the largest; no figure
+    where what is not known could be larger.
     """
     costs = {wall.id: cost for wall in result.walls if (cost := known(wall.cost_frac)) is not None}
     decided, confidence = known(result.verdict.wall), known(result.verdict.confidence) or ""
