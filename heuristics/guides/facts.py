@@ -7,12 +7,13 @@ from heuristics.config.facts import Fact
 from heuristics.config.features import FLEX
 from heuristics.config.logic import all_of
 from heuristics.config.view import Config
-from heuristics.guides.memory_use import segments_suffice
+from heuristics.guides.memory_use import segments_suffice, too_large
 from heuristics.guides.modules import exhausted, is_short, recomputed_now
 from heuristics.guides.parallel import LONG, VERY_LONG, guided_cp, sequence_length
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
 from traces.limits import Limit
+from traces.measure.tensor_cores import TF32_SINCE as BF16_SINCE
 from traces.names.kernels import COMM_KINDS
 from traces.settings.precision import BITS
 from traces.training_log.iterations import steady_step
@@ -109,13 +110,13 @@ def _ep_size(run: Run) -> str | None:
 
 
 def _architecture(run: Run) -> str | None:
-    """hopper or blackwell by compute capability (9.0; 10.0 and 10.3), other, or None where unknown."""
+    """hopper or blackwell by compute capability (9.0; 10.0 and 10.3), volta before 8.0, other, or None."""
     capability = run.config.capability
     if capability is None:
         return None
     if capability == (9, 0):
         return "hopper"
-    return "blackwell" if capability[0] == 10 else "other"
+    return "blackwell" if capability[0] == 10 else "volta" if capability < BF16_SINCE else "other"
 
 
 def _fp8_runs(run: Run) -> bool | None:
@@ -165,6 +166,7 @@ GUIDE_FACTS: Final[Mapping[str, Fact]] = {
     # recompute
     "pressure": Fact(_pressure),
     "more_than_there_is": Fact(lambda run: run.does_not_fit and segments_suffice(run) is False),
+    "too_large": Fact(lambda run: too_large(run) is not None),
     "exhausted": Fact(exhausted),
     "moe_recomputed": Fact(lambda run: "moe" in recomputed_now(run)),
     "selective": Fact(lambda run: bool(recomputed_now(run))),

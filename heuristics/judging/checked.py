@@ -12,6 +12,7 @@ from typing import Final, get_args
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from heuristics.comparison.normal import held_against, normal_throughput
 from heuristics.evidence.evidence import RunEvidence
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.defects import defects_of
@@ -35,6 +36,7 @@ from heuristics.result.configured import (
     WorkflowStep,
 )
 from heuristics.result.judged import Room
+from heuristics.result.normal import NormalThroughput
 from heuristics.rules.check import check_rules, undecided
 from heuristics.rules.failures import Failure, explain_failures
 from heuristics.rules.megatron.answer import Answer
@@ -43,7 +45,7 @@ from heuristics.run.run import Run
 from heuristics.words import say
 from heuristics.workflow.experiments import plan_of_experiments
 from heuristics.workflow.walk import walk
-from traces.missing import Missing, OrMissing
+from traces.missing import Missing, OrMissing, known
 from traces.settings.settings import Problem, Value
 from traces.sizes.memory import MemoryEstimate, calibrated
 from traces.sizes.references import nearest, nearest_references
@@ -77,6 +79,7 @@ class FromFiles:
     steady: SteadyStep | None
     memory: MemoryEstimate | Missing
     throughput: OrMissing[Throughput]
+    normal: OrMissing[NormalThroughput]
     experiments: Experiments
     rooms: Mapping[str, Room]
 
@@ -120,6 +123,7 @@ def judge_files(
     left = tuple(one for one in failures if one.id not in better)
     found = tuple(one for one in findings if one.id not in better)
     defects = defects_of(run, broken, found, left, own)
+    rates = _throughput(run, steady, evidence.step_ns)
     told_by = better | {id: one.id for one in reversed(defects) for id in (one.id, *one.of)}
     return asked.plan, FromFiles(
         legal=not refused,
@@ -143,7 +147,8 @@ def judge_files(
         ),
         steady=steady,
         memory=_memory(run),
-        throughput=_throughput(run, steady, evidence.step_ns),
+        throughput=rates,
+        normal=_normal(run, rates),
         experiments=plan_of_experiments(run, asked.plan),
         rooms=rooms_of(run, asked.plan),
     )
@@ -204,7 +209,8 @@ def _throughput(run: Run, steady: SteadyStep | None, step_ns: int | None) -> OrM
         how = say("findings.longer-log") if count else say("findings.give-log")
         return Missing("throughput", reason, how)
     logged = logged_run(run.log, steady) if run.log else None
-    rates = throughput(settings, length_ns, run.gpu, run.precision, logged)
+    precision = run.precision or _by_default(run)
+    rates = throughput(settings, length_ns, run.gpu, precision, logged)
     if isinstance(rates, Missing):
         return rates
     rows = nearest_references(settings, run.gpu, run.precision)
@@ -220,6 +226,22 @@ def _throughput(run: Run, steady: SteadyStep | None, step_ns: int | None) -> OrM
         references=rows,
         nearest=nearest(rows[0], tokens, settings, run.gpu, run.precision) if rows else None,
         mfu_band=(None if mfu is None else mfu_band(mfu, config.family, config.gpu, run.precision)) or UNSET,
+    )
+
+
+def _by_default(run: Run) -> str | None:
+    """BF16 where the file sets it and nothing sets a lower precision: the default of every release."""
+    config = run.config
+    lower = any(config.known(knob) for knob in ("fp8", "fp4", "mixed_precision"))
+    return "bf16" if config.on("bf16") and not lower else None
+
+
+def _normal(run: Run, rates: OrMissing[Throughput]) -> OrMissing[NormalThroughput]:
+    """What is normal for such a run, with what was measured, and its replay without the largest wall."""
+    measured = known(rates)
+    removable = max(run.total_frac.values(), default=None) if run.window_ns else None
+    return held_against(
+        normal_throughput(run), measured.tokens_per_s_per_gpu if measured else None, removable
     )
 
 

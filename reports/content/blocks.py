@@ -346,11 +346,15 @@ PLAIN: Final = Head()
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How a page is written: `width` in columns, 0 for no limit; `keys`: a term with its key beside it."""
+    """How a page is written: `width` in columns, 0 for no limit; `keys`: a term with its key beside it.
+
+    `timelines`: an HTML page draws them; they are most of its bytes.
+    """
 
     width: int = 80
     keys: bool = False
     colour: bool = False
+    timelines: bool = True
 
 
 @dataclass(frozen=True, slots=True)
