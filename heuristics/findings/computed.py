@@ -6,8 +6,10 @@ Megatron-Bridge at 067f987d, training/comm_overlap.py and docs/performance-guide
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from statistics import median
 from typing import Final
 
+from heuristics.comparison.files.logs import drift_of_steps
 from heuristics.findings.facts import Case
 from heuristics.findings.recorded import PERTURBED, layer_passes
 from heuristics.fixes.catalogue import CATALOGUE, ROOM_ORDER
@@ -18,6 +20,7 @@ from heuristics.rules.check import broken
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
 from heuristics.words import say
+from traces.limits import Limit
 from traces.missing import Missing
 from traces.settings.effective import effective
 from traces.settings.knobs import CP, EP, ETP, GLOBAL_BATCH, PP, TP
@@ -25,7 +28,8 @@ from traces.settings.precision import configured_precision
 from traces.settings.settings import KnobView, Settings, Value
 from traces.sizes.memory import delta
 from traces.sizes.peaks import peak_precision
-from traces.spelling import chosen, gigabytes, percent
+from traces.sizes.throughput import throughput
+from traces.spelling import chosen, gigabytes, in_ms, percent, rounded
 from traces.training_log.iterations import steady_step
 from traces.training_log.own_lines import logged_run
 
@@ -40,6 +44,11 @@ OVERWRITTEN: Final = {
     "tp_comm_overlap": "TP overlap",
 }
 """Fields of the model that Megatron-Bridge's CommOverlapConfig writes, False where it says nothing."""
+FACTOR: Final = Limit(
+    1.6,
+    "times",
+    "ours: formulas of releases differ by up to a third (attention, MTP); half or twice is another run",
+)
 _OVERLAP: Final = "overlap_moe_expert_parallel_comm"
 _MARGINS: Final = ("env.NVTE_FWD_LAYERNORM_SM_MARGIN", "env.NVTE_BWD_LAYERNORM_SM_MARGIN")
 _WORLD: Final = "world_size"
@@ -199,6 +208,50 @@ def _precision(case: Case) -> Iterator[Found]:
         yield {"logged": ran, "asked": asked.precision, **where}
 
 
+def _throughput(case: Case) -> Iterator[Found]:
+    """The trainer's own TFLOP/s against those of sizes and step, by the batch and ranks of the log."""
+    run, steady = case.run, steady_step(case.run.log) if case.run.log else None
+    said = [one.tflops_per_gpu for one in steady.used if one.tflops_per_gpu] if steady else []
+    if steady is None or not said:
+        return
+    own = _logged(run)
+    rates = throughput(run.config.settings, steady.median_ns, run.gpu, run.precision, own)
+    if isinstance(rates, Missing) or not rates.model_tflops_per_gpu:
+        return
+    logged, computed = median(said), rates.model_tflops_per_gpu
+    if 1 / FACTOR.value < computed / logged < FACTOR.value:
+        return
+    config, logs = run.config, KnobView(own)
+    yield {
+        "logged": rounded(logged),
+        "computed": rounded(computed),
+        "factor": f"{computed / logged:.2g}",
+        "logged_at": f"{run.log.name}:{steady.used[-1].line}" if run.log else "",
+        "batch": logs.positive(GLOBAL_BATCH) or config.global_batch or 0,
+        "world": logs.positive(_WORLD) or config.world or 0,
+    }
+
+
+def _drifting(case: Case) -> Iterator[Found]:
+    """Steady steps of a log that get longer by as much as a wall."""
+    steady = steady_step(case.run.log) if case.run.log else None
+    drift = drift_of_steps(steady.used) if steady else None
+    if case.run.log is None or steady is None or drift is None or drift.state != "rising":
+        return
+    if drift.change < WALL.value * drift.first:
+        return
+    moe = case.run.config.moe() is not False
+    yield {
+        "first": in_ms(round(drift.first)),
+        "last": in_ms(round(drift.last)),
+        "since": steady.used[0].index,
+        "until": steady.used[-1].index,
+        "growth": percent(drift.change / drift.first),
+        "logged_at": case.run.log.name,
+        "fix": say("findings.drifting-moe" if moe else "findings.drifting"),
+    }
+
+
 def _perturbed(case: Case) -> Iterator[Found]:
     if (longer := case.perturbation_frac or 0.0) > PERTURBED.value:
         yield {"longer": percent(longer), "limit": chosen(PERTURBED.value)}
@@ -223,6 +276,8 @@ COMPUTED: Final[Mapping[str, Callable[[Case], Iterable[Found]]]] = {
     "CFG-log-global-batch": _global_batch,
     "CFG-log-world-size": _world_size,
     "CFG-log-precision": _precision,
+    "CFG-log-throughput": _throughput,
+    "CFG-log-drift": _drifting,
     "CAP-1": _perturbed,
 }
 """What computes the figures in the texts of an id, one finding each; texts of the others name facts."""

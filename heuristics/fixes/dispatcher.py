@@ -40,16 +40,16 @@ _BACKEND: Final = "moe_flex_dispatcher_backend"
 
 
 def recommended(run: Run) -> Change:
-    return _set(run, backend_to_set(run))
+    return set_to(run, backend_to_set(run))
 
 
 def arms(run: Run) -> Mapping[str, Change]:
     """Where the guide has no winner: each of its candidates that does not run already, to be measured."""
     others = () if choose_dispatcher(run).first else other_backends(run)
-    return {backend: _set(run, backend) for backend in others} if len(others) > 1 else {}
+    return {backend: set_to(run, backend) for backend in others} if len(others) > 1 else {}
 
 
-def _set(run: Run, backend: str) -> Change:
+def set_to(run: Run, backend: str) -> Change:
     """Type and backend together: the backend alone does nothing. Flex backends want fp32 probabilities."""
     if backend in ("alltoall", "allgather"):
         none = ("--moe_flex_dispatcher_backend None",) if backend == "alltoall" else ()

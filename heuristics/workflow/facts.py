@@ -125,6 +125,16 @@ def _in_domains(run: Run) -> str:
     return say("workflow.in-domains", tp=tp, experts=expert_ranks(run) or "?", domain=domain)
 
 
+def _leaves_domains(run: Run) -> bool:
+    """Whether the dispatcher is made for exchanges across domains; on B200 and B300 HybridEP fails there.
+
+    Source: Megatron-Bridge, pull request 6043.
+    """
+    if run.active.dispatcher == "hybridep":
+        return run.config.hardware_class != "blackwell_nvl8"
+    return run.active.dispatcher in ("deepep", "ncclep")
+
+
 def _cp_is_far(run: Run) -> bool | None:
     length, cp = sequence_length(run), run.config.cp
     return None if length is None or cp is None else is_far(cp, length)
@@ -197,7 +207,7 @@ FACTS: Final[Mapping[str, Fact]] = {
         lambda run: None if run.config.tp is None else max(run.config.tp, expert_ranks(run) or 1)
     ),
     # exchanges that something carries across domains, as in Megatron-Bridge's recipes
-    "leaves_domains": Fact(lambda run: run.active.dispatcher in ("deepep", "hybridep", "ncclep")),
+    "leaves_domains": Fact(_leaves_domains),
     "cp_is_far": Fact(_cp_is_far),
     "experts": Fact(lambda run: run.config.positive("num_moe_experts")),
     "widest_ep": Fact(widest_expert_parallel),

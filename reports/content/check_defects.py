@@ -14,6 +14,7 @@ from reports.content.names import capital, ended, joined
 from traces.missing import known
 from traces.settings.derive import DEFAULT
 from traces.settings.knobs import FIRST, is_before_tables
+from traces.settings.settings import PROGRAMS
 from traces.spelling import counted
 
 
@@ -122,7 +123,15 @@ def first_errors(result: Result) -> tuple[Words, ...]:
     return tuple(defect_words(one, Detail.FIRST) for one in heavy)
 
 
+def other_program(configuration: Configuration) -> str:
+    """The program that is no Megatron whose configuration this is; empty where it is Megatron's."""
+    framework = known(configuration.framework)
+    return next((name for program, name in PROGRAMS.items() if program == framework), "")
+
+
 def legal_words(result: Result, configuration: Configuration) -> str:
+    if program := other_program(configuration):
+        return f"A configuration of {program}, of which little is read: whether it is legal is not checked."
     told = configuration.versions
     packages = {"Megatron-Core": told.core, "Megatron-Bridge": told.bridge, "PyTorch": told.torch}
     packages["Transformer Engine"] = told.te

@@ -95,7 +95,8 @@ def block_lines(block: Block, view: View, room: Room) -> list[Text]:
             lines = [plain(block.title, "bold")] if block.title else []
             for place, item in enumerate(block.items, start=1):
                 mark = f"  {place}. " if block.numbered else "  - "
-                most = max(_FIX, room.lines) if room.lines and block.numbered and place == 1 else room.lines
+                is_first = bool(room.lines) and block.numbered and place == 1
+                most = 0 if block.whole else max(_FIX, room.lines) if is_first else room.lines
                 lines += _cut(wrapped(text_of(item, view), view.width, mark), most, view.width)
             return lines
         case blocks.Table():

@@ -41,7 +41,7 @@ def effective(said: Settings, core_version: str | None = None) -> Settings:
     Rules apply in the frameworks' order: precision, overlap of communication, then Megatron-Core's own.
     """
     own = {"megatron_bridge": (*BRIDGE_RULES, _finalized), "megatron_lm": MEGATRON_LM_RULES}
-    return _applied((*(own[said.framework] if said.framework else ()), *CORE_RULES), said, core_version)
+    return _applied((*own.get(said.framework or "", ()), *CORE_RULES), said, core_version)
 
 
 def finalized(written: Settings, core_version: str | None) -> Settings:

@@ -12,10 +12,10 @@ from heuristics.fixes.catalogue import CATALOGUE, fixes_of
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
 from heuristics.guides import dispatcher
-from heuristics.guides.facts import LARGE_EP, PP_DEEP, SMALL_EP
+from heuristics.guides.facts import FEW_CHOICES, LARGE_EP, SMALL_EP, SMALL_EXPERT
 from heuristics.guides.modules import MODULES
 from heuristics.guides.table import Row, facts_of, table
-from heuristics.rules.known_issues import known_issues
+from heuristics.incidents.incident import known_issues
 from heuristics.run.run import Run
 from reports.content.blocks import Block, Code, Sentence, Term, Words, items, words
 from reports.content.explain.topic import Topic, paragraphs, sentence
@@ -67,7 +67,8 @@ _FACTS: Final[Mapping[str, str]] = {
     "routing": "routing",
     "sync_free": "no sync of expert sizes",
     "packed": "packed sequences",
-    "pp_deep": f"PP of {PP_DEEP.value:.0f} or more",
+    "flex_runs": "DeepEP or HybridEP runs, tuned",
+    "small_experts": f"experts up to {SMALL_EXPERT.value:,.0f} wide, {FEW_CHOICES.value:.0f} a token",
 }
 """Facts of the tables, as people read them."""
 _VALUES: Final[Mapping[object, str]] = {
