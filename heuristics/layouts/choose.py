@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace as with_place
 
-from heuristics.comparison.normal import normal_throughput
+from heuristics.comparison.files.normal import normal_throughput
 from heuristics.config.about import Given
 from heuristics.fixes.dispatcher import set_to
 from heuristics.guides.dispatcher import choose_dispatcher

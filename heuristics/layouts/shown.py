@@ -114,16 +114,20 @@ def _because(one: Fitted, ranking: Ranking, capacity: int, dispatcher: str, reas
         else:
             yield say("layouts.nvlink-across", ep=sizes.ep, domains=count, domain=ranking.domain)
     if sizes.pp > 1:
-        code = "layouts.pipeline" if sizes.vpp > 1 else "layouts.pipeline-plain"
-        figures = {"pp": sizes.pp, "vpp": sizes.vpp, "microbatches": f"{sizes.microbatches:,}"}
-        yield say(code, bubble_frac=sizes.bubble_frac, **figures)
+        virtual = f" with VPP {sizes.vpp}" if sizes.vpp > 1 else ""
+        yield say(
+            "layouts.pipeline",
+            pp=f"{sizes.pp}{virtual}",
+            bubble_frac=sizes.bubble_frac,
+            microbatches=f"{sizes.microbatches:,}",
+        )
     else:
         yield say("layouts.data-parallel", dp=sizes.dp, microbatches=f"{sizes.microbatches:,}")
-    whole = {"kept": gigabytes(one.kept), "capacity": gigabytes(capacity)}
+    kept, there = gigabytes(one.kept), gigabytes(capacity)
     if one.recompute.granularity == "full":
-        yield say("layouts.recompute-full", **whole)
+        yield say("layouts.recompute-full", kept=kept, capacity=there)
     elif one.recompute.modules:
-        yield say("layouts.recompute", modules=_modules(one), **whole)
+        yield say("layouts.recompute", modules=_modules(one), kept=kept, capacity=there)
     else:
         yield say("layouts.fits", filled_frac=one.filled_frac, capacity=gigabytes(capacity))
     if reason:
