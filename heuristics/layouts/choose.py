@@ -122,7 +122,7 @@ def find_layouts(wanted: Wanted) -> Found | Missing:
 
 
 def _completed(wanted: Wanted) -> tuple[Settings, list[str], dict[str, Value]]:
-    """The settings with what a layout needs beside the model; what of it nobody gave, in words and as knobs."""
+    """The settings with what a layout needs beside the model; what nobody gave, in words and as knobs."""
     base, assumed = wanted.settings.changed({"world_size": wanted.gpus}, "plan"), []
     view = KnobView(base)
     taken: dict[str, Value] = {knob: one for knob, one in _MEMORY.items() if not view.known(knob)}
