@@ -19,7 +19,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 MEGATRON := .venv-megatron
-CODE   := diagnoser traces heuristics reports tests bench conftest.py
+CODE   := moe_diag diagnoser traces heuristics reports tests bench conftest.py
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 SCORES := bench/simulate bench/score bench/compare_score
 # What make check alone runs; CONTRIBUTING.md says of which kinds they are.
@@ -83,6 +83,7 @@ score: $(VENV)/installed-test
 	$(PYTEST) $(SCORES)
 	$(BIN)/python -m bench.score --runs $(RUNS) --seed $(SEED) --jobs $(JOBS) $(if $(ONLY),--only "$(ONLY)")
 	$(if $(ONLY),,$(BIN)/python -m bench.score.ranks --seeds $(RANKS_SEEDS) --jobs $(JOBS))
+	$(if $(ONLY),,$(BIN)/python -m bench.score.third --jobs $(JOBS))
 
 score-compare: $(VENV)/installed-test
 	$(BIN)/python -m bench.compare_score --seed $(PAIRS_SEED) --jobs $(JOBS) $(if $(ONLY),--only "$(ONLY)")

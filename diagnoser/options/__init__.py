@@ -36,7 +36,7 @@ FILE: Final = Typed(Path | None)
 Form = StrEnum("Form", [form.upper() for form in named(Kind.ANALYSIS)])  # type: ignore[misc]
 CheckForm = StrEnum("CheckForm", [form.upper() for form in named(Kind.CONFIGURATION)])  # type: ignore[misc]
 PlanForm = StrEnum("PlanForm", [form.upper() for form in named(Kind.LAYOUTS)])  # type: ignore[misc]
-MergeForm = StrEnum("MergeForm", "TEXT JSON")
+MergeForm = StrEnum("MergeForm", [form.upper() for form in named(Kind.RUN)])  # type: ignore[misc]
 Flavor = StrEnum("Flavor", "GITHUB JIRA")
 Answer = StrEnum("Answer", "PASS FAIL")
 """Of a gate, as `heuristics.result.gate` has them, which loads msgspec; a test holds them together."""
@@ -93,7 +93,11 @@ Traces = Annotated[
 ]
 OneTrace = Annotated[Path, argument("TRACE", "The recording to look at.")]
 Summaries = Annotated[
-    list[Path], argument("SUMMARY", "What analyze --summary wrote: files, or folders of them.")
+    list[Path] | None,
+    argument(
+        "[SUMMARY]",
+        "What analyze --summary wrote: files, or folders of them. May be left out with --witness.",
+    ),
 ]
 Word = Annotated[
     str,
@@ -201,6 +205,16 @@ RankMap = Annotated[
         "device, host, world_size.",
     ),
     FILE,
+]
+WitnessFiles = Annotated[
+    Sequence[Any],
+    option(
+        "FILE",
+        "Dumps of PyTorch's Flight Recorder, or JSON of NCCL Inspector: files, folders of them or patterns; "
+        "may be repeated. They show where a run hangs, and ranks that were not profiled.",
+        "--witness",
+    ),
+    Typed(list[Path], ()),
 ]
 ConfigFile = Annotated[
     Place | None,

@@ -51,6 +51,7 @@ class Analysis:
     reader: options.ReaderName = "auto"
     jobs: options.Jobs = 1
     ranks: options.RankMap = None
+    witness: options.WitnessFiles = ()
     scheduler: options.SchedulerAddress = None
     config: options.ConfigFile = None
     log: options.LogFile = None

@@ -65,14 +65,25 @@ class Chains:
     moving_ns: IntArray
 
 
+THROUGH: Final = Limit(
+    0.95, "of the time since", "ours: between kernels that follow each other lie some us, so a few percent"
+)
+
+
 def chains_of(matched: Matched, aligned: Aligned) -> Chains:
-    """The chains of all ranks."""
+    """The chains of all ranks.
+
+    Where compute ran all the time since the one before in its group, what ended beneath it held up nothing.
+    """
     start_ns, end_ns = aligned.start_ns, aligned.end_ns
     ends = Ends(matched.place, end_ns)
-    after = ends.before(matched.place, start_ns)
+    behind = _behind(matched, aligned)
+    since_ns = start_ns - np.where(behind == NO_ROW, start_ns, end_ns[behind])
+    through = (behind != NO_ROW) & (matched.compute_ns >= np.maximum(1, THROUGH.value * since_ns))
+    after = np.where(through, behind, ends.before(matched.place, start_ns))
     own_ns = start_ns - np.where(after == NO_ROW, 0, end_ns[after])
     arrived_ns = parts.spread(parts.most(start_ns, matched.first), matched.first)
-    return Chains(matched.first, ends, after, _behind(matched, aligned), own_ns, end_ns - arrived_ns)
+    return Chains(matched.first, ends, after, behind, own_ns, end_ns - arrived_ns)
 
 
 def _behind(matched: Matched, aligned: Aligned) -> IntArray:

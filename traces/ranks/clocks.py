@@ -86,6 +86,8 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
     if not len(matched):
         why = "no two ranks recorded one collective, so their clocks cannot be put together"
         return _unaligned(matched, None, why)
+    if not matched.agreed:
+        return _unaligned(matched, None, _WHY_DOUBT)
     base_ns = _bases(summaries, of_place, len(fingerprints))
     of_row = of_place[matched.place]
     end = (matched.end_ns - base_ns[of_row]).astype(np.float64)
@@ -121,6 +123,10 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
 _WHY_APART: Final = (
     f"too few collectives in common: a clock is fitted on at least {int(ENDS.value)} that it shares with "
     "clocks already fitted"
+)
+_WHY_DOUBT: Final = (
+    "ranks of other stages have collectives that look alike, and no two kinds of them agree on how far the "
+    "clocks are apart"
 )
 _CURE: Final = "record the same steps on all ranks, with NCCL's ranges or the process groups beside kernels"
 

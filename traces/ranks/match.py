@@ -20,7 +20,8 @@ from traces.columns import BoolArray, IntArray
 from traces.groups import begins, passing
 from traces.ranks import parts
 from traces.ranks.clock_fit import ClockFit
-from traces.ranks.communicators import Flat, flat_of, settled_order, shift_between
+from traces.ranks.communicators import MOST, Flat, flat_of, settled_order, shift_between
+from traces.ranks.rendezvous import joined_clocks, of_one_program, sequences_of
 from traces.ranks.summary import (
     ENDS_TOGETHER,
     UNKNOWN,
@@ -97,6 +98,8 @@ class Matched:
     recorded: Recorded
     disagreeing: IntArray
     """Of each summary, how many of its collectives did something else than the others of the instance."""
+    agreed: bool = True
+    """Whether what was put together by order alone can be told from what only looks alike."""
 
     def __len__(self) -> int:
         return len(self.first) - 1
@@ -174,6 +177,21 @@ def match(summaries: Sequence[RankSummary], fits: Mapping[int, ClockFit] | None 
         recorded=recorded,
         disagreeing=disagreeing,
     )
+
+
+def by_joints(summaries: Sequence[RankSummary]) -> tuple[dict[int, ClockFit] | None, bool]:
+    """Clocks of ranks that are known by the order of their collectives alone, None where these leave doubt;
+    and whether the ranks are of one program, in which the turn of a stream stands for its group.
+    """
+    if not 1 < len(summaries) <= MOST.value:
+        return None, True
+    ranks = []
+    for one in summaries:
+        rows = one.instances
+        ranks.append(sequences_of(rows.end_ns, rows.operation, rows.group, len(one.steps)))
+    if not all(len(rank.end_ns) for rank in ranks):
+        return None, True
+    return joined_clocks(ranks, [one.identity.clock for one in summaries]), of_one_program(ranks)
 
 
 def _in_order(flat: Flat) -> IntArray:

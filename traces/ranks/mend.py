@@ -21,10 +21,11 @@ from traces.ranks.chains import NEVER, NO_ROW, Chains, Ends, chains_of, even_sta
 from traces.ranks.charge import Charged, step_of
 from traces.ranks.clocks import Aligned
 from traces.ranks.late import COST, Routing, Suspicion
+from traces.ranks.pauses import Pauses
 from traces.ranks.side_by_side import Alike, Excess, Grid
 from traces.ranks.summary import UNKNOWN
 from traces.ranks.together import Together
-from traces.ranks.waits import EXCHANGES, Links, Waits
+from traces.ranks.waits import EXCHANGES, LASTS, Links, Waits
 from traces.sections.cause import Cause
 from traces.sections.run import RunWithout
 from traces.spelling import percent
@@ -45,6 +46,7 @@ class Judged:
     routing: Routing
     suspicion: Suspicion
     charged: Charged
+    pauses: Pauses
 
 
 BALANCED: Final = Limit(
@@ -71,6 +73,9 @@ def edited(judged: Judged, chains: Chains) -> tuple[IntArray, IntArray]:
             return _balanced(judged, chains)
         case Cause.PIPELINE_IMBALANCE:
             return even_stages(judged.together.matched, chains, judged.alike)
+        case Cause.ROTATING_JITTER:
+            without_ns = chains.own_ns - judged.pauses.pause_ns
+            return np.minimum(_with_usual_work(judged, chains), without_ns), chains.moving_ns
         case _:
             return _with_usual_work(judged, chains), chains.moving_ns
 
@@ -109,14 +114,16 @@ def _at_usual_speed(judged: Judged, chains: Chains) -> IntArray:
 def _as_fast(judged: Judged, chains: Chains) -> IntArray:
     """Transfers with the late rank as long as others of their kind, or shorter by its factor.
 
-    Of a ring all is slower by the factor, of an exchange the others' by what of their data passes it.
+    Of a ring all is slower by the factor, and of an exchange that ends at once on all; of another the others'
+    by what of their data passes it.
     """
     matched, mine, moving_ns = judged.together.matched, _mine(judged), chains.moving_ns
     touched = parts.spread(parts.most(mine, matched.first), matched.first)
     role = roles_of(matched, judged.alike, len(judged.together.used))
     middle, known = usual(moving_ns, role, ~touched)
     size = matched.sizes
-    exchanged = (np.isin(matched.operation, EXCHANGES) & (size > 2))[matched.instance]
+    exchanges = np.isin(matched.operation, EXCHANGES) & (size > 2) & ~_at_once(moving_ns, matched.first)
+    exchanged = exchanges[matched.instance]
     slow = judged.suspicion.factor
     part = np.where(exchanged & ~mine, 1 + (slow - 1) / (size[matched.instance] - 1), slow)
     scaled = np.rint(moving_ns / part).astype(np.int64)
@@ -136,10 +143,64 @@ def _balanced(judged: Judged, chains: Chains) -> tuple[IntArray, IntArray]:
     keeps = np.minimum(1.0, (BALANCED.value - 1) / np.maximum(uneven - 1, 1e-9))
     mean_ns = parts.spread(parts.total(chains.own_ns, first) / np.diff(first), first)
     even_ns = np.rint(mean_ns + (chains.own_ns - mean_ns) * keeps).astype(np.int64)
-    moved = of_experts & np.isin(matched.operation, EXCHANGES)
-    shortest_ns = parts.spread(parts.least(chains.moving_ns, first), first)
-    moving_ns = np.where(parts.spread(moved, first), shortest_ns, chains.moving_ns)
+    moving_ns = np.where(
+        parts.spread(of_experts & np.isin(matched.operation, EXCHANGES), first),
+        _moved_evenly(judged, chains, told & (chains.after != NO_ROW)),
+        chains.moving_ns,
+    )
     return np.where(told, even_ns, chains.own_ns), moving_ns
+
+
+_AT_ONCE: Final = Limit(
+    0.05,
+    "of the transfer",
+    "ours: what ends on all ranks at once ends within a few us; own data apart by more",
+)
+
+
+def _at_once(moving_ns: IntArray, first: IntArray) -> BoolArray:
+    """Which transfers, shape (n,), end on all ranks when that of the slowest does."""
+    shortest_ns, longest_ns = parts.least(moving_ns, first), parts.most(moving_ns, first)
+    return longest_ns - shortest_ns <= np.maximum(LASTS.value, _AT_ONCE.value * longest_ns)
+
+
+def _moved_evenly(judged: Judged, chains: Chains, told: BoolArray) -> IntArray:
+    """Transfers of tokens where all ranks get as many; shape (p,).
+
+    Where each rank ends when its own data is there, the shortest is what all take. Where all end at once, all
+    wait for the rank that gets the most, and its part of the bytes is its part of the experts' work.
+    """
+    matched = judged.together.matched
+    first, moving_ns = matched.first, chains.moving_ns
+    shortest_ns, at_once = parts.least(moving_ns, first), _at_once(moving_ns, first)
+    uneven = _uneven_around(judged, told)
+    less = np.where(at_once & (uneven > BALANCED.value), BALANCED.value / np.maximum(uneven, 1.0), 1.0)
+    latency_ns = np.clip(shortest_ns, 0, LASTS.value)
+    even_ns = np.where(shortest_ns > 0, latency_ns + (shortest_ns - latency_ns) * less, shortest_ns)
+    return parts.spread(np.rint(even_ns).astype(np.int64), first)
+
+
+def _uneven_around(judged: Judged, told: BoolArray) -> FloatArray:
+    """Of each instance the fullest rank's experts' work over the mean, of what comes before it, else next.
+
+    Shape (n,); 1 where nothing tells. Tokens come before the work on them and go back after it.
+    """
+    matched, end_ns = judged.together.matched, judged.aligned.end_ns
+    first = matched.first
+    grouped = np.maximum(matched.grouped_ns, 0).astype(np.float64)
+    mean = parts.total(grouped, first) / np.diff(first)
+    of_work = parts.least(told.astype(np.int64), first).astype(np.bool_) & (mean > 0)
+    uneven = np.where(of_work, parts.most(grouped, first) / np.maximum(mean, 1.0), 1.0)
+    who = group_of(matched.sizes, *(parts.total(matched.place**power, first) for power in (1, 2)))
+    order = np.lexsort((parts.least(end_ns, first), who))
+    place = np.where(of_work[order], np.arange(len(order)), len(order))
+    following = np.minimum.accumulate(place[::-1])[::-1]
+    has = following < len(order)
+    after = order[np.where(has, following, 0)]
+    same = has & (who[after] == who[order])
+    result = np.ones(len(order))
+    result[order[same]] = uneven[after[same]]
+    return result
 
 
 def replay_without(judged: Judged) -> RunWithout | Missing:

@@ -8,15 +8,18 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
-from traces.columns import FloatArray
+from traces.columns import FloatArray, IntArray
 from traces.missing import Missing, gap, or_gap
 from traces.ranks import parts
+from traces.ranks.arrivals import arrives_last
 from traces.ranks.bubbles import pipeline_of
-from traces.ranks.charge import ByStep, charged_to, find_by_votes, lay_by_step, separate
+from traces.ranks.chains import chains_of
+from traces.ranks.charge import ByStep, charged_to, find_by_votes, lay_by_step, separate, step_of
 from traces.ranks.clocks import align, consistent, fits_of
 from traces.ranks.experts import experts_of
 from traces.ranks.late import LINK, UNEVEN, find_late, routing_of
 from traces.ranks.mend import Judged, replay_without
+from traces.ranks.pauses import by_sum, pauses_of
 from traces.ranks.peers import bytes_of
 from traces.ranks.problems import Problem
 from traces.ranks.side_by_side import (
@@ -35,7 +38,7 @@ from traces.ranks.summary import UNKNOWN, RankSummary
 from traces.ranks.together import put_together
 from traces.ranks.waits import NOBODY, measure_links, measure_waits, slow_groups
 from traces.sections.cause import ProblemKind
-from traces.sections.run import Clocks, Late, LikeRanks, RankInRun, Run, RunProblem
+from traces.sections.run import ArrivesLast, Clocks, Late, LikeRanks, RankInRun, Run, RunProblem
 
 _NO_WORLD: Final = gap(
     "no recording names the number of ranks", "give --world-size N, or the run's --config or --log"
@@ -67,12 +70,16 @@ def judge(summaries: Sequence[RankSummary]) -> Judged:
     links, groups = None, None
     if aligned.clocks.aligned:
         links = measure_links(matched, waits, alike, len(used), without=uneven)
-        groups = slow_groups(matched, waits, LINK.value, without=uneven)
+        groups = slow_groups(matched, waits, LINK.value, _nodes(used), without=uneven)
     suspicion = find_late(grid, excess, factor, links, groups, routing, alike)
+    pauses = pauses_of(matched, chains_of(matched, aligned), alike, len(used))
+    suspicion = by_sum(suspicion, pauses, matched, step_of(matched, grid) != UNKNOWN, grid)
     if not grid.step_count:
         suspicion = find_by_votes(matched, aligned, waits)
     charged = charged_to(matched, waits, grid, suspicion, alike)
-    return Judged(together, aligned, waits, grid, alike, factor, excess, links, routing, suspicion, charged)
+    return Judged(
+        together, aligned, waits, grid, alike, factor, excess, links, routing, suspicion, charged, pauses
+    )
 
 
 def run_of(judged: Judged, names: Sequence[str]) -> Run:
@@ -110,7 +117,20 @@ def run_of(judged: Judged, names: Sequence[str]) -> Run:
         late_exposed_by_kind_ns=separated.late_exposed_ns,
         transfer_by_kind_ns=separated.moving_ns,
         steps_per_column=by_step.steps_per_column,
+        arrives_last=_last(judged),
     )
+
+
+def _last(judged: Judged) -> ArrivesLast | Missing | None:
+    """Who arrives last, where clocks or steps do not show who is late, and why; else None."""
+    if _untold(judged) is None:
+        return None
+    together = judged.together
+    seen = together.all_ranks_seen
+    found = arrives_last(
+        together.used, together.matched, judged.waits, judged.grid.step_count, all_ranks_seen=seen
+    )
+    return found if isinstance(found, Missing) else replace(found, host=_host(judged, found.indices))
 
 
 def _like(one: Alike, grid: Grid) -> LikeRanks:
@@ -199,13 +219,22 @@ def _late(judged: Judged) -> Late | Missing:
     )
 
 
+def _nodes(used: Sequence[RankSummary]) -> IntArray:
+    """The first rank of each one's node, by its device; all on one where ranks have no numbers."""
+    ranks = [one.identity.rank for one in used]
+    known = None not in ranks
+    return np.array(
+        [(rank or 0) - one.identity.device if known else 0 for rank, one in zip(ranks, used, strict=True)]
+    )
+
+
 def _host(judged: Judged, places: Sequence[int]) -> str | None:
     """The node whose ranks these are, all of them and no other, counted by the devices of the ranks."""
     used = judged.together.used
     ranks = [one.identity.rank for one in used]
     if len(places) < 2 or None in ranks:
         return None
-    begins = [(rank or 0) - one.identity.device for rank, one in zip(ranks, used, strict=True)]
+    begins = _nodes(used).tolist()
     mine = {begins[place] for place in places}
     whole = len(mine) == 1 and sum(begin in mine for begin in begins) == len(places)
     return f"node {sorted({*begins}).index(*mine)}" if whole and len({*begins}) > 1 else None

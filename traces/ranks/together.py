@@ -1,13 +1,14 @@
 """Summaries put together into one run: what does not belong to it is named and left out."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from traces.columns import BoolArray, IntArray
+from traces.ranks.clock_fit import ClockFit
 from traces.ranks.clocks import (
     ENDS,
     Aligned,
@@ -18,7 +19,7 @@ from traces.ranks.clocks import (
     with_shared_clocks,
 )
 from traces.ranks.identity import WorldSize, recorded_size, with_numbers, world_size_of
-from traces.ranks.match import Matched, match
+from traces.ranks.match import Matched, by_joints, match
 from traces.ranks.problems import (
     Problem,
     of_other_work,
@@ -130,6 +131,11 @@ def _matched(summaries: Sequence[RankSummary]) -> Matched:
     matched = match(summaries)
     if not (by_order := matched.by_order).any():
         return matched
+    if by_order.all():
+        fits, one_program = by_joints(summaries)
+        if fits is not None and (settled := _settled(summaries, fits)) is not None:
+            return settled
+        matched = replace(matched, agreed=one_program)
     aligned = align(summaries, matched if by_order.all() else matched.take(~by_order))
     fits = aligned.clocks.by_fingerprint()
     if not aligned.clocks.aligned or any(one.identity.clock not in fits for one in summaries):
@@ -141,6 +147,17 @@ def _matched(summaries: Sequence[RankSummary]) -> Matched:
     return (
         again if _held(again, align(summaries, again), count) >= _held(matched, aligned, count) else matched
     )
+
+
+def _settled(summaries: Sequence[RankSummary], fits: Mapping[int, ClockFit]) -> Matched | None:
+    """Matched by clocks that leave no doubt, and once more by those that follow; None where none do."""
+    for _ in range(2):
+        matched = match(summaries, fits)
+        aligned = align(summaries, matched)
+        fits = aligned.clocks.by_fingerprint()
+        if not aligned.clocks.aligned or any(one.identity.clock not in fits for one in summaries):
+            return None
+    return matched
 
 
 def _held(matched: Matched, aligned: Aligned, count: int) -> int:

@@ -207,17 +207,21 @@ class SlowGroups:
     cost_ns: float
 
 
-def slow_groups(matched: Matched, waits: Waits, factor: float, *, without: BoolArray) -> SlowGroups | None:
+def slow_groups(
+    matched: Matched, waits: Waits, factor: float, nodes: IntArray, *, without: BoolArray
+) -> SlowGroups | None:
     """The groups that move the same as like groups and take `factor` times as long or more; None without any.
 
     Like are instances of one operation, size and number, in groups of other ranks that have as many ranks and
-    instances. `without`, shape (n,): instances that tell something else. What slow groups share is what is
-    slow: a link, a host's adapter.
+    instances, and are on one of the `nodes`, a number of each place, or on several: what stays on one is
+    faster. `without`, shape (n,): instances that tell something else. What slow groups share is what is slow:
+    a link, a host's adapter.
     """
     about = matched.kind[matched.first[:-1]]
     bytes_ = parts.most(matched.recorded.rows.size_bytes[matched.at], matched.first)
     how_many = np.bincount(matched.group, minlength=len(matched.groups))[matched.group]
-    what = matched.operation, about, matched.purposes, matched.sizes, bytes_
+    on = parts.most(nodes[matched.place], matched.first) > parts.least(nodes[matched.place], matched.first)
+    what = matched.operation, about, matched.purposes, matched.sizes, bytes_, on.astype(np.int64)
     like = group_of(*what, how_many, matched.sequence)
     like = np.where(without | _meeting_again(matched, like), UNKNOWN, like.astype(np.int64))
     moved_ns = parts.median(waits.moving_ns, matched.first)
@@ -235,6 +239,8 @@ def slow_groups(matched: Matched, waits: Waits, factor: float, *, without: BoolA
     took, usual, beyond = (parts.sums(one, group, count) for one in (moved_ns[seen], usual_ns, beyond_ns))
     enough = (np.bincount(group, minlength=count) >= _LEAST) & (usual > 0)
     enough &= took >= LASTS.value * np.bincount(group, minlength=count)
+    often = parts.sums((moved_ns[seen] >= factor * usual_ns).astype(np.int64), group, count)
+    enough &= often * 2 > np.bincount(group, minlength=count)  # what moves beside others is slow now and then
     slow = np.flatnonzero(enough & (took >= factor * usual))
     if not len(slow):
         return None

@@ -37,6 +37,17 @@ class HotRank(StrEnum):
     """Another one from step to step."""
 
 
+class Sure(StrEnum):
+    """How sure a statement is."""
+
+    HIGH = "high"
+    """Of a dozen collectives or more, in several steps."""
+    MEDIUM = "medium"
+    """Of a dozen or more, in one step."""
+    LOW = "low"
+    """Of few, or paired by their order alone."""
+
+
 class ClockSource(StrEnum):
     """By what the clocks of several recordings are put together."""
 

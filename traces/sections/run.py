@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from traces.missing import OrMissing
-from traces.sections.cause import Cause, ClockSource, HotRank, ProblemKind
+from traces.sections.cause import Cause, ClockSource, HotRank, ProblemKind, Sure
 from traces.sections.section import Bytes, Count, Frac, Ns, Section
 
 
@@ -68,6 +68,22 @@ class Late(Section, frozen=True):
     def places(self) -> tuple[int, ...]:
         """Of all late ranks, in an earlier result of the one."""
         return self.indices or (() if self.index is None else (self.index,))
+
+
+class ArrivesLast(Section, frozen=True):
+    """Who arrives last in the collectives that the ranks share, without any clock, and without a cause.
+
+    `waiting_frac`: of all waiting, what is for these ranks. `by_order`: collectives were paired by nothing
+    but their order.
+    """
+
+    indices: tuple[Count, ...]
+    host: str | None
+    collectives: Count
+    wait_ns: Ns
+    waiting_frac: Frac
+    by_order: bool
+    confidence: Sure
 
 
 class ClockFit(Section, frozen=True):
@@ -224,3 +240,4 @@ class Run(Section, frozen=True):
     late_exposed_by_kind_ns: Mapping[str, Ns] = {}
     transfer_by_kind_ns: Mapping[str, Ns] = {}
     steps_per_column: Count = 1
+    arrives_last: OrMissing[ArrivesLast] = None

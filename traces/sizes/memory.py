@@ -88,7 +88,7 @@ def by_stage(
     settings: Settings, core_version: str | None = None, precision: str | None = None
 ) -> tuple[MemoryEstimate, ...] | Missing:
     """The memory of every pipeline rank, in their order; Missing names the knobs needed."""
-    model = model_size(settings)
+    model = model_size(settings, any_vocabulary=True)
     if isinstance(model, Missing):
         return model
     untrained, sharded = settings.value("peft.dim") is not None, any(settings.value(k) is True for k in _FSDP)

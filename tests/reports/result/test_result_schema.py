@@ -12,7 +12,7 @@ import pytest
 from msgspec import Struct
 
 import diagnoser
-from heuristics.result.brief import Brief
+from heuristics.result.brief import Brief, BriefRun
 from heuristics.result.compared import Compared
 from heuristics.result.compared_files import ComparedFiles
 from heuristics.result.layouts import Layouts
@@ -31,6 +31,7 @@ PUBLISHED = [
     (Merged, ROOT / "docs" / "run.schema.json", GOLDEN / "run_keys.txt"),
     (Layouts, ROOT / "docs" / "layouts.schema.json", GOLDEN / "layouts_keys.txt"),
     (Brief, ROOT / "docs" / "brief.schema.json", GOLDEN / "brief_keys.txt"),
+    (BriefRun, ROOT / "docs" / "brief_run.schema.json", GOLDEN / "brief_run_keys.txt"),
 ]
 WRONG: tuple[Any, ...] = (None, "x", -1, 3, 2.5, True, [], [None], {}, {"x": "y"})
 

@@ -1,0 +1,69 @@
+"""Pauses that are a cause by their sum over all ranks, and by no step's latecomer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from tests.ranks_doubles import Work, shifted, together
+from traces.ranks.run import analyse_run
+from traces.ranks.summary import RankSummary
+from traces.sections.cause import Cause
+from traces.sections.run import Late, Run, RunWithout
+
+RANKS, STEPS, EACH = 4, 3, 10
+WORK_US, TRANSFER_US = 990.0, 10.0
+"""Ten collectives a step, each after 990 us of work, so that a step without pauses is 10 ms."""
+
+
+def run_of(pauses_us: Mapping[tuple[int, int], float]) -> list[RankSummary]:
+    """Four ranks; each pauses before the collectives of these (rank, number)."""
+    works = [
+        [Work(compute=WORK_US, host=pauses_us.get((rank, number), 0.0)) for number in range(STEPS * EACH)]
+        for rank in range(RANKS)
+    ]
+    return together(works, per_step=EACH, transfer_us=TRANSFER_US)
+
+
+def in_turn(us: float, every: int = 3) -> dict[tuple[int, int], float]:
+    """Pauses before each third collective, of one rank after the other."""
+    return {(place % RANKS, number): us for place, number in enumerate(range(1, STEPS * EACH, every))}
+
+
+def late_of(run: Run) -> Late:
+    assert isinstance(run.late, Late)
+    return run.late
+
+
+def test_pauses_of_a_tenth_of_the_step_in_sum_are_the_cause_though_no_step_has_one_late_rank() -> None:
+    run = analyse_run(run_of(in_turn(300.0)))
+    late = late_of(run)
+    assert (late.cause, late.indices, late.index) == (Cause.ROTATING_JITTER, (), None)
+    assert late.cost_ns == pytest.approx(1_000_000, rel=0.05)  # ten of 300 us in three steps
+
+
+def test_the_repair_saves_what_all_waited_for() -> None:
+    run = analyse_run(run_of(in_turn(300.0)))
+    assert isinstance(run.without, RunWithout)
+    assert run.without.saved_frac == pytest.approx(1_000 / 11_000, abs=0.01)
+
+
+def test_clocks_that_stand_apart_change_nothing() -> None:
+    apart = [shifted(one, 7_000_000 * place) for place, one in enumerate(run_of(in_turn(300.0)))]
+    assert late_of(analyse_run(apart)).cause is Cause.ROTATING_JITTER
+
+
+@pytest.mark.parametrize(
+    "pauses_us",
+    [{}, in_turn(60.0), in_turn(300.0, every=14)],
+    ids=["none", "gaps of Python", "three in all"],
+)
+def test_few_or_short_ones_are_none(pauses_us: Mapping[tuple[int, int], float]) -> None:
+    assert late_of(analyse_run(run_of(pauses_us))).cause is Cause.NONE
+
+
+def test_where_one_rank_has_most_of_them_that_rank_is_late() -> None:
+    numbers: Sequence[int] = range(1, STEPS * EACH, 3)
+    run = analyse_run(run_of(dict.fromkeys([(2, number) for number in numbers], 300.0)))
+    assert (late_of(run).cause, late_of(run).indices) == (Cause.SLOW_HOST, (2,))

@@ -1,0 +1,149 @@
+"""Clocks of ranks that only the order of their collectives tells of: a pipeline of equal periods."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+import pytest
+
+from traces.ranks.gathered import OnClock, are_whole, by_clock, messages_by_clock
+from traces.ranks.rendezvous import Sequences, joined_clocks, meet, of_one_program, sequences_of
+from traces.ranks.summary import Operation
+
+STEP_NS, STEPS, STAGES, REPLICAS = 10_000_000, 4, 3, 2
+WORLD, LOSS, EXPERTS, NEXT = range(4)
+"""Streams: all ranks, the last stage's loss, tokens, messages of the pipeline."""
+
+
+@dataclass
+class Rank:
+    """`offset_ns`, `drift`: its clock. Ends on the true time: (end, operation, stream)."""
+
+    offset_ns: int
+    drift: float
+    ends: list[tuple[int, Operation, int]]
+
+    def own(self, true_ns: float) -> int:
+        return round(true_ns + self.offset_ns + true_ns * self.drift)
+
+    def sequences(self) -> Sequences:
+        ends, operation, stream = (
+            np.array(column, dtype=np.int64) for column in zip(*self.ends, strict=True)
+        )
+        own = np.array([self.own(end) for end in ends.tolist()], dtype=np.int64)
+        return sequences_of(own, operation, stream, STEPS)
+
+
+def pipeline(seed: int, *, messages: bool = True) -> list[Rank]:
+    """Three stages of two ranks. Loss and norm have one period; half of a stage's tokens move 17 us after
+    those of the stage before, in lockstep.
+    """
+    draw = Random(seed)
+    ranks = [
+        Rank(draw.randrange(-800_000_000, 800_000_000), draw.uniform(-40e-6, 40e-6), [])
+        for _ in range(STAGES * REPLICAS)
+    ]
+
+    def together(members: list[int], at_ns: int, operation: Operation, stream: int) -> None:
+        for one in members:
+            ranks[one].ends.append((at_ns + draw.randrange(2_500), operation, stream))
+
+    for step in range(STEPS):
+        begin = step * STEP_NS + draw.randrange(400_000)
+        together([*range(len(ranks))], begin + 9_000_000, Operation.ALL_REDUCE, WORLD)
+        together([4, 5], begin + 8_300_000, Operation.ALL_REDUCE, LOSS)
+        tokens = sorted(draw.randrange(8_000_000) for _ in range(20))
+        for stage in range(STAGES):
+            mine = [stage * REPLICAS + one for one in range(REPLICAS)]
+            for number, at_ns in enumerate(tokens):
+                apart = 17_000 * stage if number % 2 else draw.randrange(300_000)
+                together(mine, begin + at_ns + apart, Operation.EXCHANGE, EXPERTS)
+            for one in mine if messages and stage + 1 < STAGES else ():
+                for _ in range(8):
+                    at_ns = begin + draw.randrange(8_000_000)
+                    together([one, one + REPLICAS], at_ns, Operation.EXCHANGE, NEXT)
+    return ranks
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_clock_of_a_pipeline_without_names_is_found_within_a_few_us(seed: int) -> None:
+    ranks = pipeline(seed)
+    fits = joined_clocks([one.sequences() for one in ranks], [*range(len(ranks))])
+    assert fits is not None
+    for true_ns in (0, STEPS * STEP_NS):
+        common = [fits[number].time_of(one.own(true_ns)) for number, one in enumerate(ranks)]
+        assert max(common) - min(common) < 6_000
+
+
+def test_what_comes_once_a_step_and_what_is_in_lockstep_do_not_make_a_clock() -> None:
+    ranks = pipeline(1, messages=False)
+    sequences = [one.sequences() for one in ranks]
+    assert not of_one_program(sequences)
+    assert joined_clocks(sequences, [*range(len(ranks))]) is None
+
+
+def naive(own: Sequences, other: Sequences, offset_ns: int) -> Counter[tuple[int, int]]:
+    """Each end beside each: how many of each two streams coincide at an offset."""
+    found: Counter[tuple[int, int]] = Counter()
+    for end, operation, stream in zip(own.end_ns, own.operation, own.number, strict=True):
+        for led, what, which in zip(other.end_ns, other.operation, other.number, strict=True):
+            if operation == what and abs(int(led) - int(end) - offset_ns) <= 10_000:
+                found[int(stream), int(which)] += 1
+    return found
+
+
+@pytest.mark.parametrize(("one", "other", "shared"), [(0, 1, EXPERTS), (0, 2, NEXT), (2, 4, NEXT)])
+def test_where_clocks_meet_each_end_beside_each_shows_the_same(one: int, other: int, shared: int) -> None:
+    ranks = pipeline(3)
+    own, led = ranks[one].sequences(), ranks[other].sequences()
+    met = meet(own, led)
+    assert met is not None
+    middle_ns = int(np.median(own.end_ns))
+    found = naive(own, led, met.other_of(middle_ns) - middle_ns)
+    assert found[WORLD, WORLD] == met.sequences[WORLD, WORLD] == STEPS
+    assert (
+        found[shared, shared] >= met.sequences[shared, shared] >= 0.9 * STEPS * (8 if shared == NEXT else 20)
+    )
+
+
+def test_ranks_that_share_no_message_do_not_meet() -> None:
+    ranks = pipeline(3)
+    assert meet(ranks[0].sequences(), ranks[4].sequences()) is None
+
+
+def on_clock(place: int, ends_us: list[int]) -> OnClock:
+    ends = np.array(ends_us, dtype=np.int64) * 1_000
+    return OnClock(place, ends - 5_000, ends)
+
+
+def test_a_message_is_with_the_rank_whose_end_is_nearest_though_another_is_in_lockstep() -> None:
+    first, second = [100, 200, 300, 400], [105, 205, 305, 405]
+    sequences = [
+        on_clock(0, first),
+        on_clock(1, second),
+        on_clock(2, sorted([*first, 130, 230, 330])),
+        on_clock(3, sorted([*second, 160, 260, 360])),
+    ]
+    assert not are_whole(sequences).any()
+    pairs = {(pair.one, pair.other): len(pair.rows) for pair in messages_by_clock(sequences)}
+    assert pairs == {(0, 2): 4, (1, 3): 4}
+
+
+def test_tokens_that_move_in_one_group_are_no_messages() -> None:
+    ends = [100, 200, 300, 400]
+    assert are_whole([on_clock(place, ends) for place in range(3)]).all()
+
+
+def test_groups_of_one_family_have_one_size_though_those_of_others_are_near() -> None:
+    """Ranks 0 and 1 end together, 2 and 3 4 us later, 4 and 5 8 us later: three groups of two."""
+    sequences = [on_clock(place, [n * 500 + 4 * (place // 2) for n in range(8)]) for place in range(6)]
+    groups = [[one for one, _ in members] for members in by_clock(sequences)]
+    assert groups == [[0, 1], [2, 3], [4, 5]]
+
+
+def test_all_ranks_of_one_group_stay_together() -> None:
+    sequences = [on_clock(place, [n * 500 + place for n in range(8)]) for place in range(4)]
+    assert [[one for one, _ in members] for members in by_clock(sequences)] == [[0, 1, 2, 3]]
