@@ -10,7 +10,7 @@ import pytest
 
 from traces.missing import Missing, gap
 
-UNKNOWN = Missing("ranks[0].totals", "no kernels were recorded", "record with --trace=cuda")
+UNKNOWN: Any = Missing("ranks[0].totals", "no kernels were recorded", "record with --trace=cuda")
 
 
 def test_it_is_equal_to_its_like_alone() -> None:
