@@ -24,7 +24,7 @@ from diagnoser.output import _harmless, base_name
 from heuristics.result.compared import Compared
 from heuristics.result.compared_files import ComparedFiles
 from heuristics.result.layouts import Layouts
-from heuristics.result.result import Result
+from heuristics.result.result import Merged, Result
 from reports.content.blocks import Asked
 from reports.formats import FORMATS, kind_of
 from reports.result.json_text import render_json
@@ -61,7 +61,7 @@ def kept(folder: Path, document: Json, name: str = "run.json") -> Path:
 def marked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every writer says its own name, so that no picture has to be drawn."""
 
-    def named(form: str) -> Callable[[Result | Compared | ComparedFiles | Layouts, Asked], bytes]:
+    def named(form: str) -> Callable[[Result | Compared | ComparedFiles | Layouts | Merged, Asked], bytes]:
         return lambda result, asked: f"{kind_of(result).value} {form} {asked.detail.value}\n".encode()
 
     marked = {form: replace(one, write=named(form)) for form, one in FORMATS.items()}
