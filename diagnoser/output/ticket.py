@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from diagnoser.output import as_bytes, check_place
+from diagnoser.output import check_place
 from heuristics.result.compared import Compared
 from heuristics.result.compared_files import ComparedFiles
 from heuristics.result.layouts import Layouts
-from heuristics.result.result import Result
+from heuristics.result.result import Merged, Result
 from reports.content.blocks import Head
-from reports.formats import FORMATS
+from reports.formats import FORMATS, as_bytes
 from reports.result.codec import Document
 from reports.result.json_text import render_json
 from traces.errors import OutputNotWritable, UsageError
@@ -29,6 +29,7 @@ _MADE: Final = "made"
 _REPLACED: Final = "replaced"
 
 
+_Whole = Result | Compared | ComparedFiles | Layouts | Merged
 Render = Callable[[str], str | bytes]
 """Name of a format -> the report in it."""
 
@@ -69,7 +70,7 @@ def plan_ticket(folder: Path, base: str, page: str, force: bool) -> Ticket:
     return ticket
 
 
-def write_ticket(ticket: Ticket, result: Result | Compared | ComparedFiles | Layouts, render: Render) -> None:
+def write_ticket(ticket: Ticket, result: _Whole, render: Render) -> None:
     """Render everything, write it aside, and move it to its place: whole or not at all, whatever ends it.
 
     Raises `OutputNotWritable`, and `UsageError` for a file that has appeared meanwhile.
@@ -146,8 +147,8 @@ def _numbers(made: Path) -> dict[str, int]:
     return {one.name: one.stat().st_ino for one in made.iterdir()}
 
 
-def _manifest(result: Result | Compared | ComparedFiles | Layouts, contents: Mapping[str, bytes]) -> Document:
-    assert not isinstance(result, Layouts), "layouts have no ticket"
+def _manifest(result: _Whole, contents: Mapping[str, bytes]) -> Document:
+    assert not isinstance(result, Layouts | Merged), "layouts and merged ranks have no ticket"
     runs = [result.base, result.new] if isinstance(result, Compared | ComparedFiles) else result.traces
     return {
         "tool": {"name": result.tool.name, "version": result.tool.version},

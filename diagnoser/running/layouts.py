@@ -87,7 +87,7 @@ def _wanted(asked: LayoutPlan, given: Given, settings: Settings, is_file: bool) 
     if product.memory_bytes is None:
         raise UsageError(f"the memory of a {product.name} is unknown, so nothing can be held against it.")
     if not gpus:
-        raise UsageError("how many GPUs is unknown. Add --gpus 64, say.")
+        raise UsageError("how many GPUs is unknown. Add --gpus 64, or as many as there are.")
     return Wanted(
         settings, replace(given, gpu=product.name), product.name, gpus, product.memory_bytes, is_file
     )

@@ -12,7 +12,7 @@ from typing import Final, get_args
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from heuristics.comparison.normal import held_against, normal_throughput
+from heuristics.comparison.files.normal import held_against, normal_throughput
 from heuristics.evidence.evidence import RunEvidence
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.defects import defects_of

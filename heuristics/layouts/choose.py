@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace as with_place
 
-from heuristics.comparison.normal import normal_throughput
+from heuristics.comparison.files.normal import normal_throughput
 from heuristics.config.about import Given
 from heuristics.fixes.dispatcher import set_to
 from heuristics.guides.dispatcher import choose_dispatcher
@@ -15,7 +15,7 @@ from heuristics.layouts.fit import Fitted, Fitting, module_costs
 from heuristics.layouts.own import own_layout
 from heuristics.layouts.published import Machine, Published, model_of, published, weight_of
 from heuristics.layouts.ranking import NETWORK, Ranking, ranking_of
-from heuristics.layouts.shown import changes_of, shown
+from heuristics.layouts.shown import Typed, changes_of, shown
 from heuristics.result.layouts import CountedLayouts, PlannedLayout
 from heuristics.result.normal import NormalThroughput
 from heuristics.rules.check import check_rules
@@ -79,7 +79,7 @@ class Found:
 
 def find_layouts(wanted: Wanted) -> Found | Missing:
     """Every layout that divides, held against memory and ranked; Missing names the sizes that are unknown."""
-    base, assumed = _completed(wanted)
+    base, assumed, taken = _completed(wanted)
     model = model_size(base)
     if isinstance(model, Missing):
         return model
@@ -94,7 +94,8 @@ def find_layouts(wanted: Wanted) -> Found | Missing:
     fitting = Fitting(base, model, wanted.capacity, module_costs(model, run), run.config.core_text, precision)
     best, divide = _fitted(Asked(model, wanted.gpus, _batch(base)), fitting, ranking)
     ordered = sorted(best, key=ranking.cost)
-    listed, refused = _legal(ordered, run, ranking, wanted.capacity)
+    typed = Typed(replace(run, settings=wanted.settings), {} if wanted.is_own else taken)
+    listed, refused = _legal(ordered, run, ranking, wanted.capacity, typed)
     warnings: tuple[str, ...] = ()
     if wanted.is_own:
         own = own_layout(run, model, fitting, ranking)
@@ -120,8 +121,8 @@ def find_layouts(wanted: Wanted) -> Found | Missing:
     )
 
 
-def _completed(wanted: Wanted) -> tuple[Settings, list[str]]:
-    """The settings with what a layout needs beside the model, and what of it nobody gave."""
+def _completed(wanted: Wanted) -> tuple[Settings, list[str], dict[str, Value]]:
+    """The settings with what a layout needs beside the model; what nobody gave, in words and as knobs."""
     base, assumed = wanted.settings.changed({"world_size": wanted.gpus}, "plan"), []
     view = KnobView(base)
     taken: dict[str, Value] = {knob: one for knob, one in _MEMORY.items() if not view.known(knob)}
@@ -135,12 +136,14 @@ def _completed(wanted: Wanted) -> tuple[Settings, list[str]]:
     if not view.known("ddp.grad_reduce_in_fp32") and not view.known("mixed_precision.grad_reduce_in_fp32"):
         taken["ddp.grad_reduce_in_fp32"] = True
         assumed.append(say("layouts.gradients"))
-    return base.changed(taken, "plan"), assumed
+    return base.changed(taken, "plan"), assumed, {k: v for k, v in taken.items() if k != MICRO_BATCH}
 
 
 def _precision_words(wanted: Wanted, base: Settings, precision: str) -> Iterator[str]:
     if not wanted.given.precision and configured_precision(KnobView(base)) is None:
         yield say("layouts.precision-assumed", precision=precision.upper())
+    elif wanted.given.precision and precision != ASSUMED_PRECISION and not wanted.is_own:
+        yield say("layouts.precision-lines", precision=precision.upper())
 
 
 def _batch(base: Settings) -> int:
@@ -178,7 +181,7 @@ def _as_set(run: Run, one: Fitted) -> Run:
 
 
 def _legal(
-    ordered: Sequence[Fitted], run: Run, ranking: Ranking, capacity: int
+    ordered: Sequence[Fitted], run: Run, ranking: Ranking, capacity: int, typed: Typed
 ) -> tuple[list[PlannedLayout], int]:
     """The first that no rule of the releases refuses, and how many of those looked at one does."""
     listed: list[PlannedLayout] = []
@@ -195,7 +198,7 @@ def _legal(
             refused += 1
             continue
         reason = choice.row.reason if one.sizes.ep > 1 else ""
-        listed.append(shown(one, run, ranking, capacity, backend, reason))
+        listed.append(shown(one, run, ranking, capacity, backend, reason, typed=typed))
     return listed, refused
 
 

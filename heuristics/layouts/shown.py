@@ -1,6 +1,7 @@
 """One layout as a result has it: its costs and why, the nearest published ones, the lines to type."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from heuristics.fixes.change import Change, lines
@@ -24,6 +25,14 @@ _SHOWN: Final = 0.001
 """Costs below it are left out: a tenth of a per cent."""
 
 
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A run as its files have it, and what the lines set beside a layout: what was assumed of it."""
+
+    run: Run
+    more: Mapping[str, Value] = field(default_factory=dict)
+
+
 def changes_of(one: Fitted) -> dict[str, Value]:
     """Knobs that set a layout and its recompute."""
     return {**one.sizes.changes(), **one.recompute.changes()}
@@ -38,7 +47,9 @@ def shown(
     reason: str,
     broken: tuple[str, ...] = (),
     own: bool = False,
+    typed: Typed | None = None,
 ) -> PlannedLayout:
+    """`run`: with all that was assumed; `typed`: what the lines have to say, and beside what."""
     sizes, figures = one.sizes, ranking.figures(one)
     costs = {id: rules()[id].weight * figure for id, figure in figures.items()}
     return PlannedLayout(
@@ -69,7 +80,7 @@ def shown(
         nearest=tuple(_near(near, value) for near, value in ranking.closest(one)),
         unknown=tuple(_unknown(one)),
         broken=broken,
-        knobs=_knobs(one, run, dispatcher),
+        knobs=_knobs(one, typed or Typed(run), dispatcher),
     )
 
 
@@ -114,16 +125,20 @@ def _because(one: Fitted, ranking: Ranking, capacity: int, dispatcher: str, reas
         else:
             yield say("layouts.nvlink-across", ep=sizes.ep, domains=count, domain=ranking.domain)
     if sizes.pp > 1:
-        code = "layouts.pipeline" if sizes.vpp > 1 else "layouts.pipeline-plain"
-        figures = {"pp": sizes.pp, "vpp": sizes.vpp, "microbatches": f"{sizes.microbatches:,}"}
-        yield say(code, bubble_frac=sizes.bubble_frac, **figures)
+        virtual = f" with VPP {sizes.vpp}" if sizes.vpp > 1 else ""
+        yield say(
+            "layouts.pipeline",
+            pp=f"{sizes.pp}{virtual}",
+            bubble_frac=sizes.bubble_frac,
+            microbatches=f"{sizes.microbatches:,}",
+        )
     else:
         yield say("layouts.data-parallel", dp=sizes.dp, microbatches=f"{sizes.microbatches:,}")
-    whole = {"kept": gigabytes(one.kept), "capacity": gigabytes(capacity)}
+    kept, there = gigabytes(one.kept), gigabytes(capacity)
     if one.recompute.granularity == "full":
-        yield say("layouts.recompute-full", **whole)
+        yield say("layouts.recompute-full", kept=kept, capacity=there)
     elif one.recompute.modules:
-        yield say("layouts.recompute", modules=_modules(one), **whole)
+        yield say("layouts.recompute", modules=_modules(one), kept=kept, capacity=there)
     else:
         yield say("layouts.fits", filled_frac=one.filled_frac, capacity=gigabytes(capacity))
     if reason:
@@ -147,9 +162,10 @@ def _unknown(one: Fitted) -> Iterator[str]:
         yield say("layouts.tight-unknown", error_frac=ERROR.value, filled_frac=one.filled_frac)
 
 
-def _knobs(one: Fitted, run: Run, dispatcher: str) -> Knobs:
+def _knobs(one: Fitted, typed: Typed, dispatcher: str) -> Knobs:
     """Beside stages by letters Megatron-LM takes no number of virtual ones, and Bridge wants it."""
-    wanted = _lines(one, run, dispatcher)
+    run = typed.run
+    wanted = {**_lines(one, run, dispatcher), **typed.more}
     virtual = {VIRTUAL_STAGES: wanted.pop(VIRTUAL_STAGES)} if one.sizes.letters and one.sizes.vpp > 1 else {}
     return lines(Change(wanted, megatron_bridge=virtual), run)
 

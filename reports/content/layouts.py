@@ -33,7 +33,7 @@ _FIRST: Final = 6
 """Layouts on the first screen."""
 _HEADS: Final = ("", "TP", "CP", "PP", "VPP", "EP", "MBS", "Recompute", "Dispatcher", "Memory", "Cost")
 _NUMBERS: Final = (1, 2, 3, 4, 5, 6, 9, 10)
-_ROOMS: Final = {"room": Tone.PLAIN, "tight": Tone.PLAIN, "none": Tone.BAD}
+_TONES: Final = {"room": Tone.PLAIN, "tight": Tone.PLAIN, "none": Tone.BAD}
 
 
 def page(found: Layouts, detail: Detail) -> Page:
@@ -108,7 +108,7 @@ def _table(found: Layouts, everything: bool) -> Table:
     if any(one.room == "tight" for one in listed):
         notes.append("!: nearly full.")
     left = len(found.layouts) - len(listed)
-    title = "Layouts, the first to try first"
+    title = "Layouts"
     return table(title, _HEADS, rows, _NUMBERS, " ".join(notes), left_out=left)
 
 
@@ -118,15 +118,20 @@ def _shown(found: Layouts) -> list[PlannedLayout]:
     return first + [one for one in found.layouts[_FIRST:] if one.own]
 
 
+def _short(modules: tuple[str, ...]) -> str:
+    """The first module, and how many more."""
+    return modules[0] if len(modules) == 1 else f"{modules[0]} +{len(modules) - 1}"
+
+
 def _row(one: PlannedLayout) -> Row:
-    recompute = {"none": "-", "full": "whole layers"}.get(one.recompute, ", ".join(one.recompute_modules))
+    recompute = {"none": "-", "full": "whole layers"}.get(one.recompute) or _short(one.recompute_modules)
     memory = known(one.memory)
     mark = {"room": "", "tight": " !", "none": " too large"}[one.room]
     held = f"{gigabytes(memory.total_bytes)}{mark}" if memory else ""
     sizes = (one.tp, one.cp, one.pp, one.vpp or "-", one.ep, one.micro_batch)
     name = f"{one.place} yours" if one.own else f"{one.place}"
     cells = (name, *map(str, sizes), recompute, one.dispatcher, held, percent(one.cost_frac))
-    return row(cells, _NUMBERS, _ROOMS[one.room], f"layout-{one.place}")
+    return row(cells, _NUMBERS, _TONES[one.room], f"layout-{one.place}")
 
 
 def _first(found: Layouts, everything: bool) -> Iterator[Block]:

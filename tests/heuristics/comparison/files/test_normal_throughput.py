@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heuristics.comparison.normal import held_against, normal_throughput
+from heuristics.comparison.files.normal import held_against, normal_throughput
 from heuristics.config.about import Given
 from heuristics.result.normal import NormalThroughput
 from heuristics.run.run import Run

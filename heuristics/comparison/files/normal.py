@@ -38,7 +38,7 @@ from traces.spelling import percent, rounded, signed
 _PATH: Final = "normal"
 NEAREST: Final = Limit(4, "published rows", "ours: the nearest ones; older releases of a row are slower")
 MOST: Final = Limit(
-    3.0, "times", "ours: beyond it changes that were measured elsewhere say nothing of this run any more"
+    3.0, "times", "ours: beyond it changes that were measured elsewhere no longer bear on this run"
 )
 _CODES: Final = {"BF16": "bf16", "FP8": "fp8_cs", "MXFP8": "fp8_mx", "NVFP4": "nvfp4"}
 _FAMILIES: Final = {"deepseek_v3": "deepseek", "kimi_k2": "kimi", "gpt_oss_120b": "gpt_oss"}
