@@ -120,7 +120,9 @@ STANDS_OUT: Final = Limit(
     5.0, "scaled median deviations of the ranks", "ours: of 64 healthy ranks none is as far out by chance"
 )
 DEVICE: Final = Limit(
-    1.03, "times as long as like ranks' kernels", "ours: kernels alone on one model of GPU differ by 1 to 2 %"
+    1.04,
+    "times as long as like ranks' kernels",
+    "ours: kernels alone on one model of GPU differ by 1 to 2 %, and the slowest of few may be 3 % behind",
 )
 HOST: Final = Limit(
     1.25,

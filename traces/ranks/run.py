@@ -17,6 +17,7 @@ from traces.ranks.chains import chains_of
 from traces.ranks.charge import ByStep, charged_to, find_by_votes, lay_by_step, separate, step_of
 from traces.ranks.clocks import align, consistent, fits_of
 from traces.ranks.experts import experts_of
+from traces.ranks.identity import nodes_of
 from traces.ranks.late import LINK, UNEVEN, find_late, routing_of
 from traces.ranks.mend import Judged, replay_without
 from traces.ranks.pauses import by_sum, pauses_of
@@ -70,7 +71,7 @@ def judge(summaries: Sequence[RankSummary]) -> Judged:
     links, groups = None, None
     if aligned.clocks.aligned:
         links = measure_links(matched, waits, alike, len(used), without=uneven)
-        groups = slow_groups(matched, waits, LINK.value, without=uneven)
+        groups = slow_groups(matched, waits, LINK.value, nodes_of(used), without=uneven)
     suspicion = find_late(grid, excess, factor, links, groups, routing, alike)
     pauses = pauses_of(matched, chains_of(matched, aligned), alike, len(used))
     suspicion = by_sum(suspicion, pauses, matched, step_of(matched, grid) != UNKNOWN, grid)
@@ -221,14 +222,10 @@ def _late(judged: Judged) -> Late | Missing:
 
 def _host(judged: Judged, places: Sequence[int]) -> str | None:
     """The node whose ranks these are, all of them and no other, counted by the devices of the ranks."""
-    used = judged.together.used
-    ranks = [one.identity.rank for one in used]
-    if len(places) < 2 or None in ranks:
-        return None
-    begins = [(rank or 0) - one.identity.device for rank, one in zip(ranks, used, strict=True)]
-    mine = {begins[place] for place in places}
-    whole = len(mine) == 1 and sum(begin in mine for begin in begins) == len(places)
-    return f"node {sorted({*begins}).index(*mine)}" if whole and len({*begins}) > 1 else None
+    node = nodes_of(judged.together.used).tolist()
+    mine = {node[place] for place in places}
+    whole = len(mine) == 1 and sum(one in mine for one in node) == len(places)
+    return f"node {next(iter(mine))}" if len(places) > 1 and whole and len({*node}) > 1 else None
 
 
 def _untold(judged: Judged) -> Missing | None:
