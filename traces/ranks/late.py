@@ -296,7 +296,8 @@ def _rotating(grid: Grid, excess: Excess, slow_host: BoolArray, step_ns: float) 
         place = int(np.bincount(ranks).argmax())
         yield from _in_some_steps(place, grid, excess, several[0][place] > 0, cost_ns)
         return
-    if cost_ns >= ODD.value * step_ns:
+    often = len(ranks) >= STEADY.value * int(told.any(axis=0).sum())
+    if often or cost_ns >= ODD.value * step_ns:
         yield Suspicion(Cause.ROTATING_JITTER, (), cost_ns, tuple(by_step.tolist()))
 
 

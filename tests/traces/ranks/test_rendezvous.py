@@ -1,4 +1,4 @@
-"""Clocks of ranks that only the order of their collectives tells of: pipelines of equal periods everywhere."""
+"""Clocks of ranks that only the order of their collectives tells of: a pipeline whose periods are equal."""
 
 from __future__ import annotations
 
