@@ -19,7 +19,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 MEGATRON := .venv-megatron
-CODE   := diagnoser traces heuristics reports tests bench conftest.py
+CODE   := moe_diag diagnoser traces heuristics reports tests bench conftest.py
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 SCORES := bench/simulate bench/score bench/compare_score
 # What make check alone runs; CONTRIBUTING.md says of which kinds they are.

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from diagnoser.version import VERSION
 
 if TYPE_CHECKING:
-    from diagnoser.api import analyze, check_config, compare, compare_files
+    from diagnoser.api import analyze, check_config, compare, compare_files, explain, load, merge, plan
 
 
 __version__ = VERSION
@@ -38,6 +38,10 @@ __all__ = [
     "check_config",
     "compare",
     "compare_files",
+    "explain",
+    "load",
+    "merge",
+    "plan",
 ]
 
 _BEGINS: Final = {"traces": b'"""FACTS', "heuristics": b'"""OPINIONS', "reports": b'"""WORDS'}
@@ -50,11 +54,12 @@ def _check_siblings() -> None:
     own = "Install moe-diag into an environment of its own (pipx install moe-diag)"
     for name, begins in _BEGINS.items():
         spec = find_spec(name)
-        where = Path(spec.origin).resolve().parent if spec and spec.origin else None
-        if where != home / name:
+        origin = Path(spec.origin).resolve() if spec and spec.origin else None
+        where = origin.parent if origin and origin.name == "__init__.py" else origin
+        if where is None or where != home / name:
             raise ImportError(
                 f"moe-diag needs its own package {name!r}, but Python finds {where or 'none'}. "
-                f"{own}, or run it from a folder that has no {name}/."
+                f"{own}, or start it where no {name}.py and no folder {name}/ is in the way."
             )
         if not (where / "__init__.py").read_bytes().startswith(begins):
             raise ImportError(

@@ -1,7 +1,16 @@
 """The functions of the public API, each of one request, called with its fields."""
 
-from diagnoser.diagnosis import ComparisonResult, Diagnosis, FilesResult
-from diagnoser.options.requests import Analysis, Check, Comparison, FilesComparison, keywords
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from diagnoser.diagnosis import ComparisonResult, Diagnosis, FilesResult, LayoutsResult
+from diagnoser.options.requests import Analysis, Check, Comparison, FilesComparison, LayoutPlan, keywords
+
+if TYPE_CHECKING:
+    from diagnoser.options import Place
+    from diagnoser.running.merging import MergedRun
 
 
 @keywords(Analysis)
@@ -83,3 +92,61 @@ def compare_files(asked: FilesComparison) -> FilesResult:
     from diagnoser.running.files import compare_files as compared
 
     return compared(asked)
+
+
+def load(path: "Place", redact: bool = True) -> Diagnosis | ComparisonResult | FilesResult:
+    """A result that was kept as JSON (`save("run.json")`, `-o run.json`), of whatever command.
+
+    Raises `InputError` for what is no result of ours or of a newer schema, `UsageError` for one that is not
+    redacted where `redact` asks for it.
+    """
+    from diagnoser.output.results import saved_result
+    from heuristics.result.result import Result
+    from reports.formats import Kind, kind_of
+
+    result = saved_result(Path(path), redact)
+    if isinstance(result, Result):
+        return Diagnosis(result)
+    made = ComparisonResult if kind_of(result) is Kind.COMPARISON else FilesResult
+    return made(result)  # type: ignore[arg-type]
+
+
+def merge(paths: "Place | Iterable[Place]") -> "MergedRun":
+    """Put summaries of ranks together (`analyze --summary`): who makes whom wait, without any trace.
+
+    `paths`: files and folders of summaries. Raises `UsageError` where nothing is named or a file is named
+    twice, `InputError` where none can be used.
+    """
+    from diagnoser.running.merging import merge_summaries
+
+    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    return merge_summaries([Path(one) for one in given])
+
+
+def explain(word: str = "") -> str:
+    """What a word of a report means: a wall, fix, measure, rule or setting; without one, all of them.
+
+    Raises `UsageError` for an unknown one, naming the nearest.
+    """
+    from reports.content.blocks import View
+    from reports.content.explain.page import explain_page
+    from reports.write.text import write_text
+
+    return write_text(explain_page(word), View())
+
+
+@keywords(LayoutPlan)
+def plan(asked: LayoutPlan) -> LayoutsResult:
+    """List the layouts of a model that fit some GPUs, the one to try first.
+
+    `model` is a name, such as "Qwen3-30B-A3B", or a configuration as `path` of `check_config`, whose own
+    layout then stands among the others. `gpus`: how many, by default the configuration's; the model of GPU is
+    `about`'s "gpu", or the configuration's. `seq_length` and `global_batch` replace the configuration's.
+    `about` and `redact` are as for `analyze`.
+
+    Raises `UsageError` for a model that is unknown and for GPUs that nothing divides, `InputError` for a file
+    that cannot be used.
+    """
+    from diagnoser.running.layouts import plan_layouts
+
+    return plan_layouts(asked)

@@ -29,6 +29,7 @@ COMMANDS: Final = {
     **dict.fromkeys(("analyze", "check-config", "compare"), "runs"),
     **dict.fromkeys(("merge", "report"), "results"),
     **dict.fromkeys(("capture", "doctor"), "recordings"),
+    "plan": "layouts",
     "explain": "results",
     "workload": "recordings",
     "demo": "runs",
@@ -74,6 +75,7 @@ def _root(
     moe-diag doctor run.nsys-rep              is this recording good enough
     moe-diag compare before.json after.sqlite is it really slower, why, what changed
     moe-diag check-config run.yaml            is this configuration legal, what to try
+    moe-diag plan MODEL --gpus 256            layouts that fit, which to try first
     moe-diag explain COM-2                    what a fix, a wall or a measure means
     moe-diag demo                             diagnose a simulated run with a known wall
     """

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
 from msgspec.structs import asdict
 
+from diagnoser import frames
 from reports.result.codec import Document, encode
+from traces.errors import OutputNotWritable, UsageError
+from traces.files.aside import write_whole
 from traces.missing import known
 
 if TYPE_CHECKING:
@@ -19,24 +21,72 @@ if TYPE_CHECKING:
     from heuristics.result.compared import Compared
     from heuristics.result.compared_files import ComparedFiles
     from heuristics.result.gate import Gate
-    from heuristics.result.judged import Fix, Verdict, Wall
+    from heuristics.result.judged import Verdict
+    from heuristics.result.layouts import Layouts
     from heuristics.result.result import Result
     from traces.ranks.summary import RankSummary
-    from traces.sections.rank import Rank
 
-_COLUMNS: Final = ["trace", "process", "device", "group", "key", "ns", "frac"]
 _TIMES: Final = ("delta_ns", "count_ns", "duration_ns", "overlap_ns")
 
 
+class _Shown:
+    """What every finished result answers: as text, in a notebook, and as a file of any format."""
+
+    __slots__ = ()
+    result: Any
+
+    def text(self, full: bool = False) -> str:
+        """What the command prints: the first screen, or all of it."""
+        from reports.content.blocks import Asked, Detail
+        from reports.formats import FORMATS
+
+        return str(FORMATS["text"].write(self.result, Asked(Detail.FULL if full else Detail.FIRST)))
+
+    def _repr_html_(self) -> str:
+        """The page without its timelines in a frame of its own, as a notebook shows it."""
+        from html import escape
+
+        from reports.content.blocks import Asked, View
+        from reports.formats import FORMATS
+
+        page = escape(str(FORMATS["html"].write(self.result, Asked(view=View(timelines=False)))))
+        style = "width:100%;height:48em;border:0"
+        return f'<iframe srcdoc="{page}" style="{style}" sandbox="allow-scripts"></iframe>'
+
+    def save(self, path: str | Path, overwrite: bool = False) -> Path:
+        """Write a file in the format that its name ends in: `.html`, `.json`, `.md`, `.csv`, `.png` ...
+
+        Raises `UsageError` for an ending of none, a format that this result does not have, and an existing
+        file without `overwrite`; `OutputNotWritable` where nothing can be written.
+        """
+        from reports.content.blocks import Asked
+        from reports.formats import FORMATS, as_bytes, form_of_file, kind_of, named
+
+        path, form, kind = Path(path), form_of_file(str(path)), kind_of(self.result)
+        if kind not in FORMATS[form].kinds:
+            raise UsageError(f"this result has no {form}. It has {', '.join(named(kind))}.")
+        try:
+            write_whole(path, as_bytes(FORMATS[form].write(self.result, Asked())), overwrite)
+        except FileExistsError:
+            raise UsageError(f"{path} exists. Give overwrite=True to replace it.") from None
+        except OSError as error:
+            raise OutputNotWritable(f"{path} cannot be written ({error.strerror}). Name another.") from None
+        return path
+
+    def to_dict(self) -> Document:
+        """The JSON document, version 1.0, as plain values; a copy of its own."""
+        return encode(self.result)
+
+
 @dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """A finished diagnosis."""
+class Diagnosis(_Shown):
+    """A finished diagnosis. Its tables are pandas frames: times in ns, <NA> where a value is not known."""
 
     result: Result
-    """Everything that was found, typed: a value that could not be told is `traces.missing.Missing`."""
+    """Everything that was found, typed: an unknown value is `traces.missing.Missing`."""
     skipped: tuple[str, ...] = ()
     """Why traces given beside the ones diagnosed were left out, one line each."""
-    summaries: tuple[tuple[Path, RankSummary], ...] = ()
+    summaries: tuple[tuple[Path, RankSummary], ...] = field(default=(), compare=False)
     """Of each rank that was measured its trace, and what a run of many ranks needs of it."""
 
     def __repr__(self) -> str:
@@ -46,65 +96,52 @@ class Diagnosis:
             names = result.about
         return f"<Diagnosis of {names}: {len(result.ranks)} ranks>"
 
-    def _repr_html_(self) -> str:
-        """The first screen, as a notebook shows it."""
-        from html import escape
-
-        from reports.content.blocks import Asked
-        from reports.formats import FORMATS
-
-        return f"<pre>{escape(str(FORMATS['text'].write(self.result, Asked())))}</pre>"
-
     @property
     def verdict(self) -> Verdict:
         """The one wall that costs most, how sure that is, and why."""
         return self.result.verdict
 
     @property
-    def walls(self) -> tuple[Wall, ...]:
+    def walls(self) -> pd.DataFrame:
         """Memory, communication, host overhead and compute: what each costs at most."""
-        return self.result.walls
+        return frames.frame("walls", frames.walls(self.result))
 
     @property
-    def fixes(self) -> tuple[Fix, ...]:
-        """What to change, in the order to try."""
-        return self.result.fixes
+    def fixes(self) -> pd.DataFrame:
+        """What to change, in the order to try; settings of several lines have one a line."""
+        return frames.frame("fixes", frames.fixes(self.result))
 
-    def to_dict(self) -> Document:
-        """The JSON document, version 1.0, as plain values; a copy of its own."""
-        return encode(self.result)
+    @property
+    def ranks(self) -> pd.DataFrame:
+        """One row per rank: its step, the buckets that its window adds up to, and who waited for whom."""
+        return frames.frame("ranks", frames.ranks(self.result))
+
+    @property
+    def steps(self) -> pd.DataFrame:
+        """Every recorded step, and why it was left out if it was."""
+        return frames.frame("steps", frames.steps(self.result))
+
+    @property
+    def kernels(self) -> pd.DataFrame:
+        """Kernels by name, grid and class over the used steps, those with the most work first."""
+        return frames.frame("kernels", frames.kernels(self.result))
+
+    @property
+    def timeline(self) -> pd.DataFrame:
+        """Steps as they ran: activities of the GPU, calls and ranges of the host, why no compute ran."""
+        return frames.frame("timeline", frames.timeline(self.result))
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas table with one row per rank and bucket, kind or class.
+        """One row per rank and bucket, kind or class.
 
         Columns: trace, process, device, group (`bucket`, `exposed_comm_kind`, `exposed_copy_kind`,
-        `compute_class`), key, ns (Int64, <NA> where not told), frac (of the rank's window). The rows of
+        `compute_class`), key, ns (Int64, <NA> where unknown), frac (of the rank's window). The rows of
         `bucket` add up to the window; each other group adds up to its bucket.
         """
-        import pandas as pd
-
-        rows = [row for rank in self.result.ranks for row in _rows(rank)]
-        frame = pd.DataFrame(rows, columns=_COLUMNS)
-        return frame.astype({"process": "Int64", "device": "Int64", "ns": "Int64", "frac": "Float64"})
+        return frames.frame("parts", frames.parts(self.result))
 
 
-def _rows(rank: Rank) -> Iterator[tuple[Any, ...]]:
-    buckets = asdict(rank.budget_ns)
-    window_ns = buckets.pop("window")
-    groups = {
-        "bucket": buckets,
-        "exposed_comm_kind": known(rank.exposed_comm_by_kind_ns) or {},
-        "exposed_copy_kind": rank.exposed_copy_by_kind_ns,
-        "compute_class": rank.compute_by_class_ns,
-    }
-    for group, parts in groups.items():
-        for key, told in parts.items():
-            ns = known(told)
-            frac = None if ns is None else ns / window_ns
-            yield rank.trace, known(rank.process), rank.device, group, key, ns, frac
-
-
-class _Compared:
+class _Compared(_Shown):
     """What a finished comparison of either kind answers."""
 
     __slots__ = ()
@@ -119,10 +156,6 @@ class _Compared:
     def exit_code(self) -> int:
         """What the command ends with: 0 or 1 by a gate; without one 5 is undecided, 6 not comparable."""
         return int(self.result.ends_with)
-
-    def to_dict(self) -> Document:
-        """The JSON document of a comparison, version 1.0, as plain values; a copy of its own."""
-        return encode(self.result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,3 +191,19 @@ class FilesResult(_Compared):
 
     def __repr__(self) -> str:
         return f"<Comparison of files: {self.result.verdict}>"
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutsResult:
+    """Layouts of a model on some GPUs."""
+
+    result: Layouts
+    """Everything that was found, typed: an unknown value is `traces.missing.Missing`."""
+
+    def __repr__(self) -> str:
+        found = self.result
+        return f"<Layouts of {found.about} on {found.gpus} {found.gpu}: {len(found.layouts)}>"
+
+    def to_dict(self) -> Document:
+        """The JSON document of the list, version 1.0, as plain values; a copy of its own."""
+        return encode(self.result)

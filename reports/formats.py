@@ -9,17 +9,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
+
+from traces.errors import UsageError
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
     from heuristics.result.compared import Compared
     from heuristics.result.compared_files import ComparedFiles
-    from heuristics.result.result import Result
+    from heuristics.result.layouts import Layouts
+    from heuristics.result.result import Merged, Result
     from reports.content.blocks import Asked, Detail, Page
 
-    Whole = Result | Compared | ComparedFiles
+    Whole = Result | Compared | ComparedFiles | Layouts | Merged
 
 FigureForm = Literal["png", "svg", "pdf"]
 
@@ -31,6 +35,8 @@ class Kind(Enum):
     COMPARISON = "comparison"
     CONFIGURATION = "configuration"
     FILES = "files"
+    LAYOUTS = "layouts"
+    RUN = "run"
 
 
 def _of_two(result: Whole) -> TypeIs[Compared]:
@@ -45,11 +51,27 @@ def _of_files(result: Whole) -> TypeIs[ComparedFiles]:
     return isinstance(result, ComparedFiles)
 
 
+def _of_layouts(result: Whole) -> TypeIs[Layouts]:
+    from heuristics.result.layouts import Layouts
+
+    return isinstance(result, Layouts)
+
+
+def _of_ranks(result: Whole) -> TypeIs[Merged]:
+    from heuristics.result.result import Merged
+
+    return isinstance(result, Merged)
+
+
 def kind_of(result: Whole) -> Kind:
     if _of_two(result):
         return Kind.COMPARISON
     if _of_files(result):
         return Kind.FILES
+    if _of_layouts(result):
+        return Kind.LAYOUTS
+    if _of_ranks(result):
+        return Kind.RUN
     from msgspec import UNSET
 
     return Kind.ANALYSIS if result.about is UNSET or result.traces else Kind.CONFIGURATION
@@ -64,6 +86,14 @@ def page_of(result: Whole, detail: Detail) -> Page:
         from reports.content.comparison.files import page as files
 
         return files(result, detail)
+    if _of_layouts(result):
+        from reports.content.layouts import page as planned
+
+        return planned(result, detail)
+    if _of_ranks(result):
+        from reports.content.analysis.run import page as merged
+
+        return merged(result)
     if kind_of(result) is Kind.CONFIGURATION:
         from reports.content.analysis.check import page as checked
 
@@ -103,7 +133,11 @@ def _html(result: Whole, asked: Asked) -> str:
     from reports.content.blocks import Detail
     from reports.write.html.page import write_analysis_html, write_html
 
-    if _of_files(result) or kind_of(result) is Kind.CONFIGURATION:
+    if _of_ranks(result):
+        from reports.write.html.page import write_run_html
+
+        return write_run_html(result, asked.view, asked.head)
+    if _of_files(result) or _of_layouts(result) or kind_of(result) is Kind.CONFIGURATION:
         return write_html(asked.head.over(page_of(result, Detail.FULL)), asked.view)
     return write_analysis_html(result, asked.view, asked.head)
 
@@ -119,7 +153,11 @@ def _csv(result: Whole, asked: Asked) -> str:
 
 
 def _json(result: Whole, asked: Asked) -> str:
-    if asked.brief and not _of_two(result):
+    if asked.brief and _of_ranks(result):
+        from reports.write.brief import write_run_brief
+
+        return write_run_brief(result)
+    if asked.brief and not _of_two(result) and not _of_layouts(result):
         from reports.write.brief import write_brief
 
         return write_brief(_run(result))
@@ -144,6 +182,10 @@ def _figure(form: FigureForm, result: Whole, asked: Asked) -> bytes:
         from reports.write.figures.comparison import draw_comparison
 
         return draw_comparison(result, form, asked.head)
+    if _of_ranks(result):
+        from reports.write.figures.run import draw_run
+
+        return draw_run(result, form, asked.head)
     from reports.write.figures.analysis import draw_analysis
 
     return draw_analysis(_run(result), form, asked.head)
@@ -159,6 +201,8 @@ def _run(result: Whole) -> Result:
     """What is of one run: two have no plan, and no table of their own."""
     assert not _of_two(result), "a format of one run"
     assert not _of_files(result), "a format of one run"
+    assert not _of_layouts(result), "a format of one run"
+    assert not _of_ranks(result), "a format of one run"
     return result
 
 
@@ -179,6 +223,7 @@ class Format:
 
 
 _EVERY: Final = frozenset(Kind)
+_DRAWN: Final = frozenset({Kind.ANALYSIS, Kind.COMPARISON, Kind.RUN})
 _PLANNED: Final = frozenset({Kind.ANALYSIS, Kind.CONFIGURATION})
 
 FORMATS: Final[Mapping[str, Format]] = {
@@ -188,9 +233,9 @@ FORMATS: Final[Mapping[str, Format]] = {
     "html": Format(_html, "html", _EVERY),
     "json": Format(_json, "json", _EVERY, headed=False),
     "csv": Format(_csv, "csv", headed=False),
-    "png": Format(partial(_figure, "png"), "png", binary=True),
-    "svg": Format(partial(_figure, "svg"), "svg"),
-    "pdf": Format(partial(_figure, "pdf"), "pdf", binary=True),
+    "png": Format(partial(_figure, "png"), "png", _DRAWN, binary=True),
+    "svg": Format(partial(_figure, "svg"), "svg", _DRAWN),
+    "pdf": Format(partial(_figure, "pdf"), "pdf", _DRAWN, binary=True),
     "perfetto": Format(_perfetto, "perfetto.json", headed=False),
     "bridge": Format(partial(_patch, "bridge"), "yaml", _PLANNED, patch=True, headed=False),
     "megatron-lm": Format(partial(_patch, "megatron-lm"), "sh", _PLANNED, patch=True, headed=False),
@@ -206,3 +251,23 @@ def named(kind: Kind) -> tuple[str, ...]:
     return tuple(
         name for name, one in FORMATS.items() if kind in one.kinds and not one.patch and name != "jira"
     )
+
+
+def form_of_file(place: str) -> str:
+    """The format that the name of a file ends in, the longest ending first; text for a name without one.
+
+    Raises `UsageError` for an ending of no format.
+    """
+    fits = [name for name, one in FORMATS.items() if not one.patch and place.endswith(f".{one.extension}")]
+    if fits:
+        return max(fits, key=lambda name: len(FORMATS[name].extension))
+    path = Path(place)
+    if not path.suffix or path.exists() or place.endswith("/"):  # what exists is refused by its own words
+        return "text"
+    there = ", ".join(f".{one.extension}" for one in FORMATS.values() if not one.patch)
+    raise UsageError(f"no format ends in {path.suffix!r}. End the name in one of {there}, or give -f.")
+
+
+def as_bytes(content: str | bytes) -> bytes:
+    """A text as UTF-8; half a character of a foreign name becomes an escape, as JSON writes it."""
+    return content.encode(errors="backslashreplace") if isinstance(content, str) else content

@@ -37,6 +37,10 @@ class NotAResult(InputError):
     """The file is none of our results, or of a version that this one does not know."""
 
 
+class NotAWitness(InputError):
+    """The file is neither a dump of PyTorch's Flight Recorder nor of NCCL Inspector, or not a plain one."""
+
+
 class DamagedTrace(InputError):
     """The file was a trace; now it is truncated, half exported or being written."""
 

@@ -1,7 +1,7 @@
 """The three states of a value: known, `Missing` with its reason and cure, None where it does not apply."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Optional, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NoReturn, Optional, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
@@ -11,12 +11,22 @@ class Missing:
     """One gap of a result.
 
     `path` is its place in the JSON document (`ranks[0].totals`; a parent covers what is under it), `reason`
-    why it could not be told, `cure` what to record or type so that it can.
+    why it could not be told, `cure` what to record or type so that it can. It is neither larger nor
+    smaller than anything: what compares it or computes with it gets a `TypeError` with both.
     """
 
     path: str
     reason: str
     cure: str
+
+    def _unknown(self, *_: object) -> NoReturn:
+        what = f"{self.path} is not known" if self.path else "this value is not known"
+        raise TypeError(f"{what}: {self.reason}. Cure: {self.cure}")
+
+    __lt__ = __le__ = __gt__ = __ge__ = _unknown
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _unknown
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __pow__ = _unknown
+    __neg__ = __abs__ = __round__ = __int__ = __float__ = _unknown
 
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,6 +10,7 @@ from traces.errors import UnlikeRuns
 from traces.limits import Limit
 from traces.measurements import RankMeasurements
 from traces.ranks.problems import is_named
+from traces.ranks.summary import RankSummary
 from traces.spelling import gpu_model
 
 ALIKE: Final = Limit(
@@ -39,8 +40,17 @@ class _Kind:
 
 def refuse_unlike(ranks: Sequence[RankMeasurements]) -> None:
     """Raises `UnlikeRuns`, with their names, where the recordings are not of one run."""
+    _refuse(map(_kind, ranks), "Give analyze one run at a time, or compare two")
+
+
+def refuse_unlike_summaries(summaries: Sequence[RankSummary]) -> None:
+    """The same of what was kept of ranks, which has no GPU, and kernels by fingerprints."""
+    _refuse(map(_kind_of_summary, summaries), "Type moe-diag merge with the summaries of one run")
+
+
+def _refuse(found: Iterable[_Kind], cure: str) -> None:
     kinds: list[_Kind] = []
-    for one in map(_kind, ranks):
+    for one in found:
         home = next((kind for kind in kinds if kind.holds(one)), None)
         if home is None:
             kinds.append(one)
@@ -52,14 +62,25 @@ def refuse_unlike(ranks: Sequence[RankMeasurements]) -> None:
     why = "GPUs" if len({kind.gpu for kind in kinds} - {None}) > 1 else "programs"
     raise UnlikeRuns(
         f"these recordings are of different {why}, with no communicator in common, so not of one run: "
-        f"{'; '.join(map(_said, kinds))}. Give analyze one run at a time, or compare two"
+        f"{'; '.join(map(_said, kinds))}. {cure}"
     )
 
 
 def _kind(rank: RankMeasurements) -> _Kind:
-    named = {group.key for group in rank.summary.groups if is_named(group)}
     gpu = rank.gpu.name if rank.gpu else None
-    return _Kind([rank.trace], gpu and gpu_model(gpu), _kernels(rank), named)
+    return _Kind([rank.trace], gpu and gpu_model(gpu), _kernels(rank), _communicators(rank.summary))
+
+
+def _kind_of_summary(one: RankSummary) -> _Kind:
+    total = one.kernels.total_ns
+    whole_ns = int(total.sum())
+    names = map(str, one.kernels.kernel.tolist())
+    shares = {name: ns / whole_ns for name, ns in zip(names, total.tolist(), strict=True)} if whole_ns else {}
+    return _Kind([one.identity.trace], None, shares, _communicators(one))
+
+
+def _communicators(summary: RankSummary) -> set[int]:
+    return {group.key for group in summary.groups if is_named(group)}
 
 
 def _kernels(rank: RankMeasurements) -> Mapping[str, float]:

@@ -5,18 +5,21 @@
 
 from __future__ import annotations
 
+import io
 import lzma
 import sqlite3
+import tarfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from bench.simulate.ranks.demo import write_demo
 from bench.simulate.recorded import View, record
 from bench.simulate.run import run
 from bench.simulate.scenarios import SCENARIOS
-from diagnoser.demo import RECORDINGS, compressed, unpack
+from diagnoser.demo import RECORDINGS, SEVERAL, compressed, unpack
 
 LIMIT_BYTES = 1_500_000
 
@@ -29,7 +32,7 @@ def content(path: Path) -> dict[str, list[tuple[object, ...]]]:
 
 
 def test_every_run_of_the_demo_can_be_made_again() -> None:
-    assert [*RECORDINGS] == [*SCENARIOS]
+    assert [*RECORDINGS] == [*SCENARIOS, *SEVERAL]
 
 
 def shipped(name: str, folder: Path) -> dict[str, list[tuple[object, ...]]]:
@@ -50,6 +53,34 @@ def test_a_recording_is_what_the_simulator_makes(
     ):
         packed.write_bytes(lzma.compress(made.read_bytes(), preset=9 | lzma.PRESET_EXTREME))
     assert shipped(name, tmp_path) == content(made)
+
+
+def test_the_recordings_of_ranks_are_what_the_simulator_makes(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    made, there, packed = tmp_path / "made", tmp_path / "there", compressed("ranks")
+    made.mkdir()
+    found = {path.name: content(path) for path in write_demo(made)}
+
+    def shipped_ranks() -> dict[str, dict[str, list[tuple[object, ...]]]]:
+        unpack(there, "ranks")
+        return {path.name: content(path) for path in sorted(there.iterdir())}
+
+    if request.config.getoption("--update-golden"):
+        packed.write_bytes(lzma.compress(_archive(made), preset=9 | lzma.PRESET_EXTREME))
+    assert shipped_ranks() == found
+    assert len(found) == SEVERAL["ranks"]
+
+
+def _archive(folder: Path) -> bytes:
+    """Names and contents alone: no time, no user."""
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for path in sorted(folder.iterdir()):
+            one = tarfile.TarInfo(path.name)
+            one.size = path.stat().st_size
+            archive.addfile(one, io.BytesIO(path.read_bytes()))
+    return data.getvalue()
 
 
 def test_recordings_that_differ_in_one_number_are_not_the_same(tmp_path: Path) -> None:

@@ -1,14 +1,15 @@
 """What was found earlier: in any format (`report`), of many ranks (`merge`), its words (`explain`)."""
 
 from functools import partial
+from pathlib import Path
 from typing import Final
 
-from diagnoser.options import Force, MergeForm, MergeForms, OutputPlace, Redact, ResultFile, Summaries, Word
+from diagnoser.options import Redact, ResultFile, Summaries, WitnessFiles, Word
 from diagnoser.options.command import command
-from diagnoser.output import plan_targets, say_skipped, screen, show_page, write
-from diagnoser.output.results import Output, plan_results, saved_result, write_results
+from diagnoser.output import say_skipped, show_page
+from diagnoser.output.results import MergeOutput, Output, plan_results, saved_result, write_results
 from heuristics.result.exits import Exit
-from reports.formats import kind_of
+from reports.formats import Kind, kind_of
 from traces.errors import NotAResult
 
 _DAMAGE: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError)
@@ -46,40 +47,33 @@ def report(result: ResultFile, wanted: partial[Output], redact: Redact = True) -
     return Exit.DONE
 
 
-@command(bounded=True)
-def merge(
-    summaries: Summaries, form: MergeForms = None, output: OutputPlace = "-", force_overwrite: Force = False
-) -> None:
+@command(lacks=("flavor", "ticket", "title", "note", "full", "keys", "emit_config"), bounded=True)
+def merge(wanted: partial[MergeOutput], summaries: Summaries = None, witness: WitnessFiles = ()) -> None:
     """Put kept summaries of ranks together: who makes whom wait.
 
     Reads no trace: analyze --summary has kept of each rank what a run needs, at most 64 kB. Ranks may have
     been measured one after the other, on several machines, in any order. What does not belong to the run is
     named and left out, and so is a file that is damaged or no summary.
 
+    With --witness, also where the run hangs, and what ranks show that were not profiled; no summary is
+    needed then.
+
     \b
     moe-diag analyze rank0.nsys-rep --summary kept    on one machine
     moe-diag analyze rank1.nsys-rep --summary kept    on another
     moe-diag merge kept                               all of them
-    moe-diag merge kept -o run.json                   as a JSON document
+    moe-diag merge kept -o run.html                   as a page; -o run.png as a picture
+    moe-diag merge kept -f json --brief               a short result for programs
+    moe-diag merge --witness dumps/                   where does it hang
 
-    Exit code 0: at least one summary was read; 2: usage; 3: none could be read.
+    Exit code 0: at least one file was read; 2: usage; 3: none could be read.
     """
     from diagnoser.running.merging import merge_summaries
 
-    forms = form or [MergeForm.JSON if output.endswith(".json") else MergeForm.TEXT]
-    targets = plan_targets(forms, output, summaries, force_overwrite, "_run")
-    run = merge_summaries(summaries)
-    for target in targets:
-        if target.form == MergeForm.JSON:
-            from reports.result.json_text import render_json
-
-            text = render_json(run.to_dict())
-        else:
-            from reports.content.analysis.run import page
-            from reports.write.text import write_text
-
-            text = write_text(page(run.result), screen())
-        write(target, text, force_overwrite)
+    want, named = wanted(), [*(summaries or ()), *witness]
+    plan = plan_results(Kind.RUN, want, named or [Path("run")])
+    run = merge_summaries(summaries or (), witness)
+    write_results(run.result, plan, want)
     say_skipped(run.skipped)
 
 

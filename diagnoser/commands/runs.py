@@ -83,10 +83,11 @@ def demo(
     \b
     moe-diag demo                  expert all-to-all across nodes, nothing beside it
     moe-diag demo host_overhead    a host that launches too slowly
+    moe-diag demo ranks            eight ranks, a slow node; --keep ranks/ keeps their recordings
     moe-diag demo list             all scenarios
     moe-diag demo -o demo.html     the page that analyze -o report.html makes
     """
-    from diagnoser.demo import RECORDINGS, unpack
+    from diagnoser.demo import RECORDINGS, SEVERAL, unpack
     from diagnoser.options.requests import command_line
     from diagnoser.running.pipeline import diagnose
 
@@ -94,11 +95,13 @@ def demo(
         show("".join(f"{name:<16}{about}\n" for name, about in RECORDINGS.items()))
         return Exit.DONE
     want = wanted()
-    plan = plan_results(Kind.ANALYSIS, want, [keep or Path(f"{scenario}.sqlite")])
+    base = Path(scenario if scenario in SEVERAL else f"{scenario}.sqlite")
+    plan = plan_results(Kind.ANALYSIS, want, [keep or base])
     with tempfile.TemporaryDirectory(prefix="moe-diag-") as folder:
-        path = keep or Path(folder) / f"{scenario}.sqlite"
+        path = keep or Path(folder) / base
         unpack(path, scenario)
-        diagnosis = diagnose(Analysis(path), command_line("demo", [Path(scenario)], {}))
+        about = {"world_size": SEVERAL[scenario]} if scenario in SEVERAL else None
+        diagnosis = diagnose(Analysis(path, about=about), command_line("demo", [Path(scenario)], {}))
     write_results(diagnosis.result, plan, want)
     return Exit.DONE
 

@@ -1,4 +1,4 @@
-"""Recordings of simulated runs with a known wall, which come with the program.
+"""Recordings of simulated runs with a known wall, or a known late node, which come with the program.
 
 Each is an export of nsys in SQLite, compressed. What made them is no part of the program: a test makes them
 again and compares.
@@ -31,16 +31,20 @@ RECORDINGS: Final[Mapping[str, str]] = {
     "graphs": "CUDA graphs of attention and router keep a slow host ahead: a base to compare with",
     "graphs_lost": "the same run after its graphs stopped replaying: compare graphs with it",
     "pipeline": "a late stage of a pipeline with few microbatches",
+    "ranks": "eight ranks on two nodes, one node slow: a folder of recordings",
 }
 """What each run has, by its name."""
+SEVERAL: Final[Mapping[str, int]] = {"ranks": 8}
+"""Runs of several recordings, and how many ranks each has."""
 
 
 def compressed(name: str) -> Path:
-    return Path(__file__).with_name("recordings") / f"{name}.sqlite.xz"
+    ending = "tar.xz" if name in SEVERAL else "sqlite.xz"
+    return Path(__file__).with_name("recordings") / f"{name}.{ending}"
 
 
 def unpack(path: Path, name: str) -> None:
-    """Put a recording at `path`.
+    """Put a recording at `path`, of several ranks a folder of them.
 
     Raises `UsageError` for a recording that is not there and for an existing file, `OutputNotWritable` where
     the file cannot be written.
@@ -55,10 +59,26 @@ def unpack(path: Path, name: str) -> None:
     try:
         if path.exists():
             raise FileExistsError
-        write_whole(path, lzma.decompress(compressed(name).read_bytes()), replace=False)
+        data = lzma.decompress(compressed(name).read_bytes())
+        if name in SEVERAL:
+            _unpack_folder(path, data)
+        else:
+            write_whole(path, data, replace=False)
     except FileExistsError:
         raise UsageError(f"{path} exists. Give another place with --keep.") from None
     except OSError as error:
         raise OutputNotWritable(
             f"{path} cannot be written ({error.strerror}). Give another place with --keep."
         ) from None
+
+
+def _unpack_folder(folder: Path, data: bytes) -> None:
+    """The files of an archive in a new folder. Raises OSError where that cannot be."""
+    import tarfile
+    from io import BytesIO
+
+    folder.mkdir()
+    with tarfile.open(fileobj=BytesIO(data)) as archive:
+        for one in archive.getmembers():
+            if (file := archive.extractfile(one)) is not None:
+                write_whole(folder / Path(one.name).name, file.read(), replace=False)

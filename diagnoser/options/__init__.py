@@ -35,7 +35,8 @@ FILE: Final = Typed(Path | None)
 
 Form = StrEnum("Form", [form.upper() for form in named(Kind.ANALYSIS)])  # type: ignore[misc]
 CheckForm = StrEnum("CheckForm", [form.upper() for form in named(Kind.CONFIGURATION)])  # type: ignore[misc]
-MergeForm = StrEnum("MergeForm", "TEXT JSON")
+PlanForm = StrEnum("PlanForm", [form.upper() for form in named(Kind.LAYOUTS)])  # type: ignore[misc]
+MergeForm = StrEnum("MergeForm", [form.upper() for form in named(Kind.RUN)])  # type: ignore[misc]
 Flavor = StrEnum("Flavor", "GITHUB JIRA")
 Answer = StrEnum("Answer", "PASS FAIL")
 """Of a gate, as `heuristics.result.gate` has them, which loads msgspec; a test holds them together."""
@@ -92,7 +93,11 @@ Traces = Annotated[
 ]
 OneTrace = Annotated[Path, argument("TRACE", "The recording to look at.")]
 Summaries = Annotated[
-    list[Path], argument("SUMMARY", "What analyze --summary wrote: files, or folders of them.")
+    list[Path] | None,
+    argument(
+        "[SUMMARY]",
+        "What analyze --summary wrote: files, or folders of them. May be left out with --witness.",
+    ),
 ]
 Word = Annotated[
     str,
@@ -106,6 +111,12 @@ ConfigArgument = Annotated[
     Path,
     argument(
         "FILE", "Megatron-Bridge YAML or overrides, Megatron-LM command or script, or a log's arguments."
+    ),
+]
+ModelArgument = Annotated[
+    str,
+    argument(
+        "MODEL|FILE", "A model by name, such as Qwen3-30B-A3B, or a configuration, as check-config takes it."
     ),
 ]
 ResultFile = Annotated[
@@ -167,6 +178,13 @@ NewConfig = Annotated[Place | None, option("FILE", _CONFIG_HELP.format("new")), 
 BaseGpu = Annotated[int | None, option("N", _GPU_HELP.format("base"))]
 NewGpu = Annotated[int | None, option("N", _GPU_HELP.format("new"))]
 Baseline = Annotated[str | None, option("NAME", "The base is this baseline of the history; give NEW alone.")]
+GpuCount = Annotated[int | None, option("N", "GPUs to train on [default: the configuration's].")]
+SequenceLength = Annotated[
+    int | None, option("N", "Tokens of a sequence [default: the configuration's, or 4,096].")
+]
+GlobalBatch = Annotated[
+    int | None, option("N", "Sequences of a step [default: the configuration's, or 16 for each GPU].")
+]
 StepRange = Annotated[
     str | None, option("A:B", "Use recorded steps A to B only, counted from 0, B excluded.")
 ]
@@ -187,6 +205,16 @@ RankMap = Annotated[
         "device, host, world_size.",
     ),
     FILE,
+]
+WitnessFiles = Annotated[
+    Sequence[Any],
+    option(
+        "FILE",
+        "Dumps of PyTorch's Flight Recorder, or JSON of NCCL Inspector: files, folders of them or patterns; "
+        "may be repeated. They show where a run hangs, and ranks that were not profiled.",
+        "--witness",
+    ),
+    Typed(list[Path], ()),
 ]
 ConfigFile = Annotated[
     Place | None,
@@ -223,6 +251,7 @@ AskMegatron = Annotated[
 ]
 Forms = Annotated[list[Form] | None, _format(Form)]
 CheckForms = Annotated[list[CheckForm] | None, _format(CheckForm)]
+PlanForms = Annotated[list[PlanForm] | None, _format(PlanForm)]
 MergeForms = Annotated[list[MergeForm] | None, _format(MergeForm)]
 MarkdownFlavor = Annotated[Flavor | None, option("github|jira", "Whose markup -f markdown is [github].")]
 OutputPlace = Annotated[

@@ -51,6 +51,7 @@ class Analysis:
     reader: options.ReaderName = "auto"
     jobs: options.Jobs = 1
     ranks: options.RankMap = None
+    witness: options.WitnessFiles = ()
     scheduler: options.SchedulerAddress = None
     config: options.ConfigFile = None
     log: options.LogFile = None
@@ -119,6 +120,20 @@ class FilesComparison:
     progress: Progress = silent
 
 
+@dataclass(frozen=True, slots=True)
+class LayoutPlan:
+    """Layouts of a model, by its name or a configuration, on a number of GPUs."""
+
+    model: str
+    _: KW_ONLY
+    gpus: options.GpuCount = None
+    seq_length: options.SequenceLength = None
+    global_batch: options.GlobalBatch = None
+    about: options.About = None
+    redact: options.Redact = True
+    progress: Progress = silent
+
+
 def path_of(given: options.Place | None) -> Path | None:
     return None if given is None else Path(given)
 
@@ -152,7 +167,7 @@ Value = str | int | bool | Path | tuple[str | Path, ...] | None
 def made_again(
     command: str,
     files: Sequence[Path],
-    asked: Analysis | Check | Comparison | FilesComparison,
+    asked: Analysis | Check | Comparison | FilesComparison | LayoutPlan,
     more: Mapping[str, Value] = {},
 ) -> str:
     """The line of a request; `more`: options that are none of its fields, which come first."""

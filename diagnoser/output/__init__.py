@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from reports.content.blocks import Page, View
-from reports.formats import FORMATS
+from reports.formats import FORMATS, as_bytes
 from traces.errors import OutputNotWritable, UsageError
 from traces.files.aside import sweep, write_whole
 
@@ -147,11 +147,6 @@ def write(target: Target, content: str | bytes, force: bool) -> None:
         raise OutputNotWritable(
             f"{where} cannot be written ({reason}). Give another place with -o."
         ) from None
-
-
-def as_bytes(content: str | bytes) -> bytes:
-    """A text as UTF-8; half a character of a foreign name becomes an escape, as JSON writes it."""
-    return content.encode(errors="backslashreplace") if isinstance(content, str) else content
 
 
 def _is_special(path: Path) -> bool:

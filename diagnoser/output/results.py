@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from diagnoser import options
 from diagnoser.output import Target, base_name, plan_targets, say, screen, show, write
 from reports.content.blocks import Asked, Detail, Head, View
-from reports.formats import FORMATS, FRAMEWORKS, Kind, named
+from reports.formats import FORMATS, FRAMEWORKS, Kind, form_of_file, named
 from reports.redaction import public
 from reports.result.read import read_document, typed
 from traces.errors import NotAResult, UsageError
@@ -24,6 +24,15 @@ if TYPE_CHECKING:
 
 LONGEST: Final = Limit(4_000, "characters", "ours: a ticket keeps room for its report")
 _OF_TWO: Final = (Kind.COMPARISON, Kind.FILES)
+_CALLED: Final = {
+    Kind.ANALYSIS: "a diagnosis",
+    Kind.COMPARISON: "a comparison",
+    Kind.CONFIGURATION: "a judged configuration",
+    Kind.FILES: "a comparison without traces",
+    Kind.LAYOUTS: "a list of layouts",
+    Kind.RUN: "a run of merged ranks",
+}
+_ENDINGS: Final = {Kind.COMPARISON: "_compared", Kind.FILES: "_compared", Kind.RUN: "_run"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +96,7 @@ class Output:
     def _named(self) -> list[str]:
         if self.ticket and self.output == "-":
             return []
-        ends = {form: one.extension for form, one in FORMATS.items() if not one.patch}
-        fits = [form for form, end in ends.items() if self.output.endswith(f".{end}")]
-        return [max(fits, key=lambda form: len(ends[form]), default="text")]
+        return [form_of_file(self.output)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +104,20 @@ class CheckOutput(Output):
     """The output of a judged configuration, which has fewer formats."""
 
     form: options.CheckForms = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOutput(Output):
+    """The output of a list of layouts, which has fewer formats."""
+
+    form: options.PlanForms = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeOutput(Output):
+    """The output of ranks put together, which has no plan."""
+
+    form: options.MergeForms = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,16 +140,16 @@ def plan_results(
     for form in output.forms:
         if kind not in FORMATS[form].kinds:
             there = ", ".join(sorted(named(kind)))
-            what = "a comparison without traces" if kind is Kind.FILES else "a judged configuration"
-            raise UsageError(f"{what} has no {form}. Give one of {there}.")
-    if output.brief and kind in _OF_TWO:
-        raise UsageError("--brief is of one run, not of two. Type the same line without it")
+            raise UsageError(f"{_CALLED[kind]} has no {form}. Give one of {there}.")
+    if output.brief and kind in (*_OF_TWO, Kind.LAYOUTS):
+        what = "a list of layouts" if kind is Kind.LAYOUTS else "two"
+        raise UsageError(f"--brief is of one run, not of {what}. Type the same line without it")
     inputs = [*runs, *(path for path in beside if path)]
-    ending = "_compared" if kind in _OF_TWO else "_moe-diag"
+    ending = _ENDINGS.get(kind, "_moe-diag")
     targets = plan_targets(output.forms, output.output, inputs, output.force_overwrite, ending)
     if output.ticket is None:
         return Plan(kind, targets, None)
-    if kind in (Kind.CONFIGURATION, Kind.FILES):
+    if kind in (Kind.CONFIGURATION, Kind.FILES, Kind.LAYOUTS, Kind.RUN):
         raise UsageError("a ticket is of a trace or of two. Give what moe-diag analyze or compare made.")
     from diagnoser.output.ticket import plan_ticket
 

@@ -10,6 +10,7 @@ from typing import Final
 from diagnoser.output import as_bytes, check_place
 from heuristics.result.compared import Compared
 from heuristics.result.compared_files import ComparedFiles
+from heuristics.result.layouts import Layouts
 from heuristics.result.result import Result
 from reports.content.blocks import Head
 from reports.formats import FORMATS
@@ -68,7 +69,7 @@ def plan_ticket(folder: Path, base: str, page: str, force: bool) -> Ticket:
     return ticket
 
 
-def write_ticket(ticket: Ticket, result: Result | Compared | ComparedFiles, render: Render) -> None:
+def write_ticket(ticket: Ticket, result: Result | Compared | ComparedFiles | Layouts, render: Render) -> None:
     """Render everything, write it aside, and move it to its place: whole or not at all, whatever ends it.
 
     Raises `OutputNotWritable`, and `UsageError` for a file that has appeared meanwhile.
@@ -145,7 +146,8 @@ def _numbers(made: Path) -> dict[str, int]:
     return {one.name: one.stat().st_ino for one in made.iterdir()}
 
 
-def _manifest(result: Result | Compared | ComparedFiles, contents: Mapping[str, bytes]) -> Document:
+def _manifest(result: Result | Compared | ComparedFiles | Layouts, contents: Mapping[str, bytes]) -> Document:
+    assert not isinstance(result, Layouts), "layouts have no ticket"
     runs = [result.base, result.new] if isinstance(result, Compared | ComparedFiles) else result.traces
     return {
         "tool": {"name": result.tool.name, "version": result.tool.version},

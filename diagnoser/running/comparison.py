@@ -41,7 +41,7 @@ from traces.steps.selection import parse_selection
 from traces.training_log.iterations import perturbation_frac, steady_step
 
 _FROM_FILES: Final = (
-    *("configuration", "config_findings", "defects", "rules", "workflow", "experiments"),
+    *("configuration", "config_findings", "defects", "incidents", "rules", "workflow", "experiments"),
     *("memory_estimate", "throughput", "log", "given"),
 )
 """Fields of a result that a configuration and a log make."""

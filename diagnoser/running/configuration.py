@@ -17,30 +17,44 @@ if TYPE_CHECKING:
     from heuristics.config.about import Given
     from heuristics.judging.judgement import Configured
     from heuristics.plan.allowed import Ask
+    from traces.settings.settings import Problem
     from traces.training_log.log import TrainingLog
 
 
 def read_configured(
-    config: Path | None, log: Path | None, given: Given, progress: Progress = silent
+    config: Path | None,
+    log: Path | None,
+    given: Given,
+    progress: Progress = silent,
+    has_more: bool = False,
 ) -> Configured:
     """Read both; a path that is None was not given.
 
-    Raises `InputError` for a file that is missing, too large, binary, or of no kind that we know.
+    A text of no kind that we know stops nothing where the other one, or `has_more` beside them, tells of the
+    run: it is a problem of the file then. Raises `InputError` for a file that is missing, too large or
+    binary, or of no kind that we know and all there is.
     """
     from heuristics.judging.judgement import Configured
 
     for path in filter(None, (config, log)):
         _check(path)
-    logged = _read_log(log, progress) if log else None
+    logged, problems = _read_log(log, progress, is_all=config is None) if log else (None, ())
     if config is None:
-        return Configured(log=logged)
+        return Configured(log=logged, problems=problems)
 
     from heuristics.run.run import Run
     from traces.settings.read import read_configuration
+    from traces.settings.settings import NotAConfiguration, Problem
 
     core = Run(given=given).config.core_text or (logged.versions.get("core") if logged else None)
-    read = read_configuration(config, core)
-    return Configured(read.settings, logged, read.problems, read.versions)
+    try:
+        read = read_configuration(config, core)
+    except NotAConfiguration as error:
+        if logged is None and not has_more:
+            raise
+        unread = Problem(config.name, f"not read as a configuration ({error}); everything else is judged")
+        return Configured(log=logged, problems=(*problems, unread))
+    return Configured(read.settings, logged, (*read.problems, *problems), read.versions)
 
 
 def _check(path: Path) -> None:
@@ -52,19 +66,24 @@ def _check(path: Path) -> None:
         raise InputError(f"{path} does not exist. Check the path.")
 
 
-def _read_log(path: Path, progress: Progress) -> TrainingLog:
-    """The log. Raises `InputError` for a text of which no line is one that a training run prints."""
+def _read_log(path: Path, progress: Progress, is_all: bool) -> tuple[TrainingLog | None, tuple[Problem, ...]]:
+    """The log; a problem in its place where no line is one that a training run prints.
+
+    Raises `InputError` then where the log `is_all` there is.
+    """
     from heuristics.rules.rules import known_lines
+    from traces.settings.settings import Problem
     from traces.training_log.read import read_log
 
     log = read_log(path, known_lines(), progress)
     said = (log.iterations, log.versions, log.settings, log.memory, log.out_of_memory, log.messages)
-    if not any((*said, log.theoretical, log.unknown_error)):
-        raise InputError(
-            f"{path.name} holds no line that we know of a training run. Give the text that the run "
-            "printed, or leave the log out."
-        )
-    return log
+    waits = (log.loading_fracs, log.batch_ns)
+    if not any((*said, *waits, log.theoretical, log.unknown_error)):
+        reason = f"{path.name} holds no line that we know of a training run."
+        if is_all:
+            raise InputError(f"{reason} Give the text that the run printed, or leave the log out.")
+        return None, (Problem(path.name, f"{reason.rstrip('.')}; everything else is judged"),)
+    return log, ()
 
 
 def asker(wanted: bool) -> Ask | None:
@@ -87,7 +106,7 @@ def check_config(asked: Check, ask: Ask | None = None) -> Diagnosis:
     from reports.result.fill.result import result_of_run
 
     given, config, symptoms = given_from(asked.about or {}), Path(asked.path), path_of(asked.symptoms)
-    configured = read_configured(config, path_of(asked.log), given, asked.progress)
+    configured = read_configured(config, path_of(asked.log), given, asked.progress, has_more=bool(symptoms))
     said = Symptoms()
     if symptoms:
         try:

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import UNSET
+
 from diagnoser.output import Target, base_name, check_place, write
 from diagnoser.running.inputs import files_named
 from diagnoser.running.measured import keep_freed_memory, why_skipped
+from diagnoser.running.witnesses import read_all
 from diagnoser.version import VERSION
 from heuristics.result.result import Merged
 from heuristics.result.tool import SCHEMA_VERSION, Tool
@@ -19,8 +22,10 @@ from traces.files.aside import sweep
 from traces.files.plain_file import no_file
 from traces.ranks.codec import MOST, SUFFIX, decode
 from traces.ranks.codec import encode as summary_bytes
+from traces.ranks.mixed import refuse_mixed
 from traces.ranks.run import judge, run_of
 from traces.ranks.summary import RankSummary
+from traces.unlike import refuse_unlike_summaries
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +39,15 @@ class MergedRun:
         return encode(self.result)
 
 
-def merge_summaries(paths: Sequence[Path]) -> MergedRun:
+def merge_summaries(paths: Sequence[Path], witness: Sequence[Path] = ()) -> MergedRun:
     """The run of all summaries in files and folders; their order does not matter.
+
+    `witness`: files of a second witness, which may stand alone.
 
     A file that cannot be used is named, and the others go on. Raises the first such `InputError` where none
     can be used, `UsageError` where nothing is named or a file is named twice.
     """
-    if not paths:
+    if not paths and not witness:
         raise UsageError("no summary given. Name files or a folder: moe-diag merge FOLDER")
     keep_freed_memory()
     read: list[RankSummary] = []
@@ -50,7 +57,7 @@ def merge_summaries(paths: Sequence[Path]) -> MergedRun:
     def none(folder: Path) -> str:
         return f"{folder} has no summaries (*{SUFFIX}). Make them: moe-diag analyze TRACES --summary {folder}"
 
-    for path in files_named(paths, _inside, none):
+    for path in files_named(paths, _inside, none) if paths else ():
         try:
             read.append(_read(path))
         except InputError as error:
@@ -58,20 +65,26 @@ def merge_summaries(paths: Sequence[Path]) -> MergedRun:
             unread = isinstance(error, NotATrace)
             why = "it is no summary that this moe-diag reads" if unread else why_skipped(error)
             warnings.append(f"{path.name} was skipped: {why}")
-    if not read:
+    if failed and not read:
         raise failed[0]
+    refuse_unlike_summaries(read)
     names, judged = [summary.identity.trace for summary in read], judge(read)
+    refuse_mixed(judged.together, names, "merge")
+    run = repaired(run_of(judged, names))
+    witnessed = read_all(witness, [one.rank for one in run.ranks])
     merged = Merged(
         schema_version=SCHEMA_VERSION,
         kind="run",
         tool=Tool("moe-diag", VERSION, None),
         redacted=True,
-        warnings=tuple(warnings),
+        warnings=(*warnings, *witnessed.warnings),
         missing=(),
         traces=tuple(names[index] for index in judged.together.indices),
-        run=repaired(run_of(judged, names)),
+        run=run,
+        hang=UNSET if witnessed.hang is None else witnessed.hang,
+        witness=witnessed.witness,
     )
-    return MergedRun(merged, tuple(map(str, failed)))
+    return MergedRun(merged, (*map(str, failed), *witnessed.skipped))
 
 
 def _inside(folder: Path) -> list[Path]:

@@ -25,6 +25,7 @@ from diagnoser.running.measured import (
     window_warnings,
 )
 from diagnoser.running.rank_map import configured_world, mapped_world, other_world, read_rank_map
+from diagnoser.running.witnesses import read_all
 from diagnoser.version import VERSION
 from heuristics.config.given import only_data_parallel
 from heuristics.judging.judgement import judge
@@ -73,6 +74,7 @@ def diagnose(asked: Analysis, command: str | None = None) -> Diagnosis:
         ask = asker(asked.ask_megatron and configured.has_files)
         judged = judge(ranks, given, configured, ask, together, replay_at(workers, read, order))
         warnings += other_world(world, together) if together else []
+    witnessed = read_all(asked.witness, [one.rank for one in ranks])
     sources = [trace.path for trace in measured for _ in trace.ranks]
     missing = [gap for index, trace in enumerate(measured) for gap in recording_gaps(index, trace)]
     result = result_of_run(
@@ -89,11 +91,14 @@ def diagnose(asked: Analysis, command: str | None = None) -> Diagnosis:
         ],
         ranks=ranks,
         run=together or UNSET,
-        warnings=[*warnings, *window_warnings(ranks), *left_out(together)],
+        warnings=[*warnings, *window_warnings(ranks), *left_out(together), *witnessed.warnings],
         missing=missing,
         redact=asked.redact,
         command=command or made_again("analyze", named, asked),
+        hang=witnessed.hang,
+        witness=witnessed.witness,
     )
+    skipped += witnessed.skipped
     return Diagnosis(result, skipped, tuple(zip(sources, (rank.summary for rank in found), strict=True)))
 
 
@@ -107,11 +112,13 @@ def _together(
     if len(found) < 2:
         return found, None, None
     from heuristics.run.repairs import repaired
+    from traces.ranks.mixed import refuse_mixed
     from traces.ranks.run import judge, run_of
     from traces.unlike import refuse_unlike
 
     refuse_unlike(found)
     tables = judge([rank.summary for rank in found])
+    refuse_mixed(tables.together, [rank.trace for rank in found], "analyze")
     run, order = repaired(run_of(tables, [rank.trace for rank in found])), tables.together.indices
     ranks = [replace(found[index], rank=one.rank) for index, one in zip(order, run.ranks, strict=True)]
     return ranks, run, order

@@ -23,6 +23,9 @@ FAMILIES: Final[dict[str, GpuFamily]] = {
     family.name: family
     for family in (
         GpuFamily("A100", "ampere", 8),
+        GpuFamily("A800", "ampere", 8),
+        GpuFamily("H20", "hopper", 8),
+        GpuFamily("H800", "hopper", 8),
         GpuFamily("H100", "hopper", 8),
         GpuFamily("H200", "hopper", 8),
         GpuFamily("B200", "blackwell_nvl8", 8),
@@ -30,16 +33,21 @@ FAMILIES: Final[dict[str, GpuFamily]] = {
         GpuFamily("GB200", "nvl72", 72),
         GpuFamily("GB300", "nvl72", 72),
         GpuFamily("VR200", "nvl72", 72),
+        GpuFamily("MI300X", "other", 8),
+        GpuFamily("MI325X", "other", 8),
+        GpuFamily("MI355X", "other", 8),
     )
 }
 """Domains: apply_target_topology_environment of Megatron-Bridge,
 scripts/performance/utils/utils.py, takes 8 for H100, B200 and B300, and 72 for GB200, GB300 and VR200; ours:
-H200 and A100 as H100, since their boards hold eight as well. Cards and pairs (PCIe, NVL) hold less."""
+H200 and A100 as H100, since their boards hold eight as well; A800, H20 and H800 are NVIDIA's boards of the
+same kind for export, and AMD's Infinity Fabric joins eight too (Instinct datasheets). Cards and pairs
+(PCIe, NVL) hold less."""
 
 RACK_NODE: Final = 4
 """GPUs of a node of an NVL72 rack: a larger node is a domain of its own, whatever its GPU is."""
 
-_WORD: Final = re.compile(r"[A-Z]+\d+", re.IGNORECASE)
+_WORD: Final = re.compile(r"[A-Z]+\d+X?", re.IGNORECASE)
 
 
 def gpu_family(name: str) -> str | None:

@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final, Literal
 
-Package = Literal["core", "bridge", "te", "torch", "nccl"]
+Package = Literal[
+    "core", "bridge", "te", "torch", "nccl", "nvshmem", "deepep", "peft", "deepspeed", "cuda", "driver"
+]
 Version = tuple[int, int, int]
 
 PACKAGES: Final[tuple[Package, ...]] = ("core", "bridge", "te", "torch")

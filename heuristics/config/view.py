@@ -22,7 +22,18 @@ from heuristics.config.logic import all_of, any_of, first_known, negated
 from heuristics.config.observed import Observed
 from heuristics.config.trust import by_trust, effective_settings, files_alone, validated_settings
 from heuristics.config.versions import Package, Version, core_of_bridge, numbers
-from traces.settings.knobs import CP, EP, ETP, GLOBAL_BATCH, MICRO_BATCH, PP, STAGE_LAYOUT, TP, VIRTUAL_STAGES
+from traces.settings.knobs import (
+    CP,
+    EP,
+    ETP,
+    FIRST,
+    GLOBAL_BATCH,
+    MICRO_BATCH,
+    PP,
+    STAGE_LAYOUT,
+    TP,
+    VIRTUAL_STAGES,
+)
 from traces.settings.precision import bits_of, configured_precision
 from traces.settings.settings import Settings
 from traces.settings.values import stage_count
@@ -95,13 +106,13 @@ class Config(Features):
         text = self.version_text(package)
         return None if text is None else numbers(text)
 
-    core: Version | None = told(lambda view: view.version("core"))
+    core: Version | None = told(lambda view: _of_tables(view.version("core")))
     bridge: Version | None = told(lambda view: view.version("bridge"))
     te: Version | None = told(lambda view: view.version("te"))
     torch: Version | None = told(lambda view: view.version("torch"))
 
     def before(self, package: Package, version: str) -> bool | None:
-        found = self.version(package)
+        found = self.core if package == "core" else self.version(package)
         return None if found is None else found < numbers(version)
 
     def core_before(self, version: str) -> bool:
@@ -340,6 +351,11 @@ class Config(Features):
             return None
         each = self.micro_batch * self.dp
         return None if self.global_batch % each else self.global_batch // each
+
+
+def _of_tables(core: Version | None) -> Version | None:
+    """A release older than the tables counts as their first."""
+    return None if core is None else max(core, tuple(FIRST))
 
 
 def _share(world: int | None, *sizes: int | None) -> int | None:

@@ -23,7 +23,7 @@ from heuristics.result.judged import Bucket, Evidence, Verdict, Wall
 from heuristics.run.repairs import LateRank
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import judge_walls, replayed_price
-from heuristics.walls.bound import TIGHT, Bound, find_bound, largest_bucket, unproven
+from heuristics.walls.bound import TIGHT, Bound, find_bound, idle_frac, largest_bucket, unproven
 from heuristics.walls.confidence import with_confidence
 from heuristics.walls.price import Price, Unpriced, costs_of, held
 from heuristics.walls.verdict import find_verdict, verdict_of
@@ -65,7 +65,8 @@ class RunEvidence:
     used, over all ranks; None where no steps were found. `perturbation_frac`: how much longer the profiled
     step is than a step without the profiler, where that is known. `startup`: profiler and start-up time that
     is left out of the windows, where there is much of it. `unproven`: walls whose fixes may help although no
-    gain is proven, and why none is. `late`: why ranks wait for each other, by several of them.
+    gain is proven, and why none is. `late`: why ranks wait for each other, by several of them. `idle_frac`:
+    the share of the windows in which nothing runs.
     """
 
     bound: Bound
@@ -80,6 +81,7 @@ class RunEvidence:
     startup: Startup | None = None
     unproven: Mapping[WallId, Missing] = field(default_factory=dict)
     late: LateRank | None = None
+    idle_frac: float | None = None
 
 
 def observe(measurements: Sequence[RankMeasurements], together: Run | None = None) -> RunEvidence:
@@ -107,6 +109,7 @@ def observe(measurements: Sequence[RankMeasurements], together: Run | None = Non
         startup=costs.startup,
         unproven=unproven(walls, bound),
         late=late,
+        idle_frac=idle_frac(ranks),
     )
 
 

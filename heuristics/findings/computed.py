@@ -6,29 +6,35 @@ Megatron-Bridge at 067f987d, training/comm_overlap.py and docs/performance-guide
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from statistics import median
 from typing import Final
 
+from heuristics.comparison.files.logs import drift_of_steps
 from heuristics.findings.facts import Case
 from heuristics.findings.recorded import PERTURBED, layer_passes
-from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
+from heuristics.fixes.catalogue import CATALOGUE, ROOM_ORDER
 from heuristics.fixes.overlap import NORM_MARGIN
-from heuristics.guides.memory_use import estimated, ran_out, too_large
+from heuristics.guides.memory_use import HEAD_ROOM, WORTH_FREEING, estimated, ran_out, too_large
 from heuristics.guides.parallel import connections
-from heuristics.rules.check import check_rules
+from heuristics.rules.check import broken
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
 from heuristics.words import say
+from traces.limits import Limit
 from traces.missing import Missing
 from traces.settings.effective import effective
-from traces.settings.knobs import GLOBAL_BATCH
+from traces.settings.knobs import CP, EP, ETP, GLOBAL_BATCH, PP, TP
 from traces.settings.precision import configured_precision
-from traces.settings.settings import KnobView, Settings
+from traces.settings.settings import KnobView, Settings, Value
 from traces.sizes.memory import delta
 from traces.sizes.peaks import peak_precision
-from traces.spelling import chosen, gigabytes, percent
+from traces.sizes.throughput import throughput
+from traces.spelling import chosen, gigabytes, in_ms, percent, rounded
 from traces.training_log.iterations import steady_step
 from traces.training_log.own_lines import logged_run
 
+_USED: Final = 1 - HEAD_ROOM.value
+_SIZES: Final = {EP: "EP", ETP: "ETP", TP: "TP", CP: "CP", PP: "PP"}
 Found = Mapping[str, object]
 """Figures of a finding, by their names in the texts of its row."""
 
@@ -38,6 +44,11 @@ OVERWRITTEN: Final = {
     "tp_comm_overlap": "TP overlap",
 }
 """Fields of the model that Megatron-Bridge's CommOverlapConfig writes, False where it says nothing."""
+FACTOR: Final = Limit(
+    1.6,
+    "times",
+    "ours: formulas of releases differ by up to a third (attention, MTP); half or twice is another run",
+)
 _OVERLAP: Final = "overlap_moe_expert_parallel_comm"
 _MARGINS: Final = ("env.NVTE_FWD_LAYERNORM_SM_MARGIN", "env.NVTE_BWD_LAYERNORM_SM_MARGIN")
 _WORLD: Final = "world_size"
@@ -119,11 +130,15 @@ def _memory_estimate(case: Case) -> Iterator[Found]:
     found = None if ran_out(run) else too_large(run)
     if found is None:
         return
-    chosen: dict[str, int] = {}
-    for fix, freed in _freed(run):
-        if sum(chosen.values()) < found.estimate_bytes - found.capacity_bytes:
-            chosen[fix] = freed
-    named = ", ".join(f"{fix} (frees {gigabytes(freed)})" for fix, freed in chosen.items())
+    named = ", ".join(
+        say(
+            "findings.frees-with" if what else "findings.frees-one",
+            fix=fix,
+            what=what,
+            freed=gigabytes(freed),
+        )
+        for fix, what, freed in _freed(run, found.estimate_bytes - round(found.capacity_bytes * _USED))
+    )
     yield {
         "where": f"pipeline stage {found.stage}" if (run.config.pp or 1) > 1 else "each GPU",
         "estimate": gigabytes(found.estimate_bytes),
@@ -135,17 +150,34 @@ def _memory_estimate(case: Case) -> Iterator[Found]:
     }
 
 
-def _freed(run: Run) -> Iterator[tuple[str, int]]:
-    """What each memory fix alone frees on the fullest rank, if no rule refuses it."""
-    before, memory = {one.id for one in check_rules(run)}, estimated(run)
-    for name in WALL_ORDER["memory"]:
-        changes = CATALOGUE[name].change(run).in_run(run)
-        added = delta(memory, estimated(run.changed(changes))) if changes else 0
-        if isinstance(added, Missing) or added >= 0:
+def _freed(run: Run, needed: int) -> Iterator[tuple[str, str, int]]:
+    """Memory fixes in their order until the estimate fits: what each sets and frees on top of those before.
+
+    None that a rule refuses there, that excludes one before, or that frees next to nothing.
+    """
+    before, total = broken(run), 0
+    now, taken = run, set[str]()
+    for name in ROOM_ORDER:
+        fix = CATALOGUE[name]
+        changes = fix.change(now).in_run(now)
+        if total >= needed or not changes:
             continue
-        broken = {one.id for one in check_rules(run.changed(changes)) if one.level == "error"}
-        if broken <= before:
-            yield name, -added
+        if taken & {*fix.excludes} or any(name in CATALOGUE[other].excludes for other in taken):
+            continue
+        then = now.changed(changes)
+        added = delta(estimated(now), estimated(then))
+        if isinstance(added, Missing) or -added < WORTH_FREEING.value * needed or not broken(then) <= before:
+            continue
+        now, total = then, total - added
+        taken.add(name)
+        yield name, _in_short(changes), -added
+
+
+def _in_short(changes: Mapping[str, Value]) -> str:
+    """The sizes and modules of a change."""
+    sizes = (f"{short} {changes[knob]}" for knob, short in _SIZES.items() if changes.get(knob))
+    modules = changes.get("recompute_modules")
+    return ", ".join((*sizes, *(modules if isinstance(modules, tuple) else ())))
 
 
 def _global_batch(case: Case) -> Iterator[Found]:
@@ -176,6 +208,50 @@ def _precision(case: Case) -> Iterator[Found]:
         yield {"logged": ran, "asked": asked.precision, **where}
 
 
+def _throughput(case: Case) -> Iterator[Found]:
+    """The trainer's own TFLOP/s against those of sizes and step, by the batch and ranks of the log."""
+    run, steady = case.run, steady_step(case.run.log) if case.run.log else None
+    said = [one.tflops_per_gpu for one in steady.used if one.tflops_per_gpu] if steady else []
+    if steady is None or not said:
+        return
+    own = _logged(run)
+    rates = throughput(run.config.settings, steady.median_ns, run.gpu, run.precision, own)
+    if isinstance(rates, Missing) or not rates.model_tflops_per_gpu:
+        return
+    logged, computed = median(said), rates.model_tflops_per_gpu
+    if 1 / FACTOR.value < computed / logged < FACTOR.value:
+        return
+    config, logs = run.config, KnobView(own)
+    yield {
+        "logged": rounded(logged),
+        "computed": rounded(computed),
+        "factor": f"{computed / logged:.2g}",
+        "logged_at": f"{run.log.name}:{steady.used[-1].line}" if run.log else "",
+        "batch": logs.positive(GLOBAL_BATCH) or config.global_batch or 0,
+        "world": logs.positive(_WORLD) or config.world or 0,
+    }
+
+
+def _drifting(case: Case) -> Iterator[Found]:
+    """Steady steps of a log that get longer by as much as a wall."""
+    steady = steady_step(case.run.log) if case.run.log else None
+    drift = drift_of_steps(steady.used) if steady else None
+    if case.run.log is None or steady is None or drift is None or drift.state != "rising":
+        return
+    if drift.change < WALL.value * drift.first:
+        return
+    moe = case.run.config.moe() is not False
+    yield {
+        "first": in_ms(round(drift.first)),
+        "last": in_ms(round(drift.last)),
+        "since": steady.used[0].index,
+        "until": steady.used[-1].index,
+        "growth": percent(drift.change / drift.first),
+        "logged_at": case.run.log.name,
+        "fix": say("findings.drifting-moe" if moe else "findings.drifting"),
+    }
+
+
 def _perturbed(case: Case) -> Iterator[Found]:
     if (longer := case.perturbation_frac or 0.0) > PERTURBED.value:
         yield {"longer": percent(longer), "limit": chosen(PERTURBED.value)}
@@ -200,6 +276,8 @@ COMPUTED: Final[Mapping[str, Callable[[Case], Iterable[Found]]]] = {
     "CFG-log-global-batch": _global_batch,
     "CFG-log-world-size": _world_size,
     "CFG-log-precision": _precision,
+    "CFG-log-throughput": _throughput,
+    "CFG-log-drift": _drifting,
     "CAP-1": _perturbed,
 }
 """What computes the figures in the texts of an id, one finding each; texts of the others name facts."""

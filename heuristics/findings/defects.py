@@ -1,6 +1,6 @@
 """One defect, one entry: what rules, findings, the log and Megatron-Core itself tell of the same thing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 from typing import Final, TypeVar, get_args
 
@@ -18,9 +18,10 @@ from heuristics.result.configured import (
     Sighting,
 )
 from heuristics.rules.check import check_rules
+from heuristics.rules.cures import Cure, cure_in
 from heuristics.rules.failures import Failure
 from heuristics.rules.megatron.answer import Answer
-from heuristics.rules.rules import By, Rule, known_lines, rules
+from heuristics.rules.rules import By, Rule, known_lines, rules, words_of
 from heuristics.run.run import Run
 from heuristics.words import say
 from traces.toml_tables import read_table
@@ -132,30 +133,50 @@ def _met_by(run: Run, first: Defect, others: list[Defect]) -> list[Defect]:
         for one in others
         if one.id not in still
         and KINDS.index(one.kind) >= KINDS.index(first.kind)
-        and (not one.set or one.set.keys() & first.set.keys())
+        and (one.set.keys() & first.set.keys() if one.set else _asks_for(one.id, first.set))
     ]
+
+
+def _asks_for(id: str, knobs: Collection[str]) -> bool:
+    """Whether what a rule asks for, and not only what it is about, names one of some knobs."""
+    rule = rules().get(id)
+    asked = [one for one in (rule.needs, rule.forbids) if one] if rule else []
+    return any({*one.knobs} & {*knobs} for one in asked)
 
 
 def _of_rule(rule: Rule, run: Run) -> Defect:
     by_knob = run.config.written.by_knob
+    cure = cure_in(run, rule)
     leads = _TABLE.level.get(rule.level) or _TABLE.by[rule.by]
     framework = "Megatron-Bridge" if rule.by == "megatron_bridge" else "Megatron-Core"
     return Defect(
         id=rule.id,
         kind=leads.kind,
         what=rule.text,
-        cure=rule.cure_of(run.view(Trust.CHECKED)),
+        cure=_spelled(rule, cure, run),
         fix=rule.fix,
         cost=leads.cost,
         since=f"{framework} {rule.since}" if rule.since else "",
         until=f"{framework} {rule.until}" if rule.until else "",
-        set=rule.set,
+        set=cure.set,
         seen=tuple(
             Sighting("configuration", knob, by_knob[knob].said) for knob in rule.knobs if knob in by_knob
         ),
         also=(),
         of=(rule.id, *rule.same),
     )
+
+
+def _spelled(rule: Rule, cure: Cure, run: Run) -> str:
+    """The cure in words, with what it takes beside, or what it leads to."""
+    own = rule.cure_of(run.view(Trust.CHECKED))
+    if cure.beside:
+        beside = " and ".join(words_of(knob, value, rule.by) for knob, value in cure.beside.items())
+        return say("findings.cure-with", cure=own, beside=beside)
+    if cure.then:
+        first = cure.then[0]
+        return say("findings.cure-then", cure=own, text=first.text)
+    return own
 
 
 def _of_finding(one: ConfigFinding) -> Defect:

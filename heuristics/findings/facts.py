@@ -8,6 +8,7 @@ from typing import Final
 from heuristics.config.facts import Fact
 from heuristics.config.features import FLEX
 from heuristics.config.given import WHOLE
+from heuristics.config.hardware import gpu_family
 from heuristics.config.view import Config, Trust
 from heuristics.guides.facts import ep_share
 from heuristics.guides.memory_use import ran, too_large
@@ -237,6 +238,33 @@ def _from(limit: Limit, value: float | None, spell: Callable[[float], str] = per
     return None if value is None or value < limit.value else spell(value)
 
 
+def other_gpu(case: Case) -> str | None:
+    """The trace's GPU against the one that is given, by family, where both are known and differ."""
+    seen, asked = case.run.observed.gpu, case.run.given.gpu or case.files.word("launcher.gpu")
+    families = [gpu_family(name) for name in (seen, asked) if name]
+    if len(families) < 2 or None in families or families[0] == families[1]:
+        return None
+    return say("findings.other-gpu", seen=families[0], asked=families[1])
+
+
+def unbalanced(case: Case) -> str | None:
+    """Why no loss and no bias spreads tokens evenly over experts on several ranks; None where one does."""
+    files = case.files
+    ep, forced = files.ep, files.on("moe_router_force_load_balancing")
+    if not files.on("num_moe_experts") or ep is None or ep < 2 or forced:
+        return None
+    if files.on("moe_router_enable_expert_bias") or not files.known("moe_router_load_balancing_type"):
+        return None
+    kind, loss = files.value("moe_router_load_balancing_type"), files.value("moe_aux_loss_coeff")
+    if kind == "none":
+        return say("findings.no-balancing")
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    losses = loss if isinstance(loss, tuple) else (loss,)
+    by_loss = all("aux_loss" in str(one) for one in kinds)
+    is_zero = files.known("moe_aux_loss_coeff") and not any(losses)
+    return say("findings.no-coefficient") if by_loss and is_zero else None
+
+
 def _unknown_error(case: Case) -> tuple[str, str] | tuple[None, None]:
     error = case.run.log.unknown_error if case.run.log else None
     return (error.said.get("error", "an exception"), _line(error.line)) if error else (None, None)
@@ -257,7 +285,7 @@ _NAMED: Final = (
     *(chosen_backend, type_is_open, type_now, ran_beside, flex_of_nothing, not_installed, other_dispatcher),
     *(dispatcher_kernels, padding_at, tp_overlap_asked, tp_overlap_off, overlap_left_off, overlap_off_at),
     *(captured_at, segments_grow, each_expert_alone, gemms_a_layer, may_recompute_moe, collected),
-    estimate_is_certain,
+    *(estimate_is_certain, other_gpu, unbalanced),
 )
 """Facts by the names of what tells them."""
 _FACTS: Final[Mapping[str, Callable[[Case], object]]] = {

@@ -97,6 +97,15 @@ WALL_ORDER: Final[Mapping[WallId, tuple[str, ...]]] = {
     wall: tuple(fix.id for fix in several) for wall, several in _FIXES.items()
 }
 """Fix ids by wall, in the order to try them."""
+_OFFLOAD, _STATE_OFFLOAD = "MEM-6", "MEM-7"
+_IN_PLACE: Final = tuple(number for number in WALL_ORDER["memory"] if number != _OFFLOAD)
+ROOM_ORDER: Final = (
+    *_IN_PLACE[: _IN_PLACE.index(_STATE_OFFLOAD)],
+    _OFFLOAD,
+    *_IN_PLACE[_IN_PLACE.index(_STATE_OFFLOAD) :],
+)
+"""Memory's where a run does not fit: offload after recompute and parallelism (Megatron-Bridge v0.6.0, skill
+perf-moe-optimization-workflow, Phase 1)."""
 CATALOGUE: Final[Mapping[str, Fix]] = {
     fix.id: fix
     for several in _FIXES.values()

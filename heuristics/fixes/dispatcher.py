@@ -40,16 +40,16 @@ _BACKEND: Final = "moe_flex_dispatcher_backend"
 
 
 def recommended(run: Run) -> Change:
-    return _set(run, backend_to_set(run))
+    return set_to(run, backend_to_set(run))
 
 
 def arms(run: Run) -> Mapping[str, Change]:
     """Where the guide has no winner: each of its candidates that does not run already, to be measured."""
     others = () if choose_dispatcher(run).first else other_backends(run)
-    return {backend: _set(run, backend) for backend in others} if len(others) > 1 else {}
+    return {backend: set_to(run, backend) for backend in others} if len(others) > 1 else {}
 
 
-def _set(run: Run, backend: str) -> Change:
+def set_to(run: Run, backend: str) -> Change:
     """Type and backend together: the backend alone does nothing. Flex backends want fp32 probabilities."""
     if backend in ("alltoall", "allgather"):
         none = ("--moe_flex_dispatcher_backend None",) if backend == "alltoall" else ()
@@ -74,7 +74,8 @@ def allowed(run: Run) -> tuple[Precondition, ...]:
     choice, backend, now = choose_dispatcher(run), backend_to_set(run), run.active.dispatcher
     better = None if now == "unknown" else choice.first is not None or now not in SM_BACKENDS
     needs = [*needed("better_backend", run, better)]
-    needs += [need for fix in choice.before for need in needed("done_before", run, False, fix=fix)]
+    for fix in choice.before:
+        needs += (replace(need, order=True) for need in needed("done_before", run, False, fix=fix))
     if backend in SM_BACKENDS:
         package = True if now == backend else run.config.flex_package
         needs += [*needed("package", run, package), *needed("real_groups", run)]
@@ -125,8 +126,9 @@ def sms(run: Run) -> Change:
 
 
 def tunable(run: Run) -> tuple[Precondition, ...]:
-    moving = () if run.config.right_topology is False else ("moving",)  # a wrong one makes it wait
-    return all_needed(run, "sm_backend", *moving, "topology_known")
+    if run.config.right_topology is False:  # a wrong one makes it wait
+        return all_needed(run, "sm_backend", "topology_known")
+    return all_needed(run, "sm_backend", "backend_stays", "moving", "topology_known")
 
 
 def fewer_sms(run: Run) -> Change:

@@ -15,7 +15,7 @@ from heuristics.guides.recompute import choose_recompute
 from heuristics.run.run import Run
 from heuristics.run.sizes import (
     batch_divides,
-    deeper_pp,
+    deeper,
     even_layout,
     experts_divide,
     present_layout,
@@ -124,8 +124,11 @@ def stages_are_even(run: Run) -> bool:
 
 
 def exchange(run: Run) -> tuple[str, tuple[int, ...]]:
-    """The kind to try next, and the ranks of its levels: the ring, unless it is known to run already."""
-    if run.config.first("cp_comm_type") != "p2p" or run.config.cp is None:
+    """The kind to try next, and the ranks of its levels: the ring, then what follows it, then nothing."""
+    now = run.config.first("cp_comm_type")
+    if now in ("a2a", "a2a+p2p"):
+        return str(now), ()
+    if now != "p2p" or run.config.cp is None:
         return "p2p", ()
     inner = _inside(run, run.config.cp)
     outer = run.config.cp // inner
@@ -152,7 +155,21 @@ def _cp_divides_heads(run: Run) -> bool | None:
 
 def _deeper_fits(run: Run) -> bool | None:
     known = run.config.positive("num_layers") is not None and run.config.pp is not None
-    return deeper_pp(run) is not None if known else None
+    return next(deeper(run), None) is not None if known else None
+
+
+def _reads_from_host(run: Run) -> bool | None:
+    """Whether weights or state lie on the host: by what copies cost, else by what is configured."""
+    if (seen := run.seen_ns("memory", ("host_resident",))) is not None:
+        return seen > 0
+    told = [run.config.on(knob) for knob in ("cpu_offloading", OPTIMIZER_OFFLOAD)]
+    return True if True in told else False if run.settings.by_knob else None
+
+
+def _recompute_left(run: Run) -> bool | None:
+    """Whether selective recompute has something left; None where nobody knows what it would choose."""
+    choice = choose_recompute(run)
+    return choice.granularity == "selective" and bool({*choice.modules} - recomputed_now(run))
 
 
 def experts_cut(run: Run) -> bool:
@@ -189,6 +206,8 @@ FIX_FACTS: Final[Mapping[str, Fact]] = {
     "room_given": Fact(lambda run: (run.config.memory_tight is False) or None),
     "memory_short": Fact(is_tight),
     "room_to_halve": Fact(has_room_to_halve),
+    "reads_from_host": Fact(_reads_from_host),
+    "recompute_left": Fact(_recompute_left),
     "narrower_tried": Fact(_narrower_tried),
     "replays": Fact(replays),
     "moe_captured": Fact(lambda run: captured_alone(run, "moe")),

@@ -40,6 +40,7 @@ LESS: Final = Limit(
     "of the fraction so far",
     "ours: Megatron-Bridge's skill perf-cpu-offloading measures about as much for every further quarter",
 )
+_QUEUES: Final = "env.CUDA_DEVICE_MAX_CONNECTIONS"
 BUDGETED_BY: Final = "moe_expert_rank_capacity_factor"
 _FRACTION: Final = "optimizer.optimizer_offload_fraction"
 _WHOLE_LAYERS: Final = ("recompute_method", "recompute_num_layers")
@@ -210,6 +211,8 @@ def less_on_cpu(run: Run) -> Change:
 
 def sharded(run: Run) -> Change:
     """Everything sharded, in the checkpoint format that it asserts, with more than one hardware queue."""
+    queues = run.config.first(_QUEUES)
+    several: dict[str, Value] = {_QUEUES: str(connections(run, fsdp=True))}
     return Change(
         {
             "ddp.use_megatron_fsdp": True,
@@ -217,7 +220,7 @@ def sharded(run: Run) -> Change:
             "ddp.data_parallel_sharding_strategy": "optim_grads_params",
             "ddp.average_in_collective": False,
             "checkpoint.ckpt_format": "fsdp_dtensor",
-            "env.CUDA_DEVICE_MAX_CONNECTIONS": str(connections(run, fsdp=True)),
+            **({} if str(queues).isdecimal() and int(str(queues)) > 1 else several),
         },
         harness=("--use_megatron_fsdp true",),
     )

@@ -1,18 +1,27 @@
 """How a model is cut over ranks, and how much each launch has to do: sizes, layouts and the micro-batch."""
 
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from heuristics.fixes.change import Change
 from heuristics.fixes.facts import exchange, experts_cut
 from heuristics.fixes.needs import all_needed, head_room, needed
 from heuristics.fixes.precondition import Precondition
-from heuristics.guides.memory_use import UNEVEN, stage_memory
+from heuristics.guides.memory_use import (
+    HEAD_ROOM,
+    UNEVEN,
+    capacity_bytes,
+    estimated,
+    peak_bytes,
+    ran_out,
+    stage_memory,
+)
 from heuristics.guides.parallel import guided_cp, is_far, sequence_length, wider_cp
 from heuristics.run.run import Run
 from heuristics.run.sizes import (
     OTHER_LAYOUTS,
     batch_divides,
-    deeper_pp,
+    deeper,
     doubled_micro_batch,
     even_layout,
     fewer_stages,
@@ -20,9 +29,11 @@ from heuristics.run.sizes import (
     wider_ep,
 )
 from traces.limits import Limit
-from traces.settings.knobs import CP, EP, ETP, MICRO_BATCH, PP, TP, VIRTUAL_STAGES
+from traces.missing import Missing
+from traces.settings.knobs import CP, EP, ETP, MICRO_BATCH, PP, STAGE_LAYOUT, TP, VIRTUAL_STAGES
 from traces.settings.settings import Value
 from traces.settings.spelling import LAYOUT
+from traces.sizes.memory import delta
 from traces.spelling import chosen, gigabytes
 
 SHORT: Final = Limit(
@@ -101,11 +112,45 @@ def more_context(run: Run) -> Change:
 
 
 def more_ranks(run: Run) -> Change:
-    """Twice the EP inside the domain, else twice the stages (N where PP is unknown)."""
-    if ep := wider_ep(run):
-        return Change({EP: ep})
-    stages = deeper_pp(run) or (None if run.config.pp else "N")
-    return Change({PP: stages}) if stages else Change()
+    """The fewest ranks a copy that the estimate fits with: EP inside the domain, then stages beside it.
+
+    Twice the EP, else the next stages, where sizes are unknown (N where PP is); what holds least where
+    nothing fits.
+    """
+    cuts: list[dict[str, Value]] = [*_wider(run)]
+    widest = cuts[-1] if cuts else {}
+    cuts += ({**widest, **stages} for stages in deeper(run.changed(widest)))
+    if not cuts:
+        return Change() if run.config.pp else Change({PP: "N"})
+    cut = _first_that_fits(run, cuts)
+    count = {knob: cut[knob] for knob in (VIRTUAL_STAGES,) if knob in cut}
+    whole = {knob: value for knob, value in cut.items() if knob not in count}
+    return Change(whole, megatron_bridge=count, since="0.13.0" if STAGE_LAYOUT in cut else "")
+
+
+def _wider(run: Run) -> Iterator[dict[str, Value]]:
+    """Larger and larger EP inside the domain."""
+    while ep := wider_ep(run):
+        yield {EP: ep}
+        run = run.changed({EP: ep})
+
+
+def _first_that_fits(run: Run, cuts: Sequence[dict[str, Value]]) -> dict[str, Value]:
+    """By what is measured or counted now and what the estimate takes off; the first where that is unknown."""
+    capacity, before = capacity_bytes(run), estimated(run)
+    if capacity is None or isinstance(before, Missing):
+        return cuts[0]
+    now = peak_bytes(run) or before.total_bytes
+    held = max(now, capacity) if ran_out(run) else now
+    sizes: list[tuple[int, dict[str, Value]]] = []
+    for cut in cuts:
+        added = delta(before, estimated(run.changed(cut)))
+        if isinstance(added, Missing):
+            continue
+        if held + added <= capacity * (1 - HEAD_ROOM.value):
+            return cut
+        sizes.append((held + added, cut))
+    return min(sizes, key=lambda one: one[0], default=(0, cuts[0]))[1]
 
 
 def fewer_ranks(run: Run) -> Change:

@@ -4,15 +4,20 @@ from collections.abc import Mapping
 from typing import Final
 
 from heuristics.config.facts import Fact
+from heuristics.config.features import FLEX
 from heuristics.config.logic import all_of
-from heuristics.guides.memory_use import segments_suffice
+from heuristics.config.view import Config
+from heuristics.guides.memory_use import segments_suffice, too_large
 from heuristics.guides.modules import exhausted, is_short, recomputed_now
 from heuristics.guides.parallel import LONG, VERY_LONG, guided_cp, sequence_length
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
 from traces.limits import Limit
+from traces.measure.tensor_cores import TF32_SINCE as BF16_SINCE
 from traces.names.kernels import COMM_KINDS
 from traces.settings.precision import BITS
+from traces.training_log.iterations import steady_step
+from traces.training_log.own_lines import loading_frac
 
 EP_KINDS: Final = tuple(kind for kind in COMM_KINDS if kind.startswith("ep_"))
 EP_PERHAPS_KINDS: Final = (*EP_KINDS, "sendrecv_unresolved")
@@ -29,11 +34,14 @@ LARGE_EP: Final = Limit(
     "expert-parallel ranks",
     "ours: four nodes of eight; the EP of the guides' large DeepSeek-V3 runs and up",
 )
-PP_DEEP: Final = Limit(
-    4,
-    "pipeline stages",
-    "ours: no guide has a number; a stage keeps a graph per layer and microbatch, over 10 GB in all",
+
+
+SMALL_EXPERT: Final = Limit(
+    3072,
+    "width of an expert",
+    "Megatron-Bridge pull request 3561: 2,880 and top-4 of GPT-OSS-120B is too little for HybridEP's set-up",
 )
+FEW_CHOICES: Final = Limit(4, "experts a token", "Megatron-Bridge pull request 3561: top-4 of GPT-OSS-120B")
 
 
 def is_low_precision(run: Run) -> bool | None:
@@ -56,6 +64,20 @@ def host_visible(run: Run) -> bool | None:
     """Whether the host overhead that graphs take away is large enough to act on; None: unmeasured."""
     share = _share(run, run.cost_ns("host_overhead", GRAPHED_KINDS))
     return None if share is None else share >= WALL.value
+
+
+def small_experts(config: Config) -> bool | None:
+    """Whether a token's experts are too little work to repay what HybridEP sets up."""
+    width, choices = config.positive("moe_ffn_hidden_size"), config.positive("moe_router_topk")
+    if width is None or choices is None:
+        return None
+    return width <= SMALL_EXPERT.value and choices <= FEW_CHOICES.value
+
+
+def waited_for_data(run: Run) -> float | None:
+    """The part of a step that waits for data: by the log, else by what was recorded."""
+    logged = loading_frac(run.log, steady_step(run.log)) if run.log else None
+    return logged if logged is not None else (run.observed.absent_frac or {}).get("data")
 
 
 def pipeline_dominates(run: Run) -> bool | None:
@@ -88,13 +110,13 @@ def _ep_size(run: Run) -> str | None:
 
 
 def _architecture(run: Run) -> str | None:
-    """hopper or blackwell by compute capability (9.0; 10.0 and 10.3), other, or None where unknown."""
+    """hopper or blackwell by compute capability (9.0; 10.0 and 10.3), volta before 8.0, other, or None."""
     capability = run.config.capability
     if capability is None:
         return None
     if capability == (9, 0):
         return "hopper"
-    return "blackwell" if capability[0] == 10 else "other"
+    return "blackwell" if capability[0] == 10 else "volta" if capability < BF16_SINCE else "other"
 
 
 def _fp8_runs(run: Run) -> bool | None:
@@ -129,6 +151,8 @@ GUIDE_FACTS: Final[Mapping[str, Fact]] = {
     "ep_size": Fact(_ep_size, option="--ep"),
     "pipeline_dominates": Fact(pipeline_dominates),
     "crosses": Fact(lambda run: run.config.spans_domain is True),
+    "flex_runs": Fact(lambda run: run.active.dispatcher in FLEX and (run.config.stage or "tuned") == "tuned"),
+    "small_experts": Fact(lambda run: small_experts(run.config)),
     "runs_low_precision": Fact(is_low_precision, option="--precision"),
     # CUDA graphs; where they run, a quiet host is what they gave, and no reason to do without them
     "graphs_run": Fact(
@@ -136,15 +160,13 @@ GUIDE_FACTS: Final[Mapping[str, Fact]] = {
     ),
     "host_visible": Fact(host_visible),
     "sync_free": Fact(is_sync_free, option="--te-op-fuser"),
-    "pp_deep": Fact(
-        lambda run: None if run.config.pp is None else run.config.pp >= PP_DEEP.value, option="--pp"
-    ),
     # precision
     "architecture": Fact(_architecture, option="--gpu-model"),
     "fp8_runs": Fact(_fp8_runs, option="--precision"),
     # recompute
     "pressure": Fact(_pressure),
     "more_than_there_is": Fact(lambda run: run.does_not_fit and segments_suffice(run) is False),
+    "too_large": Fact(lambda run: too_large(run) is not None),
     "exhausted": Fact(exhausted),
     "moe_recomputed": Fact(lambda run: "moe" in recomputed_now(run)),
     "selective": Fact(lambda run: bool(recomputed_now(run))),

@@ -6,7 +6,7 @@ equal counts of layers are not equal memory. Layers move one at a time from the 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 from heuristics.run.run import Run
 from heuristics.run.sizes import OTHER_LAYOUTS, even_layout
@@ -25,6 +25,9 @@ HEAD_ROOM: Final = Limit(
     "fraction of the GPU's memory",
     "ours: what varies from step to step (tokens an expert gets, fragments) has to fit into the rest",
 )
+WORTH_FREEING: Final = Limit(
+    0.05, "of what is missing", "ours: a change that frees less is one more risk for nothing"
+)
 ROOM_TO_HALVE: Final = Limit(
     0.5,
     "fraction of the GPU's memory",
@@ -37,9 +40,12 @@ ROOMY: Final = Limit(
 )
 
 
+_ESTIMATE: Final = "estimate of memory"
+
+
 @dataclass(frozen=True, slots=True)
 class TooLarge:
-    """An estimate of pipeline rank `stage` that is more than its GPU's `capacity_bytes`."""
+    """An estimate of pipeline rank `stage` that leaves nothing free of its GPU's `capacity_bytes`."""
 
     stage: int
     estimate_bytes: int
@@ -62,21 +68,79 @@ class TooLarge:
 
 
 def estimated(run: Run) -> MemoryEstimate | Missing:
-    """The memory of the run's fullest rank, counted from its configuration."""
-    config = run.config
-    return estimate(config.settings, config.core_text, precision=config.precision)
+    """The memory of the run's fullest rank, counted from its configuration; counted once a run."""
+    found = run.told.get(_ESTIMATE)
+    if found is None:
+        config = run.config
+        found = estimate(config.settings, config.core_text, precision=config.precision)
+        run.told[_ESTIMATE] = found
+    return cast(MemoryEstimate | Missing, found)
+
+
+def capacity_bytes(run: Run) -> int | None:
+    """The GPU's memory: by an error of the log, else by the trace, else as published of its product."""
+    errors = run.log.out_of_memory if run.log else ()
+    named = [one.capacity_bytes for one in errors if one.capacity_bytes]
+    product = product_named(run.gpu or "")
+    return min(named, default=run.active.memory_bytes or (product.memory_bytes if product else None))
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Memory of the fullest rank on a GPU of `capacity_bytes`: measured, or by the estimate."""
+
+    peak_bytes: int
+    capacity_bytes: int
+    is_estimated: bool
+
+    @property
+    def frac(self) -> float:
+        return self.peak_bytes / self.capacity_bytes
+
+    @property
+    def least_frac(self) -> float:
+        """The least that it may be: an estimate has its error."""
+        return self.frac * (1 - ERROR.value) if self.is_estimated else self.frac
+
+    @property
+    def most_frac(self) -> float:
+        """The most that it may be."""
+        return self.frac * (1 + ERROR.value) if self.is_estimated else self.frac
+
+    def at_most(self, limit: float) -> bool | None:
+        """Whether it is no more than a part of the GPU's memory; None within the error of an estimate."""
+        return True if self.most_frac <= limit else False if self.least_frac > limit else None
+
+
+def peak_bytes(run: Run) -> int | None:
+    """The largest measured peak of a rank: as the log has it allocated (else reserved), else by the trace.
+
+    The trace shows what PyTorch reserves, which is no less.
+    """
+    ranks = run.log.memory if run.log else ()
+    allocated = [rank.peak_allocated_bytes for rank in ranks if rank.peak_allocated_bytes]
+    reserved = [rank.peak_reserved_bytes for rank in ranks if rank.peak_reserved_bytes]
+    return max(allocated or reserved, default=run.active.peak_bytes)
+
+
+def memory_use(run: Run) -> Use | None:
+    """How full the fullest rank is: by what was measured, else by the estimate; None where neither tells."""
+    capacity, peak = capacity_bytes(run), peak_bytes(run)
+    if not capacity:
+        return None
+    if peak is not None:
+        return Use(peak, capacity, is_estimated=False)
+    counted = estimated(run) if run.settings.by_knob else None
+    known_size = counted is not None and not isinstance(counted, Missing)
+    return Use(counted.total_bytes, capacity, is_estimated=True) if known_size else None
 
 
 def too_large(run: Run) -> TooLarge | None:
-    """The estimate of the fullest rank where it is more than the GPU has; None where a peak was measured."""
-    product = product_named(run.gpu or "")
-    capacity = run.active.memory_bytes or (product.memory_bytes if product else None)
-    if capacity is None or not run.settings.by_knob or used_frac(run) is not None:
+    """The estimate of the fullest rank where it leaves no head-room; None where a peak was measured."""
+    use, counted = memory_use(run), estimated(run)
+    if use is None or not use.is_estimated or use.frac <= 1 - HEAD_ROOM.value or isinstance(counted, Missing):
         return None
-    found = estimated(run)
-    if isinstance(found, Missing) or found.total_bytes <= capacity:
-        return None
-    return TooLarge(found.stage, found.total_bytes, capacity)
+    return TooLarge(counted.stage, counted.total_bytes, use.capacity_bytes)
 
 
 def ran(run: Run) -> bool:
@@ -90,34 +154,23 @@ def ran_out(run: Run) -> bool:
 
 
 def fits(run: Run) -> bool | None:
-    """Whether the run fits; False where it ran out of memory or even the least estimate is too large."""
+    """Whether the run fits: by an error or by having run, else by the estimate beyond its error."""
     if ran_out(run):
         return False
     if ran(run):
         return True
-    large = too_large(run)
-    return False if large is not None and large.is_certain else None
-
-
-def used_frac(run: Run) -> float | None:
-    """Largest allocated memory of a rank as part of the GPU's: by the log, else by the trace.
-
-    The trace shows what PyTorch reserves, which is no less.
-    """
-    log, capacity = run.log, run.active.memory_bytes
-    peaks = [one.peak_allocated_bytes for one in log.memory if one.peak_allocated_bytes] if log else []
-    if capacity is None and log:
-        capacity = next((one.capacity_bytes for one in log.out_of_memory if one.capacity_bytes), None)
-    peak = max(peaks, default=None) or run.active.peak_bytes
-    return None if peak is None or not capacity else peak / capacity
+    use = memory_use(run)
+    if use is None or use.most_frac <= 1 - HEAD_ROOM.value:
+        return None if use is None else True
+    return False if use.least_frac > 1 else None
 
 
 def has_room_to_halve(run: Run) -> bool | None:
     """Whether a rank could hold twice what it holds."""
-    used = used_frac(run)
+    use = memory_use(run)
     if fits(run) is False or run.config.memory_tight:
         return False
-    return None if used is None else used <= ROOM_TO_HALVE.value
+    return None if use is None else use.at_most(ROOM_TO_HALVE.value)
 
 
 def has_room(run: Run) -> bool | None:
@@ -126,18 +179,20 @@ def has_room(run: Run) -> bool | None:
         return False
     if run.config.memory_tight is not None:
         return not run.config.memory_tight
-    used = used_frac(run)
-    return None if used is None else used <= ROOMY.value
+    use = memory_use(run)
+    return None if use is None else use.at_most(ROOMY.value)
 
 
 def is_tight(run: Run) -> bool | None:
-    """Whether memory is short: out of it, said to be, or nearly full by the log or the trace."""
+    """Whether memory is short: out of it, said to be, or nearly full by log, trace or estimate."""
     if fits(run) is False:
         return True
     if run.config.memory_tight is not None:
         return run.config.memory_tight
-    used = used_frac(run)
-    return None if used is None else used >= TIGHT.value
+    use = memory_use(run)
+    if use is None:
+        return None
+    return True if use.least_frac >= TIGHT.value else False if use.most_frac < TIGHT.value else None
 
 
 def segments_suffice(run: Run) -> bool | None:

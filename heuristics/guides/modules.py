@@ -97,6 +97,19 @@ def _whole_moe(run: Run) -> bool | None:
     )
 
 
+CORE_ATTENTION: Final = "core_attn"
+
+
+def attention_unfused(run: Run) -> bool:
+    """Whether attention keeps its scores: no fused or flash kernel computes it."""
+    return run.config.first("attention_backend") == "unfused"
+
+
+def is_avoided(label: str, run: Run) -> bool:
+    """Whether a label is not recommended although legal: the core of attention only where it is fused."""
+    return bool(MODULES[label].avoid) and not (label == CORE_ATTENTION and attention_unfused(run))
+
+
 _LEGAL: Final[Mapping[str, Callable[[Run], bool | None]]] = {
     "moe_act": lambda run: all_of(run.active.moe, run.active.grouped_gemm, _scaling_allows(run)),
     "layernorm": _scaling_allows,
@@ -105,7 +118,7 @@ _LEGAL: Final[Mapping[str, Callable[[Run], bool | None]]] = {
     "shared_experts": _shared_experts,
     "gdn_norm_out": _gated_delta_net,
     "moe": _whole_moe,
-    "core_attn": lambda run: True,
+    CORE_ATTENTION: lambda run: True,
 }
 MODULES: Final = read_keyed("heuristics.guides", "modules.toml", Module)
 """By label."""
@@ -132,4 +145,4 @@ def exhausted(run: Run) -> bool:
     """Whether every selective module is recomputed already or known to be impossible."""
     now = recomputed_now(run)
     covered = now | INSIDE_MOE if "moe" in now else now
-    return all(one.avoid or label in covered or meets(label, run) is False for label, one in MODULES.items())
+    return all(is_avoided(label, run) or label in covered or meets(label, run) is False for label in MODULES)

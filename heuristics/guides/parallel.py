@@ -78,7 +78,8 @@ def connections(run: Run, fsdp: bool = False, ep_overlap: bool | None = None) ->
     capability = run.config.capability
     if capability is not None and capability >= (10, 0):
         return int(MANY.value)
-    overlapped = run.active.ep_overlap if ep_overlap is None else ep_overlap
+    asked = run.config.ep_overlap  # with one queue it may be asked for and not be seen
+    overlapped = (run.active.ep_overlap or asked) if ep_overlap is None else ep_overlap
     sharded = fsdp or run.config.on("ddp.use_megatron_fsdp", "use_torch_fsdp2")
     if cut_by_sequence_or_tensor(run) and not overlapped and not sharded:
         return int(ONE.value)

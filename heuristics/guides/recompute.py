@@ -1,15 +1,30 @@
 """Which modules to recompute, in the order by memory pressure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Final, Literal, cast
 
 from heuristics.config.about import Guidance
-from heuristics.guides.modules import INSIDE_MOE, MODULES, OF_EXPERTS, is_short, meets, recomputed_now
+from heuristics.guides.memory_use import HEAD_ROOM, WORTH_FREEING, capacity_bytes, estimated
+from heuristics.guides.modules import (
+    CORE_ATTENTION,
+    INSIDE_MOE,
+    MODULES,
+    OF_EXPERTS,
+    attention_unfused,
+    is_avoided,
+    is_short,
+    meets,
+    recomputed_now,
+)
 from heuristics.guides.table import Chosen, Refusal, Row, fire
 from heuristics.run.run import Run
 from heuristics.words import say
+from traces.missing import Missing
+from traces.settings.settings import Value
 
+_BY_ESTIMATE: Final = "recompute-most-freed"
+"""The row whose labels the estimate of memory chooses."""
 Granularity = Literal["none", "selective", "full"]
 
 
@@ -25,6 +40,9 @@ def choose_recompute(run: Run, edition: Guidance | None = None) -> RecomputeChoi
     """Look the run up. Labels whose need is unknown are taken only where nearly every MoE run meets it."""
     row = fire("recompute", run, edition).row
     modules, then = _next(run, row, recomputed_now(run))
+    if row.id == _BY_ESTIMATE:
+        modules = most_freed(run, modules, then)
+        then = tuple(label for label in then if label not in modules)
     asks = ["--memory-tight"] if run.config.memory_tight is None else []
     asks += [one.option for label, one in MODULES.items() if one.option and meets(label, run) is None]
     return RecomputeChoice(
@@ -42,7 +60,8 @@ def _next(run: Run, row: Row, now: frozenset[str]) -> tuple[tuple[str, ...], tup
 
     What is recomputed beside a whole MoE layer stays when that layer goes.
     """
-    start = [label for label in row.answer if _takes(run, label)]
+    first = (CORE_ATTENTION,) if row.how == "selective" and attention_unfused(run) else ()
+    start = [label for label in (*first, *row.answer) if _takes(run, label)]
     then = [label for label in row.then if _takes(run, label)]
     if is_short(run) or "moe" in now:
         start += [label for label in then if label in now and label != "moe"]
@@ -54,9 +73,42 @@ def _next(run: Run, row: Row, now: frozenset[str]) -> tuple[tuple[str, ...], tup
     return tuple(start), tuple(then)
 
 
+def most_freed(run: Run, start: Sequence[str], then: Sequence[str]) -> tuple[str, ...]:
+    """What is recomputed now and the fewest labels beside it that the estimate fits with, largest first.
+
+    All that frees anything where nothing suffices; whole MoE layers only then. The order of the table where
+    sizes are unknown.
+    """
+    now = [label for label in MODULES if label in recomputed_now(run)]
+    left = [label for label in (*start, *then) if label not in now and label != "moe"]
+    held = {label: _held(run, (*now, label)) for label in left}
+    sizes = {label: size for label, size in held.items() if size is not None}
+    before, capacity = _held(run, now), capacity_bytes(run)
+    if before is None or capacity is None or not sizes:
+        return tuple(start)
+    chosen = [*now]
+    least = WORTH_FREEING.value * (before - capacity * (1 - HEAD_ROOM.value))
+    for label in sorted(sizes, key=lambda label: sizes[label]):
+        if before - sizes[label] > max(0, least):
+            chosen.append(label)
+        if (_held(run, chosen) or 0) <= capacity * (1 - HEAD_ROOM.value):
+            break
+    return tuple(label for label in MODULES if label in chosen) or tuple(start)
+
+
+def _held(run: Run, labels: Sequence[str]) -> int | None:
+    """Bytes of the fullest rank with some labels recomputed, by the estimate."""
+    changes: dict[str, Value] = {
+        "recompute_granularity": "selective" if labels else None,
+        "recompute_modules": tuple(labels),
+    }
+    found = estimated(run.changed(changes))
+    return None if isinstance(found, Missing) else found.total_bytes
+
+
 def _takes(run: Run, label: str) -> bool:
     module, is_legal = MODULES[label], meets(label, run)
-    return not module.avoid and (module.usual if is_legal is None else is_legal)
+    return not is_avoided(label, run) and (module.usual if is_legal is None else is_legal)
 
 
 def _refusals(run: Run) -> Iterator[Refusal]:
@@ -64,7 +116,7 @@ def _refusals(run: Run) -> Iterator[Refusal]:
         if label in OF_EXPERTS and run.active.moe is False:
             continue
         is_legal = meets(label, run)
-        if module.avoid and is_legal is not False:
+        if is_avoided(label, run) and is_legal is not False:
             yield Refusal(label, module.avoid, module.source)
         elif is_legal is False or (is_legal is None and not module.usual):
             needs = say("guides.needs" if is_legal is False else "guides.needs-unknown", needs=module.needs)

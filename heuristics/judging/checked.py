@@ -12,12 +12,15 @@ from typing import Final, get_args
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from heuristics.comparison.normal import held_against, normal_throughput
 from heuristics.evidence.evidence import RunEvidence
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.defects import defects_of
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.guides.memory_use import estimated
 from heuristics.guides.mfu_bands import mfu_band
+from heuristics.incidents.facts import Case
+from heuristics.incidents.incident import incidents_of
 from heuristics.plan.allowed import OWN, Ask, plan_asked
 from heuristics.plan.planned import Plan, Rejection
 from heuristics.plan.refusals import rooms_of
@@ -26,12 +29,14 @@ from heuristics.result.configured import (
     ConfigFinding,
     Defect,
     Experiments,
+    Incident,
     Rules,
     SetAt,
     Throughput,
     WorkflowStep,
 )
 from heuristics.result.judged import Room
+from heuristics.result.normal import NormalThroughput
 from heuristics.rules.check import check_rules, undecided
 from heuristics.rules.failures import Failure, explain_failures
 from heuristics.rules.megatron.answer import Answer
@@ -40,8 +45,8 @@ from heuristics.run.run import Run
 from heuristics.words import say
 from heuristics.workflow.experiments import plan_of_experiments
 from heuristics.workflow.walk import walk
-from traces.missing import Missing, OrMissing
-from traces.settings.settings import Problem
+from traces.missing import Missing, OrMissing, known
+from traces.settings.settings import Problem, Value
 from traces.sizes.memory import MemoryEstimate, calibrated
 from traces.sizes.references import nearest, nearest_references
 from traces.sizes.throughput import throughput
@@ -58,9 +63,9 @@ class FromFiles:
 
     `legal`: nothing refuses it. `answers`: Megatron-Core's own by fix id, and on the configuration at `OWN`;
     empty where it was not asked. `findings`: contradictions first, then what failures of the log mean;
-    `defects`: what these and the rules tell, each once. `steady`: the step without the profiler. `memory` and
-    `throughput`: Missing names the knobs or the step time they need. `rooms`: whether a fix's change fits the
-    memory, by fix id.
+    `defects`: what these and the rules tell, each once; `incidents`: what is published of such runs.
+    `steady`: the step without the profiler. `memory`, `throughput`: Missing names the knobs or the step time
+    that they need. `rooms`: whether a fix's change fits the memory, by fix id.
     """
 
     legal: bool
@@ -68,11 +73,13 @@ class FromFiles:
     problems: tuple[Problem, ...]
     findings: tuple[ConfigFinding, ...]
     defects: tuple[Defect, ...]
+    incidents: tuple[Incident, ...]
     rules: Rules
     workflow: tuple[WorkflowStep, ...]
     steady: SteadyStep | None
     memory: MemoryEstimate | Missing
     throughput: OrMissing[Throughput]
+    normal: OrMissing[NormalThroughput]
     experiments: Experiments
     rooms: Mapping[str, Room]
 
@@ -92,7 +99,8 @@ def judge_files(
 
     `make` makes a plan without what is rejected; `ask` asks Megatron-Core itself.
     """
-    failures, broken = explain_failures(run), check_rules(run)
+    of_megatron = run.framework == "megatron"  # its rules and its workflow are of no other program
+    failures, broken = explain_failures(run), check_rules(run) if of_megatron else ()
     findings = find_contradictions(run, failures, problems, evidence.perturbation_frac)
     waits = {
         fix.id: Rejection(say("findings.comes-first", id=one.id, text=one.text), one.evidence)
@@ -108,34 +116,47 @@ def judge_files(
         or any(one.answer == "rejected" for one in own)
         or any(one.state == "illegal" for one in findings)
     )
-    defects = defects_of(run, broken, findings, failures, own)
-    told_by = {id: one.id for one in reversed(defects) for id in (one.id, *one.of)}
+    published = incidents_of(Case(run, evidence.idle_frac))
+    better = {
+        id: one.id for one in published if one.state != "possible" and not one.only_if for id in one.explains
+    }
+    left = tuple(one for one in failures if one.id not in better)
+    found = tuple(one for one in findings if one.id not in better)
+    defects = defects_of(run, broken, found, left, own)
+    rates = _throughput(run, steady, evidence.step_ns)
+    told_by = better | {id: one.id for one in reversed(defects) for id in (one.id, *one.of)}
     return asked.plan, FromFiles(
         legal=not refused,
         answers=asked.answers,
         problems=problems,
         findings=(
             *(replace(one, same_as=_other(told_by, one.id)) for one in findings),
-            *(_failure(one, told_by, broken) for one in failures),
+            *(_failure(one, told_by, broken, better) for one in failures),
         ),
-        defects=tuple(
-            replace(one, set={knob: "null" if value is None else value for knob, value in one.set.items()})
-            for one in defects
-        ),
+        defects=tuple(replace(one, set=_written(one.set)) for one in defects),
+        incidents=tuple(replace(one, set=_written(one.set)) for one in published),
         rules=Rules(
             _broken(run, broken, told_by),
-            tuple(one for one in undecided(run) if not {*told_by} & {one.id, *rules()[one.id].same}),
+            ()
+            if not of_megatron
+            else tuple(one for one in undecided(run) if not {*told_by} & {one.id, *rules()[one.id].same}),
         ),
         workflow=tuple(
             replace(one, same_as=told_by.get(one.id, "")) if one.state == "violated" else one
-            for one in walk(run, refused)
+            for one in (walk(run, refused) if of_megatron else ())
         ),
         steady=steady,
         memory=_memory(run),
-        throughput=_throughput(run, steady, evidence.step_ns),
+        throughput=rates,
+        normal=_normal(run, rates),
         experiments=plan_of_experiments(run, asked.plan),
         rooms=rooms_of(run, asked.plan),
     )
+
+
+def _written(values: Mapping[str, Value]) -> dict[str, Value]:
+    """Settings of a document, in which "null" is null."""
+    return {knob: "null" if value is None else value for knob, value in values.items()}
 
 
 def _other(told_by: Mapping[str, str], id: str) -> str:
@@ -144,7 +165,9 @@ def _other(told_by: Mapping[str, str], id: str) -> str:
     return "" if entry == id else entry
 
 
-def _failure(one: Failure, told_by: Mapping[str, str], broken: tuple[Rule, ...]) -> ConfigFinding:
+def _failure(
+    one: Failure, told_by: Mapping[str, str], broken: tuple[Rule, ...], better: Mapping[str, str]
+) -> ConfigFinding:
     where = say("findings.line", number=one.line) if one.line else "the configuration"
     told = told_by.get(one.id, "")
     return ConfigFinding(
@@ -153,7 +176,7 @@ def _failure(one: Failure, told_by: Mapping[str, str], broken: tuple[Rule, ...])
         text=one.text,
         evidence=say("findings.to-confirm", where=where, confirm=one.confirm, source=one.source),
         fix=f"{one.fix}: {one.cure}" if one.fix else one.cure,
-        same_as=told if any(rule.id == told for rule in broken) else "",
+        same_as=told if any(rule.id == told for rule in broken) or one.id in better else "",
     )
 
 
@@ -186,7 +209,8 @@ def _throughput(run: Run, steady: SteadyStep | None, step_ns: int | None) -> OrM
         how = say("findings.longer-log") if count else say("findings.give-log")
         return Missing("throughput", reason, how)
     logged = logged_run(run.log, steady) if run.log else None
-    rates = throughput(settings, length_ns, run.gpu, run.precision, logged)
+    precision = run.precision or _by_default(run)
+    rates = throughput(settings, length_ns, run.gpu, precision, logged)
     if isinstance(rates, Missing):
         return rates
     rows = nearest_references(settings, run.gpu, run.precision)
@@ -201,7 +225,23 @@ def _throughput(run: Run, steady: SteadyStep | None, step_ns: int | None) -> OrM
         source=say("findings.by-steady-step" if steady else "findings.by-profiled-step"),
         references=rows,
         nearest=nearest(rows[0], tokens, settings, run.gpu, run.precision) if rows else None,
-        mfu_band=(None if mfu is None else mfu_band(mfu, config.family, config.gpu)) or UNSET,
+        mfu_band=(None if mfu is None else mfu_band(mfu, config.family, config.gpu, run.precision)) or UNSET,
+    )
+
+
+def _by_default(run: Run) -> str | None:
+    """BF16 where the file sets it and nothing sets a lower precision: the default of every release."""
+    config = run.config
+    lower = any(config.known(knob) for knob in ("fp8", "fp4", "mixed_precision"))
+    return "bf16" if config.on("bf16") and not lower else None
+
+
+def _normal(run: Run, rates: OrMissing[Throughput]) -> OrMissing[NormalThroughput]:
+    """What is normal for such a run, with what was measured, and its replay without the largest wall."""
+    measured = known(rates)
+    removable = max(run.total_frac.values(), default=None) if run.window_ns else None
+    return held_against(
+        normal_throughput(run), measured.tokens_per_s_per_gpu if measured else None, removable
     )
 
 

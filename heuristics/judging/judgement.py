@@ -27,7 +27,7 @@ from traces.measurements import RankMeasurements
 from traces.missing import Missing, OrMissing, known
 from traces.names.frameworks import Framework
 from traces.sections import run as sections
-from traces.settings.settings import Problem, Settings
+from traces.settings.settings import PROGRAMS, Problem, Settings
 from traces.training_log.iterations import perturbation_frac, steady_step
 from traces.training_log.log import TrainingLog
 
@@ -205,6 +205,8 @@ def _with_room(walls: Sequence[Wall], run: Run) -> tuple[Wall, ...]:
 
 def _framework(evidence: RunEvidence, given: Given, configured: Configured) -> Framework:
     """Whose settings a plan may name; symptoms without a trace are Megatron's."""
+    if configured.settings.framework in PROGRAMS:
+        return "pytorch"
     if configured.has_files or given.core_version or given.bridge_version:
         return "megatron"
     return evidence.observed.framework or "megatron"

@@ -13,8 +13,8 @@ from typing import Final
 from heuristics.config.given import is_whole
 from heuristics.config.versions import numbers
 from heuristics.plan.planned import Plan, Planned, Rejection
-from heuristics.plan.variants import IDS, broken
-from heuristics.rules.check import check_rules
+from heuristics.plan.variants import IDS
+from heuristics.rules.check import broken, check_rules
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import NotAsked, Request, request_of
 from heuristics.rules.rules import Rule

@@ -8,9 +8,10 @@ from msgspec import Struct
 
 from heuristics.config.facts import Fact
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.guides.facts import EP_KINDS, GUIDE_FACTS
+from heuristics.guides.facts import EP_KINDS, GUIDE_FACTS, waited_for_data
 from heuristics.plan.gains import before_others
 from heuristics.rules.condition import Condition, Language
+from heuristics.rules.failures import in_pieces
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
 from traces.limits import Limit
@@ -40,7 +41,9 @@ def _fragmented(run: Run) -> bool:
     """Steady steps free and allocate, or much was reserved and not allocated: pieces of odd sizes."""
     if (run.cost_by_kind_ns.get("memory") or {}).get("allocator") or run.active.allocator_calls_per_step:
         return True
-    return any(map(_unallocated, run.log.out_of_memory if run.log else ()))
+    if run.log is None:
+        return False
+    return any(map(_unallocated, run.log.out_of_memory)) or in_pieces(run.log) is not None
 
 
 def _unallocated(one: OutOfMemory) -> bool:
@@ -74,6 +77,8 @@ def _uneven_routing(run: Run) -> bool:
 _FACTS: Final[Mapping[str, Fact]] = {
     **GUIDE_FACTS,
     "fragmented": Fact(_fragmented),
+    "data_waits": Fact(lambda run: (waited_for_data(run) or 0.0) >= WALL.value),
+    "host_by_kind": Fact(lambda run: bool(run.cost_by_kind_ns.get("host_overhead"))),
     "ran_out_in": Fact(_ran_out_in),
     "experts_overlap": Fact(
         lambda run: run.active.ep_overlap or run.config.overlap("overlap_moe_expert_parallel_comm") is True

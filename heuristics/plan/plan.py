@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from heuristics.fixes.added import added_fixes
-from heuristics.fixes.catalogue import WALL_ORDER
+from heuristics.fixes.catalogue import ROOM_ORDER, WALL_ORDER
 from heuristics.fixes.fix import Fix
 from heuristics.plan.allowed import Permits
 from heuristics.plan.clues import before_tuning, first_by_clue
@@ -48,8 +48,28 @@ def make_plan(
         return levers_of(
             run, levers or {}, catalogue, lambda one, why, fixes: _plan(one, why, fixes, {}, rejected)
         )
-    make = partial(_plan, walls=walls, catalogue=catalogue, gains=gains, rejected=rejected)
+    make = partial(_in_order, walls=walls, catalogue=catalogue, gains=gains, rejected=rejected)
     return unlocked(run, walls[0], _wanted(run, walls[0], catalogue, gains), make(run), make)
+
+
+def _in_order(
+    run: Run,
+    walls: Sequence[WallId],
+    catalogue: Mapping[str, Fix],
+    gains: Mapping[str, Gain],
+    rejected: Mapping[str, Rejection],
+) -> Plan:
+    """A plan in which nothing waits for its turn behind a fix that is never made."""
+    plan = _plan(run, walls, catalogue, gains, rejected)
+    never = frozenset(one.fix.id for one in plan.refused)
+    never |= {one.unlocked_by for one in plan.refused if one.unlocked_by in catalogue} - {
+        one.fix.id for one in plan.fixes
+    }
+    return _plan(run, walls, catalogue, gains, rejected, never) if _waits_in_vain(plan, never) else plan
+
+
+def _waits_in_vain(plan: Plan, never: Collection[str]) -> bool:
+    return any(one.kind == "needs" and one.is_turn and one.unlocked_by in never for one in plan.refused)
 
 
 def _plan(
@@ -58,14 +78,16 @@ def _plan(
     catalogue: Mapping[str, Fix],
     gains: Mapping[str, Gain],
     rejected: Mapping[str, Rejection],
+    never: Collection[str] = (),
 ) -> Plan:
+    """`never`: ids of fixes that are not made, for whose turn nothing waits."""
     permits = Permits(run)
     chosen: list[Planned] = []
     refused: list[Refused] = []
     for wall in walls:
         seen = {one.fix.id for one in chosen} | {one.fix.id for one in refused}
         dominated = any(is_direct(run, fix) for fix in _ordered(run, wall, catalogue))
-        for planned in _wanted(run, wall, catalogue, gains, seen):
+        for planned in (_without_turns(one, never) for one in _wanted(run, wall, catalogue, gains, seen)):
             first = _before(run, planned, catalogue, {one.fix.id for one in chosen}, gains)
             earlier, rejection = (*chosen, *first), rejected.get(planned.fix.id)
             met_by = {one.fix.id for one in earlier if one.fix.wall == wall or one.fix.aside}
@@ -79,6 +101,11 @@ def _plan(
     room = [one.fix.id for one in chosen if run.does_not_fit and one.fix.wall == "memory"]
     chosen = in_paying_order(chosen, (*before_tuning(run), *before_others(run), *room))
     return Plan(tuple(replace(one, shares_with=_sharing(one, chosen)) for one in chosen), tuple(refused), ())
+
+
+def _without_turns(planned: Planned, never: Collection[str]) -> Planned:
+    left = tuple(one for one in planned.preconditions if not (one.order and one.met_by in never))
+    return planned if left == planned.preconditions else replace(planned, preconditions=left)
 
 
 def _wanted(
@@ -121,7 +148,8 @@ def _overlap(one: Fix, other: Fix) -> bool:
 
 def _ordered(run: Run, wall: WallId, catalogue: Mapping[str, Fix]) -> list[Fix]:
     """The wall's fixes in its order, plug-ins' last; but what a clue names first, then the direct ones."""
-    known = [catalogue[number] for number in WALL_ORDER[wall] if number in catalogue]
+    order = ROOM_ORDER if wall == "memory" and run.does_not_fit else WALL_ORDER[wall]
+    known = [catalogue[number] for number in order if number in catalogue]
     known += [catalogue[fix.id] for fix in added_fixes().values() if fix.wall == wall and fix.id in catalogue]
     known += [fix for fix in repairs(run, wall, catalogue) if fix not in known]
     fixes = [fix.of_run(fix, run) for fix in known]

@@ -43,6 +43,7 @@ class Refused:
     """A fix that is not in the plan, why, and what would let it in.
 
     `kind`: of what sort the reason is. `source`: who forbids it, empty where the fix's own sources say so.
+    `is_turn`: it only waits for its turn behind another.
     """
 
     fix: Fix
@@ -50,6 +51,7 @@ class Refused:
     because: str
     unlocked_by: str = ""
     source: str = ""
+    is_turn: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Final
 
 from heuristics.fixes.fix import Fix
-from heuristics.guides.memory_use import estimated, has_room, used_frac
+from heuristics.guides.memory_use import Use, estimated, has_room, memory_use, ran_out
 from heuristics.guides.memory_use import fits as does_fit
 from heuristics.plan.allowed import Allowed, Permits
 from heuristics.plan.gains import (
@@ -28,7 +28,7 @@ from traces.limits import Limit
 from traces.missing import Missing
 from traces.replay.changes.costs import WORTH
 from traces.settings.settings import Value
-from traces.sizes.memory import ERROR, delta
+from traces.sizes.memory import ERROR, MemoryEstimate, delta
 from traces.spelling import gigabytes
 
 TOUCHED: Final = Limit(
@@ -77,7 +77,8 @@ def refusals(one: Considered) -> Iterator[Refused]:
     refused = partial(Refused, one.fix)
     for need in unmet(one.planned):
         if not need.cure or need.cure not in one.met_by:
-            yield refused("needs", say("plan.needs", need=need.text), need.cure, need.source)
+            text = say("plan.needs", need=need.text)
+            yield refused("needs", text, need.cure, need.source, is_turn=need.order)
     for other in (earlier.fix for earlier in one.earlier):
         if other.id in one.fix.excludes or one.fix.id in other.excludes:
             leave = say("plan.leave-out", fix=other.id)
@@ -91,8 +92,9 @@ def refusals(one: Considered) -> Iterator[Refused]:
     if _is_set(one):
         yield refused("needs", say("plan.is-set"))
     if one.fix.wall == "memory" and not one.fix.with_room and has_room(one.run):
-        used = used_frac(one.run)
-        room = say("plan.memory-used", used_frac=used) if used else say("plan.there-is-room")
+        use = memory_use(one.run)
+        code = "plan.memory-estimated" if use and use.is_estimated else "plan.memory-used"
+        room = say(code, used_frac=use.frac) if use else say("plan.there-is-room")
         yield refused("needs", say("plan.memory-not-short", room=room))
     room_left = room_for(one.run, one.values) if one.values else None
     if room_left and room_left.fits is False:
@@ -142,47 +144,60 @@ OUTSIDE_FRAC: Final = Limit(
 def room_for(run: Run, changes: Mapping[str, Value]) -> Room:
     """Whether changed knobs fit into the memory of a run's fullest rank.
 
-    The peak is the log's largest peak allocation (reserved memory where it says no other), else the trace's.
+    By the peak of log or trace where there is one, which leaves the change alone to the estimate and its
+    error; else by the estimate of the whole: what it counts is too much, or fits with its error.
     """
-    added = delta(estimated(run), estimated(run.changed(changes)))
-    free = _free_bytes(run)
-    if isinstance(added, Missing):
-        return Room(None, free, None, say("plan.room-unknown", reason=added.reason))
+    after = estimated(run.changed(changes))
+    added, use = delta(estimated(run), after), memory_use(run)
+    free = use and use.capacity_bytes - use.peak_bytes - _outside(use)
+    if isinstance(added, Missing) or isinstance(after, Missing):
+        reason = added.reason if isinstance(added, Missing) else ""
+        return Room(None, free, None, say("plan.room-unknown", reason=reason))
     if added < 0 and does_fit(run) is False:
-        return Room(added, free, None, say("plan.room-freed-perhaps", freed=gigabytes(-added)))
+        return _freed(run, added, after, use, free)
     if added <= 0:
         freed = say("plan.room-freed", freed=gigabytes(-added)) if added else say("plan.no-more-memory")
         return Room(added, free, True, freed)
-    if free is None:
+    if use is None or free is None:
         return Room(added, None, None, say("plan.free-unknown", added=gigabytes(added)))
+    if use.is_estimated:
+        return _by_estimate(use, added, free)
     most = round(added * (1 + ERROR.value))
     said = say(
         "plan.fits" if most <= free else "plan.does-not-fit",
         added=gigabytes(added),
         most=gigabytes(most),
         left=gigabytes(free) if free > 0 else "none",
-        outside=gigabytes((_capacity(run) or 0) * OUTSIDE_FRAC.value),
+        outside=gigabytes(_outside(use)),
     )
     return Room(added, free, most <= free, said)
 
 
-def _free_bytes(run: Run) -> int | None:
-    capacity, peak = _capacity(run), _peak(run)
-    if capacity is None or peak is None:
-        return None
-    return capacity - peak - round(capacity * OUTSIDE_FRAC.value)
+def _outside(use: Use) -> int:
+    return round(use.capacity_bytes * OUTSIDE_FRAC.value)
 
 
-def _capacity(run: Run) -> int | None:
-    said = [oom.capacity_bytes for oom in run.log.out_of_memory if oom.capacity_bytes] if run.log else []
-    return min(said) if said else run.active.memory_bytes
+def _freed(run: Run, added: int, after: MemoryEstimate, use: Use | None, free: int | None) -> Room:
+    """What a change frees where the run does not fit: enough, by the estimate of what is left."""
+    left = None if use is None or ran_out(run) else Use(after.total_bytes, use.capacity_bytes, True)
+    if left is not None and left.most_frac <= 1:
+        return Room(added, free, True, say("plan.room-freed", freed=gigabytes(-added)))
+    return Room(added, free, None, say("plan.room-freed-perhaps", freed=gigabytes(-added)))
 
 
-def _peak(run: Run) -> int | None:
-    ranks = run.log.memory if run.log else ()
-    allocated = [rank.peak_allocated_bytes for rank in ranks if rank.peak_allocated_bytes]
-    reserved = [rank.peak_reserved_bytes for rank in ranks if rank.peak_reserved_bytes]
-    return max(allocated or reserved, default=run.active.peak_bytes)
+def _by_estimate(use: Use, added: int, free: int) -> Room:
+    after = replace(use, peak_bytes=use.peak_bytes + added)
+    usable = 1 - OUTSIDE_FRAC.value
+    fits = False if after.frac > usable else True if after.most_frac <= usable else None
+    code = {True: "plan.fits-by-estimate", False: "plan.too-much-by-estimate", None: "plan.near-by-estimate"}
+    said = say(
+        code[fits],
+        added=gigabytes(added),
+        now=gigabytes(use.peak_bytes),
+        capacity=gigabytes(use.capacity_bytes),
+        outside=gigabytes(_outside(use)),
+    )
+    return Room(added, free, fits, said)
 
 
 def rooms_of(run: Run, plan: Plan) -> dict[str, Room]:

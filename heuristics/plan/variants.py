@@ -12,7 +12,7 @@ from heuristics.fixes.change import NO_LINES, Change
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition, Release
 from heuristics.plan.planned import Plan, Planned
-from heuristics.rules.check import check_rules
+from heuristics.rules.check import broken
 from heuristics.run.run import Run
 from heuristics.words import say
 from traces.missing import Missing
@@ -75,11 +75,6 @@ def unlocked(
             steps = tuple(_step(run, release, wall) for release in needed)
             return _joined(plan, steps, later, needed, one.fix.id)
     return plan
-
-
-def broken(run: Run) -> set[str]:
-    found = check_rules(run) if run.settings.by_knob else ()
-    return {one.id for one in found if one.level == "error"}
 
 
 def _joined(

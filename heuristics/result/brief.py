@@ -9,7 +9,9 @@ from msgspec import Meta
 
 from heuristics.result.judged import Level, Outcome
 from heuristics.result.tool import SchemaVersion, Tool
-from traces.sections.section import Frac, Ns, Section
+from traces.sections.cause import Cause
+from traces.sections.hang import HangKind
+from traces.sections.section import Count, Frac, Ns, Section
 from traces.sections.tables import WallId
 
 
@@ -74,4 +76,45 @@ class Brief(Section, frozen=True, kw_only=True):
     verdict: BriefVerdict
     walls: tuple[BriefWall, ...]
     fixes: Annotated[tuple[BriefFix, ...], Meta(max_length=3)]
+    faults: Annotated[tuple[Fault, ...], Meta(max_length=4)]
+
+
+class BriefLate(Section, frozen=True):
+    """Who makes the others wait. `ranks`: their numbers where recorded, the first eight; `count`: of all."""
+
+    cause: Cause
+    host: str | None
+    ranks: Annotated[tuple[Count, ...], Meta(max_length=8)]
+    count: Count
+    cost_ns: Ns
+    wait_ns: Ns
+    saved_frac: Frac | None
+    repair: str
+
+
+class BriefHang(Section, frozen=True):
+    """Where the run hangs. `ranks_missing`: the first eight."""
+
+    kind: HangKind
+    group: str
+    operation: str
+    sequence: Count | None
+    ranks_missing: Annotated[tuple[Count, ...], Meta(max_length=8)]
+    text: str
+
+
+class BriefRun(Section, frozen=True, kw_only=True):
+    """A short result of ranks put together, version 1.x: keys may be added, none may change. Below 4 kB.
+
+    `late`: null where nobody can tell, with the reason in `faults`, which are four at most.
+    """
+
+    schema_version: SchemaVersion
+    kind: Literal["brief_run"]
+    tool: Tool
+    redacted: bool
+    ranks_seen: Count
+    world_size: Count | None
+    late: BriefLate | None
+    hang: BriefHang | None
     faults: Annotated[tuple[Fault, ...], Meta(max_length=4)]

@@ -79,7 +79,7 @@ class FilesSide(Section, frozen=True):
 
     name: str
     config: str | None
-    framework: OrMissing[Literal["megatron_lm", "megatron_bridge"]]
+    framework: OrMissing[Literal["megatron_lm", "megatron_bridge", "torchtitan", "deepspeed"]]
     gpu: OrMissing[str]
     versions: dict[str, str]
     settings_count: Count

@@ -23,17 +23,21 @@ FindingState = Literal[
     "not_representative",
     "logged_otherwise",
     "counted_otherwise",
+    "drifting",
     "unexplained",
     "does_not_fit",
     "may_not_fit",
 ]
 """Asked for and not running; refused or skipped by the framework; another setting wins; has no effect as it
 stands; runs unasked; left off by default where it would help; a name nobody reads; refused as a whole;
-recorded otherwise than it runs; the log says another value; the trace counts otherwise; an error that no row
-explains; the estimate of memory is more than the GPU has, by more than its error or by less."""
+recorded otherwise than it runs; the log says another value; the trace counts otherwise; steps get longer and
+longer; an error that no row explains; the estimate of memory is more than the GPU has, by more than its error
+or by less."""
 FailureState = Literal["rejected", "failed", "hung", "skipped", "ineffective"]
 """Rejected: refused before the first step. Skipped: asked for, and left off with a word or without one.
 Ineffective: on, or thought to be, without the effect."""
+IncidentState = Literal["seen", "met", "possible"]
+"""A line of the log shows it; the run is as it asks for; nothing known speaks against it."""
 Band = Literal["below", "untuned", "between", "tuned", "above"]
 """Where a guide places an MFU."""
 DefectKind = Literal["rejected", "fails", "not_as_written", "found", "warned", "no_effect"]
@@ -71,7 +75,7 @@ class Problem(Section, frozen=True):
 class Configuration(Section, frozen=True):
     """The configuration as it was understood."""
 
-    framework: OrMissing[Literal["megatron_lm", "megatron_bridge"]]
+    framework: OrMissing[Literal["megatron_lm", "megatron_bridge", "torchtitan", "deepspeed"]]
     legal: bool
     versions: Versions
     settings: tuple[Setting, ...]
@@ -127,6 +131,30 @@ class Defect(Section, frozen=True):
     def tells(self, id: str) -> bool:
         """Whether it is the entry of a rule, a finding, a failure or a step."""
         return id == self.id or id in self.of
+
+
+class Incident(Section, frozen=True):
+    """A published hang, crash, regression or wrong result, as far as this run has it.
+
+    `state`: a line of the log shows it; the run is as it asks for; or all known fits and `only_if` is open.
+    `what`: what happens and why; `cure`: what helps, `set` settings that do, `fix` the catalogue's id.
+    `releases`: affected ones by package. `seen`: lines, versions and settings that fit. `explains`: ids of
+    findings that it tells better.
+    """
+
+    id: str
+    state: IncidentState
+    kind: Literal["hangs", "fails", "memory", "wrong", "slow"]
+    what: str
+    cure: str
+    fix: str
+    set: Mapping[str, Any]
+    releases: tuple[str, ...]
+    gpus: tuple[str, ...]
+    only_if: tuple[str, ...]
+    seen: tuple[Sighting, ...]
+    source: str
+    explains: tuple[str, ...] = ()
 
 
 class SetAt(Section, frozen=True):

@@ -10,15 +10,18 @@ from heuristics.result.configured import (
     Configuration,
     Defect,
     Experiments,
+    Incident,
     Log,
     Rules,
     Throughput,
     WorkflowStep,
 )
 from heuristics.result.judged import Choice, Combined, Fix, Refused, Verdict, Wall
+from heuristics.result.normal import NormalThroughput
 from heuristics.result.tool import SchemaVersion, Tool
 from traces.missing import Missing, OrMissing, known
 from traces.names.frameworks import Framework
+from traces.sections.hang import Hang, Witness
 from traces.sections.rank import Rank
 from traces.sections.run import Late, RankInRun, Run
 from traces.sections.section import Section
@@ -32,6 +35,8 @@ class Result(Section, frozen=True, kw_only=True):
     `missing`: every gap, by its path in the document; a parent's entry covers what is under it. `about`: the
     configuration's file, `judged`: whether walls are; both are absent from the result of a trace.
     `run`: what several ranks show together, absent of one rank.
+    `hang`: where the run hangs, `witness`: what files beside the recordings hold (`--witness`); both are
+    absent where nothing shows any.
     `forced_routing`: options, configuration or log say that routing is forced to balance.
     """
 
@@ -57,6 +62,7 @@ class Result(Section, frozen=True, kw_only=True):
     configuration: OrMissing[Configuration]
     config_findings: tuple[ConfigFinding, ...]
     defects: tuple[Defect, ...] = ()
+    incidents: tuple[Incident, ...] | UnsetType = UNSET
     rules: OrMissing[Rules]
     workflow: tuple[WorkflowStep, ...]
     experiments: OrMissing[Experiments]
@@ -65,6 +71,9 @@ class Result(Section, frozen=True, kw_only=True):
     log: OrMissing[Log]
     given: Mapping[str, Any]
     forced_routing: bool = False
+    normal: OrMissing[NormalThroughput] | UnsetType = UNSET
+    hang: Hang | UnsetType = UNSET
+    witness: Witness | UnsetType = UNSET
 
 
 class Merged(Section, frozen=True, kw_only=True):
@@ -82,6 +91,8 @@ class Merged(Section, frozen=True, kw_only=True):
     missing: tuple[Missing, ...]
     traces: tuple[str, ...]
     run: Run
+    hang: Hang | UnsetType = UNSET
+    witness: Witness | UnsetType = UNSET
 
 
 def rank_in_run(result: Result, rank: Rank) -> RankInRun | None:

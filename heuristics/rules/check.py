@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import get_args
+from typing import Final, cast, get_args
 
 from heuristics.config.logic import all_of, negated
 from heuristics.config.view import Config, Trust
@@ -12,6 +12,8 @@ from heuristics.rules.rules import Level, Releases, Rule, releases_of, rows, rul
 from heuristics.run.run import Run
 from traces.settings.knobs import VIRTUAL_STAGES, knobs, release
 from traces.settings.settings import Value
+
+_BROKEN: Final = "broken rules"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +46,21 @@ def _rules_about(knobs: frozenset[str]) -> tuple[Rule, ...]:
 
 def check_rules(run: Run) -> tuple[Rule, ...]:
     """What a run's configuration breaks for certain: errors, then warnings, then what is ignored."""
+    if _BROKEN not in run.told:
+        run.told[_BROKEN] = _check(run)
+    return cast(tuple[Rule, ...], run.told[_BROKEN])
+
+
+def _check(run: Run) -> tuple[Rule, ...]:
     config = run.view(Trust.CHECKED)
     broken = [rule for rule in _rules_of(releases_of(config)) if rule.broken(config)]
     return tuple(rule for level in get_args(Level) for rule in broken if rule.level == level)
+
+
+def broken(run: Run) -> set[str]:
+    """Ids of the errors of a run's configuration."""
+    found = check_rules(run) if run.settings.by_knob else ()
+    return {one.id for one in found if one.level == "error"}
 
 
 @cache

@@ -7,7 +7,9 @@ from typing import Final
 from heuristics.config.facts import Fact
 from heuristics.config.logic import all_of, any_of
 from heuristics.config.view import Config
-from traces.settings.knobs import EP, GLOBAL_BATCH, MICRO_BATCH, PP, STAGE_LAYOUT, VIRTUAL_STAGES
+from traces.settings.knobs import EP, ETP, GLOBAL_BATCH, MICRO_BATCH, PP, STAGE_LAYOUT, VIRTUAL_STAGES
+from traces.settings.settings import Framework
+from traces.settings.spelling import spell
 from traces.settings.values import unrolled
 
 _FIRST: Final = "num_layers_in_first_pipeline_stage"
@@ -232,11 +234,14 @@ HATCH: Final[Mapping[str, Fact]] = {
 
 
 def _expert_ranks(config: Config) -> str | None:
-    """Sizes of EP that the experts and the ranks allow."""
+    """ETP 1 where the EP then fits; else sizes of EP that experts and ranks allow."""
     experts, world = config.positive("num_moe_experts"), config.world
-    etp, pp = config.expert_tensor_size, config.pp
+    etp, pp, ep = config.expert_tensor_size, config.pp, config.ep
     if experts is None or world is None or etp is None or pp is None:
         return None
+    if etp > 1 and ep and world % (ep * pp) == 0:
+        framework: Framework = "megatron_bridge" if config.framework == "megatron_bridge" else "megatron_lm"
+        return spell({ETP: 1}, framework)[0]
     fit = [ep for ep in range(2, experts + 1) if experts % ep == 0 and world % (etp * ep * pp) == 0]
     return f"EP {_one_of(fit)}" if fit else None
 
@@ -256,7 +261,13 @@ def _one_of(values: list[int] | list[str]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
+def _domain_that_fits(config: Config) -> str | None:
+    topology = config.hybrid_topology
+    return None if topology is None else f"{_DOMAIN}={topology.ranks_per_domain}"
+
+
 EXAMPLES: Final[Mapping[str, Fact]] = {
+    "domain_ranks_that_fit": Fact(_domain_that_fits),
     "expert_ranks_that_fit": Fact(_expert_ranks),
     "hierarchy_that_fits": Fact(_hierarchy_that_fits),
 }

@@ -16,8 +16,8 @@ from heuristics.run.run import Run
 from traces.limits import Limit
 from traces.settings.settings import Value
 from traces.toml_tables import read_keyed
-from traces.training_log.log import Message, Stage, TrainingLog
-from traces.training_log.memory import most_unallocated, pieces_suffice
+from traces.training_log.log import LoggedMemory, Message, Stage, TrainingLog
+from traces.training_log.memory import inactive_memory, most_unallocated, pieces_suffice
 
 Seen = tuple[int | None]
 """A line of a log, or None where no line stands for it."""
@@ -44,8 +44,26 @@ def _fragmented(log: TrainingLog, config: Config) -> Seen | None:
         unused = (error.reserved_bytes or 0) - (error.allocated_bytes or 0)
         if unused >= (error.requested_bytes or 0):
             return (error.line,)
+    if log.out_of_memory and in_pieces(log) is not None:
+        return (log.out_of_memory[0].line,)
     most = None if log.out_of_memory else most_unallocated(log)
     return (most.line,) if most and most.unallocated_frac >= FRAGMENTED.value else None
+
+
+def in_pieces(log: TrainingLog) -> LoggedMemory | None:
+    """The report whose unused fragments would have held what an error asked for, or are much of the GPU's.
+
+    Errors that say what was allocated tell it better.
+    """
+    silent = [one for one in log.out_of_memory if one.allocated_bytes is None]
+    report = inactive_memory(log) if silent else None
+    if report is None or not report.inactive_bytes:
+        return None
+    asked = max((one.requested_bytes or 0 for one in silent), default=0)
+    if asked:
+        return report if report.inactive_bytes >= asked else None
+    reserved = report.reserved_bytes or report.peak_reserved_bytes or 0
+    return report if reserved and report.inactive_bytes / reserved >= FRAGMENTED.value else None
 
 
 def _too_much(log: TrainingLog, config: Config) -> Seen | None:

@@ -104,7 +104,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     set: Mapping[str, Value] = {}
     along: bool = False
     cures: Mapping[str, Condition] = {}
-    example: Literal["expert_ranks_that_fit", "hierarchy_that_fits"] | None = None
+    example: Literal["expert_ranks_that_fit", "hierarchy_that_fits", "domain_ranks_that_fit"] | None = None
     fix: str = ""
     guide: str = ""
     same: tuple[str, ...] = ()
@@ -120,7 +120,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ValueError(f"source {error} is not in sources.toml") from None
         force_setattr(self, "source", source)
         cure = self.cure or alternatives(self.cures)
-        cure = cure or " and ".join(_words(knob, value, self.by) for knob, value in self.set.items())
+        cure = cure or " and ".join(words_of(knob, value, self.by) for knob, value in self.set.items())
         if not cure and (needed := self.needs_release):
             cure = say("rules.later-release", package=PACKAGE_NAMES[needed[0]], release=needed[1])
             force_setattr(self, "fix", self.fix or _UPGRADES[needed[0]])
@@ -189,8 +189,10 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def broken(self, config: Config) -> bool | None:
         """Whether a configuration breaks it, in a release that has it."""
         asked = self.asked(config)
+        if asked is False:  # of most rules, and the rest need not be asked
+            return False
         holds = self.holds(config)
-        if asked is False or holds:
+        if holds:
             return False
         return None if holds is None or asked is None else True
 
@@ -233,7 +235,7 @@ def alternatives(ways: Iterable[str]) -> str:
     return ", or ".join(ways)
 
 
-def _words(knob: str, value: Value, by: By) -> str:
+def words_of(knob: str, value: Value, by: By) -> str:
     """What sets a knob: an override where Bridge refuses, else words."""
     if by == "megatron_bridge" and "." in knob and not knob.startswith("env."):
         return f"{knob}={'null' if value is None else str(value).lower()}"

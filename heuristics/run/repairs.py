@@ -10,6 +10,7 @@ from heuristics.words import say
 from traces.limits import Limit
 from traces.missing import known
 from traces.sections.cause import Cause
+from traces.sections.hang import Hang
 from traces.sections.run import Run
 
 FIRST: Final = Limit(
@@ -46,6 +47,11 @@ def repaired(run: Run) -> Run:
     return structs.replace(
         run, late=structs.replace(late, repair=repair, repair_fixes=fixes, repair_first=first)
     )
+
+
+def advised(hang: Hang) -> Hang:
+    """The hang with what to do first."""
+    return structs.replace(hang, advice=say(f"hang.{hang.kind.value}"))
 
 
 @dataclass(frozen=True, slots=True)

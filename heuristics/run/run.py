@@ -50,6 +50,8 @@ class Run:
     held: dict[str, bool | None] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Conditions that were asked before, by text."""
     views: dict[Trust, Config] = field(default_factory=dict, init=False, repr=False, compare=False)
+    after: dict[object, Run] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """The run with changes that were asked for before."""
 
     def view(self, trust: Trust) -> Config:
         """What the run is configured to do, by some sources: the one reader of its settings."""
@@ -82,8 +84,15 @@ class Run:
     def changed(self, changes: Mapping[str, Value]) -> Run:
         """The run with a set of changes merged into its whole configuration, what was given as well.
 
-        What the trace shows is of the run as it was: nothing of it is taken away.
+        What the trace shows is of the run as it was: nothing of it is taken away. The same changes give the
+        same run, with all that was asked of it before.
         """
+        key = tuple((knob, type(value), value) for knob, value in changes.items())
+        if key not in self.after:
+            self.after[key] = self._changed(changes)
+        return self.after[key]
+
+    def _changed(self, changes: Mapping[str, Value]) -> Run:
         outdated = {name: None for name, one in OPTIONS.items() if {*one.knobs} & {*changes}}
         given = replace(self.given, **outdated)  # type: ignore[arg-type]
         return replace(self, settings=self.settings.changed(changes, CHANGED), given=given)

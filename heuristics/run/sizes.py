@@ -1,10 +1,13 @@
 """Parallel and batch sizes of an informed run, and larger ones that divide what they must."""
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
 from heuristics.run.run import Run
 from traces.limits import Limit
+from traces.settings.knobs import PP, STAGE_LAYOUT, VIRTUAL_STAGES
+from traces.settings.settings import Value
 
 LAYERS_A_STAGE: Final = Limit(
     2, "layers a virtual stage", "Megatron-Bridge's layouts of DeepSeek-V3, such as Et*3|(tt|)*29m|L"
@@ -60,18 +63,31 @@ def wider_ep(run: Run) -> int | None:
     return 2 * ep if fits and experts_divide(run, 2 * ep) is not False else None
 
 
-def deeper_pp(run: Run) -> int | None:
-    """The next multiple of PP that divides layers, virtual stages counted, and ranks; None where none does.
+def deeper(run: Run) -> Iterator[dict[str, Value]]:
+    """More stages, the fewest first: multiples of PP that ranks allow, each with what cuts its layers.
 
-    Where layers or ranks are unknown, twice the PP.
+    Where layers do not divide over stages and virtual stages, a layout names the stages; from
+    Megatron-Core 0.13 on. Where the layers are unknown, twice the PP.
     """
-    pp, layers, vpp = run.config.pp, run.config.positive("num_layers"), run.config.vpp or 1
+    pp, layers = run.config.pp, run.config.positive("num_layers")
     if pp is None:
-        return None
+        return
     if layers is None:
-        return 2 * pp
-    larger = range(2 * pp, layers // vpp + 1, pp)
-    return next((size for size in larger if not layers % (size * vpp) and _ranks_allow(run, size)), None)
+        yield {PP: 2 * pp}
+        return
+    for size in range(2 * pp, layers + 1, pp):
+        if not _ranks_allow(run, size):
+            continue
+        others = any(run.config.first(knob) is not None for knob in OTHER_LAYOUTS)
+        named = run.config.pp_layout is not None
+        if not layers % (size * (run.config.vpp or 1)) and not named and not others:
+            yield {PP: size}
+        elif not run.config.core_before("0.13.0"):
+            found = even_layout(run.changed({PP: size, STAGE_LAYOUT: None}), run.config.vpp or 1)
+            if found is not None:
+                count: Value = found[1] if found[1] > 1 else None
+                none = {knob: None for knob in OTHER_LAYOUTS if run.config.first(knob) is not None}
+                yield {PP: size, STAGE_LAYOUT: found[0], VIRTUAL_STAGES: count, **none}
 
 
 def fewer_stages(run: Run) -> int | None:

@@ -108,6 +108,13 @@ def largest_bucket(ranks: Sequence[Figures]) -> tuple[Bucket, float] | None:
     return (name, total_ns[name] / sum(rank.window_ns for rank in ranks)) if known else None
 
 
+def idle_frac(ranks: Sequence[Figures]) -> float | None:
+    """The share of the windows in which nothing runs; None where no rank tells it."""
+    told = [rank for rank in ranks if "idle" in rank.budget_ns]
+    whole_ns = sum(rank.window_ns for rank in told)
+    return sum(rank.budget_ns["idle"] for rank in told) / whole_ns if whole_ns else None
+
+
 NO_WALL: Final = say("walls.lever")
 MEASURE_IT: Final = say("walls.measure-lever")
 TIGHT: Final = Limit(

@@ -1,6 +1,6 @@
 """What the workflow asks of a run and says of it, by the names that its table uses; how a run is cut."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from heuristics.config.facts import Fact
@@ -13,8 +13,8 @@ from heuristics.guides.memory_use import (
     fits,
     has_room_to_halve,
     is_tight,
+    memory_use,
     too_large,
-    used_frac,
 )
 from heuristics.guides.modules import MODULES
 from heuristics.guides.parallel import is_far, sequence_length
@@ -23,6 +23,8 @@ from heuristics.walls.price import WALL
 from heuristics.words import say
 from traces.spelling import chosen, gigabytes, percent
 
+_OVERLAP_OFF: Final = "overlap-energon-off"
+"""The line of a log by which Megatron-Bridge leaves it off."""
 GIB: Final = 1 << 30
 _GRAPHS_BYTES: Final = 7 * GIB
 """About 7 GB on DeepSeek-V3, GB200 (arXiv 2603.07685)."""
@@ -91,6 +93,14 @@ def _share(frac: float | None) -> str | None:
     return None if frac is None else percent(frac)
 
 
+def _part(run: Run, of: Callable[[float], float]) -> str | None:
+    """A part of the GPU's memory, with who counted it where nobody measured it."""
+    if (use := memory_use(run)) is None:
+        return None
+    said = percent(max(0.0, of(use.frac)))
+    return say("workflow.by-estimate", part=said) if use.is_estimated else said
+
+
 def _labels(run: Run) -> tuple[str, ...]:
     names = run.config.recompute_modules() or ()
     return tuple(name if name in MODULES else say("workflow.unknown-label") for name in names)
@@ -113,6 +123,16 @@ def _in_domains(run: Run) -> str:
     if run.config.moe() is False:
         return say("workflow.in-domains-dense", tp=tp, domain=domain)
     return say("workflow.in-domains", tp=tp, experts=expert_ranks(run) or "?", domain=domain)
+
+
+def _leaves_domains(run: Run) -> bool:
+    """Whether the dispatcher is made for exchanges across domains; on B200 and B300 HybridEP fails there.
+
+    Source: Megatron-Bridge, pull request 6043.
+    """
+    if run.active.dispatcher == "hybridep":
+        return run.config.hardware_class != "blackwell_nvl8"
+    return run.active.dispatcher in ("deepep", "ncclep")
 
 
 def _cp_is_far(run: Run) -> bool | None:
@@ -141,6 +161,12 @@ def _takes_memory(run: Run) -> str:
     return " and ".join((*graphs, *(("EP overlap",) if run.config.ep_overlap else ())))
 
 
+def _overlap_accepted(run: Run) -> bool:
+    """Whether a log of steps has no line by which EP overlap goes off."""
+    log = run.log
+    return log is not None and bool(log.iterations) and not {one.id for one in log.messages} & {_OVERLAP_OFF}
+
+
 def _overlaps(run: Run, state: bool) -> str:
     switches = {
         "EP": run.config.ep_overlap,
@@ -155,11 +181,11 @@ FACTS: Final[Mapping[str, Fact]] = {
     # memory
     "fits": Fact(fits),
     "shortage": Fact(_shortage),
-    "used": Fact(lambda run: _share(used_frac(run))),
-    "free": Fact(lambda run: None if (used := used_frac(run)) is None else percent(1 - used)),
+    "used": Fact(lambda run: _part(run, lambda frac: frac)),
+    "free": Fact(lambda run: _part(run, lambda frac: 1 - frac)),
     "head_room": Fact(lambda run: chosen(HEAD_ROOM.value)),
     "head_room_taken": Fact(
-        lambda run: None if (used := used_frac(run)) is None else used > 1 - HEAD_ROOM.value
+        lambda run: None if (use := memory_use(run)) is None else use.frac > 1 - HEAD_ROOM.value
     ),
     "halved": Fact(lambda run: chosen(ROOM_TO_HALVE.value)),
     "room_to_halve": Fact(has_room_to_halve),
@@ -181,7 +207,7 @@ FACTS: Final[Mapping[str, Fact]] = {
         lambda run: None if run.config.tp is None else max(run.config.tp, expert_ranks(run) or 1)
     ),
     # exchanges that something carries across domains, as in Megatron-Bridge's recipes
-    "leaves_domains": Fact(lambda run: run.active.dispatcher in ("deepep", "hybridep", "ncclep")),
+    "leaves_domains": Fact(_leaves_domains),
     "cp_is_far": Fact(_cp_is_far),
     "experts": Fact(lambda run: run.config.positive("num_moe_experts")),
     "widest_ep": Fact(widest_expert_parallel),
@@ -189,6 +215,7 @@ FACTS: Final[Mapping[str, Fact]] = {
     "ep_shown": Fact(lambda run: _share(ep_share(run))),
     "exchanges_show": Fact(lambda run: None if (share := ep_share(run)) is None else share >= WALL.value),
     "wall": Fact(lambda run: chosen(WALL.value)),
+    "overlap_accepted": Fact(_overlap_accepted),
     "overlaps_on": Fact(lambda run: _overlaps(run, True)),
     "overlaps_off": Fact(lambda run: _overlaps(run, False)),
     "platform": Fact(lambda run: (run.config.hardware_class or "").replace("_", " ")),

@@ -94,11 +94,12 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A list of sentences; numbered where their order matters."""
+    """A list of sentences; numbered where their order matters. `whole`: none of them is cut short."""
 
     items: tuple[Words, ...]
     title: str = ""
     numbered: bool = False
+    whole: bool = False
 
 
 def items(title: str, entries: Iterable[str | Words], numbered: bool = False) -> Iterator[Items]:
@@ -345,11 +346,15 @@ PLAIN: Final = Head()
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How a page is written: `width` in columns, 0 for no limit; `keys`: a term with its key beside it."""
+    """How a page is written: `width` in columns, 0 for no limit; `keys`: a term with its key beside it.
+
+    `timelines`: an HTML page draws them; they are most of its bytes.
+    """
 
     width: int = 80
     keys: bool = False
     colour: bool = False
+    timelines: bool = True
 
 
 @dataclass(frozen=True, slots=True)

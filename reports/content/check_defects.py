@@ -13,6 +13,8 @@ from reports.content.blocks import Code, Detail, Words, words
 from reports.content.names import capital, ended, joined
 from traces.missing import known
 from traces.settings.derive import DEFAULT
+from traces.settings.knobs import FIRST, is_before_tables
+from traces.settings.settings import PROGRAMS
 from traces.spelling import counted
 
 
@@ -121,11 +123,22 @@ def first_errors(result: Result) -> tuple[Words, ...]:
     return tuple(defect_words(one, Detail.FIRST) for one in heavy)
 
 
+def other_program(configuration: Configuration) -> str:
+    """The program that is no Megatron whose configuration this is; empty where it is Megatron's."""
+    framework = known(configuration.framework)
+    return next((name for program, name in PROGRAMS.items() if program == framework), "")
+
+
 def legal_words(result: Result, configuration: Configuration) -> str:
+    if program := other_program(configuration):
+        return f"A configuration of {program}, of which little is read: whether it is legal is not checked."
     told = configuration.versions
     packages = {"Megatron-Core": told.core, "Megatron-Bridge": told.bridge, "PyTorch": told.torch}
     packages["Transformer Engine"] = told.te
     versions = [f"{name} {version}" for name, one in packages.items() if (version := known(one))]
+    if is_before_tables(core := known(told.core)):
+        oldest = ".".join(map(str, FIRST[:2]))
+        versions[0] = f"Megatron-Core {core} (checked by the rules of {oldest}, the oldest that are known)"
     of = ", ".join(versions) or "the newest releases (version unknown: --core-version)"
     if not configuration.legal:
         count, who = _errors(result)

@@ -34,7 +34,9 @@ from reports.content.check_defects import (
     legal_words,
 )
 from reports.content.check_workflow import experiment_blocks, workflow_rules
+from reports.content.incidents import incident_items
 from reports.content.names import joined
+from reports.content.normal import normal_details, normal_lines
 from traces.missing import Missing, known
 from traces.settings.derive import DEFAULT
 from traces.sizes.memory import MemoryEstimate
@@ -61,6 +63,7 @@ def number_lines(result: Result) -> Iterator[Block]:
     if (log := known(result.log)) is not None:
         yield from _log(log, result)
     yield from _throughput(result)
+    yield from normal_lines(result.normal)
     yield from _memory(result)
 
 
@@ -73,8 +76,9 @@ def number_tables(result: Result) -> Iterator[Block]:
         yield table("Published throughput of this model", heads, rows, range(2, 4), note)
         sources = (one.source for one in found.references)
         yield from items("Sources of the published rows, in their order", sources, numbered=True)
+    yield from normal_details(result.normal)
     if (estimate := known(result.memory_estimate)) is not None:
-        yield _memory_table(estimate)
+        yield memory_table(estimate)
 
 
 def _log(log: Log, result: Result) -> Iterator[Sentence]:
@@ -162,7 +166,7 @@ def _reference(one: Reference) -> tuple[str, ...]:
     return what, one.layout or "", rounded(one.tokens_per_s_per_gpu), rounded(one.tflops_per_gpu)
 
 
-def _memory_table(found: MemoryEstimate) -> Table:
+def memory_table(found: MemoryEstimate) -> Table:
     sizes = {part: getattr(found, f"{part}_bytes") for part in _PARTS}
     if rest := known(found.rest_bytes):
         sizes["measured peak beside the estimate"] = rest
@@ -200,6 +204,7 @@ def configuration_parts(result: Result) -> tuple[Part, ...]:
 def _configuration(result: Result, configuration: Configuration) -> Iterator[Block]:
     yield Sentence(words(legal_words(result, configuration)))
     yield from (Sentence(words(one)) for one in answer_words(configuration.checked))
+    yield from incident_items(result, Detail.FULL)
     yield from defect_items(result, Detail.FULL)
     written = [one for one in configuration.settings if one.said != DEFAULT]
     if written:

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from heuristics.result.compared import Compared
 from heuristics.result.compared_files import ComparedFiles
+from heuristics.result.layouts import Layouts
 from heuristics.result.result import Result
 from heuristics.result.tool import SCHEMA_VERSION
 from reports.result.checks import check_compared, check_result
@@ -67,7 +68,7 @@ def read_result(path: Path) -> Result:
         raise NotAResult(f"{path}: {error}") from None
 
 
-def typed(document: Mapping[str, Any]) -> Result | Compared | ComparedFiles:
+def typed(document: Mapping[str, Any]) -> Result | Compared | ComparedFiles | Layouts:
     """A document of any kind, checked; keys that a later 1.x added are left out, so it is of our version.
 
     Raises `NotAResult` for what is none, or of a newer schema.
@@ -84,12 +85,14 @@ def typed(document: Mapping[str, Any]) -> Result | Compared | ComparedFiles:
     known = {**document, "schema_version": SCHEMA_VERSION}
     if document.get("kind") == "files_comparison":
         return _decoded(known, ComparedFiles, "moe-diag compare")
+    if document.get("kind") == "layouts":
+        return _decoded(known, Layouts, "moe-diag plan")
     if document.get("kind") == "comparison" or isinstance(document.get("verdict"), str):
         return check_compared(_decoded(known, Compared, "moe-diag compare"))
     return check_result(_decoded(known, Result, "moe-diag analyze"))
 
 
-def of_one_run(result: Result | Compared | ComparedFiles) -> Result:
+def of_one_run(result: Result | Compared | ComparedFiles | Layouts) -> Result:
     """What is no comparison. Raises `NotAResult` for one."""
     if not isinstance(result, Result):
         raise NotAResult("it is no diagnosis of one run but a comparison. Give one of the runs it compares")

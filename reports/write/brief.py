@@ -3,17 +3,32 @@
 from collections.abc import Iterator
 from typing import Final
 
-from heuristics.result.brief import Brief, BriefArm, BriefFix, BriefVerdict, BriefWall, Fault
+from msgspec import UNSET
+
+from heuristics.result.brief import (
+    Brief,
+    BriefArm,
+    BriefFix,
+    BriefHang,
+    BriefLate,
+    BriefRun,
+    BriefVerdict,
+    BriefWall,
+    Fault,
+)
 from heuristics.result.judged import Wall
-from heuristics.result.result import Result
+from heuristics.result.result import Merged, Result
 from heuristics.result.tool import SCHEMA_VERSION
+from reports.content.analysis.hang import hang_words
 from reports.content.analysis.plan import plan
 from reports.content.blocks import Step
 from reports.content.names import is_cure, name_of, plain
 from reports.result.codec import lowered
 from reports.result.json_text import render_json
 from traces.limits import Limit
-from traces.missing import known
+from traces.missing import Missing, known
+from traces.sections.hang import Hang
+from traces.sections.run import Run
 
 SIZE: Final = Limit(4096, "bytes", "ours: a line of a log or a message of a chat takes it whole")
 SENTENCE: Final = Limit(160, "bytes", "ours: all that a short result may hold of them fits into its size")
@@ -78,6 +93,60 @@ def _faults(result: Result) -> Iterator[Fault]:
             why = f": {wall.missing[0]}" if wall.missing else ""
             cure = wall.cure if is_cure(wall.cure) else ""
             yield Fault(_cut(f"{name_of(wall.id)} is not judged{why}"), _cut(cure, CURE))
+
+
+_RANKS: Final = 8
+
+
+def write_run_brief(merged: Merged) -> str:
+    """The same of ranks put together."""
+    for most in range(FAULTS, -1, -1):
+        text = render_json(lowered(_brief_run(merged, most)))
+        if len(text.encode()) < SIZE.value:
+            break
+    return text
+
+
+def _brief_run(merged: Merged, most: int) -> BriefRun:
+    run = merged.run
+    unknown = (
+        [Fault(_cut(run.late.reason), _cut(run.late.cure, CURE))] if isinstance(run.late, Missing) else []
+    )
+    wrong = (Fault(_cut(one), "") for one in (*(one.reason for one in run.problems), *merged.warnings))
+    return BriefRun(
+        schema_version=SCHEMA_VERSION,
+        kind="brief_run",
+        tool=merged.tool,
+        redacted=merged.redacted,
+        ranks_seen=run.ranks_seen,
+        world_size=known(run.world_size),
+        late=_late(run),
+        hang=None if merged.hang is UNSET else _hang(merged.hang),
+        faults=(*unknown, *wrong)[:most],
+    )
+
+
+def _late(run: Run) -> BriefLate | None:
+    late, without = known(run.late), known(run.without)
+    if late is None:
+        return None
+    numbers = [number for place in late.places if (number := known(run.ranks[place].rank)) is not None]
+    return BriefLate(
+        late.cause,
+        late.host,
+        tuple(numbers[:_RANKS]),
+        len(late.places),
+        late.cost_ns,
+        late.wait_ns,
+        without.saved_frac if without else None,
+        _cut(late.repair),
+    )
+
+
+def _hang(hang: Hang) -> BriefHang:
+    missing = known(hang.ranks_missing) or ()
+    text = _cut(hang_words(hang))
+    return BriefHang(hang.kind, hang.group, hang.operation, known(hang.sequence), missing[:_RANKS], text)
 
 
 def _bytes(text: str) -> int:

@@ -15,6 +15,8 @@ ACTION: Final = 24
 """The line by which the first thing to do begins."""
 _REASON: Final = 2
 """Lines that a sentence under the headline has at least: how sure it is must be read whole."""
+_FIX: Final = 5
+"""Lines that what must be corrected first has at least: its cure stands at its end."""
 _LABEL: Final = 11
 
 
@@ -93,7 +95,9 @@ def block_lines(block: Block, view: View, room: Room) -> list[Text]:
             lines = [plain(block.title, "bold")] if block.title else []
             for place, item in enumerate(block.items, start=1):
                 mark = f"  {place}. " if block.numbered else "  - "
-                lines += _cut(wrapped(text_of(item, view), view.width, mark), room.lines, view.width)
+                is_first = bool(room.lines) and block.numbered and place == 1
+                most = 0 if block.whole else max(_FIX, room.lines) if is_first else room.lines
+                lines += _cut(wrapped(text_of(item, view), view.width, mark), most, view.width)
             return lines
         case blocks.Table():
             return table_lines(block, view, room.lines)

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 import diagnoser
 from bench.simulate.recording import Recording
 from diagnoser.diagnosis import Diagnosis
-from heuristics.run.run import WALL_IDS
 from reports.content.analysis import page
 from reports.content.blocks import Detail, View
 from reports.write.text import write_text
@@ -27,22 +26,27 @@ def diagnosis(export: Export) -> Diagnosis:
     return diagnoser.analyze(export(exposed()))
 
 
-def test_verdict_walls_and_fixes_are_the_results_own(diagnosis: Diagnosis) -> None:
+def test_the_verdict_is_the_results_own(diagnosis: Diagnosis) -> None:
     assert diagnosis.verdict is diagnosis.result.verdict
-    assert tuple(one.id for one in diagnosis.walls) == WALL_IDS
-    assert diagnosis.fixes is diagnosis.result.fixes
     assert diagnosis.verdict.wall == diagnosis.to_dict()["verdict"]["wall"]
 
 
-def test_a_notebook_shows_the_first_screen(diagnosis: Diagnosis) -> None:
+def test_a_notebook_shows_the_page_in_a_frame(diagnosis: Diagnosis) -> None:
     shown = diagnosis._repr_html_()
-    assert unescape(shown) == f"<pre>{write_text(page(diagnosis.result, Detail.FIRST), View())}</pre>"
+    assert shown.startswith('<iframe srcdoc="&lt;!doctype html&gt;')
+    assert "SLOWED BY" in unescape(shown)
+    assert 'sandbox="allow-scripts"' in shown  # and nothing of the notebook's own
 
 
 def test_a_notebook_shows_a_judged_configuration(tmp_path: Path) -> None:
-    shown = diagnoser.check_config(script(tmp_path), ask_megatron=False)._repr_html_()
-    assert shown.startswith("<pre>train.sh")
-    assert "LEGAL" in shown
+    checked = diagnoser.check_config(script(tmp_path), ask_megatron=False)
+    assert "LEGAL" in unescape(checked._repr_html_())
+    assert checked.text().startswith("train.sh")
+
+
+def test_the_text_is_what_the_command_prints(diagnosis: Diagnosis) -> None:
+    assert diagnosis.text() == write_text(page(diagnosis.result, Detail.FIRST), View())
+    assert diagnosis.text(full=True) == write_text(page(diagnosis.result, Detail.FULL), View())
 
 
 def test_no_name_of_a_recording_opens_a_tag_in_a_notebook(export: Export) -> None:
@@ -50,4 +54,5 @@ def test_no_name_of_a_recording_opens_a_tag_in_a_notebook(export: Export) -> Non
     found = diagnoser.analyze(export(recording))
     named = replace(found.result.traces[0], name="<script>alert(1)</script>.sqlite")
     hostile = Diagnosis(replace(found.result, traces=(named,)))
-    assert hostile._repr_html_().count("<") == 2  # of <pre> and </pre>
+    assert hostile._repr_html_().count("<") == 2  # of <iframe> and </iframe>
+    assert "<script>alert(1)" not in unescape(hostile._repr_html_())

@@ -23,6 +23,7 @@ from diagnoser.cli import run
 from diagnoser.output import _harmless, base_name
 from heuristics.result.compared import Compared
 from heuristics.result.compared_files import ComparedFiles
+from heuristics.result.layouts import Layouts
 from heuristics.result.result import Result
 from reports.content.blocks import Asked
 from reports.formats import FORMATS, kind_of
@@ -60,7 +61,7 @@ def kept(folder: Path, document: Json, name: str = "run.json") -> Path:
 def marked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every writer says its own name, so that no picture has to be drawn."""
 
-    def named(form: str) -> Callable[[Result | Compared | ComparedFiles, Asked], bytes]:
+    def named(form: str) -> Callable[[Result | Compared | ComparedFiles | Layouts, Asked], bytes]:
         return lambda result, asked: f"{kind_of(result).value} {form} {asked.detail.value}\n".encode()
 
     marked = {form: replace(one, write=named(form)) for form, one in FORMATS.items()}

@@ -164,16 +164,15 @@ def test_two_halves_of_two_runs_name_nobody(
 
 
 @pytest.mark.parametrize("mpi", [True, False])
-def test_two_whole_runs_are_two_and_name_nobody(
-    mpi: bool, done: RanksDone, again: RanksDone, out: Path, tmp_path: Path
+def test_two_whole_runs_are_refused_by_name_in_one_line(
+    mpi: bool, done: RanksDone, again: RanksDone, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     sets = [written(one, tmp_path / f"{one.run.seed}", Capture(mpi=mpi)) for one in (done, again)]
-    document = analyzed([*sets[0], *sets[1]], out)
-    ((kind, traces, left_out, missing),) = problems(document)
-    assert (kind, left_out, missing) == ("mixed_runs", True, ())
-    assert set(traces) in [set(names(one)) for one in sets]
-    assert document["run"]["ranks_seen"] == 4
-    assert late(document) == OF_SEVERAL
+    assert cli(["analyze", *map(str, [*sets[0], *sets[1]])]) == 3
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "these are of different runs: " in line
+    assert all(names(one)[0] in line for one in sets)
+    assert line.endswith("Type moe-diag analyze with the files of one run, or moe-diag compare with both")
 
 
 def test_a_truncated_recording_is_named_and_used(files: Sequence[Path], out: Path, tmp_path: Path) -> None:

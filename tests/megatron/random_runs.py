@@ -62,6 +62,16 @@ def runs() -> st.SearchStrategy[RandomRun]:
     return st.randoms(use_true_random=False).map(random_run)
 
 
+def drawn_run(draw: Random, versions: tuple[tuple[str | None, str | None], ...] = VERSIONS) -> RandomRun:
+    """One as it was drawn, of which rules may refuse much."""
+    core, bridge = draw.choice(versions)
+    framework: Framework = "megatron_bridge" if bridge else "megatron_lm"
+    given = _given(draw, core, bridge)
+    settings = _whole(_drawn(draw, framework, core), framework, core)
+    evidence = with_fit(observed_from(random_symptoms(draw, settings), settings), given)
+    return RandomRun(evidence, given, Configured(settings))
+
+
 def random_run(draw: Random, versions: tuple[tuple[str | None, str | None], ...] = VERSIONS) -> RandomRun:
     """One run; `Random(seed)` gives the same one again. `versions`: of Megatron-Core and -Bridge."""
     core, bridge = draw.choice(versions)

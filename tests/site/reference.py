@@ -52,8 +52,8 @@ WORDS: Final[Mapping[str, Explained]] = {
         "Findings", ("finding of a configuration",), "Where configuration, log and trace disagree."
     ),
     "failures": Explained(
-        "Failures and corrections",
-        ("failure that a log shows", "correction"),
+        "Failures, incidents and corrections",
+        ("failure that a log shows", "incident", "correction"),
         "What lines of a training log mean, and what corrects it.",
     ),
     "changes": Explained(

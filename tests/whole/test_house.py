@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from diagnoser.demo import RECORDINGS, unpack
+from diagnoser.demo import RECORDINGS, compressed, unpack
 from tests.places import ROOT
 
 MAY_IMPORT = {
@@ -21,6 +21,7 @@ MAY_IMPORT = {
     "heuristics": {"heuristics", "traces"},
     "reports": {"reports", "heuristics", "traces"},
     "diagnoser": {"diagnoser", "reports", "heuristics", "traces"},
+    "moe_diag": {"diagnoser", "traces"},
 }
 MODULES = [path for package in MAY_IMPORT for path in sorted((ROOT / package).rglob("*.py"))]
 HEAVY = (
@@ -31,7 +32,17 @@ HEAVY = (
 
 ORDER = {
     "traces": (
-        *("files", "recording", "names", "settings", "sections", "training_log", "formats", "sizes"),
+        *(
+            "files",
+            "recording",
+            "names",
+            "settings",
+            "sections",
+            "training_log",
+            "formats",
+            "witness",
+            "sizes",
+        ),
         *("account", "steps", "replay", "resolve", "measure", "ranks"),
     ),
     "heuristics": (
@@ -47,11 +58,14 @@ ORDER = {
             "fixes",
             "plan",
             "comparison",
+            "incidents",
+            "layouts",
         ),
         *("workflow", "findings", "evidence", "judging"),
     ),
     "reports": ("result", "content", "write"),
     "diagnoser": ("demo", "megatron", "options", "output", "running", "history", "commands"),
+    "moe_diag": (),
 }
 """Folders of each package: none imports what comes after it."""
 
@@ -231,7 +245,7 @@ def test_the_wheel_holds_exactly_our_four_packages(tmp_path: Path) -> None:
         *(f"reports/write/html/{name}.js" for name in ("page", "plan", "timeline_draw", "timeline")),
         *(
             f"reports/write/html/templates/{name}.html.j2"
-            for name in ("base", "blocks", "analysis", "comparison", "timeline")
+            for name in ("base", "blocks", "analysis", "comparison", "run", "timeline")
         ),
         "reports/measures.toml",
         "traces/names/kernel_rules.toml",
@@ -242,7 +256,7 @@ def test_the_wheel_holds_exactly_our_four_packages(tmp_path: Path) -> None:
         "traces/settings/older_names.toml",
         "traces/sizes/peaks.toml",
         "traces/training_log/known_lines.toml",
-        *(f"diagnoser/demo/recordings/{name}.sqlite.xz" for name in RECORDINGS),
+        *(str(compressed(name).relative_to(ROOT)) for name in RECORDINGS),
     }
     assert shipped | {f"{package}/py.typed" for package in MAY_IMPORT} <= set(names)
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.places import ROOT
 
-PACKAGES: Final = ("traces", "heuristics", "reports", "diagnoser")
+PACKAGES: Final = ("traces", "heuristics", "reports", "diagnoser", "moe_diag")
 FORBIDDEN: Final[Mapping[str, str]] = {
     "eval": "runs a text",
     "exec": "runs a text",

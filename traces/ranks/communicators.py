@@ -143,12 +143,11 @@ def settled_order(flat: Flat, clocks: Sequence[int], fits: Mapping[int, ClockFit
             continue
         on_clock = [_on_clock(flat, rows, fits[clocks[int(flat.place[rows[0]])]]) for rows in several]
         messages = _are_messages(flat, several, on_clock)
-        for which, add, found in (
-            (messages, settled.add_messages, messages_by_clock),
-            (~messages, settled.add, by_clock),
-        ):
-            some = np.flatnonzero(which).tolist()
-            add([several[one] for one in some], found([on_clock[one] for one in some]))
+        pairs, groups = np.flatnonzero(messages).tolist(), np.flatnonzero(~messages).tolist()
+        settled.add_messages(
+            [several[one] for one in pairs], messages_by_clock([on_clock[one] for one in pairs])
+        )
+        settled.add([several[one] for one in groups], by_clock([on_clock[one] for one in groups]))
     return settled.flat()
 
 

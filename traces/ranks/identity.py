@@ -29,15 +29,6 @@ def fingerprint_of_pair(communicator: int, one: int, other: int) -> int:
     return fingerprint_of_text(f"{communicator} {low} {high}")
 
 
-def nodes_of(summaries: Sequence[RankSummary]) -> IntArray:
-    """The node of each rank, counted from 0 by the devices of the ranks; all 0 where a rank has no number."""
-    ranks = [one.identity.rank for one in summaries]
-    if None in ranks or not ranks:
-        return np.zeros(len(summaries), dtype=np.int64)
-    begins = [(rank or 0) - one.identity.device for rank, one in zip(ranks, summaries, strict=True)]
-    return np.searchsorted(np.unique(begins), begins).astype(np.int64)
-
-
 def fingerprint_of_columns(*columns: IntArray) -> int:
     """Of columns, by their lengths and their first rows."""
     digest = blake2b(digest_size=8)

@@ -175,7 +175,9 @@ def _moved_evenly(judged: Judged, chains: Chains, told: BoolArray) -> IntArray:
     shortest_ns, at_once = parts.least(moving_ns, first), _at_once(moving_ns, first)
     uneven = _uneven_around(judged, told)
     less = np.where(at_once & (uneven > BALANCED.value), BALANCED.value / np.maximum(uneven, 1.0), 1.0)
-    return parts.spread(np.rint(shortest_ns * less).astype(np.int64), first)
+    latency_ns = np.clip(shortest_ns, 0, LASTS.value)
+    even_ns = np.where(shortest_ns > 0, latency_ns + (shortest_ns - latency_ns) * less, shortest_ns)
+    return parts.spread(np.rint(even_ns).astype(np.int64), first)
 
 
 def _uneven_around(judged: Judged, told: BoolArray) -> FloatArray:

@@ -89,13 +89,15 @@ def sequences_of(end_ns: IntArray, operation: IntArray, number: IntArray, steps:
     """The ends of one rank, in any order."""
     order = np.argsort(end_ns, kind="stable")
     operation, number = operation[order], number[order]
-    by_both = (
-        {one: np.flatnonzero(of == one) for one in distinct(of).tolist()} for of in (operation, number)
-    )
     end_ns = end_ns[order]
     key = operation * _SPAN + (end_ns - end_ns[:1])
     by_key = np.argsort(key, kind="stable")
-    return Sequences(end_ns, operation, number, steps, *by_both, by_key, key[by_key])
+    of_operation, of_number = _rows_of(operation), _rows_of(number)
+    return Sequences(end_ns, operation, number, steps, of_operation, of_number, by_key, key[by_key])
+
+
+def _rows_of(values: IntArray) -> dict[int, IntArray]:
+    return {one: np.flatnonzero(values == one) for one in distinct(values).tolist()}
 
 
 @dataclass(frozen=True, slots=True)

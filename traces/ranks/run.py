@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
-from traces.columns import FloatArray
+from traces.columns import FloatArray, IntArray
 from traces.missing import Missing, gap, or_gap
 from traces.ranks import parts
 from traces.ranks.arrivals import arrives_last
@@ -17,7 +17,6 @@ from traces.ranks.chains import chains_of
 from traces.ranks.charge import ByStep, charged_to, find_by_votes, lay_by_step, separate, step_of
 from traces.ranks.clocks import align, consistent, fits_of
 from traces.ranks.experts import experts_of
-from traces.ranks.identity import nodes_of
 from traces.ranks.late import LINK, UNEVEN, find_late, routing_of
 from traces.ranks.mend import Judged, replay_without
 from traces.ranks.pauses import by_sum, pauses_of
@@ -71,7 +70,7 @@ def judge(summaries: Sequence[RankSummary]) -> Judged:
     links, groups = None, None
     if aligned.clocks.aligned:
         links = measure_links(matched, waits, alike, len(used), without=uneven)
-        groups = slow_groups(matched, waits, LINK.value, nodes_of(used), without=uneven)
+        groups = slow_groups(matched, waits, LINK.value, _nodes(used), without=uneven)
     suspicion = find_late(grid, excess, factor, links, groups, routing, alike)
     pauses = pauses_of(matched, chains_of(matched, aligned), alike, len(used))
     suspicion = by_sum(suspicion, pauses, matched, step_of(matched, grid) != UNKNOWN, grid)
@@ -220,12 +219,25 @@ def _late(judged: Judged) -> Late | Missing:
     )
 
 
+def _nodes(used: Sequence[RankSummary]) -> IntArray:
+    """The first rank of each one's node, by its device; all on one where ranks have no numbers."""
+    ranks = [one.identity.rank for one in used]
+    known = None not in ranks
+    return np.array(
+        [(rank or 0) - one.identity.device if known else 0 for rank, one in zip(ranks, used, strict=True)]
+    )
+
+
 def _host(judged: Judged, places: Sequence[int]) -> str | None:
     """The node whose ranks these are, all of them and no other, counted by the devices of the ranks."""
-    node = nodes_of(judged.together.used).tolist()
-    mine = {node[place] for place in places}
-    whole = len(mine) == 1 and sum(one in mine for one in node) == len(places)
-    return f"node {next(iter(mine))}" if len(places) > 1 and whole and len({*node}) > 1 else None
+    used = judged.together.used
+    ranks = [one.identity.rank for one in used]
+    if len(places) < 2 or None in ranks:
+        return None
+    begins = _nodes(used).tolist()
+    mine = {begins[place] for place in places}
+    whole = len(mine) == 1 and sum(begin in mine for begin in begins) == len(places)
+    return f"node {sorted({*begins}).index(*mine)}" if whole and len({*begins}) > 1 else None
 
 
 def _untold(judged: Judged) -> Missing | None:

@@ -196,11 +196,6 @@ def together(matched: Matched, which: BoolArray, count: int) -> IntArray:
     return parts.joined(matched.place[rows], parts.begins_of(matched.instance[rows]), count)
 
 
-OFTEN: Final = Limit(
-    0.75, "of a group's transfers", "ours: a slow link is so nearly always; what moves beside it is not"
-)
-
-
 @dataclass(frozen=True, slots=True)
 class SlowGroups:
     """Groups whose data moves longer than that of like groups: the `places` that they share, how many times
@@ -213,23 +208,22 @@ class SlowGroups:
 
 
 def slow_groups(
-    matched: Matched, waits: Waits, factor: float, node: IntArray, *, without: BoolArray
+    matched: Matched, waits: Waits, factor: float, nodes: IntArray, *, without: BoolArray
 ) -> SlowGroups | None:
     """The groups that move the same as like groups and take `factor` times as long or more; None without any.
 
     Like are instances of one operation, size and number, in groups of other ranks that have as many ranks and
-    instances, and lie on one node all or on several. `node`: of each place, all equal where they are not
-    known. `without`, shape (n,): instances that tell something else. What slow groups share is what is slow:
-    a link, a host's adapter. Where nodes are not known, slow groups that share no rank may be those that
-    lie on two: they show nothing.
+    instances, and are on one of the `nodes`, a number of each place, or on several: what stays on one is
+    faster. `without`, shape (n,): instances that tell something else. What slow groups share is what is slow:
+    a link, a host's adapter. Where nodes are not known, slow groups that share no rank may be those that lie
+    on several: they show nothing.
     """
     about = matched.kind[matched.first[:-1]]
     bytes_ = parts.most(matched.recorded.rows.size_bytes[matched.at], matched.first)
     how_many = np.bincount(matched.group, minlength=len(matched.groups))[matched.group]
-    what = matched.operation, about, matched.purposes, matched.sizes, bytes_
-    of_node = node[matched.place]
-    over_nodes = parts.most(of_node, matched.first) != parts.least(of_node, matched.first)
-    like = group_of(*what, how_many, over_nodes.astype(np.int64), matched.sequence)
+    on = parts.most(nodes[matched.place], matched.first) > parts.least(nodes[matched.place], matched.first)
+    what = matched.operation, about, matched.purposes, matched.sizes, bytes_, on.astype(np.int64)
+    like = group_of(*what, how_many, matched.sequence)
     like = np.where(without | _meeting_again(matched, like), UNKNOWN, like.astype(np.int64))
     moved_ns = parts.median(waits.moving_ns, matched.first)
     seen = np.flatnonzero(like != UNKNOWN)
@@ -246,8 +240,8 @@ def slow_groups(
     took, usual, beyond = (parts.sums(one, group, count) for one in (moved_ns[seen], usual_ns, beyond_ns))
     enough = (np.bincount(group, minlength=count) >= _LEAST) & (usual > 0)
     enough &= took >= LASTS.value * np.bincount(group, minlength=count)
-    times = parts.sums((moved_ns[seen] >= factor * usual_ns).astype(np.int64), group, count)
-    enough &= times >= OFTEN.value * np.bincount(group, minlength=count)
+    often = parts.sums((moved_ns[seen] >= factor * usual_ns).astype(np.int64), group, count)
+    enough &= often * 2 > np.bincount(group, minlength=count)  # what moves beside others is slow now and then
     slow = np.flatnonzero(enough & (took >= factor * usual))
     if not len(slow):
         return None
@@ -255,7 +249,7 @@ def slow_groups(
     group = matched.group[matched.instance]
     members = [frozenset(matched.place[group == one].tolist()) for one in slow]
     shared = members[0]
-    if (node == node[0]).all() and any(members[0].isdisjoint(one) for one in members[1:]):
+    if (nodes == nodes[0]).all() and any(members[0].isdisjoint(one) for one in members[1:]):
         return None
     for one in members[1:]:
         shared = shared & one or shared

@@ -18,6 +18,8 @@ from traces.settings.values import Raw
 BINDERS: Final = frozenset({"numactl", "bindpcie", "bindpcie.sh"})
 """Launchers that bind a rank (Megatron-Bridge, docs/performance-guide.md; mlperf-common)."""
 
+DIRECT: Final = "run_script.py"
+"""What Megatron-Bridge's executor starts on each rank with variables that it sets: by hand it has none."""
 _PER_NODE: Final = ("--nproc-per-node", "--nproc_per_node", "--nproc")
 _NODES: Final = ("--nnodes", "-N", "--nodes")
 _TASKS: Final = ("-n", "--ntasks", "-np", "--np")
@@ -115,6 +117,8 @@ def take_script(draft: Draft, text: str, core: Release | None) -> bool:
     if draft.framework == "megatron_bridge":
         draft.is_strict = runs_scripts(command.words)
         take_harness(draft, arguments, core, draft.is_strict)
+        if any(word.file == DIRECT for word in command.words):
+            draft.put("launcher.direct", True, command.words[0].line)
         is_complete = False
     else:
         draft.is_strict = any(_STRICT.fullmatch(word.file) for word in launch)

@@ -41,7 +41,7 @@ def effective(said: Settings, core_version: str | None = None) -> Settings:
     Rules apply in the frameworks' order: precision, overlap of communication, then Megatron-Core's own.
     """
     own = {"megatron_bridge": (*BRIDGE_RULES, _finalized), "megatron_lm": MEGATRON_LM_RULES}
-    return _applied((*(own[said.framework] if said.framework else ()), *CORE_RULES), said, core_version)
+    return _applied((*own.get(said.framework or "", ()), *CORE_RULES), said, core_version)
 
 
 def finalized(written: Settings, core_version: str | None) -> Settings:
@@ -177,8 +177,16 @@ def _layer_recompute(facts: Facts) -> Iterator[Change]:
 
 
 def _recompute_modules(facts: Facts) -> Iterator[Change]:
-    """Selective recompute of nothing in particular is that of the attention core."""
-    if facts.value("recompute_granularity") == "selective" and facts.null("recompute_modules"):
+    """Selective recompute of nothing in particular is that of the attention core.
+
+    So where a file asks for it and names none, but for a recipe of Bridge's scripts, which may.
+    """
+    named = facts.known("recompute_modules") and not facts.null("recompute_modules")
+    if (
+        facts.value("recompute_granularity") == "selective"
+        and not named
+        and not facts.known("launcher.recipe")
+    ):
         yield Change("recompute_modules", ("core_attn",), f"selective recompute, by {_RENAMED}")
 
 

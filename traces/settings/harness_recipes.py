@@ -132,6 +132,26 @@ def holds(release: int, spans: str) -> bool:
     return any(end[0] <= release <= end[-1] for end in ends)
 
 
+class ScriptPreset(NamedTuple):
+    """A preset of the scripts: a model on a GPU. `gpus`: how many, None where it scales with them."""
+
+    model: str
+    gpu: str
+    gpus: int | None
+    precision: str
+    sizes: Mapping[str, int]
+
+
+def presets_of_scripts() -> Iterator[ScriptPreset]:
+    """Every preset of a known model, by the words of `sizes` in the table."""
+    for model, rows in _table().presets.items():
+        for of, precisions, _, _, ranks, text in rows:
+            words = {word: rest for word, _, rest in (one.partition("=") for one in text.split())}
+            sizes = {word: int(words.get(word, 1)) for word in _table().sizes}
+            for gpu in of.split():
+                yield ScriptPreset(model, gpu, int(ranks.split()[0]) if ranks else None, precisions, sizes)
+
+
 def _choices(words: Mapping[str, str]) -> Iterator[Mapping[str, Value]]:
     for choice in _table().choices.values():
         word = next((word for word in words if word in choice), "")

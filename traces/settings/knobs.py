@@ -104,13 +104,22 @@ class Knob(Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def release(version: str | None) -> Release | None:
-    """(0, 16, 1) of "0.16.1", "core_v0.16.1" or "0.16.1+abc"; main is the newest; None where no number is."""
+    """(0, 16, 1) of "0.16.1", "core_v0.16.1" or "0.16.1+abc"; main is the newest; None where no number is.
+
+    One before the first of our tables counts as that one: they know nothing of older releases.
+    """
     if version in ("main", "dev"):
         return MAIN
     found = re.search(r"\d{1,4}(?:\.\d{1,4}){0,2}", version or "")
     if found is None:
         return None
-    return Release((*(int(part) for part in found[0].split(".")), 0, 0)[:3])
+    return max(FIRST, Release((*(int(part) for part in found[0].split(".")), 0, 0)[:3]))
+
+
+def is_before_tables(core_version: str | None) -> bool:
+    """Whether a release of Megatron-Core is older than all that the tables were read from."""
+    found = re.search(r"\d{1,4}\.\d{1,4}", core_version or "")
+    return found is not None and tuple(map(int, found[0].split("."))) < FIRST[:2]
 
 
 class _Group(Struct, frozen=True, forbid_unknown_fields=True):

@@ -12,6 +12,14 @@ from traces.settings.command import take_script
 from traces.settings.derive import DEFAULT, add_defaults, add_derived, add_ranks
 from traces.settings.knobs import FIRST, Release, knobs, release
 from traces.settings.names import bridge_groups
+from traces.settings.other_programs import (
+    is_deepspeed,
+    is_titan_script,
+    take_deepspeed,
+    take_titan_document,
+    take_titan_script,
+    titan_document,
+)
 from traces.settings.settings import Configuration, Draft, NotAConfiguration
 from traces.settings.yaml_files import Document, is_flat, take_flat
 
@@ -44,6 +52,10 @@ def configuration_of(text: str, name: str, core_version: str | None = None) -> C
     draft, core = Draft(name), release(core_version)
     if has_arguments(text):
         _take_log(draft, text, core)
+    elif (titan := titan_document(text, name)) is not None:
+        take_titan_document(draft, titan, text)
+    elif is_titan_script(text):
+        take_titan_script(draft, text)
     elif _is_yaml(text, name):
         _take_document(draft, text, core)
     elif all(is_override(line) for _, line in _override_lines(text)):
@@ -121,6 +133,9 @@ def _take_document(draft: Draft, text: str, core: Release | None) -> None:
     keys = document.outermost()
     if not keys and text.strip() == "{}":
         return  # said to be empty: nothing is known
+    if is_deepspeed(keys):
+        take_deepspeed(draft, document)
+        return
     if is_flat(keys):
         take_flat(draft, document, core)
         return

@@ -22,7 +22,9 @@ Scalar = bool | int | float | str
 Value = Scalar | tuple[Scalar, ...] | None
 """None is a setting too: said to be null."""
 
-Framework = Literal["megatron_lm", "megatron_bridge"]
+Framework = Literal["megatron_lm", "megatron_bridge", "torchtitan", "deepspeed"]
+PROGRAMS: Final[Mapping[Framework, str]] = {"torchtitan": "torchtitan", "deepspeed": "DeepSpeed"}
+"""Those that are no Megatron, as people call them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,6 +152,9 @@ def _scalar(kind: str, text: str) -> Raw:
 _BRACKETS: Final = re.compile(r"\[([^\]]+)\]")
 FLAG_GROUPS: Final = frozenset({"MODEL_ARGS", "ARGS", "ENV_VARS", "arguments", "args"})
 """Megatron-LM, tests/functional_tests/test_cases/*/model_config.yaml: flags and variables as keys."""
+_WHOLE: Final = (("MODEL_ARGS",), ("language_model", "model_parallel"))
+"""Groups by which a file is a run's whole set of arguments: of a functional test, or of --yaml-cfg, whose
+file stands for all of them (Megatron-LM, megatron/training/yaml_arguments.py)."""
 
 
 def is_flat(keys: Collection[str]) -> bool:
@@ -181,7 +184,8 @@ def take_flat(draft: Draft, document: Document, core: Release | None) -> None:
             take_path(draft, name, entry.raw, entry.line, core)
         else:
             _take_argument(draft, name, entry, core)
-    is_complete = "MODEL_ARGS" in document.outermost()
+    groups = {*document.outermost()}
+    is_complete = any(groups >= {*several} for several in _WHOLE)
     if is_complete:
         add_defaults(draft, core)
     add_derived(draft, is_complete)

@@ -106,15 +106,17 @@ def chunks_in_flight(layout: Layout, rank: int, weights: Sequence[int]) -> tuple
     total = min(layout.microbatch_count, 4 * pp) * chunks
     warm_up = min(total, (pp - rank - 1) * 2 + (chunks - 1) * pp)
     alive = [0] * chunks
-    most, best = -1, tuple(alive)
+    most, best, weight = -1, tuple(alive), 0
     for forward in range(total):
-        alive[forward % (pp * chunks) // pp] += 1
-        weight = sum(n * w for n, w in zip(alive, weights, strict=True))
+        began = forward % (pp * chunks) // pp
+        alive[began] += 1
+        weight += weights[began]
         if weight > most:
             most, best = weight, tuple(alive)
         if forward >= warm_up:
-            backward = forward - warm_up
-            alive[chunks - 1 - backward % (pp * chunks) // pp] -= 1
+            ended = chunks - 1 - (forward - warm_up) % (pp * chunks) // pp
+            alive[ended] -= 1
+            weight -= weights[ended]
     return best
 
 

@@ -88,7 +88,7 @@ def by_stage(
     settings: Settings, core_version: str | None = None, precision: str | None = None
 ) -> tuple[MemoryEstimate, ...] | Missing:
     """The memory of every pipeline rank, in their order; Missing names the knobs needed."""
-    model = model_size(settings)
+    model = model_size(settings, any_vocabulary=True)
     if isinstance(model, Missing):
         return model
     untrained, sharded = settings.value("peft.dim") is not None, any(settings.value(k) is True for k in _FSDP)
@@ -100,7 +100,11 @@ def by_stage(
         return layout
     low = low_bytes(precision or configured_precision(KnobView(settings)))
     kept, state = keeping(settings, core_version, low), state_bytes(settings, low)
-    return tuple(_of_rank(settings, model, layout, kept, state, rank) for rank in range(layout.pp))
+    held = {
+        chunk: _chunk_bytes(settings, model, layout, kept, chunk)
+        for chunk in {chunk for stage in layout.stages for chunk in stage}
+    }
+    return tuple(_of_rank(settings, model, layout, held, state, rank) for rank in range(layout.pp))
 
 
 def calibrated(guess: MemoryEstimate, peak_bytes: int, said: str = "the log's peak") -> MemoryEstimate:
@@ -119,10 +123,16 @@ def delta(before: MemoryEstimate | Missing, after: MemoryEstimate | Missing) -> 
 
 
 def _of_rank(
-    settings: Settings, model: ModelSize, layout: Layout, kept: Keeping, state: StateBytes, rank: int
+    settings: Settings,
+    model: ModelSize,
+    layout: Layout,
+    held: Mapping[Chunk, Mapping[str, int]],
+    state: StateBytes,
+    rank: int,
 ) -> MemoryEstimate:
+    """`held`: what each chunk keeps of one micro-batch."""
     chunks = layout.stages[rank]
-    parts = [_chunk_bytes(settings, model, layout, kept, chunk) for chunk in chunks]
+    parts = [held[chunk] for chunk in chunks]
     flying = chunks_in_flight(layout, rank, [sum(part.values()) for part in parts])
     by_part = _sums(zip(parts, flying, strict=True))
     parameters, gradients, optimizer = states(model, layout, state, rank)

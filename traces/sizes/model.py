@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 from typing import Final
 
+from traces.limits import Limit
 from traces.missing import Missing
 from traces.settings.settings import Settings
 from traces.sizes.knobs import Knobs
+from traces.sizes.recognised import filled_in
+from traces.spelling import gigabytes
 
 _PATH: Final = "sizes.model"
 _MOST_LAYERS: Final = 2_000
@@ -138,14 +141,18 @@ def _other_layers(settings: Settings) -> Missing | None:
     return Missing(_PATH, why, "nothing: such layers are not counted yet")
 
 
-def model_size(settings: Settings) -> ModelSize | Missing:
+def model_size(settings: Settings, any_vocabulary: bool = False) -> ModelSize | Missing:
     """Sizes of the model a configuration describes; Missing names the knobs that are not there.
 
-    Models with other than attention layers (Mamba, linear or sparse attention) are Missing too.
+    What is left out of a model that its sizes tell is that model's. Models with other than attention layers
+    (Mamba, linear or sparse attention) are Missing too. `any_vocabulary`: one that nobody names is taken as
+    that of usual models, not as missing.
     """
     if missing := _other_layers(settings):
         return missing
+    settings, taken = filled_in(settings)
     knobs = Knobs(settings)
+    knobs.assumed += taken
     layers, hidden, heads = (knobs.need(k) for k in ("num_layers", "hidden_size", "num_attention_heads"))
     if layers > _MOST_LAYERS:
         return _TOO_MANY
@@ -160,7 +167,7 @@ def model_size(settings: Settings) -> ModelSize | Missing:
         head_dim=knobs.positive("kv_channels") or max(1, hidden // heads),
         ffn_size=0 if all(is_moe) else knobs.need("ffn_hidden_size"),
         gated=knobs.flag("gated_linear_unit", False),
-        vocab_size=knobs.need(vocab),
+        vocab_size=_vocabulary(knobs, vocab, hidden, any_vocabulary),
         tied_embeddings=knobs.flag("share_embeddings_and_output_weights", True),
         mtp_layers=knobs.positive("mtp_num_layers") or 0,
         seq_length=knobs.need("seq_length"),
@@ -175,6 +182,25 @@ def model_size(settings: Settings) -> ModelSize | Missing:
         assumed=tuple(knobs.assumed),
     )
     return knobs.gap(_PATH) or size
+
+
+VOCABULARY: Final = Limit(
+    131_072,
+    "words",
+    "ours: between Mixtral's 32,000 and Gemma 3's 262,144; nearly that of DeepSeek-V3",
+)
+_SMALLEST, _LARGEST = 32_000, 262_144
+_STATE_BYTES: Final = 6
+"""Of a word of an embedding that is not shared out: its weight, and its gradient in FP32."""
+
+
+def _vocabulary(knobs: Knobs, knob: str, hidden: int, any_size: bool) -> int:
+    if knobs.positive(knob) is not None or not any_size:
+        return knobs.need(knob)
+    least, most = (gigabytes(size * hidden * _STATE_BYTES) for size in (_SMALLEST, _LARGEST))
+    taken = int(VOCABULARY.value)
+    knobs.assumed.append(f"vocab_size {taken:,} (not given; an embedding takes {least} to {most} before TP)")
+    return taken
 
 
 def _experts(knobs: Knobs, hidden: int) -> Experts | None:

@@ -66,6 +66,13 @@ def chunk_counts(model: ModelSize, chunk: Chunk, cut: Cut, *, both_ends: bool) -
     return counts
 
 
+def total_counts(model: ModelSize) -> Mapping[Part, int]:
+    """Parameters of the whole model, by part; those of multi-token prediction are no part of it."""
+    dense = sum(not is_moe for is_moe in model.is_moe)
+    whole = Chunk(dense, len(model.is_moe) - dense, 0, embedding=True, output=True)
+    return chunk_counts(model, whole, Cut(), both_ends=True)
+
+
 def attention_count(model: ModelSize, tp: int) -> int:
     """Weights of one attention layer on one rank; MLA's down projections are on every tensor parallel rank.
 

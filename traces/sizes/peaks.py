@@ -51,6 +51,12 @@ def peak(gpu: str | None, precision: Precision | None) -> Peak | None:
     return peaks().get((gpu, precision)) if gpu and precision else None
 
 
+def fastest(gpu: str | None) -> Peak | None:
+    """The highest peak of a GPU family at any precision; None where none is published."""
+    found = [one for (family, _), one in peaks().items() if family == gpu]
+    return max(found, key=lambda one: one.tflops, default=None)
+
+
 def fp32_to_tf32_frac(product: str | None) -> float | None:
     """FP32 peak without tensor cores, as part of the TF32 peak with them, of a product such as "NVIDIA A100".
 

@@ -9,7 +9,7 @@ from traces.settings.knobs import GLOBAL_BATCH
 from traces.settings.settings import Settings
 from traces.sizes.knobs import Knobs
 from traces.sizes.model import ModelSize, model_size
-from traces.sizes.peaks import Peak, peak, peak_precision
+from traces.sizes.peaks import Peak, fastest, peak, peak_precision
 from traces.spelling import percent, rounded
 
 Convention = Literal["newest", "bridge_0.4"]
@@ -123,8 +123,9 @@ def throughput(
     gpu_s = world * step_ns / 1e9
     tflops = flops_per_step(model, batch) / gpu_s / 1e12
     ceiling = peak(gpu, peak_precision(precision))
-    if ceiling and tflops > ceiling.tflops:
-        return _impossible(settings, logged, tflops / ceiling.tflops, ceiling)
+    highest = ceiling or fastest(gpu)  # no precision makes a GPU faster than its fastest
+    if highest and tflops > highest.tflops:
+        return _impossible(settings, logged, tflops / highest.tflops, highest)
     return Throughput(
         tokens_per_s_per_gpu=batch * model.seq_length / gpu_s,
         model_tflops_per_gpu=tflops,

@@ -8,7 +8,9 @@ training/config.py, v0.2.2 to 067f987d).
 Megatron-LM prints `> PyTorch version ... 2.9.0`, `> Megatron-Core version`, `> Transformer Engine version`
 (pretrain_gpt.py, core_v0.19.0 to d98e8a64); NCCL_DEBUG=VERSION prints `NCCL version 2.29.3+cuda13.0`;
 NVIDIA's containers begin with `NVIDIA Release 26.02` and `PyTorch Version 2.9.0a0`; asserts name Transformer
-Engine's version; `pip freeze` prints `megatron-core==0.16.1`; a traceback's paths name Python's.
+Engine's version; `pip freeze` prints `megatron-core==0.16.1`; a traceback's paths name Python's, and DeepEP's
+where it is an egg. NVSHMEM prints `NVSHMEM v3.6.5`, DeepSpeed `DeepSpeed info: version=0.17.2`, and
+nvidia-smi its driver's.
 """
 
 import re
@@ -21,7 +23,10 @@ from traces.settings.read import configuration_of
 from traces.settings.settings import Draft, Setting, Settings
 from traces.settings.values import NotAValue, value_of
 
-WORDS: Final = (b" arguments -", b"Configuration Summary (Non-Default", b"ersion", b"NVIDIA Release", b"==")
+WORDS: Final = (
+    *(b" arguments -", b"Configuration Summary (Non-Default", b"ersion", b"NVIDIA Release", b"=="),
+    *(b"NVSHMEM v", b"nvshmem", b"deep_ep-", b"DeepSpeed info:"),
+)
 LONGEST_BLOCK: Final = Limit(
     5_000, "lines", "ours: Megatron-LM has under 1,500 arguments; other ranks' lines may lie between"
 )
@@ -125,6 +130,20 @@ _SAID: Final = (
     ("bridge==", "bridge", re.compile(rf"(?:^|\s)megatron[-_]bridge=={_VERSION}(?=[+\s]|$)")),
     ("engine==", "te", re.compile(rf"(?:^|\s)transformer[-_]engine=={_VERSION}(?=[+\s]|$)")),
     ("torch==", "torch", re.compile(rf"(?:^|\s)torch=={_VERSION}(?=[+\s]|$)")),
+    ("NVSHMEM", "nvshmem", re.compile(rf"NVSHMEM(?: version)?[ :]+v?{_VERSION}")),
+    (
+        "nvshmem",
+        "nvshmem",
+        re.compile(rf"(?:^|\s)(?:nvidia-nvshmem-cu[0-9]{{2}}|libnvshmem[0-9]?)==? ?{_VERSION}"),
+    ),
+    ("deep", "deepep", re.compile(rf"(?:^|[\s/])deep[-_]ep(?:==|-){_VERSION}")),
+    ("peft==", "peft", re.compile(rf"(?:^|\s)peft=={_VERSION}(?=[+\s]|$)")),
+    ("transformers==", "transformers", re.compile(rf"(?:^|\s)transformers=={_VERSION}(?=[+\s]|$)")),
+    ("deepspeed==", "deepspeed", re.compile(rf"(?:^|\s)deepspeed=={_VERSION}(?=[+\s]|$)")),
+    ("DeepSpeed info:", "deepspeed", re.compile(rf"DeepSpeed info: version={_VERSION}")),
+    ("torchtitan==", "torchtitan", re.compile(rf"(?:^|\s)torchtitan=={_VERSION}(?=[+\s]|$)")),
+    ("Driver Version", "driver", re.compile(r"Driver Version: ([0-9]{3}(?:\.[0-9]{1,3}){1,2})\b")),
+    ("CUDA Version", "cuda", re.compile(r"CUDA Version: ([0-9]{2}\.[0-9]{1,2})\b")),
 )
 
 
@@ -138,7 +157,8 @@ def versions_in(text: str) -> dict[str, str]:
     return told
 
 
-def python_of(frame: str) -> str | None:
-    """Python's version by a path of its library, as a traceback shows it."""
+def versions_of_frame(frame: str) -> dict[str, str]:
+    """Python's version by a path of its library, as a traceback shows it; DeepEP's by that of its egg."""
     found = re.search(r"/python(3\.[0-9]{1,2})/", frame)
-    return None if found is None else found[1]
+    told = {} if found is None else {"python": found[1]}
+    return told | (versions_in(frame) if "deep_ep-" in frame else {})

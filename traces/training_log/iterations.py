@@ -70,6 +70,10 @@ class IterationLines:
                 self._step_times.append(Iteration(self._step_time_count, length_ns, number, tflops))
         return found is not None
 
+    def add(self, iteration: Iteration) -> None:
+        """An iteration that another reader found."""
+        self._iterations.append(iteration)
+
     def result(self) -> tuple[Iteration, ...]:
         """Numbered iterations, with the throughput that a `Step Time` line of the same length adds.
 
@@ -102,6 +106,11 @@ FIRST: Final = Limit(
     "iterations",
     "ours: a first step builds and compiles, its neighbours fill caches; Megatron-Core warms graphs up for 3 "
     "(cuda_graph_warmup_steps, core_v0.16.1 to d98e8a64)",
+)
+EXCERPT_FROM: Final = Limit(
+    10,
+    "iterations",
+    "ours: trainers log every one or every tenth; a line that stands alone may speak for all before it",
 )
 FAR_ABOVE: Final = Limit(
     1.5, "times the median", "ours: no jitter of a steady step, but a checkpoint, a restart or a fault"
@@ -185,6 +194,8 @@ def _reasons(log: TrainingLog) -> Iterator[Reason | None]:
         restarted = place == 0 or iteration.index <= before
         if restarted:
             start = before = iteration.index - _covered(log.iterations[place : place + 3])
+        if place == 0 and _is_excerpt(log):
+            start, restarted = before - int(FIRST.value) - warm_up, False
         line = iteration.line
         recorded = bisect_left(begun, line) > bisect_left(ended, before_line)
         if _between(captures, before_line, line):
@@ -198,6 +209,14 @@ def _reasons(log: TrainingLog) -> Iterator[Reason | None]:
         else:
             yield None
         before, before_line = iteration.index, line
+
+
+def _is_excerpt(log: TrainingLog) -> bool:
+    """Whether it begins in the middle of a run: nothing of a start is in it, and its numbers are far in."""
+    if log.settings or log.versions or log.theoretical or log.first("training-begins"):
+        return False
+    before = log.iterations[0].index - _covered(log.iterations[:3])
+    return before >= (FIRST.value if len(log.iterations) > 1 else EXCERPT_FROM.value)
 
 
 def _covered(first_lines: Sequence[Iteration]) -> int:

@@ -29,7 +29,10 @@ class Iteration:
 
 @dataclass(frozen=True, slots=True)
 class LoggedMemory:
-    """Memory that a rank reports (`rank` None: not said), in bytes; a figure it does not say is None."""
+    """Memory that a rank reports (`rank` None: not said), in bytes; a figure it does not say is None.
+
+    `inactive_bytes`: in split blocks that nobody uses and that cannot be given back: fragments.
+    """
 
     line: int
     rank: int | None = None
@@ -37,6 +40,7 @@ class LoggedMemory:
     peak_allocated_bytes: int | None = None
     reserved_bytes: int | None = None
     peak_reserved_bytes: int | None = None
+    inactive_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +89,15 @@ class Message:
 class TrainingLog:
     """A whole log.
 
-    `versions`: by package (`core`, `bridge`, `torch`, `te`, `nccl`, `cuda`, `python`, `container`).
+    `versions`: by package (`core`, `bridge`, `torch`, `te`, `nccl`, `nvshmem`, `deepep`, `peft`, `deepspeed`,
+    `transformers`, `torchtitan`, `cuda`, `driver`, `python`, `container`).
     `settings`: those of its `arguments` block or of Megatron-Bridge's configuration summary, None where it
     holds neither; not shown in `repr`, as values may be paths. `skipped`: the first lines that could not be
     read as text or were too long, `skipped_count` how many there were. `stopped`: the log ends without a word
     of its end, neither a last iteration nor an error, as an excerpt does too; None where training never
     began in it. `planned_iterations`: how many the run was to make. `unknown_error`: its first error, where
-    that is none of the lines that we know.
+    that is none of the lines that we know. `loading_fracs`: parts of a step that it waited for data, as
+    trainers print them; `batch_ns`: how long making a batch took, where a timer prints that.
     """
 
     name: str
@@ -108,6 +114,8 @@ class TrainingLog:
     skipped_count: int = 0
     planned_iterations: int | None = None
     unknown_error: Message | None = None
+    loading_fracs: tuple[float, ...] = ()
+    batch_ns: tuple[int, ...] = ()
 
     def first(self, *ids: str) -> Message | None:
         return next((message for message in self.messages if message.id in ids), None)

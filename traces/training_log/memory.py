@@ -77,7 +77,10 @@ class Tracebacks:
         return next((stage for stage in _STAGES if stage in passed), "unknown")
 
 
-WORDS: Final = (b"memory", b"Traceback (most recent", b'File "')
+WORDS: Final = (
+    *(b"memory", b"Traceback (most recent", b'File "'),
+    *(b"OutOfMemory", b"OUT_OF_MEMORY", b"ErrorMemoryAllocation", b"_ALLOC_FAILED"),
+)
 KEPT: Final = Limit(10_000, "reports", "ours: every rank of a large run, and bounded")
 _NUMBER: Final = r"[0-9]{1,12}(?:\.[0-9]{1,30})?(?:e-[0-9]{1,2})?"
 _REPORT: Final = re.compile(r"\[Rank ([0-9]{1,7})\].* memory \((MB|GB)\) \|")
@@ -91,6 +94,7 @@ _FIELDS: Final = {
     "mem-max-allocated-gigabytes": "peak_allocated_bytes",
     "mem-reserved-gigabytes": "reserved_bytes",
     "mem-max-reserved-gigabytes": "peak_reserved_bytes",
+    "mem-inactive-gigabytes": "inactive_bytes",
 }
 _PART: Final = re.compile(rf"\| ({'|'.join(_FIELDS)}): ({_NUMBER})(?= |$)")
 _THEORETICAL: Final = re.compile(
@@ -98,7 +102,19 @@ _THEORETICAL: Final = re.compile(
     rf"(?:, activation=({_NUMBER}) MB, total=({_NUMBER}) MB)?"
 )
 
-_OUT: Final = re.compile(r"CUDA out of memory|CUDA error: out of memory|Cuda failure [0-9 ]*'out of memory'")
+_OUT: Final = re.compile(
+    r"(?:CUDA|HIP) out of memory|(?:CUDA|HIP) error: out of memory|Cuda failure [0-9 ]*'out of memory'"
+    r"|Triton Error \[(?:CUDA|HIP)\]: out of memory|OutOfMemoryError: |(?:CUDA|HIP)_ERROR_OUT_OF_MEMORY"
+    r"|(?:cuda|hip)ErrorMemoryAllocation|(?:CUBLAS|CUDNN|HIPBLAS)_STATUS_ALLOC_FAILED"
+)
+"""PyTorch's own, by CUDA and HIP; Triton's, of a kernel that it loads; the drivers'; the libraries'."""
+_OUT_WORDS: Final = (
+    "out of memory",
+    "OutOfMemory",
+    "OUT_OF_MEMORY",
+    "ErrorMemoryAllocation",
+    "_ALLOC_FAILED",
+)
 _SIZE: Final = r"[0-9]{1,12}(?:\.[0-9]{1,9})? (?:bytes|KiB|MiB|GiB|TiB)"
 _SIZE_BYTES: Final[Mapping[str, int]] = {
     "bytes": 1,
@@ -144,7 +160,7 @@ def theoretical_memory(number: int, text: str) -> TheoreticalMemory | None:
 
 def is_out_of_memory(text: str) -> bool:
     """Whether the line says that the GPU's memory ran out."""
-    return "out of memory" in text and _OUT.search(text) is not None
+    return any(word in text for word in _OUT_WORDS) and _OUT.search(text) is not None
 
 
 def out_of_memory(number: int, text: str, stage: Stage) -> OutOfMemory:
@@ -216,11 +232,22 @@ def most_unallocated(log: TrainingLog) -> Unallocated | None:
         if one.peak_reserved_bytes and one.peak_allocated_bytes is not None
     ]
     found += [
+        Unallocated(one.line, one.rank, one.reserved_bytes, one.reserved_bytes - one.inactive_bytes)
+        for one in log.memory
+        if one.reserved_bytes and one.inactive_bytes is not None and one.inactive_bytes <= one.reserved_bytes
+    ]
+    found += [
         Unallocated(one.line, one.rank, one.reserved_bytes, one.allocated_bytes)
         for one in log.out_of_memory
         if one.reserved_bytes and one.allocated_bytes is not None
     ]
     return max(found, key=lambda one: one.unallocated_frac, default=None)
+
+
+def inactive_memory(log: TrainingLog) -> LoggedMemory | None:
+    """The report with the most memory in split blocks that nobody uses; None where none reports it."""
+    found = [one for one in log.memory if one.inactive_bytes is not None]
+    return max(found, key=lambda one: one.inactive_bytes or 0, default=None)
 
 
 def pieces_suffice(log: TrainingLog) -> bool | None:

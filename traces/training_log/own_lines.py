@@ -2,11 +2,12 @@
 
 Megatron-LM prints its ranks once, on rank 0 (validate_args in megatron/training/arguments.py, core_v0.12.0 to
 d98e8a64); Megatron-Bridge prints only sizes of tensor and pipeline groups (training/initialize.py, v0.3.1 to
-067f987d).
+067f987d). Its timers print `(min, max) time across ranks (ms):` and a line each (core/timers.py).
 """
 
 import builtins
 import re
+from statistics import median
 from typing import Final
 
 from traces.settings.knobs import GLOBAL_BATCH
@@ -15,7 +16,9 @@ from traces.training_log.iterations import SteadyStep
 from traces.training_log.log import Message, TrainingLog
 
 _OF_SIZES: Final = ("using world size: ", " model parallel with size ", ") is not divisible by")
-WORDS: Final = (*(word.encode() for word in _OF_SIZES), b"Error: ", b"Exception: ")
+_BATCH_TIMER: Final = "batch-generator ."
+WORDS: Final = (*(word.encode() for word in (*_OF_SIZES, _BATCH_TIMER)), b"Error: ", b"Exception: ")
+_BATCH: Final = re.compile(r"batch-generator \.{2,60}: \(([0-9.]{1,20}), ([0-9.]{1,20})\)")
 _SIZES: Final = {
     "world_size": re.compile(r"(?:using world size: |world[_ ]size \()([0-9]{1,9})(?:,|\) is not divisible)"),
     "data_parallel_size": re.compile(r"[ ,]data-parallel size: ([0-9]{1,9})"),
@@ -46,6 +49,15 @@ def sizes_in(text: str, where: str) -> dict[str, Setting]:
     return {knob: Setting(int(one[1]), where) for knob, one in found.items() if one}
 
 
+def batch_ns_in(text: str) -> int | None:
+    """How long the slowest rank took to make its batches of a step: a timer of Megatron's, in ms."""
+    found = _BATCH.search(text) if _BATCH_TIMER in text else None
+    try:
+        return None if found is None else round(float(found[2]) * 1e6)
+    except ValueError:  # dots alone
+        return None
+
+
 def error_in(number: int, text: str) -> Message | None:
     """The error that a line ends a traceback with; its class only where Python or PyTorch name it."""
     found = _RAISED.match(text)
@@ -63,6 +75,15 @@ def logged_run(log: TrainingLog, steady: SteadyStep | None) -> Settings:
     if steady is not None and len(batches) == 1 and (batch := batches.pop()):
         found[GLOBAL_BATCH] = Setting(batch, f"{log.name}:{steady.used[-1].line}")
     return Settings(found)
+
+
+def loading_frac(log: TrainingLog, steady: SteadyStep | None) -> float | None:
+    """The part of a typical step that waits for data; None where nothing printed tells it."""
+    if log.loading_fracs:
+        return median(log.loading_fracs)
+    if not log.batch_ns or steady is None:
+        return None
+    return min(1.0, median(log.batch_ns) / steady.median_ns)
 
 
 def overlaps_on(log: TrainingLog) -> dict[str, int]:

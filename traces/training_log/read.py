@@ -8,7 +8,7 @@ import gzip
 import re
 import zlib
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, cast
@@ -19,7 +19,7 @@ from traces.files.unpacked import Unpacked
 from traces.limits import Limit
 from traces.progress import Progress, silent
 from traces.settings.settings import Setting, Settings
-from traces.training_log import blocks, iterations, memory, own_lines
+from traces.training_log import blocks, iterations, memory, own_lines, titan
 from traces.training_log.known_lines import KnownLines
 from traces.training_log.log import LoggedMemory, Message, OutOfMemory, TheoreticalMemory, TrainingLog
 
@@ -44,11 +44,13 @@ class DamagedLog(InputError):
 
 
 MESSAGES_KEPT: Final = Limit(1_000, "lines of one kind", "ours: a cause prints the same each time; bounded")
+_NOT_A_NUMBER: Final = ("norm: nan", "norm: inf")
+"""Of an iteration line, which no known line is beside these."""
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def read_log(path: Path, known: KnownLines, progress: Progress = silent) -> TrainingLog:
-    """Read a log of Megatron-LM or Megatron-Bridge, plain or gzip; `known`: the lines to look for.
+    """Read a log of Megatron-LM, Megatron-Bridge or torchtitan, plain or gzip; `known`: lines to look for.
 
     No line raises: lines that are no text, or too long, are skipped and counted.
 
@@ -118,6 +120,9 @@ class _Reading:
         self._failed = False
         self._sizes: dict[str, Setting] = {}
         self._first_error: Message | None = None
+        self._titan = titan.TitanLines()
+        self._loading_fracs: deque[float] = deque(maxlen=int(iterations.KEPT.value))
+        self._batch_ns: deque[int] = deque(maxlen=int(iterations.KEPT.value))
 
     def take_chunk(self, chunk: bytes, words: tuple[bytes, ...]) -> None:
         """Take the lines that hold one of `words`; within an open block all."""
@@ -155,10 +160,26 @@ class _Reading:
             text = _COLOUR.sub("", text)
         if self._blocks.open:
             self._blocks.take(number, text)
-        elif not (
-            self._iterations.take(number, text) or self._traceback(text) or self._memory_report(number, text)
-        ):
+        elif self._iterations.take(number, text):
+            if any(word in text for word in _NOT_A_NUMBER):
+                self._known_line(number, text)
+        elif not (self._traceback(text) or self._memory_report(number, text) or self._waited(number, text)):
             self._said(number, text)
+
+    def _waited(self, number: int, text: str) -> bool:
+        """A line of torchtitan's, or a timer of batches."""
+        if (batch_ns := own_lines.batch_ns_in(text)) is not None:
+            self._batch_ns.append(batch_ns)
+            return True
+        if (step := self._titan.take(number, text)) is None:
+            return False
+        if step.iteration is not None:
+            self._iterations.add(step.iteration)
+        if step.memory is not None and len(self._memory) < memory.KEPT.value:
+            self._memory.append(step.memory)
+        if step.loading_frac is not None:
+            self._loading_fracs.append(step.loading_frac)
+        return True
 
     def _traceback(self, text: str) -> bool:
         if "Traceback (most recent" in text:
@@ -168,8 +189,8 @@ class _Reading:
         if 'File "' not in text:
             return False
         self._tracebacks.frame(text)
-        if python := blocks.python_of(text):
-            self._versions.setdefault("python", python)
+        for package, version in blocks.versions_of_frame(text).items():
+            self._versions.setdefault(package, version)
         return True
 
     def _memory_report(self, number: int, text: str) -> bool:
@@ -194,13 +215,17 @@ class _Reading:
             self._first_error = self._first_error or Message("out-of-memory", number)
             return
         self._sizes = own_lines.sizes_in(text, f"{self._name}:{number}") | self._sizes
-        known = self._known.message(number, text)
+        known = self._known_line(number, text)
         if self._first_error is None:
             self._first_error = known if known and self._known.is_raised(known) else None
             self._first_error = self._first_error or own_lines.error_in(number, text)
+
+    def _known_line(self, number: int, text: str) -> Message | None:
+        known = self._known.message(number, text)
         if known and self._count[known.id] < MESSAGES_KEPT.value:
             self._count[known.id] += 1
             self._messages.append(known)
+        return known
 
     def log(self) -> TrainingLog:
         told, error = self._iterations.result(), self._first_error
@@ -224,6 +249,8 @@ class _Reading:
             skipped_count=self._skipped_count,
             planned_iterations=self._iterations.planned,
             unknown_error=error if error and error.id == "unknown-error" else None,
+            loading_fracs=tuple(self._loading_fracs),
+            batch_ns=tuple(self._batch_ns),
         )
 
 
@@ -258,5 +285,5 @@ def _line_starts(chunk: bytes, words: tuple[bytes, ...]) -> list[int]:
 
 def _words(known: KnownLines) -> tuple[bytes, ...]:
     """What the readers look for; a word that holds another one of them adds nothing."""
-    words = {*iterations.WORDS, *memory.WORDS, *known.words(), *blocks.WORDS, *own_lines.WORDS}
+    words = {*iterations.WORDS, *memory.WORDS, *known.words(), *blocks.WORDS, *own_lines.WORDS, *titan.WORDS}
     return tuple(word for word in sorted(words) if not any(one in word for one in words - {word}))

@@ -53,7 +53,9 @@ def jittered_rank(run: RanksRun, step: int) -> int:
 
 
 def _slow_device(run: RanksRun, plain: Sequence[Program]) -> list[Program]:
-    return _on(run.rank, plain, on_works(_slower_compute(run.strength)))
+    edit = on_works(_slower_compute(run.strength))
+    slow = {run.rank, *run.also}
+    return [edited(program, edit) if place in slow else program for place, program in enumerate(plain)]
 
 
 def _slower_compute(factor: float, step: int | None = None) -> Callable[[Work], Work]:

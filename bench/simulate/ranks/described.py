@@ -44,7 +44,8 @@ class RanksRun:
     `strength`: slow_device, slow_host, slow_link and jitter of a device: a factor of its times;
     routing_imbalance: tokens of the hot rank beside the mean; data_loader and jitter of a host: milliseconds
     a step; pipeline_imbalance: layers that `stage` has from another one. `every`: the loader is late in each
-    k-th step. `rank` is that of slow_*, data_loader and of routing to one rank. `device_syncs`: the host
+    k-th step. `also`: of a slow device, others that are as slow, as those of a node. `rank` is that of
+    slow_*, data_loader and of routing to one rank. `device_syncs`: the host
     waits for the device after each message of the pipeline, as by Megatron-Core's `batch_p2p_sync`.
     """
 
@@ -59,6 +60,7 @@ class RanksRun:
     jitter: Jitter = Jitter.HOST
     every: int = 1
     device_syncs: bool = False
+    also: tuple[int, ...] = ()
 
     def mended(self) -> RanksRun:
         """The same run without its cause."""

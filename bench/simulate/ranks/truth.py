@@ -35,7 +35,9 @@ class Truth:
         if run.cause is Cause.PIPELINE_IMBALANCE and run.stage is not None:
             return run.layout.ranks_of_stage(run.stage)
         lasting = run.cause is Cause.ROUTING_IMBALANCE and run.hot is Hot.RANK
-        return (run.rank,) if run.rank is not None and (lasting or run.cause in _OF_ONE_RANK) else ()
+        return (
+            (run.rank, *run.also) if run.rank is not None and (lasting or run.cause in _OF_ONE_RANK) else ()
+        )
 
     @property
     def late_rank(self) -> int | None:

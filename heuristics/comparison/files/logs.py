@@ -57,11 +57,11 @@ def section(log: TrainingLog) -> FilesLog:
 
 
 def drift_section(used: Sequence[Iteration]) -> OrMissing[DriftOf]:
-    found = _drift(used)
+    found = drift_of_steps(used)
     return _FEW if found is None else told(found)
 
 
-def _drift(used: Sequence[Iteration]) -> Drift | None:
+def drift_of_steps(used: Sequence[Iteration]) -> Drift | None:
     """By the numbers of iterations; by their places where a log starts again."""
     places = [one.index for one in used]
     if any(after <= before for before, after in pairwise(places)):

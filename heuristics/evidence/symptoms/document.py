@@ -101,6 +101,7 @@ class Detected(Part, frozen=True):
     """What kind of run is seen."""
 
     framework: str | None = None
+    moe: bool | None = None
     training_step: bool | None = None
     dispatcher: Dispatcher | None = None
     internode: bool | None = None

@@ -21,7 +21,7 @@ from heuristics.findings.recorded import PERTURBED
 from heuristics.result.judged import Level, Reason, Verdict, Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import judge_walls
-from heuristics.walls.bound import Bound, find_bound, largest_bucket, unproven_by_figures
+from heuristics.walls.bound import Bound, find_bound, idle_frac, largest_bucket, unproven_by_figures
 from heuristics.walls.confidence import about_others, with_confidence
 from heuristics.walls.next_wall import with_next
 from heuristics.walls.price import WALL, Price, Unpriced, unmeasurable
@@ -88,6 +88,7 @@ def observed_from(symptoms: Symptoms, settings: Settings | None = None) -> RunEv
         ),
         window_ns=_window_ns(walls) if is_told else 0,
         unproven=unproven_by_figures(ranks, walls, bound) if gap is None else {},
+        idle_frac=idle_frac(ranks),
     )
 
 

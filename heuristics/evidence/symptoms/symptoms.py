@@ -199,6 +199,7 @@ def _observed(told: Rank) -> Observed:
     modules, full = _recomputed(seen, told.memory.recompute_modules)
     return Observed(
         framework=next((one for one in FRAMEWORKS if one == seen.framework), None),
+        moe=seen.moe,
         training=seen.training_step,
         gpu=None if told.gpu is None else gpu_family(told.gpu),
         dispatcher=seen.dispatcher or "unknown",

@@ -11,6 +11,7 @@ from typing import Final
 from heuristics.result.result import Result
 from reports.content.analysis.afterwards import next_command
 from reports.content.analysis.gpu import kernels, memory, sms
+from reports.content.analysis.hang import hang_lines, leading_hang, witness_part
 from reports.content.analysis.headline import facts, headline, title
 from reports.content.analysis.moe import communication, moe
 from reports.content.analysis.plan import framework_note, plan, whole_plan
@@ -21,6 +22,7 @@ from reports.content.analysis.times import telling_rank
 from reports.content.analysis.walls import evidence, savings, step_bar
 from reports.content.blocks import Block, Code, Detail, Page, Part, Sentence, Tone, words
 from reports.content.check_numbers import configuration_parts
+from reports.content.incidents import incident_items
 from reports.content.names import joined, kernel_name, name_of, who
 from reports.result.left_out import left_out
 from traces.missing import known
@@ -88,10 +90,12 @@ RANKS: Final = 8
 
 def page(result: Result, detail: Detail) -> Page:
     rank, what_to_do = telling_rank(result), plan(result)
-    costs: tuple[Block | None, ...] = (step_bar(rank), savings(result))
+    costs: tuple[Block | None, ...] = (step_bar(result, rank), savings(result))
     found: list[Block | None] = [
         headline(result),
+        *hang_lines(result, leading_hang(result) is not None),
         *warnings(result),
+        *incident_items(result, Detail.FIRST, most=1),
         *((*run_lines(result), *costs) if what_to_do.steps else ()),
         what_to_do,
         *(() if what_to_do.steps else (*costs, *run_lines(result))),
@@ -113,7 +117,12 @@ def details(result: Result) -> tuple[Part, ...]:
     telling, several = telling_rank(result), len(result.ranks) > 1
     ranks = sorted(result.ranks, key=lambda rank: rank is not telling)[:RANKS]
     together = ranks_part(result)
-    parts = [whole_plan(result), evidence(result), *([together] if together else ())]
+    parts = [
+        whole_plan(result),
+        evidence(result),
+        *([together] if together else ()),
+        *witness_part(result.witness),
+    ]
     for place, rank in enumerate(ranks):
         for part in rank_parts(result, rank):
             whose = replace(part, title=f"{part.title}, {who(rank)}", id=f"{part.id}-{place}")

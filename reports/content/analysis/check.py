@@ -22,9 +22,16 @@ from reports.content.blocks import (
     table,
     words,
 )
-from reports.content.check_defects import answer_words, first_errors, legal_words, recipe_known
+from reports.content.check_defects import (
+    answer_words,
+    first_errors,
+    legal_words,
+    other_program,
+    recipe_known,
+)
 from reports.content.check_numbers import configuration_parts, defect_items, number_lines
 from reports.content.check_workflow import choice_line, choices, refused_by_default, workflow_lines
+from reports.content.incidents import incident_items
 from reports.content.names import ended, name_of
 from reports.redaction import redaction_words
 from traces.missing import known
@@ -51,7 +58,12 @@ def page(result: Result, detail: Detail) -> Page:
         defects_and_settings, *others = configuration_parts(result)
         blocks += [defects_and_settings, *_judged(result, detail), chosen, *others, held]
         return Page(title, facts, tuple(blocks), detail)
-    blocks += [*defect_items(result, Detail.FIRST), *_judged(result, detail), *number_lines(result)]
+    blocks += [
+        *incident_items(result, Detail.FIRST),
+        *defect_items(result, Detail.FIRST),
+        *_judged(result, detail),
+        *number_lines(result),
+    ]
     blocks += [*workflow_lines(result, _RULES), *choice_line(result)]
     if result.judged is not True:
         said = words("Nothing was measured. With a trace:")
@@ -62,7 +74,9 @@ def page(result: Result, detail: Detail) -> Page:
 def _headline(result: Result, configuration: Configuration, detail: Detail) -> Headline:
     answers = tuple(words(one) for one in answer_words(configuration.checked))
     label, tone = "", Tone.NOTICE
-    if not configuration.legal:
+    if other_program(configuration):
+        label, answers = "READ IN PART", ()
+    elif not configuration.legal:
         label, tone = "NOT LEGAL", Tone.BAD
     elif first_errors(result):
         label = "LEGAL, BUT DOES NOT RUN AS WRITTEN"

@@ -11,10 +11,12 @@ from heuristics.result.result import Result
 from heuristics.walls.host_overhead import EXPOSED_INPUT
 from heuristics.walls.price import LITTLE
 from heuristics.walls.verdict import FAMILIES
+from reports.content.analysis.hang import hang_words, leading_hang
+from reports.content.analysis.late import late_words
 from reports.content.analysis.times import scale_of, stretch_name, telling_rank
 from reports.content.analysis.unproven import Unused, at_most, bucket_name, open_walls, part_of_time, unused
 from reports.content.blocks import Code, Headline, Tone, Words, words
-from reports.content.names import gpu_of, is_set, listed, name_of, sentence, who
+from reports.content.names import gpu_of, is_set, name_of, sentence, who
 from reports.measures import measures
 from traces.limits import Limit
 from traces.missing import known
@@ -80,7 +82,9 @@ _FORCED: Final = (
 
 def headline(result: Result) -> Headline:
     found, first, tone = findings(result), "", Tone.NOTICE
-    if differ := [one.text for one in result.config_findings if one.state == "counted_otherwise"]:
+    if (hang := leading_hang(result)) is not None:
+        label, said, tone = "HANGS IN", hang_words(hang), Tone.BAD
+    elif differ := [one.text for one in result.config_findings if one.state == "counted_otherwise"]:
         label, said = "RECORDING AND CONFIGURATION DIFFER", sentence(differ[0])
         first = f"The recording itself is slowed by {_named(found)}." if found else ""
     elif result.verdict.startup_ns:
@@ -112,12 +116,8 @@ def leading(result: Result) -> Late | None:
 
 
 def _by_late(result: Result, late: Late) -> str:
-    named = late.host or listed([_short(result.ranks[place]) for place in late.places[:_NAMED]])
-    if not late.host and len(late.places) > _NAMED:
-        named += f" and {len(late.places) - _NAMED} more"
-    without = known(result.run.without) if result.run is not UNSET else None
-    saves = f"; repair saves {percent(without.saved_frac)}" if without else ""
-    return f"{named}: {name_of(late.cause)}{saves}" if named else f"{name_of(late.cause)}{saves}"
+    assert result.run is not UNSET, "who is late stands in it"
+    return late_words(result.run, late, lambda place: _short(result.ranks[place]))
 
 
 def _short(rank: Rank) -> str:

@@ -11,13 +11,16 @@ from typing import Final
 from msgspec import UNSET
 
 from heuristics.result.result import Merged, Result
+from reports.content.analysis.hang import hang_lines, hang_words, witness_lines, witness_part
 from reports.content.analysis.inside import experts, routing_notes, stages, traffic
+from reports.content.analysis.late import late_words
 from reports.content.analysis.walls import alike
 from reports.content.blocks import (
     Block,
     Code,
     Detail,
     Entry,
+    Headline,
     Hue,
     Items,
     Page,
@@ -31,7 +34,7 @@ from reports.content.blocks import (
     table,
     words,
 )
-from reports.content.names import ended, how_to_learn, joined, sentence, told, who
+from reports.content.names import ended, how_to_learn, joined, plain, sentence, told, who
 from traces.missing import Missing, known
 from traces.sections.cause import Cause
 from traces.sections.run import ArrivesLast, Late, LikeRanks, RankInRun, Run, RunProblem
@@ -69,6 +72,10 @@ _SEVERAL: Final[Mapping[Cause, str]] = {
 
 
 def run_lines(result: Result) -> tuple[Sentence, ...]:
+    return (*_of_ranks(result), *witness_lines(result.witness))
+
+
+def _of_ranks(result: Result) -> tuple[Sentence, ...]:
     if result.run is not UNSET:
         return lines_of(result.run, _names_in(result), alike(result))
     count = len(result.ranks)
@@ -96,7 +103,7 @@ def lines_of(run: Run, names: Names, otherwise: str) -> tuple[Sentence, ...]:
 
 def _together(run: Run, otherwise: str) -> Sentence:
     world = known(run.world_size)
-    label = f"{run.ranks_seen} of {world} ranks" if world else counted(run.ranks_seen, "rank")
+    label = f"{run.ranks_seen:,} of {world:,} ranks" if world else counted(run.ranks_seen, "rank")
     few = world is not None and run.ranks_seen < world
     parts = [*(["nothing is known of the others"] if few else []), _steps(run, otherwise)]
     if moved_ns := run.wait_ns + run.transfer_ns:
@@ -157,16 +164,24 @@ def _why(run: Run, names: Names, late: Late) -> Words:
         factors = [known(run.ranks[place].device_factor) or 1.0 for place in late.places]
         longer = f"{rounded(sum(factors) / len(factors))} times as long"
         why = _TOGETHER.get(late.cause, "they arrive last").format(factor=longer)
-        named = words(_first_of([*map(names.full, late.places)]))
+        named = _all_of(run, names, late.places)
         return words(f"{late.host}: " if late.host else "", named, f": {why}.")
     why = _SEVERAL.get(late.cause, "no single one")
     if late.group is not None:
-        return words(_first_of([*map(names.full, run.groups[late.group].ranks)]), f": {why}.")
+        return words(_all_of(run, names, run.groups[late.group].ranks), f": {why}.")
     seen = [place for place in late.by_step if place is not None]
     if not seen:
         return words(f"{why}{_uneven(run, late)}.")
     of = f" (in {len(seen)} of {len(late.by_step)} steps: "
     return words(why, of, _first_of([*map(names.full, dict.fromkeys(seen))]), f"){_uneven(run, late)}.")
+
+
+def _all_of(run: Run, names: Names, places: Sequence[int]) -> Words:
+    """Several ranks: by their numbers where each has one."""
+    found = [number for place in places if (number := known(run.ranks[place].rank)) is not None]
+    if len(found) == len(places) > 1:
+        return words(f"ranks {numbers(found)}")
+    return words(_first_of([*map(names.full, places)]))
 
 
 def _uneven(run: Run, late: Late) -> str:
@@ -337,18 +352,49 @@ def _notes(run: Run, names: Names) -> Iterator[Words]:
         yield words("Late in each step, in order: ", joined(who_was), ".")
 
 
+def merged_name(merged: Merged, place: int) -> Words:
+    rank = known(merged.run.ranks[place].rank)
+    return words(Code(merged.traces[place]) if rank is None else f"rank {rank}")
+
+
+def run_headline(merged: Merged) -> Headline:
+    """Where the run hangs, else who is late; what else is known of it stands below."""
+    run, late = merged.run, known(merged.run.late)
+    if merged.hang is not UNSET:
+        return Headline("HANGS IN", words(hang_words(merged.hang)), Tone.BAD)
+    if late is not None and late.cause is not Cause.NONE:
+        label, tone = (
+            ("SLOWED BY", Tone.BAD) if late.repair_first else ("A LATE RANK COSTS LITTLE", Tone.NOTICE)
+        )
+        return Headline(
+            label, words(late_words(run, late, lambda place: plain(merged_name(merged, place)))), tone
+        )
+    if late is not None:
+        return Headline(
+            "NO LATE RANK", words("No rank stands out from what like ranks differ by."), Tone.GOOD
+        )
+    return Headline("LATE RANK UNKNOWN", words(_why_unknown(run)), Tone.NOTICE)
+
+
+def _why_unknown(run: Run) -> str:
+    reason = run.late.reason if isinstance(run.late, Missing) else "nothing was compared"
+    return sentence(reason)
+
+
 def page(merged: Merged) -> Page:
     run, size = merged.run, known(merged.run.world_size)
-
-    def name(place: int) -> Words:
-        rank = run.ranks[place].rank
-        return words(Code(merged.traces[place]) if rank is None else f"rank {rank}")
-
+    name = partial(merged_name, merged)
     names = Names(name, name)
-    seen = counted(run.ranks_seen, "rank") if size is None else f"{run.ranks_seen} of {counted(size, 'rank')}"
+    seen = (
+        counted(run.ranks_seen, "rank") if size is None else f"{run.ranks_seen:,} of {counted(size, 'rank')}"
+    )
     facts = f"{seen}, {counted(run.collectives, 'collective')} in common, {counted(run.steps, 'step')}"
-    blocks: list[Block] = [*lines_of(run, names, "steps unknown")]
+    blocks: list[Block] = [run_headline(merged), *hang_lines(merged, in_headline=True)]
+    if run.ranks:
+        blocks += lines_of(run, names, "steps unknown")
+    blocks += witness_lines(merged.witness)
     if run.ranks:
         blocks.append(part_of(run, names))
+    blocks += witness_part(merged.witness)
     blocks += items("Warnings", merged.warnings)
     return Page(words("run"), words(facts), tuple(blocks), Detail.FULL)

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import UNSET
 
 from heuristics.result.judged import Evidence, Wall
-from heuristics.result.result import Result
+from heuristics.result.result import Result, index_of, late_rank
 from heuristics.walls.price import WALL
 from reports.content.analysis.headline import by_family, main_kind
 from reports.content.analysis.times import Scale, figures_of, figures_table, per_step_ns, scale_of, written
@@ -53,14 +53,24 @@ _APART: Final = 0.05
 """Ranks whose steps differ by more are not alike: the longest is named."""
 
 
-def step_bar(rank: Rank) -> Bar:
+def step_bar(result: Result, rank: Rank) -> Bar:
+    """One step of a rank, which is named where there are several."""
     scale, window_ns, parts = scale_of(rank), rank.budget_ns.window, _parts(rank)
     small = [name for name, (time_ns, _) in parts.items() if time_ns < _SMALL * window_ns]
     if len(small) > 1:
         parts["rest"] = (sum(parts.pop(name)[0] for name in small), Hue.IDLE)
     there = ((name, ns, hue) for name, (ns, hue) in parts.items() if ns)
     pieces = tuple(Piece(name, ns / window_ns, scale.ms(ns), hue) for name, ns, hue in there)
-    return Bar(f"One {scale.whole}", scale.length, pieces, words(*_beside(scale)))
+    return Bar(f"One {scale.whole}", scale.length, pieces, words(*_whose(result, rank), *_beside(scale)))
+
+
+def _whose(result: Result, rank: Rank) -> Iterator[str]:
+    if len(result.ranks) < 2:
+        return
+    late = late_rank(result)
+    is_late = late is not None and index_of(result, rank) in late.places
+    waits = " (waits for others)" if late is not None and late.places and not is_late else ""
+    yield f"Of {who(rank)}{waits}. "
 
 
 def _parts(rank: Rank) -> dict[str, tuple[int, Hue]]:

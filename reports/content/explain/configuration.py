@@ -7,6 +7,8 @@ from typing import Final
 
 from heuristics.comparison.files.measured import Known, Measured, known_changes, measurements
 from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.incidents.incident import Row as Incident
+from heuristics.incidents.incident import incidents, release_words
 from heuristics.rules.failures import Row, corrections, failures
 from heuristics.rules.rules import Rule, rules
 from heuristics.workflow.walk import RULES as WORKFLOW
@@ -29,6 +31,8 @@ _SAYS: Final = {
     "ours": "nobody before the run fails; the rule is ours",
 }
 """Who refuses what breaks a rule."""
+_FIGURE: Final = re.compile(r"\{[^}]+\}")
+"""A figure of a run in the text of an incident."""
 _LEVELS: Final = {
     "error": "Breaking it is an error",
     "warning": "Breaking it is allowed, with a warning",
@@ -43,6 +47,7 @@ def configuration_topics() -> Iterator[Topic]:
         "rule of a release": {one.id: partial(_rule, one) for one in rules().values()},
         "rule of the workflow": {one.id: partial(_step, one) for one in WORKFLOW if one.id not in rules()},
         "failure that a log shows": {one.id: partial(_failure, one) for one in failures().values()},
+        "incident": {one.id: partial(_incident, one) for one in incidents().values()},
         "correction": {id: partial(_correction, several) for id, several in corrections().items()},
         "finding of a configuration": {
             id: partial(_finding, text) for id, text in words_of["finding"].items()
@@ -98,6 +103,19 @@ def _failure(row: Row) -> Iterator[Block]:
     yield from sentence(ended(row.confirm), "To confirm")
     yield Sentence(words(Code(row.fix), f": {ended(row.cure)}"), "Cure")
     yield from sentence(row.source, "Source")
+
+
+def _incident(row: Incident) -> Iterator[Block]:
+    """A published trouble: what of a run it speaks of, and its thread."""
+    yield from sentence(ended(_FIGURE.sub("N", row.what)))
+    yield from sentence(ended(_FIGURE.sub("N", row.cure)), "Cure")
+    yield from _fix(row.fix)
+    yield from sentence("; ".join(release_words(*one) for one in row.releases.items()), "Releases")
+    yield from sentence(", ".join(row.gpus), "GPUs")
+    for asked, label in ((row.when.names, "Asks for"), (row.lines, "Lines")):
+        if asked:
+            yield Sentence(codes(asked), label)
+    yield from sentence(ended(row.source), "Source")
 
 
 def _correction(several: tuple[Rule | Row, ...]) -> Iterator[Block]:

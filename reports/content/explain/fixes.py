@@ -7,14 +7,15 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final
 
+from heuristics.config.about import Given
 from heuristics.fixes.catalogue import CATALOGUE, fixes_of
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
 from heuristics.guides import dispatcher
-from heuristics.guides.facts import LARGE_EP, PP_DEEP, SMALL_EP
+from heuristics.guides.facts import FEW_CHOICES, LARGE_EP, SMALL_EP, SMALL_EXPERT
 from heuristics.guides.modules import MODULES
 from heuristics.guides.table import Row, facts_of, table
-from heuristics.rules.known_issues import known_issues
+from heuristics.incidents.incident import known_issues
 from heuristics.run.run import Run
 from reports.content.blocks import Block, Code, Sentence, Term, Words, items, words
 from reports.content.explain.topic import Topic, paragraphs, sentence
@@ -35,6 +36,11 @@ _OF_FIXES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("HST-3", "HST-7"), "cuda_graphs"),
 }
 """Fix -> the table that decides what it sets."""
+_BY_GPU: Final = tuple(id for id, name in _OF_FIXES.items() if name in ("dispatcher", "precision"))
+"""What such a table sets depends on the GPU."""
+_GPUS: Final = ("H100", "GB200")
+_EP: Final = 64
+"""An example that every row of the tables on all-to-all allows."""
 _FACTS: Final[Mapping[str, str]] = {
     "package": "package of DeepEP or HybridEP",
     "stage": "stage",
@@ -48,6 +54,7 @@ _FACTS: Final[Mapping[str, str]] = {
     "memory_tight": "memory tight",
     "fp8_runs": "runs in FP8 already",
     "pressure": "memory pressure",
+    "too_large": "the estimate is more than the GPU has",
     "more_than_there_is": "the run needs more memory than there is",
     "layers_recomputed": "whole layers recomputed",
     "exhausted": "all modules recomputed",
@@ -60,7 +67,8 @@ _FACTS: Final[Mapping[str, str]] = {
     "routing": "routing",
     "sync_free": "no sync of expert sizes",
     "packed": "packed sequences",
-    "pp_deep": f"PP of {PP_DEEP.value:.0f} or more",
+    "flex_runs": "DeepEP or HybridEP runs, tuned",
+    "small_experts": f"experts up to {SMALL_EXPERT.value:,.0f} wide, {FEW_CHOICES.value:.0f} a token",
 }
 """Facts of the tables, as people read them."""
 _VALUES: Final[Mapping[object, str]] = {
@@ -71,6 +79,7 @@ _VALUES: Final[Mapping[object, str]] = {
     "nvl72": "GB200, GB300 (NVL72)",
     "blackwell": "Blackwell",
     "ampere": "A100",
+    "volta": "V100 and older",
     "bring_up": "bring-up",
     "small": f"up to {SMALL_EP.value:.0f}",
     "medium": f"{SMALL_EP.value + 1:.0f} to {LARGE_EP.value - 1:.0f}",
@@ -185,7 +194,10 @@ def _fix(fix: Fix) -> Iterator[Block]:
         yield from paragraphs(f"{fix.id}: {fix.doc}")
     kinds = words(", of its cost ", joined([(Term(kind),) for kind in fix.kinds])) if fix.kinds else ()
     yield Sentence(words(f"Acts on the wall {name_of(fix.wall)}", kinds, "."))
-    yield from _knobs(fix, run)
+    if fix.id in _BY_GPU:
+        yield from _knobs_by_gpu(fix)
+    else:
+        yield from _knobs(fix, run)
     yield from items("Versions", [fix.versions])
     if fix.id in _OF_FIXES:
         yield from _table(_OF_FIXES[fix.id])
@@ -205,18 +217,30 @@ def _fix(fix: Fix) -> Iterator[Block]:
     yield from items("Sources", fix.sources)
 
 
+def _knobs_by_gpu(fix: Fix) -> Iterator[Block]:
+    """As a plan types them, where the GPU decides."""
+    for gpu in _GPUS:
+        given = Given(gpu=gpu, ep=_EP, etp=1, stage="tuned", flex_package=True)
+        known = [words(f"{name}: ", codes(lines)) for name, lines in _spelled(fix, Run(given=given)) if lines]
+        yield from items(f"Knobs, as on {gpu} with EP {_EP}", known)
+
+
 def _knobs(fix: Fix, run: Run) -> Iterator[Block]:
+    known = [words(f"{name}: ", codes(lines)) for name, lines in _spelled(fix, run) if lines]
+    none = [words("none for a run of which nothing is known: they depend on what is asked for below")]
+    yield from items("Knobs, as for a run of which nothing is known", known or none)
+
+
+def _spelled(fix: Fix, run: Run) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Lines of a change by whose they are."""
     knobs = fix.knobs(run)
-    spelled = (
+    return (
         ("Megatron-LM", knobs.megatron_lm),
         ("Bridge", knobs.megatron_bridge),
         ("Bridge's scripts/performance", knobs.bridge_harness),
         ("environment", knobs.environment),
         ("PyTorch, where the run is not Megatron's", fix.pytorch.code if fix.pytorch else ()),
     )
-    known = [words(f"{name}: ", codes(lines)) for name, lines in spelled if lines]
-    none = [words("none for a run of which nothing is known: they depend on what is asked for below")]
-    yield from items("Knobs, as for a run of which nothing is known", known or none)
 
 
 def _need(need: Precondition) -> str:

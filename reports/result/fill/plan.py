@@ -8,11 +8,11 @@ from msgspec import Struct
 
 from heuristics.fixes.change import lines
 from heuristics.fixes.fix import Gain
+from heuristics.incidents.incident import known_issues
 from heuristics.judging.judgement import Judgement
 from heuristics.plan.clues import why_first
 from heuristics.plan.planned import Planned, Refused
 from heuristics.result import judged as typed
-from heuristics.rules.known_issues import known_issues
 from heuristics.run.run import Run
 from traces.missing import Missing, gap
 

@@ -11,6 +11,7 @@ from heuristics.judging.judgement import Judgement
 from heuristics.plugins import problems
 from heuristics.result.result import Result
 from heuristics.result.tool import SCHEMA_VERSION, Tool
+from heuristics.run.repairs import advised
 from reports.result.fill.configured import NOT_GIVEN, configuration, log, memory_estimate
 from reports.result.fill.plan import fixes, refused
 from reports.result.fill.rank import notes, rank
@@ -20,8 +21,10 @@ from traces.cures import cures
 from traces.measurements import RankMeasurements
 from traces.missing import Missing, known
 from traces.names.frameworks import Framework
+from traces.sections.hang import Hang, Witness
 from traces.sections.run import Run
 from traces.spelling import in_ms, percent
+from traces.witness.watchdog import hang_of_log
 
 _NOT_GIVEN: Final = Missing("", "no symptoms were given", "give symptoms (--symptoms), or analyze a trace")
 _COSTS: Final = ("cost_ns", "cost_frac", "cost_by_kind_ns", "at_most_frac")
@@ -45,12 +48,17 @@ def result_of_run(
     missing: Sequence[Missing] = (),
     redact: bool = True,
     command: str | UnsetType = UNSET,
+    hang: Hang | None = None,
+    witness: Witness | UnsetType = UNSET,
 ) -> Result:
     """The result. `about`: the configuration's file where there is no trace, `judged`: its walls are.
 
     `missing`: what the recordings hide, beside the gaps of single values; `redact`: texts of the
-    configuration are withheld where they could be a path or a name.
+    configuration are withheld where they could be a path or a name. `hang`: that of a second witness; without
+    one, that of the log.
     """
+    if hang is None and (logged := judgement.run.log) is not None:
+        hang = hang_of_log(logged)
     seen, plan, files = judged is not False, judgement.plan, judgement.from_files
     left = [note for place, one in enumerate(ranks) for note in notes(place, one)]
     if isinstance(judgement.combined, Missing):
@@ -79,6 +87,7 @@ def result_of_run(
             configuration=configuration(judgement, redact),
             config_findings=files.findings if files else (),
             defects=files.defects if files else (),
+            incidents=files.incidents if files else UNSET,
             rules=files.rules if files else NOT_GIVEN,
             workflow=files.workflow if files else (),
             experiments=files.experiments if files else NOT_GIVEN,
@@ -87,6 +96,9 @@ def result_of_run(
             log=log(judgement),
             given=given(judgement.known, redact),
             forced_routing=judgement.forced_routing,
+            normal=files.normal if files else UNSET,
+            hang=UNSET if hang is None else advised(hang),
+            witness=witness,
         ),
         judgement.run.framework,
     )

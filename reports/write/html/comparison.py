@@ -112,7 +112,7 @@ def write_comparison_html(compared: Compared, view: View, head: Head = PLAIN) ->
         "why": [*(block for block in page.blocks if block not in above), *_opened(folds)],
         "around": around,
         "folds": [one for one in folds if one.id != _WHOLE],
-        "timelines": list(_timelines(compared)),
+        "timelines": list(_timelines(compared)) if view.timelines else [],
     }
     return assemble("comparison.html.j2", content, TIMELINE_SCRIPTS, (*STYLES, "comparison.css"))
 

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from heuristics.result.result import Result
+from msgspec import UNSET
+
+from heuristics.result.result import Merged, Result, index_of
 from reports.content.analysis import (
     RANKS,
     layout_changes,
@@ -17,14 +19,16 @@ from reports.content.analysis import (
     warnings,
 )
 from reports.content.analysis.afterwards import next_command
+from reports.content.analysis.hang import hang_lines, leading_hang, witness_part
 from reports.content.analysis.headline import facts, headline, title
 from reports.content.analysis.plan import plan, whole_plan
 from reports.content.analysis.recording import recording
-from reports.content.analysis.run import ranks_part, run_lines
+from reports.content.analysis.run import merged_name, ranks_part, run_lines, short_name
+from reports.content.analysis.run import page as run_page
 from reports.content.analysis.times import scale_of, telling_rank
 from reports.content.analysis.walls import evidence, savings, step_bar
 from reports.content.blocks import PLAIN, Block, Detail, Fold, Head, Items, Page, Part, Plan, View
-from reports.content.names import who
+from reports.content.names import plain, who
 from reports.write.html.environment import SCRIPTS, STYLES, TIMELINE_SCRIPTS, Marks, assemble, shared
 from reports.write.html.ranks import heat_of, pair_of, step_maps_of
 from reports.write.html.timeline import Shown, WallOf, grids_of, stretches, timelines
@@ -65,6 +69,7 @@ _OF_PART: Final = {
     "moe": "moe",
     "recording": "recording",
     "ranks": "ranks",
+    "witness": "ranks",
 }
 """The tab of a part of a rank; all others are folds of the summary."""
 _ROWS: Final = {"exposed_comm": "comm", "exposed_copy": "copy"}
@@ -89,17 +94,18 @@ def write_analysis_html(result: Result, view: View, head: Head = PLAIN) -> str:
     """
     rank, steps, whole = telling_rank(result), plan(result, None), whole_plan(result).blocks
     more_of = {step.id: step.notes for one in whole if isinstance(one, Plan) for step in one.steps}
+    places = [plain(short_name(result, place)) for place in range(len(result.ranks))]
     page = head.over(Page(title(result), facts(result), (), Detail.FULL))
     analysis = {
         "headline": headline(result),
-        "bar": step_bar(rank),
+        "bar": step_bar(result, rank),
         "hero": hero_of(result),
         "walls": savings(result),
         "worst": known(result.verdict.wall),
         "tabs": _tabs(result, rank, steps, [block for block in whole if isinstance(block, Items)]),
         "replayed": _replayed(result, steps),
-        "heat": heat_of(result),
-        "steps": step_maps_of(result),
+        "heat": None if result.run is UNSET else heat_of(result.run, places.__getitem__),
+        "steps": None if result.run is UNSET else step_maps_of(result.run, places.__getitem__),
         "pair": pair_of(result),
     }
 
@@ -107,10 +113,28 @@ def write_analysis_html(result: Result, view: View, head: Head = PLAIN) -> str:
         content = {**analysis, **shared(Marks(view, more_of), page), "timeline": timeline}
         return assemble("analysis.html.j2", content, TIMELINE_SCRIPTS, STYLES)
 
-    if not (found := stretches(result.ranks, who)):
+    found = stretches(result.ranks, lambda one: places[index_of(result, one)]) if view.timelines else ()
+    if not found:
         return written(None)
     room = max(_LEAST, _ROOM - len(written(Shown("timeline", "", {}, ())).encode()))
     return written(timelines(found, walls_of(result.ranks), grids_of(result.ranks), room))
+
+
+def write_run_html(merged: Merged, view: View, head: Head = PLAIN) -> str:
+    """The page of a run that was put together: who is late, every rank as a column, and each by step."""
+    page, places = head.over(run_page(merged)), range(len(merged.run.ranks))
+    names = [plain(merged_name(merged, place)) for place in places]
+    first, *others = page.blocks
+    before = [one for one in others if not isinstance(one, Part)]
+    content = {
+        "headline": first,
+        "before": before,
+        "blocks": [one for one in others if isinstance(one, Part)],
+        "heat": heat_of(merged.run, names.__getitem__),
+        "steps": step_maps_of(merged.run, names.__getitem__),
+        **shared(Marks(view), page),
+    }
+    return assemble("run.html.j2", content, SCRIPTS, STYLES)
 
 
 def walls_of(ranks: Sequence[Rank]) -> WallOf:
@@ -127,12 +151,18 @@ def _tabs(result: Result, rank: Rank, steps: Plan, beside: Sequence[Items]) -> l
     """`beside`: what was refused, and what the guides choose."""
     top, together = top_kernels(rank), ranks_part(result)
     found: dict[str, list[Block]] = {id: [] for id in _TABS}
-    found["summary"] += (*warnings(result), *run_lines(result), steps)
+    hangs = hang_lines(result, leading_hang(result) is not None)
+    found["summary"] += (*hangs, *warnings(result), *run_lines(result), steps)
     found["summary"] += (Fold(one.title, (replace(one, title=""),)) for one in beside)
     found["summary"] += (next_command(result), _folded(evidence(result)))
     found["kernels"] += (*([top] if top else ()), *unknown_kernels(result), *layout_changes(result))
     measured = sorted(rank_parts(result, rank), key=lambda part: part.id != "kernels")
-    for part in (*measured, *([together] if together else ()), recording(result)):
+    for part in (
+        *measured,
+        *([together] if together else ()),
+        *witness_part(result.witness),
+        recording(result),
+    ):
         tab = _OF_PART.get(part.id, "summary")
         found[tab].append(_folded(part) if tab == "summary" else part)
     found["summary"] += _other_ranks(result, rank)

@@ -43,39 +43,74 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class Maps:
-    """The maps of a run. `columns`: how many, and what they are; `left_out`: ranks that are not drawn."""
+    """The maps of a run. `columns`: how many, and what they are; `left_out`: ranks that are not drawn.
+
+    `ticks`: columns that have a number, and that.
+    """
 
     maps: tuple[Map, ...]
     columns: int
     of: str
     left_out: int
+    ticks: tuple[tuple[int, str], ...] = ()
 
 
 _MOST: Final = 256
-"""Ranks that are drawn in a row, or can be chosen: with more, a column is narrower than a pixel or two."""
+"""Columns of a map, and ranks that can be chosen: with more, a column is narrower than a pixel or two."""
+_TICKS: Final = 16
+"""Columns at most that have their number."""
+Called = Callable[[int], str]
+"""What a page calls the rank in a place of `run.ranks`."""
 
 
-def heat_of(result: Result) -> Maps | None:
-    """A row a figure and a column a rank; None of one rank."""
-    run = result.run
-    if run is UNSET or len(run.ranks) < 2:
+def heat_of(run: Run, called: Called) -> Maps | None:
+    """A row a figure and a column a rank, of many ranks a column for several; None of one rank."""
+    if len(run.ranks) < 2:
         return None
-    shown = run.ranks[:_MOST]
-    names = [plain(short_name(result, one.index)) for one in shown]
-    communication = Hue.COMMUNICATION
+    each = -(-len(run.ranks) // _MOST)
+    parts = [run.ranks[first : first + each] for first in range(0, len(run.ranks), each)]
+    names = [_named([called(one.index) for one in part]) for part in parts]
+
+    def most(figure: Callable[[RankInRun], float | None]) -> list[float | None]:
+        """The largest of each column."""
+        found = [[value for one in part if (value := figure(one)) is not None] for part in parts]
+        return [max(values, default=None) for values in found]
+
+    wait = Hue.COMMUNICATION
     maps = (
-        _figure("step", Hue.COMPUTE, names, [known(one.step_ns) for one in shown], in_ms),
-        _figure("waited", communication, names, [one.waited_ns for one in shown], in_ms),
-        _figure("caused waiting", communication, names, [known(one.caused_ns) for one in shown], in_ms),
+        _figure("step", Hue.COMPUTE, names, most(lambda one: known(one.step_ns)), in_ms),
+        _figure("waited", wait, names, most(lambda one: one.waited_ns), in_ms),
+        _figure("caused waiting", wait, names, most(lambda one: known(one.caused_ns)), in_ms),
         _figure(
             "kernel time",
             Hue.COMPUTE,
             names,
-            [known(one.device_factor) for one in shown],
+            most(lambda one: known(one.device_factor)),
             lambda factor: f"{rounded(factor)} x",
         ),
     )
-    return Maps(maps, len(shown), f"from {names[0]} to {names[-1]}", len(run.ranks) - len(shown))
+    of = "one column a rank" if each == 1 else f"one column for {each} ranks, the largest of them"
+    return Maps(maps, len(parts), f"{of}, {_numbered(run)}", 0, tuple(_ticks(run, parts)))
+
+
+def _named(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+
+
+def _numbered(run: Run) -> str:
+    by_rank = all(known(one.rank) is not None for one in run.ranks)
+    return "numbered by rank" if by_rank else "numbered from 0"
+
+
+def _ticks(run: Run, parts: Sequence[Sequence[RankInRun]]) -> Iterator[tuple[int, str]]:
+    """Columns that have their number: of the first rank in it, else the place."""
+    every = 1
+    while -(-len(parts) // every) > _TICKS:
+        every *= 2
+    by_rank = all(known(one.rank) is not None for one in run.ranks)
+    for column in range(0, len(parts), every):
+        first = parts[column][0]
+        yield column, str(known(first.rank) if by_rank else first.index)
 
 
 def _figure(
@@ -114,13 +149,12 @@ _BUSY: Final[Mapping[Hue, str]] = {
 }
 
 
-def step_maps_of(result: Result) -> Maps | None:
+def step_maps_of(run: Run, called: Called) -> Maps | None:
     """A map a figure, with a row a rank and a column a step; None of one rank, or without a common step."""
-    run = result.run
-    if run is UNSET or len(run.ranks) < 2 or not run.ranks[0].step_lengths_ns:
+    if len(run.ranks) < 2 or not run.ranks[0].step_lengths_ns:
         return None
     shown, late = shown_ranks(run, _ROWS), known(run.late)
-    ranks = [Squares((), (), plain(short_name(result, one.index)), is_late(late, one)) for one in shown]
+    ranks = [Squares((), (), called(one.index), is_late(late, one)) for one in shown]
     hue = Hue.COMMUNICATION if late is None else _HUES.get(late.cause, Hue.COMMUNICATION)
     maps = [_by_step("waited", Hue.COMMUNICATION, ranks, [one.waited_by_step_ns for one in shown])]
     caused = [known(one.caused_by_step_ns) for one in shown]

@@ -104,6 +104,9 @@ _NAME: Final = 120
 _FEWEST: Final = 50
 """Activities that a lane keeps, however little room there is."""
 
+_COARSE: Final = 2_000
+"""Bytes of a rank's timeline below which it shows nothing."""
+
 Data = dict[str, object]
 WallOf = Mapping[str, str]
 """A key of a timeline, and the wall whose time it is."""
@@ -168,18 +171,33 @@ def grids_of(ranks: Sequence[Rank]) -> Mapping[str, str]:
 def timelines(
     found: Sequence[Stretch], walls: WallOf, grids: Mapping[str, str], room: int, id: str = "timeline"
 ) -> Shown:
-    """All that fit in `room` bytes: whole stretches, of which the first is cut where it must be.
+    """All that fit in `room` bytes: of each rank one stretch, cut where it must be, then further ones whole.
 
-    Raises `IndexError` where there is none.
+    The first takes half of the room at most where there are several ranks, the others equal parts of the
+    rest. Raises `IndexError` where there is none.
     """
     shared = _Shared(walls, grids)
-    drawn = [_first(found[0], shared, room)]
+    ranks = [*{one.place: one for one in reversed(found)}.values()][::-1]
+    drawn = [_first(found[0], shared, room if len(ranks) == 1 else room // 2)]
     used = _size(drawn, shared)
+    shown = {id_of(found[0])}
+    for place, one in enumerate(ranks[1:], start=1):
+        part = max(0, room - used) // (len(ranks) - place)
+        if part < _COARSE:
+            break
+        trial = replace(shared, looks={**shared.looks}, names={**shared.names})
+        data = _first(one, trial, part, _size([], shared))
+        size = len(json.dumps(data)) + _size([], trial) - _size([], shared)
+        drawn.append(data)
+        shown.add(id_of(one))
+        used, shared = used + size, trial
     for one in found[1:]:
+        if id_of(one) in shown:
+            continue
         trial = replace(shared, looks={**shared.looks}, names={**shared.names})
         data = _data(one, lanes_of(one), trial)
         used += len(json.dumps(data))
-        if used + _size([], trial) > room:
+        if used + _size([], trial) - _size([], shared) > room:
             break
         drawn.append(data)
         shared = trial
@@ -188,13 +206,18 @@ def timelines(
     return Shown(id, _caption(found[0], left_out), data, tuple(_tables(found[0])))
 
 
-def _first(one: Stretch, shared: _Shared, room: int) -> Data:
+def id_of(one: Stretch) -> tuple[str, str]:
+    return one.place, one.step
+
+
+def _first(one: Stretch, shared: _Shared, room: int, before: int = 0) -> Data:
+    """The longest activities of a stretch that fit; `before`: bytes of names and looks that stand already."""
     lanes = lanes_of(one)
     most = max(len(lane.at_ns) for lane in lanes)
     while True:
         cut = [longest(lane, most) for lane in lanes]
-        trial = _Shared(shared.walls, shared.grids)
-        size = _size([_data(one, cut, trial)], trial)
+        trial = replace(shared, looks={**shared.looks}, names={**shared.names})
+        size = _size([_data(one, cut, trial)], trial) - before
         if most <= _FEWEST or size <= room:
             return _data(one, cut, shared)
         most = max(_FEWEST, int(most * min(0.9, room / size)))

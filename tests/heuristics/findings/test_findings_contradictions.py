@@ -67,6 +67,15 @@ def logged(**knobs: Value) -> TrainingLog:
 
 STEADY = tuple(Iteration(index, 1_000_000_000, index, global_batch_size=16) for index in range(1, 9))
 
+FAST = tuple(replace(one, tflops_per_gpu=900.0) for one in STEADY)
+GROWING = tuple(Iteration(index, 1_000_000_000 + index * 20_000_000, index) for index in range(1, 61))
+SMALL: Config = {
+    **{"num_layers": 2, "hidden_size": 1024, "ffn_hidden_size": 4096, "num_attention_heads": 16},
+    **{"vocab_size": 32000, "seq_length": 2048, "world_size": 1, "gated_linear_unit": False},
+    **dict.fromkeys(("tensor_model_parallel_size", "pipeline_model_parallel_size"), 1),
+}
+"""A model whose steps of a second are some 11 TFLOP/s."""
+
 ROWS: tuple[tuple[str, FindingState, Run], ...] = (
     ("CFG-flex-type", "inert", run_with({**HYBRIDEP, **ALLTOALL})),
     ("CFG-flex-type", "inert", run_with({**DEEPEP, **ALLTOALL})),
@@ -212,6 +221,16 @@ ROWS: tuple[tuple[str, FindingState, Run], ...] = (
     ),
     ("CFG-log-world-size", "logged_otherwise", run_with({"world_size": 8}, log=logged(world_size=16))),
     ("CFG-log-precision", "logged_otherwise", run_with({"bf16": True, "fp8": None}, log=logged(fp8="e4m3"))),
+    (
+        "CFG-log-throughput",
+        "logged_otherwise",
+        run_with(SMALL, log=replace(log_of(), iterations=FAST)),
+    ),
+    (
+        "CFG-log-drift",
+        "drifting",
+        run_with(log=replace(log_of(), iterations=GROWING)),
+    ),
     (
         "CFG-log-unknown-error",
         "unexplained",

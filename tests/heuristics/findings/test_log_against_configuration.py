@@ -176,7 +176,7 @@ def test_w11_more_than_the_peak_is_no_figure_and_names_the_likely_cause(
 
 
 def test_item_32_an_mfu_is_placed_in_the_bands_of_the_guide() -> None:
-    assert [mfu_band(mfu, "dsv3", "GB200") for mfu in (0.05, 0.13, 0.16, 0.18, 0.22, 0.30)] == [
+    assert [mfu_band(mfu, "dsv3", "GB200", "mxfp8") for mfu in (0.05, 0.13, 0.16, 0.18, 0.22, 0.30)] == [
         *("below", "untuned", "between", "tuned", "tuned", "above")
     ]
 
@@ -218,7 +218,12 @@ def test_w16_a_log_of_one_unknown_error_does_not_end_the_check(
 
 @pytest.mark.parametrize(("family", "gpu"), [("qwen3_30b", "GB200"), ("dsv3", "H100"), (None, None)])
 def test_item_32_another_model_or_platform_has_no_band(family: str | None, gpu: str | None) -> None:
-    assert mfu_band(0.18, family, gpu) is None
+    assert mfu_band(0.18, family, gpu, "mxfp8") is None
+
+
+@pytest.mark.parametrize("precision", ["bf16", "nvfp4", None])
+def test_item_32_the_bands_belong_to_their_precision(precision: str | None) -> None:
+    assert mfu_band(0.21, "dsv3", "GB200", precision) is None
 
 
 def test_item_32_the_guides_band_stands_beside_the_mfu_of_its_model(

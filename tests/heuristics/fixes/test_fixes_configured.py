@@ -13,7 +13,7 @@ from heuristics.guides.cuda_graphs import choose_graphs
 from heuristics.guides.dispatcher import choose_dispatcher
 from heuristics.guides.recompute import choose_recompute
 from heuristics.run.run import Run
-from heuristics.run.sizes import batch_divides, deeper_pp, even_layout, virtual_stages, wider_ep
+from heuristics.run.sizes import batch_divides, deeper, even_layout, virtual_stages, wider_ep
 from tests.fix_doubles import complete, configured, need
 from tests.opinions_doubles import paying
 from traces.settings.settings import Value
@@ -204,10 +204,18 @@ def test_ep_doubles_only_where_experts_ranks_and_the_domain_hold_it() -> None:
 
 
 def test_pp_grows_to_what_divides_layers_and_leaves_experts_their_ranks() -> None:
-    assert deeper_pp(complete()) == 4
-    assert deeper_pp(complete({"num_layers": 6})) is None
-    assert deeper_pp(complete({"expert_model_parallel_size": 32})) is None
-    assert deeper_pp(configured({"pipeline_model_parallel_size": 3})) == 6
+    def next_pp(run: Run) -> object:
+        return next((one["pipeline_model_parallel_size"] for one in deeper(run)), None)
+
+    assert next_pp(complete()) == 4
+    assert next_pp(complete({"expert_model_parallel_size": 32})) is None
+    assert next_pp(configured({"pipeline_model_parallel_size": 3})) == 6
+
+
+def test_layers_that_do_not_divide_get_a_layout_by_name() -> None:
+    first = next(deeper(complete({"num_layers": 6})))
+    assert first["pipeline_model_parallel_size"] == 4
+    assert first["pipeline_model_parallel_layout"] == "Et|tt|tt|tL"
 
 
 # ---- cards and choosers that ask the configuration ----

@@ -37,7 +37,7 @@ def test_a_refused_first_choice_gives_way_to_the_next_and_says_so() -> None:
 
 
 def test_what_is_unknown_and_matters_is_asked_for_by_option() -> None:
-    assert choose_dispatcher(run_of(gpu="H100")).asks == ("--flex-package", "--ep", "--family")
+    assert choose_dispatcher(run_of(gpu="H100")).asks == ("--flex-package", "--family", "--ep")
     assert choose_dispatcher(run_of(gpu="H100", ep=16, family="other", flex_package=True)).asks == ()
 
 

@@ -159,18 +159,16 @@ def test_full_recompute_goes_with_the_full_iteration_only(
     assert ("transformer_engine" in choice.row.never) is not bool(choice.then)
 
 
-@pytest.mark.parametrize("tight", [{"memory_tight": True}, {"pp": 4}])
 @pytest.mark.parametrize("guidance", BOTH)
-def test_tight_memory_or_a_deep_pipeline_takes_the_narrowest_scope(
-    tight: dict[str, object], guidance: str
-) -> None:
-    choice = choose_graphs(run_by(NEW | {"guidance": guidance} | tight, MOE))
+def test_tight_memory_takes_the_narrowest_scope(guidance: str) -> None:
+    choice = choose_graphs(run_by(NEW | {"guidance": guidance, "memory_tight": True}, MOE))
     assert (choice.modules, choice.then) == (ROUTER, ())
     assert "full_iteration" in choice.row.never
 
 
-def test_a_pipeline_of_three_stages_is_not_deep() -> None:
-    assert choose_graphs(run_by(NEW | {"pp": 3}, MOE)).rule == "dropless"
+def test_a_deep_pipeline_narrows_no_scope_as_no_guide_does() -> None:
+    seed, newest = (choose_graphs(run_by(NEW | {"guidance": one, "pp": 8}, MOE)) for one in BOTH)
+    assert ("attn" in seed.modules, "attn" in newest.then) == (True, True)
 
 
 def test_a_model_that_cannot_be_told_gets_no_graphs() -> None:
@@ -304,7 +302,7 @@ def test_every_row_of_the_table_can_fire(edition: Guidance) -> None:
         "sync_free": False,
     }
     unmet |= {"routing": "dropless", "packed": False, "family": "other", "stage_now": "tuned"}
-    unmet |= {"memory_tight": False, "pp_deep": False}
+    unmet |= {"memory_tight": False}
     for rule in table("cuda_graphs")[edition]:
         assert fire("cuda_graphs", run_that(rule, unmet), edition).row is rule
         assert rule.how in get_args(Impl)

@@ -12,9 +12,10 @@ import pytest
 from msgspec import Struct
 
 import diagnoser
-from heuristics.result.brief import Brief
+from heuristics.result.brief import Brief, BriefRun
 from heuristics.result.compared import Compared
 from heuristics.result.compared_files import ComparedFiles
+from heuristics.result.layouts import Layouts
 from heuristics.result.result import Merged, Result
 from reports.result.codec import decode
 from reports.result.schema import places, schema, schema_text
@@ -28,7 +29,9 @@ PUBLISHED = [
     (Compared, ROOT / "docs" / "comparison.schema.json", GOLDEN / "comparison_keys.txt"),
     (ComparedFiles, ROOT / "docs" / "files_comparison.schema.json", GOLDEN / "files_comparison_keys.txt"),
     (Merged, ROOT / "docs" / "run.schema.json", GOLDEN / "run_keys.txt"),
+    (Layouts, ROOT / "docs" / "layouts.schema.json", GOLDEN / "layouts_keys.txt"),
     (Brief, ROOT / "docs" / "brief.schema.json", GOLDEN / "brief_keys.txt"),
+    (BriefRun, ROOT / "docs" / "brief_run.schema.json", GOLDEN / "brief_run_keys.txt"),
 ]
 WRONG: tuple[Any, ...] = (None, "x", -1, 3, 2.5, True, [], [None], {}, {"x": "y"})
 

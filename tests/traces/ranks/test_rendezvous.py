@@ -1,4 +1,4 @@
-"""Clocks of ranks that only the order of their collectives tells of: a pipeline whose periods are equal."""
+"""Clocks of ranks that only the order of their collectives tells of: a pipeline of equal periods."""
 
 from __future__ import annotations
 

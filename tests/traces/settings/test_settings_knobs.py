@@ -24,7 +24,7 @@ def test_every_knob_has_a_source_and_a_way_to_be_said() -> None:
             or knob.is_core
             or knob.dest
             or knob.harness
-            or (knob.id.startswith(("env.", "launcher.")))
+            or (knob.id.startswith(("env.", "launcher.", "deepspeed.", "data_loader.")))
             or is_alias(knob.id)
         )
         assert knob.until is None or knob.since < knob.until

@@ -1,0 +1,1 @@
+"""Whether advice holds once it is followed: cures and plans of random configurations, judged again."""

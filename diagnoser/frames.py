@@ -1,0 +1,179 @@
+"""A diagnosis as pandas tables: each a row type of the result, with <NA> where a value is not known.
+
+Times are integers of ns. A table is made from its columns: name, pandas type, and how a row gets its value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import UnsetType
+from msgspec.structs import asdict
+
+from traces.missing import Missing, known
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from heuristics.result.judged import Fix
+    from heuristics.result.result import Result
+    from traces.sections.rank import Rank
+    from traces.sections.tables import Timeline
+
+_WHERE: Final = {"trace": "string", "process": "Int64", "device": "Int64", "rank": "Int64"}
+_COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
+    "parts": {
+        "trace": "object", "process": "Int64", "device": "Int64", "group": "object", "key": "object",
+        "ns": "Int64", "frac": "Float64",
+    },
+    "ranks": {
+        **_WHERE, "gpu": "string", "steps": "Int64", "step_mean_ns": "Int64", "window_ns": "Int64",
+        "compute_ns": "Int64", "exposed_comm_ns": "Int64", "exposed_copy_ns": "Int64", "idle_ns": "Int64",
+        "waited_ns": "Int64", "caused_ns": "Int64", "device_factor": "Float64",
+    },
+    "steps": {
+        **_WHERE, "step": "Int64", "start_ns": "Int64", "end_ns": "Int64", "length_ns": "Int64",
+        "used": "boolean", "left_out_because": "string",
+    },
+    "kernels": {
+        **_WHERE, "name": "string", "key": "string", "grid_x": "Int64", "grid_y": "Int64", "grid_z": "Int64",
+        "count": "Int64", "work_ns": "Int64", "mean_ns": "Float64", "std_ns": "Int64",
+    },
+    "walls": {
+        "id": "string", "outcome": "string", "cost_ns": "Int64", "cost_frac": "Float64",
+        "at_most_frac": "Float64", "cure": "string",
+    },
+    "fixes": {
+        "id": "string", "wall": "string", "title": "string", "gain_low_frac": "Float64",
+        "gain_high_frac": "Float64", "gain_source": "string", "megatron_lm": "string",
+        "megatron_bridge": "string", "environment": "string", "pytorch": "string", "verify": "string",
+    },
+    "timeline": {
+        **_WHERE, "step": "Int64", "lane": "string", "stream": "Int64", "thread": "Int64", "depth": "Int64",
+        "key": "string", "name": "string", "start_ns": "Int64", "length_ns": "Int64", "launch_ns": "Int64",
+    },
+}  # fmt: skip
+"""Tables, their columns in order, and the pandas type of each."""
+
+Row = Mapping[str, Any]
+
+
+def frame(table: str, rows: Iterable[Row]) -> pd.DataFrame:
+    """A table of `_COLUMNS`; a row lacks what does not apply, and what is missing becomes <NA>."""
+    import pandas as pd
+
+    types = _COLUMNS[table]
+    made = [[_plain(row.get(column)) for column in types] for row in rows]
+    return pd.DataFrame(made, columns=list(types)).astype(dict(types))
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, Missing | UnsetType) else value
+
+
+def _where(rank: Rank) -> Row:
+    return {"trace": rank.trace, "process": rank.process, "device": rank.device, "rank": rank.rank}
+
+
+def parts(result: Result) -> Iterator[Row]:
+    """Each bucket, kind and class of every rank."""
+    for rank in result.ranks:
+        buckets = asdict(rank.budget_ns)
+        window_ns = buckets.pop("window")
+        groups = {
+            "bucket": buckets,
+            "exposed_comm_kind": known(rank.exposed_comm_by_kind_ns) or {},
+            "exposed_copy_kind": rank.exposed_copy_by_kind_ns,
+            "compute_class": rank.compute_by_class_ns,
+        }
+        for group, of_group in groups.items():
+            for key, ns in of_group.items():
+                frac = None if known(ns) is None else ns / window_ns
+                yield {**_where(rank), "group": group, "key": key, "ns": ns, "frac": frac}
+
+
+def ranks(result: Result) -> Iterator[Row]:
+    in_run = {} if isinstance(result.run, UnsetType) else {one.index: one for one in result.run.ranks}
+    for place, rank in enumerate(result.ranks):
+        buckets = {f"{name}_ns": ns for name, ns in asdict(rank.budget_ns).items()}
+        beside = in_run.get(place)
+        waits = {} if beside is None else asdict(beside)
+        kept = {name: waits.get(name) for name in ("waited_ns", "caused_ns", "device_factor")}
+        steps = {"steps": len(rank.steps.used), "step_mean_ns": rank.steps.mean_ns}
+        yield {**_where(rank), "gpu": rank.gpu, **steps, **buckets, **kept}
+
+
+def steps(result: Result) -> Iterator[Row]:
+    """Every recorded step of every rank, in order."""
+    for rank in result.ranks:
+        left_out = {one.index: one.reason for one in rank.steps.dropped}
+        for step in sorted((*rank.steps.used, *rank.steps.dropped), key=lambda one: one.index):
+            yield {
+                **_where(rank),
+                "step": step.index,
+                "start_ns": step.start_ns,
+                "end_ns": step.end_ns,
+                "length_ns": step.end_ns - step.start_ns,
+                "used": step.index not in left_out,
+                "left_out_because": left_out.get(step.index),
+            }
+
+
+def kernels(result: Result) -> Iterator[Row]:
+    """Kernels by name and grid, those with the most work of each rank first."""
+    for rank in result.ranks:
+        for one in rank.kernel_table.rows:
+            grid = zip(("grid_x", "grid_y", "grid_z"), known(one.grid) or (), strict=False)
+            mean_ns = one.work_ns / one.count if one.count else None
+            yield {**_where(rank), **asdict(one), **dict(grid), "mean_ns": mean_ns}
+
+
+def walls(result: Result) -> Iterator[Row]:
+    return map(asdict, result.walls)
+
+
+def fixes(result: Result) -> Iterator[Row]:
+    return map(_fix, result.fixes)
+
+
+def _fix(fix: Fix) -> Row:
+    least, most = known(fix.gain_frac) or (None, None)
+    knobs = {name: "\n".join(lines) or None for name, lines in asdict(fix.knobs).items()}
+    return {**asdict(fix), **knobs, "gain_low_frac": least, "gain_high_frac": most}
+
+
+def timeline(result: Result) -> Iterator[Row]:
+    """One step of each rank, and further steps where they are kept: what ran, and what called it."""
+    for rank in result.ranks:
+        for one in rank.timelines:
+            for row in _spans(one):
+                yield {**_where(rank), "step": one.step, **row}
+
+
+def _spans(one: Timeline) -> Iterator[Row]:
+    def named(place: int) -> str | None:
+        return one.names[place] if place >= 0 else None
+
+    for lane in one.lanes:
+        launches = lane.launch_ns or (None,) * len(lane.at_ns)
+        columns = zip(lane.at_ns, lane.length_ns, lane.key, lane.name, launches, strict=True)
+        for at_ns, length_ns, key, name, launch_ns in columns:
+            launched = known(launch_ns)
+            yield {
+                "lane": "gpu", "stream": lane.stream, "key": one.keys[key], "name": named(name),
+                "start_ns": one.start_ns + at_ns, "length_ns": length_ns,
+                "launch_ns": None if launched is None else one.start_ns + launched,
+            }  # fmt: skip
+    for host in one.host:
+        for at_ns, length_ns, name in zip(host.at_ns, host.length_ns, host.name, strict=True):
+            yield {
+                "lane": host.kind, "thread": host.thread, "depth": host.depth, "name": named(name),
+                "start_ns": one.start_ns + at_ns, "length_ns": length_ns,
+            }  # fmt: skip
+    if (reasons := known(one.reasons)) is not None:
+        for at_ns, length_ns, reason in zip(reasons.at_ns, reasons.length_ns, reasons.reason, strict=True):
+            yield {
+                "lane": "no_compute", "key": reasons.reasons[reason],
+                "start_ns": one.start_ns + at_ns, "length_ns": length_ns,
+            }  # fmt: skip

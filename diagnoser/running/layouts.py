@@ -1,0 +1,152 @@
+"""Layouts of a model by its name, or of a configuration, on some GPUs: read, found, written down."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from diagnoser.diagnosis import LayoutsResult
+from diagnoser.options.given import given_from
+from diagnoser.options.requests import LayoutPlan, made_again
+from diagnoser.version import VERSION
+from heuristics.config.about import option_of
+from traces.errors import UsageError
+from traces.missing import Missing
+from traces.settings.knobs import GLOBAL_BATCH
+from traces.spelling import counted
+
+if TYPE_CHECKING:
+    from heuristics.config.about import Given
+    from heuristics.layouts.choose import Found, Wanted
+    from heuristics.result.layouts import Layouts
+    from traces.settings.settings import Settings
+
+_LENGTH: Final = "seq_length"
+_AROUND: Final = 64
+"""Numbers of GPUs below and above that are tried where none divides."""
+
+
+def plan_layouts(asked: LayoutPlan) -> LayoutsResult:
+    """See `diagnoser.plan` for what it raises."""
+    from heuristics.layouts.choose import find_layouts
+
+    given = given_from(asked.about or {})
+    settings, name, caveat, is_file, problems = _model(asked, given)
+    settings = _with_asked(settings, asked)
+    wanted = _wanted(asked, given, settings, is_file)
+    asked.progress("holding layouts against memory", None)
+    found = find_layouts(wanted)
+    if isinstance(found, Missing):
+        raise UsageError(f"{name}: {found.reason}. {found.cure[:1].upper()}{found.cure[1:]}.")
+    if not found.counted.divide:
+        raise UsageError(_nothing_divides(found, wanted))
+    return LayoutsResult(_document(asked, name, caveat, wanted, found, problems))
+
+
+def _model(asked: LayoutPlan, given: Given) -> tuple[Settings, str, str, bool, tuple[str, ...]]:
+    """Settings, the name that is shown, what its sizes leave out, and what of a file was not read."""
+    from traces.settings.model_names import model_named
+
+    path = Path(asked.model)
+    if path.exists():
+        from diagnoser.running.configuration import read_configured
+
+        configured = read_configured(path, None, given, asked.progress)
+        count = len(configured.problems)
+        unread = (f"{counted(count, 'line')} of {path.name} not read as they stand",) if count else ()
+        return configured.files, path.name, "", True, unread
+    named = model_named(asked.model)
+    return named.settings, named.name, named.caveat, False, ()
+
+
+def _with_asked(settings: Settings, asked: LayoutPlan) -> Settings:
+    for flag, size in (
+        ("gpus", asked.gpus),
+        ("seq-length", asked.seq_length),
+        ("global-batch", asked.global_batch),
+    ):
+        if size is not None and size < 1:
+            raise UsageError(f"--{flag} {size} is no size. Give 1 or more.")
+    wanted = {_LENGTH: asked.seq_length, GLOBAL_BATCH: asked.global_batch}
+    return settings.changed({knob: one for knob, one in wanted.items() if one is not None}, "option")
+
+
+def _wanted(asked: LayoutPlan, given: Given, settings: Settings, is_file: bool) -> Wanted:
+    from heuristics.layouts.choose import Wanted
+    from heuristics.run.run import Run
+    from traces.names.gpus import product_named, products
+
+    config = Run(given=given, settings=settings).config
+    gpu, gpus = config.gpu, asked.gpus or config.world
+    product = product_named(gpu) if gpu else None
+    if product is None:
+        raise UsageError(
+            f"which GPU is unknown. Add {option_of('gpu')} H100, or another: {', '.join(products())}."
+        )
+    if product.memory_bytes is None:
+        raise UsageError(f"the memory of a {product.name} is unknown, so nothing can be held against it.")
+    if not gpus:
+        raise UsageError("how many GPUs is unknown. Add --gpus 64, say.")
+    return Wanted(
+        settings, replace(given, gpu=product.name), product.name, gpus, product.memory_bytes, is_file
+    )
+
+
+def _nothing_divides(found: Found, wanted: Wanted) -> str:
+    """That no layout divides, and the numbers of GPUs next to it that do."""
+    from heuristics.layouts.candidates import Asked, candidates
+
+    batch = int(str(found.settings.value(GLOBAL_BATCH)))
+
+    def divides(gpus: int) -> bool:
+        return gpus > 0 and any(True for _ in candidates(Asked(found.model, gpus, batch)))
+
+    near = sorted(range(-_AROUND, _AROUND + 1), key=abs)
+    others = [wanted.gpus + far for far in near if far and divides(wanted.gpus + far)]
+    lower = max((one for one in others if one < wanted.gpus), default=None)
+    upper = min((one for one in others if one > wanted.gpus), default=None)
+    there = " or ".join(str(one) for one in (lower, upper) if one)
+    cure = f"Give --gpus {there}, or another --global-batch." if there else "Give another --global-batch."
+    return (
+        f"no layout divides {wanted.gpus} GPUs and a global batch of {batch:,}: data-parallel ranks times "
+        f"the micro-batch must divide it. {cure}"
+    )
+
+
+def _document(
+    asked: LayoutPlan, name: str, caveat: str, wanted: Wanted, found: Found, problems: tuple[str, ...]
+) -> Layouts:
+    from heuristics.layouts.choose import parameters_of
+    from heuristics.layouts.published import model_of
+    from heuristics.result.layouts import Layouts
+    from heuristics.result.tool import SCHEMA_VERSION, Tool
+
+    total, active = parameters_of(found.model)
+    known = model_of(found.model)
+    return Layouts(
+        schema_version=SCHEMA_VERSION,
+        tool=Tool("moe-diag", VERSION, wanted.given.guidance),
+        kind="layouts",
+        warnings=(*problems, *found.warnings),
+        missing=(),
+        redacted=asked.redact,
+        command=made_again("plan", [Path(asked.model)], asked),
+        about=name,
+        model=known.name if known else "",
+        gpu=wanted.gpu,
+        gpus=wanted.gpus,
+        nvlink_domain=found.domain,
+        capacity_bytes=wanted.capacity,
+        precision=found.precision,
+        global_batch=int(str(found.settings.value(GLOBAL_BATCH))),
+        seq_length=found.model.seq_length,
+        parameters_count=total,
+        active_count=active,
+        assumed=found.assumed,
+        unknown=(*((caveat,) if caveat else ()), *found.unknown),
+        counted=found.counted,
+        layouts=found.layouts,
+        least_bytes=found.least_bytes,
+        normal=found.normal,
+    )

@@ -1,0 +1,214 @@
+"""What throughput is normal for a run: published runs of its model on its GPU, and what each change costs.
+
+Only where such a run is published. Each published row is taken with the preset of Bridge's scripts for its
+model and GPU, where there is one, as that is what ran; what differs in effect is looked up among the measured
+changes, whose range widens the result. What differs and was measured nowhere is listed, not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from math import exp
+from typing import Final, Literal
+
+from msgspec.structs import replace as with_fields
+
+from heuristics.comparison.files.differences import differences
+from heuristics.comparison.files.explain import Made, made_changes
+from heuristics.comparison.files.side import FileSide
+from heuristics.config.about import Given
+from heuristics.config.hardware import gpu_family
+from heuristics.result.normal import NormalThroughput
+from heuristics.run.run import Run
+from heuristics.words import say
+from traces.limits import Limit
+from traces.missing import Missing, OrMissing
+from traces.settings.knobs import GLOBAL_BATCH
+from traces.settings.model_names import model_names_by_id
+from traces.settings.read import configuration_of
+from traces.settings.settings import KnobView, Settings
+from traces.sizes.model import ModelSize, model_size
+from traces.sizes.peaks import peak, peak_precision
+from traces.sizes.references import Reference, nearest, nearest_references, references
+from traces.sizes.throughput import flops_per_token
+from traces.spelling import percent, rounded, signed
+
+_PATH: Final = "normal"
+NEAREST: Final = Limit(4, "published rows", "ours: the nearest ones; older releases of a row are slower")
+MOST: Final = Limit(
+    3.0, "times", "ours: beyond it changes that were measured elsewhere say nothing of this run any more"
+)
+_CODES: Final = {"BF16": "bf16", "FP8": "fp8_cs", "MXFP8": "fp8_mx", "NVFP4": "nvfp4"}
+_FAMILIES: Final = {"deepseek_v3": "deepseek", "kimi_k2": "kimi", "gpt_oss_120b": "gpt_oss"}
+_FAMILY: Final = "qwen"
+_FORCE: Final = "moe_router_force_load_balancing"
+Standing = Literal["inside", "below", "above"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Brought:
+    """A published row brought here: how many times as long a step takes, at least and at most."""
+
+    row: Reference
+    low: float
+    high: float
+    made: tuple[Made, ...]
+    left: tuple[Made, ...]
+    """Changes that were measured on other models and GPUs alone: they say too little here."""
+
+
+def normal_throughput(run: Run) -> NormalThroughput | Missing:
+    """The range for a run; Missing says what is not published, or not known of it."""
+    settings, gpu = run.config.settings, gpu_family(run.gpu or "")
+    model = model_size(settings)
+    if isinstance(model, Missing):
+        return Missing(_PATH, say("layouts.expected-sizes"), model.cure)
+    if gpu is None:
+        return Missing(_PATH, say("layouts.expected-gpu"), say("layouts.expected-gpu-cure"))
+    rows = nearest_references(settings, gpu, run.precision)
+    if not rows:
+        models = ", ".join(dict.fromkeys(row.model for row in references()))
+        why = say("layouts.expected-model")
+        return Missing(_PATH, why, say("layouts.expected-model-cure", models=models))
+    here = _chosen(rows, gpu, run)
+    if not here:
+        gpus = ", ".join(dict.fromkeys(row.gpu for row in rows))
+        why = say("layouts.expected-none", model=rows[0].model, gpu=gpu)
+        return Missing(_PATH, why, say("layouts.expected-none-cure", gpus=gpus))
+    return _range(run, model, [_brought(row, run) for row in here])
+
+
+def held_against(
+    found: OrMissing[NormalThroughput], tokens: float | None, removable_frac: float | None
+) -> OrMissing[NormalThroughput]:
+    """The range with where a measured throughput lies, and where its replay without the largest wall does."""
+    if found is None or isinstance(found, Missing) or tokens is None:
+        return found
+    replayed = tokens / (1 - removable_frac) if removable_frac is not None and removable_frac < 1 else None
+    return with_fields(
+        found,
+        step_low_ns=None,  # the measured one stands beside it, of whatever batch it had
+        step_high_ns=None,
+        standing=_standing(found, tokens),
+        replayed_tokens_high=replayed,
+        replayed_standing=None if replayed is None else _standing(found, replayed),
+    )
+
+
+def _standing(found: NormalThroughput, tokens: float) -> Standing:
+    return "below" if tokens < found.tokens_low else "above" if tokens > found.tokens_high else "inside"
+
+
+def _chosen(rows: Sequence[Reference], gpu: str, run: Run) -> list[Reference]:
+    """Rows of the GPU, the nearest first; of the same precision and routing where there are such."""
+    found = [row for row in rows if row.gpu == gpu]
+    bits = (run.precision or "").lower()
+    routing = "balanced" if run.config.on(_FORCE) else "natural"
+    same = [row for row in found if row.precision and _alike(row.precision.lower(), bits)]
+    found = same or found
+    return ([row for row in found if row.routing == routing] or found)[: int(NEAREST.value)]
+
+
+def _alike(published: str, here: str) -> bool:
+    return here == published or (published == "fp8" and here.startswith("fp8"))
+
+
+def _brought(row: Reference, run: Run) -> _Brought:
+    there = FileSide(name="published", settings=_settings_of(row, run), given=Given(gpu=row.gpu))
+    here = FileSide(name="here", settings=run.config.settings, given=replace(run.given, gpu=run.gpu))
+    made = made_changes(there.against(here), here.against(there), differences(there, here))
+    counted = tuple(one for one in made if one.wide is not None and one.here != "other")
+    low = sum(min(0.0, one.wide[0]) if one.wide[1] > 0 else one.wide[0] for one in counted if one.wide)
+    high = sum(max(0.0, one.wide[1]) if one.wide[0] < 0 else one.wide[1] for one in counted if one.wide)
+    left = tuple(one for one in made if one.wide is not None and one.here == "other")
+    return _Brought(row, max(exp(low), 1 / MOST.value), min(exp(high), MOST.value), counted, left)
+
+
+def _settings_of(row: Reference, run: Run) -> Settings:
+    """What the published run sets: its preset; else this run's settings in its layout and precision."""
+    found = _preset(row.model, row.gpu, row.precision, row.gpus) or run.config.settings
+    routing = {} if row.routing == "unknown" else {_FORCE: row.routing == "balanced"}
+    return found.changed(routing, "published")
+
+
+@cache
+def _preset(model: str, gpu: str, precision: str | None, gpus: int | None) -> Settings | None:
+    ids = {name: id for id, name in model_names_by_id().items()}
+    id, code = ids.get(model), _CODES.get((precision or "").upper())
+    if id is None or code is None or gpus is None:
+        return None
+    family = _FAMILIES.get(id, _FAMILY)
+    line = f"python run_script.py -m {family} -mr {id} -g {gpu.lower()} -c {code} -ng {gpus}"
+    read = configuration_of(line, "preset.sh").settings
+    return read if KnobView(read).on("launcher.recipe_values_known") else None
+
+
+def _range(run: Run, model: ModelSize, brought: Sequence[_Brought]) -> NormalThroughput:
+    low = min(one.row.tokens_per_s_per_gpu / one.high for one in brought)
+    high = max(one.row.tokens_per_s_per_gpu / one.low for one in brought)
+    each = sum(flops_per_token(model).values()) / 1e12
+    ceiling = peak(run.gpu, peak_precision(run.precision))
+    batch, world = run.config.positive(GLOBAL_BATCH), run.config.world
+    tokens = batch * model.seq_length / world if batch and world else None
+    first = brought[0]
+    return NormalThroughput(
+        tokens_low=low,
+        tokens_high=high,
+        tflops_low=low * each,
+        tflops_high=high * each,
+        mfu_low=low * each / ceiling.tflops if ceiling else None,
+        mfu_high=high * each / ceiling.tflops if ceiling else None,
+        step_low_ns=round(tokens / high * 1e9) if tokens else None,
+        step_high_ns=round(tokens / low * 1e9) if tokens else None,
+        published=tuple(map(_published, brought)),
+        counted=tuple(dict.fromkeys(_change(one) for each in brought for one in each.made)),
+        not_counted=tuple(_not_counted(first, run)),
+        sources=tuple(dict.fromkeys(_sources(brought))),
+    )
+
+
+def _published(one: _Brought) -> str:
+    row = one.row
+    gpus = f"{row.gpus} {row.gpu}" if row.gpus else row.gpu
+    forced = ", routing forced to balance" if row.routing == "balanced" else ""
+    rate = f"{rounded(row.tokens_per_s_per_gpu)} tokens/s"
+    return f"{row.model} on {gpus}, {row.precision or 'precision unknown'}{forced}: {rate}"
+
+
+def _change(one: Made) -> str:
+    assert one.wide is not None
+    title = one.known.mirrored if one.mirrored else one.known.title
+    least, most = (signed(percent(exp(end) - 1)) for end in one.wide)
+    return f"{title}: a step of {least} to {most}"
+
+
+def _not_counted(one: _Brought, run: Run) -> Iterator[str]:
+    """What differs from the nearest row and has no measured change."""
+    settings = run.config.settings
+    found = nearest(one.row, one.row.tokens_per_s_per_gpu, settings, run.gpu, run.precision)
+    names: Mapping[str, str] = _ASPECTS
+    for each in found.differs:
+        if not any(each.what in knob for made in one.made for knob in made.knobs):
+            yield f"{names.get(each.what, each.what)} {each.here} (published: {each.published})"
+    yield from map(_change, one.left)
+
+
+_ASPECTS: Final = {
+    "gpu_count": "GPUs",
+    "global_batch_size": "global batch",
+    "micro_batch_size": "micro-batch",
+    "sequence_length": "sequence length",
+    "tp": "TP",
+    "pp": "PP",
+    "vpp": "VPP",
+    "ep": "EP",
+}
+
+
+def _sources(brought: Sequence[_Brought]) -> Iterator[str]:
+    yield from (one.row.source for one in brought)
+    for one in brought:
+        for made in one.made:
+            yield from (measured.source for here, measured in made.nearest if here == made.here)

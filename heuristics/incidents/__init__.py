@@ -1,0 +1,1 @@
+"""Published hangs, crashes, regressions and wrong results: tables of rows, and what a run meets of them."""

@@ -1,0 +1,231 @@
+"""Rows of incidents, and what a run meets of them: as it is, and with a fix that it does not have yet.
+
+A line of a log is a strong witness; a version, a setting or a GPU is a condition. What cannot be known of a
+run is named, and the row then speaks with an "if".
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from heuristics.config.trust import TRACE
+from heuristics.config.versions import Package, numbers
+from heuristics.incidents.facts import INCIDENTS, Case
+from heuristics.result.configured import Incident, IncidentState, Sighting
+from heuristics.result.judged import KnownIssue
+from heuristics.rules.condition import Condition
+from heuristics.run.run import Run
+from heuristics.words import say
+from traces.settings.derive import DEFAULT
+from traces.settings.settings import Value
+from traces.toml_tables import read_keyed
+
+Kind = Literal["hangs", "fails", "memory", "wrong", "slow"]
+"""What it does to a run: it hangs, stops, runs out of memory, computes something wrong, or takes longer."""
+SUBJECTS: Final = ("dispatch", "memory", "graphs", "precision", "hangs", "speed", "programs")
+"""Tables, in the order in which rows of one rank are told."""
+OUT_OF_MEMORY: Final = "out-of-memory"
+"""Any error of this kind, as a line of the log."""
+SHARED_LINES: Final = frozenset((OUT_OF_MEMORY, "collective-timeout", "grad-norm-nan", "local-grad-nan"))
+"""Lines of many causes: alone they witness none of them."""
+STATES: Final[tuple[IncidentState, ...]] = ("seen", "met", "possible")
+
+
+class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A row, under the thread that reports it.
+
+    `what`: what happens and why, with its figure; `cure`: what helps, `set` the knobs that do, `fix` the
+    catalogue's. `when`: what must hold of the run, by knobs and facts of `facts.py`; `lines`: ids of lines of
+    a log, of which one must be there, or only speaks for it where the row also stands `without_line`.
+    `releases`: by package, the first that has it and the first that has not ("": none yet); any known package
+    decides. `gpus`: families, none: any. `fixes`: whose change meets it; without `as_it_is` only these do.
+    `explains`: failures and findings that it tells better; `unless`: rows that tell the same more closely.
+    """
+
+    id: str
+    what: str
+    cure: str
+    source: str
+    kind: Kind
+    when: Condition = INCIDENTS.condition("True")
+    lines: tuple[str, ...] = ()
+    without_line: bool = False
+    releases: dict[Package | Literal["container"], tuple[str, str]] = {}
+    gpus: tuple[str, ...] = ()
+    set: dict[str, Value] = {}
+    fix: str = ""
+    fixes: tuple[str, ...] = ()
+    as_it_is: bool = True
+    explains: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
+
+    def seen_lines(self, case: Case) -> tuple[tuple[str, int], ...]:
+        """Its lines in the run's log, each with the number of the first."""
+        log = case.run.log
+        if log is None:
+            return ()
+        first: dict[str, int] = {}
+        for message in log.messages:
+            first.setdefault(message.id, message.line)
+        if log.out_of_memory:
+            first[OUT_OF_MEMORY] = log.out_of_memory[0].line
+        return tuple((id, first[id]) for id in self.lines if id in first)
+
+    def is_possible(self, case: Case) -> bool:
+        """Whether nothing that is known of the run speaks against it."""
+        if self.lines and not self.without_line and not self.seen_lines(case):
+            return False
+        holds = self.when.holds(case)
+        return holds is not False and False not in (self.released(case), self.on_gpu(case))
+
+    def unknown(self, case: Case) -> tuple[str, ...]:
+        """What would decide it and is not known of the run."""
+        release = ("release",) if self.releases and self.released(case) is None else ()
+        gpu = ("gpu",) if self.gpus and self.on_gpu(case) is None else ()
+        names = (one.name for one in self.when.unknown(case)) if self.when.holds(case) is None else ()
+        return (*release, *gpu, *dict.fromkeys(names))
+
+    def on_gpu(self, case: Case) -> bool | None:
+        gpu = case.run.gpu
+        return None if self.gpus and gpu is None else not self.gpus or gpu in self.gpus
+
+    def released(self, case: Case) -> bool | None:
+        """Whether a package that is known is of an affected release; None where none of them is known."""
+        told = [
+            numbers(since) <= numbers(version) and (not until or numbers(version) < numbers(until))
+            for package, (since, until) in self.releases.items()
+            if (version := version_of(case.run, package)) is not None
+        ]
+        return all(told) if told else None if self.releases else True
+
+
+def version_of(run: Run, package: Package | Literal["container"]) -> str | None:
+    config = run.config
+    return config.container if package == "container" else config.version_text(package)
+
+
+@cache
+def incidents() -> Mapping[str, Row]:
+    """Every row by its id. Raises `WrongRow`."""
+    return {id: row for subject in SUBJECTS for id, row in rows(subject).items()}
+
+
+@cache
+def rows(subject: str) -> Mapping[str, Row]:
+    """The rows of one table, by id. Raises `WrongRow`."""
+    return read_keyed("heuristics.incidents", f"{subject}.toml", Row, INCIDENTS.readers)
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """A row that a run meets, or may."""
+
+    row: Row
+    state: IncidentState
+    unknown: tuple[str, ...]
+    lines: tuple[tuple[str, int], ...]
+    seen: tuple[Sighting, ...]
+
+
+def incidents_of(case: Case) -> tuple[Incident, ...]:
+    """What a run meets as it is: seen in its log first, then met by all that is asked, then what may be.
+
+    Of rows about one line, those that fit without an "if" stand for it; the others may be.
+    """
+    found = [_met(row, case) for row in incidents().values() if row.as_it_is and row.is_possible(case)]
+    certain = {id for one in found if not one.unknown for id, _ in one.lines}
+    told = [_weaker(one, certain) for one in found]
+    sure = {one.row.id for one in told if one.state != "possible"}
+    kept = [
+        one
+        for one in told
+        if not sure & {*one.row.unless} and (one.state != "possible" or one.lines or one.row.when.holds(case))
+    ]
+    return tuple(_told(one, case) for one in sorted(kept, key=_rank))
+
+
+def _met(row: Row, case: Case) -> Met:
+    """Where only lines that several causes print are there, an open condition leaves the row one of them."""
+    lines, unknown = row.seen_lines(case), row.unknown(case)
+    is_witness = any(id not in SHARED_LINES for id, _ in lines) or row.when.holds(case) is True
+    state: IncidentState = "seen" if lines and is_witness else "possible" if unknown else "met"
+    seen = tuple(_sightings(row, lines, case))
+    return Met(row, state, unknown, lines, seen)
+
+
+def _weaker(one: Met, certain: set[str]) -> Met:
+    is_told = bool(one.unknown) and any(id in certain for id, _ in one.lines)
+    return replace(one, state="possible") if is_told else one
+
+
+def _rank(one: Met) -> tuple[int, bool, int]:
+    """Seen before met; without an "if" before with one; what more of the run speaks for comes first."""
+    return STATES.index(one.state), bool(one.unknown), -len(one.seen)
+
+
+def _told(one: Met, case: Case) -> Incident:
+    row = one.row
+    return Incident(
+        id=row.id,
+        state=one.state,
+        kind=row.kind,
+        what=INCIDENTS.filled(row.what, case),
+        cure=INCIDENTS.filled(row.cure, case),
+        fix=row.fix,
+        set=row.set,
+        releases=tuple(release_words(*ends) for ends in row.releases.items()),
+        gpus=row.gpus,
+        only_if=one.unknown,
+        seen=one.seen,
+        source=row.source,
+        explains=row.explains,
+    )
+
+
+def _sightings(row: Row, lines: tuple[tuple[str, int], ...], case: Case) -> Iterator[Sighting]:
+    """Lines of the log, versions, then settings that the condition names and somebody wrote."""
+    for id, line in lines:
+        yield Sighting("log", id, f"line {line}")
+    for package in row.releases:
+        if (version := version_of(case.run, package)) is not None:
+            yield Sighting("evidence", f"{say(f'incidents.{package}')} {version}", "")
+    by_knob = case.run.config.written.by_knob
+    for knob in row.when.knobs:
+        if knob in by_knob and by_knob[knob].said not in (DEFAULT, TRACE):
+            yield Sighting("configuration", knob, by_knob[knob].said)
+
+
+def known_issues(fix: str, sets: Mapping[str, Value], run: Run) -> tuple[KnownIssue, ...]:
+    """Incidents that a fix would lead this run into: what is known of it fits, what is not known is named.
+
+    `sets`: knobs that the fix sets; all others are the run's.
+    """
+    changed = Case(run.changed(sets))
+    return tuple(
+        KnownIssue(
+            id=row.id,
+            what=INCIDENTS.filled(row.what, changed),
+            releases=tuple(release_words(*one) for one in row.releases.items()),
+            gpus=row.gpus,
+            only_if=row.unknown(changed),
+            workaround=INCIDENTS.filled(row.cure, changed),
+            source=row.source,
+        )
+        for row in incidents().values()
+        if fix in row.fixes and _may_meet(row, changed)
+    )
+
+
+def _may_meet(row: Row, case: Case) -> bool:
+    """As `is_possible`, of a run that has not run so yet: its log cannot show the line."""
+    return row.when.holds(case) is not False and False not in (row.released(case), row.on_gpu(case))
+
+
+def release_words(package: str, ends: tuple[str, str]) -> str:
+    since, until = ends
+    if not until:
+        return say("rules.released", package=package, since=since)
+    return say("rules.released-until", package=package, since=since, until=until)

@@ -1,0 +1,167 @@
+"""Every layout of a model that divides heads, experts, GPUs and the global batch, with its stages."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Final
+
+from heuristics.guides.parallel import guided_cp
+from heuristics.layouts.stages import Stages, Work, stages_of, work_of
+from traces.limits import Limit
+from traces.settings.knobs import CP, EP, ETP, MICRO_BATCH, PP, TP, VIRTUAL_STAGES
+from traces.settings.settings import Value
+from traces.sizes.model import ModelSize
+
+MOST_TP: Final = Limit(
+    8,
+    "tensor-parallel ranks",
+    "Megatron-Bridge, skill perf-parallelism-strategies: TP within one NVLink domain, of eight GPUs mostly",
+)
+MOST_VIRTUAL: Final = Limit(
+    12, "virtual stages a rank", "Megatron-Bridge, presets of Qwen3 on two and four stages: the most in any"
+)
+MICRO_BATCHES: Final = (1, 2, 4, 8)
+"""The sizes of Megatron-Bridge's presets."""
+EACH_VIRTUAL: Final = Limit(
+    0.002,
+    "of the step for each virtual stage",
+    "ours: with it the bubble chooses 4 for DeepSeek-V3 on PP 4 and PP 8, and 8 for Mixtral, as published",
+)
+RAGGED: Final = Limit(
+    0.02,
+    "of the step",
+    "ours: in every layout of Megatron-Bridge's scripts all stages but the ends are of one length",
+)
+_OTHER_STAGES: Final[dict[str, Value]] = dict.fromkeys(
+    (
+        "num_layers_per_virtual_pipeline_stage",
+        "num_layers_in_first_pipeline_stage",
+        "num_layers_in_last_pipeline_stage",
+        "account_for_embedding_in_pipeline_split",
+        "account_for_loss_in_pipeline_split",
+    )
+)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """One layout without what memory asks of it. `uneven_frac`: how much more the busiest stage does."""
+
+    gpus: int
+    tp: int
+    cp: int
+    pp: int
+    vpp: int
+    ep: int
+    etp: int
+    micro_batch: int
+    batch: int
+    letters: str | None
+    uneven_frac: float
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """What makes it another layout: its parallel sizes."""
+        return self.tp, self.cp, self.pp, self.ep, self.etp
+
+    @cached_property
+    def dp(self) -> int:
+        return self.gpus // (self.tp * self.cp * self.pp)
+
+    @property
+    def edp(self) -> int:
+        """Ranks that share an expert's weights."""
+        return self.gpus // (self.etp * self.ep * self.pp)
+
+    @property
+    def microbatches(self) -> int:
+        return self.batch // (self.dp * self.micro_batch)
+
+    @property
+    def bubble_frac(self) -> float:
+        """The pipeline's waits over its work, interleaved by its virtual stages."""
+        return (self.pp - 1) / (self.vpp * self.microbatches)
+
+    def changes(self) -> dict[str, Value]:
+        """Knobs that set it."""
+        virtual = self.vpp if self.vpp > 1 else None
+        return {
+            TP: self.tp, CP: self.cp, PP: self.pp, VIRTUAL_STAGES: virtual, EP: self.ep, ETP: self.etp,
+            "sequence_parallel": self.tp > 1, MICRO_BATCH: self.micro_batch,
+            "pipeline_model_parallel_layout": self.letters, **_OTHER_STAGES,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What layouts are asked for: a model on GPUs, with its batch."""
+
+    model: ModelSize
+    gpus: int
+    batch: int
+
+
+def candidates(asked: Asked) -> Iterator[Sizes]:
+    """All that divide, one for each set of parallel sizes and micro-batch, with its best virtual stages.
+
+    ETP stays 1: the guides prefer EP for experts. CP is the guide's by the sequence length, or half of it.
+    """
+    model, work = asked.model, work_of(asked.model)
+    experts = model.expert_count or 1
+    contexts = {1, guided_cp(model.seq_length), max(1, guided_cp(model.seq_length) // 2)}
+    for tp in _tensor(model):
+        for cp in sorted(contexts):
+            if model.seq_length % (2 * cp) or asked.gpus % (tp * cp):
+                continue
+            for pp in divisors(asked.gpus // (tp * cp), len(model.is_moe)):
+                dp = asked.gpus // (tp * cp * pp)
+                if asked.batch % dp:
+                    continue
+                for ep in divisors(experts, asked.gpus // pp):
+                    if asked.gpus % (pp * ep) == 0:
+                        yield from _with_batches(asked, work, (tp, cp, pp, ep))
+
+
+def divisors(number: int, most: int) -> list[int]:
+    return [one for one in range(1, min(number, most) + 1) if number % one == 0]
+
+
+def _tensor(model: ModelSize) -> list[int]:
+    """TP that divides heads and key groups; Megatron-Core refuses others."""
+    groups = model.heads if model.latent else model.query_groups
+    return [tp for tp in divisors(model.heads, int(MOST_TP.value)) if groups % tp == 0]
+
+
+def _with_batches(asked: Asked, work: Work, cut: tuple[int, int, int, int]) -> Iterator[Sizes]:
+    tp, cp, pp, ep = cut
+    each = asked.batch // (asked.gpus // (tp * cp * pp))
+    for micro_batch in MICRO_BATCHES:
+        if each % micro_batch:
+            return
+        virtual = best_virtual(work, pp, each // micro_batch)
+        if virtual is not None:
+            vpp, stages = virtual
+            yield Sizes(
+                asked.gpus, tp, cp, pp, vpp, ep, 1, micro_batch, asked.batch, stages.letters,
+                max(0.0, stages.uneven_frac),
+            )  # fmt: skip
+
+
+@lru_cache(4096)
+def best_virtual(work: Work, pp: int, microbatches: int) -> tuple[int, Stages] | None:
+    """The virtual stages that waste least: bubble, uneven stages, and transfers of each; None where none are.
+
+    Interleaved stages want a multiple of PP micro-batches (Megatron-Core, schedules.py).
+    """
+    layers = len(work.layers)
+    most = min(int(MOST_VIRTUAL.value), layers // pp) if pp > 1 and microbatches % pp == 0 else 1
+    found = {vpp: one for vpp in range(1, most + 1) if (one := stages_of(work, pp, vpp)) is not None}
+    if not found:
+        return None
+
+    def wasted(vpp: int) -> float:
+        uneven = max(0.0, found[vpp].uneven_frac) + RAGGED.value * found[vpp].ragged
+        return (pp - 1) / (vpp * microbatches) + EACH_VIRTUAL.value * vpp + uneven
+
+    best = min(found, key=wasted)
+    return best, found[best]

@@ -1,0 +1,244 @@
+"""Layouts of a model on some GPUs in the order to try them: the entry to this folder."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from msgspec.structs import replace as with_place
+
+from heuristics.comparison.normal import normal_throughput
+from heuristics.config.about import Given
+from heuristics.fixes.dispatcher import set_to
+from heuristics.guides.dispatcher import choose_dispatcher
+from heuristics.layouts.candidates import MICRO_BATCHES, Asked, candidates
+from heuristics.layouts.fit import Fitted, Fitting, module_costs
+from heuristics.layouts.own import own_layout
+from heuristics.layouts.published import Machine, Published, model_of, published, weight_of
+from heuristics.layouts.ranking import NETWORK, Ranking, ranking_of
+from heuristics.layouts.shown import changes_of, shown
+from heuristics.result.layouts import CountedLayouts, PlannedLayout
+from heuristics.result.normal import NormalThroughput
+from heuristics.rules.check import check_rules
+from heuristics.run.run import Run
+from heuristics.words import say
+from traces.limits import Limit
+from traces.missing import Missing, OrMissing
+from traces.settings.knobs import GLOBAL_BATCH, MICRO_BATCH
+from traces.settings.precision import configured_precision
+from traces.settings.settings import KnobView, Settings, Value
+from traces.sizes.model import ModelSize, model_size
+from traces.sizes.references import references
+
+LISTED: Final = Limit(30, "layouts", "ours: more than anybody tries; the rest is counted")
+BATCH_OF_A_GPU: Final = Limit(
+    16,
+    "sequences",
+    "Megatron-Bridge, presets of v0.6.0 for models of 100 billion parameters and more: 8 to 32",
+)
+LENGTH: Final = Limit(4_096, "tokens", "Megatron-Bridge, presets: the length of nearly all of MoE models")
+ASSUMED_PRECISION: Final = "bf16"
+_MEMORY: Final[dict[str, Value]] = {
+    "ddp.use_distributed_optimizer": True,
+    "moe_grouped_gemm": True,
+    MICRO_BATCH: 1,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What layouts are wanted for. `published`: what is known of published ones, all where None.
+
+    `is_own`: the settings are a run's, whose own layout stands among the others.
+    """
+
+    settings: Settings
+    given: Given
+    gpu: str
+    gpus: int
+    capacity: int
+    is_own: bool
+    published: Sequence[Published] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found. `reason`: why no layout can be held against the model at all."""
+
+    counted: CountedLayouts
+    layouts: tuple[PlannedLayout, ...]
+    least_bytes: int | None
+    assumed: tuple[str, ...]
+    unknown: tuple[str, ...]
+    settings: Settings
+    model: ModelSize
+    precision: str
+    domain: int
+    normal: OrMissing[NormalThroughput]
+    warnings: tuple[str, ...] = ()
+
+
+def find_layouts(wanted: Wanted) -> Found | Missing:
+    """Every layout that divides, held against memory and ranked; Missing names the sizes that are unknown."""
+    base, assumed = _completed(wanted)
+    model = model_size(base)
+    if isinstance(model, Missing):
+        return model
+    known_model = model_of(model)
+    precision = wanted.given.precision or configured_precision(KnobView(base)) or ASSUMED_PRECISION
+    given = replace(wanted.given, gpu=wanted.gpu, precision=precision, world_size=wanted.gpus)
+    run = Run(given=given, settings=base)
+    domain = run.config.nvlink_domain or 8
+    machine = Machine(known_model.id if known_model else "", weight_of(model), wanted.gpu, wanted.gpus)
+    among = published() if wanted.published is None else wanted.published
+    ranking = ranking_of(model, machine, precision, domain, among)
+    fitting = Fitting(base, model, wanted.capacity, module_costs(model, run), run.config.core_text, precision)
+    best, divide = _fitted(Asked(model, wanted.gpus, _batch(base)), fitting, ranking)
+    ordered = sorted(best, key=ranking.cost)
+    listed, refused = _legal(ordered, run, ranking, wanted.capacity)
+    warnings: tuple[str, ...] = ()
+    if wanted.is_own:
+        own = own_layout(run, model, fitting, ranking)
+        if isinstance(own, Missing):
+            warnings = (say("layouts.own-not-listed", reason=own.reason),)
+        else:
+            listed = _with_own(listed, own)
+    placed = tuple(_placed(listed))
+    return Found(
+        counted=CountedLayouts(
+            divide=divide, too_large=divide - len(best), refused=refused, fit=len(best) - refused
+        ),
+        layouts=placed,
+        least_bytes=fitting.least if not best else None,
+        assumed=(*assumed, *_precision_words(wanted, base, precision), *_assumed()),
+        unknown=tuple(_unknown(model)),
+        settings=base,
+        model=model,
+        precision=precision,
+        domain=domain,
+        normal=normal_throughput(_as_set(run, ordered[0])) if ordered else None,
+        warnings=warnings,
+    )
+
+
+def _completed(wanted: Wanted) -> tuple[Settings, list[str]]:
+    """The settings with what a layout needs beside the model, and what of it nobody gave."""
+    base, assumed = wanted.settings.changed({"world_size": wanted.gpus}, "plan"), []
+    view = KnobView(base)
+    taken: dict[str, Value] = {knob: one for knob, one in _MEMORY.items() if not view.known(knob)}
+    if not view.positive("seq_length"):
+        taken["seq_length"] = int(LENGTH.value)
+        assumed.append(say("layouts.length-assumed", length=f"{int(LENGTH.value):,}"))
+    if not view.positive(GLOBAL_BATCH):
+        each = int(BATCH_OF_A_GPU.value)
+        taken[GLOBAL_BATCH] = each * wanted.gpus
+        assumed.append(say("layouts.batch-assumed", batch=f"{each * wanted.gpus:,}", each=each))
+    if not view.known("ddp.grad_reduce_in_fp32") and not view.known("mixed_precision.grad_reduce_in_fp32"):
+        taken["ddp.grad_reduce_in_fp32"] = True
+        assumed.append(say("layouts.gradients"))
+    return base.changed(taken, "plan"), assumed
+
+
+def _precision_words(wanted: Wanted, base: Settings, precision: str) -> Iterator[str]:
+    if not wanted.given.precision and configured_precision(KnobView(base)) is None:
+        yield say("layouts.precision-assumed", precision=precision.upper())
+
+
+def _batch(base: Settings) -> int:
+    return KnobView(base).positive(GLOBAL_BATCH) or 1
+
+
+def _fitted(asked: Asked, fitting: Fitting, ranking: Ranking) -> tuple[list[Fitted], int]:
+    """The best of each set of parallel sizes that fits, and how many sets divide."""
+    best: dict[tuple[int, ...], tuple[float, Fitted]] = {}
+    seen: set[tuple[int, ...]] = set()
+    done: set[tuple[int, ...]] = set()
+    for sizes in candidates(asked):
+        seen.add(sizes.key)
+        if sizes.key in done:
+            continue
+        found = fitting.fit(sizes)
+        if found is None:  # a larger micro-batch needs more
+            done.add(sizes.key)
+            continue
+        cost = ranking.cost(found)
+        if sizes.key not in best or cost < best[sizes.key][0]:
+            best[sizes.key] = cost, found
+        if found.recompute.granularity == "full":
+            done.add(sizes.key)
+    return [found for _, found in best.values()], len(seen)
+
+
+def _as_set(run: Run, one: Fitted) -> Run:
+    """The run in a layout, with the dispatcher that goes with it."""
+    changed = run.changed(changes_of(one))
+    if one.sizes.ep == 1:
+        return changed
+    choice = choose_dispatcher(changed)
+    return changed.changed(set_to(changed, choice.first or choice.candidates[0]).in_run(changed))
+
+
+def _legal(
+    ordered: Sequence[Fitted], run: Run, ranking: Ranking, capacity: int
+) -> tuple[list[PlannedLayout], int]:
+    """The first that no rule of the releases refuses, and how many of those looked at one does."""
+    listed: list[PlannedLayout] = []
+    refused = 0
+    for one in ordered:
+        if len(listed) == LISTED.value:
+            break
+        changed = run.changed(changes_of(one))
+        choice = choose_dispatcher(changed)
+        backend = choice.first or choice.candidates[0] if one.sizes.ep > 1 else "alltoall"
+        if run.config.positive("num_moe_experts"):
+            changed = changed.changed(set_to(changed, backend).in_run(changed))
+        if any(rule.level == "error" for rule in check_rules(changed)):
+            refused += 1
+            continue
+        reason = choice.row.reason if one.sizes.ep > 1 else ""
+        listed.append(shown(one, run, ranking, capacity, backend, reason))
+    return listed, refused
+
+
+def _with_own(listed: Sequence[PlannedLayout], own: PlannedLayout) -> list[PlannedLayout]:
+    """The run's own layout among the others: in the place of the same one, else where its cost puts it."""
+    same = [_sizes(one) == _sizes(own) for one in listed]
+    if any(same):
+        return [own if is_same else one for is_same, one in zip(same, listed, strict=True)]
+    if own.room == "none":
+        return [*listed, own]
+    return sorted([*listed, own], key=lambda one: one.cost_frac)
+
+
+def _sizes(one: PlannedLayout) -> tuple[object, ...]:
+    return one.tp, one.cp, one.pp, one.vpp, one.ep, one.etp, one.micro_batch, {*one.recompute_modules} or None
+
+
+def _placed(listed: Sequence[PlannedLayout]) -> Iterator[PlannedLayout]:
+    for place, one in enumerate(listed, start=1):
+        yield with_place(one, place=place)
+
+
+def _assumed() -> tuple[str, ...]:
+    sizes = ", ".join(map(str, MICRO_BATCHES))
+    return say("layouts.micro-free", sizes=sizes), say("layouts.etp")
+
+
+def _unknown(model: ModelSize) -> Iterator[str]:
+    yield say("layouts.not-run")
+    yield say("layouts.not-counted")
+    if model.experts is not None:
+        yield say("layouts.balance")
+    else:
+        yield say("layouts.core-dense")
+    yield say("layouts.network", rate=round(NETWORK.value))
+
+
+def parameters_of(model: ModelSize) -> tuple[int, int]:
+    """Parameters in all, and those that a token meets."""
+    weight = weight_of(model)
+    return weight.total, weight.active
+
+
+def published_models() -> tuple[str, ...]:
+    """Models of the table of published runs."""
+    return tuple(dict.fromkeys(row.model for row in references()))

@@ -1,0 +1,204 @@
+"""The least recompute with which a layout fits its GPUs, by the estimate of memory; None where none does.
+
+Modules are added by what they cost; whole layers come last, as the guides ask. What a module frees adds up,
+so few estimates find the set.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+from typing import Final, Literal
+
+from heuristics.guides.memory_use import HEAD_ROOM
+from heuristics.guides.modules import MODULES, meets
+from heuristics.layouts.candidates import Sizes
+from heuristics.run.run import Run
+from traces.limits import Limit
+from traces.missing import Missing
+from traces.settings.precision import low_bytes
+from traces.settings.settings import Settings, Value
+from traces.sizes.activations import RECOMPUTED
+from traces.sizes.memory import MemoryEstimate, by_stage
+from traces.sizes.model import ModelSize
+from traces.sizes.parameters import state_bytes, total_counts
+from traces.sizes.throughput import flops_per_token
+
+MOE_ACT: Final = Limit(
+    0.02, "of the step", "Megatron-Bridge, skill perf-activation-recompute: Moonlight-16B on 8 H100, 1.99 %"
+)
+LAYERNORM: Final = Limit(
+    0.031, "of the step", "Megatron-Bridge, skill perf-activation-recompute: Nemotron-3-Nano, 3.07 %"
+)
+UP_PROJECTION: Final = Limit(
+    0.052, "of the step", "Megatron-Bridge, skill perf-activation-recompute: Moonlight-16B on 8 H100, 5.19 %"
+)
+WHOLE_LAYERS: Final = Limit(
+    0.3, "of the step", "Megatron-Bridge, docs/performance-guide.md: about 30 %, as every forward runs twice"
+)
+FILLED: Final = Limit(
+    0.85, "of the GPU's memory", "ours: of 200 presets of Megatron-Bridge nine are estimated above 85 %"
+)
+CROWDED: Final = Limit(
+    0.6, "of the step for all of the memory", "ours: as the ranking weighs memory that is nearly full"
+)
+EACH_MODULE: Final = Limit(0.002, "of the step", "ours: of sets that cost alike the shorter is simpler")
+_NAMED: Final = {"moe_act": MOE_ACT, "layernorm": LAYERNORM, "mla_up_proj": UP_PROJECTION}
+_PARTS: Final = {"mlp": "dense_mlp", "shared_experts": "shared_experts"}
+_FORWARD: Final = 1 / 3
+"""What a forward pass is of a step's operations."""
+_NO_LAYERS: Final[dict[str, Value]] = {"recompute_method": None, "recompute_num_layers": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Recompute:
+    """Modules that run twice, or whole layers, and the part of a step that it costs."""
+
+    granularity: Literal["none", "selective", "full"]
+    modules: tuple[str, ...]
+    cost_frac: float
+
+    def changes(self) -> dict[str, Value]:
+        """Knobs that set it."""
+        if self.granularity == "full":
+            every: dict[str, Value] = {"recompute_method": "uniform", "recompute_num_layers": 1}
+            return {"recompute_granularity": "full", "recompute_modules": None, **every}
+        if self.granularity == "none":
+            return {"recompute_granularity": None, "recompute_modules": None, **_NO_LAYERS}
+        selective: dict[str, Value] = {"recompute_granularity": "selective"}
+        return {**selective, "recompute_modules": self.modules, **_NO_LAYERS}
+
+
+NOTHING: Final = Recompute("none", (), 0.0)
+EVERYTHING: Final = Recompute("full", (), WHOLE_LAYERS.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A layout that fits, and what it takes. `kept`: bytes of its fullest rank without recompute."""
+
+    sizes: Sizes
+    recompute: Recompute
+    memory: MemoryEstimate
+    filled_frac: float
+    kept: int
+
+
+def module_costs(model: ModelSize, run: Run) -> Mapping[str, float]:
+    """What each module that may be recomputed costs, the cheapest first; doubtful ones are out."""
+    parts = flops_per_token(model)
+    whole = sum(parts.values())
+    costs = {}
+    for label, module in MODULES.items():
+        legal = meets(label, run)
+        if module.avoid or not (module.usual if legal is None else legal):
+            continue
+        if label in _NAMED:
+            costs[label] = _NAMED[label].value
+        elif (part := _PARTS.get(label)) and (share := parts[part]):  # type: ignore[index]
+            costs[label] = share * _FORWARD / whole
+    return dict(sorted(costs.items(), key=lambda one: one[1]))
+
+
+class Fitting:
+    """Layouts of one model held against one GPU's memory."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        model: ModelSize,
+        capacity: int,
+        costs: Mapping[str, float],
+        core: str | None,
+        precision: str,
+    ) -> None:
+        self._settings, self._core, self._precision = settings, core, precision
+        self.capacity, self.costs = capacity, costs
+        self._room = round(capacity * (1 - HEAD_ROOM.value))
+        self._ladder = _ladder(costs)
+        self._state = state_bytes(settings, low_bytes(precision))
+        self._experts = total_counts(model)["experts"]
+        self.least: int | None = None
+        """Bytes of the smallest estimate that was made of a layout that does not fit."""
+
+    def fit(self, sizes: Sizes) -> Fitted | None:
+        """The layout with the least recompute that fits."""
+        if (least := self._least_experts(sizes)) > self._room:
+            self._too_large(least)
+            return None
+        plain = self._stages(sizes, NOTHING)
+        if plain is None:
+            return None
+        kept = _fullest(plain).total_bytes
+        if kept <= self._room:
+            return self._fitted(sizes, NOTHING, plain, kept)
+        # Nothing frees more than all activations.
+        if max(one.total_bytes - one.activations_bytes for one in plain) > self._room:
+            self._too_large(max(one.total_bytes - one.activations_bytes for one in plain))
+            return None
+        for recompute in self._worth_trying(plain):
+            held = self._stages(sizes, recompute)
+            if held is None:
+                continue
+            if _fullest(held).total_bytes <= self._room:
+                return self._fitted(sizes, recompute, held, kept)
+            self._too_large(_fullest(held).total_bytes)
+        return None
+
+    def _least_experts(self, sizes: Sizes) -> int:
+        """What experts alone hold on the mean stage, which is no more than on the fullest."""
+        each = 2.0 + self._state.gradient
+        each += (self._state.main + self._state.moments * self._state.kept_frac) / max(1, sizes.edp)
+        return round(self._experts / (sizes.ep * sizes.etp * sizes.pp) * each)
+
+    def estimates(self, sizes: Sizes, recompute: Recompute) -> tuple[MemoryEstimate, ...] | None:
+        return self._stages(sizes, recompute)
+
+    def _worth_trying(self, plain: Sequence[MemoryEstimate]) -> list[Recompute]:
+        """Sets that should fit by the parts that each module frees, the cheapest first; then the largest set,
+        then whole layers."""
+        left = {one: max(map(partial(_left, one), plain)) for one in self._ladder}
+        likely = sorted(
+            (one for one, size in left.items() if size <= self._room),
+            key=lambda one: one.cost_frac + _crowded(left[one] / self.capacity, len(one.modules)),
+        )
+        return list(dict.fromkeys([*likely[:3], *self._ladder[-1:], EVERYTHING]))
+
+    def _stages(self, sizes: Sizes, recompute: Recompute) -> tuple[MemoryEstimate, ...] | None:
+        changes = {**sizes.changes(), **recompute.changes()}
+        found = by_stage(self._settings.changed(changes, "plan"), self._core, self._precision)
+        return None if isinstance(found, Missing) else found
+
+    def _fitted(
+        self, sizes: Sizes, recompute: Recompute, held: Sequence[MemoryEstimate], kept: int
+    ) -> Fitted:
+        fullest = _fullest(held)
+        return Fitted(sizes, recompute, fullest, fullest.total_bytes / self.capacity, kept)
+
+    def _too_large(self, size: int) -> None:
+        self.least = size if self.least is None else min(self.least, size)
+
+
+def _crowded(filled_frac: float, modules: int) -> float:
+    """What nearly full memory, and each module more, counts beside the cost of a recompute."""
+    return CROWDED.value * max(0.0, filled_frac - FILLED.value) + EACH_MODULE.value * modules
+
+
+def _left(recompute: Recompute, stage: MemoryEstimate) -> int:
+    """About what a rank holds when the parts of some modules are recomputed."""
+    parts = {part for module in recompute.modules for part in RECOMPUTED.get(module, ())}
+    return stage.total_bytes - sum(stage.by_part.get(part, 0) for part in parts)
+
+
+def _fullest(stages: Sequence[MemoryEstimate]) -> MemoryEstimate:
+    return max(stages, key=lambda one: one.total_bytes)
+
+
+def _ladder(costs: Mapping[str, float]) -> tuple[Recompute, ...]:
+    """Every set of modules, the cheapest first."""
+    sets = (
+        Recompute("selective", modules, sum(costs[one] for one in modules))
+        for count in range(1, len(costs) + 1)
+        for modules in combinations(costs, count)
+    )
+    return tuple(sorted(sets, key=lambda one: (one.cost_frac, len(one.modules))))

@@ -1,0 +1,70 @@
+"""The layout that a configuration has itself, among those that could be."""
+
+import re
+from typing import Final
+
+from heuristics.layouts.candidates import Sizes
+from heuristics.layouts.fit import EVERYTHING, NOTHING, Fitted, Fitting, Recompute
+from heuristics.layouts.ranking import Ranking
+from heuristics.layouts.shown import shown
+from heuristics.layouts.stages import uneven_of, work_of
+from heuristics.result.layouts import PlannedLayout
+from heuristics.rules.check import check_rules
+from heuristics.run.run import Run
+from traces.missing import Missing
+from traces.settings.knobs import GLOBAL_BATCH
+from traces.sizes.layout import Layout, layout_of
+from traces.sizes.memory import by_stage
+from traces.sizes.model import ModelSize
+
+_LETTERS: Final = re.compile(r"[EtmL|*()\d, ]+")
+
+
+def own_layout(run: Run, model: ModelSize, fitting: Fitting, ranking: Ranking) -> PlannedLayout | Missing:
+    """The run's own layout as it stands; Missing names what of it is unknown, or why it does not divide."""
+    layout = layout_of(run.settings, model)
+    if isinstance(layout, Missing):
+        return layout
+    held = by_stage(run.settings, run.config.core_text, run.config.precision)
+    if isinstance(held, Missing):
+        return held
+    sizes, recompute = _sizes(run, model, layout), _recompute(run, fitting)
+    fullest = max(held, key=lambda one: one.total_bytes)
+    plain = fitting.estimates(sizes, NOTHING)
+    kept = max(one.total_bytes for one in plain) if plain else fullest.total_bytes
+    own = Fitted(sizes, recompute, fullest, fullest.total_bytes / fitting.capacity, kept)
+    broken = tuple(rule.id for rule in check_rules(run) if rule.level == "error")
+    dispatcher = run.active.dispatcher
+    return shown(own, run, ranking, fitting.capacity, dispatcher, "", broken, own=True)
+
+
+def _sizes(run: Run, model: ModelSize, layout: Layout) -> Sizes:
+    counts = [
+        (chunks[place].dense + chunks[place].moe)
+        for place in range(len(layout.stages[0]))
+        for chunks in layout.stages
+    ]
+    letters = str(run.config.first("pipeline_model_parallel_layout") or "")
+    return Sizes(
+        gpus=layout.world,
+        tp=layout.tp,
+        cp=layout.cp,
+        pp=layout.pp,
+        vpp=layout.vpp or 1,
+        ep=layout.ep,
+        etp=layout.etp,
+        micro_batch=layout.micro_batch,
+        batch=run.config.positive(GLOBAL_BATCH) or 1,
+        letters=letters if _LETTERS.fullmatch(letters) else None,
+        uneven_frac=max(0.0, uneven_of(work_of(model), counts, layout.pp)),
+    )
+
+
+def _recompute(run: Run, fitting: Fitting) -> Recompute:
+    granularity = run.config.first("recompute_granularity")
+    if granularity == "full":
+        return EVERYTHING
+    modules = run.config.names("recompute_modules") or ()
+    if granularity != "selective" or not modules:
+        return NOTHING
+    return Recompute("selective", tuple(modules), sum(fitting.costs.get(one, 0.0) for one in modules))

@@ -1,0 +1,190 @@
+"""Layouts that NVIDIA published, with or without a throughput, and how near each is to a layout here.
+
+Near by the machine and the model: what decides a layout is how much of a model falls on how much memory, and
+how many GPUs a fast domain holds.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import log2
+from typing import Final
+
+from msgspec import Struct
+
+from heuristics.config.hardware import family_named
+from heuristics.layouts.candidates import Sizes
+from traces.limits import Limit
+from traces.names.gpus import product_named
+from traces.settings.harness_recipes import presets_of_scripts
+from traces.settings.model_names import NamedModel, model_names_by_id, named_models
+from traces.settings.settings import settings
+from traces.sizes.model import ModelSize, model_size
+from traces.sizes.parameters import total_counts
+from traces.sizes.references import references
+from traces.toml_tables import read_table
+
+SCRIPTS: Final = "Megatron-Bridge v0.6.0, scripts/performance: preset"
+OTHER_DOMAIN: Final = Limit(0.3, "doublings", "ours: a rack in place of a node changes EP, not what must fit")
+OF_GPUS: Final = Limit(0.25, "of a doubling", "ours: more GPUs mostly add data-parallel ranks")
+OF_ACTIVE: Final = Limit(
+    0.5, "of a doubling", "ours: active parameters set TP, all of them EP and PP (Bridge's guide)"
+)
+OF_EP: Final = Limit(0.5, "of a doubling", "ours: EP follows the number of experts, TP and PP the machine")
+UNLIKE: Final = Limit(2.0, "doublings", "ours: two halvings or doublings of TP and PP leave nothing alike")
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """Parameters of a model, in all and those that a token meets."""
+
+    total: int
+    active: int
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One published layout; `gpus` None where the source scales with them."""
+
+    model: str
+    gpu: str
+    gpus: int | None
+    tp: int
+    pp: int
+    cp: int
+    vpp: int
+    ep: int
+    micro_batch: int
+    source: str
+
+    @property
+    def layout(self) -> str:
+        vpp = f" VPP {self.vpp}" if self.vpp > 1 else ""
+        return f"TP {self.tp} PP {self.pp}{vpp} EP {self.ep}"
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a layout is asked for: the model by its id where it has one, its weight, the GPU and how many."""
+
+    model: str
+    weight: Weight
+    gpu: str
+    gpus: int
+
+
+def weight_of(model: ModelSize) -> Weight:
+    """Counted from its sizes."""
+    counts = total_counts(model)
+    total = sum(counts.values())
+    idle = 1 - model.experts.topk / model.experts.count if model.experts else 0.0
+    return Weight(total, round(total - counts["experts"] * idle))
+
+
+@cache
+def _weights() -> dict[str, Weight]:
+    found = {}
+    for one in named_models():
+        size = model_size(one.settings.under(settings({"seq_length": 4096}, "plan")))
+        if isinstance(size, ModelSize):
+            found[one.id] = weight_of(size)
+    return found
+
+
+def model_of(model: ModelSize) -> NamedModel | None:
+    """The named model of these sizes; None where it is another one."""
+    weight = weight_of(model)
+    return next((one for one in named_models() if _weights().get(one.id) == weight), None)
+
+
+class _Group(Struct, frozen=True, forbid_unknown_fields=True):
+    source: str
+    rows: tuple[tuple[str, str, int, int, int, int, int, int, int], ...]
+
+
+@cache
+def published() -> tuple[Published, ...]:
+    """Every layout of a model whose sizes are known; a layout that several sources have stands once."""
+    found: dict[tuple[object, ...], Published] = {}
+    for one in (*_of_references(), *_of_table(), *_of_scripts()):
+        if one.model in _weights():
+            key = (one.model, one.gpu, one.gpus, one.tp, one.pp, one.cp, one.vpp, one.ep)
+            found.setdefault(key, one)
+    return tuple(found.values())
+
+
+def _of_table() -> Iterator[Published]:
+    for group in read_table("heuristics.layouts", "published.toml", dict[str, tuple[_Group, ...]])[
+        "published"
+    ]:
+        for model, gpu, gpus, tp, pp, cp, vpp, ep, micro_batch in group.rows:
+            yield Published(model, gpu, gpus, tp, pp, cp, vpp, ep, micro_batch, group.source)
+
+
+def _of_references() -> Iterator[Published]:
+    ids = {name: id for id, name in model_names_by_id().items()}
+    for row in references():
+        sizes = [1 if one == "-" else int(one) for one in (row.layout or "").split("/") if one]
+        if row.model not in ids or len(sizes) != 4:
+            continue
+        tp, pp, vpp, ep = sizes
+        batch = (row.batch or "").split("/")
+        micro_batch = int(batch[1]) if len(batch) == 3 and batch[1].isdigit() else 1
+        yield Published(ids[row.model], row.gpu, row.gpus, tp, pp, 1, vpp, ep, micro_batch, row.source)
+
+
+def _of_scripts() -> Iterator[Published]:
+    for one in presets_of_scripts():
+        size = one.sizes
+        yield Published(
+            one.model, one.gpu.upper(), one.gpus, size["tp"], size["pp"], size["cp"], size["vp"], size["ep"],
+            size["mbs"], f"{SCRIPTS} {one.model}, {one.gpu}, {one.precision}",
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """A published layout with how many doublings its model and machine are away."""
+
+    of: Published
+    far: float
+    same_model: bool
+
+
+def near(machine: Machine, among: Sequence[Published]) -> tuple[Near, ...]:
+    """Layouts of the same model, and those of other models on the same GPU, the nearest first."""
+    found = [one for of in among if (one := _near(machine, of)) is not None]
+    return tuple(sorted(found, key=lambda one: one.far))
+
+
+def _near(machine: Machine, of: Published) -> Near | None:
+    same_model, same_gpu = of.model == machine.model, of.gpu == machine.gpu
+    if not same_model and not same_gpu:
+        return None
+    far = OF_GPUS.value * (abs(log2(of.gpus / machine.gpus)) if of.gpus else 0)
+    if not same_model:
+        theirs = _weights()[of.model]
+        far += abs(log2(theirs.total / machine.weight.total))
+        far += OF_ACTIVE.value * abs(log2(theirs.active / machine.weight.active))
+    elif not same_gpu:
+        far += _gpus_apart(machine.gpu, of.gpu)
+    return Near(of, far, same_model)
+
+
+def _gpus_apart(one: str, other: str) -> float:
+    memory = [product.memory_gib if (product := product_named(name)) else None for name in (one, other)]
+    domains = [family.nvlink_domain if (family := family_named(name)) else 8 for name in (one, other)]
+    apart = abs(log2(memory[0] / memory[1])) if memory[0] and memory[1] else UNLIKE.value
+    return apart + (OTHER_DOMAIN.value if domains[0] != domains[1] else 0)
+
+
+def likeness(sizes: Sizes, of: Published) -> float:
+    """1 for the same parallel sizes, 0 for ones that have nothing in common."""
+    apart = abs(log2(sizes.tp / of.tp)) + abs(log2(sizes.pp / of.pp)) + abs(log2(sizes.cp / of.cp))
+    apart += OF_EP.value * abs(log2(sizes.ep / of.ep))
+    return max(0.0, 1 - apart / UNLIKE.value)
+
+
+def nearness(sizes: Sizes, one: Near) -> float:
+    """How much a published layout speaks for this one: alike, and of a near model and machine."""
+    return likeness(sizes, one.of) / (1 + one.far)

@@ -1,0 +1,169 @@
+"""One layout as a result has it: its costs and why, the nearest published ones, the lines to type."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from heuristics.fixes.change import Change, lines
+from heuristics.fixes.dispatcher import set_to
+from heuristics.guides.memory_use import HEAD_ROOM
+from heuristics.guides.parallel import connections
+from heuristics.layouts.fit import FILLED, Fitted
+from heuristics.layouts.published import SCRIPTS, Near
+from heuristics.layouts.ranking import Ranking, domains, rules
+from heuristics.result.judged import Knobs
+from heuristics.result.layouts import LayoutCost, NearRun, PlannedLayout, Room
+from heuristics.run.run import Run
+from heuristics.words import say
+from traces.settings.knobs import VIRTUAL_STAGES
+from traces.settings.model_names import name_of
+from traces.settings.settings import Value
+from traces.sizes.memory import ERROR
+from traces.spelling import gigabytes, percent
+
+_SHOWN: Final = 0.001
+"""Costs below it are left out: a tenth of a per cent."""
+
+
+def changes_of(one: Fitted) -> dict[str, Value]:
+    """Knobs that set a layout and its recompute."""
+    return {**one.sizes.changes(), **one.recompute.changes()}
+
+
+def shown(
+    one: Fitted,
+    run: Run,
+    ranking: Ranking,
+    capacity: int,
+    dispatcher: str,
+    reason: str,
+    broken: tuple[str, ...] = (),
+    own: bool = False,
+) -> PlannedLayout:
+    sizes, figures = one.sizes, ranking.figures(one)
+    costs = {id: rules()[id].weight * figure for id, figure in figures.items()}
+    return PlannedLayout(
+        place=0,
+        own=own,
+        tp=sizes.tp,
+        cp=sizes.cp,
+        pp=sizes.pp,
+        vpp=sizes.vpp if sizes.vpp > 1 else None,
+        ep=sizes.ep,
+        etp=sizes.etp,
+        dp=sizes.dp,
+        micro_batch=sizes.micro_batch,
+        microbatches=sizes.microbatches,
+        stages=sizes.letters,
+        recompute=one.recompute.granularity,
+        recompute_modules=one.recompute.modules,
+        dispatcher=dispatcher,
+        room=_room(one.filled_frac),
+        filled_frac=one.filled_frac,
+        memory=one.memory,
+        without_recompute_bytes=one.kept,
+        cost_frac=sum(costs.values()),
+        costs=tuple(
+            LayoutCost(id, cost, _text(id, one, ranking)) for id, cost in costs.items() if cost >= _SHOWN
+        ),
+        because=tuple(_because(one, ranking, capacity, dispatcher, reason)),
+        nearest=tuple(_near(near, value) for near, value in ranking.closest(one)),
+        unknown=tuple(_unknown(one)),
+        broken=broken,
+        knobs=_knobs(one, run, dispatcher),
+    )
+
+
+def _room(filled_frac: float) -> Room:
+    if filled_frac > 1 - HEAD_ROOM.value:
+        return "none" if filled_frac > 1 else "tight"
+    return "tight" if filled_frac > FILLED.value else "room"
+
+
+def _text(id: str, one: Fitted, ranking: Ranking) -> str:
+    sizes = one.sizes
+    experts = ranking.model.expert_count or 1
+    return rules()[id].text.format(
+        bubble=percent(sizes.bubble_frac),
+        microbatches=sizes.microbatches,
+        modules=_modules(one),
+        tp=sizes.tp,
+        pp=sizes.pp,
+        vpp=sizes.vpp,
+        ep=sizes.ep,
+        domains=domains(ranking, one),
+        domain=ranking.domain,
+        experts=experts // sizes.ep,
+        uneven=percent(sizes.uneven_frac),
+        parameters=f"{(one.memory.parameters_bytes / 2e9):.1f} billion",
+        filled=percent(one.filled_frac),
+        micro_batch=sizes.micro_batch,
+    )
+
+
+def _modules(one: Fitted) -> str:
+    return ", ".join(one.recompute.modules) or "whole layers"
+
+
+def _because(one: Fitted, ranking: Ranking, capacity: int, dispatcher: str, reason: str) -> Iterator[str]:
+    sizes, count = one.sizes, domains(ranking, one)
+    if ranking.model.experts is not None:
+        if sizes.ep == 1:
+            yield say("layouts.no-experts-split")
+        elif count == 1:
+            yield say("layouts.nvlink-inside", ep=sizes.ep, domain=ranking.domain)
+        else:
+            yield say("layouts.nvlink-across", ep=sizes.ep, domains=count, domain=ranking.domain)
+    if sizes.pp > 1:
+        code = "layouts.pipeline" if sizes.vpp > 1 else "layouts.pipeline-plain"
+        figures = {"pp": sizes.pp, "vpp": sizes.vpp, "microbatches": f"{sizes.microbatches:,}"}
+        yield say(code, bubble_frac=sizes.bubble_frac, **figures)
+    else:
+        yield say("layouts.data-parallel", dp=sizes.dp, microbatches=f"{sizes.microbatches:,}")
+    whole = {"kept": gigabytes(one.kept), "capacity": gigabytes(capacity)}
+    if one.recompute.granularity == "full":
+        yield say("layouts.recompute-full", **whole)
+    elif one.recompute.modules:
+        yield say("layouts.recompute", modules=_modules(one), **whole)
+    else:
+        yield say("layouts.fits", filled_frac=one.filled_frac, capacity=gigabytes(capacity))
+    if reason:
+        yield say("layouts.dispatcher", dispatcher=dispatcher, reason=reason)
+    for near, value in ranking.closest(one, 1):
+        yield say("layouts.near", what=f"{_run_of(near)}, {_near(near, value).layout}")
+
+
+def _run_of(near: Near) -> str:
+    of = near.of
+    return f"{name_of(of.model)} on {f'{of.gpus} ' if of.gpus else ''}{of.gpu}"
+
+
+def _near(near: Near, value: float) -> NearRun:
+    source = near.of.source
+    return NearRun(_run_of(near), near.of.layout, value, source if source else SCRIPTS)
+
+
+def _unknown(one: Fitted) -> Iterator[str]:
+    if one.filled_frac * (1 + ERROR.value) > 1:
+        yield say("layouts.tight-unknown", error_frac=ERROR.value, filled_frac=one.filled_frac)
+
+
+def _knobs(one: Fitted, run: Run, dispatcher: str) -> Knobs:
+    """Beside stages by letters Megatron-LM takes no number of virtual ones, and Bridge wants it."""
+    wanted = _lines(one, run, dispatcher)
+    virtual = {VIRTUAL_STAGES: wanted.pop(VIRTUAL_STAGES)} if one.sizes.letters and one.sizes.vpp > 1 else {}
+    return lines(Change(wanted, megatron_bridge=virtual), run)
+
+
+def _lines(one: Fitted, run: Run, dispatcher: str) -> dict[str, Value]:
+    """What has to be typed: what is null is left out where nothing has it."""
+    changed = run.changed(changes_of(one))
+    wanted: dict[str, Value] = changes_of(one)
+    if run.config.positive("num_moe_experts"):
+        wanted |= set_to(changed, dispatcher).of(run.settings.framework, run.settings)
+    if run.config.before_blackwell() and (one.sizes.tp > 1 or one.sizes.cp > 1):
+        wanted["env.CUDA_DEVICE_MAX_CONNECTIONS"] = str(connections(changed))
+    return {
+        knob: value
+        for knob, value in wanted.items()
+        if value not in (None, False) or run.config.first(knob) not in (None, False)
+    }

@@ -1,0 +1,106 @@
+"""Layouts of a model on some GPUs, in the order to try them: the whole of `plan`, as one document."""
+
+from typing import ClassVar, Literal
+
+from heuristics.result.judged import Knobs
+from heuristics.result.normal import NormalThroughput
+from heuristics.result.tool import SchemaVersion, Tool
+from traces.missing import Missing, OrMissing
+from traces.sections.section import Bytes, Count, Section
+from traces.sizes.memory import MemoryEstimate
+
+Room = Literal["room", "tight", "none"]
+"""How an estimate fits a GPU: with the head room, nearly full, or not at all."""
+
+
+class LayoutCost(Section, frozen=True):
+    """What one rule of the ranking asks of a layout, as part of the time of the compute alone."""
+
+    rule: str
+    frac: float
+    text: str
+
+
+class NearRun(Section, frozen=True):
+    """A published run whose layout is near this one, and how near: 1 is the same on the same machine."""
+
+    text: str
+    layout: str
+    nearness: float
+    source: str
+
+
+class PlannedLayout(Section, frozen=True):
+    """One layout. `own`: the given configuration's. `stages`: its stages by letters, where they are uneven.
+
+    `cost_frac`: the sum of `costs`, which orders the list and is no prediction. `without_recompute_bytes`:
+    the same layout when everything is kept. `broken`: rules that refuse it, of the own layout alone.
+    """
+
+    place: Count
+    own: bool
+    tp: Count
+    cp: Count
+    pp: Count
+    vpp: Count | None
+    ep: Count
+    etp: Count
+    dp: Count
+    micro_batch: Count
+    microbatches: OrMissing[int]
+    stages: str | None
+    recompute: Literal["none", "selective", "full"]
+    recompute_modules: tuple[str, ...]
+    dispatcher: str
+    room: Room
+    filled_frac: float
+    memory: OrMissing[MemoryEstimate]
+    without_recompute_bytes: OrMissing[int]
+    cost_frac: float
+    costs: tuple[LayoutCost, ...]
+    because: tuple[str, ...]
+    nearest: tuple[NearRun, ...]
+    unknown: tuple[str, ...]
+    broken: tuple[str, ...]
+    knobs: Knobs
+
+
+class CountedLayouts(Section, frozen=True):
+    """How many layouts were looked at: that divide, are too large in every way, are refused by a rule."""
+
+    divide: Count
+    too_large: Count
+    refused: Count
+    fit: Count
+
+
+class Layouts(Section, frozen=True, kw_only=True):
+    """Legal layouts that fit, the first to try first; version 1.x of its JSON document."""
+
+    one_path_a_list: ClassVar[bool] = True
+
+    schema_version: SchemaVersion
+    tool: Tool
+    kind: Literal["layouts"]
+    warnings: tuple[str, ...]
+    missing: tuple[Missing, ...]
+    redacted: bool
+    command: str
+    about: str
+    model: str
+    gpu: str
+    gpus: Count
+    nvlink_domain: Count
+    capacity_bytes: Bytes
+    precision: str
+    global_batch: Count
+    seq_length: Count
+    parameters_count: Count
+    active_count: Count
+    assumed: tuple[str, ...]
+    unknown: tuple[str, ...]
+    counted: CountedLayouts
+    layouts: tuple[PlannedLayout, ...]
+    least_bytes: Bytes | None
+    """The smallest estimate of all that divide, where none fits."""
+    normal: OrMissing[NormalThroughput]

@@ -1,0 +1,31 @@
+"""What throughput is normal for such a run: published runs, brought here by measured changes."""
+
+from typing import Literal
+
+from traces.sections.section import Count, Section
+
+
+class NormalThroughput(Section, frozen=True):
+    """A range of one GPU's rates for this model, GPU and these settings.
+
+    `mfu_low`, `mfu_high`: of the peak in the run's precision, null where none is known. `step_low_ns`,
+    `step_high_ns`: with the run's batch and GPUs, null where those are not known. `counted`: measured changes
+    that bring the published runs here; `not_counted`: what else differs. `standing`: where the measured
+    throughput lies, null where none was; `replayed_tokens_high`: tokens/s at most without the largest wall.
+    """
+
+    tokens_low: float
+    tokens_high: float
+    tflops_low: float
+    tflops_high: float
+    mfu_low: float | None
+    mfu_high: float | None
+    step_low_ns: Count | None
+    step_high_ns: Count | None
+    published: tuple[str, ...]
+    counted: tuple[str, ...]
+    not_counted: tuple[str, ...]
+    sources: tuple[str, ...]
+    standing: Literal["inside", "below", "above"] | None = None
+    replayed_tokens_high: float | None = None
+    replayed_standing: Literal["inside", "below", "above"] | None = None

@@ -1,0 +1,67 @@
+"""A rule's cure in one run: judged again with the whole configuration, until it breaks nothing new."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from heuristics.rules.check import broken, check_rules
+from heuristics.rules.rules import Rule
+from heuristics.run.run import Run
+from traces.limits import Limit
+from traces.settings.settings import Value
+from traces.settings.spelling import in_section, with_twins
+
+ROUNDS: Final = Limit(6, "rounds", "ours: a cure that asks for more than five others is no cure to type")
+_LOW: Final = ("fp8", "fp4")
+_PLAIN_RECIPE: Final[Mapping[str, Value]] = {"mixed_precision": "bf16_mixed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Cure:
+    """Settings that meet a rule in a run. `beside`: the part of them that the rule itself does not name.
+
+    `then`: rules that its settings would break and no setting meets; `set` is then empty.
+    """
+
+    set: Mapping[str, Value]
+    beside: Mapping[str, Value]
+    then: tuple[Rule, ...] = ()
+
+
+def cure_in(run: Run, rule: Rule) -> Cure:
+    """The rule's own settings, with those that other rules ask for then."""
+    own = _in_run(run, rule.set)
+    values, before = dict(own), broken(run) - {rule.id}
+    for _ in range(int(ROUNDS.value)):
+        new = [one for one in check_rules(run.changed(values)) if _is_new(one, before)]
+        if not values or not new:
+            break
+        added = next((more for one in new if (more := _more(run, one, rule, values))), None)
+        if added is None:
+            return Cure({}, {}, tuple(one for one in new if one.id != rule.id))
+        values |= added
+    else:
+        return Cure({}, {})
+    return Cure(values, {knob: value for knob, value in values.items() if knob not in own})
+
+
+def _is_new(one: Rule, before: set[str]) -> bool:
+    return one.level == "error" and one.id not in before
+
+
+def _more(run: Run, one: Rule, rule: Rule, values: Mapping[str, Value]) -> dict[str, Value]:
+    """What meets one more rule without taking back what is set; nothing where nothing does."""
+    asked = {**_in_run(run, one.set)}
+    if one.id == rule.id:  # a recipe of Bridge writes its precision over the model's
+        asked = dict(_PLAIN_RECIPE) if any(knob in values and not values[knob] for knob in _LOW) else {}
+        asked = asked if run.settings.value("mixed_precision") else {}
+    if any(knob in values and values[knob] != value for knob, value in asked.items()):
+        return {}
+    return {knob: value for knob, value in asked.items() if knob not in values}
+
+
+def _in_run(run: Run, values: Mapping[str, Value]) -> dict[str, Value]:
+    """As the run's framework takes them: of a section that is written over the model, there."""
+    if run.settings.framework == "megatron_bridge":
+        return in_section(values, run.settings)
+    return with_twins(values)

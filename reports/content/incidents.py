@@ -1,0 +1,62 @@
+"""Published troubles of a run, one entry each: what happens and why, what helps, how it is known."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from heuristics.result.configured import Incident
+from heuristics.result.result import Result
+from reports.content.blocks import Block, Code, Detail, Items, Words, words
+from reports.content.names import ended, joined
+from traces.spelling import counted
+
+_FIRST: Final = 2
+"""Entries on the first screen, each of them whole."""
+_TITLE: Final = "Known of such a run"
+_MAY_BE: Final = "Known of such a run, if"
+
+
+def incident_items(result: Result, detail: Detail, most: int = _FIRST) -> Iterator[Block]:
+    """What the run is known to meet, the strongest first; on a long page also what it may."""
+    found = result.incidents or ()
+    met = [one for one in found if one.state != "possible"]
+    may_be = [one for one in found if one.state == "possible"]
+    if detail is Detail.FULL:
+        yield from _listed(_TITLE, [incident_words(one, detail) for one in met])
+        yield from _listed(_MAY_BE, [incident_words(one, detail) for one in may_be])
+        return
+    entries = [incident_words(one, detail) for one in met[:most]]
+    if len(met) > most:
+        left = counted(len(met) - most, "more entry", "more entries")
+        entries[-1] = words(*entries[-1], f" {left}: --full.")
+    yield from _listed(_TITLE, entries)
+
+
+def _listed(title: str, entries: Sequence[Words]) -> Iterator[Items]:
+    if entries:
+        yield Items(tuple(entries), title, whole=True)
+
+
+def incident_words(one: Incident, detail: Detail) -> Words:
+    """`detail`: on a first screen without every place where it was seen."""
+    condition = f"if it fits ({open_words(one.only_if)}): " if one.only_if else ""
+    cure = f"{one.cure.rstrip('.')} ({one.fix})" if one.fix and one.fix not in one.cure else one.cure
+    start = words(Code(one.id), f": {condition}{ended(one.what)} Cure: {ended(cure)}")
+    seen = _seen(one, detail)
+    end = words(" Seen: ", seen, ".") if seen else ()
+    source = f" Source: {ended(one.source)}" if detail is Detail.FULL else ""
+    return words(start, end, source)
+
+
+def open_words(names: Sequence[str]) -> str:
+    """What is not known of the run, by its names."""
+    return f"not known here: {', '.join(name.replace('_', ' ') for name in names)}"
+
+
+def _seen(one: Incident, detail: Detail) -> Words:
+    logged = [words(f"{at.where} of the log") for at in one.seen if at.source == "log"]
+    versions = [words(at.what) for at in one.seen if at.source == "evidence"]
+    settings = [
+        words(Code(at.what), " (", Code(at.where), ")") for at in one.seen if at.source == "configuration"
+    ]
+    found = [*logged, *versions, *(settings if detail is Detail.FULL or not (logged or versions) else ())]
+    return joined(found if detail is Detail.FULL else found[:2])

@@ -1,0 +1,65 @@
+"""Is this throughput normal: one line, and what it rests on."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import UNSET, UnsetType
+
+from heuristics.result.normal import NormalThroughput
+from reports.content.blocks import Block, Sentence, items, words
+from traces.missing import Missing, OrMissing, known
+from traces.spelling import counted, duration, percent, rounded
+
+_LABEL: Final = "Normal"
+_STANDS: Final = {
+    "inside": "This run is in that range.",
+    "below": "This run is below that range.",
+    "above": "This run is above that range.",
+}
+_REPLAYED: Final = {
+    "inside": "which is in that range",
+    "below": "which is still below it",
+    "above": "which is above it",
+}
+Given = OrMissing[NormalThroughput] | UnsetType
+
+
+def normal_lines(found: Given) -> Iterator[Sentence]:
+    """What such a run reaches elsewhere, in one line; what is missing where no such run is published."""
+    if isinstance(found, Missing):
+        yield Sentence(words(f"Unknown: {found.reason}; {found.cure}."), _LABEL)
+    elif found is not None and found is not UNSET:
+        yield Sentence(words(_line(found)), _LABEL)
+
+
+def _line(found: NormalThroughput) -> str:
+    said = f"{_range(found.tokens_low, found.tokens_high)} tokens/s and "
+    said += f"{_range(found.tflops_low, found.tflops_high)} model TFLOP/s per GPU"
+    if found.mfu_low is not None and found.mfu_high is not None:
+        said += f", MFU {percent(found.mfu_low)} to {percent(found.mfu_high)}"
+    if found.step_low_ns and found.step_high_ns:
+        said += f", {duration(found.step_low_ns)} to {duration(found.step_high_ns)} a step"
+    said += f", by {counted(len(found.published), 'published run')}"
+    if found.counted:
+        said += f" and {counted(len(found.counted), 'measured change')}"
+    stands = f" {_STANDS[found.standing]}" if found.standing else ""
+    if found.replayed_tokens_high is not None and found.replayed_standing:
+        rate = f"{rounded(found.replayed_tokens_high)} tokens/s"
+        stands += (
+            f" Replayed without its largest wall it has at most {rate}, {_REPLAYED[found.replayed_standing]}."
+        )
+    return f"{said}.{stands}"
+
+
+def _range(low: float, high: float) -> str:
+    return rounded(low) if rounded(low) == rounded(high) else f"{rounded(low)} to {rounded(high)}"
+
+
+def normal_details(found: Given) -> Iterator[Block]:
+    """The published runs, changes and differences that the range rests on."""
+    if found is UNSET or (value := known(found)) is None:
+        return
+    yield from items("Normal: published runs", value.published)
+    yield from items("Normal: measured changes that are counted", value.counted)
+    yield from items("Normal: what else differs, and is not counted", value.not_counted)
+    yield from items("Normal: sources", value.sources)

@@ -1,0 +1,57 @@
+"""Ranks put together on one sheet: the sentence, a map with a column a rank, what it rests on."""
+
+from typing import Final
+
+from heuristics.result.result import Merged
+from reports.content.analysis.run import merged_name, page
+from reports.content.blocks import PLAIN, Head, Hue, Part
+from reports.content.names import plain
+from reports.write.figures.canvas import BODY, SMALL, Area, FigureForm, drawn
+from reports.write.figures.frame import APART, draw_frame, draw_sentences
+from reports.write.html.ranks import Map, Maps, heat_of
+from reports.write.palette import HUES, INK, SOFT
+
+_NAMES: Final = 3.2
+"""Inches of what a row is and its range."""
+_APART_UP_TO: Final = 64
+"""Columns that have a gap between them."""
+_ROW, _GAP, _TICKS, _FOOT = 0.34, 0.1, 0.3, 0.3
+
+
+def draw_run(merged: Merged, form: FigureForm, head: Head = PLAIN) -> bytes:
+    return drawn(lambda area: draw_on(area, merged, head), form)
+
+
+def draw_on(area: Area, merged: Merged, head: Head = PLAIN) -> None:
+    shown = head.over(page(merged))
+    top = draw_frame(area, shown, merged.tool.version)
+    heat = heat_of(merged.run, lambda place: plain(merged_name(merged, place)))
+    if heat is not None:
+        top = _draw_heat(area, heat, top) + APART
+    said = [block for block in shown.blocks if not isinstance(block, Part)]
+    draw_sentences(area.part(0, top, area.width, area.height - top - _FOOT), said)
+
+
+def _draw_heat(area: Area, heat: Maps, top: float) -> float:
+    area.text(0, top + 0.05, "All ranks", BODY, weight="bold")
+    area.text(_NAMES, top + 0.05, heat.of, SMALL, color=SOFT)
+    top += 0.3
+    for one in heat.maps:
+        area.text(0, top + _ROW / 2, one.name, BODY)
+        area.text(_NAMES - 0.15, top + _ROW / 2, one.range, SMALL, color=SOFT, ha="right")
+        _draw_row(area.part(_NAMES, top, area.width - _NAMES, _ROW), one, heat.columns)
+        top += _ROW + _GAP
+    each = (area.width - _NAMES) / heat.columns
+    for column, number in heat.ticks:
+        area.text(_NAMES + (column + 0.5) * each, top, number, SMALL, color=INK, ha="center")
+    return top + _TICKS
+
+
+def _draw_row(area: Area, one: Map, columns: int) -> None:
+    axes, width = area.axes(), area.width / columns
+    (row,) = one.rows
+    shown = width * (0.94 if columns <= _APART_UP_TO else 1.0)
+    for place, shade in enumerate(row.shades):
+        if shade:
+            colour, left = HUES[Hue(one.hue)].light, place * width
+            axes.barh(area.height / 2, shown, area.height, left=left, color=colour, alpha=float(shade))

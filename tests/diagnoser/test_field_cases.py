@@ -1,0 +1,47 @@
+"""Public threads whose cause is known: what the first screen holds of each, and what it must not."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from diagnoser.cli import run
+from tests.constraint_doubles import read
+from tests.places import DATA
+
+CASES: Final = DATA / "field_cases"
+ANSWERS: Final = read("field_cases/answers.toml")
+NUMBERS: Final = re.compile(r"^(Throughput|Memory|Workflow)\b", re.MULTILINE)
+"""Where the numbers of a first screen begin: what stands before them is read first."""
+
+
+def command(case: Path) -> list[str]:
+    """As the thread's poster would ask."""
+    config = next(path for path in (case / "config.yaml", case / "run.sh") if path.exists())
+    options = [str(one) for one in ANSWERS[case.name]["options"]]  # type: ignore[attr-defined]
+    for option, name in (("--log", "train.log"), ("--log", "train.log.gz"), ("--symptoms", "symptoms.json")):
+        if (case / name).exists():
+            options += [option, str(case / name)]
+    return ["check-config", str(config), "--no-megatron", *options]
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_the_cause_of_a_thread_stands_on_the_first_screen(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(command(CASES / name)) == 0
+    text = capsys.readouterr().out
+    begins = NUMBERS.search(text)
+    before = " ".join(text[: begins.start() if begins else len(text)].split())
+    whole = " ".join(text.split())
+    assert [one for one in ANSWERS[name]["must"] if not re.search(one, before)] == []  # type: ignore[attr-defined]
+    assert [one for one in ANSWERS[name]["never"] if re.search(one, whole)] == []  # type: ignore[attr-defined]
+
+
+def test_there_are_fifteen_threads_each_with_its_files() -> None:
+    folders = {path.name for path in CASES.iterdir() if path.is_dir()}
+    assert folders == {*ANSWERS}
+    assert len(folders) == 15

@@ -1,0 +1,79 @@
+"""The tables of a diagnosis, held against the result that they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from msgspec.structs import replace
+
+import diagnoser
+from diagnoser.diagnosis import Diagnosis
+from heuristics.run.run import WALL_IDS
+from tests.document_doubles import exposed
+from traces.missing import gap
+
+Export = Callable[..., Path]
+TABLES = ("walls", "fixes", "ranks", "steps", "kernels", "timeline")
+
+
+@pytest.fixture
+def diagnosis(export: Export) -> Diagnosis:
+    return diagnoser.analyze(export(exposed()))
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_times_are_integers_and_shares_are_floats_that_can_be_unknown(
+    diagnosis: Diagnosis, table: str
+) -> None:
+    types = getattr(diagnosis, table).dtypes
+    for column, of_pandas in types.items():
+        if str(column).endswith("_ns"):
+            assert of_pandas in ("Int64", "Float64")
+        if str(column).endswith("_frac"):
+            assert of_pandas == "Float64"
+
+
+def test_walls_and_fixes_stand_in_their_order(diagnosis: Diagnosis) -> None:
+    assert tuple(diagnosis.walls["id"]) == WALL_IDS
+    assert tuple(diagnosis.fixes["id"]) == tuple(one.id for one in diagnosis.result.fixes)
+
+
+def test_the_buckets_of_a_rank_add_up_to_its_window(diagnosis: Diagnosis) -> None:
+    (rank,) = diagnosis.ranks.to_dict("records")
+    buckets = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")
+    assert (
+        sum(rank[one] for one in buckets) == rank["window_ns"] == diagnosis.result.ranks[0].budget_ns.window
+    )
+
+
+def test_steps_that_were_left_out_have_their_reason(diagnosis: Diagnosis) -> None:
+    steps, rank = diagnosis.steps, diagnosis.result.ranks[0]
+    assert int(steps["used"].sum()) == len(rank.steps.used)
+    assert len(steps) == len(rank.steps.used) + len(rank.steps.dropped)
+    assert steps[steps["used"]]["left_out_because"].isna().all()
+    assert tuple(steps[steps["used"]]["length_ns"]) == rank.lengths_ns
+
+
+def test_kernels_have_the_work_of_the_table(diagnosis: Diagnosis) -> None:
+    rows = diagnosis.result.ranks[0].kernel_table.rows
+    assert int(diagnosis.kernels["work_ns"].sum()) == sum(one.work_ns for one in rows)
+
+
+def test_the_timeline_has_every_activity_where_it_ran(diagnosis: Diagnosis) -> None:
+    step = diagnosis.result.ranks[0].timeline
+    ran = diagnosis.timeline
+    ran = ran[(ran["lane"] == "gpu") & (ran["step"] == step.step)]
+    assert len(ran) == sum(len(lane.at_ns) for lane in step.lanes)
+    assert int(ran["start_ns"].min()) >= step.start_ns
+    assert int((ran["start_ns"] + ran["length_ns"]).max()) <= step.end_ns
+
+
+def test_what_is_missing_is_na_and_what_is_nothing_is_zero(diagnosis: Diagnosis) -> None:
+    result = diagnosis.result
+    unknown = replace(result.walls[0], cost_ns=gap("no kernels", "record some"), cost_frac=0.0)
+    table = Diagnosis(replace(result, walls=(unknown,))).walls
+    assert table["cost_ns"][0] is pd.NA
+    assert table["cost_frac"][0] == 0.0

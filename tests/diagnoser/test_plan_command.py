@@ -1,0 +1,112 @@
+"""`moe-diag plan`: models by name or from a configuration, what is asked for and missing, every format."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import diagnoser
+from diagnoser.cli import run
+from heuristics.result.layouts import Layouts
+from reports.result.codec import decode
+from reports.result.schema import schema
+
+QWEN = ["plan", "Qwen/Qwen3-30B-A3B-Base", "--gpu-model", "H100", "--gpus", "16"]
+YAML = """
+model:
+  num_layers: 48
+  hidden_size: 2048
+  ffn_hidden_size: 6144
+  num_attention_heads: 32
+  num_query_groups: 4
+  kv_channels: 128
+  vocab_size: 151936
+  gated_linear_unit: true
+  share_embeddings_and_output_weights: false
+  num_moe_experts: 128
+  moe_router_topk: 8
+  moe_ffn_hidden_size: 768
+  seq_length: 4096
+  tensor_model_parallel_size: 4
+  sequence_parallel: true
+  pipeline_model_parallel_size: 2
+  expert_model_parallel_size: 4
+  expert_tensor_parallel_size: 1
+  moe_token_dispatcher_type: alltoall
+train:
+  global_batch_size: 512
+  micro_batch_size: 1
+"""
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> str:
+    return capsys.readouterr().out
+
+
+def test_a_model_by_name_has_layouts_with_lines_to_type(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(QWEN) == 0
+    page = said(capsys)
+    assert "TRY FIRST" in page
+    assert "--expert-model-parallel-size" in page
+    assert "yours" not in page
+
+
+def test_the_first_screen_is_a_screen(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(QWEN) == 0
+    assert len(said(capsys).splitlines()) <= 60
+
+
+def test_the_document_keeps_its_schema_and_is_read_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = tmp_path / "layouts.json"
+    assert run([*QWEN, "-o", str(kept)]) == 0
+    document = json.loads(kept.read_text())
+    jsonschema.Draft202012Validator(schema(Layouts)).validate(document)
+    assert decode(document, Layouts).layouts[0].place == 1
+    assert run(["report", str(kept), "--full"]) == 0
+    assert "What orders it" in said(capsys)
+    for form in ("markdown", "html", "json"):
+        assert run(["report", str(kept), "-f", form]) == 0
+
+
+def test_the_own_layout_of_a_configuration_is_marked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text(YAML)
+    assert run(["plan", str(path), "--gpu-model", "H100", "--gpus", "16"]) == 0
+    assert "yours" in said(capsys)
+    found = diagnoser.plan(str(path), gpus=16, about={"gpu": "H100"})
+    own = [one for one in found.result.layouts if one.own]
+    assert [(one.tp, one.pp, one.ep, one.etp, one.dispatcher) for one in own] == [(4, 2, 4, 1, "alltoall")]
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["Qwen3-30B-A4B", "--gpu-model", "H100", "--gpus", "16"], "Did you mean Qwen3-30B-A3B"),
+        (["Nemotron-3-Nano", "--gpu-model", "H100", "--gpus", "16"], "Mamba layers are not counted"),
+        (["Qwen3-30B-A3B", "--gpus", "16"], "--gpu-model"),
+        (["Qwen3-30B-A3B", "--gpu-model", "H100"], "--gpus"),
+        (["Qwen3-30B-A3B", "--gpu-model", "H1000", "--gpus", "8"], "no GPU that we know"),
+        (
+            ["Qwen3-30B-A3B", "--gpu-model", "H100", "--gpus", "53", "--global-batch", "64"],
+            "no layout divides 53 GPUs",
+        ),
+        (["Qwen3-30B-A3B", "--gpu-model", "H100", "--gpus", "0"], "--gpus 0 is no size"),
+    ],
+)
+def test_what_is_missing_or_wrong_is_named_with_what_to_type(
+    words: list[str], part: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["plan", *words]) == 2
+    assert part in capsys.readouterr().err
+
+
+def test_nothing_that_fits_ends_with_1_and_the_least_need(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["plan", "DeepSeek-V3", "--gpu-model", "H100", "--gpus", "8"]) == 1
+    assert "NO LAYOUT FITS" in said(capsys)

@@ -1,0 +1,60 @@
+"""What throughput is normal for a run: published rows, and what differs from them in effect."""
+
+from __future__ import annotations
+
+import pytest
+
+from heuristics.comparison.normal import held_against, normal_throughput
+from heuristics.config.about import Given
+from heuristics.result.normal import NormalThroughput
+from heuristics.run.run import Run
+from traces.missing import Missing
+from traces.settings.read import configuration_of
+from traces.settings.settings import Settings
+
+PRESET = "python run_script.py -m {} -mr {} -g {} -c {} -ng {}"
+
+
+def preset(model: str, recipe: str, gpu: str, code: str, gpus: int) -> Settings:
+    return configuration_of(PRESET.format(model, recipe, gpu, code, gpus), "run.sh").settings
+
+
+def normal(settings: Settings, gpu: str, precision: str) -> NormalThroughput:
+    found = normal_throughput(Run(given=Given(gpu=gpu, precision=precision), settings=settings))
+    assert isinstance(found, NormalThroughput)
+    return found
+
+
+def test_the_published_run_itself_is_normal() -> None:
+    found = normal(preset("deepseek", "deepseek_v3", "gb200", "fp8_mx", 256), "GB200", "mxfp8")
+    assert found.tokens_low <= 4_912 <= found.tokens_high
+    assert found.mfu_low is not None
+    assert found.tflops_high / found.tokens_high == pytest.approx(found.tflops_low / found.tokens_low)
+
+
+def test_without_graphs_less_is_normal() -> None:
+    whole = preset("deepseek", "deepseek_v3", "gb200", "fp8_mx", 256)
+    less = whole.changed({"cuda_graph_impl": "none", "cuda_graph_modules": ()}, "test")
+    assert normal(less, "GB200", "mxfp8").tokens_low < normal(whole, "GB200", "mxfp8").tokens_low
+
+
+@pytest.mark.parametrize(
+    ("gpu", "part"), [("A100", "no run of Qwen3-30B-A3B on A100 is published"), ("", "the GPU is unknown")]
+)
+def test_where_no_run_is_published_it_says_so(gpu: str, part: str) -> None:
+    settings = preset("qwen", "qwen3_30b_a3b", "h100", "bf16", 16)
+    without = Settings({k: one for k, one in settings.by_knob.items() if k != "launcher.gpu"})
+    found = normal_throughput(Run(given=Given(gpu=gpu or None), settings=without))
+    assert isinstance(found, Missing)
+    assert part in found.reason
+
+
+def test_a_measured_run_is_held_against_the_range_and_so_is_its_replay() -> None:
+    found = normal(preset("qwen", "qwen3_30b_a3b", "h100", "bf16", 16), "H100", "bf16")
+    slow = held_against(found, found.tokens_low / 2, 0.75)
+    assert isinstance(slow, NormalThroughput)
+    assert slow.standing == "below"
+    assert slow.replayed_tokens_high == pytest.approx(2 * found.tokens_low)
+    fast = held_against(found, found.tokens_high * 2, None)
+    assert isinstance(fast, NormalThroughput)
+    assert (fast.standing, fast.replayed_standing) == ("above", None)

@@ -1,0 +1,43 @@
+"""A value that is not known: an error with its cure for whoever computes with it."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from traces.missing import Missing, gap
+
+UNKNOWN = Missing("ranks[0].totals", "no kernels were recorded", "record with --trace=cuda")
+
+
+def test_it_is_equal_to_its_like_alone() -> None:
+    assert Missing(UNKNOWN.path, UNKNOWN.reason, UNKNOWN.cure) == UNKNOWN
+    assert UNKNOWN != 0
+
+
+@pytest.mark.parametrize(
+    "used",
+    [
+        operator.lt, operator.le, operator.gt, operator.ge, operator.add, operator.sub, operator.mul,
+        operator.truediv, operator.floordiv, operator.mod, operator.pow,
+    ],
+)  # fmt: skip
+def test_what_compares_it_or_computes_with_it_learns_why_and_the_cure(
+    used: Callable[[Any, Any], object],
+) -> None:
+    with pytest.raises(TypeError, match=r"ranks\[0\]\.totals is not known: no kernels .* Cure: record with"):
+        used(UNKNOWN, 1)
+
+
+def test_it_is_so_on_the_right_side_and_for_sums() -> None:
+    for used in (lambda: UNKNOWN > 1, lambda: sum([1, UNKNOWN]), lambda: 2 * UNKNOWN, lambda: float(UNKNOWN)):
+        with pytest.raises(TypeError, match="is not known"):
+            used()
+
+
+def test_a_gap_without_a_place_speaks_of_this_value() -> None:
+    with pytest.raises(TypeError, match="this value is not known: not recorded"):
+        abs(gap("not recorded", "record it"))

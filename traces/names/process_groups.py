@@ -1,0 +1,63 @@
+"""Process groups and collectives by the names that PyTorch, NCCL and Megatron-Core give them.
+
+A description is the user's own text: only those that `process_groups.toml` knows go further.
+"""
+
+import re
+from functools import cache
+from typing import Final
+
+from msgspec import Struct
+
+from traces.toml_tables import read_table
+
+EVERYBODY: Final = "default_pg"
+"""PyTorch's description of the group of all ranks."""
+
+
+class _Row(Struct, frozen=True, forbid_unknown_fields=True):
+    pattern: re.Pattern[str]
+    settings: tuple[str, ...]
+
+
+@cache
+def _rows() -> tuple[_Row, ...]:
+    return read_table("traces.names", "process_groups.toml", dict[str, tuple[_Row, ...]])["rows"]
+
+
+def settings_of_all_groups() -> frozenset[str]:
+    """Every setting that a row names."""
+    return frozenset(knob for row in _rows() for knob in row.settings)
+
+
+def _row(description: str) -> _Row | None:
+    return next((row for row in _rows() if row.pattern.fullmatch(description)), None)
+
+
+def known_group(description: str) -> str | None:
+    """The description where it is one that we know, else None."""
+    return description if _row(description) else None
+
+
+def settings_of(description: str) -> tuple[str, ...]:
+    """The settings, by Megatron-Core's names, that make a group as large as it is."""
+    found = _row(description)
+    return found.settings if found else ()
+
+
+_OPERATIONS: Final = (
+    *(("barrier", "BARRIER"), ("allreduce", "ALLREDUCE"), ("allgather", "ALLGATHER")),
+    *(("reducescatter", "REDUCE_SCATTER"), ("alltoall", "ALLTOALL"), ("broadcast", "BROADCAST")),
+    *(("coalesced", "COALESCED"), ("reduce", "REDUCE"), ("gather", "GATHER"), ("scatter", "SCATTER")),
+    *(("send", "SEND"), ("recv", "RECV")),
+)
+"""In the order in which they are looked for: `reduce` is part of other names."""
+OTHER: Final = "OTHER"
+
+
+def operation_named(text: str) -> str:
+    """What a collective does: `nccl:_all_gather_base`, `ALLTOALL_BASE`, `AllReduce` -> ALLGATHER, ALLTOALL,
+    ALLREDUCE; `OTHER` for what we do not know.
+    """
+    plain = re.sub(r"[^a-z]", "", text.rpartition(":")[2].lower())
+    return next((name for part, name in _OPERATIONS if part in plain), OTHER)

@@ -1,0 +1,113 @@
+"""Models by the names that people write: the shape of each, and the nearest names of one that is unknown."""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Final
+
+from msgspec import Struct
+
+from traces.errors import UsageError
+from traces.settings.harness_recipes import models
+from traces.settings.names import nearest
+from traces.settings.settings import Settings, Value, settings
+from traces.toml_tables import read_table
+
+_BETWEEN: Final = re.compile(r"[-_/ ]+")
+_SAYS_NOTHING: Final = re.compile(
+    r"base|exp|instruct|chat|it|hf|thinking|think|zero|original|bf16|fp8|fp4|nvfp4|mxfp4|\d{4,}|v\d+(\.\d+)?|16e|128e"
+)
+OTHER_LAYERS: Final = "experimental_attention_variant"
+
+
+class _Names(Struct, frozen=True, forbid_unknown_fields=True):
+    names: dict[str, tuple[str, ...]]
+    as_attention: dict[str, str]
+    not_counted: dict[str, str]
+
+
+class NamedModel(Struct, frozen=True):
+    """A model of the tables: `id` of its recipe, `name` as its publisher writes it, and the settings it has.
+
+    `caveat`: what its sizes leave out, empty where nothing.
+    """
+
+    id: str
+    name: str
+    settings: Settings
+    caveat: str = ""
+
+
+@cache
+def _names() -> _Names:
+    return read_table("traces.settings", "model_names.toml", _Names)
+
+
+def model_names() -> tuple[str, ...]:
+    """The name of every model, as its publisher writes it."""
+    return tuple(names[0] for names in _names().names.values())
+
+
+def name_of(id: str) -> str:
+    """The publisher's name of a recipe's model; the recipe's own where the table has none."""
+    names = _names().names.get(id)
+    return names[0] if names else id
+
+
+def model_names_by_id() -> Mapping[str, str]:
+    """The publisher's name of each recipe's model."""
+    return {id: names[0] for id, names in _names().names.items()}
+
+
+@cache
+def named_models() -> tuple[NamedModel, ...]:
+    """Every model that has a name, in the order of the table."""
+    return tuple(map(_model, _names().names))
+
+
+def model_named(text: str) -> NamedModel:
+    """The model of a name, in any case, with or without its organisation.
+
+    Raises `UsageError` with the nearest names for one that is unknown, or whose layers are not counted.
+    """
+    words = _words(text)
+    for id, names in _names().names.items():
+        if any(_is_of(words, _words(name)) for name in (id, *names)):
+            return _model(id)
+    why = next((why for name, why in _names().not_counted.items() if _is_of(words, _words(name))), None)
+    if why is not None:
+        raise UsageError(f"{text}: {why}, so no layout can be held against memory. Give another model.")
+    every = {_joined(name): name for names in _names().names.values() for name in names}
+    close = nearest(_joined(text), every)
+    start = [name for key, name in every.items() if key[:4] == _joined(text)[:4]]
+    meant = list(dict.fromkeys(([every[close]] if close else []) + start))[:4]
+    cure = f"Did you mean {' or '.join(meant)}? Known are" if meant else "Known are"
+    raise UsageError(
+        f"{text!r} is no file, and no model that we know. {cure} {', '.join(model_names())}; or give a "
+        "configuration."
+    )
+
+
+def _model(id: str) -> NamedModel:
+    shape: Mapping[str, Value] = models()[id]
+    caveat = _names().as_attention.get(id, "")
+    counted = {knob: value for knob, value in shape.items() if not caveat or knob != OTHER_LAYERS}
+    name = name_of(id)
+    return NamedModel(id, name, settings(counted, f"the model {name}"), caveat)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """The words of a name; an organisation before a stroke is none."""
+    return tuple(filter(None, _BETWEEN.split(text.rpartition("/")[2].lower())))
+
+
+def _joined(text: str) -> str:
+    return "".join(_words(text))
+
+
+def _is_of(words: tuple[str, ...], known: tuple[str, ...]) -> bool:
+    """Whether a name is the known one, or that and words which say nothing of the shape."""
+    for end in range(len(words), 0, -1):
+        if "".join(words[:end]) == "".join(known):
+            return all(_SAYS_NOTHING.fullmatch(word) for word in words[end:])
+    return False

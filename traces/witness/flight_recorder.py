@@ -1,0 +1,131 @@
+"""Dumps of PyTorch's Flight Recorder, pickled or as JSON -> `Dump`.
+
+Keys: torch/csrc/distributed/c10d/FlightRecorder.hpp and FlightRecorderDetail.hpp (versions 2.0 to 2.10). A
+dump does not hold its own rank: PyTorch names files by it (TORCH_FR_DUMP_TEMP_FILE, with the rank behind it).
+What is retired was finished, whatever its state says: gloo leaves that at `scheduled`.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from traces.names.process_groups import known_group, operation_named
+from traces.sections.hang import WitnessSource
+from traces.witness.dump import Dump, Entered, GroupKey, GroupSaid
+
+MOST_RANKS: Final = 1 << 20
+_RANKS: Final = re.compile(r"\[\s*\d{1,7}(?:\s*,\s*\d{1,7})*\s*\]")
+_NAMED: Final = re.compile(r"(\d{1,7})(?:\.(?:json|pkl|pickle|pt|bin|log|txt))?$")
+_NS_PER_MS: Final = 1_000_000
+
+
+class NotADump(ValueError):
+    """It is no dump of the Flight Recorder."""
+
+
+def is_dump(document: object) -> bool:
+    """Whether a document has a dump's entries."""
+    return isinstance(document, dict) and isinstance(document.get("entries"), list | tuple)
+
+
+def dump_of(document: Mapping[str, Any], name: str) -> Dump:
+    """The dump in a document. Raises `NotADump` where neither it nor the file's name has its rank."""
+    rank = _count(document.get("rank"))
+    if rank is None:
+        found = _NAMED.search(name)
+        if found is None:
+            raise NotADump("its name does not end with its rank, and the dump does not hold it")
+        rank = int(found[1])
+    ranks = {str(key): _ranks(one) for key, one in _mapping(document.get("pg_config")).items()}
+    status = {str(key): one for key, one in _mapping(document.get("pg_status")).items()}
+    groups: dict[GroupKey, GroupSaid] = {}
+    entered = []
+    for entry in document["entries"]:
+        if isinstance(entry, dict) and entry.get("is_p2p") is not True:
+            key, said = _group(entry, ranks, status)
+            groups.setdefault(key, said)
+            if (one := _entered(entry, key)) is not None:
+                entered.append(one)
+    return Dump(rank, WitnessSource.FLIGHT_RECORDER, groups, tuple(_once(entered)))
+
+
+def _mapping(value: object) -> Mapping[Any, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _count(value: object) -> int | None:
+    """A whole number from 0, as itself or as text."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19:
+        value = int(value)
+    return value if type(value) is int and 0 <= value < 1 << 63 else None
+
+
+def _ranks(said: object) -> tuple[int, ...]:
+    text = _mapping(said).get("ranks")
+    if isinstance(text, str) and _RANKS.fullmatch(text):
+        return tuple(sorted({int(one) for one in re.findall(r"\d+", text)}))
+    return ()
+
+
+def _group(
+    entry: Mapping[str, Any], ranks: Mapping[str, tuple[int, ...]], status: Mapping[str, Any]
+) -> tuple[GroupKey, GroupSaid]:
+    pair = entry.get("process_group")
+    name, description = (
+        (str(pair[0]), str(pair[1])) if isinstance(pair, list | tuple) and len(pair) == 2 else ("", "")
+    )
+    members = ranks.get(name, ())
+    last = _count(_mapping(status.get(str(entry.get("pg_id")))).get("last_enqueued_collective"))
+    said = GroupSaid(known_group(description) or "", len(members) or None, last)
+    return (name, members), said
+
+
+def _entered(entry: Mapping[str, Any], key: GroupKey) -> Entered | None:
+    sequence = _count(entry.get("collective_seq_id"))
+    if sequence is None:
+        return None
+    times = [_count(entry.get(f"time_discovered_{which}_ns")) or None for which in ("started", "completed")]
+    took = entry.get("duration_ms")
+    duration_ns = None
+    if isinstance(took, int | float) and 0 < took < 1e12:
+        duration_ns = round(took * _NS_PER_MS)
+    elif times[0] and times[1] and times[1] >= times[0]:
+        duration_ns = times[1] - times[0]
+    return Entered(
+        key,
+        sequence,
+        operation_named(str(entry.get("profiling_name", ""))),
+        _elements(entry),
+        entry.get("state") == "completed" or entry.get("retired") is True,
+        _count(entry.get("time_created_ns")) or 0,
+        duration_ns,
+    )
+
+
+def _elements(entry: Mapping[str, Any]) -> str:
+    """How many elements of which type the rank gives, by shapes such as [[2, 3]]."""
+    shapes, types = entry.get("input_sizes"), entry.get("input_dtypes")
+    if not isinstance(shapes, list | tuple) or not shapes or len(shapes) > MOST_RANKS:
+        return ""
+    total = 0
+    for shape in shapes:
+        if not isinstance(shape, list | tuple) or len(shape) > 64:
+            return ""
+        whole = 1
+        for one in shape:
+            if (size := _count(one)) is None:
+                return ""
+            whole = min(whole * size, 1 << 63)
+        total += whole
+    named = {one for one in types if isinstance(one, str)} if isinstance(types, list | tuple) else set()
+    kind = named.pop() if len(named) == 1 else ""
+    return f"{total:,} {kind if re.fullmatch(r'[A-Za-z][A-Za-z0-9_]{1,24}', kind) else 'elements'}"
+
+
+def _once(entered: list[Entered]) -> Iterator[Entered]:
+    """Each collective once: of a coalesced group the parts share a number, and its first stands for it."""
+    seen = set[tuple[GroupKey, int]]()
+    for one in entered:
+        if (one.group, one.sequence) not in seen:
+            seen.add((one.group, one.sequence))
+            yield one

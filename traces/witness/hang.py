@@ -1,0 +1,234 @@
+"""Where a run hangs: the first collective that the ranks of a group did not all enter alike.
+
+Ranks are compared group by group, by the sequence number that PyTorch gives a collective in its group. Where
+the missing ranks wait in another group's collective that is not complete either, that one comes first: it is
+followed until a rank waits nowhere, or the ranks wait for each other.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Final
+
+from traces.missing import gap
+from traces.names.process_groups import EVERYBODY, settings_of
+from traces.sections.hang import Hang, HangKind, RanksAt, WitnessSource
+from traces.witness.dump import Dump, Entered, GroupKey, GroupSaid
+
+_SAME_SIZE: Final = frozenset({"ALLREDUCE", "ALLGATHER", "REDUCE_SCATTER", "BROADCAST", "REDUCE"})
+"""Operations whose ranks must give the same; others may give each peer another size."""
+_NO_DUMP: Final = gap("ranks of this group have no dump", "give the dumps of all ranks: --witness FILE")
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A process group and what its ranks entered, by sequence number."""
+
+    key: GroupKey
+    said: GroupSaid
+    members: tuple[int, ...]
+    by_rank: Mapping[int, Mapping[int, Entered]]
+    last_entered: Mapping[int, int]
+
+    @property
+    def name(self) -> str:
+        return self.said.description or f"process group {_number(self.key)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Stuck:
+    """A collective that was not entered alike: `here` are the ranks that define it, with their entries."""
+
+    group: _Group
+    sequence: int
+    kind: HangKind
+    here: Mapping[int, Entered]
+    others: Mapping[int, Entered]
+    missing: tuple[int, ...]
+    silent: tuple[int, ...]
+
+    @property
+    def certainty(self) -> int:
+        """0 where a rank is known to be elsewhere, 1 where dumps are missing, 2 where all ranks are there."""
+        return 2 if self.kind is HangKind.TRANSFER else int(not (self.missing or self.others))
+
+    @property
+    def since_ns(self) -> int:
+        return min((one.created_ns for one in self.here.values()), default=0)
+
+
+def find_hang(dumps: Sequence[Dump]) -> Hang | None:
+    """The hang that dumps of the Flight Recorder show; None where all ranks finished what they entered.
+
+    Other dumps hold finished collectives alone.
+    """
+    by_rank = {one.rank: one for one in dumps if one.source is WitnessSource.FLIGHT_RECORDER}
+    stuck = [one for group in _groups(by_rank) if (one := _first_stuck(group, {*by_rank})) is not None]
+    if not stuck:
+        return None
+    first = min(stuck, key=lambda one: (one.certainty, one.since_ns, one.group.key))
+    return _hang(*_root(first, stuck), by_rank)
+
+
+def _number(key: GroupKey) -> str:
+    return key[0] if key[0].isascii() and key[0].isdigit() and len(key[0]) < 8 else "without a known name"
+
+
+def _groups(by_rank: Mapping[int, Dump]) -> Iterator[_Group]:
+    found: dict[GroupKey, dict[int, dict[int, Entered]]] = defaultdict(lambda: defaultdict(dict))
+    said: dict[GroupKey, GroupSaid] = {}
+    last: dict[GroupKey, dict[int, int]] = defaultdict(dict)
+    for rank, dump in by_rank.items():
+        for key, one in dump.groups.items():
+            said.setdefault(key, one)
+            if one.last_entered is not None:
+                last[key][rank] = one.last_entered
+        for entered in dump.entered:
+            found[entered.group][rank][entered.sequence] = entered
+    for key in sorted(said):
+        there = by_rank if said[key].description == EVERYBODY else found[key]
+        members = key[1] or tuple(sorted(there))
+        if len(members) > 1:
+            yield _Group(key, said[key], members, found[key], last[key])
+
+
+def _first_stuck(group: _Group, present: Set[int]) -> _Stuck | None:
+    """The first collective of a group that was not entered alike and holds somebody up."""
+    here = [rank for rank in group.members if rank in present]
+    silent = tuple(rank for rank in group.members if rank not in present)
+    for sequence in sorted({one for entries in group.by_rank.values() for one in entries}):
+        entered = {
+            rank: entries[sequence]
+            for rank, entries in group.by_rank.items()
+            if sequence in entries and rank in here
+        }
+        missing = tuple(rank for rank in here if rank not in entered and not _is_past(group, rank, sequence))
+        if not (_holds_up(group, sequence, entered) or _is_last(group, sequence, entered)):
+            continue
+        if (kind := _differ(group, sequence, entered)) is not None:
+            most, others = _majority(entered)
+            return _Stuck(group, sequence, kind, most, others, missing, silent)
+        waiting = {rank: one for rank, one in entered.items() if not one.finished}
+        if waiting and (missing or silent):
+            return _Stuck(group, sequence, HangKind.MISSING_RANK, waiting, {}, missing, silent)
+        if waiting and len(waiting) == len(entered):
+            return _Stuck(group, sequence, HangKind.TRANSFER, waiting, {}, (), silent)
+    return None
+
+
+def _is_past(group: _Group, rank: int, sequence: int) -> bool:
+    """Whether a rank entered it before what its dump still holds: the Flight Recorder keeps the last ones."""
+    entries = group.by_rank.get(rank, {})
+    return sequence < min(entries, default=0) or sequence <= group.last_entered.get(rank, -1)
+
+
+def _holds_up(group: _Group, sequence: int, entered: Mapping[int, Entered]) -> bool:
+    """Whether a rank that entered it has not finished it, or what it entered after it."""
+    return any(
+        not one.finished for rank in entered for at, one in group.by_rank[rank].items() if at >= sequence
+    )
+
+
+def _is_last(group: _Group, sequence: int, entered: Mapping[int, Entered]) -> bool:
+    """Whether no rank went on in the group: gloo fails where sizes differ, and is then done with it."""
+    return all(max(group.by_rank[rank]) == sequence for rank in entered)
+
+
+def _differ(group: _Group, sequence: int, entered: Mapping[int, Entered]) -> HangKind | None:
+    operations = {one.operation for one in entered.values()}
+    if len(operations) > 1:
+        return HangKind.OTHER_ORDER if _crossed(group, sequence, entered) else HangKind.OTHER_OPERATION
+    sizes = {one.elements for one in entered.values() if one.elements}
+    if len(sizes) > 1 and operations <= _SAME_SIZE:
+        return HangKind.OTHER_ORDER if _crossed(group, sequence, entered) else HangKind.OTHER_SIZE
+    return None
+
+
+def _crossed(group: _Group, sequence: int, entered: Mapping[int, Entered]) -> bool:
+    """Whether two ranks call what the other calls now, later."""
+
+    def later(rank: int) -> set[tuple[str, str]]:
+        return {_what(one) for at, one in group.by_rank[rank].items() if at > sequence}
+
+    now = {rank: _what(one) for rank, one in entered.items()}
+    return any(
+        now[one] != now[other] and now[one] in later(other) and now[other] in later(one)
+        for one in now
+        for other in now
+        if one < other
+    )
+
+
+def _what(one: Entered) -> tuple[str, str]:
+    return one.operation, one.elements if one.operation in _SAME_SIZE else ""
+
+
+def _majority(entered: Mapping[int, Entered]) -> tuple[dict[int, Entered], dict[int, Entered]]:
+    """What most ranks entered, of equals what the lowest rank did, and the others."""
+    by_what: dict[tuple[str, str], dict[int, Entered]] = defaultdict(dict)
+    for rank, one in sorted(entered.items()):
+        by_what[_what(one)][rank] = one
+    most = max(by_what.values(), key=lambda ranks: (len(ranks), -min(ranks)))
+    return most, {rank: one for rank, one in entered.items() if rank not in most}
+
+
+def _root(first: _Stuck, stuck: Sequence[_Stuck]) -> tuple[_Stuck, tuple[_Stuck, ...]]:
+    """What holds up the rest, and the circle that it is part of, if ranks wait for each other."""
+    chain = [first]
+    while chain[-1].kind is HangKind.MISSING_RANK:
+        absent = {*chain[-1].missing}
+        held = [one for one in stuck if one is not chain[-1] and absent & {*one.here, *one.others}]
+        if not held:
+            break
+        onward = min(held, key=lambda one: (one.certainty, one.since_ns))
+        if onward.kind is HangKind.TRANSFER:
+            break
+        if onward in chain:
+            return onward, tuple(chain[chain.index(onward) :])
+        chain.append(onward)
+    return chain[-1], ()
+
+
+def _hang(root: _Stuck, circle: Sequence[_Stuck], by_rank: Mapping[int, Dump]) -> Hang:
+    entry, group = next(iter(root.here.values())), root.group
+    missing = tuple(sorted({*root.missing, *root.others}))
+    elsewhere = [*_at(group, root.others), *(at for one in circle if one is not root for at in _at_of(one))]
+    return Hang(
+        kind=HangKind.OTHER_ORDER if circle else root.kind,
+        source=WitnessSource.FLIGHT_RECORDER,
+        group=group.name,
+        operation=entry.operation,
+        sequence=root.sequence,
+        ranks_missing=missing or (_NO_DUMP if root.silent else ()),
+        ranks_entered=tuple(sorted(root.here)),
+        ranks_silent=root.silent,
+        group_size=group.said.size or len(group.members),
+        settings=settings_of(group.said.description),
+        elements=entry.elements,
+        elsewhere=tuple(elsewhere or _last_of(root.missing, by_rank)),
+    )
+
+
+def _at_of(one: _Stuck) -> Iterator[RanksAt]:
+    return _at(one.group, one.here)
+
+
+def _at(group: _Group, entered: Mapping[int, Entered]) -> Iterator[RanksAt]:
+    """Ranks in collectives of a group, those in one together."""
+    together: dict[tuple[str, int, str, bool], list[int]] = defaultdict(list)
+    for rank, one in sorted(entered.items()):
+        together[one.operation, one.sequence, one.elements, one.finished].append(rank)
+    for (operation, sequence, elements, finished), ranks in together.items():
+        yield RanksAt(tuple(ranks), group.name, operation, sequence, finished, elements)
+
+
+def _last_of(ranks: Sequence[int], by_rank: Mapping[int, Dump]) -> Iterator[RanksAt]:
+    """The last collective that each of the missing ranks entered."""
+    for rank in ranks:
+        dump = by_rank[rank]
+        if not dump.entered:
+            continue
+        last = max(dump.entered, key=lambda one: (one.created_ns, one.sequence))
+        said = dump.groups[last.group]
+        name = said.description or f"process group {_number(last.group)}"
+        yield RanksAt((rank,), name, last.operation, last.sequence, last.finished, last.elements)

@@ -1,0 +1,194 @@
+"""Pickles of plain values: containers, numbers, texts. Nothing of a file is ever called or imported.
+
+A pickle is a program. Here only the operations exist that build plain values; a file that asks for any other
+(a class, a call, an object of any kind) is refused before anything of it counts. Operations are those of
+Python's pickletools.py, which PyTorch writes as well (torch/csrc/jit/serialization/pickler.cpp).
+"""
+
+import struct
+from collections.abc import Callable
+from typing import Any, Final
+
+Stack = list[Any]
+
+
+class NotPlain(ValueError):
+    """It is no pickle, or asks for more than plain values."""
+
+
+class _Mark:
+    """Where the parts of a container begin."""
+
+
+_MARK: Final = _Mark()
+
+
+class _Reading:
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at = data, 0
+        self.stack: Stack = []
+        self.memo: dict[int, Any] = {}
+
+    def take(self, count: int) -> bytes:
+        piece = self.data[self.at : self.at + count]
+        if len(piece) < count:
+            raise NotPlain("it is cut off")
+        self.at += count
+        return piece
+
+    def number(self, form: str) -> int:
+        value: int = struct.unpack(form, self.take(struct.calcsize(form)))[0]
+        return value
+
+    def since_mark(self) -> Stack:
+        for place in range(len(self.stack) - 1, -1, -1):
+            if self.stack[place] is _MARK:
+                parts = self.stack[place + 1 :]
+                del self.stack[place:]
+                return parts
+        raise NotPlain("its parts do not fit together")
+
+    def last(self, kind: type) -> Any:
+        if not self.stack or type(self.stack[-1]) is not kind:
+            raise NotPlain("its parts do not fit together")
+        return self.stack[-1]
+
+    def pop(self) -> Any:
+        if not self.stack or (value := self.stack.pop()) is _MARK:
+            raise NotPlain("its parts do not fit together")
+        return value
+
+
+def _text(form: str) -> Callable[[_Reading], None]:
+    def read(one: _Reading) -> None:
+        one.stack.append(one.take(one.number(form)).decode("utf-8", "replace"))
+
+    return read
+
+
+def _number(form: str) -> Callable[[_Reading], None]:
+    return lambda one: one.stack.append(one.number(form))
+
+
+def _value(make: Callable[[], Any]) -> Callable[[_Reading], None]:
+    return lambda one: one.stack.append(make())
+
+
+def _long(one: _Reading) -> None:
+    one.stack.append(int.from_bytes(one.take(one.number("<B")), "little", signed=True))
+
+
+def _tuple_of(count: int) -> Callable[[_Reading], None]:
+    def read(one: _Reading) -> None:
+        parts = [one.pop() for _ in range(count)]
+        one.stack.append(tuple(reversed(parts)))
+
+    return read
+
+
+def _tuple(one: _Reading) -> None:
+    one.stack.append(tuple(one.since_mark()))
+
+
+def _appends(one: _Reading) -> None:
+    parts = one.since_mark()
+    one.last(list).extend(parts)
+
+
+def _append(one: _Reading) -> None:
+    value = one.pop()
+    one.last(list).append(value)
+
+
+def _set_items(one: _Reading) -> None:
+    _filled(one, one.since_mark())
+
+
+def _set_item(one: _Reading) -> None:
+    value, key = one.pop(), one.pop()
+    _filled(one, [key, value])
+
+
+def _filled(one: _Reading, parts: Stack) -> None:
+    if len(parts) % 2:
+        raise NotPlain("its parts do not fit together")
+    for key in parts[::2]:
+        if not isinstance(key, str | int | float | bool | None):
+            raise NotPlain("a key of it is no text and no number")
+    one.last(dict).update(zip(parts[::2], parts[1::2], strict=True))
+
+
+def _put(form: str) -> Callable[[_Reading], None]:
+    def read(one: _Reading) -> None:
+        key = one.number(form)
+        one.memo[key] = one.stack[-1] if one.stack else None
+
+    return read
+
+
+def _memoize(one: _Reading) -> None:
+    one.memo[len(one.memo)] = one.stack[-1] if one.stack else None
+
+
+def _get(form: str) -> Callable[[_Reading], None]:
+    def read(one: _Reading) -> None:
+        if (key := one.number(form)) not in one.memo:
+            raise NotPlain("its parts do not fit together")
+        one.stack.append(one.memo[key])
+
+    return read
+
+
+_READ: Final[dict[int, Callable[[_Reading], None]]] = {
+    0x80: lambda one: _skip(one, 1),  # PROTO
+    0x95: lambda one: _skip(one, 8),  # FRAME
+    ord("("): _value(lambda: _MARK),
+    ord("N"): _value(lambda: None),
+    0x88: _value(lambda: True),
+    0x89: _value(lambda: False),
+    ord("J"): _number("<i"),
+    ord("K"): _number("<B"),
+    ord("M"): _number("<H"),
+    0x8A: _long,
+    ord("G"): _number(">d"),
+    ord("X"): _text("<I"),
+    0x8C: _text("<B"),
+    0x8D: _text("<Q"),
+    ord("]"): _value(list),
+    ord("}"): _value(dict),
+    ord(")"): _value(tuple),
+    0x85: _tuple_of(1),
+    0x86: _tuple_of(2),
+    0x87: _tuple_of(3),
+    ord("t"): _tuple,
+    ord("a"): _append,
+    ord("e"): _appends,
+    ord("s"): _set_item,
+    ord("u"): _set_items,
+    ord("q"): _put("<B"),
+    ord("r"): _put("<I"),
+    0x94: _memoize,
+    ord("h"): _get("<B"),
+    ord("j"): _get("<I"),
+}
+_STOP: Final = ord(".")
+
+
+def _skip(one: _Reading, count: int) -> None:
+    one.take(count)
+
+
+def read_plain(data: bytes) -> Any:
+    """The value of a pickle. Raises `NotPlain` for anything but plain values, whatever the file is."""
+    one = _Reading(data)
+    while True:
+        code = one.take(1)[0]
+        if code == _STOP:
+            break
+        step = _READ.get(code)
+        if step is None:
+            raise NotPlain("it asks for more than plain values")
+        step(one)
+    if len(one.stack) != 1 or one.stack[0] is _MARK:
+        raise NotPlain("its parts do not fit together")
+    return one.stack[0]

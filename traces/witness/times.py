@@ -1,0 +1,71 @@
+"""What the times of collectives show of ranks that nobody profiled: who arrives last, and who waits.
+
+Collectives of one group and number are compared over the ranks that time them: the shortest was the last to
+arrive, the rest of the others is waiting for it. No clock is needed.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence, Set
+
+from traces.missing import gap
+from traces.sections.hang import Witness, WitnessedRank
+from traces.witness.dump import Dump, GroupKey
+
+_UNTIMED = gap(
+    "no collective is timed by several of the ranks given",
+    "time them: TORCH_NCCL_ENABLE_TIMING=1, or NCCL Inspector",
+)
+
+
+def witness_of(dumps: Sequence[Dump], files: int, profiled: Set[int]) -> Witness:
+    """All ranks of the dumps, in their order. `profiled`: numbers of those that were recorded as well."""
+    timed: dict[tuple[GroupKey, int], dict[int, int]] = defaultdict(dict)
+    count, last = Counter[int](), dict[int, int]()
+    for dump in dumps:
+        count[dump.rank] += len(dump.entered)
+        for one in dump.entered:
+            last[dump.rank] = max(one.sequence, last.get(dump.rank, 0))
+            if one.duration_ns is not None:
+                timed[one.group, one.sequence][dump.rank] = one.duration_ns
+    waited, caused, arrived, compared = _compared(timed.values())
+    ranks = tuple(
+        WitnessedRank(
+            rank,
+            rank in profiled,
+            count[rank],
+            last.get(rank, gap("it entered no collective", "give a later dump")),
+            waited[rank] if compared else _UNTIMED,
+            caused[rank] if compared else _UNTIMED,
+            arrived[rank] if compared else _UNTIMED,
+        )
+        for rank in sorted({dump.rank for dump in dumps})
+    )
+    whole_ns = sum(caused.values())
+    latest = max(sorted(caused), key=lambda rank: caused[rank], default=None) if whole_ns else None
+    return Witness(
+        sources=tuple(sorted({dump.source for dump in dumps})),
+        files=files,
+        ranks=ranks,
+        compared=compared,
+        latest_rank=latest if compared else _UNTIMED,
+        latest_frac=(arrived[latest] / compared if latest is not None else None) if compared else _UNTIMED,
+        caused_frac=(caused[latest] / whole_ns if latest is not None else None) if compared else _UNTIMED,
+    )
+
+
+def _compared(
+    timed: Sequence[dict[int, int]],
+) -> tuple[Counter[int], Counter[int], Counter[int], int]:
+    """Waiting by rank, what others waited by rank, how often each was last, and of how many collectives."""
+    waited, caused, arrived = Counter[int](), Counter[int](), Counter[int]()
+    compared = 0
+    for by_rank in timed:
+        if len(by_rank) < 2:
+            continue
+        compared += 1
+        latest = min(sorted(by_rank), key=lambda rank: by_rank[rank])
+        arrived[latest] += 1
+        for rank, length_ns in by_rank.items():
+            waited[rank] += length_ns - by_rank[latest]
+            caused[latest] += length_ns - by_rank[latest]
+    return waited, caused, arrived, compared

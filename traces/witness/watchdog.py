@@ -1,0 +1,51 @@
+"""What a training log says of a hang: lines of PyTorch's watchdog (ProcessGroupNCCL.cpp) -> `Hang`.
+
+A line is of a rank that gave up waiting. Who did not arrive is known only where the group has all ranks,
+their number is known, and all the others gave up as well.
+"""
+
+from traces.missing import gap
+from traces.names.process_groups import EVERYBODY, known_group, operation_named, settings_of
+from traces.sections.hang import Hang, HangKind, WitnessSource
+from traces.settings.settings import KnobView, Settings
+from traces.training_log.log import Message, TrainingLog
+
+TIMEOUT = "collective-timeout"
+"""The line's id in `known_lines.toml`."""
+_WHO = gap(
+    "the log names the ranks that waited, not the one that did not arrive",
+    "give the dumps of PyTorch's Flight Recorder (TORCH_FR_BUFFER_SIZE=2000): --witness FILE",
+)
+_UNNUMBERED = gap("the line has no sequence number", "give the dumps of the Flight Recorder: --witness FILE")
+
+
+def hang_of_log(log: TrainingLog) -> Hang | None:
+    """The collective that most ranks gave up in, of equals the first; None where no rank gave up."""
+    lines = [one for one in log.messages if one.id == TIMEOUT and "operation" in one.said]
+    if not lines:
+        return None
+    alike: dict[tuple[str, ...], list[Message]] = {}
+    for one in lines:
+        alike.setdefault(_what(one), []).append(one)
+    several = max(alike.values(), key=len)
+    operation, sequence, group = _what(several[0])
+    ranks = tuple(sorted({int(one.said["rank"]) for one in several if "rank" in one.said}))
+    world = KnobView(log.settings or Settings()).count("world_size")
+    gone = tuple(sorted({*range(world)} - {*ranks})) if world and world < 1 << 20 else ()
+    is_told = known_group(group) == EVERYBODY and len(ranks) > len(gone) > 0
+    return Hang(
+        kind=HangKind.MISSING_RANK if is_told else HangKind.TIMEOUT,
+        source=WitnessSource.LOG,
+        group=known_group(group) or "",
+        operation=operation,
+        sequence=int(sequence) if sequence else _UNNUMBERED,
+        ranks_missing=gone if is_told else _WHO,
+        ranks_entered=ranks,
+        group_size=world if is_told else None,
+        settings=settings_of(group),
+    )
+
+
+def _what(line: Message) -> tuple[str, str, str]:
+    said = line.said
+    return operation_named(said["operation"]), said.get("sequence", ""), said.get("group", "")
