@@ -117,10 +117,10 @@ class Engine:
                         load[key] = load.get(key, 0.0) + longer
         else:
             across = len({layout.node(rank) for rank in moves.ranks}) > 1
-            part = 1.0 if moves.call in ("s", "r", "sr") else (size - 1) / size
+            whole = 1.0 if moves.call in ("s", "r", "sr") else (size - 1) / size
             slow = max(self._rates.times(one, other) for one in moves.ranks for other in moves.ranks)
             for rank in moves.ranks:
-                load[("nic out" if across else "nvlink out", rank)] = moves.ring * part * slow
+                load[("nic out" if across else "nvlink out", rank)] = moves.ring * whole * slow
         slowest = max((size / self._rates.of(key) for key, size in load.items()), default=0.0)
         draw = self._world.random("moves", moves.key).gauss(1, 0.02)
         transfer.alone_us = transfer.fixed_us + slowest * max(draw, 0.9)

@@ -106,7 +106,8 @@ class Hand:
 
 def least_sizes(kind: Kind) -> tuple[int, int]:
     """How many stages and nodes a handicap needs."""
-    return (2 if kind is Kind.STAGE_HEAVY else 1), (2 if kind in _NODES else 1)
+    nodes = 3 if kind is Kind.SLOW_PAIR else 2  # of two, nothing is beside their pair
+    return (2 if kind is Kind.STAGE_HEAVY else 1), (nodes if kind in _NODES else 1)
 
 
 def draw_hands(world: World, kind: Kind) -> tuple[Hand, ...]:

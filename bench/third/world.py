@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -65,7 +66,7 @@ class Layout:
     @cached_property
     def _groups(self) -> dict[tuple[Group, int], tuple[int, ...]]:
         """Groups by what their ranks have in common."""
-        keys = {
+        keys: dict[Group, Callable[[int], object]] = {
             Group.WORLD: lambda rank: 0,
             Group.TENSOR: lambda rank: rank // self.tensor,
             Group.CONTEXT: lambda rank: (rank % self.tensor, rank // (self.tensor * self.context)),

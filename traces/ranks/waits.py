@@ -215,7 +215,8 @@ def slow_groups(
     Like are instances of one operation, size and number, in groups of other ranks that have as many ranks and
     instances, and are on one of the `nodes`, a number of each place, or on several: what stays on one is
     faster. `without`, shape (n,): instances that tell something else. What slow groups share is what is slow:
-    a link, a host's adapter.
+    a link, a host's adapter. Where nodes are not known, slow groups that share no rank may be those that lie
+    on several: they show nothing.
     """
     about = matched.kind[matched.first[:-1]]
     bytes_ = parts.most(matched.recorded.rows.size_bytes[matched.at], matched.first)
@@ -248,6 +249,8 @@ def slow_groups(
     group = matched.group[matched.instance]
     members = [frozenset(matched.place[group == one].tolist()) for one in slow]
     shared = members[0]
+    if (nodes == nodes[0]).all() and any(members[0].isdisjoint(one) for one in members[1:]):
+        return None
     for one in members[1:]:
         shared = shared & one or shared
     worst = slow[0]
