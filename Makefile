@@ -9,6 +9,7 @@
 #             that is right (RUNS=, SEED=, JOBS=, ONLY=family); the same of runs of several ranks (RANKS_SEEDS=first:end)
 # make score-compare  simulate pairs with known causes, compare them, print how often that is right (PAIRS_SEED=, JOBS=, ONLY=);
 #             then the loop: recorded by capture's line, analyzed, changed, recorded again, compared (LOOP_SEED=)
+# make closure  apply the cures and plans of thousands of random configurations and judge them again (CLOSURE_RUNS=, JOBS=)
 # make bench  measure work and memory beside other programs, side by side, as tables (some GB in ~/.cache/moe-diag-bench;
 #             BENCH_LARGE=1 for 5 M and 20 M kernels; ROUNDS=); then 256 traces on a cluster that loses a worker
 # make site   write the documentation as a site into site/, offline once its tools are installed: open site/index.html
@@ -38,9 +39,10 @@ JOBS   := 2
 MINUTES := 10
 ROUNDS := 5
 KILLS  := 150
+CLOSURE_RUNS := 10000
 ONLY   :=
 
-.PHONY: demo test quick fuzz test-megatron release-check coverage lint check score score-compare bench faults site format clean
+.PHONY: demo test quick fuzz test-megatron release-check coverage lint check score score-compare closure bench faults site format clean
 
 demo: $(VENV)/installed
 	$(BIN)/moe-diag demo
@@ -84,6 +86,9 @@ score: $(VENV)/installed-test
 	$(BIN)/python -m bench.score --runs $(RUNS) --seed $(SEED) --jobs $(JOBS) $(if $(ONLY),--only "$(ONLY)")
 	$(if $(ONLY),,$(BIN)/python -m bench.score.ranks --seeds $(RANKS_SEEDS) --jobs $(JOBS))
 	$(if $(ONLY),,$(BIN)/python -m bench.score.third --jobs $(JOBS))
+
+closure: $(VENV)/installed-test
+	$(BIN)/python -m bench.closure --runs $(CLOSURE_RUNS) --jobs $(JOBS)
 
 score-compare: $(VENV)/installed-test
 	$(BIN)/python -m bench.compare_score --seed $(PAIRS_SEED) --jobs $(JOBS) $(if $(ONLY),--only "$(ONLY)")

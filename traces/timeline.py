@@ -24,6 +24,7 @@ from traces.columns import (
     distinct,
     process_of,
 )
+from traces.copy_engines import copies_of_collectives
 from traces.groups import group_of, passing
 from traces.host_clock import ClockFix, clock_fixes, on_gpu_clock
 from traces.launches import AMBIGUOUS, joined_rows, launches_a_graph, of_call
@@ -322,7 +323,9 @@ def _all_work(columns: Columns) -> tuple[_Work, list[str]]:
     if count := int((call == AMBIGUOUS).sum()):
         warnings.append(f"GPU rows whose correlation id several calls bear, joined to no launch: {count}")
     call = np.maximum(call, PLACE(-1))
-    return _Work(rows, timed & placed, *_kinds(columns), call), warnings
+    first = len(columns.kernels)
+    collective = copies_of_collectives(columns, call[first : first + len(columns.copies)])
+    return _Work(rows, timed & placed, *_kinds(columns, collective), call), warnings
 
 
 def _known_device(device_id: IntArray) -> tuple[IntArray, BoolArray]:
@@ -332,8 +335,11 @@ def _known_device(device_id: IntArray) -> tuple[IntArray, BoolArray]:
     return only, only != NULL
 
 
-def _kinds(columns: Columns) -> tuple[IntArray, IntArray]:
-    """Bucket and key of each kernel, copy and replay, in that order; each distinct name is matched once."""
+def _kinds(columns: Columns, collective: BoolArray) -> tuple[IntArray, IntArray]:
+    """Bucket and key of each kernel, copy and replay, in that order; each distinct name is matched once.
+
+    `collective`: copies that are communication, as those between GPUs are.
+    """
     place = {bucket: {key: index for index, key in enumerate(keys)} for bucket, keys in KEYS.items()}
     of_name = [
         (Bucket.COMM, place[Bucket.COMM][comm_kind(kernel)])
@@ -342,7 +348,7 @@ def _kinds(columns: Columns) -> tuple[IntArray, IntArray]:
         for kernel in (*map(classify_kernel, columns.kernel_names), UNNAMED)  # without a name: -1, the last
     ]
     of_kernel = np.array(of_name, dtype=CODE)[columns.kernels.name]
-    between_gpus = columns.copies.kind == place[Bucket.COPY]["memcpy_p2p"]
+    between_gpus = (columns.copies.kind == place[Bucket.COPY]["memcpy_p2p"]) | collective
     copy_bucket = np.where(between_gpus, CODE(Bucket.COMM), CODE(Bucket.COPY))
     copy_key = np.where(between_gpus, place[Bucket.COMM]["other_comm"], columns.copies.kind).astype(CODE)
     replay = np.full(len(columns.replays), place[Bucket.COMPUTE][GRAPH_REPLAY], dtype=CODE)

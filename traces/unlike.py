@@ -44,7 +44,18 @@ def refuse_unlike(ranks: Sequence[RankMeasurements]) -> None:
 
 
 def refuse_unlike_summaries(summaries: Sequence[RankSummary]) -> None:
-    """The same of what was kept of ranks, which has no GPU, and kernels by fingerprints."""
+    """The same of what was kept of ranks, which has no GPU, and kernels by fingerprints.
+
+    Where communicators join all of them, as of thousands of ranks of one run, no kernels are looked at.
+    """
+    joined: set[int] = set()
+    for place, one in enumerate(summaries):
+        keys = _communicators(one)
+        if place and not joined & keys:
+            break
+        joined |= keys
+    else:
+        return
     _refuse(map(_kind_of_summary, summaries), "Type moe-diag merge with the summaries of one run")
 
 

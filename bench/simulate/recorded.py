@@ -51,6 +51,8 @@ class View:
     with the step before. Work launched while it recorded is there to its end, and a range left open
     ends with it. Not `flushed`: the last launches are there without their work, which had not ended when the
     recording did, and the first ones where it began within a step, since calls are recorded before work is.
+
+    `copy_engines`: NCCL exchanged and gathered by copies, under its ranges, in place of kernels.
     """
 
     schema: str = "3.25.0"
@@ -64,8 +66,11 @@ class View:
     begin_frac: float = 0.0
     end_frac: float = 0.0
     flushed: bool = True
+    copy_engines: bool = False
 
 
+_BY_COPIES: Final = {"nccl_send_recv": "ncclAlltoAll", "nccl_all_gather": "ncclAllGather"}
+"""Kernels that copies of NCCL's copy engines stand for, and the calls that launch these."""
 _SCHEMAS: Final = ("2.9.1", "3.1.2", "3.4.0", "3.16.1", "3.20.3", "3.24.14", "3.25.0", "3.28.1")
 
 
@@ -237,7 +242,9 @@ class _Recorder:
         work, recording = activity.work, self.recording
         start_ns, end_ns = START_NS + activity.start_ns, START_NS + activity.end_ns
         where = self._where(work.stream, activity.call, work.graph_node)
-        if work.engine in (Engine.SMS, Engine.COMMUNICATION):
+        if self._view.copy_engines and work.kernel in _BY_COPIES:
+            self._copies(activity, where)
+        elif work.engine in (Engine.SMS, Engine.COMMUNICATION):
             kernel = self._kernels[work.kernel]
             recording.kernel(
                 kernel.name,
@@ -260,6 +267,23 @@ class _Recorder:
                 pageable=work.pageable,
                 **where,
             )
+
+    def _copies(self, activity: Activity, where: Work) -> None:
+        """A flag to the peers, the data, a flag behind it, in turn; NCCL's range around the call."""
+        start_ns, end_ns = START_NS + activity.start_ns, START_NS + activity.end_ns
+        borders = (start_ns, start_ns + (end_ns - start_ns) // 4, end_ns - (end_ns - start_ns) // 4, end_ns)
+        for size_bytes, begin_ns, until_ns in zip((4, 1 << 20, 4), borders, borders[1:], strict=False):
+            self.recording.copy("d2d", begin_ns, until_ns, size_bytes=size_bytes, **where)
+        call = self._run.executed.calls[activity.call]
+        self.recording.range(
+            _BY_COPIES[activity.work.kernel],
+            START_NS + call.start_ns - 1,
+            START_NS + call.end_ns + 1,
+            pid=self._pid,
+            tid=self._process.tid(call.thread),
+            registered=True,
+            domain=1,
+        )
 
     def _ranges(self) -> None:
         wanted = {

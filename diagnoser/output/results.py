@@ -162,6 +162,9 @@ def write_results(result: Whole, plan: Plan, output: Output) -> None:
     head = _head(output, result.redacted)
     if (ticket := plan.ticket) is not None:
         from diagnoser.output.ticket import write_ticket
+        from heuristics.result.result import Merged
+
+        assert not isinstance(result, Merged), "has no ticket"
 
         write_ticket(
             ticket, result, lambda form: FORMATS[form].write(result, Asked(head=ticket.head(form, head)))

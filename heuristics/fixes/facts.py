@@ -8,7 +8,7 @@ from heuristics.config.facts import Fact
 from heuristics.config.logic import all_of
 from heuristics.guides.dispatcher import SHARED_SM_KNOB, choose_dispatcher
 from heuristics.guides.facts import GUIDE_FACTS
-from heuristics.guides.memory_use import has_room_to_halve, is_tight
+from heuristics.guides.memory_use import has_room_to_halve, is_tight, segments_suffice, too_large
 from heuristics.guides.modules import captured_alone, has_shared_experts, recomputed_now, replays
 from heuristics.guides.parallel import connections, wider_cp
 from heuristics.guides.recompute import choose_recompute
@@ -166,6 +166,15 @@ def _reads_from_host(run: Run) -> bool | None:
     return True if True in told else False if run.settings.by_knob else None
 
 
+def _out_of_room(run: Run) -> bool | None:
+    """Whether memory is too small and not only in pieces: as said, by the estimate, or by an error."""
+    if run.config.memory_tight or too_large(run) is not None:
+        return True
+    if run.active.out_of_memory or (run.log is not None and run.log.out_of_memory):
+        return segments_suffice(run) is not True
+    return False if run.does_not_fit else is_tight(run)
+
+
 def _recompute_left(run: Run) -> bool | None:
     """Whether selective recompute has something left; None where nobody knows what it would choose."""
     choice = choose_recompute(run)
@@ -206,6 +215,7 @@ FIX_FACTS: Final[Mapping[str, Fact]] = {
     "room_given": Fact(lambda run: (run.config.memory_tight is False) or None),
     "memory_short": Fact(is_tight),
     "room_to_halve": Fact(has_room_to_halve),
+    "out_of_room": Fact(_out_of_room),
     "reads_from_host": Fact(_reads_from_host),
     "recompute_left": Fact(_recompute_left),
     "narrower_tried": Fact(_narrower_tried),

@@ -73,8 +73,8 @@ def growth(case: Case) -> str | None:
 def balance_off(config: Config) -> bool | None:
     """Whether no loss keeps the experts' load even: none is chosen, or its coefficient is nothing.
 
-    Routing that is forced to balance, or by Sinkhorn, needs none; with expert bias only a coefficient that
-    somebody wrote counts.
+    Routing that is forced to balance, or by Sinkhorn, needs none. What nobody wrote, neither kind nor
+    coefficient, is left open; with expert bias only a coefficient that somebody wrote counts.
     """
     kinds, loss = config.names(_BALANCE), config.value(_LOSS)
     if kinds is None or config.routing == "force_balance":
@@ -84,8 +84,9 @@ def balance_off(config: Config) -> bool | None:
     if not config.known(_LOSS) or not any("aux_loss" in kind for kind in kinds):
         return None if any("aux_loss" in kind for kind in kinds) else False
     told = loss if isinstance(loss, tuple) else (loss,)
-    by_bias = config.on("moe_router_enable_expert_bias") and config.settings.said(_LOSS) == DEFAULT
-    return None if by_bias else all(not one for one in told)
+    unsaid = [knob for knob in (_BALANCE, _LOSS) if config.settings.said(knob) == DEFAULT]
+    by_bias = config.on("moe_router_enable_expert_bias") and _LOSS in unsaid
+    return None if by_bias or len(unsaid) == 2 else all(not one for one in told)
 
 
 def _segments_on(case: Case) -> bool:

@@ -98,7 +98,7 @@ class Communication:
     classes: tuple[KernelClass, ...]
     """Of each kernel name of the columns; the last is for activities without a name."""
     told: IntArray
-    """Subclass, a place in `COLLECTIVES`, told by a range of a kernel whose name does not; else `UNTOLD`."""
+    """Subclass, a place in `COLLECTIVES`, told by a range: of copies, and of kernels whose name does not."""
 
     def __len__(self) -> int:
         return len(self.index)
@@ -151,6 +151,7 @@ def _operation(subclass: str) -> int:
 def _told(rank: RankTimeline, rows: Activities) -> IntArray:
     told = np.full(len(rows), UNTOLD, dtype=np.int64)
     generic = passing(lambda one: one.subclass == GENERIC, rank.classes[:-1])[rows.name]
+    generic = (generic & (rows.source == Source.KERNEL)) | (rows.source == Source.COPY)
     if generic.any():
         of_text = [*map(_collective, rank.columns.range_texts), UNTOLD]
         told[generic] = innermost(rank, rows.take(np.flatnonzero(generic)), np.array(of_text), UNTOLD)

@@ -177,16 +177,8 @@ def _layer_recompute(facts: Facts) -> Iterator[Change]:
 
 
 def _recompute_modules(facts: Facts) -> Iterator[Change]:
-    """Selective recompute of nothing in particular is that of the attention core.
-
-    So where a file asks for it and names none, but for a recipe of Bridge's scripts, which may.
-    """
-    named = facts.known("recompute_modules") and not facts.null("recompute_modules")
-    if (
-        facts.value("recompute_granularity") == "selective"
-        and not named
-        and not facts.known("launcher.recipe")
-    ):
+    """Selective recompute of nothing in particular is that of the attention core."""
+    if facts.value("recompute_granularity") == "selective" and facts.null("recompute_modules"):
         yield Change("recompute_modules", ("core_attn",), f"selective recompute, by {_RENAMED}")
 
 

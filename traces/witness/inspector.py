@@ -27,8 +27,12 @@ def dumps_of(lines: Iterable[str]) -> list[Dump]:
     groups: dict[str, dict[GroupKey, GroupSaid]] = {}
     entered: dict[str, list[Entered]] = {}
     for process, header, record in _records(lines):
-        communicator, rank, size = str(header.get("id")), header.get("rank"), header.get("n_ranks")
-        if not (_is_count(rank) and _is_count(size)):
+        communicator, rank, size = (
+            str(header.get("id")),
+            _count(header.get("rank")),
+            _count(header.get("n_ranks")),
+        )
+        if rank is None or size is None:
             continue
         key: GroupKey = (communicator, ())
         ranks.setdefault(process, {})[communicator] = (size, rank)
@@ -49,8 +53,8 @@ def dumps_of(lines: Iterable[str]) -> list[Dump]:
     ]
 
 
-def _is_count(value: object) -> bool:
-    return type(value) is int and 0 <= value < 1 << 32
+def _count(value: object) -> int | None:
+    return value if type(value) is int and 0 <= value < 1 << 50 else None
 
 
 def _records(lines: Iterable[str]) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
@@ -70,8 +74,8 @@ def _records(lines: Iterable[str]) -> Iterator[tuple[str, Mapping[str, Any], Map
             before = context
         elif not before:
             continue
-        header, metadata = before["header"], before["metadata"]
-        said = metadata if isinstance(metadata, dict) else {}
+        header: Any = before["header"]
+        said = before["metadata"] if isinstance(before["metadata"], dict) else {}
         yield f"{said.get('hostname')}\0{said.get('pid')}", header, record
 
 
@@ -79,16 +83,16 @@ def _entered(said: object, key: GroupKey) -> Entered | None:
     if not isinstance(said, dict):
         return None
     sequence, took, size = (
-        said.get(name) for name in ("coll_sn", "coll_exec_time_us", "coll_msg_size_bytes")
+        _count(said.get(name)) for name in ("coll_sn", "coll_exec_time_us", "coll_msg_size_bytes")
     )
-    if not _is_count(sequence):
+    if sequence is None:
         return None
     return Entered(
         key,
         sequence,
         operation_named(str(said.get("coll", ""))),
-        f"{size:,} bytes" if _is_count(size) else "",
+        "" if size is None else f"{size:,} bytes",
         True,
         0,
-        took * _NS_PER_US if _is_count(took) and took else None,
+        took * _NS_PER_US if took else None,
     )

@@ -5,7 +5,7 @@ arrive, the rest of the others is waiting for it. No clock is needed.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 
 from traces.missing import gap
 from traces.sections.hang import Witness, WitnessedRank
@@ -54,7 +54,7 @@ def witness_of(dumps: Sequence[Dump], files: int, profiled: Set[int]) -> Witness
 
 
 def _compared(
-    timed: Sequence[dict[int, int]],
+    timed: Iterable[dict[int, int]],
 ) -> tuple[Counter[int], Counter[int], Counter[int], int]:
     """Waiting by rank, what others waited by rank, how often each was last, and of how many collectives."""
     waited, caused, arrived = Counter[int](), Counter[int](), Counter[int]()

@@ -20,7 +20,7 @@ from reports.content.analysis import (
 )
 from reports.content.analysis.afterwards import next_command
 from reports.content.analysis.hang import hang_lines, leading_hang, witness_part
-from reports.content.analysis.headline import facts, headline, title
+from reports.content.analysis.headline import facts, headline, leading, title
 from reports.content.analysis.plan import plan, whole_plan
 from reports.content.analysis.recording import recording
 from reports.content.analysis.run import merged_name, ranks_part, run_lines, short_name
@@ -34,16 +34,20 @@ from reports.write.html.ranks import heat_of, pair_of, step_maps_of
 from reports.write.html.timeline import Shown, WallOf, grids_of, stretches, timelines
 from traces.missing import known
 from traces.sections.rank import Rank
-from traces.spelling import saving
+from traces.spelling import percent, saving
 
 
 def hero_of(result: Result) -> tuple[str, str, str]:
     """The large figure, what it is of, and the confidence; empty where it is not known.
 
-    Of the verdict's wall, else of the largest; no figure where what is not known could be larger.
+    Of the repair of a late rank where that leads, else of the verdict's wall, else of the largest; no figure
+    where what is not known could be larger.
     """
     costs = {wall.id: cost for wall in result.walls if (cost := known(wall.cost_frac)) is not None}
     decided, confidence = known(result.verdict.wall), known(result.verdict.confidence) or ""
+    repaired = known(result.run.without) if result.run is not UNSET and leading(result) else None
+    if repaired is not None:
+        return percent(repaired.saved_frac), "of the step is saved by the repair (replayed)", confidence
     all_judged = len(costs) == len(result.walls)
     most = costs[decided] if decided in costs else max(costs.values(), default=0) if all_judged else 0
     whole = scale_of(telling_rank(result)).whole

@@ -67,6 +67,7 @@ def logged(**knobs: Value) -> TrainingLog:
 
 STEADY = tuple(Iteration(index, 1_000_000_000, index, global_batch_size=16) for index in range(1, 9))
 
+SPREAD = {"num_moe_experts": 64, "expert_model_parallel_size": 8, "moe_router_enable_expert_bias": False}
 FAST = tuple(replace(one, tflops_per_gpu=900.0) for one in STEADY)
 GROWING = tuple(Iteration(index, 1_000_000_000 + index * 20_000_000, index) for index in range(1, 61))
 SMALL: Config = {
@@ -218,6 +219,21 @@ ROWS: tuple[tuple[str, FindingState, Run], ...] = (
         "CFG-log-global-batch",
         "logged_otherwise",
         run_with({"train.global_batch_size": 8}, log=replace(log_of(), iterations=STEADY)),
+    ),
+    (
+        "CFG-gpu-differs",
+        "counted_otherwise",
+        replace(seen({}, gpu="GB200"), given=Given(gpu="H100")),
+    ),
+    (
+        "CFG-balance-off",
+        "default_left_off",
+        run_with({**SPREAD, "moe_router_load_balancing_type": "none"}),
+    ),
+    (
+        "CFG-balance-off",
+        "default_left_off",
+        run_with({**SPREAD, "moe_router_load_balancing_type": "aux_loss", "moe_aux_loss_coeff": 0.0}),
     ),
     ("CFG-log-world-size", "logged_otherwise", run_with({"world_size": 8}, log=logged(world_size=16))),
     ("CFG-log-precision", "logged_otherwise", run_with({"bf16": True, "fp8": None}, log=logged(fp8="e4m3"))),

@@ -51,7 +51,7 @@ def test_old_gpus_take_no_flex_backend() -> None:
         ("NVIDIA GB200", "GB200"),
         ("gb300", "GB300"),
         ("NVIDIA GH200 480GB", None),
-        ("NVIDIA H20", None),
+        ("NVIDIA H20", "H20"),
         ("Tesla V100-SXM2-32GB", None),
     ],
 )
@@ -61,7 +61,8 @@ def test_a_product_name_gives_its_family(name: str, family: str | None) -> None:
 
 def test_the_nvlink_domain_comes_from_the_family_and_what_was_given_outweighs_it() -> None:
     assert {name: run_of(gpu=name).config.nvlink_domain for name in FAMILIES} == {
-        **dict.fromkeys(("A100", "H100", "H200", "B200", "B300"), 8),
+        **dict.fromkeys(("A100", "A800", "H20", "H100", "H800", "H200", "B200", "B300"), 8),
+        **dict.fromkeys(("MI300X", "MI325X", "MI355X"), 8),
         **dict.fromkeys(("GB200", "GB300", "VR200"), 72),
     }
     assert run_of(gpu="GB200", nvlink_domain=36).config.nvlink_domain == 36

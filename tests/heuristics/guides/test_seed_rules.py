@@ -208,7 +208,8 @@ def test_seed_000_pitfall_2_hybridep_is_no_winner_off_its_hardware() -> None:
 
 @pytest.mark.parametrize("backend", ["deepep", "hybridep"])
 def test_seed_000_pitfall_3_sm_counts_are_starts_to_tune(backend: str) -> None:
-    assert f"this SM count of {backend} is only a start: try several" in backend_notes(run_of(), backend)
+    note = f"this SM count of {backend} is only a start: the best depends on the workload and on EP"
+    assert f"{note}, so try several" in backend_notes(run_of(), backend)
     assert CATALOGUE["COM-3"].id in WALL_ORDER["communication"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from heuristics.findings.contradictions import TABLE
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.incidents.incident import STATES, incidents, incidents_of
 from heuristics.result.configured import Incident
@@ -44,7 +45,7 @@ def test_a_row_names_what_exists_and_its_thread(row) -> None:  # type: ignore[no
     assert row.fix in {"", *CATALOGUE, *corrections()}
     assert {*row.fixes} <= {*CATALOGUE}
     assert {*row.lines} - {NOT_A_LINE} <= {*known_lines().by_id}
-    assert {*row.explains} <= {*failures()}
+    assert {*row.explains} <= {*failures(), *TABLE}
     assert {*row.unless} <= {*incidents()}
 
 

@@ -93,7 +93,14 @@ def test_what_costs_nothing_says_so() -> None:
     assert room_for(run_with(10, 80), {"moe_router_fusion": True}).because == "needs no more memory"
 
 
-@pytest.mark.parametrize(("peak_gb", "capacity_gb"), [(None, 200), (100, None)])
+def test_without_a_measured_peak_the_estimate_tells_the_room() -> None:
+    found = room_for(run_with(None, 1000), MLA_KEPT)
+    assert found.fits
+    assert "that the estimate counts, of 1,000 GB" in found.because
+    assert room_for(run_with(None, 40), MLA_KEPT).fits is False
+
+
+@pytest.mark.parametrize(("peak_gb", "capacity_gb"), [(None, None), (100, None)])
 def test_unknown_room_is_not_an_answer(peak_gb: float | None, capacity_gb: int | None) -> None:
     found = room_for(run_with(peak_gb, capacity_gb), MLA_KEPT)
     assert found.fits is None

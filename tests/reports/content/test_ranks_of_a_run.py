@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from heuristics.result.result import Result
 from reports.content.analysis import warnings
-from reports.content.analysis.run import ranks_part, run_lines
+from reports.content.analysis.run import ranks_part, run_lines, short_name
 from reports.content.blocks import Items, Page, Quantity, Table, Tone, View, words
 from reports.content.names import plain
 from reports.write.html.ranks import heat_of
@@ -117,7 +117,7 @@ def test_a_late_rank_has_its_cause_its_cost_what_repair_saves_and_the_first_chec
         (late("data_loader"), "rank 2, GPU 2: it begins steps late"),
         (late("routing_imbalance"), "other ranks; the largest expert work is 1.80 times the mean."),
         (late("routing_imbalance", index=None), "another one by layer and step: the router spreads"),
-        (late("pipeline_imbalance", index=None, group=0), "rank 2, GPU 2 and 1 more: their pipeline stage"),
+        (late("pipeline_imbalance", index=None, group=0), "ranks 0 to 3: their pipeline stage"),
         (
             late("rotating_jitter", index=None, by_step=(0, None, 3, 0)),
             "another one from step to step (in 3 of 4 steps: rank 0, GPU 0, rank 3, GPU 3).",
@@ -241,8 +241,11 @@ def test_the_map_is_full_where_a_figure_is_largest_and_empty_where_it_is_unknown
         double(RankInRun, index=0, step_ns=20 * MS, waited_ns=5 * MS, caused_ns=gone, device_factor=1.0),
         double(RankInRun, index=1, step_ns=20 * MS, waited_ns=0, caused_ns=gone, device_factor=2.0),
     )
-    heat = heat_of(result(2, ranks=ranks))
+    shown = result(2, ranks=ranks)
+    assert isinstance(shown.run, Run)
+    heat = heat_of(shown.run, lambda place: plain(short_name(shown, place)))
     assert heat is not None
+    assert heat.ticks == ((0, "0"), (1, "1"))
     assert {one.name: [*one.rows[0].shades] for one in heat.maps} == {
         "step": ["1.000", "1.000"],
         "waited": ["1.000", "0.000"],
@@ -257,4 +260,3 @@ def test_one_rank_alone_has_no_line_no_part_and_no_map() -> None:
     alone = double(Result, ranks=(double(Rank),))
     assert run_lines(alone) == ()
     assert ranks_part(alone) is None
-    assert heat_of(alone) is None

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from heuristics.result.result import Result
-from reports.write.html.ranks import Map, pair_of, step_maps_of
+from reports.content.analysis.run import short_name
+from reports.content.names import plain
+from reports.write.html.ranks import Map, Maps, heat_of, pair_of, step_maps_of
 from tests.result_doubles import double
 from traces.missing import Missing
 from traces.sections.cause import Cause
@@ -38,8 +40,13 @@ def result(count: int = 4, steps: int = 3, **fields: Any) -> Result:
     return double(Result, ranks=ranks, run=double(Run, **(known | fields)))
 
 
+def by_step(shown: Result) -> Maps | None:
+    assert isinstance(shown.run, Run)
+    return step_maps_of(shown.run, lambda place: plain(short_name(shown, place)))
+
+
 def maps(shown: Result) -> dict[str, Map]:
-    found = step_maps_of(shown)
+    found = by_step(shown)
     assert found is not None
     return {one.name: one for one in found.maps}
 
@@ -62,7 +69,7 @@ def test_the_colour_of_caused_waiting_is_that_of_what_makes_the_rank_late() -> N
         (Cause.SLOW_LINK, "communication"),
     ):
         late = {"cause": cause, "index": 1, "rank": 1, "wait_ns": 0, "cost_ns": 0}
-        found = step_maps_of(result(late=late))
+        found = by_step(result(late=late))
         assert found is not None
         assert found.maps[1].hue == hue
 
@@ -85,20 +92,20 @@ def test_without_one_clock_nobody_knows_who_caused_the_waiting() -> None:
 
 
 def test_many_ranks_are_left_out_and_counted_and_their_squares_have_no_words() -> None:
-    found = step_maps_of(result(40, 48))
+    found = by_step(result(40, 48))
     assert found is not None
     assert (len(found.maps[0].rows), found.left_out, found.columns) == (32, 8, 48)
     assert found.maps[0].rows[0].said == ()
 
 
 def test_means_of_several_steps_are_named() -> None:
-    found = step_maps_of(result(steps_per_column=5))
+    found = by_step(result(steps_per_column=5))
     assert found is not None
     assert found.of == "means of 5 steps"
 
 
 def test_ranks_without_a_common_step_have_no_map() -> None:
-    assert step_maps_of(result(steps=0)) is None
+    assert by_step(result(steps=0)) is None
 
 
 def test_the_late_rank_and_one_like_it_are_side_by_side_first() -> None:
@@ -108,3 +115,17 @@ def test_the_late_rank_and_one_like_it_are_side_by_side_first() -> None:
     waited = found.figures.index("others waited for it, ms")
     assert [found.texts[place][waited] for place in found.chosen] == ["6.00", "0"]
     assert [found.shares[place][waited] for place in found.chosen] == [1.0, 0.0]
+
+
+def test_columns_of_many_ranks_hold_several_and_show_the_largest_so_that_none_is_left_out() -> None:
+    """Of 1,024 ranks each of 256 columns has four; rank 1, who is late, stands in the first."""
+    shown = result(1024)
+    assert isinstance(shown.run, Run)
+    heat = heat_of(shown.run, lambda place: f"rank {place}")
+    assert heat is not None
+    assert (heat.columns, heat.left_out) == (256, 0)
+    caused = heat.maps[2].rows[0]
+    assert (caused.shades[0], {*caused.shades[1:]}) == ("1.000", {"0.000"})
+    assert caused.said[0] == "rank 0 to rank 3: caused waiting 6.00 ms"
+    assert heat.ticks[:3] == ((0, "0"), (16, "64"), (32, "128"))
+    assert len(heat.ticks) == 16

@@ -1,0 +1,87 @@
+"""`--witness` beside summaries or alone, pages of merged ranks, and `demo ranks`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.speed.ranks import large_run
+from diagnoser.cli import run
+from tests.places import ROOT
+from traces.ranks.codec import SUFFIX, encode
+
+SAMPLES = ROOT / "tests" / "data" / "witness"
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Summaries of eight ranks, of which the first is late."""
+    folder = tmp_path_factory.mktemp("kept")
+    for summary in large_run(8):
+        (folder / f"{summary.identity.rank}{SUFFIX}").write_bytes(encode(summary))
+    return folder
+
+
+def shown(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    assert run(words) == 0
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_dumps_alone_say_where_the_run_hangs_and_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown(["merge", "--witness", f"{SAMPLES}/missing_rank/trace_rank_?"], capsys)
+    assert "HANGS IN ALLREDUCE seq 2 of EXPERT_MODEL_PARALLEL_GROUP: rank 3 never entered" in text
+    assert "expert_model_parallel_size" in text
+    assert "First Look at that rank" in text
+
+
+def test_the_document_and_the_short_one_hold_the_hang(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["merge", "--witness", f"{SAMPLES}/missing_rank/*.json", "-f", "json"]
+    assert run(words) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["hang"]["kind"], document["hang"]["ranks_missing"]) == ("missing_rank", [3])
+    assert [one["rank"] for one in document["witness"]["ranks"]] == [0, 1, 2, 3]
+    assert run([*words, "--brief"]) == 0
+    short = json.loads(capsys.readouterr().out)
+    assert (short["kind"], short["hang"]["sequence"], short["late"]) == ("brief_run", 2, None)
+
+
+def test_ranks_that_were_not_profiled_stand_beside_the_summaries(
+    kept: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = shown(["merge", str(kept), "--witness", f"{SAMPLES}/none/trace_rank_?"], capsys)
+    assert "Witness 4 ranks by PyTorch's Flight Recorder, 0 of them not profiled" in text
+    assert "their collectives are not timed" in text
+
+
+@pytest.mark.parametrize("form", ["html", "png", "svg", "pdf", "markdown"])
+def test_merged_ranks_have_pages_and_pictures(form: str, kept: Path, tmp_path: Path) -> None:
+    assert run(["merge", str(kept), "-f", form, "-o", str(tmp_path)]) == 0
+    (made,) = tmp_path.iterdir()
+    assert made.name.startswith(f"{kept.name}_run.")
+    if form == "html":
+        page = made.read_text(encoding="utf-8")
+        assert "heat-ticks" in page
+        assert "rank 0: slow device" in page
+
+
+def test_nothing_at_all_is_a_slip(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["merge"]) == 2
+    assert "no summary given" in capsys.readouterr().err
+
+
+def test_a_hostile_dump_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = tmp_path / "trace_rank_0"
+    hostile.write_bytes(b"\x80\x02cos\nsystem\nX\x04\x00\x00\x00trueR.")
+    assert run(["merge", "--witness", str(hostile)]) == 3
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "asks for more than plain values" in line
+
+
+def test_the_demo_of_ranks_names_the_slow_node(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    text = shown(["demo", "ranks", "--keep", str(tmp_path / "ranks")], capsys)
+    assert "SLOWED BY node 1 (ranks 4 to 7): slow device, kernels take 1.22 x; repair saves" in text
+    assert "8 of 8 ranks" in text
+    assert len([*(tmp_path / "ranks").iterdir()]) == 8
+    assert run(["demo", "ranks", "--keep", str(tmp_path / "ranks")]) == 2

@@ -1,0 +1,62 @@
+"""Collectives that NCCL does by copy engines: no kernel runs, and their copies are communication.
+
+With symmetric memory NCCL sends AllGather, AlltoAll, Gather and Scatter as copies (NVIDIA/nccl,
+src/ce_coll.cc, `ncclCeImplemented` and `ncclCeAvailable`). They are device-to-device copies, because memory
+of peers is mapped: only the call that launched them shows what they are. That call is NCCL's own range, or
+the end of its group.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from traces.columns import COPY_KINDS, BoolArray, Columns, IntArray
+from traces.groups import passing
+from traces.launches import of_call
+from traces.limits import Limit
+
+_BY_COPIES: Final = frozenset({"ncclAllGather", "ncclAlltoAll", "ncclAllToAll", "ncclGather", "ncclScatter"})
+_START, _END = "ncclGroupStart", "ncclGroupEnd"
+LEAST: Final = Limit(
+    2,
+    "copies of one call",
+    "NVIDIA/nccl, src/ce_coll.cc: a flag to each peer before the data and one behind it; a communicator of "
+    "one rank copies once",
+)
+
+
+def copies_of_collectives(columns: Columns, call: IntArray) -> BoolArray:
+    """Which copies are of a collective, shape (n,). `call`: the launching call of each, or -1."""
+    found = np.zeros(len(columns.copies), dtype=np.bool_)
+    texts = [text.strip() for text in columns.range_texts]
+    if not _BY_COPIES & {*texts}:
+        return found
+    ranges = columns.ranges
+    known = passing(lambda text: text.startswith("nccl"), texts)[ranges.text]
+    within = np.flatnonzero(columns.copies.kind == COPY_KINDS.index("memcpy_d2d"))
+    within = within[call[within] >= 0]
+    launch_ns = of_call(columns.calls.start_ns, call[within])
+    thread = of_call(columns.calls.thread_gid, call[within])
+    for gid in np.unique(thread):
+        mine = np.flatnonzero(known & (ranges.thread_gid == gid))
+        mine = mine[np.argsort(ranges.start_ns[mine], kind="stable")]
+        carries = mine[_carries([texts[text] for text in ranges.text[mine].tolist()])]
+        here = within[thread == gid]
+        if not len(carries) or not len(here):
+            continue
+        at_ns = launch_ns[thread == gid]
+        at = np.searchsorted(ranges.start_ns[carries], at_ns, side="right") - 1
+        inside = (at >= 0) & (at_ns <= ranges.end_ns[carries[np.maximum(at, 0)]])
+        several = np.bincount(at[inside], minlength=len(carries)) >= LEAST.value
+        found[here[inside & several[np.maximum(at, 0)]]] = True
+    return found
+
+
+def _carries(names: list[str]) -> BoolArray:
+    """Which calls of a thread launch such a collective: it itself, and the end of a group that holds one."""
+    found, depth, holds = [], 0, False
+    for name in names:
+        depth += (name == _START) - (name == _END and depth > 0)
+        found.append(name in _BY_COPIES or (name == _END and depth == 0 and holds))
+        holds = (holds or name in _BY_COPIES) and depth > 0
+    return np.array(found, dtype=np.bool_)
