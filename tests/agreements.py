@@ -11,8 +11,10 @@ from heuristics.fixes.catalogue import CATALOGUE
 from reports.result.codec import Document
 
 Rule = Callable[[Document], Iterator[str]]
-_OF_EXPERTS: Final = {"COM-1", "COM-2", "COM-3", "COM-8", "COM-9", "COM-10", "COM-11", "COM-12", "COM-15"}
-_OF_EXPERTS |= {"CMP-1", "CMP-5", "MEM-5", "MEM-11", "MEM-12", "HST-6"}
+_OF_EXPERTS: Final = {
+    *("COM-1", "COM-2", "COM-3", "COM-8", "COM-9", "COM-10", "COM-11", "COM-12", "COM-15"),
+    *("CMP-1", "CMP-5", "MEM-5", "MEM-11", "MEM-12", "HST-6"),
+}
 """Fixes that only a model with experts can take."""
 _FLEX: Final = ("deepep", "hybridep", "ncclep")
 

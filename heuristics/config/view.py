@@ -355,7 +355,7 @@ class Config(Features):
 
 def _of_tables(core: Version | None) -> Version | None:
     """A release older than the tables counts as their first."""
-    return None if core is None else max(core, tuple(FIRST))
+    return None if core is None else max(core, FIRST[:])
 
 
 def _share(world: int | None, *sizes: int | None) -> int | None:

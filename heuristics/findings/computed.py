@@ -177,7 +177,7 @@ def _in_short(changes: Mapping[str, Value]) -> str:
     """The sizes and modules of a change."""
     sizes = (f"{short} {changes[knob]}" for knob, short in _SIZES.items() if changes.get(knob))
     modules = changes.get("recompute_modules")
-    return ", ".join((*sizes, *(modules if isinstance(modules, tuple) else ())))
+    return ", ".join((*sizes, *map(str, modules if isinstance(modules, tuple) else ())))
 
 
 def _global_batch(case: Case) -> Iterator[Found]:

@@ -131,8 +131,9 @@ def memory_use(run: Run) -> Use | None:
     if peak is not None:
         return Use(peak, capacity, is_estimated=False)
     counted = estimated(run) if run.settings.by_knob else None
-    known_size = counted is not None and not isinstance(counted, Missing)
-    return Use(counted.total_bytes, capacity, is_estimated=True) if known_size else None
+    if counted is None or isinstance(counted, Missing):
+        return None
+    return Use(counted.total_bytes, capacity, is_estimated=True)
 
 
 def too_large(run: Run) -> TooLarge | None:

@@ -149,7 +149,7 @@ def room_for(run: Run, changes: Mapping[str, Value]) -> Room:
     """
     after = estimated(run.changed(changes))
     added, use = delta(estimated(run), after), memory_use(run)
-    free = use and use.capacity_bytes - use.peak_bytes - _outside(use)
+    free = None if use is None else use.capacity_bytes - use.peak_bytes - _outside(use)
     if isinstance(added, Missing) or isinstance(after, Missing):
         reason = added.reason if isinstance(added, Missing) else ""
         return Room(None, free, None, say("plan.room-unknown", reason=reason))
