@@ -13,6 +13,7 @@ from heuristics.config.view import Config, Trust
 from heuristics.guides.facts import ep_share
 from heuristics.guides.memory_use import ran, too_large
 from heuristics.guides.parallel import connections
+from heuristics.incidents.facts import balance_off
 from heuristics.rules.check import limits, past_limit
 from heuristics.rules.condition import Language
 from heuristics.rules.rules import releases_of, rules
@@ -250,19 +251,12 @@ def other_gpu(case: Case) -> str | None:
 def unbalanced(case: Case) -> str | None:
     """Why no loss and no bias spreads tokens evenly over experts on several ranks; None where one does."""
     files = case.files
-    ep, forced = files.ep, files.on("moe_router_force_load_balancing")
-    if not files.on("num_moe_experts") or ep is None or ep < 2 or forced:
+    if not files.on("num_moe_experts") or files.ep is None or files.ep < 2:
         return None
-    if files.on("moe_router_enable_expert_bias") or not files.known("moe_router_load_balancing_type"):
+    if files.on("moe_router_enable_expert_bias") or not balance_off(files):
         return None
-    kind, loss = files.value("moe_router_load_balancing_type"), files.value("moe_aux_loss_coeff")
-    if kind == "none":
-        return say("findings.no-balancing")
-    kinds = kind if isinstance(kind, tuple) else (kind,)
-    losses = loss if isinstance(loss, tuple) else (loss,)
-    by_loss = all("aux_loss" in str(one) for one in kinds)
-    is_zero = files.known("moe_aux_loss_coeff") and not any(losses)
-    return say("findings.no-coefficient") if by_loss and is_zero else None
+    chosen = files.names("moe_router_load_balancing_type")
+    return say("findings.no-balancing" if chosen == ("none",) else "findings.no-coefficient")
 
 
 def _unknown_error(case: Case) -> tuple[str, str] | tuple[None, None]:
