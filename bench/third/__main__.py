@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from bench.third.handicaps import CAUSES, Kind
@@ -66,7 +67,7 @@ def _told(truth: Truth, style: Style) -> dict[str, object]:
         "ragged": style.ragged,
         "windows": style.windows_us,
         "clocks": [(one.offset_ns, one.drift_ppm, one.zero_ns) for one in style.clocks],
-        "layout": truth.world.layout.__dict__,
+        "layout": asdict(truth.world.layout),
     }
 
 

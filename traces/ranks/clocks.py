@@ -38,6 +38,12 @@ RESIDUAL: Final = Limit(
 ENDS: Final = Limit(
     3, "collectives in common", "ours: offset and drift are two unknowns, and a third end checks them"
 )
+PAIRED: Final = Limit(
+    0.05,
+    "of the ends that a usual clock has",
+    "ours: a window of one step beside those of twenty has as many",
+)
+FEW_ENDS: Final = Limit(10, "ends", "ours: from ten on, chance lays no line through them")
 _TOGETHER: Final = 4
 """Collectives that end on all ranks at once, from which on a clock is fitted on these and not on others."""
 MOST_ENDS: Final = Limit(
@@ -93,6 +99,7 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
     end = (matched.end_ns - base_ns[of_row]).astype(np.float64)
     fitter = _Fitter(matched, of_row, end, len(fingerprints))
     offset, slope, known = fitter.fit()
+    known = known & ~_unpaired(of_row, len(fingerprints))
     if not known[distinct(of_row)].all():
         return _unaligned(matched, None, _WHY_APART)
     residual_ns = fitter.residual_ns(offset, slope)
@@ -118,6 +125,14 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
     )
     starts, ends = (_placed(times, of_row, offset, slope) + zero_ns for times in (start, end))
     return Aligned(starts, np.maximum(starts, ends), Clocks(True, residual_ns, fits))
+
+
+def _unpaired(of_row: IntArray, clocks: int) -> BoolArray:
+    """Clocks with a few ends where the others have hundreds: their collectives were not told apart."""
+    counts = np.bincount(of_row, minlength=clocks)
+    usual = float(np.median(counts[counts > 0]))
+    few: BoolArray = (counts > 0) & (counts < min(PAIRED.value * usual, FEW_ENDS.value))
+    return few
 
 
 _WHY_APART: Final = (
