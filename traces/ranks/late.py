@@ -138,6 +138,7 @@ UNEVEN: Final = Limit(
     "ours: a balancing loss leaves some percent, and the largest of many ranks is above the mean by chance",
 )
 STEADY: Final = Limit(0.75, "fraction of the steps", "ours: one odd step of four does not change who it is")
+MANY_STEPS: Final = Limit(4, "steps", "ours: in three, one late start in each is no habit")
 STAGE: Final = Limit(
     1.05, "times the work of the other stages", "ours: embedding and loss of the ends make a few percent"
 )
@@ -296,7 +297,8 @@ def _rotating(grid: Grid, excess: Excess, slow_host: BoolArray, step_ns: float) 
         place = int(np.bincount(ranks).argmax())
         yield from _in_some_steps(place, grid, excess, several[0][place] > 0, cost_ns)
         return
-    often = len(ranks) >= STEADY.value * int(told.any(axis=0).sum())
+    steps = int(told.any(axis=0).sum())
+    often = steps >= MANY_STEPS.value and len(ranks) >= STEADY.value * steps
     if often or cost_ns >= ODD.value * step_ns:
         yield Suspicion(Cause.ROTATING_JITTER, (), cost_ns, tuple(by_step.tolist()))
 
