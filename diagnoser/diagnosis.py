@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _TIMES: Final = ("delta_ns", "count_ns", "duration_ns", "overlap_ns")
 
 
-class _Shown:
+class Shown:
     """What every finished result answers: as text, in a notebook, and as a file of any format."""
 
     __slots__ = ()
@@ -79,7 +79,7 @@ class _Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnosis(_Shown):
+class Diagnosis(Shown):
     """A finished diagnosis. Its tables are pandas frames: times in ns, <NA> where a value is not known."""
 
     result: Result
@@ -141,7 +141,7 @@ class Diagnosis(_Shown):
         return frames.frame("parts", frames.parts(self.result))
 
 
-class _Compared(_Shown):
+class _Compared(Shown):
     """What a finished comparison of either kind answers."""
 
     __slots__ = ()
@@ -194,7 +194,7 @@ class FilesResult(_Compared):
 
 
 @dataclass(frozen=True, slots=True)
-class LayoutsResult:
+class LayoutsResult(Shown):
     """Layouts of a model on some GPUs."""
 
     result: Layouts
@@ -203,7 +203,3 @@ class LayoutsResult:
     def __repr__(self) -> str:
         found = self.result
         return f"<Layouts of {found.about} on {found.gpus} {found.gpu}: {len(found.layouts)}>"
-
-    def to_dict(self) -> Document:
-        """The JSON document of the list, version 1.0, as plain values; a copy of its own."""
-        return encode(self.result)

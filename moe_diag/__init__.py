@@ -24,10 +24,12 @@ from diagnoser import (
     explain,
     load,
     merge,
+    plan,
 )
 from diagnoser.diagnosis import ComparisonResult as Comparison
 from diagnoser.diagnosis import Diagnosis
 from diagnoser.diagnosis import FilesResult as FilesComparison
+from diagnoser.diagnosis import LayoutsResult as Layouts
 from traces.missing import Missing
 
 __all__ = [
@@ -35,6 +37,7 @@ __all__ = [
     "Diagnosis",
     "FilesComparison",
     "InputError",
+    "Layouts",
     "Missing",
     "MoeDiagError",
     "NothingToDiagnose",
@@ -47,4 +50,5 @@ __all__ = [
     "explain",
     "load",
     "merge",
+    "plan",
 ]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec import UNSET
 
+from diagnoser.diagnosis import Shown
 from diagnoser.output import Target, base_name, check_place, write
 from diagnoser.running.inputs import files_named
 from diagnoser.running.measured import keep_freed_memory, why_skipped
@@ -16,7 +17,6 @@ from diagnoser.version import VERSION
 from heuristics.result.result import Merged
 from heuristics.result.tool import SCHEMA_VERSION, Tool
 from heuristics.run.repairs import repaired
-from reports.result.codec import Document, encode
 from traces.errors import InputError, NotATrace, TraceNotFound, UsageError
 from traces.files.aside import sweep
 from traces.files.plain_file import no_file
@@ -29,14 +29,11 @@ from traces.unlike import refuse_unlike_summaries
 
 
 @dataclass(frozen=True, slots=True)
-class MergedRun:
+class MergedRun(Shown):
     """A run that was put together; `skipped`: why files were left out, one line each."""
 
     result: Merged
     skipped: tuple[str, ...] = ()
-
-    def to_dict(self) -> Document:
-        return encode(self.result)
 
 
 def merge_summaries(paths: Sequence[Path], witness: Sequence[Path] = ()) -> MergedRun:
