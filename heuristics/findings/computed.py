@@ -131,12 +131,7 @@ def _memory_estimate(case: Case) -> Iterator[Found]:
     if found is None:
         return
     named = ", ".join(
-        say(
-            "findings.frees-with" if what else "findings.frees-one",
-            fix=fix,
-            what=what,
-            freed=gigabytes(freed),
-        )
+        _frees(fix, what, freed)
         for fix, what, freed in _freed(run, found.estimate_bytes - round(found.capacity_bytes * _USED))
     )
     yield {
@@ -171,6 +166,12 @@ def _freed(run: Run, needed: int) -> Iterator[tuple[str, str, int]]:
         now, total = then, total - added
         taken.add(name)
         yield name, _in_short(changes), -added
+
+
+def _frees(fix: str, what: str, freed: int) -> str:
+    if what:
+        return say("findings.frees-with", fix=fix, what=what, freed=gigabytes(freed))
+    return say("findings.frees-one", fix=fix, freed=gigabytes(freed))
 
 
 def _in_short(changes: Mapping[str, Value]) -> str:

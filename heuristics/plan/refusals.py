@@ -189,9 +189,12 @@ def _by_estimate(use: Use, added: int, free: int) -> Room:
     after = replace(use, peak_bytes=use.peak_bytes + added)
     usable = 1 - OUTSIDE_FRAC.value
     fits = False if after.frac > usable else True if after.most_frac <= usable else None
-    code = {True: "plan.fits-by-estimate", False: "plan.too-much-by-estimate", None: "plan.near-by-estimate"}
     said = say(
-        code[fits],
+        "plan.near-by-estimate"
+        if fits is None
+        else "plan.fits-by-estimate"
+        if fits
+        else "plan.too-much-by-estimate",
         added=gigabytes(added),
         now=gigabytes(use.peak_bytes),
         capacity=gigabytes(use.capacity_bytes),
