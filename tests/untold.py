@@ -22,6 +22,8 @@ NEED_NOT_APPLY: Final = frozenset(
         *("ranks[].a2a.waiting_like_ns", "ranks[].ledger[].wall"),
         *(f"throughput.references[].{key}" for key in ("gpus", "precision", "layout", "batch", "step_s")),
         *("configuration.settings[].value", "configuration.settings[].value[]"),
+        *(f"normal.{key}" for key in ("standing", "replayed_tokens_high", "replayed_standing")),
+        *(f"normal.{key}" for key in ("mfu_low_frac", "mfu_high_frac", "step_low_ns", "step_high_ns")),
     }
 )
 """Without a wall it has no kind; context is held against no limit; without communication nothing is beside

@@ -87,6 +87,11 @@ def gigabytes(count: float) -> str:
     return f"{rounded(count / 1e9)} GB"
 
 
+def billions(count: float) -> str:
+    """Parameters in billions, without the word: `30.5`."""
+    return rounded(count / 1e9)
+
+
 def megabytes(count: float) -> str:
     """Bytes as MB, decimal, without its unit: `25.5`."""
     return rounded(count / 1e6)

@@ -42,7 +42,7 @@ from traces.training_log.iterations import perturbation_frac, steady_step
 
 _FROM_FILES: Final = (
     *("configuration", "config_findings", "defects", "incidents", "rules", "workflow", "experiments"),
-    *("memory_estimate", "throughput", "log", "given"),
+    *("memory_estimate", "throughput", "normal", "log", "given"),
 )
 """Fields of a result that a configuration and a log make."""
 

@@ -93,8 +93,11 @@ def refusals(one: Considered) -> Iterator[Refused]:
         yield refused("needs", say("plan.is-set"))
     if one.fix.wall == "memory" and not one.fix.with_room and has_room(one.run):
         use = memory_use(one.run)
-        code = "plan.memory-estimated" if use and use.is_estimated else "plan.memory-used"
-        room = say(code, used_frac=use.frac) if use else say("plan.there-is-room")
+        room = (
+            say("plan.memory-estimated" if use.is_estimated else "plan.memory-used", used_frac=use.frac)
+            if use
+            else say("plan.there-is-room")
+        )
         yield refused("needs", say("plan.memory-not-short", room=room))
     room_left = room_for(one.run, one.values) if one.values else None
     if room_left and room_left.fits is False:

@@ -27,7 +27,7 @@ from reports.content.check_numbers import memory_table
 from reports.content.normal import normal_details, normal_lines
 from reports.redaction import redaction_words
 from traces.missing import known
-from traces.spelling import counted, gigabytes, percent
+from traces.spelling import billions, counted, gigabytes, percent
 
 _FIRST: Final = 6
 """Layouts on the first screen."""
@@ -54,11 +54,12 @@ def page(found: Layouts, detail: Detail) -> Page:
 
 
 def _facts(found: Layouts) -> Words:
-    billions = f"{found.parameters_count / 1e9:.0f} billion parameters, {found.active_count / 1e9:.1f} active"
+    counts = billions(found.parameters_count), billions(found.active_count)
+    parameters = f"{counts[0]} billion parameters, {counts[1]} active"
     size = gigabytes(found.capacity_bytes)
     run = f"{found.gpus:,} {found.gpu} of {size}, NVLink domain {found.nvlink_domain}"
     batch = f"global batch {found.global_batch:,} x {found.seq_length:,} tokens, {found.precision.upper()}"
-    return words(f"{billions}; {run}; {batch}")
+    return words(f"{parameters}; {run}; {batch}")
 
 
 def _headline(found: Layouts) -> Headline:

@@ -35,8 +35,8 @@ def normal_lines(found: Given) -> Iterator[Sentence]:
 def _line(found: NormalThroughput) -> str:
     said = f"{_range(found.tokens_low, found.tokens_high)} tokens/s and "
     said += f"{_range(found.tflops_low, found.tflops_high)} model TFLOP/s per GPU"
-    if found.mfu_low is not None and found.mfu_high is not None:
-        said += f", MFU {percent(found.mfu_low)} to {percent(found.mfu_high)}"
+    if found.mfu_low_frac is not None and found.mfu_high_frac is not None:
+        said += f", MFU {percent(found.mfu_low_frac)} to {percent(found.mfu_high_frac)}"
     if found.step_low_ns and found.step_high_ns:
         said += f", {duration(found.step_low_ns)} to {duration(found.step_high_ns)} a step"
     said += f", by {counted(len(found.published), 'published run')}"

@@ -133,7 +133,6 @@ def test_every_format_lies_beside_the_result_under_its_name(
         ("x.jira.txt", "jira"),
         ("x.txt", "text"),
         ("x.pdf", "pdf"),
-        ("x.sh", "text"),
         ("x", "text"),
     ],
 )

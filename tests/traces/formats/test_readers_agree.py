@@ -14,7 +14,9 @@ from tests.two_readers import both
 from traces.formats import sqlite_tables
 from traces.formats.sqlite_tables import RowFilter
 
-DEMOS = sorted(path.name.removesuffix(".sqlite.xz") for path in compressed("healthy").parent.glob("*.xz"))
+DEMOS = sorted(
+    path.name.removesuffix(".sqlite.xz") for path in compressed("healthy").parent.glob("*.sqlite.xz")
+)
 
 
 def agree(path: Path) -> tuple[int, list[str]]:
