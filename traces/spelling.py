@@ -124,6 +124,12 @@ def numbers(ranks: Sequence[int]) -> str:
     return ", ".join(f"{one[0]} to {one[-1]}" if len(one) > 2 else ", ".join(map(str, one)) for one in runs)
 
 
+def first_of(names: Sequence[str], most: int) -> str:
+    """The first names, and how many more there are: `a, b, c and 2 more`."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def spoken(identifier: str) -> str:
     """An id in a sentence: `host overhead` for `host_overhead`."""
     return identifier.replace("_", " ")

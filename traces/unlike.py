@@ -11,7 +11,7 @@ from traces.limits import Limit
 from traces.measurements import RankMeasurements
 from traces.ranks.problems import is_named
 from traces.ranks.summary import RankSummary
-from traces.spelling import gpu_model
+from traces.spelling import first_of, gpu_model
 
 ALIKE: Final = Limit(
     0.2,
@@ -111,5 +111,4 @@ def _shared(one: Mapping[str, float], other: Mapping[str, float]) -> float:
 
 
 def _said(kind: _Kind) -> str:
-    more = f" and {len(kind.names) - _MOST} more" if len(kind.names) > _MOST else ""
-    return f"{', '.join(kind.names[:_MOST])}{more} ({kind.gpu or 'GPU model not recorded'})"
+    return f"{first_of(kind.names, _MOST)} ({kind.gpu or 'GPU model not recorded'})"

@@ -20,3 +20,9 @@ def scored(score: Callable[[C], R], cases: Sequence[C], jobs: int, what: str = "
             print(f"\r{len(results)} of {len(cases)} {what}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return results
+
+
+def seeds(text: str) -> range:
+    """Seeds as a command line gives them, `FIRST:END` or one."""
+    first, _, end = text.partition(":")
+    return range(int(first), int(end or int(first) + 1))

@@ -75,11 +75,13 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return tuple((id, first[id]) for id in self.lines if id in first)
 
     def is_possible(self, case: Case) -> bool:
-        """Whether nothing that is known of the run speaks against it."""
-        if self.lines and not self.without_line and not self.seen_lines(case):
-            return False
-        holds = self.when.holds(case)
-        return holds is not False and False not in (self.released(case), self.on_gpu(case))
+        """Whether nothing that is known of the run speaks against it, and its log shows a line if it must."""
+        is_silent = self.lines and not self.without_line and not self.seen_lines(case)
+        return not is_silent and self.fits(case)
+
+    def fits(self, case: Case) -> bool:
+        """Whether settings, releases and GPU may be those of the row, whatever a log shows."""
+        return False not in (self.when.holds(case), self.released(case), self.on_gpu(case))
 
     def unknown(self, case: Case) -> tuple[str, ...]:
         """What would decide it and is not known of the run."""
@@ -215,13 +217,8 @@ def known_issues(fix: str, sets: Mapping[str, Value], run: Run) -> tuple[KnownIs
             source=row.source,
         )
         for row in incidents().values()
-        if fix in row.fixes and _may_meet(row, changed)
+        if fix in row.fixes and row.fits(changed)  # it has not run so yet: no log shows the line
     )
-
-
-def _may_meet(row: Row, case: Case) -> bool:
-    """As `is_possible`, of a run that has not run so yet: its log cannot show the line."""
-    return row.when.holds(case) is not False and False not in (row.released(case), row.on_gpu(case))
 
 
 def release_words(package: str, ends: tuple[str, str]) -> str:

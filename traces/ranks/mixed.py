@@ -11,6 +11,7 @@ from typing import Final
 from traces.errors import UnlikeRuns
 from traces.ranks.together import Together
 from traces.sections.cause import ProblemKind
+from traces.spelling import first_of
 
 _NAMED: Final = 3
 
@@ -32,6 +33,4 @@ def refuse_mixed(together: Together, names: Sequence[str], command: str) -> None
 
 
 def _listed(names: Sequence[str]) -> str:
-    distinct = list(dict.fromkeys(names))
-    more = f" and {len(distinct) - _NAMED} more" if len(distinct) > _NAMED else ""
-    return ", ".join(distinct[:_NAMED]) + more
+    return first_of(list(dict.fromkeys(names)), _NAMED)

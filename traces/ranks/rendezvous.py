@@ -19,16 +19,9 @@ from traces.columns import BoolArray, FloatArray, IntArray, distinct
 from traces.groups import begins
 from traces.limits import Limit
 from traces.ranks.clock_fit import ClockFit
+from traces.ranks.gathered import MEET, WHOLE
 from traces.ranks.summary import Operation
 
-MEETS: Final = Limit(
-    10_000, "ns", "ours: the ends of one collective lie within 7 us on eight ranks of a recorded run"
-)
-WHOLE: Final = Limit(
-    0.85,
-    "of the ends of a sequence",
-    "ours: a few kernels end late; of stages in lockstep up to 75 % coincide",
-)
 PART: Final = Limit(
     0.4,
     "of the messages of a rank",
@@ -51,7 +44,7 @@ _ANCHORS: Final = 16
 """Ends of each sequence by which offsets are tried."""
 _WINDOW_NS: Final = 200_000_000
 """In it clocks that drift by 40 ppm each way stay within what ends may lie apart."""
-_ELSEWHERE: Final = 5 * MEETS.value
+_ELSEWHERE: Final = 5 * MEET.value
 _WHERE: Final = (0.5, 0.2, 0.8)
 """Where in a recording offsets are tried: it may overlap with the other in a part only."""
 
@@ -146,7 +139,7 @@ def _meet_around(own: Sequences, other: Sequences, where: float) -> Met | None:
 def _crowded(apart: IntArray, weight: FloatArray) -> list[int]:
     """The offsets, of those sorted, near which most lie by weight; each far from the others."""
     found: list[int] = []
-    until = np.searchsorted(apart, apart + int(MEETS.value))
+    until = np.searchsorted(apart, apart + int(MEET.value))
     summed = np.concatenate(([0.0], np.cumsum(weight)))
     crowd = summed[until] - summed[:-1]
     most = crowd.max(initial=0.0)
@@ -203,7 +196,7 @@ def _line(at: FloatArray, apart: FloatArray) -> tuple[float, float]:
     """Offset and slope; the slope of ends that lie close together is none."""
     mean_at, middle = float(at.mean()), float(np.median(apart))
     x, y = at - mean_at, apart - middle
-    kept = np.abs(y) <= MEETS.value
+    kept = np.abs(y) <= MEET.value
     x, y = x[kept], y[kept] - np.mean(y[kept])
     slope = float((x * y).sum() / ((x * x).sum() + _NO_DRIFT))
     return float(np.median(apart - slope * at)), slope
@@ -226,7 +219,7 @@ def _pairs(
     apart_ns[own.operation[rows] != other.operation[near]] = 1 << 62
     order = np.lexsort((apart_ns, near))
     order = order[begins(near[order])]
-    order = order[apart_ns[order] <= MEETS.value]
+    order = order[apart_ns[order] <= MEET.value]
     return rows[order], near[order]
 
 
@@ -251,7 +244,7 @@ def _independent(met: Met, own: Sequences, other: Sequences) -> bool:
 
 
 def _within(times_ns: IntArray, begin_ns: int, end_ns: int) -> int:
-    reach = int(MEETS.value)
+    reach = int(MEET.value)
     return int(
         np.searchsorted(times_ns, end_ns + reach, "right") - np.searchsorted(times_ns, begin_ns - reach)
     )

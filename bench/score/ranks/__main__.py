@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from bench.score.corpus import FIRST_SEED
-from bench.score.pool import scored
+from bench.score.pool import scored, seeds
 from bench.score.ranks.known import cases
 from bench.score.ranks.one import score
 from bench.score.ranks.table import table, wrong_ones
@@ -19,7 +19,7 @@ def main(words: Sequence[str] | None = None) -> None:
     """Score as the command line says; progress and what is wrong go to stderr."""
     parser = argparse.ArgumentParser(prog="python -m bench.score.ranks", description=__doc__)
     parser.add_argument(
-        "--seeds", type=_seeds, default=_seeds(f"{FIRST_SEED}:{FIRST_SEED + 12}"), help="FIRST:END"
+        "--seeds", type=seeds, default=seeds(f"{FIRST_SEED}:{FIRST_SEED + 12}"), help="FIRST:END"
     )
     parser.add_argument("--ranks", type=int, help="of every run; else 8 mostly, and up to 64")
     parser.add_argument("--only", choices=[cause.value for cause in Cause], help="one cause")
@@ -30,11 +30,6 @@ def main(words: Sequence[str] | None = None) -> None:
     for line in wrong_ones(results):
         print(line, file=sys.stderr)
     sys.stdout.write(table(results))
-
-
-def _seeds(text: str) -> range:
-    first, _, end = text.partition(":")
-    return range(int(first), int(end or int(first) + 1))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Final, Literal
 
 from heuristics.comparison.difference.changed import way
+from heuristics.comparison.difference.rows import SMALL_FRAC
 from heuristics.comparison.difference.subject import Subject, same_count, sided
 from heuristics.comparison.suspects.causes import named, table
 from heuristics.comparison.suspects.figures import CLASSES, FIGURES, asked_for, dispatcher, whole
@@ -53,11 +54,6 @@ NARROWER: Final = Limit(
     "ours: a judgement: what one small module of a layer holds",
 )
 TF32_BITS: Final = 19
-VISIBLE: Final = Limit(
-    0.005,
-    "fraction of the step",
-    "ours: as heuristics.comparison.difference.rows, below which rows are noise",
-)
 
 
 def _delta(name: str, view: View) -> float | None:
@@ -119,7 +115,7 @@ def _mean_bits(shares: Mapping[str, float]) -> float | None:
 
 def _grew(name: str, view: View) -> bool | None:
     more_ns, steps = _delta(name, view), view.before.rank.lengths_ns
-    return None if more_ns is None else more_ns >= VISIBLE.value * sum(steps) / len(steps)
+    return None if more_ns is None else more_ns >= SMALL_FRAC.value * sum(steps) / len(steps)
 
 
 def _gpu_ns(view: View) -> int:

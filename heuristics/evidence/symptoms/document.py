@@ -267,10 +267,15 @@ def _unread(kind: type[Part], values: Mapping[str, object], place: str) -> Itera
             yield from _unread(_INNER[key], value, f"{place}{key}.")
 
 
+def nearest(key: str, known: Collection[str]) -> str | None:
+    """What is likely meant by a key, if anything that is known."""
+    return next(iter(get_close_matches(key, sorted(known), n=1, cutoff=0.5)), None)
+
+
 def no_symptom(key: str, known: Collection[str], place: str) -> str:
     """A sentence of a key that is none of the known, with what is likely meant."""
     shown = "".join(one for one in key[:SHOWN_LENGTH] if one.isprintable())
-    near = get_close_matches(key, sorted(known), n=1, cutoff=0.5)
+    near = nearest(key, known)
     all_known = say("evidence.known-here", keys=", ".join(sorted(known)))
-    hint = say("evidence.did-you-mean", key=repr(near[0])) if near else all_known
+    hint = say("evidence.did-you-mean", key=repr(near)) if near else all_known
     return say("evidence.no-symptom", key=f"{place}{shown}", hint=hint)

@@ -6,7 +6,6 @@ Each rank of a symptoms file, or the whole run given flat, becomes the figures t
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from itertools import islice
 from typing import Any, Final, get_args
 
@@ -24,6 +23,7 @@ from heuristics.evidence.symptoms.document import (
     Rank,
     Recorded,
     in_parts,
+    nearest,
     no_symptom,
     unread,
     window_ns,
@@ -300,7 +300,7 @@ def symptoms_of(values: Mapping[str, object]) -> Symptoms:
     )
     notes = () if version is not None else tuple(islice(unread(values), UNREAD))
     if found == Symptoms(ranks=(NOTHING,)):
-        is_near = any(get_close_matches(key, Document.__struct_fields__, n=1, cutoff=0.5) for key in values)
+        is_near = any(nearest(key, Document.__struct_fields__) for key in values)
         hint = notes[0] if notes and is_near else say("evidence.give-some")  # another word may be a secret
         raise InputError(f"nothing is given that we know; {hint}")
     return replace(found, unread=notes)
