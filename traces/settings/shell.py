@@ -246,7 +246,7 @@ class _Reader:
         if part.kind == "sum":
             result = sum_of(part.text, self._number)
             return (Word(UNKNOWN if result is None else str(result), part.line),)
-        if part.kind in ("name", "joined") and part.text in self.texts:
+        if part.kind in ("name", "joined", "all") and part.text in self.texts:
             return self._counted(self.texts[part.text])
         if part.kind == "name" and self.arrays.get(part.text):
             return self._counted(self.arrays[part.text][:1])

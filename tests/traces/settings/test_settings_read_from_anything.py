@@ -1,0 +1,144 @@
+"""Spellings that people paste beside the usual ones: lists of overrides, groups of flags, shell scripts."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from traces.settings.printed import change_of
+from traces.settings.read import configuration_of
+from traces.settings.settings import Settings
+
+RECIPE = "python run_script.py -m qwen -mr qwen3_235b_a22b -g gb300 -c bf16"
+OUTSIDE = "its value comes from outside the file, so that it stays unknown"
+
+
+def read(text: str, name: str = "run.sh") -> tuple[Settings, list[tuple[str, str]]]:
+    """A file's settings, and its problems with what to write instead."""
+    found = configuration_of(text, name)
+    return found.settings, [(one.text, one.instead) for one in found.problems]
+
+
+def test_a_list_of_overrides_is_read_and_what_is_none_is_named() -> None:
+    settings, problems = read("- model.num_moe_experts=8\n- something else\n", "a.yaml")
+    assert settings.value("num_moe_experts") == 8
+    assert problems == [("no override of Megatron-Bridge", "group.name=value")]
+
+
+def test_a_functional_test_sets_flags_and_its_environment() -> None:
+    groups = "MODEL_ARGS:\n  --bf16: true\n  --num-experts: false\nENV_VARS:\n  {}: 1\n  OTHER: 2\n"
+    settings, problems = read(groups.format("CUDA_DEVICE_MAX_CONNECTIONS"), "a.yaml")
+    assert settings.value("bf16") is True
+    assert settings.value("env.CUDA_DEVICE_MAX_CONNECTIONS") == "1"
+    assert settings.value("num_moe_experts") is None
+    assert problems == []
+
+
+def test_an_argument_that_megatron_has_not_is_named_with_the_nearest() -> None:
+    settings, problems = read("num_layers: 4\nnum_expertz: 8\n", "a.yaml")
+    assert settings.value("num_layers") == 4
+    assert problems == [("num_expertz: no argument of Megatron-LM that we know", "num_experts")]
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("num_layers: [4, 5]", "num_layers takes a whole number"),
+        ("seq_length: 1.5", "seq_length takes a whole number"),
+        ("micro_batch_size: true", "micro_batch_size takes a whole number"),
+        ("bf16: 3", "bf16 takes true or false"),
+        ("lr: .nan", "lr takes a number"),
+        ("normalization: [a, b]", "normalization takes a word"),
+        ("moe_token_dispatcher_type: [a]", "moe_token_dispatcher_type takes allgather, alltoall, flex, "),
+        ("recompute_modules: 3", "recompute_modules takes core_attn, "),
+    ],
+)
+def test_a_value_of_another_kind_says_what_the_setting_takes(line: str, problem: str) -> None:
+    settings, problems = read(f"{line}\nhidden_size: 64\n", "a.yaml")
+    assert settings.value("hidden_size") == 64
+    assert line.partition(":")[0] not in settings
+    assert [text.startswith(problem) for text, _ in problems] == [True]
+
+
+def test_a_whole_number_may_be_a_list_of_one_and_no_dumped_object() -> None:
+    settings, problems = read("model:\n  num_layers: {_target_: x.y}\n  num_moe_experts: [8]\n", "a.yaml")
+    assert settings.value("num_moe_experts") == 8
+    assert problems == [("model.num_layers takes a plain value", "")]
+
+
+def test_flags_of_bridges_scripts_with_dashes_are_corrected() -> None:
+    settings, problems = read(f"{RECIPE} -ng 256 --moe-a2a-overlap true")
+    assert settings.value("comm_overlap.overlap_moe_expert_parallel_comm") is True
+    assert problems == [
+        ("--moe-a2a-overlap: flags of Bridge's scripts have underscores", "--moe_a2a_overlap")
+    ]
+
+
+def test_a_flag_that_bridges_scripts_have_not_is_named_without_its_unknown_end() -> None:
+    _, problems = read(f"{RECIPE} --moe_a2a_overlapp true")
+    assert problems == [("--moe_a2a_...: no flag of Bridge's scripts that we know", "--moe_a2a_overlap")]
+
+
+def test_what_a_variable_from_outside_sets_is_unknown() -> None:
+    settings, problems = read(
+        f"{RECIPE} -ng $N -mb=2 model.num_layers=$Y --custom_env_vars A,NCCL_NVLS_ENABLE=1"
+    )
+    assert settings.value("train.micro_batch_size") == 2
+    assert settings.value("env.NCCL_NVLS_ENABLE") == "1"
+    assert problems == [(f"model.num_layers: {OUTSIDE}", ""), (f"--num_gpus: {OUTSIDE}", "")]
+    assert "world_size" not in settings
+    assert "num_layers" not in settings
+
+
+def test_tasks_and_flags_without_a_value_are_read_for_what_they_say() -> None:
+    settings, problems = read(
+        "srun -N4 -n32 python pretrain_gpt.py --bf16 --num-layers 4 --recompute-modules --num-experts\n"
+    )
+    assert settings.value("world_size") == 32
+    assert settings.value("recompute_modules") == ()
+    assert problems == [("--num-experts has no value", "the value behind it")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'eval "python pretrain_gpt.py --bf16 --num-layers 4"',
+        "FLAGS='--num-layers 4'\nexport FLAGS\npython pretrain_gpt.py --bf16 ${FLAGS}",
+        "FLAGS='--num-layers 4'\ndeclare -x FLAGS\nA=(--bf16)\npython pretrain_gpt.py ${A[@]} ${FLAGS[@]}",
+    ],
+)
+def test_a_shell_says_the_same_in_several_ways(text: str) -> None:
+    settings, problems = read(text)
+    assert (settings.value("bf16"), settings.value("num_layers")) == (True, 4)
+    assert problems == []
+
+
+def test_only_one_training_command_of_a_file_is_read_and_the_other_named() -> None:
+    command = "python pretrain_gpt.py --bf16 --num-layers {} --hidden-size 64 --num-attention-heads 4\n"
+    settings, problems = read(command.format(4) + command.format(8))
+    assert settings.value("num_layers") in (4, 8)
+    assert problems == [("another training command, which was not read", "one a file")]
+
+
+def test_printed_lines_set_what_a_person_would_set_by_them() -> None:
+    lines = [
+        "--moe-token-dispatcher-type alltoall", "NCCL_NVLS_ENABLE=0", "numactl", "'",
+        "(leave out --moe-shared-expert-overlap)", "(leave out CUDA_DEVICE_MAX_CONNECTIONS)", 
+        "something of words",
+    ]  # fmt: skip
+    assert change_of(lines, "megatron_lm") == {
+        "moe_token_dispatcher_type": "alltoall",
+        "env.NCCL_NVLS_ENABLE": "0",
+        "moe_shared_expert_overlap": False,
+        "env.CUDA_DEVICE_MAX_CONNECTIONS": None,
+        "launcher.numa_binding": True,
+    }
+    assert change_of(["(leave out numactl)"], "megatron_lm") == {"launcher.numa_binding": False}
+
+
+def test_a_number_beyond_what_a_setting_holds_is_no_number() -> None:
+    assert math.isinf(float("1e999"))  # so that Python reads it, and a setting must not
+    settings, problems = read("lr: 1.0e+999\nnum_layers: 1.0e+300\nhidden_size: 64\n", "a.yaml")
+    assert [text for text, _ in problems] == ["lr takes a number", "num_layers takes a whole number"]
+    assert settings.value("hidden_size") == 64
