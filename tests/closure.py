@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from heuristics.findings.defects import defects_of
@@ -21,6 +21,13 @@ from heuristics.run.run import Run
 from tests.megatron.random_runs import RandomRun, planned_runs
 
 MOST_ROUNDS: Final = 40
+LEVERS: Final = (
+    ("fp8", "fp4", "bf16"),
+    ("cuda_graph_impl", "cuda_graph_modules", "cuda_graph_scope"),
+    ("pipeline_model_parallel_size", "virtual_pipeline_model_parallel_size"),
+    ("env.CUDA_DEVICE_MAX_CONNECTIONS", "ddp.use_megatron_fsdp"),
+)
+"""Knobs that are one choice: to go from a graph of modules to one of the whole step takes nothing back."""
 
 
 def cures(run: Run) -> Iterator[str]:
@@ -82,10 +89,16 @@ def taken_back(one: RandomRun, judgement: Judgement) -> Iterator[str]:
     configured = one.configured.__class__(now.settings, one.configured.log)
     later = judge_observed(one.evidence, now.given, configured)
     for planned in later.plan.fixes:
-        for knob, value in planned.change.in_run(later.run).items():
-            was = judgement.run.settings.value(knob)
-            if knob in changes and value == was and value != changes[knob]:
+        then = later.run.changed(planned.change.in_run(later.run))
+        for knob in planned.change.in_run(later.run):
+            lever = next((several for several in LEVERS if knob in several), (knob,))
+            was, met, back = (_values(run, lever) for run in (judgement.run, later.run, then))
+            if knob in changes and back == was != met:
                 yield f"{planned.fix.id} sets {knob} back after {plan.fixes[0].fix.id}"
+
+
+def _values(run: Run, knobs: Iterable[str]) -> tuple[object, ...]:
+    return tuple(run.settings.value(knob) for knob in knobs)
 
 
 def waiting(plan: Plan) -> Iterator[str]:

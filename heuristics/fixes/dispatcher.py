@@ -11,9 +11,7 @@ from heuristics.fixes.facts import SM_BACKENDS, backend_to_set, other_backends
 from heuristics.fixes.needs import all_needed, needed
 from heuristics.fixes.precondition import Precondition
 from heuristics.guides.dispatcher import (
-    DEEPEP_SMS,
     DEEPEP_SMS_B200_DSV3,
-    HYBRIDEP_SMS,
     HYBRIDEP_SMS_HARNESS,
     SHARED_SM_KNOB,
     backend_variables,
@@ -31,10 +29,8 @@ FEW: Final = Limit(
     "low end of the guide's sweep for HybridEP (Megatron-Bridge skill perf-moe-dispatcher-selection)",
 )
 _ADDED_IN: Final = {"deepep": "0.12.0", "hybridep": "0.16.0"}
-_SWEEP: Final = {
-    "deepep": (DEEPEP_SMS_B200_DSV3, DEEPEP_SMS),
-    "hybridep": (HYBRIDEP_SMS_HARNESS, HYBRIDEP_SMS),
-}
+_TUNED: Final = {"deepep": DEEPEP_SMS_B200_DSV3, "hybridep": HYBRIDEP_SMS_HARNESS}
+"""What guides set in place of the default. One value, so that nobody who follows is sent back."""
 _TYPE: Final = "moe_token_dispatcher_type"
 _BACKEND: Final = "moe_flex_dispatcher_backend"
 
@@ -61,12 +57,18 @@ def set_to(run: Run, backend: str) -> Change:
             _TYPE: "flex",
             **({"moe_enable_deepep": True} if by_switch else {_BACKEND: backend}),
             "moe_router_dtype": "fp32",
-            **({"moe_shared_expert_overlap": False} if run.config.may_overlap_shared else {}),
+            **({"moe_shared_expert_overlap": False} if _ends_shared_overlap(run) else {}),
             **backend_variables(run, backend),
         },
         harness=(f"--moe_flex_dispatcher_backend {backend}",),
         since=_ADDED_IN.get(backend, ""),
     )
+
+
+def _ends_shared_overlap(run: Run) -> bool:
+    """Flex runs beside it from Megatron-Core 0.18 on; Bridge's helper turns it off in every release."""
+    beside = run.config.before("core", "0.18.0") is False and run.framework != "megatron_bridge"
+    return run.config.may_overlap_shared and not beside
 
 
 def allowed(run: Run) -> tuple[Precondition, ...]:
@@ -111,24 +113,32 @@ def flex_for_memory(run: Run) -> tuple[Precondition, ...]:
 
 
 def sms(run: Run) -> Change:
-    """One value beside the default; sweep around it. Without a backend, that of COM-2, else HybridEP's.
+    """The guides' value beside the default; sweep around it. Without a backend COM-2's, else HybridEP's.
 
     Where HybridEP is told another NVLink domain than there is, that comes first, and alone.
     """
-    default = "deepep" if run.config.core_before("0.16.0") else "hybridep"
-    backends = (run.active.dispatcher, backend_to_set(run), default)
-    backend = next(name for name in backends if name in _SWEEP)
+    backend = _tuned_backend(run)
+    variables: dict[str, Value] = {**backend_variables(run, backend)}
     if run.config.right_topology is False:
-        return Change(backend_variables(run, backend))
-    now = run.config.positive(SHARED_SM_KNOB, f"moe_{backend}_num_sms")
-    count = next(int(one.value) for one in _SWEEP[backend] if now != int(one.value))
-    return Change({sm_knob(run, backend): count, **backend_variables(run, backend)}, by_release=True)
+        return Change(variables)
+    return Change({sm_knob(run, backend): int(_TUNED[backend].value), **variables}, by_release=True)
+
+
+def _tuned_backend(run: Run) -> str:
+    default = "deepep" if run.config.core_before("0.16.0") else "hybridep"
+    return next(name for name in (run.active.dispatcher, backend_to_set(run), default) if name in _TUNED)
 
 
 def tunable(run: Run) -> tuple[Precondition, ...]:
     if run.config.right_topology is False:  # a wrong one makes it wait
         return all_needed(run, "sm_backend", "topology_known")
-    return all_needed(run, "sm_backend", "backend_stays", "moving", "topology_known")
+    backend = _tuned_backend(run)
+    tuned = int(_TUNED[backend].value)
+    now = run.config.positive(SHARED_SM_KNOB, f"moe_{backend}_num_sms")
+    told = all(run.config.first(name) == value for name, value in backend_variables(run, backend).items())
+    is_other = None if now is None else now != tuned or not told
+    other = needed("other_sms", run, is_other, count=str(tuned))
+    return (*all_needed(run, "sm_backend", "backend_stays", "moving", "topology_known"), *other)
 
 
 def fewer_sms(run: Run) -> Change:

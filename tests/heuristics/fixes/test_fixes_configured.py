@@ -337,9 +337,15 @@ def test_tp_of_one_takes_sequence_parallelism_off() -> None:
 @pytest.mark.parametrize("number", ["COM-1", "COM-2"])
 def test_overlap_of_shared_experts_is_taken_back_in_both_spellings(number: str) -> None:
     values: dict[str, Value] = {"moe_shared_expert_overlap": True}
-    knobs = CATALOGUE[number].knobs(complete(values, stage="tuned", flex_package=True))
+    run = complete(values, stage="tuned", flex_package=True, core_version="0.17.0")
+    knobs = CATALOGUE[number].knobs(run)
     assert "(leave out --moe-shared-expert-overlap)" in knobs.megatron_lm
     assert "model.moe_shared_expert_overlap=false" in knobs.megatron_bridge
+
+
+def test_overlap_of_shared_experts_stays_where_flex_runs_beside_it() -> None:
+    run = complete({"moe_shared_expert_overlap": True}, flex_package=True, core_version="0.18.0")
+    assert not any("shared-expert-overlap" in line for line in CATALOGUE["COM-2"].knobs(run).megatron_lm)
 
 
 def test_a_batch_that_does_not_divide_refuses_a_larger_micro_batch() -> None:
@@ -353,10 +359,11 @@ def test_bridges_section_is_spelled_where_the_configuration_has_it() -> None:
     assert "comm_overlap.overlap_grad_reduce=true" in CATALOGUE["COM-4"].knobs(run).megatron_bridge
 
 
-def test_another_sm_count_than_the_configured_one_is_tried() -> None:
+@pytest.mark.parametrize(("now", "state"), [(16, "met"), (24, "met"), (32, "unmet")])
+def test_the_guides_sm_count_is_tried_once(now: int, state: str) -> None:
     flex: dict[str, Value] = {"moe_token_dispatcher_type": "flex", "moe_flex_dispatcher_backend": "hybridep"}
-    run = configured(flex, {"moe_hybridep_num_sms": 32}, core_version="0.18.0")
-    assert CATALOGUE["COM-3"].knobs(run).megatron_lm == ("--moe-hybridep-num-sms 16",)
+    run = configured(flex, {"moe_hybridep_num_sms": now}, core_version="0.18.0")
+    assert need(CATALOGUE["COM-3"], run, "32 SMs").state == state
 
 
 def test_choosers_read_the_configuration() -> None:
