@@ -25,7 +25,13 @@ LEVERS: Final = (
     ("fp8", "fp4", "bf16"),
     ("cuda_graph_impl", "cuda_graph_modules", "cuda_graph_scope"),
     ("pipeline_model_parallel_size", "virtual_pipeline_model_parallel_size"),
-    ("env.CUDA_DEVICE_MAX_CONNECTIONS", "ddp.use_megatron_fsdp"),
+    ("fp8_param", "fp4"),
+    ("ddp.fp8_param_gather", "fp4"),
+    ("ddp.reuse_grad_buf_for_mxfp8_param_ag", "fp4"),
+    (
+        *("env.CUDA_DEVICE_MAX_CONNECTIONS", "ddp.use_megatron_fsdp", "tp_comm_overlap"),
+        "comm_overlap.overlap_moe_expert_parallel_comm",
+    ),
 )
 """Knobs that are one choice: to go from a graph of modules to one of the whole step takes nothing back."""
 
@@ -108,7 +114,7 @@ def waiting(plan: Plan) -> Iterator[str]:
         for one in plan.refused
         if one.kind == "needs" and one.unlocked_by in CATALOGUE
     }
-    done = {one.fix.id for one in plan.refused if one.kind == "needs" and "already" in one.because}
+    done = {one.fix.id for one in plan.refused if one.is_set}
     for fix in waits:
         seen, at = [fix], waits[fix]
         while at in waits and at not in seen:

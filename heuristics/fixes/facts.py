@@ -75,9 +75,7 @@ def layer_offload(run: Run) -> bool | None:
 
 
 def turns_offload_down(run: Run) -> bool:
-    """Not where the configuration has none: nothing of it could be turned down."""
-    is_off = run.config.offloads() == () and not layer_offload(run)
-    return run.active.offload is True and not is_off and not run.does_not_fit
+    return run.active.offload is True and not run.does_not_fit
 
 
 def _narrower_tried(run: Run) -> bool | None:

@@ -100,7 +100,14 @@ def _plan(
             refused = [one for one in refused if one.fix not in [aside.fix for aside in first]]
     room = [one.fix.id for one in chosen if run.does_not_fit and one.fix.wall == "memory"]
     chosen = in_paying_order(chosen, (*before_tuning(run), *before_others(run), *room))
-    return Plan(tuple(replace(one, shares_with=_sharing(one, chosen)) for one in chosen), tuple(refused), ())
+    fixes = tuple(replace(one, shares_with=_sharing(one, chosen)) for one in chosen)
+    return Plan(fixes, _without_dead_ends(refused), ())
+
+
+def _without_dead_ends(refused: Sequence[Refused]) -> tuple[Refused, ...]:
+    """What the run has already lets no other fix in."""
+    done = {one.fix.id for one in refused if one.is_set}
+    return tuple(replace(one, unlocked_by="") if one.unlocked_by in done else one for one in refused)
 
 
 def _without_turns(planned: Planned, never: Collection[str]) -> Planned:

@@ -43,7 +43,7 @@ class Refused:
     """A fix that is not in the plan, why, and what would let it in.
 
     `kind`: of what sort the reason is. `source`: who forbids it, empty where the fix's own sources say so.
-    `is_turn`: it only waits for its turn behind another.
+    `is_turn`: it only waits for its turn behind another. `is_set`: the run has all that it would change.
     """
 
     fix: Fix
@@ -52,6 +52,7 @@ class Refused:
     unlocked_by: str = ""
     source: str = ""
     is_turn: bool = False
+    is_set: bool = False
 
 
 @dataclass(frozen=True, slots=True)

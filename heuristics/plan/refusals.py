@@ -90,7 +90,7 @@ def refusals(one: Considered) -> Iterator[Refused]:
     if why := one.rejection:
         yield refused("rejected", say("plan.rejected", text=why.text), source=why.source)
     if _is_set(one):
-        yield refused("needs", say("plan.is-set"))
+        yield refused("needs", say("plan.is-set"), is_set=True)
     if one.fix.wall == "memory" and not one.fix.with_room and has_room(one.run):
         use = memory_use(one.run)
         room = (
