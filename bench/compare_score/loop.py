@@ -1,8 +1,8 @@
 """python -m bench.compare_score.loop: the recommended loop on simulated runs, from capture's line to compare.
 
 A run is recorded as long as the line of `capture` records, and analyzed. Where the page proposes to record
-longer, that is done. Then a change is made that a fix stands for, of 5 to 30 % of the step, the run is
-recorded again, and both are compared. Unchanged runs go the same way.
+longer, or to give the logs of both runs, that is done. Then a change is made that a fix stands for, of 5 to
+30 % of the step, the run is recorded again, and both are compared. Unchanged runs go the same way.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ from traces.recording.options import Question, asked
 
 LEAST_GAIN, MOST_GAIN = 0.05, 0.3
 """Of the step before."""
+LOGGED: Final = 100
+"""Iterations of a run's log, where the page asks for it: a few minutes of training."""
 _SEEDS: Final = 20
 _APART: Final = 1_000_000
 """Seeds between runs that change and runs that do not."""
@@ -45,7 +47,7 @@ class Looped:
     """One way through the loop. `gain_frac`: of the step before, truly; 0 for an unchanged run.
 
     `first`: whether the first recording was enough for the page to propose a comparison. `recorded`: steps of
-    the recordings that were compared, None where the page proposes the logs. `said`: the verdict.
+    the recordings that were compared, None where the logs of both runs were. `said`: the verdict.
     """
 
     case: Case
@@ -79,29 +81,40 @@ def loop(case: Case) -> Looped:
 def _looped(case: Case, gain: float) -> Looped:
     after, before = sides(case)
     view, (base_seed, new_seed) = views(case)[0], case.noise_seeds
-    count: int | None = asked(Question.WALLS).steps
-    first = False
-    for attempt in range(len(Question)):
-        assert count is not None
+    count, logged = asked(Question.WALLS).steps, False
+    base = _analyzed(before, base_seed, count, view)
+    found = enough_steps(base)
+    first = found.decides
+    if not found.decides and found.record:
+        count = asked(found.record).steps
         base = _analyzed(before, base_seed, count, view)
         found = enough_steps(base)
-        if found.decides:
-            first = not attempt
-            break
-        count = asked(found.record).steps if found.record else None
-        if count is None:
-            return Looped(case, gain)
-    else:
-        return Looped(case, gain)
-    compared = compare(base, _analyzed(after, new_seed, count, view))
-    return Looped(case, gain, first, count, compared.size.base_count, compared.verdict)
+    if not found.decides:
+        logged = True
+        base = _analyzed(before, base_seed, count, view, logged)
+    compared = compare(base, _analyzed(after, new_seed, count, view, logged))
+    size = compared.size
+    return Looped(case, gain, first, None if logged else count, size.base_count, compared.verdict)
 
 
-def _analyzed(side: Side, seed: int, step_count: int, view: View) -> Result:
+def _analyzed(side: Side, seed: int, step_count: int, view: View, logged: bool = False) -> Result:
+    """A recording's document. `logged`: with the log of a run of its own, of which nothing was recorded."""
     with TemporaryDirectory() as folder:
-        path = Path(folder) / "run.sqlite"
+        path, log = Path(folder) / "run.sqlite", Path(folder) / "run.log"
         write_export(path, record(simulate(side, seed, step_count), view), view.schema)
-        return diagnoser.analyze(path, ask_megatron=False).result
+        if logged:
+            log.write_text("".join(_iterations(simulate(side, seed, LOGGED).step_ns)), encoding="utf-8")
+        return diagnoser.analyze(path, log=log if logged else None, ask_megatron=False).result
+
+
+def _iterations(step_ns: Sequence[int]) -> Iterator[str]:
+    """Lines as Megatron-LM prints them, a step each."""
+    for number, length_ns in enumerate(step_ns, 1):
+        yield (
+            f" iteration {number:8d}/{len(step_ns):8d} | consumed samples: {8 * number:12d} |"
+            f" elapsed time per iteration (ms): {length_ns / 1e6:.1f} | global batch size:     8 |"
+            " lm loss: 1.000000E+00 | number of skipped iterations:   0 | number of nan iterations:   0 |\n"
+        )
 
 
 def lines(results: Sequence[Looped]) -> list[Line]:
@@ -110,7 +123,7 @@ def lines(results: Sequence[Looped]) -> list[Line]:
     changed, same = ([one for one in told if bool(one.gain_frac) is is_it] for is_it in (True, False))
     return [
         _line("a comparison is proposed after the first recording", "", [one.first for one in told]),
-        _line("a comparison is proposed in the end", "", [one.recorded is not None for one in told]),
+        _line("a comparison of recordings alone is proposed", "", [one.recorded is not None for one in told]),
         *(
             _line(f"gains of {100 * low:.0f} to {100 * high:.0f} %: decided as faster", "95 %", [
                 one.said == "improvement" for one in changed if low <= one.gain_frac < high
@@ -134,7 +147,7 @@ def table(results: Sequence[Looped], *, seed: int) -> str:
     steps = Counter(one.recorded for one in results if not one.error)
     failed = sum(bool(one.error) for one in results)
     said = ", ".join(
-        f"{count or 'logs alone'}: {steps[count]}" for count in sorted(steps, key=lambda one: one or 99)
+        f"{count or 'with logs'}: {steps[count]}" for count in sorted(steps, key=lambda one: one or 99)
     )
     return "\n".join(
         [
@@ -155,10 +168,7 @@ def wrong_ones(results: Sequence[Looped]) -> Iterator[str]:
     for one in results:
         right = one.said == "improvement" if one.gain_frac else one.said not in ("improvement", "regression")
         if one.error or not right:
-            what = (
-                one.error
-                or f"said {one.said or 'that logs are needed'}, {one.recorded} recorded, {one.used} used"
-            )
+            what = one.error or f"said {one.said}, {one.recorded or 'no'} steps recorded, {one.used} used"
             yield f"{one.case.name}, gains {one.gain_frac:.1%}, seed {one.case.seed}: {what}"
 
 

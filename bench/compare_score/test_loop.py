@@ -41,7 +41,7 @@ def test_every_line_of_the_loop_counts_its_own_runs() -> None:
     results = [
         right,
         replace(right, gain_frac=0.2, said="undecided"),
-        replace(right, gain_frac=0.2, first=False, recorded=None, said=""),
+        replace(right, gain_frac=0.2, first=False, recorded=None, said="undecided"),
         Looped(same, 0.0, True, 10, 10, "no_change"),
         Looped(same, 0.0, True, 10, 10, "regression"),
         Looped(changed, 0.05, error="KeyError: 'row'"),
@@ -49,7 +49,7 @@ def test_every_line_of_the_loop_counts_its_own_runs() -> None:
     counted = {line.what: (line.hits, line.of) for line in lines(results)}
     assert counted == {
         "a comparison is proposed after the first recording": (4, 5),
-        "a comparison is proposed in the end": (4, 5),
+        "a comparison of recordings alone is proposed": (4, 5),
         "gains of 5 to 10 %: decided as faster": (1, 1),
         "gains of 10 to 30 %: decided as faster": (0, 2),
         "all gains: decided as faster": (1, 3),
@@ -57,7 +57,7 @@ def test_every_line_of_the_loop_counts_its_own_runs() -> None:
         "unchanged: no false alarm": (1, 2),
     }
     assert len([*wrong_ones(results)]) == 4
-    assert "10: 4, logs alone: 1" in table(results, seed=SEED)
+    assert "10: 4, with logs: 1" in table(results, seed=SEED)
 
 
 def test_every_change_of_the_simulator_has_the_fix_of_the_catalogue_that_makes_it() -> None:
