@@ -196,7 +196,9 @@ def offload_needs(run: Run) -> tuple[Precondition, ...]:
 
 
 def resident(run: Run) -> Change:
-    return Change({OPTIMIZER_OFFLOAD: False}) if run.config.on(OPTIMIZER_OFFLOAD) else Change()
+    """The optimizer's state comes back where memory is not known to be short."""
+    comes_back = run.config.on(OPTIMIZER_OFFLOAD) and run.config.memory_tight is not True
+    return Change({OPTIMIZER_OFFLOAD: False}) if comes_back else Change()
 
 
 def less_on_cpu(run: Run) -> Change:
