@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from heuristics.result.result import Result
+from heuristics.result.result import Merged, Result
 from reports.content.analysis import warnings
-from reports.content.analysis.run import ranks_part, run_lines, short_name
+from reports.content.analysis.run import ranks_part, run_headline, run_lines, short_name
 from reports.content.blocks import Items, Page, Quantity, Table, Tone, View, words
 from reports.content.names import plain
 from reports.write.html.ranks import heat_of
@@ -140,6 +140,70 @@ def test_where_nobody_can_say_who_is_late_the_reason_stands_with_its_cure() -> N
     assert lines(result(late=NO_CLOCK))[1] == (
         "Late rank: unknown: no collective fixes the clocks. To learn it: record more steps."
     )
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"indices": (2,), "host": None}, "rank 2, GPU 2: 76 % of all waiting in 5 collectives of all ranks"),
+        ({"indices": (2, 3), "host": "host 1"}, "host 1: rank 2, GPU 2, rank 3, GPU 3: 76 % of all waiting"),
+        ({"indices": (2,), "host": None, "by_order": True}, "all ranks, paired by nothing but their order"),
+    ],
+)  # fmt: skip
+def test_who_arrives_last_is_said_though_nobody_knows_why(fields: dict[str, Any], said: str) -> None:
+    known = {"collectives": 5, "wait_ns": MS, "waiting_frac": 0.76, "by_order": False, "confidence": "medium"}
+    line = lines(result(late=NO_CLOCK, arrives_last=known | fields))[2]
+    assert line.startswith("Arrives last: ")
+    assert said in line
+    assert line.endswith("no clock enters. Confidence: medium.")
+
+
+def test_several_late_ranks_are_named_together_with_their_host() -> None:
+    found = late(
+        "slow_device", index=None, rank=None, indices=(2, 3), host="host 1", repair="Check the node."
+    )
+    line = lines(result(late=found))[1]
+    assert line.startswith("Late rank: host 1: ranks 2, 3: ")
+    unnumbered = tuple(
+        double(RankInRun, index=place, step_ns=20 * MS, device_factor=1.5) for place in range(4)
+    )
+    line = lines(result(numbered=False, ranks=unnumbered, late=found))[1]
+    assert line.startswith("Late rank: host 1: GPU 2 of 2.sqlite, GPU 3 of 3.sqlite: ")
+    assert "1.50 times as long" in line
+
+
+def test_what_is_known_of_clocks_ranks_and_the_replay_stands_below_the_table() -> None:
+    clocks = {"aligned": False, "residual_ns": Missing("", "too few collectives", "record more")}
+    without = {"step_ns": 20 * MS, "without_ns": 18 * MS, "saved_frac": 0.1}
+    shown = result(
+        clocks=clocks, world_size_from="--world-size", complete_frac=0.5, imbalance=1.8, without=without,
+        late=late("rotating_jitter", index=None, by_step=(0, None, 3)),
+    )  # fmt: skip
+    notes = [plain(one) for one in rows(shown)[1].items]
+    assert notes[0] == "No common clock: too few collectives."
+    for said in (
+        "Number of ranks, 4: by --world-size, not recorded.",
+        "Every rank of the group was recorded for 50 % of communication time.",
+        "Largest expert work of a group of ranks: 1.80 times the mean.",
+        "Replayed, a step takes 20.0 ms, and 18.0 ms without the cause.",
+        "Late in each step, in order: rank 0, GPU 0, none, rank 3, GPU 3.",
+    ):
+        assert said in notes
+
+
+def merged(**fields: Any) -> str:
+    """The headline of a merged run, as its label and what it says."""
+    run = result(**fields).run
+    assert isinstance(run, Run)
+    said = run_headline(double(Merged, traces=tuple(f"{place}.sqlite" for place in range(4)), run=run))
+    return f"{said.label}: {plain(said.said)}"
+
+
+def test_a_merged_run_leads_with_who_is_late_or_why_nobody_knows() -> None:
+    assert merged() == "NO LATE RANK: No rank stands out from what like ranks differ by."
+    assert merged(late=NO_CLOCK) == "LATE RANK UNKNOWN: No collective fixes the clocks."
+    assert merged(late=late("slow_host", repair_first=True)).startswith("SLOWED BY: ")
+    assert merged(late=late("slow_host")).startswith("A LATE RANK COSTS LITTLE: ")
 
 
 def test_a_rank_without_a_number_is_named_by_its_recording() -> None:
