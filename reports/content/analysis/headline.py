@@ -53,9 +53,9 @@ def _waits(rank: Rank, loading: DataLoading) -> str:
     if count == 1:
         waits = scale_of(rank).ms(absent.launch_starved.get(DATA, 0))
         return f"Each step waits {waits} ms for its batch: one worker or none, by the rhythm."
-    which = _ORDINALS[count] if count < len(_ORDINALS) else f"{count}th"
+    which = f"Every {_ORDINALS[count]} step" if count < len(_ORDINALS) else f"One step in {count}"
     number = _NUMBERS[count] if count < len(_NUMBERS) else str(count)
-    return f"Every {which} step waits longest: {number} workers, by the rhythm."
+    return f"{which} waits longest: {number} workers, by the rhythm."
 
 
 def _copies(rank: Rank, loading: DataLoading, least: Limit) -> str:

@@ -1,0 +1,89 @@
+"""What the headline says of waits for batches, of windows that cannot be judged, and of hangs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from heuristics.result.result import Result
+from reports.content.analysis.headline import data_line, headline
+from reports.content.names import plain
+from reports.result.codec import decode
+from tests.reports.content.test_first_screen import scenario
+from traces.missing import Missing
+from traces.sections.hang import Hang, HangKind, WitnessSource
+from traces.sections.work import DataLoading
+
+UNKNOWN = Missing("", "not recorded", "record it")
+
+
+def of(name: str) -> Result:
+    return decode(scenario(name), Result)
+
+
+def loading(**fields: Any) -> str:
+    """What is said of a run that waits for its batches in three of its steps, of which a wall was made."""
+    result = of("memory")
+    (rank,) = result.ranks
+    known = {"input_copies": 0, "input_copies_pageable": 0, "input_copies_exposed_ns": 0}
+    found = DataLoading(**{"waiting_steps": 3, "workers": UNKNOWN, **known, **fields})
+    wall = replace(result.walls[0], cost_by_kind_ns={"data": 1_000_000})
+    result = replace(result, ranks=(replace(rank, data_loading=found),))
+    return data_line(result, [wall])
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"waiting_steps": 0}, ""),
+        ({}, "3 of "),
+        ({"workers": 1}, "ms for its batch: one worker or none, by the rhythm."),
+        ({"workers": 4}, "Every fourth step waits longest: four workers, by the rhythm."),
+        ({"workers": 23}, "One step in 23 waits longest: 23 workers, by the rhythm."),
+    ],
+)
+def test_waits_for_batches_are_told_by_their_rhythm(fields: dict[str, Any], said: str) -> None:
+    found = loading(**fields)
+    assert said in found
+    assert bool(found) == bool(said)
+
+
+def said(result: Result) -> str:
+    found = headline(result)
+    return " ".join((f"{found.label}:", plain(found.said), *map(plain, found.under)))
+
+
+def test_a_hang_leads_before_any_wall() -> None:
+    hang = Hang(HangKind.TRANSFER, WitnessSource.FLIGHT_RECORDER, "pg", "ALLREDUCE", 9, (), (0, 1))
+    assert said(replace(of("memory"), hang=hang)).startswith(
+        "HANGS IN: ALLREDUCE seq 9 of pg: all its 2 ranks"
+    )
+
+
+def test_a_window_of_which_little_can_be_judged_says_how_busy_the_gpu_is() -> None:
+    result = of("healthy")
+    walls = [
+        replace(wall, outcome="unmeasurable", missing=("kernels are not recorded",))
+        if wall.id != "host_overhead"
+        else replace(wall, cost_frac=0.02)
+        for wall in result.walls
+    ]
+    found = said(replace(result, walls=tuple(walls)))
+    assert found.startswith("NOT JUDGED: Kernels are not recorded.")
+    assert "of the time, so the host costs at most 2.0 %." in found
+
+
+def test_a_result_without_a_largest_part_says_what_is_closest() -> None:
+    result = of("healthy")
+    verdict = replace(result.verdict, largest_bucket=UNKNOWN, largest_bucket_frac=UNKNOWN)
+    assert "Largest part" not in said(replace(result, verdict=verdict))
+
+
+def test_a_forward_pass_alone_is_said_to_be_no_training_step() -> None:
+    result = of("healthy")
+    (rank,) = result.ranks
+    detected = replace(rank.detected, training_step=False, training_evidence="no backward pass")
+    found = said(replace(result, ranks=(replace(rank, detected=detected),)))
+    assert "Not a training step (no backward pass), so no fixes for training." in found
