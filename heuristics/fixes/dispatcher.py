@@ -67,7 +67,7 @@ def set_to(run: Run, backend: str) -> Change:
 
 def _ends_shared_overlap(run: Run) -> bool:
     """Flex runs beside it from Megatron-Core 0.18 on; Bridge's helper turns it off in every release."""
-    beside = run.config.before("core", "0.18.0") is False and run.framework != "megatron_bridge"
+    beside = run.config.before("core", "0.18.0") is False and run.config.framework != "megatron_bridge"
     return run.config.may_overlap_shared and not beside
 
 

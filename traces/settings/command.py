@@ -123,7 +123,7 @@ def take_script(draft: Draft, text: str, core: Release | None) -> bool:
     else:
         draft.is_strict = any(_STRICT.fullmatch(word.file) for word in launch)
         is_complete = _take_flags(draft, arguments, core)
-    _take_environment(draft, script, command, launch)
+    take_environment(draft, script, command, launch)
     around = (*command.around, *launch)
     started = {
         "world_size": world_size(around, script.directives, {**script.assigned, **script.exported}),
@@ -288,7 +288,7 @@ def _take_knob(draft: Draft, flag: Flag, knob: Knob, is_off: bool) -> None:
         draft.problem(flag.line, f"{flag.name} has no value", "the value behind it", "stops")
 
 
-def _take_environment(draft: Draft, script: Script, command: Command, launch: tuple[Word, ...]) -> None:
+def take_environment(draft: Draft, script: Script, command: Command, launch: tuple[Word, ...]) -> None:
     """Variables that matter to a run, and no others: a script's environment holds secrets."""
     told = dict(script.exported) | command.environment
     for word in (*command.around, *launch):

@@ -21,6 +21,7 @@ from traces.settings.other_programs import (
     titan_document,
 )
 from traces.settings.settings import Configuration, Draft, NotAConfiguration
+from traces.settings.trainers import take_trainer_document, take_trainer_script
 from traces.settings.yaml_files import Document, is_flat, take_flat
 
 LARGEST: Final = Limit(
@@ -56,6 +57,8 @@ def configuration_of(text: str, name: str, core_version: str | None = None) -> C
         take_titan_document(draft, titan, text)
     elif is_titan_script(text):
         take_titan_script(draft, text)
+    elif not _is_yaml(text, name) and take_trainer_script(draft, text, core):
+        pass
     elif _is_yaml(text, name):
         _take_document(draft, text, core)
     elif all(is_override(line) for _, line in _override_lines(text)):
@@ -135,6 +138,8 @@ def _take_document(draft: Draft, text: str, core: Release | None) -> None:
         return  # said to be empty: nothing is known
     if is_deepspeed(keys):
         take_deepspeed(draft, document)
+        return
+    if take_trainer_document(draft, document, core):
         return
     if is_flat(keys):
         take_flat(draft, document, core)

@@ -183,7 +183,7 @@ def take_flat(draft: Draft, document: Document, core: Release | None) -> None:
         elif "." in name:
             take_path(draft, name, entry.raw, entry.line, core)
         else:
-            _take_argument(draft, name, entry, core)
+            _take_argument(draft, name, entry)
     groups = {*document.outermost()}
     is_complete = any(groups >= {*several} for several in _WHOLE)
     if is_complete:
@@ -212,14 +212,19 @@ def _words(raw: Raw) -> list[str]:
     return [word for text in texts for word in text.split()]
 
 
-def _take_argument(draft: Draft, name: str, entry: Entry, core: Release | None) -> None:
+def take_argument(draft: Draft, name: str, raw: Raw, line: int) -> bool:
+    """Take an argument of Megatron-LM by the name that it prints; False where no knob has it."""
     rows = by_dest().get(name, ())
     for knob in rows:
-        if knob.dest_is_opposite and isinstance(entry.raw, bool):
-            draft.put(knob.id, not entry.raw, entry.line)
+        if knob.dest_is_opposite and isinstance(raw, bool):
+            draft.put(knob.id, not raw, line)
         else:
-            take(draft, knob, name, entry.raw, entry.line)
-    if rows or _is_argument(name):
+            take(draft, knob, name, raw, line)
+    return bool(rows)
+
+
+def _take_argument(draft: Draft, name: str, entry: Entry) -> None:
+    if take_argument(draft, name, entry.raw, entry.line) or _is_argument(name):
         return
     if (known := knobs().get(name)) is not None:
         take(draft, known, name, entry.raw, entry.line)

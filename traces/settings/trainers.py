@@ -1,0 +1,218 @@
+"""Programs that train with Megatron: the part of their configuration that is Megatron's; the rest is theirs.
+
+What each calls its settings, and where they stand, are rows of trainers.toml.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from traces.errors import UsageError
+from traces.settings.bridge import OVERRIDE, hydra_value, take, take_path
+from traces.settings.command import Flag, flags_of, take_environment, take_flag
+from traces.settings.corrections import is_alias, spellings
+from traces.settings.derive import DEFAULT, add_derived
+from traces.settings.knobs import Release, by_dest, by_flag, by_path, knobs
+from traces.settings.model_names import model_named
+from traces.settings.settings import Draft, Settings, Value, settings
+from traces.settings.shell import UNKNOWN, Command, Script, Word, read_script
+from traces.settings.values import Raw
+from traces.settings.yaml_files import Document, take_argument
+from traces.toml_tables import read_keyed
+
+_DEEP: Final = 8
+"""Levels of keys of such a YAML."""
+_REFERENCE: Final = re.compile(r"\$\{([\w.]+)\}")
+_SIZE: Final = re.compile(r"[1-9]\d{0,5}")
+
+
+class Trainer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A row of trainers.toml, whose head says what its fields are."""
+
+    id: str
+    name: str
+    form: Literal["paths", "arguments"]
+    module: str
+    write: str
+    source: str
+    files: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    under: dict[str, str] = {}
+    own: dict[str, str] = {}
+    sets: dict[str, dict[str, Value]] = {}
+    model: tuple[str, ...] = ()
+    of_model: dict[str, Value] = {}
+    defaults: dict[str, Value] = {}
+    ranks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A word of a configuration with its value. Not `is_told`: only a running shell could tell it."""
+
+    path: str
+    raw: Raw
+    line: int
+    is_told: bool = True
+
+
+@cache
+def trainers() -> tuple[Trainer, ...]:
+    """The rows, in the order in which a command or a file is held against them."""
+    return tuple(read_keyed("traces.settings", "trainers.toml", Trainer).values())
+
+
+def take_trainer_document(draft: Draft, document: Document, core: Release | None) -> bool:
+    """Take a YAML of one of these programs; False where it is none of theirs."""
+    keys = {*document.outermost()}
+    found = next((one for one in trainers() if one.keys and one.keys[0] in keys & {*one.keys}), None)
+    if found is None:
+        return False
+    entries = [Said(".".join(entry.path), entry.raw, entry.line) for entry in document.entries(_DEEP)]
+    if not any(_group(found, one.path) for one in entries):
+        return False
+    texts = {one.path: one.raw for one in entries}
+    _take(draft, found, [_resolved(one, texts) for one in entries], core)
+    return True
+
+
+def take_trainer_script(draft: Draft, text: str, core: Release | None) -> bool:
+    """Take a script that starts one of these programs; False where it starts none.
+
+    Raises:
+        NotAConfiguration: its variables grow without bound.
+    """
+    script = read_script(text)
+    started = ((one, command) for command in script.commands for one in trainers() if _starts(one, command))
+    found = next(started, None)
+    if found is None:
+        return False
+    trainer, command = found
+    said = [*_said(trainer, command), *_variables(script, command)]
+    _take(draft, trainer, said, core)
+    if trainer.form == "arguments":
+        for flag in flags_of(command.words):
+            if flag.name in by_flag():
+                take_flag(draft, flag, core)
+    take_environment(draft, script, command, ())
+    return True
+
+
+def _starts(trainer: Trainer, command: Command) -> bool:
+    words = [word.text.partition("=")[0] for word in command.words]
+    if trainer.module:
+        return any(re.fullmatch(trainer.module, word) for word in words)
+    is_program = any(word.file in trainer.files for word in command.words)
+    return is_program and not {*trainer.marks}.isdisjoint(words)
+
+
+def _said(trainer: Trainer, command: Command) -> Iterator[Said]:
+    if trainer.form == "paths":
+        for word in command.words:
+            if (found := OVERRIDE.fullmatch(word.text)) and found[1] != "~" and found[3] is not None:
+                yield Said(found[2], hydra_value(found[3]), word.line, word.is_told)
+        return
+    for flag in flags_of(command.words):
+        if flag.name not in by_flag():
+            yield Said(flag.name.lstrip("-").replace("-", "_"), _value(flag), flag.line, flag.is_told)
+
+
+def _value(flag: Flag) -> Raw:
+    if not flag.words:
+        return True
+    return {"true": True, "false": False}.get(str(flag.raw).lower(), flag.raw)
+
+
+def _variables(script: Script, command: Command) -> Iterator[Said]:
+    """Variables that tell how many GPUs run, as `$NAME`."""
+    told: dict[str, Word] = {**script.exported, **command.environment}
+    yield from (Said(f"${name}", word.text, word.line, word.is_told) for name, word in told.items())
+
+
+def _resolved(one: Said, texts: Mapping[str, Raw]) -> Said:
+    """An entry that only names another as that; one that a resolver would have to compute is not told."""
+    if not isinstance(one.raw, str) or "${" not in one.raw:
+        return one
+    found = _REFERENCE.fullmatch(one.raw.strip())
+    raw = texts.get(found[1]) if found else None
+    is_told = raw is not None and not (isinstance(raw, str) and "${" in raw)
+    return Said(one.path, raw, one.line, is_told)
+
+
+def _take(draft: Draft, trainer: Trainer, said: Iterable[Said], core: Release | None) -> None:
+    draft.framework = "megatron_bridge" if trainer.form == "paths" else "megatron_lm"
+    every = {one.path: one for one in said}
+    for one in every.values():
+        if one.is_told:
+            _take_one(draft, trainer, one, core)
+    _take_ranks(draft, trainer, every)
+    _take_model(draft, trainer, every)
+    _fill(draft, settings(trainer.defaults, DEFAULT))
+    add_derived(draft, False)
+    told = f"of {trainer.name} its Megatron part is read; a setting is written as {trainer.write}"
+    draft.problem(None, told)
+
+
+def _take_one(draft: Draft, trainer: Trainer, one: Said, core: Release | None) -> None:
+    if (own := trainer.own.get(one.path)) is not None:
+        take(draft, knobs()[own], one.path.rpartition(".")[2], one.raw, one.line)
+        return
+    for knob, value in trainer.sets.get(f"{one.path}={str(one.raw).lower()}", {}).items():
+        draft.put(knob, value, one.line)
+    if trainer.form == "arguments":
+        if one.path in by_dest():
+            take_argument(draft, one.path, one.raw, one.line)
+        return
+    path = _group(trainer, one.path)
+    known = path in by_path() or path in spellings() or is_alias(path) or path.startswith("env_vars.")
+    if path and known and one.raw is not None:
+        take_path(draft, path, one.raw, one.line, core)
+
+
+def _group(trainer: Trainer, path: str) -> str:
+    """The path that Bridge has for it; empty where it stands nowhere that Megatron's settings do."""
+    above = max((one for one in trainer.under if path.startswith(f"{one}.")), key=len, default="")
+    return f"{trainer.under[above]}{path[len(above) :]}" if above else ""
+
+
+def _take_ranks(draft: Draft, trainer: Trainer, said: Mapping[str, Said]) -> None:
+    named = [one.partition("=")[::2] for one in trainer.ranks]
+    sizes = [_size(said[name]) if name in said else int(usual or 0) for name, usual in named]
+    line = next((said[name].line for name, _ in named if name in said), None)
+    if sizes[-1]:
+        draft.put("launcher.gpus_per_node", sizes[-1], line)
+    if all(sizes) and "world_size" not in draft.by_knob:
+        draft.put("world_size", prod(sizes), line)
+
+
+def _size(said: Said) -> int:
+    """A count; 0 where it is not told."""
+    text = str(said.raw).strip() if said.is_told else ""
+    return int(text) if _SIZE.fullmatch(text) else 0
+
+
+def _take_model(draft: Draft, trainer: Trainer, said: Mapping[str, Said]) -> None:
+    """The sizes of a model that we know by its name, where the file does not set them itself."""
+    for name in trainer.model:
+        one = said.get(name)
+        if one is None or not isinstance(one.raw, str) or UNKNOWN in one.raw:
+            continue
+        try:
+            model = model_named(re.sub(r"[-_](mcore|torch_dist|hf)$", "", one.raw.rstrip("/")))
+        except UsageError:
+            continue
+        _fill(draft, model.settings)
+        _fill(draft, settings(trainer.of_model, f"the model {model.name}"))
+        return
+
+
+def _fill(draft: Draft, found: Settings) -> None:
+    for knob, setting in found.by_knob.items():
+        if not draft.has(knob):
+            draft.by_knob[knob] = setting
