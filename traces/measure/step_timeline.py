@@ -11,14 +11,15 @@ import numpy as np
 from msgspec.structs import replace
 
 from traces.account.pieces import REASONS, AbsentPieces
-from traces.columns import NULL, Calls, IntArray, Ranges, distinct
+from traces.columns import NULL, Calls, Columns, IntArray, Ranges, distinct
 from traces.cures import cure
-from traces.groups import places_of_each
+from traces.groups import passing, places_of_each
 from traces.intervals import spans
 from traces.limits import Limit
 from traces.measure.kernel_table import PREFIX, shortened
 from traces.measure.ledger import Borders, Cut, cut_at
 from traces.missing import Missing, gap
+from traces.names.frames import public_frame
 from traces.names.ranges import public_call, public_range
 from traces.sections.tables import HostLane, Lane, ReasonLane, Timeline
 from traces.steps.found import Step, Steps
@@ -58,6 +59,7 @@ def longest(length_ns: IntArray, most: int) -> IntArray:
 
 CALLS: Final = Limit(12_000, "calls", "ours: one for each activity that a step can show; a quarter of a MB")
 RANGES: Final = Limit(6_000, "ranges", "ours: an eighth of a MB; the longest are those that can be seen")
+FUNCTIONS: Final = Limit(6_000, "functions", "ours: as many as ranges")
 _THREAD_BITS: Final = 0xFFFFFF
 
 
@@ -66,10 +68,12 @@ def host_lanes(
 ) -> tuple[tuple[HostLane, ...], int]:
     """The launching threads within a stretch, `most` rows of each kind where given; names go into `names`.
 
-    Lanes by thread, ranges before calls, outer before inner; and how many shorter rows are not among them.
+    Lanes by thread, functions before ranges before calls, outer before inner; and how many shorter rows are
+    not among them.
     """
     columns, threads = rank.columns, rank.activities.launching_threads
     kinds: tuple[_Kind, ...] = (
+        *_functions(columns),
         _Kind("ranges", columns.ranges, columns.ranges.text, columns.range_texts, public_range, RANGES),
         _Kind("calls", columns.calls, columns.calls.name, columns.call_names, public_call, CALLS),
     )
@@ -87,12 +91,26 @@ def host_lanes(
 class _Kind:
     """One kind of rows, where their texts stand and what of a text may be shown."""
 
-    name: Literal["calls", "ranges"]
+    name: Literal["calls", "ranges", "functions"]
     rows: Calls | Ranges
     text: IntArray
     texts: tuple[str, ...]
     public: Callable[[str], str | None]
     most: Limit
+
+
+def _functions(columns: Columns) -> Iterator[_Kind]:
+    """The functions that may be named, where stacks were recorded; plumbing is none of them."""
+    if (frames := columns.frames) is None:
+        return
+    mine = passing(public_frame, frames.names)[frames.name]
+    rows = Ranges(frames.start_ns[mine], frames.end_ns[mine], frames.thread_gid[mine], frames.name[mine])
+
+    def public(text: str) -> str | None:
+        frame = public_frame(text)
+        return frame.name if frame else None
+
+    yield _Kind("functions", rows, rows.text, frames.names, public, FUNCTIONS)
 
 
 def _rows(
