@@ -67,7 +67,7 @@ def host_times(run: Run, first_ns: int, end_ns: int) -> list[tuple[int, str]]:
     starts = [one[0] for one in work]
     for kernel in compute:
         launched_ns = min(calls[kernel.call].end_ns, kernel.start_ns, end_ns)
-        for at_ns in range(max(until, first_ns), launched_ns, EVERY_NS):
+        for at_ns in range(max(until, first_ns) + EVERY_NS // 2, launched_ns, EVERY_NS):
             near = work[max(0, bisect_right(starts, at_ns) - 4) : bisect_right(starts, at_ns)]
             busy = [one for one in near if one[1] > at_ns]
             if busy and not (busy[-1][3] and isinstance(busy[-1][3].operation, Synchronise)):

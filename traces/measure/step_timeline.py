@@ -3,7 +3,7 @@
 Of launching threads there are the CUDA calls and NVTX ranges, nested as recorded.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -63,32 +63,8 @@ FUNCTIONS: Final = Limit(6_000, "functions", "ours: as many as ranges")
 _THREAD_BITS: Final = 0xFFFFFF
 
 
-def host_lanes(
-    rank: RankTimeline, within_ns: tuple[int, int], names: Texts, most: int | None
-) -> tuple[tuple[HostLane, ...], int]:
-    """The launching threads within a stretch, `most` rows of each kind where given; names go into `names`.
-
-    Lanes by thread, functions before ranges before calls, outer before inner; and how many shorter rows are
-    not among them.
-    """
-    columns, threads = rank.columns, rank.activities.launching_threads
-    kinds: tuple[_Kind, ...] = (
-        *_functions(columns),
-        _Kind("ranges", columns.ranges, columns.ranges.text, columns.range_texts, public_range, RANGES),
-        _Kind("calls", columns.calls, columns.calls.name, columns.call_names, public_call, CALLS),
-    )
-    found = [_rows(kind, threads, within_ns, most) for kind in kinds]
-    lanes = [
-        lane
-        for thread in threads.tolist()
-        for kind, (mine, _) in zip(kinds, found, strict=True)
-        for lane in _host_lanes(kind, thread, mine, within_ns, names)
-    ]
-    return tuple(lanes), sum(left_out for _, left_out in found)
-
-
 @dataclass(frozen=True, slots=True)
-class _Kind:
+class HostKind:
     """One kind of rows, where their texts stand and what of a text may be shown."""
 
     name: Literal["calls", "ranges", "functions"]
@@ -99,7 +75,34 @@ class _Kind:
     most: Limit
 
 
-def _functions(columns: Columns) -> Iterator[_Kind]:
+def host_lanes(
+    rank: RankTimeline, kinds: Sequence[HostKind], within_ns: tuple[int, int], names: Texts, most: int | None
+) -> tuple[tuple[HostLane, ...], int]:
+    """The launching threads within a stretch, `most` rows of each kind where given; names go into `names`.
+
+    Lanes by thread, in the order of kinds, outer before inner; and how many shorter rows are not among them.
+    """
+    threads = rank.activities.launching_threads
+    found = [_rows(kind, threads, within_ns, most) for kind in kinds]
+    lanes = [
+        lane
+        for thread in threads.tolist()
+        for kind, (mine, _) in zip(kinds, found, strict=True)
+        for lane in _host_lanes(kind, thread, mine, within_ns, names)
+    ]
+    return tuple(lanes), sum(left_out for _, left_out in found)
+
+
+def host_kinds(columns: Columns) -> tuple[HostKind, ...]:
+    """What a host lane can be of: functions, ranges, calls."""
+    return (
+        *_functions(columns),
+        HostKind("ranges", columns.ranges, columns.ranges.text, columns.range_texts, public_range, RANGES),
+        HostKind("calls", columns.calls, columns.calls.name, columns.call_names, public_call, CALLS),
+    )
+
+
+def _functions(columns: Columns) -> Iterator[HostKind]:
     """The functions that may be named, where stacks were recorded; plumbing is none of them."""
     if (frames := columns.frames) is None:
         return
@@ -110,11 +113,11 @@ def _functions(columns: Columns) -> Iterator[_Kind]:
         frame = public_frame(text)
         return frame.name if frame else None
 
-    yield _Kind("functions", rows, rows.text, frames.names, public, FUNCTIONS)
+    yield HostKind("functions", rows, rows.text, frames.names, public, FUNCTIONS)
 
 
 def _rows(
-    kind: _Kind, threads: IntArray, within_ns: tuple[int, int], most: int | None
+    kind: HostKind, threads: IntArray, within_ns: tuple[int, int], most: int | None
 ) -> tuple[IntArray, int]:
     """Places of the longest rows within the stretch, in order, outer ones first; and how many others."""
     rows = kind.rows
@@ -127,7 +130,7 @@ def _rows(
 
 
 def _host_lanes(
-    kind: _Kind, thread: int, places: IntArray, within_ns: tuple[int, int], names: Texts
+    kind: HostKind, thread: int, places: IntArray, within_ns: tuple[int, int], names: Texts
 ) -> Iterator[HostLane]:
     rows, (first_ns, last_ns) = kind.rows, within_ns
     mine = places[rows.thread_gid[places] == thread]
@@ -175,7 +178,7 @@ def measure_timelines(
     `end_ns` is earlier than that of the step where it has more activities than can be shown. Other steps have
     their longest rows, and neither `keys` nor `names`: their columns point to those of the first.
     """
-    drawn = _Drawn(rank, absent, Texts(), Texts())
+    drawn = _Drawn(rank, absent, host_kinds(rank.columns), Texts(), Texts())
     chosen = typical_step(steps)
     pairs = steps.windows.pairs()
     borders = (chosen.start_ns, chosen.end_ns) if chosen else (pairs[0][0], pairs[-1][1])
@@ -218,6 +221,7 @@ class _Drawn:
 
     rank: RankTimeline
     absent: AbsentPieces | Missing
+    kinds: tuple[HostKind, ...]
     keys: Texts
     names: Texts
 
@@ -244,7 +248,7 @@ class _Drawn:
         self, index: int | None, within_ns: tuple[int, int], mine: IntArray, left_out: int, most: int | None
     ) -> Timeline:
         lanes = self._lanes(mine, within_ns)
-        host, host_left_out = host_lanes(self.rank, within_ns, self.names, most)
+        host, host_left_out = host_lanes(self.rank, self.kinds, within_ns, self.names, most)
         return Timeline(
             step=_NO_STEPS if index is None else index,
             start_ns=within_ns[0],
