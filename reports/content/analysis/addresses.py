@@ -66,7 +66,7 @@ def address_blocks(rank: Rank) -> Iterator[Block]:
     found, scale = _addresses(rank), scale_of(rank)
     if found is None or not found.hosts:
         return
-    heads = ("address", "kind", scale.unit, "share", "of it blocking")
+    heads = ("address", "kind", f"late, {scale.unit}", f"blocking, {scale.unit}", "share")
     rows = (_row(one, scale) for one in found.hosts)
     note = (
         "Late launches and blocking waits, each nanosecond under one address: the innermost function that is "
@@ -80,7 +80,7 @@ def address_blocks(rank: Rank) -> Iterator[Block]:
 
 def _row(one: Address, scale: Scale) -> tuple[Entry, ...]:
     share = one.total_ns / scale.rank.budget_ns.window
-    figures = (scale.ms(one.total_ns), Quantity(percent(share), share, Hue.HOST), scale.ms(one.blocking_ns))
+    figures = (scale.ms(one.starved_ns), scale.ms(one.blocking_ns), Quantity(percent(share), share, Hue.HOST))
     return _name(one.name), Term(one.kind), *figures
 
 

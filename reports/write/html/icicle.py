@@ -1,4 +1,7 @@
-"""Whose time it is, as a picture: the host's time by module, below it by function, below that by operator."""
+"""Whose time it is, as a picture: the host's time by module, below it by function, below that by operator.
+
+It has no figures: these stand in the table of the same name.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -7,11 +10,10 @@ from typing import Final
 
 from msgspec import UNSET
 
-from reports.content.analysis.times import Scale, scale_of
 from traces.missing import known
 from traces.sections.addresses import HostStack
 from traces.sections.rank import Rank
-from traces.spelling import percent, printable
+from traces.spelling import printable
 
 HIGH: Final = 30
 """Pixels of a row."""
@@ -33,7 +35,6 @@ class Cell:
     left: float
     width: float
     name: str
-    title: str
     label: str
     search: str
     hue: str
@@ -43,7 +44,6 @@ class Cell:
 class Icicle:
     """The cells of one rank, the largest of each row first."""
 
-    title: str
     rows: int
     cells: tuple[Cell, ...]
 
@@ -54,9 +54,9 @@ def icicle_of(rank: Rank) -> Icicle | None:
     if found is None or not any(_levels(one) for one in found.host_stacks):
         return None
     total_ns = found.host_starved_ns + found.host_blocking_ns
-    cells = tuple(_cells(found.host_stacks, scale_of(rank), total_ns, 0, 0.0))
+    cells = tuple(_cells(found.host_stacks, total_ns, 0, 0.0))
     rows = max((one.row for one in cells), default=-1) + 1
-    return Icicle(f"{scale_of(rank).ms(total_ns)} {scale_of(rank).unit}", rows, cells) if rows else None
+    return Icicle(rows, cells) if rows else None
 
 
 Level = tuple[str, str]
@@ -71,7 +71,7 @@ def _levels(one: HostStack) -> list[Level]:
     return [outer if outer[0] else (_OUTSIDE, "idle"), *there] if outer[0] or there else []
 
 
-def _cells(stacks: Sequence[HostStack], scale: Scale, total_ns: int, row: int, left: float) -> Iterator[Cell]:
+def _cells(stacks: Sequence[HostStack], total_ns: int, row: int, left: float) -> Iterator[Cell]:
     """The cells of one row within their parent, largest first, each followed by those below it."""
     parts: dict[Level, list[HostStack]] = defaultdict(list)
     for one in stacks:
@@ -79,14 +79,12 @@ def _cells(stacks: Sequence[HostStack], scale: Scale, total_ns: int, row: int, l
         if row < len(levels):
             parts[levels[row]].append(one)
     for (name, hue), within in sorted(parts.items(), key=lambda part: -_ns(part[1])):
-        time_ns = _ns(within)
-        width = time_ns / total_ns
+        width = _ns(within) / total_ns
         if width < _LEAST:
             return
         shown = printable(name, _NAME)
-        title = f"{shown}: {percent(width)} of the host's time, {scale.ms(time_ns)} {scale.unit}"
-        yield Cell(row, left, width, shown, title, _label(shown, width), _search(name), hue)
-        yield from _cells(within, scale, total_ns, row + 1, left)
+        yield Cell(row, left, width, shown, _label(shown, width), _search(name), hue)
+        yield from _cells(within, total_ns, row + 1, left)
         left += width
 
 

@@ -48,7 +48,7 @@ def test_the_whole_report_lists_every_address_and_what_is_missing(
     tmp_path: Path, path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = shown(path, capsys, "--full")
-    assert f"Whose time it is address kind ms share of it blocking {DOTTED} function" in out
+    assert f"Whose time it is address kind late, ms blocking, ms share {DOTTED} function" in out
     operators = [one for one in late_host() if one["cat"] != "python_function"]
     out = shown(write(tmp_path / "operators.json", operators), capsys, "--full")
     assert "no frame recorded" in out
