@@ -20,6 +20,7 @@ GROUPS: Final[Mapping[str, str]] = {
     "account": "Why no compute ran",
     "cause": "What the host did when a launch was late",
     "data_loading": "Waits for batches",
+    "addresses": "Whose time it is",
     "a2a": "Expert all-to-all",
     "moe": "The MoE ledger",
     "sm": "How the SMs were used",

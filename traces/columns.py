@@ -395,3 +395,5 @@ class Columns:
     """What the PyTorch profiler wrote beside NCCL's kernels, where it did."""
     memory: MemoryUse | None = None
     """Memory in use, where it was recorded; neither profiler does so unless asked."""
+    frames: HostSpans | None = None
+    """Functions, nested, as the PyTorch profiler spells them; what of one is shown says `names/frames.py`."""

@@ -42,12 +42,16 @@ _BOTH: Final = {
         "none in this format, which does not note the names of threads",
     ),
     "stacks": (
-        "record with --python-sampling=true --cudabacktrace=kernel, and look at the longest late launches",
-        "record with with_stack=True, and look at the longest pauses between launches",
+        "record what the host does: moe-diag capture --for host; --full then lists the late functions",
+        "record with with_stack=True, with_modules=True; --full then lists the late functions",
+    ),
+    "functions": (
+        "record what the host does: moe-diag capture --for host",
+        "record with torch.profiler.profile(..., with_stack=True, with_modules=True)",
     ),
     "recorded_stacks": (
-        "open the recording in the nsys GUI, and look at the frames recorded at the longest late launches",
-        "open the recording in Perfetto, and look at its Python frames in the longest pauses of launches",
+        "read the table Whose time it is of --full: the functions in which launches are late",
+        "read the table Whose time it is of --full: the Python functions in which launches are late",
     ),
     "all_ranks": (
         "record every rank of the group, and give analyze the folder",

@@ -81,7 +81,7 @@ def on_gpu_clock(columns: Columns, fixes: dict[int, ClockFix]) -> Columns:
         gid = table.process_gid if isinstance(table, Syncs) else table.thread_gid
         return replace(table, start_ns=moved(table.start_ns, gid), end_ns=moved(table.end_ns, gid))
 
-    memory, nccl = columns.memory, columns.nccl_calls
+    memory, nccl, frames = columns.memory, columns.nccl_calls, columns.frames
     return replace(
         columns,
         calls=both(columns.calls),
@@ -90,6 +90,7 @@ def on_gpu_clock(columns: Columns, fixes: dict[int, ClockFix]) -> Columns:
         os_calls=both(columns.os_calls),
         overheads=both(columns.overheads),
         nccl_calls=nccl and both(nccl),
+        frames=frames and both(frames),
         memory=memory and replace(memory, time_ns=moved(memory.time_ns, memory.process_gid)),
     )
 

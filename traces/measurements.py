@@ -9,6 +9,7 @@ import numpy as np
 from traces.account.account import Account, absent_pieces, measure_account
 from traces.account.clocks import clock_offset_ns
 from traces.account.device import find_queueing
+from traces.addresses.measure import measure_addresses
 from traces.columns import NULL, Gpu
 from traces.cures import cure
 from traces.host_clock import ClockFix
@@ -38,6 +39,7 @@ from traces.replay.changes.costs import Costs, measure_costs
 from traces.replay.edits import NOWHERE, Subject
 from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import Unresolved, with_kinds
+from traces.sections.addresses import Addresses
 from traces.sections.rank import (
     A2a,
     Detected,
@@ -98,6 +100,7 @@ class RankMeasurements:
     summary: RankSummary
     data_loading: DataLoading
     work: Work
+    addresses: OrMissing[Addresses]
     kernel_table: KernelTable
     sequence: OrMissing[Sequence]
     timeline: Timeline
@@ -169,6 +172,7 @@ def measure_rank(
         summary=summarise(rank, steps, absent, layers),
         data_loading=measure_data_loading(rank, steps, ledger),
         work=measure_work(rank, steps),
+        addresses=measure_addresses(rank, windows, absent),
         kernel_table=measure_kernels(rank, windows),
         sequence=measure_sequence(rank, steps),
         timeline=timeline,

@@ -9,7 +9,7 @@ that impossible recordings (an end before its start, a kernel before its launch)
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypedDict, Unpack
 
@@ -321,6 +321,18 @@ class Recording:
             "domainId": domain,
         }
         self._add("NVTX_EVENTS", row)
+
+    def sample(
+        self, time_ns: int, frames: Sequence[tuple[str, str]], *, pid: int = 1000, tid: int | None = None
+    ) -> None:
+        """A sample of a thread: symbol and module of each frame of its stack, the innermost first."""
+        number = len(self.rows.get("COMPOSITE_EVENTS", ())) + 1
+        thread = self.global_id(pid, pid if tid is None else tid)
+        row: Row = {"id": number, "start": time_ns, "globalTid": thread, "cpu": 0, "cpuCycles": 1}
+        self._add("COMPOSITE_EVENTS", row)
+        for depth, (symbol, module) in enumerate(frames):
+            frame: Row = {"id": number, "symbol": symbol, "module": module, "stackDepth": depth}
+            self._add("SAMPLING_CALLCHAINS", frame | {"unresolved": 0})
 
     def gpu(
         self,

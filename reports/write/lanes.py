@@ -12,11 +12,12 @@ from traces.missing import known
 from traces.sections.tables import Lane, Timeline
 from traces.spelling import counted
 
-Kind = Literal["ranges", "calls", "why", "stream"]
+Kind = Literal["functions", "ranges", "calls", "why", "stream"]
 
 _FAMILIES: Final = {"compute": "Compute", "comm": "Communication", "copy": "Copies"}
 """The first word of a key, and a stream that mostly runs such."""
-_HOST: Final[dict[str, str]] = {"ranges": "NVTX ranges", "calls": "CUDA calls"}
+_HOST: Final[dict[str, str]] = {"functions": "Functions", "ranges": "NVTX ranges", "calls": "CUDA calls"}
+"""In the order of their lanes."""
 _WORTH: Final = 0.2
 """Of a stream's time: what has less is not in its name."""
 
@@ -49,7 +50,11 @@ class Stretch:
 
 
 def lanes_of(one: Stretch) -> list[Drawn]:
-    return [*_host(one), *_why(one.timeline), *sorted(_streams(one), key=_order)]
+    """Functions last: their stacks are deep, and what they launch is seen above."""
+    host = [*_host(one)]
+    functions = [lane for lane in host if lane.kind == "functions"]
+    others = [lane for lane in host if lane.kind != "functions"]
+    return [*others, *_why(one.timeline), *sorted(_streams(one), key=_order), *functions]
 
 
 def title_of(key: str) -> str:
@@ -73,7 +78,7 @@ def longest(lane: Drawn, count: int) -> Drawn:
 def _host(one: Stretch) -> Iterator[Drawn]:
     host = one.timeline.host
     threads = list(dict.fromkeys(lane.thread for lane in host))
-    for lane in sorted(host, key=lambda lane: (lane.kind == "calls", lane.thread, lane.depth)):
+    for lane in sorted(host, key=lambda lane: ([*_HOST].index(lane.kind), lane.thread, lane.depth)):
         thread = f", thread {threads.index(lane.thread) + 1}" if len(threads) > 1 else ""
         title = "" if lane.depth else f"{_HOST[lane.kind]}{thread}"
         names = [one.words.names[name] if name >= 0 else "" for name in lane.name]

@@ -43,7 +43,7 @@ ORDER = {
             "witness",
             "sizes",
         ),
-        *("account", "steps", "replay", "resolve", "measure", "ranks"),
+        *("account", "addresses", "steps", "replay", "resolve", "measure", "ranks"),
     ),
     "heuristics": (
         *(

@@ -154,28 +154,37 @@ class HostPieces(Pieces):
     under: IntArray
 
 
+class Handover:
+    """Which launching thread decides until when: the last to return from a call before a launch."""
+
+    def __init__(self, rank: RankTimeline) -> None:
+        self._rows, self._calls = rank.activities, rank.columns.calls
+        mine = np.flatnonzero(np.isin(self._calls.thread_gid, self._rows.launching_threads))
+        self._by_end = mine[np.argsort(self._calls.end_ns[mine], kind="stable")].astype(PLACE)
+
+    def before(self, kernel: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """For the launch of each kernel: its thread, the one that decides before it, and until when."""
+        launch, own = self._rows.launch_ns[kernel], self._rows.take(kernel).launch_thread
+        last = np.searchsorted(self._calls.end_ns[self._by_end], launch, side="right") - 1
+        call = self._by_end[np.maximum(last, 0)]
+        handed_over = np.where(last >= 0, self._calls.end_ns[call], BEGINNING)
+        return own, np.where(last >= 0, self._calls.thread_gid[call], own), handed_over
+
+
 class Host:
     """The host side of one rank: its launching threads and what they did."""
 
     def __init__(self, rank: RankTimeline) -> None:
         self._rank = rank
-        rows, calls = rank.activities, rank.columns.calls
         self.kind = kinds_of_calls(rank)
-        self._threads = rows.launching_threads
-        mine = np.flatnonzero(np.isin(calls.thread_gid, self._threads))
-        self._by_end = mine[np.argsort(calls.end_ns[mine], kind="stable")].astype(PLACE)
+        self._threads, self._handover = rank.activities.launching_threads, Handover(rank)
         self._told = {cause: ranges_of_cause(rank.columns, cause) for cause in HOST_RANGES}
         self._optimizes, self._pauses = cpu_optimizer(rank), data_pauses(rank)
         self._overlays = {thread: [*self._overlays_of(thread)] for thread in self._threads.tolist()}
 
     def judge(self, pieces: Pieces, gap_start_ns: IntArray) -> HostPieces:
         """Causes of pieces of time before the launch of their kernel, which must have one."""
-        rows, calls = self._rank.activities, self._rank.columns.calls
-        launch, own = rows.launch_ns[pieces.kernel], rows.take(pieces.kernel).launch_thread
-        last = np.searchsorted(calls.end_ns[self._by_end], launch, side="right") - 1
-        before = self._by_end[np.maximum(last, 0)]
-        handed_over = np.where(last >= 0, calls.end_ns[before], BEGINNING)
-        other = np.where(last >= 0, calls.thread_gid[before], own)
+        own, other, handed_over = self._handover.before(pieces.kernel)
         parts = []
         for thread in self._threads.tolist():
             of_other, of_own = other == thread, own == thread

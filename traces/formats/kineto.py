@@ -81,6 +81,9 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
         session_start_ns=_count(header, "baseTimeNanoseconds") or 0,
         collectives=kineto_collectives.collectives(gpu[schema.KERNELS], header),
         memory=kineto_activities.memory_use(tables[schema.MEMORY], threads),
+        frames=kineto_activities.host_spans(host[schema.FRAMES], threads)
+        if len(host[schema.FRAMES])
+        else None,
     )
 
 

@@ -111,7 +111,7 @@ class Threads:
     """
 
     def __init__(self, tables: Mapping[str, Table]) -> None:
-        on_threads = (*_HOST_TABLES, schema.OVERHEADS)
+        on_threads = (*_HOST_TABLES, schema.FRAMES, schema.OVERHEADS)
         pids, tids = _ids(*(tables[table] for table in on_threads))
         self._numbered: dict[int, IntArray] = {}
         for pid in distinct(pids[pids != NULL]):
@@ -140,7 +140,7 @@ def processes(tables: Mapping[str, Table], threads: Threads) -> list[int]:
 
 def timed(tables: Mapping[str, Table]) -> tuple[dict[str, Table], int]:
     """Host tables without the rows that lack a time, and how many those were."""
-    names = (*_HOST_TABLES, schema.OVERHEADS, schema.SYNCS)
+    names = (*_HOST_TABLES, schema.FRAMES, schema.OVERHEADS, schema.SYNCS)
     return _known(tables, names, lambda each: each["end_ns"])
 
 

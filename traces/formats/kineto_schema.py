@@ -18,9 +18,12 @@ OPERATORS: Final = "cpu_op"
 EVENTS: Final = "cuda_event"
 SYNCS: Final = "cuda_sync"
 OVERHEADS: Final = "overhead"
+FRAMES: Final = "python_function"
 MEMORY: Final = "memory"
 
-_CATEGORIES: Final = (KERNELS, MEMCPY, MEMSET, CALLS, ANNOTATIONS, OPERATORS, EVENTS, SYNCS, OVERHEADS)
+_CATEGORIES: Final = (
+    *(KERNELS, MEMCPY, MEMSET, CALLS, ANNOTATIONS, OPERATORS, EVENTS, SYNCS, OVERHEADS, FRAMES),
+)
 TABLE_OF: Final = {name: name for name in _CATEGORIES} | {
     **{"Kernel": KERNELS, "Memcpy": MEMCPY, "Memset": MEMSET, "Operator": OPERATORS},
     **{"Runtime": CALLS, "cuda_driver": CALLS},
@@ -28,7 +31,7 @@ TABLE_OF: Final = {name: name for name in _CATEGORIES} | {
 """Category as written -> the name it has here.
 
 Left out on purpose: `gpu_user_annotation` repeats host annotations on the GPU's rows and is no work;
-`ac2g` (`async_cpu_to_gpu`, `async`) draws what correlation ids say; `python_function` is a stack sample.
+`ac2g` (`async_cpu_to_gpu`, `async`) draws what correlation ids say.
 """
 
 MEMORY_EVENT: Final = "[memory]"

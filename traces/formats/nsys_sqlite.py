@@ -22,6 +22,7 @@ from traces.formats import nsys_schema as schema
 from traces.formats.nccl_payloads import read_nccl_calls
 from traces.formats.nsys_columns import named, process_ids, read_memory_use, read_present, timed
 from traces.formats.nsys_metrics import read_gpu_samples
+from traces.formats.nsys_stacks import read_frames
 from traces.formats.sqlite_tables import RowFilter, SqliteTables
 from traces.formats.tables import Table
 from traces.launches import distinct_shapes
@@ -66,6 +67,7 @@ def read_export(tables: SqliteTables, path: Path, kind: str = "nsys-sqlite") -> 
         gpu_samples=read_gpu_samples(tables, path),
         nccl_calls=read_nccl_calls(tables),
         memory=read_memory_use(tables, path),
+        frames=read_frames(tables, path),
         info=_info(tables, path, kind, listed, untimed),  # last: it names the readers that ran
     )
 

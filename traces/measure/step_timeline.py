@@ -3,7 +3,7 @@
 Of launching threads there are the CUDA calls and NVTX ranges, nested as recorded.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -11,14 +11,15 @@ import numpy as np
 from msgspec.structs import replace
 
 from traces.account.pieces import REASONS, AbsentPieces
-from traces.columns import NULL, Calls, IntArray, Ranges, distinct
+from traces.columns import NULL, Calls, Columns, IntArray, Ranges, distinct
 from traces.cures import cure
-from traces.groups import places_of_each
+from traces.groups import passing, places_of_each
 from traces.intervals import spans
 from traces.limits import Limit
 from traces.measure.kernel_table import PREFIX, shortened
 from traces.measure.ledger import Borders, Cut, cut_at
 from traces.missing import Missing, gap
+from traces.names.frames import public_frame
 from traces.names.ranges import public_call, public_range
 from traces.sections.tables import HostLane, Lane, ReasonLane, Timeline
 from traces.steps.found import Step, Steps
@@ -58,21 +59,30 @@ def longest(length_ns: IntArray, most: int) -> IntArray:
 
 CALLS: Final = Limit(12_000, "calls", "ours: one for each activity that a step can show; a quarter of a MB")
 RANGES: Final = Limit(6_000, "ranges", "ours: an eighth of a MB; the longest are those that can be seen")
+FUNCTIONS: Final = Limit(6_000, "functions", "ours: as many as ranges")
 _THREAD_BITS: Final = 0xFFFFFF
 
 
+@dataclass(frozen=True, slots=True)
+class HostKind:
+    """One kind of rows, where their texts stand and what of a text may be shown."""
+
+    name: Literal["calls", "ranges", "functions"]
+    rows: Calls | Ranges
+    text: IntArray
+    texts: tuple[str, ...]
+    public: Callable[[str], str | None]
+    most: Limit
+
+
 def host_lanes(
-    rank: RankTimeline, within_ns: tuple[int, int], names: Texts, most: int | None
+    rank: RankTimeline, kinds: Sequence[HostKind], within_ns: tuple[int, int], names: Texts, most: int | None
 ) -> tuple[tuple[HostLane, ...], int]:
     """The launching threads within a stretch, `most` rows of each kind where given; names go into `names`.
 
-    Lanes by thread, ranges before calls, outer before inner; and how many shorter rows are not among them.
+    Lanes by thread, in the order of kinds, outer before inner; and how many shorter rows are not among them.
     """
-    columns, threads = rank.columns, rank.activities.launching_threads
-    kinds: tuple[_Kind, ...] = (
-        _Kind("ranges", columns.ranges, columns.ranges.text, columns.range_texts, public_range, RANGES),
-        _Kind("calls", columns.calls, columns.calls.name, columns.call_names, public_call, CALLS),
-    )
+    threads = rank.activities.launching_threads
     found = [_rows(kind, threads, within_ns, most) for kind in kinds]
     lanes = [
         lane
@@ -83,20 +93,31 @@ def host_lanes(
     return tuple(lanes), sum(left_out for _, left_out in found)
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """One kind of rows, where their texts stand and what of a text may be shown."""
+def host_kinds(columns: Columns) -> tuple[HostKind, ...]:
+    """What a host lane can be of: functions, ranges, calls."""
+    return (
+        *_functions(columns),
+        HostKind("ranges", columns.ranges, columns.ranges.text, columns.range_texts, public_range, RANGES),
+        HostKind("calls", columns.calls, columns.calls.name, columns.call_names, public_call, CALLS),
+    )
 
-    name: Literal["calls", "ranges"]
-    rows: Calls | Ranges
-    text: IntArray
-    texts: tuple[str, ...]
-    public: Callable[[str], str | None]
-    most: Limit
+
+def _functions(columns: Columns) -> Iterator[HostKind]:
+    """The functions that may be named, where stacks were recorded; plumbing is none of them."""
+    if (frames := columns.frames) is None:
+        return
+    mine = passing(public_frame, frames.names)[frames.name]
+    rows = Ranges(frames.start_ns[mine], frames.end_ns[mine], frames.thread_gid[mine], frames.name[mine])
+
+    def public(text: str) -> str | None:
+        frame = public_frame(text)
+        return frame.name if frame else None
+
+    yield HostKind("functions", rows, rows.text, frames.names, public, FUNCTIONS)
 
 
 def _rows(
-    kind: _Kind, threads: IntArray, within_ns: tuple[int, int], most: int | None
+    kind: HostKind, threads: IntArray, within_ns: tuple[int, int], most: int | None
 ) -> tuple[IntArray, int]:
     """Places of the longest rows within the stretch, in order, outer ones first; and how many others."""
     rows = kind.rows
@@ -109,7 +130,7 @@ def _rows(
 
 
 def _host_lanes(
-    kind: _Kind, thread: int, places: IntArray, within_ns: tuple[int, int], names: Texts
+    kind: HostKind, thread: int, places: IntArray, within_ns: tuple[int, int], names: Texts
 ) -> Iterator[HostLane]:
     rows, (first_ns, last_ns) = kind.rows, within_ns
     mine = places[rows.thread_gid[places] == thread]
@@ -157,7 +178,7 @@ def measure_timelines(
     `end_ns` is earlier than that of the step where it has more activities than can be shown. Other steps have
     their longest rows, and neither `keys` nor `names`: their columns point to those of the first.
     """
-    drawn = _Drawn(rank, absent, Texts(), Texts())
+    drawn = _Drawn(rank, absent, host_kinds(rank.columns), Texts(), Texts())
     chosen = typical_step(steps)
     pairs = steps.windows.pairs()
     borders = (chosen.start_ns, chosen.end_ns) if chosen else (pairs[0][0], pairs[-1][1])
@@ -200,6 +221,7 @@ class _Drawn:
 
     rank: RankTimeline
     absent: AbsentPieces | Missing
+    kinds: tuple[HostKind, ...]
     keys: Texts
     names: Texts
 
@@ -226,7 +248,7 @@ class _Drawn:
         self, index: int | None, within_ns: tuple[int, int], mine: IntArray, left_out: int, most: int | None
     ) -> Timeline:
         lanes = self._lanes(mine, within_ns)
-        host, host_left_out = host_lanes(self.rank, within_ns, self.names, most)
+        host, host_left_out = host_lanes(self.rank, self.kinds, within_ns, self.names, most)
         return Timeline(
             step=_NO_STEPS if index is None else index,
             start_ns=within_ns[0],

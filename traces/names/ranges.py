@@ -82,10 +82,11 @@ _DECORATION: Final = re.compile(r", (?:seq|op_id|sizes|input_op_ids) = .*", re.D
 _OF_FRAMEWORKS: Final = re.compile(
     r"aten::\w{1,60}|c10d::\w{1,60}|nccl:\w{1,40}|nccl[A-Z][A-Za-z]{2,40}|nvte_\w{1,80}|record_param_comms"
     r"|(?:autograd::engine::evaluate_function: )?(?:torch::autograd::)?"
-    r"(?:[A-Z][A-Za-z]{1,40}Backward\d{0,2}|_?(?:GroupedLinear|LayerNorm\w{0,12}|AllToAll)Backward"
+    r"(?:[A-Z][A-Za-z]{1,40}(?:\dD[A-Za-z]{0,40})?Backward\d{0,2}|_?(?:GroupedLinear|LayerNorm\w{0,12}|AllToAll)Backward"
     r"|AccumulateGrad)"
     r"|ProfilerStep#\d{1,6}|Optimizer\.(?:step|zero_grad)#(?:Fused|CPU)?(?:Adam[Ww]?|SGD|Lion|Muon)\.\w{1,12}"
     r"|(?:Fused|HybridEP)(?:Dispatch|Combine)|MPI_[A-Z][a-z]{2,12}"
+    r"|enumerate\(DataLoader\)#_(?:MultiProcessing|SingleProcess)DataLoaderIter\.__next__"
 )
 _ADDRESS: Final = re.compile(r"\d\.\d+\.\d")
 _WORD: Final = re.compile(r"[A-Za-z]+|\d+|[^A-Za-z\d]")

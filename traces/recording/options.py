@@ -14,6 +14,7 @@ class Question(StrEnum):
     """What a recording is to answer."""
 
     WALLS = "walls"
+    HOST = "host"
     MEMORY = "memory"
     METRICS = "metrics"
     RANKS = "ranks"

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from traces.missing import OrMissing, known
 from traces.names.frameworks import Framework
+from traces.sections.addresses import Addresses
 from traces.sections.section import Bytes, Count, Frac, Ns, Section
 from traces.sections.tables import KernelTable, LedgerRow, Sequence, Timeline, UnknownKernel
 from traces.sections.work import DataLoading, Work
@@ -376,6 +377,7 @@ class Rank(Section, frozen=True):
     clock_corrected_ns: int = 0
     clock_within_ns: Ns | None = None
     sequence: OrMissing[Sequence] | UnsetType = UNSET
+    addresses: OrMissing[Addresses] | UnsetType = UNSET
 
     @property
     def timelines(self) -> tuple[Timeline, ...]:

@@ -62,10 +62,10 @@ class Lane(Section, frozen=True):
 
 
 class HostLane(Section, frozen=True):
-    """CUDA calls or NVTX ranges of one launching thread, as columns of one length."""
+    """CUDA calls, NVTX ranges or functions of one launching thread, as columns of one length."""
 
     thread: Count
-    kind: Literal["calls", "ranges"]
+    kind: Literal["calls", "ranges", "functions"]
     depth: Count
     at_ns: tuple[Ns, ...]
     length_ns: tuple[Ns, ...]

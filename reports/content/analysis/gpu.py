@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from reports.content.analysis.addresses import gpu_blocks
 from reports.content.analysis.times import Scale, figures_of, figures_table, scale_of, times_of, times_table
 from reports.content.blocks import Block, Code, Entry, Hue, Part, Quantity, Sentence, Term, table, words
 from reports.content.names import grid_words, kernel_name, told
@@ -26,6 +27,7 @@ def _kernel_blocks(rank: Rank) -> Iterator[Block]:
         yield table(
             "Kernels of unknown purpose: no rule names them", (*heads, "mean", "grid"), rows, range(1, 5)
         )
+    yield from gpu_blocks(rank)
     launches = ("short_kernel_frac", "graph_share_frac", "kernels_per_launch")
     yield figures_table("Launches", ((name, getattr(rank.detected, name)) for name in launches))
     if rank.kernels_without_launch:

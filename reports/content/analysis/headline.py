@@ -11,6 +11,7 @@ from heuristics.result.result import Result
 from heuristics.walls.host_overhead import EXPOSED_INPUT
 from heuristics.walls.price import LITTLE
 from heuristics.walls.verdict import FAMILIES
+from reports.content.analysis.addresses import address_words
 from reports.content.analysis.hang import hang_words, leading_hang
 from reports.content.analysis.late import late_words
 from reports.content.analysis.times import scale_of, stretch_name, telling_rank
@@ -106,7 +107,20 @@ def headline(result: Result) -> Headline:
     else:
         label, said, tone = "NO BOTTLENECK OF 10 % OR MORE", _closest(result), Tone.GOOD
     under = tuple(words(one) for one in (first, *_under(result)) if one)
+    if _is_late(result) and (where := address_words(telling_rank(result))):
+        under = (where, *under)
     return Headline(label, words(said.rstrip()), tone, under)
+
+
+def _is_late(result: Result) -> bool:
+    """Whether a late host, its allocator included, holds the run back, or may: its code is then named.
+
+    Of one rank: where there are several, the room is for who waits for whom.
+    """
+    if len(result.ranks) > 1:
+        return False
+    found = {wall.id for wall in findings(result)}
+    return not found or bool(found & {"host_overhead", "memory"})
 
 
 def leading(result: Result) -> Late | None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from heuristics.walls.price import WALL
+from reports.content.analysis.addresses import address_blocks
 from reports.content.analysis.times import Time, scale_of, stretch_name, times_of, times_table
 from reports.content.blocks import Block, Hue, Part, Sentence, Table, Term, items, words
 from traces.missing import Missing, known
@@ -109,6 +110,7 @@ def _blocks(rank: Rank) -> Iterator[Block]:
             "another kernel; a faster host alone would not recover them."
         )
         yield Sentence(words(said))
+    yield from address_blocks(rank)
 
 
 def _reasons(absent: Absent) -> Iterator[Time]:

@@ -30,6 +30,7 @@ from reports.content.analysis.walls import evidence, savings, step_bar
 from reports.content.blocks import PLAIN, Block, Detail, Fold, Head, Items, Page, Part, Plan, View
 from reports.content.names import plain, who
 from reports.write.html.environment import SCRIPTS, STYLES, TIMELINE_SCRIPTS, Marks, assemble, shared
+from reports.write.html.icicle import icicle_of
 from reports.write.html.ranks import heat_of, pair_of, step_maps_of
 from reports.write.html.timeline import Shown, WallOf, grids_of, stretches, timelines
 from traces.missing import known
@@ -111,6 +112,7 @@ def write_analysis_html(result: Result, view: View, head: Head = PLAIN) -> str:
         "heat": None if result.run is UNSET else heat_of(result.run, places.__getitem__),
         "steps": None if result.run is UNSET else step_maps_of(result.run, places.__getitem__),
         "pair": pair_of(result),
+        "icicle": icicle_of(rank),
     }
 
     def written(timeline: Shown | None) -> str:

@@ -179,7 +179,7 @@
     words(lane, place) {
       const at = lane.at[place], length = lane.length[place], look = this.data.looks[lane.look[place]];
       const launch = this.drawing.launchOf(lane, place), grid = this.data.grids?.[lane.name[place]];
-      const host = lane.kind === "ranges" || lane.kind === "calls";
+      const host = ["functions", "ranges", "calls"].includes(lane.kind);
       return [
         lane.name[place] < 0 ? look[0] : this.data.names[lane.name[place]],
         `${time(length)} (${Math.round(length).toLocaleString("en")} ns), ${three((100 * length) / this.stretch.length_ns)} % of what is shown`,
@@ -322,6 +322,18 @@
     for (const one of timelines) one.follow(location.hash);
     document.body.dataset.ready = "yes";
   }));
+
+  // A click on whose time it is searches for that in the step.
+  for (const link of all("[data-search]")) {
+    link.addEventListener("click", (event) => {
+      const [timeline] = timelines, search = timeline?.of("[data-act=search]");
+      if (!search) return;
+      event.preventDefault();
+      search.value = search.value === link.dataset.search ? "" : link.dataset.search;
+      timeline.search();
+      timeline.figure.scrollIntoView({ block: "nearest" });
+    });
+  }
 
   for (const link of all("[data-wall]")) {
     link.addEventListener("click", (event) => {

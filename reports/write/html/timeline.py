@@ -66,6 +66,7 @@ _LOOKS: Final[Mapping[str, Look]] = {
     "exposed_comm": Look("vermillion", "solid"),
     "exposed_copy": Look("yellow", "solid"),
     "idle": Look("pale", "solid"),
+    "host.functions": Look("pale", "dots"),
     "host.ranges": Look("pale", "solid"),
     "host.calls": Look("purple", "solid"),
     **{f"compute.{name}": look for name, look in _CLASSES.items()},

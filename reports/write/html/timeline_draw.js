@@ -1,7 +1,7 @@
 const TIMELINE = (() => {
   const AXIS = 26, TITLE = 15, GUTTER = 172, NARROW = 640;
-  const HEIGHTS = { ranges: 17, calls: 15, why: 20, stream: 26 };
-  const GAPS = { ranges: 1, calls: 5, why: 8, stream: 6 };
+  const HEIGHTS = { functions: 15, ranges: 17, calls: 15, why: 20, stream: 26 };
+  const GAPS = { functions: 1, ranges: 1, calls: 5, why: 8, stream: 6 };
   const PATTERNS = {
     slash: (p, s) => { p.moveTo(-2, 2); p.lineTo(2, -2); p.moveTo(0, s); p.lineTo(s, 0); p.moveTo(s - 2, s + 2); p.lineTo(s + 2, s - 2); },
     back: (p, s) => { p.moveTo(-2, s - 2); p.lineTo(2, s + 2); p.moveTo(0, 0); p.lineTo(s, s); p.moveTo(s - 2, -2); p.lineTo(s + 2, 2); },

@@ -255,8 +255,8 @@ def _host(
     lane: HostLane, names: Sequence[str], at_ns: int, launched: dict[int, list[int]]
 ) -> Iterator[Slice]:
     """Calls take the arrows that begin at their start; of two at one instant the first."""
-    category = "call" if lane.kind == "calls" else "range"
+    category = lane.kind.removesuffix("s")
     for offset_ns, length_ns, name in zip(lane.at_ns, lane.length_ns, lane.name, strict=True):
         arrows = tuple(launched.pop(offset_ns, ())) if lane.kind == "calls" else ()
-        said = names[name] if name >= 0 else _UNNAMED if lane.kind == "ranges" else "call"
+        said = names[name] if name >= 0 else "call" if lane.kind == "calls" else _UNNAMED
         yield Slice(at_ns + offset_ns, at_ns + offset_ns + length_ns, said, category, launches=arrows)

@@ -58,7 +58,7 @@ def test_long_pauses_that_are_most_of_a_hosts_wall_are_to_be_found(pauses: float
     assert (steps[0] == "Find what the host does in its long pauses") == found
 
 
-@pytest.mark.parametrize(("recorded", "said"), [(True, "Python frames"), (False, "with_stack=True")])
+@pytest.mark.parametrize(("recorded", "said"), [(True, "Python functions"), (False, "with_stack=True")])
 def test_stacks_that_were_recorded_are_looked_at_and_not_asked_for_again(recorded: bool, said: str) -> None:
     result = of("host_overhead")
     (trace,) = result.traces

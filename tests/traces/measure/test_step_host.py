@@ -9,7 +9,14 @@ import pytest
 
 from bench.simulate.recording import Recording
 from tests.communication_doubles import GEMM, rank_of
-from traces.measure.step_timeline import OTHER_ROWS, OTHER_STEPS, Texts, host_lanes, measure_timelines
+from traces.measure.step_timeline import (
+    OTHER_ROWS,
+    OTHER_STEPS,
+    Texts,
+    host_kinds,
+    host_lanes,
+    measure_timelines,
+)
 from traces.missing import Missing
 from traces.names.ranges import public_call, public_range
 from traces.steps.found import Step, Steps, from_steps, one_window
@@ -71,7 +78,7 @@ def test_of_too_many_rows_the_longest_stay_and_the_others_are_counted(export: Ex
     for place in range(10):
         recording.call("cudaEventRecord_v3020", 3_000 + 100 * place, 3_001 + 100 * place + place)
     rank = rank_of(export(recording))
-    lanes, left_out = host_lanes(rank, (2_500, 9_000), Texts(), 4)
+    lanes, left_out = host_lanes(rank, host_kinds(rank.columns), (2_500, 9_000), Texts(), 4)
     assert sum(len(lane.at_ns) for lane in lanes) == 4
     assert [lane.length_ns for lane in lanes] == [(7, 8, 9, 10)]
     assert left_out == 6

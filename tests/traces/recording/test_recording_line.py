@@ -41,9 +41,12 @@ def test_counters_are_a_pass_of_their_own_on_one_rank() -> None:
 
 
 @pytest.mark.parametrize("question", Question)
-def test_graphs_are_recorded_by_node_and_no_sample_is_taken(question: Question) -> None:
+def test_graphs_are_recorded_by_node_and_samples_are_taken_of_the_host_alone(question: Question) -> None:
     words = of_nsys(recording(question))
-    assert {"--cuda-graph-trace=node", "--sample=none", "--cpuctxsw=none"} <= {*words}
+    assert {"--cuda-graph-trace=node", "--cpuctxsw=none"} <= {*words}
+    sampled = {"--sample=process-tree", "--python-sampling=true"}
+    assert ("--sample=none" in words) == (question is not Question.HOST)
+    assert sampled <= {*words} if question is Question.HOST else not sampled & {*words}
 
 
 def test_only_the_question_about_ranks_takes_more_than_one() -> None:

@@ -1,0 +1,108 @@
+"""Whose time it is, as a picture: the host's time by module, below it by function, below that by operator.
+
+It has no figures: these stand in the table of the same name.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from msgspec import UNSET
+
+from traces.missing import known
+from traces.sections.addresses import HostStack
+from traces.sections.rank import Rank
+from traces.spelling import printable
+
+HIGH: Final = 30
+"""Pixels of a row."""
+_LEAST: Final = 0.003
+"""Of the host's time: what is narrower is not drawn."""
+_LETTER: Final = 0.0075
+"""Of the width, that a letter takes."""
+_CUT: Final = 9
+"""Letters below which a name that is cut says nothing."""
+_NAME: Final = 120
+_OUTSIDE: Final = "no module or range"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A rectangle: row, beginning and width as shares, what it is called and looked for, and its hue."""
+
+    row: int
+    left: float
+    width: float
+    name: str
+    label: str
+    search: str
+    hue: str
+
+
+@dataclass(frozen=True, slots=True)
+class Icicle:
+    """The cells of one rank, the largest of each row first."""
+
+    rows: int
+    cells: tuple[Cell, ...]
+
+
+def icicle_of(rank: Rank) -> Icicle | None:
+    """None where nothing waits for the host, or nothing is known of it."""
+    found = None if rank.addresses is UNSET else known(rank.addresses)
+    if found is None or not any(_levels(one) for one in found.host_stacks):
+        return None
+    total_ns = found.host_starved_ns + found.host_blocking_ns
+    cells = tuple(_cells(found.host_stacks, total_ns, 0, 0.0))
+    rows = max((one.row for one in cells), default=-1) + 1
+    return Icicle(rows, cells) if rows else None
+
+
+Level = tuple[str, str]
+"""A name and its hue."""
+
+
+def _levels(one: HostStack) -> list[Level]:
+    """The names of a stack from the outside in; what is not known is left out but for the outermost."""
+    outer = (one.module, "memory") if one.module else (one.range, "memory")
+    inner = [(one.function, "host"), (one.operator or one.native, "compute"), (one.os_call, "copy")]
+    there = [level for level in inner if level[0]]
+    return [outer if outer[0] else (_OUTSIDE, "idle"), *there] if outer[0] or there else []
+
+
+def _cells(stacks: Sequence[HostStack], total_ns: int, row: int, left: float) -> Iterator[Cell]:
+    """The cells of one row within their parent, largest first, each followed by those below it."""
+    parts: dict[Level, list[HostStack]] = defaultdict(list)
+    for one in stacks:
+        levels = _levels(one)
+        if row < len(levels):
+            parts[levels[row]].append(one)
+    for (name, hue), within in sorted(parts.items(), key=lambda part: -_ns(part[1])):
+        width = _ns(within) / total_ns
+        if width < _LEAST:
+            return
+        shown = printable(name, _NAME)
+        yield Cell(row, left, width, shown, _label(shown, width), _search(name), hue)
+        yield from _cells(within, total_ns, row + 1, left)
+        left += width
+
+
+def _ns(stacks: Sequence[HostStack]) -> int:
+    return sum(one.starved_ns + one.blocking_ns for one in stacks)
+
+
+def _label(name: str, width: float) -> str:
+    """As much of the end of a name as there is room for; nothing where that is no word."""
+    room, parts = int(width / _LETTER), name.split(".")
+    for short in (name, ".".join(parts[-2:]), parts[-1]):
+        if len(short) <= room:
+            return short
+    return printable(parts[-1], room) if room >= _CUT else ""
+
+
+def _search(name: str) -> str:
+    """What the timeline is searched for: of a family of ranges the longest part without a number."""
+    if name == _OUTSIDE:
+        return ""
+    return name if "." in name or "::" in name else max(name.split("N"), key=len)

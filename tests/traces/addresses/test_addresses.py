@@ -1,0 +1,107 @@
+"""Addresses of one small case, by hand, and that they add up on every recording there is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import diagnoser
+from diagnoser.cli import run
+from tests.kineto_doubles import DISPATCHES, GEMM, PID, SENDRECV, call, frame, late_host, on_gpu, write
+from traces.missing import Missing, known
+from traces.sections.addresses import Addresses
+
+DOTTED = "megatron.core.transformer.moe.token_dispatcher.dispatch_preprocess"
+
+
+def addresses(path: Path) -> Addresses:
+    (rank,) = diagnoser.analyze(path).result.ranks
+    found = rank.addresses
+    assert isinstance(found, Addresses)
+    return found
+
+
+def test_every_nanosecond_has_the_innermost_function_that_is_no_plumbing(tmp_path: Path) -> None:
+    found = addresses(write(tmp_path / "run.json", late_host()))
+    # of each 100 us 10 are under a kernel, then come 20 of the training, 60 of the dispatcher, 9 of training
+    hosts = {one.name: (one.kind, one.starved_ns, one.blocking_ns) for one in found.hosts}
+    assert hosts == {
+        DOTTED: ("function", 180_000, 0),
+        "train.train_step": ("function", 87_000, 0),
+    }
+    assert (found.host_starved_ns, found.host_blocking_ns) == (267_000, 0)
+    assert (found.addressed_frac, found.by_function_frac) == (1.0, 1.0)
+    stacks = {(one.function, one.operator): one.starved_ns for one in found.host_stacks}
+    assert stacks == {
+        (DOTTED, ""): 180_000,
+        ("train.train_step", ""): 72_000,
+        ("train.train_step", "aten::mm"): 15_000,
+    }
+
+
+def test_what_is_waited_for_has_the_address_of_its_own_launch(tmp_path: Path) -> None:
+    events = [
+        call("cudaLaunchKernel", 990, 3, 10),
+        on_gpu("kernel", GEMM, 1_000, 10, 10),
+        frame(DISPATCHES, 1_000, 50),
+        call("cudaLaunchKernel", 1_010, 2, 11),
+        call("cudaLaunchKernel", 1_020, 2, 12),
+        on_gpu("kernel", SENDRECV, 1_020, 60, 11),
+        on_gpu("kernel", GEMM, 1_082, 10, 12),
+    ]
+    found = addresses(write(tmp_path / "run.json", events))
+    assert found.host_blocking_ns > 50_000
+    (one,) = [one for one in found.hosts if one.blocking_ns]
+    assert one.name == DOTTED
+
+
+def test_without_frames_the_operator_is_the_address_and_it_is_said_what_to_record(tmp_path: Path) -> None:
+    events = [one for one in late_host() if one["cat"] != "python_function"]
+    found = addresses(write(tmp_path / "run.json", events))
+    hosts = {one.name: (one.kind, one.starved_ns) for one in found.hosts}
+    assert hosts == {"": ("none", 252_000), "aten::mm": ("operator", 15_000)}
+    assert isinstance(found.by_function_frac, Missing)
+    assert "with_stack=True" in found.by_function_frac.cure
+
+
+def test_kernels_stand_under_the_module_that_launched_them(tmp_path: Path) -> None:
+    events = [
+        *late_host(),
+        frame("nn.Module: MoELayer_0", 1_090, 10),
+        frame("nn.Module: MoELayer_1", 1_190, 10),
+    ]
+    found = addresses(write(tmp_path / "run.json", events))
+    gpu = {one.name: (one.kind, one.count, one.work_ns) for one in found.gpu_addresses}
+    assert gpu == {"MoELayer": ("module", 2, 20_000), "aten::mm": ("operator", 2, 20_000)}
+
+
+def test_addresses_add_up_on_every_real_recording(recordings: Path) -> None:
+    paths = [*recordings.glob("real/*"), *recordings.glob("added/**/*0.pt.trace.json.gz")]
+    for path in paths:
+        if path.suffix not in (".sqlite", ".gz"):
+            continue
+        for rank in diagnoser.analyze(path).result.ranks:
+            absent, found = known(rank.absent_ns), rank.addresses
+            if absent is None or not isinstance(found, Addresses):
+                assert absent is None
+                assert isinstance(found, Missing)
+                continue
+            late_ns, waits_ns = sum(absent.launch_starved.values()), sum(absent.blocking.values())
+            assert (found.host_starved_ns, found.host_blocking_ns) == (late_ns, waits_ns)
+            for rows, left in (
+                (found.hosts, found.hosts_left_out),
+                (found.host_stacks, found.host_stacks_left_out),
+            ):
+                assert sum(one.starved_ns for one in rows) + left.starved_ns == late_ns
+                assert sum(one.blocking_ns for one in rows) + left.blocking_ns == waits_ns
+
+
+@pytest.mark.parametrize("text", [f"/home/hunter2_sesame/train.py({PID}): step", "hunter2_sesame: f"])
+def test_a_folder_of_a_frame_leaves_in_no_format(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path / "run.json", [*late_host(), frame(text, 1_000, 500)])
+    for form in ("text", "json"):
+        assert run(["analyze", str(path), "-f", form, "--full"]) == 0
+        assert "hunter2" not in capsys.readouterr().out

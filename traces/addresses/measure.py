@@ -1,0 +1,237 @@
+"""Every nanosecond that waits for the host under an address, and kernels by what they were launched in."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from traces.account.device import ready_ns
+from traces.account.host import Handover
+from traces.account.pieces import CAUSES, REASON, AbsentPieces, Pieces, cut, tile
+from traces.addresses.recorded import LEVELS, NO_FRAME, Level, levels
+from traces.columns import IntArray
+from traces.cures import cure
+from traces.groups import first_of, group_of, sums_of
+from traces.intervals import Spans, ns_in
+from traces.limits import Limit
+from traces.missing import Missing, OrMissing, gap
+from traces.names.frames import FrameKind
+from traces.sections.addresses import (
+    Address,
+    Addresses,
+    AddressesLeftOut,
+    GpuAddress,
+    GpuAddressesLeftOut,
+    HostStack,
+)
+from traces.timeline import Bucket, RankTimeline
+
+ADDRESSES: Final = Limit(25, "addresses", "ours: what a person reads; the rest is added up")
+STACKS: Final = Limit(250, "stacks", "ours: what a picture can show apart; some 50 kB of a result")
+PREFERRED: Final = (
+    FrameKind.FUNCTION,
+    FrameKind.OPERATOR,
+    FrameKind.MODULE,
+    FrameKind.NATIVE,
+    FrameKind.RANGE,
+    FrameKind.OS_CALL,
+)
+"""Which kind is the address of an instant of the host: the first that there is."""
+GPU_PREFERRED: Final = (FrameKind.MODULE, FrameKind.RANGE, FrameKind.OPERATOR, FrameKind.FUNCTION)
+"""The same of a launch, where the part of the model says more than the line of code."""
+_FIRST_BLOCKING, _AFTER_BLOCKING = len(CAUSES), REASON["launch_latency.arrival"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pieces(Pieces):
+    """Pieces of host time, with a name for each of `LEVELS`, or -1; `blocks`: 1 where it waits for work."""
+
+    blocks: IntArray
+    module: IntArray
+    range: IntArray
+    function: IntArray
+    operator: IntArray
+    native: IntArray
+    os_call: IntArray
+
+
+def measure_addresses(
+    rank: RankTimeline, windows: Spans, absent: AbsentPieces | Missing
+) -> Addresses | Missing:
+    """Addresses of one rank; `Missing` where it is unknown why no compute ran."""
+    if isinstance(absent, Missing):
+        return gap(absent.reason, absent.cure)
+    found = levels(rank, windows)
+    return _section(rank, _host_pieces(rank, windows, absent, found), _gpu(rank, windows, found), found)
+
+
+def _host_pieces(
+    rank: RankTimeline, windows: Spans, absent: AbsentPieces, found: Mapping[FrameKind, Level]
+) -> _Pieces:
+    """All starved and blocking time in the windows.
+
+    Before its kernel's launch returned, time has the address of the thread that decides; what is waited for
+    after it, that of its own launch.
+    """
+    rows = rank.activities
+    mine = np.flatnonzero(absent.reason < _AFTER_BLOCKING)
+    none = np.full(len(mine), NO_FRAME)
+    kernel, start_ns, end_ns = absent.kernel[mine], absent.start_ns[mine], absent.end_ns[mine]
+    blocks = (absent.reason[mine] >= _FIRST_BLOCKING).astype(np.int64)
+    whole = _Pieces(start_ns, end_ns, absent.work[mine], kernel, blocks, *([none] * len(LEVELS)))
+    whole, inside = cut(
+        whole, tile(windows.start_ns, windows.end_ns, np.zeros(len(windows), dtype=np.int64), -1)
+    )
+    whole = whole.take(inside >= 0)
+    by_host = (whole.blocks == 0) | (whole.end_ns <= ready_ns(rows, whole.kernel))
+    host, device = whole.take(by_host), whole.take(~by_host)
+    names = _at_launch(rank, device.gap, found)
+    device = replace(device, **{kind.value: names[kind] for kind in LEVELS})
+    return _Pieces.joined(*_on_threads(rank, host, found), device)
+
+
+def _on_threads(rank: RankTimeline, host: _Pieces, found: Mapping[FrameKind, Level]) -> list[_Pieces]:
+    own, other, until_ns = Handover(rank).before(host.kernel)
+    thread = np.where(host.start_ns < until_ns, other, own)
+    parts = []
+    for one in rank.activities.launching_threads.tolist():
+        mine = host.take(thread == one)
+        for kind in LEVELS if len(mine) else ():
+            mine, name = cut(mine, found[kind].on_thread(one))
+            mine = replace(mine, **{kind.value: name})
+        parts.append(mine)
+    return parts
+
+
+def _at_launch(
+    rank: RankTimeline, places: IntArray, found: Mapping[FrameKind, Level]
+) -> dict[FrameKind, IntArray]:
+    """The innermost name of each kind where some work was launched; -1 where that was not recorded."""
+    some = rank.activities.take(places)
+    at_ns, thread = some.launch_ns, some.launch_thread
+    names = {kind: np.full(len(places), NO_FRAME) for kind in LEVELS}
+    for one in rank.activities.launching_threads.tolist():
+        mine = thread == one
+        for kind in LEVELS:
+            tiling = found[kind].on_thread(one)
+            names[kind][mine] = tiling.label[np.searchsorted(tiling.start_ns, at_ns[mine], side="right") - 1]
+    return names
+
+
+@dataclass(frozen=True, slots=True)
+class _Kernels:
+    """Kernels by address, the most work first; rows of equal length. `count` and `work_ns` are sums."""
+
+    kind: tuple[FrameKind, ...]
+    name: tuple[str, ...]
+    count: IntArray
+    work_ns: IntArray
+
+
+def _gpu(rank: RankTimeline, windows: Spans, found: Mapping[FrameKind, Level]) -> _Kernels:
+    rows = rank.activities
+    work_ns = ns_in(rows, windows)
+    mine = np.flatnonzero((work_ns > 0) & (rows.bucket != Bucket.COPY))
+    names = _at_launch(rank, mine, found)
+    level, name = _chosen(names, GPU_PREFERRED)
+    group = group_of(level, name)
+    first, groups = first_of(group), int(group.max(initial=-1)) + 1
+    counts, sums = sums_of(np.ones_like(mine), group, groups), sums_of(work_ns[mine], group, groups)
+    order = np.argsort(-sums, kind="stable")
+    kinds = [_kind(GPU_PREFERRED, int(level[at])) for at in first[order].tolist()]
+    texts = [_text(found, kind, int(name[at])) for kind, at in zip(kinds, first[order].tolist(), strict=True)]
+    return _Kernels(tuple(kinds), tuple(texts), counts[order], sums[order])
+
+
+def _chosen(
+    names: Mapping[FrameKind, IntArray], preferred: tuple[FrameKind, ...]
+) -> tuple[IntArray, IntArray]:
+    """Of each row the place in `preferred` of the first kind with a name, and that name; (-1, -1): none."""
+    count = len(names[LEVELS[0]])
+    level, name = np.full(count, -1), np.full(count, NO_FRAME)
+    for place in reversed(range(len(preferred))):
+        has = names[preferred[place]] >= 0
+        level, name = np.where(has, place, level), np.where(has, names[preferred[place]], name)
+    return level, name
+
+
+def _kind(preferred: tuple[FrameKind, ...], level: int) -> FrameKind:
+    return preferred[level] if level >= 0 else FrameKind.NONE
+
+
+def _text(found: Mapping[FrameKind, Level], kind: FrameKind, name: int) -> str:
+    return found[kind].names[name] if name >= 0 else ""
+
+
+def _section(rank: RankTimeline, host: _Pieces, gpu: _Kernels, found: Mapping[FrameKind, Level]) -> Addresses:
+    length_ns, names = host.end_ns - host.start_ns, {kind: getattr(host, kind.value) for kind in LEVELS}
+    both = [np.where(host.blocks == side, length_ns, 0) for side in (0, 1)]
+    level, name = _chosen(names, PREFERRED)
+    rows = [
+        Address((kind := _kind(PREFERRED, int(level[at]))).value, _text(found, kind, int(name[at])), *ns)
+        for at, *ns in _largest(group_of(level, name), both)
+    ]
+    stacks = [
+        HostStack(
+            **{kind.value: _text(found, kind, int(names[kind][at])) for kind in LEVELS},
+            starved_ns=starved_ns,
+            blocking_ns=blocking_ns,
+        )
+        for at, starved_ns, blocking_ns in _largest(group_of(*names.values()), both)
+    ]
+    most, total_ns = int(ADDRESSES.value), int(length_ns.sum())
+    left = [row for row in rows[most:] if row.kind != "none"]
+    return Addresses(
+        host_starved_ns=int(both[0].sum()),
+        host_blocking_ns=int(both[1].sum()),
+        addressed_frac=_share(length_ns[level >= 0], total_ns),
+        by_function_frac=_by_function(rank, length_ns[names[FrameKind.FUNCTION] >= 0], total_ns),
+        hosts=(*rows[:most], *(row for row in rows[most:] if row.kind == "none")),
+        hosts_left_out=_left_out(left),
+        host_stacks=tuple(stacks[: int(STACKS.value)]),
+        host_stacks_left_out=_left_out(stacks[int(STACKS.value) :]),
+        gpu_addresses=tuple(
+            GpuAddress(kind.value, text, int(count), int(ns))
+            for kind, text, count, ns in zip(*(column[:most] for column in _columns(gpu)), strict=True)
+        ),
+        gpu_addresses_left_out=GpuAddressesLeftOut(
+            max(0, len(gpu.kind) - most), int(gpu.count[most:].sum()), int(gpu.work_ns[most:].sum())
+        ),
+    )
+
+
+def _columns(gpu: _Kernels) -> tuple[tuple[FrameKind, ...], tuple[str, ...], IntArray, IntArray]:
+    return gpu.kind, gpu.name, gpu.count, gpu.work_ns
+
+
+def _largest(group: IntArray, both: list[IntArray]) -> list[tuple[int, ...]]:
+    """Of each group a row of it, and its two sums; the largest groups first."""
+    count, first = int(group.max(initial=-1)) + 1, first_of(group)
+    sums = [sums_of(one, group, count) for one in both]
+    order = np.argsort(-(sums[0] + sums[1]), kind="stable")
+    return [(int(first[at]), int(sums[0][at]), int(sums[1][at])) for at in order.tolist()]
+
+
+def _left_out(rows: list[Address] | list[HostStack]) -> AddressesLeftOut:
+    return AddressesLeftOut(
+        len(rows), sum(row.starved_ns for row in rows), sum(row.blocking_ns for row in rows)
+    )
+
+
+def _share(part_ns: IntArray, total_ns: int) -> float | Missing:
+    return (
+        int(part_ns.sum()) / total_ns
+        if total_ns
+        else gap("the GPU never waits for the host", "none is needed")
+    )
+
+
+def _by_function(rank: RankTimeline, part_ns: IntArray, total_ns: int) -> OrMissing[float]:
+    if rank.columns.frames is None:
+        kind = rank.columns.info.kind
+        return gap(
+            "no functions of the program were recorded, only operators, ranges and calls",
+            cure("functions", kind),
+        )
+    return _share(part_ns, total_ns)

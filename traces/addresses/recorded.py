@@ -1,0 +1,98 @@
+"""What was recorded of the launching threads, by kind: of each kind the spans that may be named."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.account.pieces import Tiling
+from traces.addresses.nested import innermost
+from traces.columns import PLACE, HostSpans, IntArray, Ranges
+from traces.intervals import Spans
+from traces.names.frames import Frame, FrameKind, public_frame, public_os_call, public_span
+from traces.timeline import RankTimeline
+
+LEVELS: Final = (
+    FrameKind.MODULE,
+    FrameKind.RANGE,
+    FrameKind.FUNCTION,
+    FrameKind.OPERATOR,
+    FrameKind.NATIVE,
+    FrameKind.OS_CALL,
+)
+"""Kinds of frames, in the order in which they usually enclose each other."""
+NO_FRAME: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Spans of one kind that may be named, shape (n,); `name` indexes `names`."""
+
+    start_ns: IntArray
+    end_ns: IntArray
+    thread_gid: IntArray
+    name: IntArray
+    names: tuple[str, ...]
+
+    def on_thread(self, thread: int) -> Tiling:
+        """Which name is the innermost at every instant of a thread, `NO_FRAME` where none is."""
+        mine = self.thread_gid == thread
+        return innermost(self.start_ns[mine], self.end_ns[mine], self.name[mine])
+
+
+def levels(rank: RankTimeline, windows: Spans) -> dict[FrameKind, Level]:
+    """What the launching threads were in, by kind, within the windows and at their launches."""
+    columns, rows = rank.columns, rank.activities
+    ranges, frames = columns.ranges, columns.frames
+    launched = rows.launch_ns[(rows.call >= 0) & (rows.end_ns > windows.start_ns[0])]
+    since_ns = min(int(windows.start_ns[0]), int(launched.min(initial=windows.start_ns[0])))
+    within_ns, threads = (since_ns, int(windows.end_ns[-1])), rows.launching_threads
+    found: dict[FrameKind, list[_Named]] = {kind: [] for kind in LEVELS}
+    sources: list[tuple[HostSpans | Ranges, IntArray, tuple[str, ...], Callable[[str], Frame | None]]] = [
+        (ranges, ranges.text, columns.range_texts, public_span),
+        (columns.os_calls, columns.os_calls.name, columns.os_calls.names, public_os_call),
+    ]
+    if frames is not None:
+        sources.append((frames, frames.name, frames.names, public_frame))
+    for spans, code, texts, public in sources:
+        mine = (spans.start_ns < within_ns[1]) & (spans.end_ns > within_ns[0]) & (code >= 0)
+        places = np.flatnonzero(mine & np.isin(spans.thread_gid, threads))
+        for kind, named in _by_kind(places, code, texts, public):
+            found[kind].append(_Named(spans, *named))
+    return {kind: _level(parts) for kind, parts in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    spans: HostSpans | Ranges
+    places: IntArray
+    name: IntArray
+    names: tuple[str, ...]
+
+
+def _by_kind(
+    places: IntArray, code: IntArray, texts: tuple[str, ...], public: Callable[[str], Frame | None]
+) -> Iterator[tuple[FrameKind, tuple[IntArray, IntArray, tuple[str, ...]]]]:
+    """By kind: places of spans that may be named, and the number and texts of their names."""
+    used = np.zeros(len(texts), dtype=np.bool_)
+    used[code[places]] = True
+    frames = {at: frame for at in np.flatnonzero(used).tolist() if (frame := public(texts[at])) is not None}
+    for kind in dict.fromkeys(frame.kind for frame in frames.values()):
+        number: dict[str, int] = {}
+        of_text = np.full(len(texts), NO_FRAME, dtype=PLACE)
+        for at, frame in frames.items():
+            if frame.kind is kind:
+                of_text[at] = number.setdefault(frame.name, len(number))
+        mine = places[of_text[code[places]] >= 0]
+        yield kind, (mine, of_text[code[mine]], tuple(number))
+
+
+def _level(parts: list[_Named]) -> Level:
+    """Of one source each, as it is now."""
+    if not parts:
+        nothing = np.empty(0, dtype=np.int64)
+        return Level(nothing, nothing, nothing, nothing, ())
+    (one,) = parts
+    spans, at = one.spans, one.places
+    return Level(spans.start_ns[at], spans.end_ns[at], spans.thread_gid[at], one.name, one.names)

@@ -1,0 +1,119 @@
+"""Stacks of an export: samples of the CPU and of Python, and those taken at calls -> spans of functions.
+
+Of each stack only the innermost frame of Python and of a native library that may be named is kept. NVIDIA's
+user guides give no table for the samples of `--python-sampling`: they are read where they stand with those of
+the CPU, a frame of Python as one whose module is a file of it.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from traces.columns import NULL, HostSpans, IntArray
+from traces.formats import nsys_schema as schema
+from traces.formats.nsys_columns import named, read_present
+from traces.formats.sqlite_tables import SqliteTables
+from traces.groups import begins
+from traces.names.frames import FrameKind, public_frame
+
+_SOURCES: Final = (
+    # stacks, what they were taken at, and the column there that joins them
+    (schema.SAMPLE_STACKS, schema.SAMPLES, "id"),
+    (schema.CALL_STACKS, schema.CALLS, "callchainId"),
+    (schema.OS_STACKS, schema.OS_CALLS, "callchainId"),
+)
+_KINDS: Final = (FrameKind.FUNCTION, FrameKind.NATIVE)
+
+
+def read_frames(tables: SqliteTables, path: Path) -> HostSpans | None:
+    """Functions by thread; None where no stack was recorded."""
+    parts = [part for source in _SOURCES for part in _spans(tables, path, *source)]
+    if not parts:
+        return None
+    names: dict[str, int] = {}
+    codes = []
+    for part in parts:
+        known = np.array([names.setdefault(text, len(names)) for text in part.names], dtype=np.int64)
+        codes.append(known[part.name])
+    return HostSpans(
+        np.concatenate([part.start_ns for part in parts]),
+        np.concatenate([part.end_ns for part in parts]),
+        np.concatenate([part.thread_gid for part in parts]),
+        np.concatenate(codes),
+        tuple(names),
+    )
+
+
+def _spans(
+    tables: SqliteTables, path: Path, stacks: str, taken_at: str, joined_by: str
+) -> Iterator[HostSpans]:
+    """Spans of one source, a table of them for each of `_KINDS`."""
+    if not tables.columns_of(stacks) >= {"id", "symbol", "module", "stackDepth"}:
+        return
+    wanted = ("start", "globalTid", *dict.fromkeys((joined_by, "end")))
+    at = read_present(tables, path, taken_at, (), wanted)
+    told = np.flatnonzero((at["start"] != NULL) & (at["globalTid"] != NULL) & (at[joined_by] != NULL))
+    start, thread, chain = (at[name][told] for name in ("start", "globalTid", joined_by))
+    if taken_at == schema.SAMPLES:
+        start, end = _nearest(start, thread)
+    else:
+        end = np.maximum(at["end"][told], start)
+    chain_id, kind, code, names = _frames(tables, path, stacks)
+    for place in range(len(_KINDS)):
+        mine = kind == place
+        ids, codes = chain_id[mine], code[mine]
+        if not len(ids):
+            continue
+        found = np.minimum(np.searchsorted(ids, chain), len(ids) - 1)
+        here = ids[found] == chain
+        yield HostSpans(start[here], end[here], thread[here], codes[found[here]], names)
+
+
+def _frames(
+    tables: SqliteTables, path: Path, stacks: str
+) -> tuple[IntArray, IntArray, IntArray, tuple[str, ...]]:
+    """Of each stack, in order of id, its innermost frame of each kind: stack, kind, text, and all texts."""
+    column = read_present(tables, path, stacks, (), ("id", "symbol", "module", "stackDepth", "unresolved"))
+    (symbol, symbols), (module, modules) = (named(tables, [column[name]]) for name in ("symbol", "module"))
+    pair = symbol.astype(np.int64) * (len(modules) + 1) + module + 1
+    distinct, of = np.unique(
+        np.where((symbol < 0) | (column["unresolved"] > 0), -1, pair), return_inverse=True
+    )
+    texts: list[str] = []
+    kinds = []
+    for one in distinct.tolist():
+        at, file = divmod(one, len(modules) + 1)
+        text = "" if one < 0 or not file else _spelled(symbols[at], modules[file - 1])
+        frame = public_frame(text) if text else None
+        texts.append(text)
+        kinds.append(_KINDS.index(frame.kind) if frame is not None and frame.kind in _KINDS else -1)
+    kind = np.array(kinds, dtype=np.int64)[of]
+    kept = np.flatnonzero((kind >= 0) & (column["id"] != NULL) & (column["stackDepth"] != NULL))
+    kept = kept[np.lexsort((column["stackDepth"][kept], kind[kept], column["id"][kept]))]
+    kept = kept[begins(column["id"][kept], kind[kept])]
+    return column["id"][kept], kind[kept], of[kept], tuple(texts)
+
+
+def _spelled(symbol: str, module: str) -> str:
+    """A frame as the PyTorch profiler spells it, a native one by its library."""
+    return f"{module}(0): {symbol}" if module.endswith(".py") else f"{module}: {symbol}"
+
+
+def _nearest(time_ns: IntArray, thread: IntArray) -> tuple[IntArray, IntArray]:
+    """What each sample stands for: the time that is nearest to it, no further away than the usual period."""
+    order = np.lexsort((time_ns, thread))
+    at = time_ns[order]
+    gap = np.diff(at)
+    same = ~begins(thread[order])[1:]
+    period = int(np.median(gap[same])) if same.any() else 0
+    half = np.where(same, np.minimum(gap // 2, period), period)
+    start, end = at.copy(), at.copy()
+    start[1:] = at[1:] - np.where(same, np.minimum(gap - gap // 2, period), period)
+    end[:-1] = at[:-1] + half
+    if len(at):
+        start[0], end[-1] = at[0] - period, at[-1] + period
+    starts, ends = np.empty_like(start), np.empty_like(end)
+    starts[order], ends[order] = start, end
+    return starts, ends

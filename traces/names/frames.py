@@ -1,0 +1,186 @@
+"""Frames of a host thread's stack: what of one may be shown, and whether it is an address or plumbing.
+
+Anybody's folders stand in a recorded path, so that only a published package is told whole; of other files
+the name of the file and of the function alone. The tables stand in `frames.toml`.
+"""
+
+import re
+from enum import StrEnum
+from functools import cache
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from traces.names.ranges import family, is_optimizer_name, is_step_name, public_range
+from traces.toml_tables import read_table
+
+
+class FrameKind(StrEnum):
+    """What names an instant of a host thread, or a launch."""
+
+    FUNCTION = "function"
+    MODULE = "module"
+    OPERATOR = "operator"
+    NATIVE = "native"
+    RANGE = "range"
+    OS_CALL = "os_call"
+    NONE = "none"
+
+
+class Frame(NamedTuple):
+    """A frame as it may be shown."""
+
+    kind: FrameKind
+    name: str
+
+
+class _Plumbing(Struct, frozen=True, forbid_unknown_fields=True):
+    file: str
+    because: str
+    functions: tuple[str, ...] = ()
+
+
+class _Words(Struct, frozen=True, forbid_unknown_fields=True):
+    names: str = ""
+    modules: str = ""
+    libraries: str = ""
+    roots: str = ""
+    because: str = ""
+
+    @property
+    def all(self) -> frozenset[str]:
+        return frozenset(f"{self.names} {self.modules} {self.libraries}".split())
+
+
+class _Table(Struct, frozen=True, forbid_unknown_fields=True):
+    plumbing: tuple[_Plumbing, ...]
+    standard: _Words
+    packages: _Words
+    native: _Words
+    os_calls: _Words
+
+
+@cache
+def _table() -> _Table:
+    return read_table("traces.names", "frames.toml", _Table)
+
+
+@cache
+def _known(table: str) -> frozenset[str]:
+    words: _Words = getattr(_table(), table)
+    return words.all
+
+
+_PYTHON: Final = re.compile(r"(?P<path>[^\n]{1,1000}?\.py)\((?P<line>\d+)\): (?P<function>[^\n]{1,200})")
+_MODULE: Final = re.compile(r"nn\.Module: ([A-Za-z_]\w{0,80})_\d+")
+_NATIVE: Final = re.compile(r"(?P<path>[^\n]{1,1000}?): (?P<symbol>[^\n]{1,4000})")
+_LIBRARY: Final = re.compile(r"([\w-]+?)(?:-[\d.]+)?(?:\.cpython\S*)?\.so(?:\.\d+)*")
+_INTERPRETER: Final = re.compile(r"(?:.*/)?(?:lib/)?python\d(?:\.\d+)?/")
+_INSTALLED: Final = re.compile(r".*/(?:site|dist)-packages/")
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w{0,60}")
+_LONG_NUMBER: Final = re.compile(r"\d{7}|\d+_\d+_\d+_\d+")
+_WITHIN: Final = frozenset(("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<lambda>"))
+"""Parts of the function that holds them."""
+_WHOLE_FILE: Final = "<module>"
+
+
+@cache
+def public_frame(text: str) -> Frame | None:
+    """A recorded frame that is an address: a function, or a module of PyTorch; None for all else.
+
+    Spelled as the profiler does: `package/file.py(12): function`, `nn.Module: Linear_0`; native ones
+    `library.so: symbol`.
+    """
+    if found := _MODULE.fullmatch(text):
+        return Frame(FrameKind.MODULE, found[1])
+    if found := _PYTHON.fullmatch(text):
+        kind, name = FrameKind.FUNCTION, _of_python(found["path"], found["function"])
+    elif not text.startswith("<") and (found := _NATIVE.fullmatch(text)):
+        kind, name = FrameKind.NATIVE, _of_library(found["path"], found["symbol"])
+    else:
+        return None
+    return Frame(kind, name) if name else None
+
+
+def _of_python(path: str, function: str) -> str | None:
+    if function in _WITHIN or path.startswith("<"):
+        return None
+    path = _from_package(path.replace("\\", "/"))
+    parts = path.removesuffix(".py").split("/") if path else [""]
+    if parts[0] in _known("standard") or _is_plumbing(path, function):
+        return None
+    if function != _WHOLE_FILE and not _is_name(function):
+        return None
+    module = parts if parts[0] in _known("packages") and all(map(_is_name, parts)) else parts[-1:]
+    if len(module) > 1 and module[-1] == "__init__":
+        module = module[:-1]
+    if not all(map(_is_name, module)):
+        return None
+    return ".".join(module) if function == _WHOLE_FILE else ".".join((*module, function))
+
+
+def _from_package(path: str) -> str:
+    """A path from its package on: below the packages of an interpreter, or of a checkout that we know.
+
+    Empty for Python's own library.
+    """
+    if installed := _INSTALLED.match(path):
+        return path[installed.end() :]
+    if _INTERPRETER.match(path):
+        return ""
+    starts = [path.rfind(f"/{root}/") + 1 for root in _table().packages.roots.split()]
+    return path[max(starts) :]
+
+
+def _is_name(word: str) -> bool:
+    """An identifier, with no number in it that could be an address or an account."""
+    return _IDENTIFIER.fullmatch(word) is not None and not _LONG_NUMBER.search(word)
+
+
+def _is_plumbing(path: str, function: str) -> bool:
+    return any(
+        function in row.functions or not row.functions
+        for row in _table().plumbing
+        if (path.startswith(row.file[:-2]) if row.file.endswith("**") else path == row.file)
+    )
+
+
+def _of_library(path: str, symbol: str) -> str | None:
+    """A symbol of a known library, without its arguments and templates."""
+    library = _LIBRARY.fullmatch(path.rpartition("/")[2])
+    if library is None or library[1] not in _known("native"):
+        return None
+    name = _without_brackets(symbol).strip().rpartition(" ")[2]
+    parts = [part for part in name.split("::") if part]
+    return "::".join(parts) if parts and all(map(_is_name, parts)) else None
+
+
+def _without_brackets(symbol: str) -> str:
+    depth, kept = 0, []
+    for letter in symbol.replace("(anonymous namespace)", "anonymous"):
+        depth += letter in "(<["
+        if not depth:
+            kept.append(letter)
+        depth -= letter in ")>]"
+    return "".join(kept)
+
+
+_OPERATOR: Final = re.compile(
+    r"\w+::|\w*(?:Backward|AccumulateGrad)\d*$|nccl|MPI_|nvte_|record_param_comms|autograd::"
+)
+
+
+@cache
+def public_span(text: str) -> Frame | None:
+    """An operator or a range that names what a thread does; None for a step's own range and private ones."""
+    said = public_range(text)
+    if said is None or (is_step_name(said) and not is_optimizer_name(said)):
+        return None
+    kind = FrameKind.OPERATOR if _OPERATOR.match(said) else FrameKind.RANGE
+    return Frame(kind, said if kind is FrameKind.OPERATOR else family(said))
+
+
+@cache
+def public_os_call(text: str) -> Frame | None:
+    """A call of the operating system that we know."""
+    return Frame(FrameKind.OS_CALL, text) if text in _known("os_calls") else None
