@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "explain": "results",
     "workload": "recordings",
     "demo": "runs",
+    "mcp": "agents",
     "history": "",
 }
 """In the order of the help. Each is a function of that name in this module of `diagnoser.commands`, which
