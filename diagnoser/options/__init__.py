@@ -307,6 +307,14 @@ Redact = Annotated[
         "--redact/--no-redact",
     ),
 ]
+FactsFile = Annotated[
+    bool,
+    option(
+        None,
+        "Take facts of the run from moe-diag.toml, or [tool.moe-diag] of pyproject.toml; on by default.",
+        "--facts/--no-facts",
+    ),
+]
 Tag = Annotated[str, option("TEXT", "A note, such as a commit.")]
 KeepOrigin = Annotated[
     bool, option(None, "Keep this machine's name and the file's path as well.", "--keep-origin")
