@@ -21,6 +21,7 @@ import typer
 
 from diagnoser import __version__
 from diagnoser.options.command import commands_of, out_of_memory
+from diagnoser.options.help import GroupedCommand
 from diagnoser.output import say
 from heuristics.result.exits import Exit
 from traces.errors import InputError, MoeDiagError, NothingToDiagnose, UsageError
@@ -94,7 +95,9 @@ def _app(*names: str) -> typer.Typer:
             app.add_typer(history_app, name=name, help="Results kept over time: add, list, trend, baseline.")
             continue
         own = name.replace("-", "_")
-        app.command(name)(getattr(import_module(f"diagnoser.commands.{COMMANDS[name]}"), own))
+        app.command(name, cls=GroupedCommand)(
+            getattr(import_module(f"diagnoser.commands.{COMMANDS[name]}"), own)
+        )
     return app
 
 
