@@ -53,7 +53,9 @@ def explain_words(incomplete: str) -> list[str]:
     tables = ((_HEURISTICS / "fixes" / f"{wall}.toml").read_text(encoding="utf-8") for wall in _WALLS)
     fixes = [number for table in tables for number in _FIX.findall(table)]
     words = glossary()
-    return _beginning(incomplete, (*_WALLS, *fixes, *words["finding"], *measures(), *words["word"]))
+    return _beginning(
+        incomplete, (*_WALLS, *fixes, *words["finding"], *measures(), *words["word"], *words["screen"])
+    )
 
 
 def scenarios(incomplete: str) -> list[str]:
