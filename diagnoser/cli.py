@@ -30,6 +30,7 @@ COMMANDS: Final = {
     **dict.fromkeys(("analyze", "check-config", "compare"), "runs"),
     **dict.fromkeys(("merge", "report"), "results"),
     **dict.fromkeys(("capture", "doctor"), "recordings"),
+    "open": "timeline",
     "plan": "layouts",
     "explain": "results",
     "workload": "recordings",
@@ -72,6 +73,7 @@ def _root(
     moe-diag analyze FOLDER                   ranks of one run: who makes whom wait
     moe-diag analyze run.sqlite --ticket DIR  what a perf ticket needs: page, figure, data
     moe-diag report run.json -o run.html      an earlier result in any format
+    moe-diag open run.sqlite --at COM-2       a finding's moment, in Perfetto's timeline
     moe-diag merge FOLDER                     summaries of many ranks as one run
     moe-diag capture --for walls              how to record: nsys line, framework's flags
     moe-diag doctor run.nsys-rep              is this recording good enough

@@ -265,6 +265,7 @@ OutputPlace = Annotated[
         help="File, folder, '-' (stdout), or '.': <base>_moe-diag.<ext> beside the input.",
     ),
 ]
+OpenPage = Annotated[bool, option(None, "Open the page in a browser once it is written.", "--open")]
 TicketFolder = Annotated[
     Path | None,
     option(

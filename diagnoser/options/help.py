@@ -23,7 +23,19 @@ _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Which part": ("steps", "nvtx", "start", "end", "rank", "gpu", "base_gpu", "new_gpu"),
     "Layouts": ("gpus", "seq_length", "global_batch"),
     "Result": (
-        *("form", "output", "full", "brief", "keys", "emit_config", "ticket", "flavor", "title", "note"),
+        *(
+            "form",
+            "output",
+            "open",
+            "full",
+            "brief",
+            "keys",
+            "emit_config",
+            "ticket",
+            "flavor",
+            "title",
+            "note",
+        ),
         *("summary", "keep", "force_overwrite", "redact"),
     ),
     "Reading": (
