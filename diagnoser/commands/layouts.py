@@ -10,7 +10,6 @@ from diagnoser.options.requests import LayoutPlan
 from diagnoser.output import say
 from diagnoser.output.progress import progress_display
 from diagnoser.output.results import PlanOutput, plan_results, write_results
-from diagnoser.running.facts import with_facts
 from heuristics.result.exits import Exit
 from reports.formats import Kind
 
@@ -37,6 +36,8 @@ def plan(
 
     Exit code 0: there are layouts; 1: none fits; 2: usage; 3: not readable.
     """
+    from diagnoser.running.facts import with_facts
+
     want, asked = wanted(), with_facts(asked, facts, of_place=True)
     results = plan_results(Kind.LAYOUTS, want, [Path(model)])
     with progress_display() as progress:

@@ -13,7 +13,6 @@ from diagnoser.options.requests import Analysis, Check, Comparison, FilesCompari
 from diagnoser.output import say, say_skipped, show
 from diagnoser.output.progress import progress_display
 from diagnoser.output.results import CheckOutput, Output, plan_results, write_results
-from diagnoser.running.facts import with_facts
 from diagnoser.running.inputs import result_base, traces_named
 from heuristics.result.exits import Exit
 from reports.formats import Kind
@@ -54,6 +53,8 @@ def analyze(
     With --config, fixes that the configuration forbids are left out, and contradictions are listed.
     Results name no path, host, user or text of the configuration, unless --no-redact is given.
     """
+    from diagnoser.running.facts import with_facts
+
     want, asked = wanted(), with_facts(asked, facts)
     files = traces_named(traces)
     beside = [asked.keywords[name] for name in ("config", "log", "ranks")]
@@ -130,6 +131,8 @@ def check_config(
     Symptoms are measurements by the document's names: {"budget_frac": {"compute": 0.70,
     "exposed_comm": 0.26, "idle": 0.04}}; an earlier result (analyze -f json) serves as well.
     """
+    from diagnoser.running.facts import with_facts
+
     want, asked = wanted(), with_facts(asked, facts, of_place=True)
     beside = [asked.keywords[name] for name in ("log", "symptoms")]
     plan = plan_results(Kind.CONFIGURATION, want, [config], beside)

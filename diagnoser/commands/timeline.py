@@ -1,20 +1,20 @@
 """From a finding to its moment in a timeline (`open`)."""
 
-import webbrowser
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import diagnoser
 from diagnoser.options import CacheDir, NsysPath, Place, Redact, argument, option
 from diagnoser.options.command import command
 from diagnoser.output import base_name, say, show
-from diagnoser.output.handover import UI, Handover, hand_over
 from diagnoser.output.progress import progress_display
 from diagnoser.output.results import saved_result
 from heuristics.result.exits import Exit
 from heuristics.result.result import Result
 from reports.result.read import is_result
 from traces.errors import NothingToDiagnose, UsageError
+
+UI: Final = "https://ui.perfetto.dev"
 
 
 @command(bounded=True)
@@ -43,6 +43,9 @@ def open(
     moe-diag open run.json --at COM-2                 what a fix acts on
     moe-diag open run.sqlite --at communication:2     the second evidence of a wall
     """
+    import webbrowser
+
+    from diagnoser.output.handover import Handover, hand_over
     from reports.content.blocks import Detail
     from reports.content.moments import first_step, moment_of
     from reports.write.perfetto.analysis import write_perfetto

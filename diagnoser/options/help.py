@@ -54,7 +54,7 @@ _FIRST: Final = frozenset(
 """Options of the one screen."""
 _EXAMPLES: Final = 5
 _BLOCK: Final = "\b\n"
-_SENTENCE: Final = re.compile(r"(?<=\w\w)[.:;] .*|(?<=\))[.:;] .*|\.$", re.DOTALL)
+_SENTENCE: Final = r"(?s)(?<=\w\w)[.:;] .*|(?<=\))[.:;] .*|\.$"
 _WIDE: Final = 30
 _ALL: Final = "moe-diag.help-all"
 """In the context, where all is asked for."""
@@ -119,7 +119,7 @@ def _record(ctx: Any, param: Any, short: bool) -> tuple[str, str]:
         return f"{flags} FORMAT", choices
     if not short:
         return typed, help
-    first = _SENTENCE.sub("", help)
+    first = re.sub(_SENTENCE, "", help)
     return typed, first if " " in first else help.removesuffix(".")
 
 

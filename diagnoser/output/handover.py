@@ -18,7 +18,6 @@ from urllib.parse import urlsplit
 from traces.errors import UsageError
 from traces.limits import Limit
 
-UI: Final = "https://ui.perfetto.dev"
 HOST: Final = "127.0.0.1"
 PATIENCE: Final = Limit(600, "seconds", "ours: somebody who asked for it presses the button within minutes")
 _MARGIN: Final = Limit(0.25, "of the span", "ours: what stands right before and after a moment is seen too")
@@ -35,13 +34,15 @@ class Handover:
     said: str
     start_ns: int
     end_ns: int
-    ui: str = UI
+    ui: str
 
     def page(self) -> str:
         """The page that hands it over. Raises `UsageError` for a `ui` that is no web address."""
         parts = urlsplit(self.ui)
         if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise UsageError(f"--ui {self.ui!r} is no address of a Perfetto page. Give one such as {UI}")
+            raise UsageError(
+                f"--ui {self.ui!r} is no address of a Perfetto page. Give one such as https://ui.perfetto.dev"
+            )
         margin_ns = int((self.end_ns - self.start_ns) * _MARGIN.value)
         start_ns, end_ns = max(self.start_ns - margin_ns, 0), self.end_ns + margin_ns
         about = {

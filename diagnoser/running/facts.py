@@ -6,10 +6,9 @@ What is typed wins, fact by fact.
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from diagnoser.options.given import given_from
 from diagnoser.output import say
@@ -37,8 +36,7 @@ class WrongFacts(InputError):
     """A file of facts that cannot be read, or holds what is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """What one file says of a run: `about` by the fields of `Given`, and files by their option."""
 
     file: Path

@@ -54,7 +54,9 @@ setTimeout(() => {
 }, 300);
 </script>"""
 """As ui.perfetto.dev answers: not before it listens, to its opener alone, and the trace before a range."""
-GIVEN = Handover('{"traceEvents":[]}', "run: step 1", "step 1 </script><b>", 4_000, 8_000)
+GIVEN = Handover(
+    '{"traceEvents":[]}', "run: step 1", "step 1 </script><b>", 4_000, 8_000, "https://ui.perfetto.dev"
+)
 
 
 def asked(address: str, method: str = "GET", path: str = "", host: str = "") -> tuple[int, bytes]:
