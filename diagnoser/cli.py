@@ -21,6 +21,7 @@ import typer
 
 from diagnoser import __version__
 from diagnoser.options.command import commands_of, out_of_memory
+from diagnoser.options.help import GroupedCommand
 from diagnoser.output import say
 from heuristics.result.exits import Exit
 from traces.errors import InputError, MoeDiagError, NothingToDiagnose, UsageError
@@ -29,10 +30,12 @@ COMMANDS: Final = {
     **dict.fromkeys(("analyze", "check-config", "compare"), "runs"),
     **dict.fromkeys(("merge", "report"), "results"),
     **dict.fromkeys(("capture", "doctor"), "recordings"),
+    "open": "timeline",
     "plan": "layouts",
     "explain": "results",
     "workload": "recordings",
     "demo": "runs",
+    "mcp": "agents",
     "history": "",
 }
 """In the order of the help. Each is a function of that name in this module of `diagnoser.commands`, which
@@ -70,6 +73,7 @@ def _root(
     moe-diag analyze FOLDER                   ranks of one run: who makes whom wait
     moe-diag analyze run.sqlite --ticket DIR  what a perf ticket needs: page, figure, data
     moe-diag report run.json -o run.html      an earlier result in any format
+    moe-diag open run.sqlite --at COM-2       a finding's moment, in Perfetto's timeline
     moe-diag merge FOLDER                     summaries of many ranks as one run
     moe-diag capture --for walls              how to record: nsys line, framework's flags
     moe-diag doctor run.nsys-rep              is this recording good enough
@@ -90,10 +94,12 @@ def _app(*names: str) -> typer.Typer:
         if name == "history":
             from diagnoser.history.commands import history_app
 
-            app.add_typer(history_app, name=name, help="Results kept over time: add, list, trend, baseline.")
+            app.add_typer(history_app, name=name, help="Results kept over time: add, list, trend, export.")
             continue
         own = name.replace("-", "_")
-        app.command(name)(getattr(import_module(f"diagnoser.commands.{COMMANDS[name]}"), own))
+        app.command(name, cls=GroupedCommand)(
+            getattr(import_module(f"diagnoser.commands.{COMMANDS[name]}"), own)
+        )
     return app
 
 

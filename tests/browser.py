@@ -37,7 +37,7 @@ ARGUMENTS = (
     "--disable-sync",
     "--disable-breakpad",
     "--disable-extensions",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
 """Nothing of its own accord, and no name resolves: what a page asks for fails, and is seen."""
 

@@ -15,7 +15,12 @@ from reports.formats import Kind
 
 
 @command(lacks=("flavor", "ticket", "title", "note", "brief", "emit_config"))
-def plan(model: options.ModelArgument, asked: partial[LayoutPlan], wanted: partial[PlanOutput]) -> int:
+def plan(
+    model: options.ModelArgument,
+    asked: partial[LayoutPlan],
+    wanted: partial[PlanOutput],
+    facts: options.FactsFile = True,
+) -> int:
     """Which layouts of a model fit some GPUs, the best first.
 
     Lists TP, CP, PP, VPP, EP, micro-batch, recompute and dispatcher that are legal and fit by the estimate of
@@ -31,7 +36,9 @@ def plan(model: options.ModelArgument, asked: partial[LayoutPlan], wanted: parti
 
     Exit code 0: there are layouts; 1: none fits; 2: usage; 3: not readable.
     """
-    want = wanted()
+    from diagnoser.running.facts import with_facts
+
+    want, asked = wanted(), with_facts(asked, facts, of_place=True)
     results = plan_results(Kind.LAYOUTS, want, [Path(model)])
     with progress_display() as progress:
         found = diagnoser.plan(model, **asked.keywords, progress=progress)

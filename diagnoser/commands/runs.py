@@ -29,6 +29,7 @@ def analyze(
     asked: partial[Analysis],
     wanted: partial[Output],
     summary: options.SummaryFolder = None,
+    facts: options.FactsFile = True,
 ) -> int:
     """Diagnose a trace: which wall holds it back, what to try.
 
@@ -52,7 +53,9 @@ def analyze(
     With --config, fixes that the configuration forbids are left out, and contradictions are listed.
     Results name no path, host, user or text of the configuration, unless --no-redact is given.
     """
-    want = wanted()
+    from diagnoser.running.facts import with_facts
+
+    want, asked = wanted(), with_facts(asked, facts)
     files = traces_named(traces)
     beside = [asked.keywords[name] for name in ("config", "log", "ranks")]
     plan = plan_results(Kind.ANALYSIS, want, [result_base(traces[0]), *files], beside)
@@ -107,7 +110,12 @@ def demo(
 
 
 @command(lacks=("flavor", "ticket", "title", "note", "brief"))
-def check_config(config: options.ConfigArgument, asked: partial[Check], wanted: partial[CheckOutput]) -> int:
+def check_config(
+    config: options.ConfigArgument,
+    asked: partial[Check],
+    wanted: partial[CheckOutput],
+    facts: options.FactsFile = True,
+) -> int:
     """Is a configuration legal, and what would make it faster.
 
     Needs no trace, and runs nothing of the file. Exit code 0: legal; 1: illegal; 2: usage; 3: not readable.
@@ -123,7 +131,9 @@ def check_config(config: options.ConfigArgument, asked: partial[Check], wanted: 
     Symptoms are measurements by the document's names: {"budget_frac": {"compute": 0.70,
     "exposed_comm": 0.26, "idle": 0.04}}; an earlier result (analyze -f json) serves as well.
     """
-    want = wanted()
+    from diagnoser.running.facts import with_facts
+
+    want, asked = wanted(), with_facts(asked, facts, of_place=True)
     beside = [asked.keywords[name] for name in ("log", "symptoms")]
     plan = plan_results(Kind.CONFIGURATION, want, [config], beside)
     with progress_display() as progress:

@@ -21,6 +21,7 @@ history_app = commands_of()
 
 
 TrendForm = StrEnum("TrendForm", "TEXT PNG SVG")
+ExportForm = StrEnum("ExportForm", "CSV PROMETHEUS")
 
 
 @history_app.callback()
@@ -34,6 +35,7 @@ def _history() -> None:
     moe-diag history add result.json --tag "$(git rev-parse --short HEAD)"
     moe-diag history list
     moe-diag history trend step_ns
+    moe-diag history export -o results.csv    for other programs; Prometheus too
     moe-diag history baseline main 12         then: moe-diag compare --baseline main new.nsys-rep
     """
 
@@ -134,6 +136,42 @@ def trend(
     is_svg = chosen is TrendForm.SVG
     drawn = draw_trend(found, "svg" if is_svg else "png")
     write(target, drawn.decode() if is_svg else drawn, force_overwrite)
+
+
+@history_app.command()
+def export(
+    form: Annotated[
+        ExportForm | None,
+        option(
+            "csv|prometheus", "Format [default: prometheus where -o ends in .prom, or csv].", "--format", "-f"
+        ),
+    ] = None,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="PATH", help="File, or '-' (stdout).")
+    ] = "-",
+    force_overwrite: Force = False,
+    store: StoreFile = None,
+) -> None:
+    """Numbers for other programs: a CSV table of all results, or the newest ones for Prometheus.
+
+    CSV has a row a result and a column a number, times in ns. Prometheus' text has the newest result of each
+    kind (GPU, ranks, sizes of the model) as gauges, times in seconds, as node_exporter's textfile collector
+    reads it.
+
+    \b
+    moe-diag history export -o results.csv
+    moe-diag history export -o moe_diag.prom --force-overwrite
+    """
+    from diagnoser.output import plan_targets, write
+    from reports.write.history_export import write_history_csv, write_prometheus
+
+    history = _store(store)
+    chosen = form or ExportForm("prometheus" if output.endswith(".prom") else "csv")
+    if output != "-" and Path(output).is_dir():
+        output = str(Path(output) / ("history.prom" if chosen is ExportForm.PROMETHEUS else "history.csv"))
+    (target,) = plan_targets(["csv"], output, [history.path], force_overwrite)
+    writer = write_prometheus if chosen is ExportForm.PROMETHEUS else write_history_csv
+    write(target, writer(history.rows()), force_overwrite)
 
 
 @history_app.command()

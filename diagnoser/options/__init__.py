@@ -53,7 +53,9 @@ def explain_words(incomplete: str) -> list[str]:
     tables = ((_HEURISTICS / "fixes" / f"{wall}.toml").read_text(encoding="utf-8") for wall in _WALLS)
     fixes = [number for table in tables for number in _FIX.findall(table)]
     words = glossary()
-    return _beginning(incomplete, (*_WALLS, *fixes, *words["finding"], *measures(), *words["word"]))
+    return _beginning(
+        incomplete, (*_WALLS, *fixes, *words["finding"], *measures(), *words["word"], *words["screen"])
+    )
 
 
 def scenarios(incomplete: str) -> list[str]:
@@ -263,6 +265,7 @@ OutputPlace = Annotated[
         help="File, folder, '-' (stdout), or '.': <base>_moe-diag.<ext> beside the input.",
     ),
 ]
+OpenPage = Annotated[bool, option(None, "Open the page in a browser once it is written.", "--open")]
 TicketFolder = Annotated[
     Path | None,
     option(
@@ -305,6 +308,14 @@ Redact = Annotated[
         None,
         "--no-redact shows paths as given and texts of the configuration; withheld by default.",
         "--redact/--no-redact",
+    ),
+]
+FactsFile = Annotated[
+    bool,
+    option(
+        None,
+        "Take facts of the run from moe-diag.toml, or [tool.moe-diag] of pyproject.toml; on by default.",
+        "--facts/--no-facts",
     ),
 ]
 Tag = Annotated[str, option("TEXT", "A note, such as a commit.")]

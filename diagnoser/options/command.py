@@ -22,6 +22,7 @@ import typer
 
 from diagnoser import options
 from diagnoser.options import About, MaxMemory, TimeLimit, Typed
+from diagnoser.options.help import ABOUT, HelpAll
 from heuristics.config.about import OPTIONS, option_of
 from traces.errors import OutOfMemory, OutOfTime, UsageError
 from traces.limits import Limit
@@ -35,8 +36,8 @@ _SIZE: Final = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)\s*([MGT])(?:i?B)?", re.IGNOR
 _TIME: Final = re.compile(r"(\d{1,8}(?:\.\d{1,3})?)\s*(s|m|h|)")
 _BYTES: Final = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600}
-_ABOUT: Final = "about_"
-"""Before the names of what is said of the run: a command has `--gpu N` of its own."""
+MOST: Final = 7
+"""Parameters of a command whose help is one screen as it is."""
 
 Command = Callable[..., int | None]
 
@@ -75,8 +76,9 @@ def command(*, lacks: Collection[str] = (), bounded: bool = False) -> Callable[[
         listed.sort(key=lambda one: known.index(one.annotation) if one.annotation in known else -1)
 
         def called(max_memory: str | None = None, timeout: str | None = None, **typed: Any) -> int | None:
-            said = {key: typed.pop(key) for key in [*typed] if key.startswith(_ABOUT)}
-            about = {key.removeprefix(_ABOUT): one for key, one in said.items() if one is not None}
+            typed.pop("help_all", None)
+            said = {key: typed.pop(key) for key in [*typed] if key.startswith(ABOUT)}
+            about = {key.removeprefix(ABOUT): one for key, one in said.items() if one is not None}
             for name, (request, several) in requests.items():
                 typed[name] = partial(
                     request,
@@ -88,6 +90,8 @@ def command(*, lacks: Collection[str] = (), bounded: bool = False) -> Callable[[
                 return function(**typed)
 
         shown = [each for one in listed for each in _as_typed(one)]
+        if len(shown) > MOST:
+            shown.append(_parameter("help_all", False, HelpAll))
         called.__name__, called.__doc__ = function.__name__, function.__doc__
         called.__signature__ = Signature(shown)  # type: ignore[attr-defined]
         called.__annotations__ = {one.name: one.annotation for one in shown}
@@ -119,7 +123,7 @@ def _as_typed(one: Parameter) -> Iterator[Parameter]:
                     flag, metavar=row.takes or None, help=f"About the run: {row.help}", show_default=False
                 )
                 kind = list[str] if row.kind is list else row.kind
-                yield _parameter(_ABOUT + field, None, Annotated[kind | None, info])
+                yield _parameter(ABOUT + field, None, Annotated[kind | None, info])
         case _:
             yield one.replace(kind=Parameter.KEYWORD_ONLY)
 

@@ -40,13 +40,14 @@ class Output:
     """In which formats a result is written, where, how much of it is shown, and a ticket's folder.
 
     Raises `UsageError` for a flavor of what is no markdown, for a title or a note of what has no page or that
-    is too long, for what is to be brief and is no JSON, and for a patch beside a format, or for no framework
-    that there is.
+    is too long, for what is to be brief and is no JSON or to be opened and is no page in a file, and
+    for a patch beside a format, or for no framework that there is.
     """
 
     form: options.Forms = None
     flavor: options.MarkdownFlavor = None
     output: options.OutputPlace = "-"
+    open: options.OpenPage = False
     ticket: options.TicketFolder = None
     title: options.PageTitle = None
     note: options.PageNote = None
@@ -79,6 +80,8 @@ class Output:
             raise UsageError(
                 f"--title and --note may have {int(LONGEST.value):,} characters in all. Shorten them."
             )
+        if self.open and ("html" not in self.forms or self.output == "-"):
+            raise UsageError("--open is of a page in a file. Type the same line with -o page.html --open")
         if self.brief and "json" not in self.forms:
             raise UsageError("--brief is of json. Type the same line with -f json --brief")
 
@@ -174,9 +177,18 @@ def write_results(result: Whole, plan: Plan, output: Output) -> None:
         view = replace(screen() if target.path is None else View(), keys=output.keys)
         written = FORMATS[target.form].write(result, Asked(detail, view, output.brief, head))
         write(target, written, output.force_overwrite)
+        if output.open and target.form == "html" and target.path is not None:
+            _open(target.path)
     if plan.ticket and all(target.path for target in plan.targets):
         names = [f"Ticket in {plan.ticket.folder}:", *(f"  {name}" for name in plan.ticket.names)]
         show("\n".join(names) + "\n")
+
+
+def _open(page: Path) -> None:
+    import webbrowser
+
+    if not webbrowser.open(page.resolve().as_uri()):
+        say(f"no browser could be started here. Open {page} in one.")
 
 
 def _head(output: Output, redact: bool) -> Head:

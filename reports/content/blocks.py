@@ -274,10 +274,11 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """The next thing to type, filled in."""
+    """The next thing to type, filled in. `moment`: the stretch of the page's timeline it is of, in ns."""
 
     said: Words
     line: str
+    moment: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def write_csv(result: Result, detail: Detail) -> str:
     used ones); of the whole run, without trace and rank, `wall` and `wall_kind` (`communication.tp`). `frac`
     is of the rank's window, for walls of the windows. `FULL` adds `dropped_step` and `unknown_kernel`.
     """
-    return _table(COLUMNS, _of_run(result, detail))
+    return csv_text(COLUMNS, _of_run(result, detail))
 
 
 def _of_run(result: Result, detail: Detail) -> Iterator[Sequence[object]]:
@@ -52,7 +52,7 @@ def _of_run(result: Result, detail: Detail) -> Iterator[Sequence[object]]:
     yield from ((None, None, None, None, *map(known, row)) for row in _of_walls(result))
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
@@ -119,7 +119,7 @@ def write_comparison_csv(compared: Compared) -> str:
     explain), `suspect` (`delta_ns`: what it explains; the note is its title), `difference` (the note is its
     state), `pair`, `gate`. Positive is slower, ns are per step.
     """
-    return _table(COMPARED, ([row.get(column) for column in COMPARED] for row in _rows(compared)))
+    return csv_text(COMPARED, ([row.get(column) for column in COMPARED] for row in _rows(compared)))
 
 
 def _rows(compared: Compared) -> Iterator[Cells]:

@@ -110,7 +110,7 @@ def test_a_wrong_line_says_what_to_type(
 
 
 def test_the_help_names_the_exit_codes_and_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["compare", "--help"]) == 0
+    assert run(["compare", "--help-all"]) == 0
     out = capsys.readouterr().out
     assert "Exit code 0: slower, faster or no change; 5: undecided; 6: not comparable" in out
     assert "moe-diag compare before.json after.sqlite --gate 3%" in out

@@ -479,7 +479,7 @@ def test_a_format_loads_only_what_it_needs(tmp_path: Path, results: dict[str, Js
 
 @pytest.mark.parametrize("name", ["report", "analyze", "compare"])
 def test_the_help_teaches_with_examples(name: str) -> None:
-    done = command(name, "--help", COLUMNS="80")
+    done = command(name, "--help-all", COLUMNS="80")
     assert done.returncode == 0
     for words in ("--ticket perf-1234", "--no-redact", "png|svg|pdf|perfetto"):
         assert words in done.stdout

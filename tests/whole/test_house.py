@@ -26,7 +26,7 @@ MAY_IMPORT = {
 MODULES = [path for package in MAY_IMPORT for path in sorted((ROOT / package).rglob("*.py"))]
 HEAVY = (
     *("numpy", "pandas", "sqlite_utils", "matplotlib", "jinja2", "rich", "yaml", "torch", "megatron"),
-    *("distributed", "dask"),
+    *("distributed", "dask", "mcp"),
 )
 
 
@@ -64,7 +64,7 @@ ORDER = {
         *("workflow", "findings", "evidence", "judging"),
     ),
     "reports": ("result", "content", "write"),
-    "diagnoser": ("demo", "megatron", "options", "output", "running", "history", "commands"),
+    "diagnoser": ("demo", "megatron", "options", "output", "running", "history", "agent", "commands"),
     "moe_diag": (),
 }
 """Folders of each package: none imports what comes after it."""

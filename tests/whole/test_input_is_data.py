@@ -53,6 +53,10 @@ LOADERS: Final = frozenset(
 )
 
 MAY: Final[Mapping[str, frozenset[str]]] = {
+    # moe-diag open: listens on 127.0.0.1 until the browser's tab has the trace
+    "diagnoser/output/handover.py": frozenset(
+        {"http.server.BaseHTTPRequestHandler", "http.server.ThreadingHTTPServer"}
+    ),
     # to and from the workers of the scheduler that the user names, who is trusted with it
     "diagnoser/running/cluster.py": frozenset({"pickle.loads"}),
 }

@@ -3,7 +3,9 @@
 After the evidence comes what is next once a wall is gone, and the proofs of the replay.
 """
 
+import shlex
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Final
 
 from msgspec import UNSET
@@ -17,6 +19,7 @@ from reports.content.analysis.unproven import open_walls
 from reports.content.blocks import (
     Bar,
     Block,
+    Command,
     Entry,
     Fold,
     Hue,
@@ -34,11 +37,12 @@ from reports.content.blocks import (
     table,
     words,
 )
+from reports.content.moments import moments
 from reports.content.names import PIECES, WALL_HUES, capital, name_of, sentence, who
 from traces.missing import Missing, known
 from traces.sections.rank import Rank
 from traces.sections.tables import WallId
-from traces.spelling import milliseconds, percent
+from traces.spelling import milliseconds, percent, printable
 from traces.steps.selection import seconds
 
 _SHOWN: Final[Mapping[WallId, tuple[str, str]]] = {
@@ -48,6 +52,8 @@ _SHOWN: Final[Mapping[WallId, tuple[str, str]]] = {
 """Walls that the bar shows: what it says of each, and why its absence may save less."""
 _FIGURES: Final = range(1, 3)
 """Columns of numbers between what they are of and why."""
+_SEEN: Final = 3
+"""Moments of a wall that are listed."""
 _SMALL: Final = 0.01
 _APART: Final = 0.05
 """Ranks whose steps differ by more are not alike: the longest is named."""
@@ -217,12 +223,24 @@ def _wall(result: Result, wall: Wall) -> Fold:
     if wall.evidence:
         columns = ("measured", "value", "limit", "why")
         blocks.append(table("", columns, map(_evidence, wall.evidence), _FIGURES))
+    blocks += _seen(result, wall)
     if wall.room is not UNSET:
         blocks.append(Sentence(words(f"{capital(wall.room)}."), "Free GPU memory"))
     if missing := [words(sentence(one)) for one in wall.missing]:
         cure = [words(f"To learn it: {wall.cure}.")] if wall.cure else []
         blocks.append(Items((*missing, *cure), "Missing"))
     return Fold(f"{capital(name_of(wall.id))}: {wall.outcome}{cost}", tuple(blocks), f"wall-{wall.id}")
+
+
+def _seen(result: Result, wall: Wall) -> Iterator[Block]:
+    """Where a timeline shows it: what to type, and the place in that of the page."""
+    if len(result.traces) != 1:
+        return
+    name = shlex.quote(printable(result.traces[0].name, 120))
+    for number, one in enumerate(islice(moments(wall), _SEEN), start=1):
+        at = wall.id if number == 1 else f"{wall.id}:{number}"
+        said = words(f"{capital(one.said.partition(': ')[2])} in a timeline, at {seconds(one.start_ns)}")
+        yield Command(said, f"moe-diag open {name} --at {at}", (one.start_ns, one.end_ns))
 
 
 def _evidence(one: Evidence) -> tuple[Entry, ...]:

@@ -52,6 +52,7 @@ def configuration_topics() -> Iterator[Topic]:
         "finding of a configuration": {
             id: partial(_finding, text) for id, text in words_of["finding"].items()
         },
+        "word of the first screen": {id: partial(sentence, one) for id, one in words_of["screen"].items()},
         "word of a result": {id: partial(sentence, one) for id, one in words_of["word"].items()},
         "reason why a verdict is not surer": {
             id: partial(sentence, one) for id, one in words_of["reason"].items()

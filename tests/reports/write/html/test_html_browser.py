@@ -286,6 +286,18 @@ def test_search_counts_what_it_finds_and_goes_to_the_next(browser: Browser, docu
     assert says(browser).startswith(f"1 of {count}: void deep_ep::intranode::dispatch")
 
 
+def test_evidence_leads_to_its_moment_and_names_the_command(browser: Browser, document: Document) -> None:
+    opened(browser, document)
+    (link,) = browser.run("return Array.from(document.querySelectorAll('a[href^=\"#t=\"]'))")[:1]
+    start, end = re.findall(r"\d+", link.get_attribute("href").partition("#t=")[2])
+    line = browser.run("return arguments[0].closest('.next').querySelector('code').textContent", link)
+    assert re.fullmatch(r"moe-diag open \S+ --at \w+", line)
+    browser.run("arguments[0].click()", link)
+    browser.run(f"return {_FRAMES}")
+    assert view(browser) == (int(start), int(end))
+    assert browser.console() == []
+
+
 def test_a_link_leads_to_its_moment_on_a_clock_beyond_a_double(browser: Browser, document: Document) -> None:
     later_ns = 1_661_938_466_265_584_001
     timeline = document["ranks"][0]["timeline"]

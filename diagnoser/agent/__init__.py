@@ -1,0 +1,1 @@
+"""Answers for programs that ask in place of a person: `moe-diag mcp`."""

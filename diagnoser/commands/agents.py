@@ -1,0 +1,37 @@
+"""The program as tools for other programs (`mcp`)."""
+
+from pathlib import Path
+from typing import Annotated
+
+from diagnoser.options import option
+from diagnoser.options.command import command
+from diagnoser.output import check_place, show
+
+
+@command()
+def mcp(
+    keep: Annotated[
+        Path | None,
+        option("FOLDER", "Where whole results are kept [default: answers/ in the cache folder].", "--keep"),
+    ] = None,
+    skill: Annotated[bool, option(None, "Print the skill file: which tool is for what.", "--skill")] = False,
+) -> None:
+    """Tools for AI agents over MCP; needs moe-diag[agent].
+
+    Answers on standard input and output until they close: analyze, compare, check_config, plan and explain.
+    Each answer is below 4 kB and names the file of the whole result. No network; no input is changed.
+
+    \b
+    pip install 'moe-diag[agent]'
+    moe-diag mcp                              the command that a client is to start
+    moe-diag mcp --skill > SKILL.md           when to use which tool
+    """
+    from diagnoser.agent import server
+    from diagnoser.agent.answers import Tools
+
+    if skill:
+        show(server.skill())
+        return
+    if keep is not None:
+        check_place(keep, "--keep")
+    server.serve(Tools(keep))

@@ -1,0 +1,98 @@
+"""From a finding to its moment in a timeline (`open`)."""
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import diagnoser
+from diagnoser.options import CacheDir, NsysPath, Place, Redact, argument, option
+from diagnoser.options.command import command
+from diagnoser.output import base_name, say, show
+from diagnoser.output.progress import progress_display
+from diagnoser.output.results import saved_result
+from heuristics.result.exits import Exit
+from heuristics.result.result import Result
+from reports.result.read import is_result
+from traces.errors import NothingToDiagnose, UsageError
+
+UI: Final = "https://ui.perfetto.dev"
+
+
+@command(bounded=True)
+def open(
+    source: Annotated[Path, argument("TRACE|RESULT.json", "A recording, or what analyze made of it.")],
+    at: Annotated[
+        str, option("FINDING", "A wall, a fix, or wall:2, its second evidence [default: the verdict's wall].")
+    ] = "",
+    ui: Annotated[str, option("URL", f"The Perfetto page to open [default: {UI}].")] = UI,
+    browser: Annotated[
+        bool,
+        option(None, "--no-browser prints the address and opens nothing.", "--browser/--no-browser"),
+    ] = True,
+    nsys: NsysPath = None,
+    cache_dir: CacheDir = None,
+    redact: Redact = True,
+) -> int:
+    """Open a finding's moment in Perfetto's timeline.
+
+    Prints the time as nsys' GUI counts it. The trace is served on 127.0.0.1 alone, until the browser's tab
+    has it; the browser loads Perfetto's page from the network, the trace goes nowhere. Ctrl-C ends it.
+
+    \b
+    moe-diag open run.sqlite                          the wall of the verdict
+    moe-diag open run.sqlite --at host_overhead       another wall
+    moe-diag open run.json --at COM-2                 what a fix acts on
+    moe-diag open run.sqlite --at communication:2     the second evidence of a wall
+    """
+    import webbrowser
+
+    from diagnoser.output.handover import Handover, hand_over
+    from reports.content.blocks import Detail
+    from reports.content.moments import first_step, moment_of
+    from reports.write.perfetto.analysis import write_perfetto
+    from reports.write.perfetto.place import place_in
+    from traces.missing import known
+    from traces.steps.selection import seconds
+
+    result = _result(source, redact, nsys, cache_dir)
+    finding = at or known(result.verdict.wall)
+    found = moment_of(result, finding) if finding else first_step(result)
+    written = write_perfetto(result, Detail.FIRST)
+    start_ns, end_ns = place_in(written, result, found)
+    rank = result.ranks[found.place]
+    where = f"{rank.trace}, GPU {rank.device}"
+    title, said = f"{base_name(source)}: {found.said}", f"{found.said} ({where})"
+    given = Handover(written, title, said, start_ns, end_ns, ui)
+    given.page()  # what is wrong with it is said before anything opens
+    is_nsys = any(one.name == rank.trace and one.kind.startswith("nsys") for one in result.traces)
+    clock = "as nsys' GUI counts it" if is_nsys else "on the recording's own clock"
+    show(f"{found.said}\n{where}: {seconds(found.start_ns)} to {seconds(found.end_ns)}, {clock}\n")
+    say(f"your browser loads Perfetto's page from {ui}. The trace is served on 127.0.0.1 and stays here.")
+
+    def opened(address: str) -> None:
+        show(f"{address}\n")
+        if browser and not webbrowser.open(address):
+            say("no browser could be started here. Open the address above in one.")
+
+    if not hand_over(given, opened):
+        say("nobody opened the timeline; the trace is no longer served. Type the command again.")
+        return Exit.NO
+    return Exit.DONE
+
+
+def _result(source: Path, redact: bool, nsys: str | None, cache_dir: Place | None) -> Result:
+    """The diagnosis of a recording, or an earlier one. Raises `UsageError` for a result of another kind."""
+    if source.is_file() and is_result(source):
+        saved = saved_result(source, redact)
+        if not isinstance(saved, Result):
+            raise UsageError(
+                f"{source} is no diagnosis of a run. Give a recording, or what analyze made of one."
+            )
+        result = saved
+    else:
+        with progress_display() as progress:
+            result = diagnoser.analyze(
+                source, nsys=nsys, cache_dir=cache_dir, redact=redact, progress=progress
+            ).result
+    if not result.ranks:
+        raise NothingToDiagnose(f"{source} has no recording in it, so there is no timeline.")
+    return result

@@ -1,0 +1,138 @@
+"""The help of a command: one screen of what is asked most, in groups; all of it under `--help-all`.
+
+A screen has the summary, some examples, and of each option that is listed here the first sentence.
+"""
+
+import inspect
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+import typer
+from typer.core import TyperCommand
+
+ABOUT: Final = "about_"
+"""Before the names of what is said of the run: a command has `--gpu N` of its own."""
+
+_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Beside the recording": (
+        *("config", "log", "symptoms", "base_config", "new_config", "base_log", "new_log"),
+        *("ranks", "witness", "more_base", "facts"),
+    ),
+    "Gate": ("gate", "undecided", "not_comparable", "baseline", "expect"),
+    "Which part": ("steps", "nvtx", "start", "end", "rank", "gpu", "base_gpu", "new_gpu"),
+    "Layouts": ("gpus", "seq_length", "global_batch"),
+    "Result": (
+        *(
+            "form",
+            "output",
+            "open",
+            "full",
+            "brief",
+            "keys",
+            "emit_config",
+            "ticket",
+            "flavor",
+            "title",
+            "note",
+        ),
+        *("summary", "keep", "force_overwrite", "redact"),
+    ),
+    "Reading": (
+        *("nsys", "cache_dir", "reader", "jobs", "scheduler", "ask_megatron", "max_memory", "timeout"),
+    ),
+    "About the run": (),
+    "Help": ("help_all", "help"),
+}
+"""Options by group, in the order of the help; those that begin with `ABOUT` are about the run."""
+_FIRST: Final = frozenset(
+    {"config", "log", "symptoms", "base_config", "new_config", "base_log", "new_log", "ranks", "witness"}
+    | {"gate", "baseline", "steps", "gpus", "seq_length", "global_batch"}
+    | {"form", "output", "full", "ticket", "summary", "redact", "keep"}
+    | {"about_gpu", "about_ep", "about_core_version"}
+)
+"""Options of the one screen."""
+_EXAMPLES: Final = 5
+_BLOCK: Final = "\b\n"
+_SENTENCE: Final = r"(?s)(?<=\w\w)[.:;] .*|(?<=\))[.:;] .*|\.$"
+_WIDE: Final = 30
+_ALL: Final = "moe-diag.help-all"
+"""In the context, where all is asked for."""
+
+
+def _show_all(ctx: typer.Context, wanted: bool) -> None:
+    if wanted:
+        ctx.meta[_ALL] = True
+        shown: Any = ctx.command.get_help_option(ctx)
+        shown.callback(ctx, shown, True)  # prints and ends
+
+
+HelpAll = Annotated[
+    bool,
+    typer.Option(
+        "--help-all", callback=_show_all, is_eager=True, show_default=False, help="Show every option."
+    ),
+]
+
+
+class GroupedCommand(TyperCommand):
+    """A command whose help is one screen, in groups; one without `--help-all` shows all it has."""
+
+    def _is_short(self, ctx: Any) -> bool:
+        return _ALL not in ctx.meta and any(one.name == "help_all" for one in self.params)
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        text = inspect.cleandoc(self.help or "")
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(_shortened(text) if self._is_short(ctx) else text)
+
+    def format_arguments(self, ctx: Any, formatter: Any) -> None:
+        """Nothing: arguments stand before the options."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        short, params = self._is_short(ctx), self.get_params(ctx)
+        for title in ("Arguments", *_GROUPS):
+            records = [
+                _record(ctx, one, short)
+                for one in params
+                if _title(one) == title and (not short or title == "Arguments" or one.name in _FIRST)
+            ]
+            if records:
+                if not short or title == "Arguments":
+                    formatter.write_paragraph()
+                formatter.write_heading(title)
+                with formatter.indentation():
+                    formatter.write_dl(records, col_max=_WIDE)
+        if short:
+            count = sum(one.param_type_name == "option" for one in params)
+            formatter.write_paragraph()
+            formatter.write_text(f"All {count} options: {ctx.command_path} --help-all")
+
+
+def _record(ctx: Any, param: Any, short: bool) -> tuple[str, str]:
+    """How a parameter is typed, and its help; in short the first sentence, and the choices of a format."""
+    typed, help = param.get_help_record(ctx) or ("", "")
+    help = help.removeprefix("About the run: ")
+    if short and param.name == "form":
+        flags, _, choices = typed.rpartition(" ")
+        return f"{flags} FORMAT", choices
+    if not short:
+        return typed, help
+    first = re.sub(_SENTENCE, "", help)
+    return typed, first if " " in first else help.removesuffix(".")
+
+
+def _title(param: Any) -> str:
+    if param.param_type_name == "argument":
+        return "Arguments"
+    if param.name.startswith(ABOUT):
+        return "About the run"
+    return next((title for title, names in _GROUPS.items() if param.name in names), "Help")
+
+
+def _shortened(text: str) -> str:
+    """The summary and the first examples."""
+    summary, _, rest = text.partition("\n\n")
+    lines = rest.partition(_BLOCK)[2].partition("\n\n")[0].splitlines()[:_EXAMPLES]
+    return "\n".join((summary, "", _BLOCK + "\n".join(lines))) if lines else summary

@@ -1,0 +1,146 @@
+"""Facts of a run from `moe-diag.toml`, or `[tool.moe-diag]` of pyproject.toml, so that no line repeats them.
+
+The file is looked for in the working folder and, inside a repository, in the folders above it up to its root.
+What is typed wins, fact by fact.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+from diagnoser.options.given import given_from
+from diagnoser.output import say
+from heuristics.config.about import OPTIONS, option_of
+from traces.errors import InputError, UsageError
+from traces.files.plain_file import read_text
+from traces.spelling import printable
+
+R = TypeVar("R")
+
+OWN: Final = "moe-diag.toml"
+_SHARED: Final = "pyproject.toml"
+_TABLE: Final = "[tool.moe-diag]"
+_FILES: Final = ("config", "log")
+"""Facts that are files, by a path from the folder of the file that names them."""
+_PLACE: Final = (
+    *("gpu", "nvlink_domain", "gpus_per_node", "flex_package", "container", "guidance"),
+    *("core_version", "bridge_version", "torch_version", "te_version"),
+)
+"""Facts of the machines and programs, which hold for another configuration too."""
+_KINDS: Final = {int: "a whole number", bool: "true or false", str: "a text", list: "a list of NAME=VALUE"}
+
+
+class WrongFacts(InputError):
+    """A file of facts that cannot be read, or holds what is none."""
+
+
+class Facts(NamedTuple):
+    """What one file says of a run: `about` by the fields of `Given`, and files by their option."""
+
+    file: Path
+    about: Mapping[str, object]
+    files: Mapping[str, Path]
+
+
+def with_facts(asked: "partial[R]", wanted: bool, of_place: bool = False) -> "partial[R]":
+    """A request with the facts of the file that is near, which is said; as it is where there is none.
+
+    `of_place`: only those of machines and programs, for a configuration that may be another one. Raises
+    `WrongFacts`.
+    """
+    facts = facts_near(Path.cwd()) if wanted else None
+    if facts is None:
+        return asked
+    typed = asked.keywords
+    about = {
+        name: value
+        for name, value in facts.about.items()
+        if name not in typed["about"] and (name in _PLACE or not of_place)
+    }
+    files = {name: path for name, path in facts.files.items() if not of_place and typed.get(name) is None}
+    if about or files:
+        named = [*(option_of(name)[2:] for name in about), *files]
+        say(f"facts from {facts.file.name}: {', '.join(named)}")
+    return partial(asked.func, **{**typed, **files, "about": {**about, **typed["about"]}})
+
+
+def facts_near(folder: Path) -> Facts | None:
+    """The facts of the nearest file that has some. Raises `WrongFacts`."""
+    for place in _folders(folder):
+        if (own := place / OWN).is_file():
+            return _facts(own, _table(own))
+        shared = place / _SHARED
+        if shared.is_file() and _TABLE in (text := _read(shared)):
+            return _facts(shared, _table(shared, text).get("tool", {}).get("moe-diag", {}))
+    return None
+
+
+def _folders(folder: Path) -> Iterator[Path]:
+    """The folder, and those above it up to the root of its repository; outside of one the folder alone."""
+    above = [folder, *folder.parents]
+    root = next((place for place, one in enumerate(above) if (one / ".git").exists()), 0)
+    yield from above[: root + 1]
+
+
+def _read(path: Path) -> str:
+    try:
+        return read_text(path)
+    except (OSError, ValueError) as error:
+        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+        raise _wrong(path, f"it cannot be read ({reason})") from None
+
+
+def _table(path: Path, text: str | None = None) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(_read(path) if text is None else text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise _wrong(path, f"it is no TOML ({error})") from None
+
+
+def _facts(path: Path, table: Mapping[str, object]) -> Facts:
+    about: dict[str, object] = {}
+    files: dict[str, Path] = {}
+    named = {option_of(field)[2:].replace("-", "_"): field for field in OPTIONS}
+    for key, value in table.items():
+        name = key.replace("-", "_")
+        if name in _FILES:
+            if not isinstance(value, str):
+                raise _wrong(path, f"{key} must be a text, the path of a file")
+            files[name] = path.parent / value
+        elif (field := named.get(name, name)) in OPTIONS:
+            about[field] = _value(path, key, OPTIONS[field].kind, value)
+        else:
+            raise _wrong(
+                path, f"nothing is known of {printable(key, 60)!r}. {_near(name, (*named, *_FILES))}"
+            )
+    try:
+        given_from(about)
+    except UsageError as error:
+        raise _wrong(path, str(error).rstrip(".")) from None
+    return Facts(path, about, files)
+
+
+def _value(path: Path, key: str, kind: type, value: object) -> object:
+    if kind is str and isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return ",".join(value)
+    if kind is list and isinstance(value, dict):
+        return [f"{name}={one}" for name, one in value.items()]
+    if type(value) is not kind:
+        raise _wrong(path, f"{key} must be {_KINDS[kind]}")
+    return value
+
+
+def _near(name: str, known: tuple[str, ...]) -> str:
+    from traces.settings.names import nearest
+
+    near = nearest(name, known)
+    return f"Did you mean {near}?" if near else f"There are {', '.join(known)}"
+
+
+def _wrong(path: Path, what: str) -> WrongFacts:
+    end = "" if what.endswith("?") else "."
+    return WrongFacts(f"{path.name}: {what}{end} --no-facts leaves the file out")

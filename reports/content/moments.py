@@ -1,0 +1,73 @@
+"""The moment of a finding: which stretch of which rank's recording shows it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from heuristics.result.judged import Wall
+from heuristics.result.result import Result
+from reports.content.names import name_of
+from traces.errors import UsageError
+from traces.spelling import printable
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A stretch of the rank at `place` of the result, on its recording's own clock; `said`: what it shows."""
+
+    said: str
+    place: int
+    start_ns: int
+    end_ns: int
+
+
+def moments(wall: Wall) -> Iterator[Moment]:
+    """Evidence of a wall that has a place, in its order: `wall:1` is the first."""
+    for one in wall.evidence:
+        if one.start_ns is not None and one.end_ns is not None:
+            said = f"{name_of(wall.id)}: {name_of(one.measure)}"
+            yield Moment(said, one.rank or 0, one.start_ns, one.end_ns)
+
+
+def moment_of(result: Result, finding: str) -> Moment:
+    """The moment of a wall, of a fix by its wall, or of the n-th evidence of a wall (`wall:2`).
+
+    A wall that no single moment shows is seen in any step: the first used one. Raises `UsageError` for a
+    finding that the result does not have.
+    """
+    name, _, number = finding.strip().partition(":")
+    wall = _wall(result, name)
+    there = [*moments(wall)]
+    if number:
+        if not number.isdecimal() or not 1 <= int(number) <= len(there):
+            has = f"It has 1 to {len(there)}" if there else f"It has none; --at {wall.id} shows a step"
+            raise UsageError(f"--at {printable(finding, 60)}: no such evidence of {name_of(wall.id)}. {has}.")
+        return there[int(number) - 1]
+    if there:
+        return there[0]
+    return first_step(result, name_of(wall.id))
+
+
+def first_step(result: Result, said: str = "") -> Moment:
+    """The first used step of the first rank, or its window where no steps were found."""
+    rank = result.ranks[0]
+    for step in rank.steps.used:
+        return Moment(f"{said}{', ' if said else ''}step {step.index}", 0, step.start_ns, step.end_ns)
+    start_ns, end_ns = rank.windows_ns[0]
+    return Moment(f"{said}{', ' if said else ''}the window", 0, start_ns, end_ns)
+
+
+def _wall(result: Result, name: str) -> Wall:
+    walls: dict[str, Wall] = {wall.id: wall for wall in result.walls}
+    of_fixes: dict[str, str] = {fix.id.lower(): fix.wall for fix in result.fixes}
+    plain = name.strip().lower().replace("-", "_").replace(" ", "_")
+    for id in (plain, of_fixes.get(name.strip().lower(), "")):
+        if (wall := walls.get(id)) is not None:
+            return wall
+    known = [*walls, *(fix.id for fix in result.fixes)]
+    near = get_close_matches(plain, walls, 1) or get_close_matches(name.upper(), known, 1)
+    meant = f"Did you mean {near[0]}? " if near else ""
+    there = ", ".join(known[:12])
+    raise UsageError(
+        f"--at {printable(name, 60)}: this result has no such finding. {meant}There are {there}."
+    )

@@ -1,0 +1,17 @@
+"""Where a moment of a result lies in the file written for Perfetto, which may have a clock of its own."""
+
+import re
+from typing import Final
+
+from heuristics.result.result import Result
+from reports.content.moments import Moment
+from reports.write.perfetto.analysis import fits_of, on_clock
+
+_ORIGIN: Final = re.compile(r'"origin_ns":\s?"(-?\d+)"')
+
+
+def place_in(written: str, result: Result, moment: Moment) -> tuple[int, int]:
+    """Begin and end of a moment in ns, as the written file counts them."""
+    to, found = on_clock(fits_of(result).get(moment.place)), _ORIGIN.search(written)
+    origin_ns = int(found[1]) if found else 0
+    return to(moment.start_ns) - origin_ns, to(moment.end_ns) - origin_ns
