@@ -11,6 +11,8 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from traces.problems import Problems
+
 IntArray = NDArray[np.signedinteger[Any]]
 """Whole numbers: times and packed ids in 64 bits, what counts or names things narrower."""
 BoolArray = NDArray[np.bool_]
@@ -393,7 +395,6 @@ class Columns:
     """NCCL calls with their payloads, where the export holds them."""
     collectives: Collectives | None = None
     """What the PyTorch profiler wrote beside NCCL's kernels, where it did."""
-    memory: MemoryUse | None = None
-    """Memory in use, where it was recorded; neither profiler does so unless asked."""
-    frames: HostSpans | None = None
-    """Functions, nested, as the PyTorch profiler spells them; what of one is shown says `names/frames.py`."""
+    memory: MemoryUse | None = None  # where it was recorded: neither profiler does so unless asked
+    frames: HostSpans | None = None  # functions, as PyTorch spells them; `names/frames.py`: what is shown
+    problems: Problems | None = None  # of operators among `ranges`; the PyTorch profiler notes them, if asked

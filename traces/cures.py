@@ -91,6 +91,10 @@ _BOTH: Final = {
         "export the whole kernel table",
         "record with a PyTorch that writes grid and block of kernels",
     ),
+    "operator_shapes": (
+        "record a few steps with the PyTorch profiler and record_shapes=True: nsys records no shapes",
+        "record with torch.profiler.profile(..., record_shapes=True)",
+    ),
     "sm_count": ("export the GPU table too", "record with a PyTorch that writes deviceProperties"),
     "gpu_limits": (
         "record where nsys sees the GPU, and export all tables",

@@ -37,6 +37,10 @@ class NotAResult(InputError):
     """The file is none of our results, or of a version that this one does not know."""
 
 
+class NotASnapshot(InputError):
+    """The file is no memory snapshot of PyTorch, or not a plain one."""
+
+
 class NotAWitness(InputError):
     """The file is neither a dump of PyTorch's Flight Recorder nor of NCCL Inspector, or not a plain one."""
 

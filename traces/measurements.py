@@ -25,6 +25,7 @@ from traces.measure.ledger import measure_ledger
 from traces.measure.memory import measure_memory
 from traces.measure.moe.ledger import measure_moe
 from traces.measure.moe.passes import PassCount
+from traces.measure.rates import measure_rates
 from traces.measure.recompute import Recompute, measure_recompute
 from traces.measure.sequence import measure_sequence
 from traces.measure.sm import measure_sm, stretch_by_sms
@@ -33,6 +34,7 @@ from traces.measure.tensor_cores import measure_tensor_cores, simt_places, tenso
 from traces.measure.work import measure_work
 from traces.missing import Missing, OrMissing, gap, known
 from traces.progress import report
+from traces.ranks.collective_rates import measure_collectives
 from traces.ranks.summarise import summarise
 from traces.ranks.summary import RankSummary
 from traces.replay.changes.costs import Costs, measure_costs
@@ -49,6 +51,7 @@ from traces.sections.rank import (
     TensorCores,
     Totals,
 )
+from traces.sections.rates import Rates
 from traces.sections.tables import KernelTable, LedgerRow, Sequence, Timeline, UnknownKernel
 from traces.sections.work import DataLoading, Work
 from traces.steps.choose import choose_steps
@@ -101,6 +104,7 @@ class RankMeasurements:
     data_loading: DataLoading
     work: Work
     addresses: OrMissing[Addresses]
+    rates: Rates
     kernel_table: KernelTable
     sequence: OrMissing[Sequence]
     timeline: Timeline
@@ -117,10 +121,7 @@ class RankMeasurements:
 def measure_rank(
     rank: RankTimeline, selection: Selection, *, only_data_parallel: bool = False
 ) -> RankMeasurements:
-    """Measure one rank. Raises `EmptySelection` where the selection matches nothing of it.
-
-    `only_data_parallel`: the run's configuration says that it is parallel over data alone.
-    """
+    """Measure one rank; `only_data_parallel`: its configuration says so. Raises `EmptySelection`."""
     info, tell = rank.columns.info, partial(_tell, rank.columns.info.name)
     tell("steps")
     steps = choose_steps(rank, selection)
@@ -140,7 +141,7 @@ def measure_rank(
     del queueing
     tell("layers")
     layers = measure_moe(rank, resolution, steps, recompute, absent)
-    timeline, other_steps = measure_timelines(rank, steps, absent)
+    summary, timelines = summarise(rank, steps, absent, layers), measure_timelines(rank, steps, absent)
     ledger, account = measure_ledger(rows, steps, budget, absent, layers.moe), _without_pieces(account)
     return RankMeasurements(
         trace=info.name,
@@ -169,14 +170,15 @@ def measure_rank(
         moe=layers.moe,
         moe_passes=layers.passes,
         ledger=ledger,
-        summary=summarise(rank, steps, absent, layers),
+        summary=summary,
         data_loading=measure_data_loading(rank, steps, ledger),
         work=measure_work(rank, steps),
         addresses=measure_addresses(rank, windows, absent),
+        rates=measure_rates(rank, windows, rank.gpu, measure_collectives(rank, windows, summary)),
         kernel_table=measure_kernels(rank, windows),
         sequence=measure_sequence(rank, steps),
-        timeline=timeline,
-        other_steps=other_steps,
+        timeline=timelines[0],
+        other_steps=timelines[1],
         unknown_kernels=unknown_kernels(rank, steps),
         kernel_count=int((rows.source == Source.KERNEL).sum()),
         replay_count=int((rows.source == Source.REPLAY).sum()),

@@ -218,6 +218,16 @@ WitnessFiles = Annotated[
     ),
     Typed(list[Path], ()),
 ]
+SnapshotFiles = Annotated[
+    Sequence[Any],
+    option(
+        "FILE",
+        "Memory snapshots that torch.cuda.memory._dump_snapshot wrote, or their JSON; may be repeated. They "
+        "show the peak by what memory is for and by stack.",
+        "--memory-snapshot",
+    ),
+    Typed(list[Path], ()),
+]
 ConfigFile = Annotated[
     Place | None,
     option(

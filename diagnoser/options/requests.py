@@ -52,6 +52,7 @@ class Analysis:
     jobs: options.Jobs = 1
     ranks: options.RankMap = None
     witness: options.WitnessFiles = ()
+    memory_snapshot: options.SnapshotFiles = ()
     scheduler: options.SchedulerAddress = None
     config: options.ConfigFile = None
     log: options.LogFile = None
@@ -69,6 +70,7 @@ class Check:
     _: KW_ONLY
     log: options.LogFile = None
     symptoms: options.SymptomsFile = None
+    memory_snapshot: options.SnapshotFiles = ()
     about: options.About = None
     ask_megatron: options.AskMegatron = True
     redact: options.Redact = True

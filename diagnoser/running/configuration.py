@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from diagnoser.diagnosis import Diagnosis
 from diagnoser.options.given import given_from
 from diagnoser.options.requests import Check, made_again, path_of
+from diagnoser.running.snapshots import peak_of, read_snapshots
 from diagnoser.version import VERSION
 from traces.errors import InputError
 from traces.files.plain_file import no_file, read_text
@@ -115,7 +117,10 @@ def check_config(asked: Check, ask: Ask | None = None) -> Diagnosis:
             raise InputError(f"{symptoms}: cannot be read as text. Give a JSON file of symptoms.") from None
         said = read_symptoms(text, symptoms.name)
     asked.progress("checking the configuration", None)
-    observed = with_fit(observed_from(said, configured.settings), given, configured.log)
+    snapshot, seen = read_snapshots(asked.memory_snapshot), observed_from(said, configured.settings)
+    if seen.observed.peak_bytes is None:
+        seen = replace(seen, observed=replace(seen.observed, peak_bytes=peak_of(snapshot)))
+    observed = with_fit(seen, given, configured.log)
     judgement = judge_observed(observed, given, configured, ask or asker(asked.ask_megatron))
     judged = symptoms is not None or any(wall.outcome != "unmeasurable" for wall in judgement.walls)
     result = result_of_run(
@@ -126,5 +131,6 @@ def check_config(asked: Check, ask: Ask | None = None) -> Diagnosis:
         warnings=said.unread,
         redact=asked.redact,
         command=made_again("check-config", [config], asked),
+        memory_snapshot=snapshot,
     )
     return Diagnosis(result)

@@ -25,6 +25,7 @@ from diagnoser.running.measured import (
     window_warnings,
 )
 from diagnoser.running.rank_map import configured_world, mapped_world, other_world, read_rank_map
+from diagnoser.running.snapshots import read_snapshots, with_peak
 from diagnoser.running.witnesses import read_all
 from diagnoser.version import VERSION
 from heuristics.config.given import only_data_parallel
@@ -69,6 +70,8 @@ def diagnose(asked: Analysis, command: str | None = None) -> Diagnosis:
         measured, skipped, warnings = chosen_of(paths, read, chosen)
         world = configured_world(given, configured)
         size, every = mapped_world(rows) or world, [rank for trace in measured for rank in trace.ranks]
+        snapshot = read_snapshots(asked.memory_snapshot)
+        every = with_peak(every, snapshot)
         found = [replace(rank, summary=with_world_size(rank.summary, size)) for rank in every]
         ranks, together, order = _together(found)
         ask = asker(asked.ask_megatron and configured.has_files)
@@ -97,6 +100,7 @@ def diagnose(asked: Analysis, command: str | None = None) -> Diagnosis:
         command=command or made_again("analyze", named, asked),
         hang=witnessed.hang,
         witness=witnessed.witness,
+        memory_snapshot=snapshot,
     )
     skipped += witnessed.skipped
     return Diagnosis(result, skipped, tuple(zip(sources, (rank.summary for rank in found), strict=True)))

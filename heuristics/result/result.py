@@ -22,6 +22,7 @@ from heuristics.result.tool import SchemaVersion, Tool
 from traces.missing import Missing, OrMissing, known
 from traces.names.frameworks import Framework
 from traces.sections.hang import Hang, Witness
+from traces.sections.memory_snapshot import MemorySnapshot
 from traces.sections.rank import Rank
 from traces.sections.run import Late, RankInRun, Run
 from traces.sections.section import Section
@@ -36,7 +37,7 @@ class Result(Section, frozen=True, kw_only=True):
     configuration's file, `judged`: whether walls are; both are absent from the result of a trace.
     `run`: what several ranks show together, absent of one rank.
     `hang`: where the run hangs, `witness`: what files beside the recordings hold (`--witness`); both are
-    absent where nothing shows any.
+    absent where nothing shows any. `memory_snapshot`: of `--memory-snapshot`, absent without.
     `forced_routing`: options, configuration or log say that routing is forced to balance.
     """
 
@@ -74,6 +75,7 @@ class Result(Section, frozen=True, kw_only=True):
     normal: OrMissing[NormalThroughput] | UnsetType = UNSET
     hang: Hang | UnsetType = UNSET
     witness: Witness | UnsetType = UNSET
+    memory_snapshot: MemorySnapshot | UnsetType = UNSET
 
 
 class Merged(Section, frozen=True, kw_only=True):

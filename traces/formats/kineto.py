@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import NULL, Columns, Gpu, SmLimits, TraceInfo, distinct, process_of
-from traces.formats import kineto_activities, kineto_collectives, known_texts
+from traces.formats import kineto_activities, kineto_collectives, kineto_problems, known_texts
 from traces.formats import kineto_schema as schema
 from traces.formats.kineto_json import Event, load
 from traces.formats.kineto_rows import joined, table, whole
@@ -84,6 +84,9 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
         frames=kineto_activities.host_spans(host[schema.FRAMES], threads)
         if len(host[schema.FRAMES])
         else None,
+        problems=kineto_problems.problems(
+            host[schema.OPERATORS].texts["problem"], len(host[schema.ANNOTATIONS])
+        ),
     )
 
 

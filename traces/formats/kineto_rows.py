@@ -11,7 +11,9 @@ import numpy as np
 
 from traces.columns import NULL, IntArray
 from traces.formats import kineto_schema as schema
+from traces.formats.kineto_problems import problem_text
 from traces.formats.tables import Table, Texts, in_order
+from traces.names.operators import operators
 
 _LARGEST: Final = 2**61  # so that a start and a duration still add up in 64 bits
 
@@ -99,6 +101,9 @@ _SPELLED: Final = {
     "sequence": "Seq",
     "elements": "In msg nelems",
     "group_size": "Group size",
+    "input_dims": "Input Dims",
+    "input_types": "Input type",
+    "input_values": "Concrete Inputs",
 }
 
 
@@ -119,6 +124,8 @@ _NUMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     schema.MEMORY: ("memory_device", "memory_device_type", "total_reserved"),
 }
 _TEXTS: Final = ("collective", "group", "description", "members", "dtype")
+_NOT_WRITTEN: Final = msgspec.Raw(b"null")
+_OF_OPERATORS: Final = ("input_dims", "input_types", "input_values")
 _OF_KERNELS: Final = ("grid", "block", "warps_per_sm")
 _ALL_NUMBERS: Final = (*_OF_KERNELS, *chain.from_iterable(_NUMBERS.values()))
 
@@ -127,7 +134,11 @@ Numbers: Final = msgspec.defstruct(
 )
 """What an event's arguments say in numbers; values are of any type."""
 Arguments: Final = msgspec.defstruct(
-    "Arguments", [(name, Any, None) for name in _TEXTS], bases=(Numbers,), rename=_SPELLED, gc=False
+    "Arguments",
+    [(name, Any, None) for name in _TEXTS] + [(name, msgspec.Raw, _NOT_WRITTEN) for name in _OF_OPERATORS],
+    bases=(Numbers,),
+    rename=_SPELLED,
+    gc=False,
 )
 """All that is read of an event's arguments."""
 
@@ -178,7 +189,24 @@ def table(rows: Sequence[Row], name: str) -> Table:
         numbers |= {"grid": _shapes(grids), "block": _shapes(blocks)}
         numbers["warps_per_1e6_sms"] = column(warps, 1_000_000)
         texts |= {each: _coded(map(attrgetter(each), given)) for each in _TEXTS}
+    if name == schema.OPERATORS:
+        texts["problem"] = _coded(map(_problem, rows))
     return Table(numbers | {"tid": column(tids)}, texts)
+
+
+def _problem(row: Row) -> str | None:
+    """The operator and its arguments as one text, where it multiplies and its shapes are there."""
+    if row.args is None or not isinstance(row.name, str) or row.name not in operators():
+        return None
+    given = [_decoded(getattr(row.args, name)) for name in _OF_OPERATORS]
+    return problem_text(row.name, *given)
+
+
+def _decoded(raw: msgspec.Raw) -> object:
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
 
 
 def joined(tables: Sequence[Table]) -> Table:
@@ -194,10 +222,25 @@ def joined(tables: Sequence[Table]) -> Table:
 def rows_of(events: Iterable[object]) -> list[Row]:
     """Events as the standard library reads them, as rows; arguments that are no object are none."""
     return [
-        msgspec.convert(event if isinstance(event.get("args"), dict) else {**event, "args": None}, Row)
+        msgspec.convert({**event, "args": _arguments(event.get("args"))}, Row)
         for event in events
         if isinstance(event, dict)
     ]
+
+
+def _arguments(given: object) -> object:
+    """Arguments whose shapes are as a part has them: not decoded, as few are ever asked for."""
+    if not isinstance(given, dict):
+        return None
+    raw = {name: given[name] for name in map(_SPELLED.get, _OF_OPERATORS) if name in given}
+    return {**given, **{name: _encoded(value) for name, value in raw.items()}}
+
+
+def _encoded(value: object) -> msgspec.Raw:
+    try:
+        return msgspec.Raw(msgspec.json.encode(value))
+    except (TypeError, ValueError, RecursionError):  # half of a character, too large a number
+        return _NOT_WRITTEN
 
 
 def _coded(texts: Iterable[object]) -> Texts:

@@ -13,13 +13,16 @@ from traces.columns import NULL, PROCESS_BITS, Gpu, IntArray, MemoryUse
 from traces.cures import cure
 from traces.groups import passing
 from traces.intervals import Spans, instants_of, intersect, spans
+from traces.limits import Limit
 from traces.measure.host_copies import copy_use, offload_places, resident_places
 from traces.measure.recompute import Recompute
 from traces.missing import Missing, gap
 from traces.sections.rank import Memory
+from traces.sections.tables import MemoryCurve
 from traces.steps.found import Steps
 from traces.timeline import Activities, RankTimeline
 
+POINTS: Final = Limit(200, "points", "ours: as fine as a page shows; a step has some thousand changes")
 _NO_VMM: Final = (
     "for a recording of memory, turn off PyTorch's expandable segments and set NCCL_CUMEM_ENABLE=0"
 )
@@ -32,6 +35,24 @@ def peak_memory(rank: RankTimeline, windows: Spans) -> int | Missing:
     profiler what the caching allocator had reserved. Totals that the source says itself count back to before
     their first event: reserved memory is rarely given back. A sum is none where it can be too small.
     """
+    found = _in_use(rank, windows)
+    return found if isinstance(found, Missing) else _peak(*found, windows)
+
+
+def memory_curve(rank: RankTimeline, windows: Spans) -> MemoryCurve | Missing:
+    """Memory in use over the windows, the most of each stretch; what was in use at their start counts."""
+    found = _in_use(rank, windows)
+    if isinstance(found, Missing):
+        return found
+    start_ns, end_ns = int(windows.start_ns[0]), int(windows.end_ns[-1])
+    edges = np.unique(np.linspace(start_ns, end_ns, int(POINTS.value) + 1, dtype=np.int64))
+    pairs = zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+    most = tuple(_peak(*found, spans(pair)) for pair in pairs)
+    return MemoryCurve(start_ns, tuple((edges[:-1] - start_ns).tolist()), most)
+
+
+def _in_use(rank: RankTimeline, windows: Spans) -> tuple[IntArray, IntArray] | Missing:
+    """Times of changes, in order, and what was in use from each on."""
     memory, how = rank.columns.memory, cure("memory_use", rank.columns.info.kind)
     if memory is None:
         return gap("memory use was not recorded", how)
@@ -52,7 +73,7 @@ def peak_memory(rank: RankTimeline, windows: Spans) -> int | Missing:
     elif time_ns[0] >= windows.end_ns[0]:
         why = "memory use was recorded only after the first window"
         return gap(why, "choose later steps with --steps")
-    return _peak(time_ns, used_bytes, windows)
+    return time_ns, used_bytes
 
 
 def _takes_unseen(rank: RankTimeline, memory: MemoryUse) -> bool:
@@ -101,6 +122,7 @@ def measure_memory(rank: RankTimeline, steps: Steps, gpu: Gpu | None, recompute:
         allocator_scope=scope,
         allocator_retry_frac=no_launch if retry_frac is None else retry_frac,
         peak_bytes=peak_memory(rank, steps.windows),
+        use=memory_curve(rank, steps.windows),
         capacity_bytes=no_capacity if gpu is None or gpu.memory_bytes is None else gpu.memory_bytes,
     )
 

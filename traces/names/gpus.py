@@ -16,12 +16,16 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from traces.limits import Limit
 from traces.toml_tables import read_table
 
 if TYPE_CHECKING:  # loads numpy, which a page of help needs not
     from traces.columns import Columns, Gpu
 
 _LAPTOP: Final = "Laptop"
+SAME_FORM: Final = Limit(
+    0.75, "of the memory", "ours: drivers show some percent less than is sold; the next smaller form has half"
+)
 
 
 class Product(Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,6 +35,8 @@ class Product(Struct, frozen=True, forbid_unknown_fields=True):
     capability: tuple[int, int] | None = None
     sm_count: int | None = None
     memory_gib: int | None = None
+    memory_gb_per_s: int | None = None
+    nvlink_gb_per_s: int | None = None
 
     @property
     def memory_bytes(self) -> int | None:
@@ -48,6 +54,21 @@ def product_named(name: str) -> Product | None:
     """The product of a name such as "NVIDIA H100 80GB HBM3" or "gb200"; None where the table has it not."""
     found = longest_within(name, tuple(products()))
     return products()[found] if found else None
+
+
+def memory_rate(name: str | None, memory_bytes: int | None) -> int | None:
+    """Peak of a GPU's memory in GB/s; None of a form with less memory than the one in the table."""
+    product = product_named(name) if name and _LAPTOP not in name else None
+    if product is None or product.memory_bytes is None:
+        return None
+    smaller = memory_bytes is not None and memory_bytes < SAME_FORM.value * product.memory_bytes
+    return None if smaller else product.memory_gb_per_s
+
+
+def link_rate(name: str | None) -> int | None:
+    """NVLink of a GPU in GB/s, in one direction; None of one that has none, or may have none."""
+    product = product_named(name) if name and "pcie" not in name.lower() else None
+    return product.nvlink_gb_per_s if product else None
 
 
 @cache

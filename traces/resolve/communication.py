@@ -30,12 +30,12 @@ def innermost(rank: RankTimeline, rows: Activities, of_text: IntArray, silent: i
     for gid in rows.launching_threads:
         here = thread == gid
         mine = np.flatnonzero(rows.launch_thread == gid)
-        found = _stab(start[here], end[here], rows.launch_ns[mine])
+        found = stab(start[here], end[here], rows.launch_ns[mine])
         result[mine] = np.where(found >= 0, value[here][found] if here.any() else silent, silent)
     return result
 
 
-def _stab(start_ns: IntArray, end_ns: IntArray, time_ns: IntArray) -> IntArray:
+def stab(start_ns: IntArray, end_ns: IntArray, time_ns: IntArray) -> IntArray:
     """Of each time the innermost of the nested intervals that holds it, -1 where none does.
 
     Ranges of one thread nest. Those of one depth are disjoint, so each depth is one binary search.

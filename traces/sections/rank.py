@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from traces.missing import OrMissing, known
 from traces.names.frameworks import Framework
 from traces.sections.addresses import Addresses
+from traces.sections.rates import Rates
 from traces.sections.section import Bytes, Count, Frac, Ns, Section
-from traces.sections.tables import KernelTable, LedgerRow, Sequence, Timeline, UnknownKernel
+from traces.sections.tables import KernelTable, LedgerRow, MemoryCurve, Sequence, Timeline, UnknownKernel
 from traces.sections.work import DataLoading, Work
 
 
@@ -150,6 +151,7 @@ class Memory(Section, frozen=True):
     allocator_retry_frac: OrMissing[Frac]
     peak_bytes: OrMissing[Bytes]
     capacity_bytes: OrMissing[Bytes]
+    use: OrMissing[MemoryCurve] | UnsetType = UNSET
 
     @property
     def peak_frac(self) -> float | None:
@@ -378,6 +380,7 @@ class Rank(Section, frozen=True):
     clock_within_ns: Ns | None = None
     sequence: OrMissing[Sequence] | UnsetType = UNSET
     addresses: OrMissing[Addresses] | UnsetType = UNSET
+    rates: Rates | UnsetType = UNSET
 
     @property
     def timelines(self) -> tuple[Timeline, ...]:

@@ -102,6 +102,14 @@ class Timeline(Section, frozen=True):
     host_left_out: Count = 0
 
 
+class MemoryCurve(Section, frozen=True):
+    """Memory in use over the windows, as columns of one length: the most of each stretch."""
+
+    start_ns: int
+    at_ns: tuple[Ns, ...]
+    used_bytes: tuple[Bytes, ...]
+
+
 Phase = Literal["forward", "backward", "optimizer"]
 
 

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from traces.names.gpus import longest_within, products
+from traces.names.gpus import longest_within, product_named, products
 from traces.names.kernels import WideFormat
 from traces.settings.precision import low_bytes
 from traces.toml_tables import read_table
@@ -95,6 +95,12 @@ def _to_16_bits(gpu: str | None, wide: WideFormat) -> float | None:
         passes = _frac(gpu, "tf32", "bf16")
         return None if passes is None else passes / 3
     return _frac(gpu, wide, "bf16")
+
+
+def peak_of_product(product: str | None, precision: Precision | None) -> Peak | None:
+    """The peak of a product such as "NVIDIA A100" at a precision; None where its own is not in the table."""
+    listed, known = _listed(product), product_named(product) if product else None
+    return peak(listed, precision) if known and known.name == listed else None
 
 
 def _listed(product: str | None) -> str | None:

@@ -7,12 +7,12 @@ from typing import Final
 
 from traces.errors import InputError, NotAWitness, TraceNotFound
 from traces.files.plain_file import no_file
+from traces.files.plain_pickle import NotPlain, read_plain
 from traces.limits import Limit
 from traces.spelling import megabytes
 from traces.witness.dump import Dump
 from traces.witness.flight_recorder import NotADump, dump_of, is_dump
 from traces.witness.inspector import NotInspector, dumps_of
-from traces.witness.plain_pickle import NotPlain, read_plain
 
 MOST: Final = Limit(
     256 << 20, "bytes", "ours: 2,000 entries, PyTorch's default, take some 2 MB with their stacks"

@@ -13,8 +13,10 @@ from reports.content.analysis.afterwards import next_command
 from reports.content.analysis.gpu import kernels, memory, sms
 from reports.content.analysis.hang import hang_lines, leading_hang, witness_part
 from reports.content.analysis.headline import facts, headline, title
+from reports.content.analysis.memory_snapshot import snapshot_part
 from reports.content.analysis.moe import communication, moe
 from reports.content.analysis.plan import framework_note, plan, whole_plan
+from reports.content.analysis.rates import rates
 from reports.content.analysis.recording import recording
 from reports.content.analysis.run import ranks_part, run_lines
 from reports.content.analysis.step import hiccups, lost_time, outside, step
@@ -122,6 +124,7 @@ def details(result: Result) -> tuple[Part, ...]:
         evidence(result),
         *([together] if together else ()),
         *witness_part(result.witness),
+        *snapshot_part(result),
     ]
     for place, rank in enumerate(ranks):
         for part in rank_parts(result, rank):
@@ -137,6 +140,7 @@ def rank_parts(result: Result, rank: Rank) -> Iterator[Part]:
         communication(result, rank),
         moe(rank),
         memory(rank),
+        rates(rank),
         sms(rank),
         kernels(rank),
     )

@@ -6,6 +6,7 @@ from typing import Final
 from heuristics.result.configured import Configuration
 from heuristics.result.judged import Wall
 from heuristics.result.result import Result
+from reports.content.analysis.memory_snapshot import snapshot_part
 from reports.content.analysis.plan import plan
 from reports.content.blocks import (
     Block,
@@ -56,7 +57,14 @@ def page(result: Result, detail: Detail) -> Page:
         chosen = Part("What the guides choose", tuple(choices(result)), "choices")
         held = Sentence(words(redaction_words(result.redacted)))
         defects_and_settings, *others = configuration_parts(result)
-        blocks += [defects_and_settings, *_judged(result, detail), chosen, *others, held]
+        blocks += [
+            defects_and_settings,
+            *_judged(result, detail),
+            chosen,
+            *others,
+            *snapshot_part(result),
+            held,
+        ]
         return Page(title, facts, tuple(blocks), detail)
     blocks += [
         *incident_items(result, Detail.FIRST),

@@ -2,9 +2,24 @@
 
 from collections.abc import Iterator
 
+from msgspec import UnsetType
+
 from reports.content.analysis.addresses import gpu_blocks
+from reports.content.analysis.memory_snapshot import memory_chart
 from reports.content.analysis.times import Scale, figures_of, figures_table, scale_of, times_of, times_table
-from reports.content.blocks import Block, Code, Entry, Hue, Part, Quantity, Sentence, Term, table, words
+from reports.content.blocks import (
+    Block,
+    Code,
+    Drawing,
+    Entry,
+    Hue,
+    Part,
+    Quantity,
+    Sentence,
+    Term,
+    table,
+    words,
+)
 from reports.content.names import grid_words, kernel_name, told
 from traces.missing import known
 from traces.sections.rank import LaunchUse, Rank
@@ -74,8 +89,12 @@ def _class(key: str, use: LaunchUse, scale: Scale) -> tuple[Entry, ...]:
 
 def memory(rank: Rank) -> Part:
     found, scale = rank.memory, scale_of(rank)
-    figures = figures_of(found, "recompute_modules", "allocator_scope")
-    blocks = [figures_table(f"Figures; the allocator over {found.allocator_scope}", figures, scale)]
+    figures = figures_of(found, "recompute_modules", "allocator_scope", "use")
+    blocks: list[Block] = [
+        figures_table(f"Figures; the allocator over {found.allocator_scope}", figures, scale)
+    ]
     if modules := known(found.recompute_modules):
         blocks.append(times_table("Recompute by what runs again", scale, times_of(modules, Hue.MEMORY)))
+    if not isinstance(found.use, UnsetType) and (use := known(found.use)):
+        blocks.append(Drawing(tuple(memory_chart(use.used_bytes))))
     return Part("Memory", tuple(blocks), "memory")

@@ -22,6 +22,7 @@ from traces.measurements import RankMeasurements
 from traces.missing import Missing, known
 from traces.names.frameworks import Framework
 from traces.sections.hang import Hang, Witness
+from traces.sections.memory_snapshot import MemorySnapshot
 from traces.sections.run import Run
 from traces.spelling import in_ms, percent
 from traces.witness.watchdog import hang_of_log
@@ -50,6 +51,7 @@ def result_of_run(
     command: str | UnsetType = UNSET,
     hang: Hang | None = None,
     witness: Witness | UnsetType = UNSET,
+    memory_snapshot: MemorySnapshot | UnsetType = UNSET,
 ) -> Result:
     """The result. `about`: the configuration's file where there is no trace, `judged`: its walls are.
 
@@ -99,6 +101,7 @@ def result_of_run(
             normal=files.normal if files else UNSET,
             hang=UNSET if hang is None else advised(hang),
             witness=witness,
+            memory_snapshot=memory_snapshot,
         ),
         judgement.run.framework,
     )

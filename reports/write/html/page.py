@@ -21,6 +21,7 @@ from reports.content.analysis import (
 from reports.content.analysis.afterwards import next_command
 from reports.content.analysis.hang import hang_lines, leading_hang, witness_part
 from reports.content.analysis.headline import facts, headline, leading, title
+from reports.content.analysis.memory_snapshot import snapshot_part
 from reports.content.analysis.plan import plan, whole_plan
 from reports.content.analysis.recording import recording
 from reports.content.analysis.run import merged_name, ranks_part, run_lines, short_name
@@ -70,6 +71,7 @@ _TABS: Final = {
 }
 _OF_PART: Final = {
     "kernels": "kernels",
+    "rates": "kernels",
     "sms": "kernels",
     "moe": "moe",
     "recording": "recording",
@@ -167,6 +169,7 @@ def _tabs(result: Result, rank: Rank, steps: Plan, beside: Sequence[Items]) -> l
         *measured,
         *([together] if together else ()),
         *witness_part(result.witness),
+        *snapshot_part(result),
         recording(result),
     ):
         tab = _OF_PART.get(part.id, "summary")

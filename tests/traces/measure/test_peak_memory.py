@@ -25,7 +25,7 @@ from traces.formats.open import read_trace
 from traces.formats.tables import Table
 from traces.intervals import spans
 from traces.measure.capture import measure_capture
-from traces.measure.memory import peak_memory
+from traces.measure.memory import memory_curve, peak_memory
 from traces.missing import Missing
 from traces.timeline import build
 
@@ -70,6 +70,16 @@ def test_the_peak_is_of_the_windows_and_what_is_held_when_they_start(
 ) -> None:
     path = export(recorded((1, 0x10, 10), (3, 0x20, 20), (150, 0x10, -10), (160, 0x30, 5)))
     assert peak(path, *windows) == expected
+
+
+def test_the_curve_holds_the_most_of_each_stretch(export: Export) -> None:
+    """10 from before the windows; 5 more for ten ns of them."""
+    path = export(recorded((20, 1, 10), (150, 2, 5), (160, 2, -5)))
+    found = memory_curve(rank_of(path), spans((100, 200)))
+    assert not isinstance(found, Missing)
+    level = dict(zip(found.at_ns, found.used_bytes, strict=True))
+    assert (found.start_ns, level[0], level[49], level[50], level[59], level[60]) == (100, 10, 10, 15, 15, 10)
+    assert max(found.used_bytes) == peak(path)
 
 
 def test_a_recording_that_began_late_tells_no_peak(export: Export) -> None:

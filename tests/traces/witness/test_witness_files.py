@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traces.errors import NotAWitness, TraceNotFound
+from traces.files.plain_pickle import NotPlain, read_plain
 from traces.sections.hang import WitnessSource
-from traces.witness.plain_pickle import NotPlain, read_plain
 from traces.witness.read import read_witness, read_witnesses
 from traces.witness.times import witness_of
 

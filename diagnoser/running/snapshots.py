@@ -1,0 +1,47 @@
+"""Memory snapshots of PyTorch, read, and what of them a run's room rests on."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace as with_fields
+
+from diagnoser.options import Place
+from traces.missing import Missing, known
+from traces.sections.memory_snapshot import MemorySnapshot
+
+if TYPE_CHECKING:
+    from traces.measurements import RankMeasurements
+
+
+def read_snapshots(given: Iterable[Place]) -> MemorySnapshot | UnsetType:
+    """All files given; UNSET where there are none. Raises `InputError` for one that cannot be used."""
+    paths = [Path(path) for path in given]
+    if not paths:
+        return UNSET
+    from traces.formats.memory_snapshot import read_memory_snapshot
+    from traces.measure.memory_snapshot import snapshot_of
+
+    return snapshot_of([one for path in paths for one in read_memory_snapshot(path)])
+
+
+def peak_of(snapshot: MemorySnapshot | UnsetType) -> int | None:
+    """The most that PyTorch had reserved on any GPU; None where no history tells."""
+    if isinstance(snapshot, UnsetType):
+        return None
+    return max((peak for one in snapshot.devices if (peak := known(one.peak_reserved_bytes))), default=None)
+
+
+def with_peak(
+    ranks: Sequence["RankMeasurements"], snapshot: MemorySnapshot | UnsetType
+) -> list["RankMeasurements"]:
+    """The one rank of a recording without memory use, with the peak of the one GPU of its snapshot."""
+    peak = peak_of(snapshot)
+    if peak is None or isinstance(snapshot, UnsetType) or len(ranks) != 1 or len(snapshot.devices) != 1:
+        return list(ranks)
+    (rank,) = ranks
+    if not isinstance(rank.memory.peak_bytes, Missing):
+        return list(ranks)
+    return [replace(rank, memory=with_fields(rank.memory, peak_bytes=peak))]

@@ -1,0 +1,122 @@
+"""Memory over time by a snapshot of PyTorch: what holds its peak, and a curve."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+from msgspec import UnsetType
+
+from heuristics.result.result import Result
+from reports.content.blocks import (
+    Block,
+    Code,
+    Drawing,
+    Entry,
+    Hue,
+    Part,
+    Quantity,
+    Sentence,
+    Term,
+    table,
+    words,
+)
+from traces.missing import Missing, known
+from traces.sections.memory_snapshot import AllocationStack, SnapshotCurve, SnapshotDevice
+from traces.sizes.memory import MemoryEstimate
+from traces.spelling import counted, gigabytes, percent
+
+_HEIGHT: Final = 8
+_WIDTH: Final = 64
+_STACKS: Final = 12
+_ESTIMATED: Final = ("parameters", "gradients", "optimizer", "activations")
+
+
+def snapshot_part(result: Result) -> Iterator[Part]:
+    """Of a result with a snapshot."""
+    if isinstance(result.memory_snapshot, UnsetType):
+        return
+    blocks = [
+        block
+        for one in result.memory_snapshot.devices
+        for block in _device(one, known(result.memory_estimate))
+    ]
+    yield Part("Memory over time", tuple(blocks), "memory-snapshot")
+
+
+def _device(one: SnapshotDevice, estimate: MemoryEstimate | None) -> Iterator[Block]:
+    now = (
+        f"GPU {one.device}, at the snapshot: {gigabytes(one.used_bytes)} in use of "
+        f"{gigabytes(one.reserved_bytes)} reserved, "
+        f"{gigabytes(one.unused_reserved_bytes)} fragments and cache."
+    )
+    yield Sentence(words(now))
+    if one.out_of_memory:
+        yield Sentence(words(f"{counted(one.out_of_memory, 'allocation')} failed for want of memory."))
+    if isinstance(one.peak_bytes, Missing):
+        yield Sentence(words(f"The peak is unknown: {one.peak_bytes.reason}. {one.peak_bytes.cure}."))
+        return
+    peak, parts = known(one.peak_bytes), known(one.at_peak_bytes)
+    if not peak or parts is None:
+        return
+    heads = ("at the peak", "size", "share", *(("estimate",) if estimate else ()))
+    rows = (_category(key, size, peak, estimate) for key, size in parts.items())
+    yield table(f"In use at the peak of {gigabytes(peak)}", heads, rows)
+    yield Drawing(tuple(_snapshot_chart(one.curve, one.entries)))
+    before = gigabytes(one.before_recording_bytes)
+    yield Sentence(words(f"{before} were in use before the history begins; stacks of these are not known."))
+    listed = one.stacks_at_peak[:_STACKS]
+    rows = (_stack(each, peak) for each in listed)
+    left_out = len(one.stacks_at_peak) - len(listed) + one.stacks_left_out
+    yield table(
+        "By stack, innermost frame first",
+        ("stack", "count", "size", "share", "for"),
+        rows,
+        range(1, 4),
+        left_out=left_out,
+    )
+
+
+def _category(key: str, size: int, peak: int, estimate: MemoryEstimate | None) -> tuple[Entry, ...]:
+    cells: tuple[Entry, ...] = (
+        Term(key),
+        gigabytes(size),
+        Quantity(percent(size / peak), size / peak, Hue.MEMORY),
+    )
+    if estimate is None:
+        return cells
+    return *cells, gigabytes(getattr(estimate, f"{key}_bytes")) if key in _ESTIMATED else ""
+
+
+def _stack(one: AllocationStack, peak: int) -> tuple[Entry, ...]:
+    share = one.size_bytes / peak
+    what = Code(" < ".join(one.frames) or "(no stack)")
+    return (
+        what,
+        f"{one.count:,}",
+        gigabytes(one.size_bytes),
+        Quantity(percent(share), share),
+        Term(one.category),
+    )
+
+
+def _snapshot_chart(curve: SnapshotCurve, entries: int) -> Iterator[str]:
+    """The most in use of each stretch of the history."""
+    columns = [0] * _WIDTH
+    for place, size in zip(curve.entry, curve.used_bytes, strict=True):
+        at = min(_WIDTH - 1, place * _WIDTH // max(1, entries + 1))
+        columns[at] = max(columns[at], size)
+    held = 0
+    for at, size in enumerate(columns):  # a history of few entries has no point in every column
+        held = columns[at] = size or held
+    yield from memory_chart(columns)
+    yield f"{'':>10}  first entry{'last entry':>{_WIDTH - 11}}"
+
+
+def memory_chart(used_bytes: Sequence[int]) -> Iterator[str]:
+    """Memory in use from left to right, as columns of characters, the highest at its peak."""
+    count, peak = min(_WIDTH, len(used_bytes)), max(used_bytes, default=0)
+    edges = [at * len(used_bytes) // count for at in range(count + 1)] if count else []
+    columns = [max(used_bytes[begin:end]) for begin, end in pairwise(edges)]
+    for level in range(_HEIGHT, 0, -1):
+        line = "".join("#" if size * _HEIGHT >= peak * (level - 0.5) else " " for size in columns)
+        yield f"{gigabytes(peak) if level == _HEIGHT else '':>10} |{line}|"

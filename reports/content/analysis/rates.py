@@ -1,0 +1,128 @@
+"""How fast a rank multiplies, copies and communicates, against what its GPU can do."""
+
+from collections.abc import Iterator
+from math import log10
+from typing import Final
+
+from msgspec import UnsetType
+
+from heuristics.guides.roofline import what_moves
+from reports.content.analysis.times import Scale, scale_of
+from reports.content.blocks import Block, Code, Drawing, Entry, Part, Quantity, Sentence, Term, table, words
+from reports.content.names import told
+from traces.missing import Missing, OrMissing, known
+from traces.sections.rank import Rank
+from traces.sections.rates import CollectiveRate, CopySpeed, MatrixRates, Rates, RoofLimit, Speed
+from traces.spelling import gigabytes, percent, rounded
+
+_ROWS: Final = 20
+"""Operators that a page lists."""
+_HEADS: Final = ("TFLOP/s", "of peak", "FLOP/byte", "of roof", "limit")
+
+
+def rates(rank: Rank) -> Part | None:
+    """None of a result from before rates were measured."""
+    if isinstance(found := rank.rates, UnsetType):
+        return None
+    return Part("Rates", tuple(_blocks(found, scale_of(rank))), "rates")
+
+
+def _blocks(found: Rates, scale: Scale) -> Iterator[Block]:
+    if isinstance(found.matrix, MatrixRates):
+        yield from _matrix(found.matrix, known(found.memory_gb_per_s), scale)
+    elif isinstance(found.matrix, Missing):
+        yield Sentence(
+            words(f"TFLOP/s are unknown: {found.matrix.reason}. To learn them: {found.matrix.cure}.")
+        )
+    if copies := known(found.copies):
+        of_copies = ("copies", "count", "size", scale.unit, "GB/s")
+        yield table("Copies", of_copies, (_copy(one, scale) for one in copies))
+    if collectives := known(found.collective_rates):
+        heads = ("collective", "ranks", "count", "size", "algorithm", "bus", "fastest", "of NVLink")
+        note = (
+            "In GB/s, as nccl-tests count. Their time holds the wait for late ranks: the network is at least "
+            "this fast."
+        )
+        yield table("Collectives", heads, map(_collective, collectives), note=note)
+
+
+def _matrix(found: MatrixRates, memory: float | None, scale: Scale) -> Iterator[Block]:
+    heads = ("class", "operators", scale.unit, *_HEADS)
+    note = (
+        "Shapes are those the profiler recorded. Bytes are each input and output once: FLOP/byte is at most "
+        "this, and the real roof may be lower."
+    )
+    rows = ((Term(one.key), *_speed(one, scale)) for one in found.classes)
+    yield table("By class of kernel", heads, rows, note=note)
+    yield from _roofline(found, memory)
+    operators = found.operators[:_ROWS]
+    listed = ((Code(f"{one.operator} {one.dtype}"), *_speed(one, scale)) for one in operators)
+    left_out = len(found.operators) - len(operators)
+    yield table("By operator", ("operator", *heads[1:]), listed, left_out=left_out)
+    counted = percent(found.counted_frac)
+    hfu = told(found.hfu_at_least_frac, percent)
+    at_least = "" if hfu == "unknown" else "at least "
+    yield Sentence(
+        words(f"HFU: {at_least}{hfu} of the dense peak; shapes are known of {counted} of the matrix work.")
+    )
+
+
+def _speed(one: Speed, scale: Scale) -> tuple[Entry, ...]:
+    return (
+        f"{one.operator_count:,}",
+        scale.ms(one.work_ns),
+        rounded(one.tflops_per_s),
+        _share(one.peak_frac),
+        rounded(one.flop_per_byte),
+        _share(one.roof_frac),
+        told(one.roof_limit, str),
+    )
+
+
+def _share(value: OrMissing[float]) -> Quantity:
+    share = known(value)
+    return Quantity("unknown") if share is None else Quantity(percent(share), min(1.0, share))
+
+
+def _copy(one: CopySpeed, scale: Scale) -> tuple[Entry, ...]:
+    size = gigabytes(one.size_bytes)
+    return Term(one.kind), f"{one.count:,}", size, scale.ms(one.work_ns), rounded(one.gb_per_s)
+
+
+def _collective(one: CollectiveRate) -> tuple[Entry, ...]:
+    speeds = (one.algorithm_gb_per_s_at_least, one.bus_gb_per_s_at_least, one.fastest_bus_gb_per_s)
+    counts = f"{one.rank_count:,}", f"{one.count:,}", gigabytes(one.size_bytes)
+    return Term(one.collective), *counts, *map(rounded, speeds), _share(one.link_frac)
+
+
+_WIDTH: Final = 64
+_DECADES: Final = (0, 4)
+"""Powers of ten of FLOP per byte that the picture spans."""
+
+
+def _roofline(found: MatrixRates, memory: float | None) -> Iterator[Block]:
+    """Where each class stands under its roof, and what would move it; nothing where a roof is not known."""
+    placed = [one for one in found.classes if known(one.peak_frac) and known(one.roof_limit)]
+    if memory is None or not placed:
+        return
+    lines = []
+    for one in placed:
+        peak = one.tflops_per_s / (known(one.peak_frac) or 1)
+        ridge = peak * 1e3 / memory
+        axis = ["-"] * _WIDTH
+        axis[_column(ridge)] = "^"
+        axis[_column(one.flop_per_byte)] = "#"
+        lines.append(f"{one.key:<14} |{''.join(axis)}|")
+    lines.append("FLOP per byte in powers of ten, from one to ten thousand. # the class, at most;")
+    lines.append("^ the ridge: left of it the limit is memory, right of it the peak.")
+    yield Drawing(tuple(lines))
+    for one in placed:
+        limit: RoofLimit | None = known(one.roof_limit)
+        if limit is not None:
+            yield Sentence(words(Term(one.key), ": " + what_moves(limit)))
+
+
+def _column(flop_per_byte: float) -> int:
+    low, high = _DECADES
+    power = log10(max(flop_per_byte, 1e-9))
+    return round((min(max(power, low), high) - low) / (high - low) * (_WIDTH - 1))

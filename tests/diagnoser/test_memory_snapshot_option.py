@@ -1,0 +1,69 @@
+"""`--memory-snapshot` beside a recording or a configuration, and what is none."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+
+from diagnoser.cli import run
+from tests.kineto_doubles import one_run, write
+from tests.traces.formats.test_memory_snapshot import MIB, Runs, one_step
+
+
+def snapshot(path: Path) -> Path:
+    path.write_bytes(pickle.dumps(one_step()))
+    return path
+
+
+def test_a_snapshot_beside_a_recording_gives_its_peak(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace, dump = write(tmp_path / "run.json", one_run()), snapshot(tmp_path / "snapshot.pickle")
+    assert run(["analyze", str(trace), "--memory-snapshot", str(dump), "-f", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    (device,) = document["memory_snapshot"]["devices"]
+    assert device["at_peak_bytes"]["optimizer"] == 40 * MIB
+    assert document["ranks"][0]["memory"]["peak_bytes"] == device["peak_reserved_bytes"] == 100 * MIB
+    assert run(["analyze", str(trace), "--memory-snapshot", str(dump), "--full"]) == 0
+    shown = capsys.readouterr().out
+    assert "MEMORY OVER TIME" in shown
+    assert "torch/optim/adam.py: _init_group < (own code)" in shown
+    assert "someone" not in shown
+    page = tmp_path / "page.html"
+    assert run(["analyze", str(trace), "--memory-snapshot", str(dump), "-o", str(page)]) == 0
+    assert 'class="drawing"' in page.read_text(encoding="utf-8")
+
+
+def test_a_snapshot_beside_a_configuration_gives_its_peak(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, dump = tmp_path / "run.sh", snapshot(tmp_path / "snapshot.pickle")
+    config.write_text(
+        "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 4 --hidden-size 1024 "
+        "--ffn-hidden-size 4096 --num-attention-heads 8 --seq-length 1024 "
+        "--max-position-embeddings 1024 --micro-batch-size 1 "
+        "--global-batch-size 8 --vocab-size 32000 --bf16 --num-experts 8 --moe-router-topk 2\n"
+    )
+    words = ["check-config", str(config), "--memory-snapshot", str(dump), "-f", "json"]
+    assert run(words) in (0, 1)
+    document = json.loads(capsys.readouterr().out)
+    assert document["memory_snapshot"]["devices"][0]["used_bytes"] == 73 * MIB
+    assert run([*words[:-2], "--full"]) in (0, 1)
+    shown = capsys.readouterr().out
+    assert "MEMORY OVER TIME" in shown
+    assert "estimate" in next(line for line in shown.splitlines() if line.startswith("at the peak"))
+
+
+def test_a_hostile_snapshot_ends_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    trace, dump = write(tmp_path / "run.json", one_run()), tmp_path / "hostile.pickle"
+    dump.write_bytes(pickle.dumps({"segments": [Runs(Path("ran"))]}))
+    assert run(["analyze", str(trace), "--memory-snapshot", str(dump)]) == 3
+    said = capsys.readouterr().err.strip().splitlines()
+    assert "asks for more than plain values" in said[-1]
+    assert not Path("ran").exists()

@@ -1,0 +1,107 @@
+"""Rates of products, copies and collectives, by runs with round numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import diagnoser
+from tests.kineto_doubles import GEMM, Event, call, event, on_gpu, write
+from traces.ranks.collective_rates import bus_share
+
+H100 = {"id": 0, "name": "NVIDIA H100 80GB HBM3", "computeMajor": 9, "computeMinor": 0, "numSms": 132}
+BF16 = "c10::BFloat16"
+
+
+def product(at: int, number: int, m: int, k: int, n: int, name: str = "aten::mm") -> list[Event]:
+    """An operator of 20 us, in it the launch of a GEMM that runs for 100 us."""
+    args = {"Input Dims": [[m, k], [k, n]], "Input type": [BF16, BF16], "Concrete Inputs": ["", ""]}
+    return [
+        event("cpu_op", name, at, 20, args=args),
+        call("cudaLaunchKernel", at + 5, 5, number),
+        on_gpu("kernel", GEMM, at + 30, 100, number),
+    ]
+
+
+def rates_of(path: Path, events: list[Event]) -> dict[str, Any]:
+    write(path, events, deviceProperties=[H100])
+    (rank,) = diagnoser.analyze(path).to_dict()["ranks"]
+    return dict(rank["rates"])
+
+
+def test_a_product_is_held_against_the_peak_and_the_memory(tmp_path: Path) -> None:
+    """1000 x 1000 x 1000 in 100 us: 20 TFLOP/s of 989.5; 6 MB at 3350 GB/s take 1.79 us, 2.02 at peak."""
+    found = rates_of(tmp_path / "run.json", product(0, 1, 1000, 1000, 1000))["matrix"]
+    (gemm,) = found["classes"]
+    assert (gemm["key"], gemm["flop"], gemm["work_ns"]) == ("gemm", 2_000_000_000, 100_000)
+    assert gemm["tflops_per_s"] == pytest.approx(20)
+    assert gemm["peak_frac"] == pytest.approx(20 / 989.5)
+    assert gemm["flop_per_byte"] == pytest.approx(2e9 / 6e6)
+    assert (gemm["roof_limit"], gemm["roof_frac"]) == ("peak", pytest.approx(20 / 989.5))
+    assert (found["counted_frac"], found["without_shape_count"]) == (1.0, 0)
+
+
+def test_a_thin_product_stands_under_the_roof_of_the_memory(tmp_path: Path) -> None:
+    """1 x 10000 by 10000 x 3350: 67 MB at 3350 GB/s take 20 of the 100 us."""
+    found = rates_of(tmp_path / "run.json", product(0, 1, 1, 10_000, 3_350))["matrix"]
+    (gemm,) = found["classes"]
+    assert (gemm["roof_limit"], gemm["roof_frac"]) == ("memory", pytest.approx(0.2, rel=0.001))
+
+
+def test_the_innermost_operator_is_counted_and_kernels_without_one_are_said(tmp_path: Path) -> None:
+    events = product(0, 1, 10, 20, 5)
+    args = {"Input Dims": [[10, 20], [5, 20], []], "Input type": [BF16, BF16, ""]}
+    events.append(event("cpu_op", "aten::linear", -1, 22, args=args))
+    events += product(200, 2, 10, 20, 5, name="my_library::mm")
+    found = rates_of(tmp_path / "run.json", events)["matrix"]
+    (gemm,) = found["classes"]
+    (operator,) = found["operators"]
+    assert (operator["operator"], operator["flop"]) == ("aten::mm", 2_000)
+    assert (gemm["kernel_count"], gemm["all_kernel_count"]) == (1, 2)
+    assert (found["counted_frac"], found["without_shape_count"]) == (0.5, 1)
+
+
+@pytest.mark.parametrize("dims", [None, [], "mm", [[10, "20"], [20, 5]], [[10, 1 << 60], [1 << 60, 5]]])
+def test_shapes_that_are_none_give_no_rate(tmp_path: Path, dims: object) -> None:
+    events = product(0, 1, 10, 20, 5)
+    events[0]["args"]["Input Dims"] = dims
+    assert rates_of(tmp_path / "run.json", events)["matrix"] is None
+
+
+def test_shapes_larger_than_any_run_are_no_rate(tmp_path: Path) -> None:
+    events = product(0, 1, 1 << 38, 1 << 38, 1 << 38)
+    assert rates_of(tmp_path / "run.json", events)["matrix"] is None
+
+
+def test_copies_have_their_bytes_over_their_time(tmp_path: Path) -> None:
+    copy = on_gpu("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 300, 10, 7, bytes=200_000)
+    (found,) = rates_of(tmp_path / "run.json", [*product(0, 1, 10, 20, 5), copy])["copies"]
+    assert (found["kind"], found["count"], found["gb_per_s"]) == ("memcpy_h2d", 1, 20.0)
+
+
+def test_bus_bandwidth_is_what_nccl_tests_say(tmp_path: Path) -> None:
+    """Four ranks reduce 2 MB in 100 us: 20 GB/s, 30 on the bus, of 450 in one direction."""
+    about = {
+        "Collective name": "allreduce",
+        "Process Group Name": "0",
+        "Process Group Ranks": "[0, 1, 2, 3]",
+        "Group size": 4,
+        "In msg nelems": 1_000_000,
+        "dtype": "BFloat16",
+    }
+    name = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+    reduce = on_gpu("kernel", name, 300, 100, 9, stream=20, **about)
+    events = [*product(0, 1, 10, 20, 5), call("cudaLaunchKernel", 200, 5, 9), reduce]
+    (found,) = rates_of(tmp_path / "run.json", events)["collective_rates"]
+    assert (found["collective"], found["rank_count"], found["size_bytes"]) == ("all_reduce", 4, 2_000_000)
+    assert found["algorithm_gb_per_s_at_least"] == pytest.approx(20)
+    assert found["bus_gb_per_s_at_least"] == found["fastest_bus_gb_per_s"] == pytest.approx(30)
+    assert found["link_frac"] == pytest.approx(30 / 450)
+
+
+def test_what_each_link_carries_follows_nccl_tests() -> None:
+    assert bus_share("all_reduce", 8) == 2 * 7 / 8
+    assert {bus_share(name, 8) for name in ("all_gather", "reduce_scatter", "all_to_all")} == {7 / 8}
+    assert bus_share("broadcast", 8) == 1

@@ -1,0 +1,94 @@
+"""Memory over the history of a snapshot: its peak, what holds it, by what it is for and by stack.
+
+A history of three entries: A takes 10, B takes 5, A gives back. Of 20 bytes in use at the end 5 are B's, so
+15 were there before: the level is 15, then 25, 30 and 20, and the peak, 30, is A, B and those 15.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from traces.columns import IntArray
+from traces.formats.memory_snapshot import Allocation, DeviceMemory
+from traces.limits import Limit
+from traces.missing import gap
+from traces.names.allocations import category_at_peak, shown
+from traces.sections.memory_snapshot import AllocationStack, MemorySnapshot, SnapshotCurve, SnapshotDevice
+
+STACKS: Final = Limit(30, "stacks", "ours: a model has some ten kinds of tensors that fill it")
+FRAMES: Final = Limit(6, "frames", "ours: enough to separate layers, few enough to read")
+POINTS: Final = Limit(400, "points", "ours: as many as a page is wide")
+
+
+def snapshot_of(found: Sequence[DeviceMemory]) -> MemorySnapshot:
+    """All GPUs of the files that were given."""
+    return MemorySnapshot(tuple(map(_device, found)))
+
+
+def _device(one: DeviceMemory) -> SnapshotDevice:
+    level = used_over_entries(one)
+    used, reserved = int(level[-1]), one.reserved_bytes
+    peak = int(level.argmax())
+    held = [each for each in one.allocations if each.begin < peak and (each.end is None or each.end >= peak)]
+    stacks = _stacks(held)
+    most = int(STACKS.value)
+    rest = stacks[most:]
+    unknown = None if one.entry_count else gap(_NO_HISTORY, _RECORD)
+    at_peak: Counter[str] = Counter()
+    for stack in stacks:
+        at_peak[stack.category] += stack.size_bytes
+    return SnapshotDevice(
+        device=one.device,
+        reserved_bytes=reserved,
+        used_bytes=used,
+        unused_reserved_bytes=max(0, reserved - used),
+        segment_count=one.segment_count,
+        entries=one.entry_count,
+        before_recording_bytes=int(level[0]),
+        peak_bytes=unknown or int(level[peak]),
+        peak_reserved_bytes=unknown or one.peak_reserved_bytes,
+        at_peak_bytes=unknown or dict(at_peak.most_common()),
+        stacks_at_peak=tuple(stacks[:most]),
+        stacks_left_out=len(rest),
+        stacks_left_out_bytes=sum(stack.size_bytes for stack in rest),
+        curve=_curve(level),
+        out_of_memory=one.out_of_memory_count,
+    )
+
+
+_NO_HISTORY: Final = "the snapshot has no history of allocations"
+_RECORD: Final = "call torch.cuda.memory._record_memory_history() before the steps"
+
+
+def used_over_entries(one: DeviceMemory) -> IntArray:
+    """Bytes in use before the first entry and after each, shape (entries + 1,)."""
+    change: IntArray = np.zeros(one.entry_count + 1, dtype=np.int64)
+    for each in one.allocations:
+        change[each.begin + 1] += each.size_bytes
+        if each.end is not None:
+            change[each.end + 1] -= each.size_bytes
+    return np.cumsum(change)
+
+
+def _stacks(held: Sequence[Allocation]) -> list[AllocationStack]:
+    """By what they are for and the frames that may be shown, the largest first."""
+    size: dict[tuple[str, tuple[str, ...]], int] = defaultdict(int)
+    count: Counter[tuple[str, tuple[str, ...]]] = Counter()
+    for one in held:
+        category = category_at_peak(one.frames, began=one.begin >= 0, kept=one.end is None)
+        key = category, shown(one.frames, int(FRAMES.value))
+        size[key] += one.size_bytes
+        count[key] += 1
+    ordered = sorted(size, key=lambda key: (-size[key], key))
+    return [AllocationStack(*key, count[key], size[key]) for key in ordered]
+
+
+def _curve(level: IntArray) -> SnapshotCurve:
+    """The level in as many places as a page has, the most of each stretch; the last is the end."""
+    edges = np.unique(np.linspace(0, len(level) - 1, int(POINTS.value), dtype=np.int64))
+    most = np.maximum.reduceat(level, edges)
+    return SnapshotCurve(tuple(edges.tolist()), tuple(most.tolist()))

@@ -1,0 +1,254 @@
+"""How fast a rank multiplies and copies, where sizes are recorded: `rates` of a rank.
+
+An operator's FLOP belong to the matrix kernels whose launches lie in it, and in no operator of the table
+within it. One mm of (4, 8) by (8, 2) is 2 x 4 x 8 x 2 = 128 FLOP; in a kernel of 64 ns that is 2 GFLOP/s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from traces.columns import COPY_KINDS, NULL, Gpu, IntArray, distinct
+from traces.cures import cure
+from traces.groups import places_of_each
+from traces.intervals import Spans
+from traces.measure.tensor_cores import has_tf32
+from traces.missing import Missing, gap, or_gap
+from traces.names.gpus import link_rate, memory_rate
+from traces.names.kernels import KernelClass, classify_kernel, is_matrix_work, multiplies, wide_format
+from traces.names.operators import Dtype
+from traces.problems import Problems
+from traces.resolve.communication import stab
+from traces.sections.rates import (
+    ClassSpeed,
+    CollectiveRate,
+    CopySpeed,
+    MatrixRates,
+    OperatorSpeed,
+    Rates,
+    RoofLimit,
+)
+from traces.sizes.operator_work import OperatorWork, operator_work
+from traces.sizes.peaks import Precision, peak_of_product
+from traces.timeline import KEYS, Bucket, RankTimeline, Source
+
+_Key = TypeVar("_Key")
+NONE: Final = -1
+_MOST: Final = 1 << 62
+"""FLOP of a recording, an hour at the peak of most GPUs: larger numbers are no JSON integers of 64 bits."""
+
+
+def measure_rates(
+    rank: RankTimeline,
+    windows: Spans,
+    gpu: Gpu | None,
+    collectives: tuple[CollectiveRate, ...] | Missing,
+) -> Rates:
+    """Rates of one rank within its windows; `gpu` is the one it ran on."""
+    name, how = gpu.name if gpu else None, cure("gpu", rank.columns.info.kind)
+    memory, link = memory_rate(name, gpu.memory_bytes if gpu else None), link_rate(name)
+    return Rates(
+        matrix=_matrix(rank, windows, name, memory),
+        copies=_copies(rank, windows),
+        collective_rates=collectives,
+        memory_gb_per_s=or_gap(memory and float(memory), gap(_NO_RATE.format("memory"), how)),
+        link_gb_per_s=or_gap(link and float(link), gap(_NO_RATE.format("NVLink"), how)),
+    )
+
+
+_NO_RATE: Final = "the {} rate of this GPU is not in our table, or its model was not recorded"
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """One operator as it ran. `peak_tflops` is None where the peak of its format is not known."""
+
+    work: OperatorWork
+    key: str
+    kernel_count: int
+    work_ns: int
+    peak_tflops: float | None
+
+    @property
+    def at_peak_s(self) -> float | None:
+        return None if self.peak_tflops is None else self.work.flop / (self.peak_tflops * 1e12)
+
+
+def _matrix(rank: RankTimeline, windows: Spans, gpu: str | None, memory: int | None) -> MatrixRates | Missing:
+    kind, rows, problems = rank.columns.info.kind, rank.activities, rank.columns.problems
+    if problems is None:
+        return gap("no shapes of operators were recorded", cure("operator_shapes", kind))
+    around = _around(rank, problems)
+    done = list(_operators(rank, windows, around, problems, gpu))
+    if not done:
+        reason = "no kernel in the windows was launched by an operator whose shapes were recorded"
+        return gap(reason, cure("operator_shapes", kind))
+    if max(sum(one.work.flop for one in done), sum(one.work.bytes_at_least for one in done)) > _MOST:
+        return gap("the recorded shapes are larger than any that were run", cure("operator_shapes", kind))
+    inside = windows.hold(rows.start_ns) & (rows.bucket == Bucket.COMPUTE)
+    matrix = inside & rank.named(_multiplies)
+    length_ns = rows.end_ns - rows.start_ns
+    all_ns, at_peak_s = int(length_ns[matrix].sum()), _total(one.at_peak_s for one in done)
+    hfu = None if at_peak_s is None else at_peak_s * 1e9 / windows.total_ns
+    return MatrixRates(
+        classes=_by_class(done, memory, kind, rows.key[inside], length_ns[inside]),
+        operators=_by_operator(done, memory, kind),
+        without_shape_count=int((matrix & (around == NONE)).sum()),
+        counted_frac=int(length_ns[matrix & (around != NONE)].sum()) / all_ns if all_ns else 1.0,
+        hfu_at_least_frac=or_gap(hfu, _no_peak(kind)),
+    )
+
+
+def _multiplies(name: str, kernel: KernelClass) -> bool:
+    return multiplies(kernel) or is_matrix_work(name, kernel)
+
+
+def _around(rank: RankTimeline, problems: Problems) -> IntArray:
+    """Row of the innermost operator of known work around each launch of compute, shape (n,); NONE: none."""
+    rows, ranges = rank.activities, rank.columns.ranges
+    told = np.array([*(operator_work(one) is not None for one in problems.distinct), False])
+    telling = np.flatnonzero(told[problems.of_range] & (ranges.thread_gid != NULL))
+    around = np.full(len(rows), NONE, dtype=np.int64)
+    launched = (rows.bucket == Bucket.COMPUTE) & (rows.launch_ns != NULL)
+    for thread in distinct(ranges.thread_gid[telling]).tolist():
+        here = telling[ranges.thread_gid[telling] == thread]
+        mine = np.flatnonzero(launched & (rows.launch_thread == thread))
+        found = stab(ranges.start_ns[here], ranges.end_ns[here], rows.launch_ns[mine])
+        around[mine] = np.where(found >= 0, here[found], NONE)
+    return around
+
+
+def _operators(
+    rank: RankTimeline, windows: Spans, around: IntArray, problems: Problems, gpu: str | None
+) -> Iterator[_Done]:
+    """Every operator whose first kernel starts in the windows, with all of its kernels."""
+    rows, names = rank.activities, (*rank.columns.kernel_names, "")
+    works = [operator_work(one) for one in problems.distinct]
+    length_ns, multiply = rows.end_ns - rows.start_ns, rank.named(_multiplies)
+    for operator, places in places_of_each(around):
+        work = works[problems.of_range[operator]] if operator != NONE else None
+        if work is None or not windows.hold(rows.start_ns[places[:1]])[0]:
+            continue
+        work_ns = int(length_ns[places].sum())
+        longest = places[np.lexsort((length_ns[places], multiply[places]))[-1]]
+        if work_ns > 0:
+            name = names[rows.name[longest]]
+            peak = peak_of_product(gpu, _precision(work, name, rank))
+            key = KEYS[Bucket.COMPUTE][rows.key[longest]]
+            yield _Done(work, key, len(places), work_ns, peak.tflops if peak else None)
+
+
+_PRECISIONS: Final[Mapping[Dtype, Precision]] = {"bf16": "bf16", "fp16": "bf16", "fp8": "fp8"}
+
+
+def _precision(work: OperatorWork, kernel: str, rank: RankTimeline) -> Precision | None:
+    """The format that a kernel multiplies in; of FP32 inputs its name says whether that is TF32."""
+    if work.dtype != "fp32":
+        return _PRECISIONS.get(work.dtype)
+    wide = wide_format(kernel, classify_kernel(kernel))
+    if wide is None and has_tf32(rank.gpu) is False:
+        return "fp32"
+    return None if wide == "3xtf32" else wide
+
+
+def _by_class(
+    done: Sequence[_Done], memory: int | None, kind: str, key: IntArray, length_ns: IntArray
+) -> tuple[ClassSpeed, ...]:
+    found = []
+    for name, several in _grouped(done, lambda one: one.key):
+        same = key == KEYS[Bucket.COMPUTE].index(name)
+        all_ns = int(length_ns[same].sum())
+        common = _common(several, memory, kind)
+        found.append(
+            ClassSpeed(
+                **common,
+                key=name,
+                shapes_from="recorded",
+                all_kernel_count=int(same.sum()),
+                all_work_ns=all_ns,
+            )
+        )
+    return tuple(sorted(found, key=lambda one: (-one.flop, one.key)))
+
+
+def _by_operator(done: Sequence[_Done], memory: int | None, kind: str) -> tuple[OperatorSpeed, ...]:
+    found = [
+        OperatorSpeed(**_common(several, memory, kind), operator=operator, dtype=dtype, key=key)
+        for (operator, dtype, key), several in _grouped(
+            done, lambda one: (one.work.operator, one.work.dtype, one.key)
+        )
+    ]
+    return tuple(sorted(found, key=lambda one: (-one.flop, one.operator, one.dtype, one.key)))
+
+
+def _common(several: Sequence[_Done], memory: int | None, kind: str) -> dict[str, Any]:
+    """The fields of `Speed`, of some operators together."""
+    flop, work_ns = sum(one.work.flop for one in several), sum(one.work_ns for one in several)
+    size = sum(one.work.bytes_at_least for one in several)
+    at_peak_s = _total(one.at_peak_s for one in several)
+    moved_s = None if memory is None else size / (memory * 1e9)
+    roof_s = _total(_roof_s(one, memory) for one in several)
+    limit: RoofLimit | None = None
+    if at_peak_s is not None and moved_s is not None:
+        limit = "memory" if moved_s > at_peak_s else "peak"
+    return {
+        "operator_count": len(several),
+        "kernel_count": sum(one.kernel_count for one in several),
+        "work_ns": work_ns,
+        "flop": flop,
+        "tflops_per_s": flop / work_ns / 1e3,
+        "peak_frac": _no_peak(kind) if at_peak_s is None else at_peak_s * 1e9 / work_ns,
+        "bytes_at_least": size,
+        "flop_per_byte": flop / size if size else 0.0,
+        "roof_frac": _no_peak(kind) if roof_s is None else roof_s * 1e9 / work_ns,
+        "roof_limit": or_gap(limit, _no_peak(kind)),
+    }
+
+
+def _roof_s(one: _Done, memory: int | None) -> float | None:
+    if one.at_peak_s is None or memory is None:
+        return None
+    return max(one.at_peak_s, one.work.bytes_at_least / (memory * 1e9))
+
+
+def _no_peak(kind: str) -> Missing:
+    reason = "a peak rate is not known: the GPU's model, the format of FP32 inputs, or our table lacks it"
+    return gap(reason, cure("gpu", kind))
+
+
+def _total(parts: Iterable[float | None]) -> float | None:
+    """The sum; None where one of them is not known."""
+    total = 0.0
+    for one in parts:
+        if one is None:
+            return None
+        total += one
+    return total
+
+
+def _grouped(done: Sequence[_Done], key: Callable[[_Done], _Key]) -> Iterable[tuple[_Key, list[_Done]]]:
+    found: dict[_Key, list[_Done]] = {}
+    for one in done:
+        found.setdefault(key(one), []).append(one)
+    return found.items()
+
+
+def _copies(rank: RankTimeline, windows: Spans) -> tuple[CopySpeed, ...] | Missing:
+    """By kind, those of known size that start in the windows; copies between GPUs among them."""
+    rows, copies = rank.activities, rank.columns.copies
+    of_copy = np.flatnonzero((rows.source == Source.COPY) & windows.hold(rows.start_ns))
+    size, kind = copies.size_bytes[rows.row[of_copy]], copies.kind[rows.row[of_copy]]
+    length_ns = (rows.end_ns - rows.start_ns)[of_copy]
+    found = []
+    for code in distinct(kind).tolist():
+        mine = (kind == code) & (size >= 0) & (length_ns > 0)
+        if mine.any():
+            total, work_ns = int(size[mine].sum()), int(length_ns[mine].sum())
+            found.append(CopySpeed(COPY_KINDS[code], int(mine.sum()), total, work_ns, total / work_ns))
+    if len(of_copy) and not found:
+        return gap("no sizes of copies were recorded", cure("version", rank.columns.info.kind))
+    return tuple(sorted(found, key=lambda one: -one.work_ns))

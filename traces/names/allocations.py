@@ -1,0 +1,74 @@
+"""What memory is for, by the stack that took it, and what of a stack may be shown."""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from traces.toml_tables import read_table
+
+Taken = Literal["optimizer", "gradients", "backward", "parameters", "forward"]
+"""Where in a step memory was taken."""
+
+OWN_CODE: Final = "(own code)"
+_PUBLIC: Final = re.compile(
+    r"(?:.*[/\\])?((?:torch|megatron/core|transformer_engine|apex|deepspeed|flash_attn|deep_ep)/[\w/]{1,120}\.py)"
+)
+_FUNCTION: Final = re.compile(r"[A-Za-z_]\w{0,60}")
+_OURS: Final = re.compile(r"(?:torch::autograd|at|c10)::[\w:<>]{1,80}")
+
+
+class _Row(Struct, frozen=True, forbid_unknown_fields=True):
+    category: Taken
+    function: re.Pattern[str]
+    file: re.Pattern[str] | None = None
+
+
+@cache
+def _rows() -> tuple[_Row, ...]:
+    return read_table("traces.names", "allocations.toml", dict[str, tuple[_Row, ...]])["rows"]
+
+
+@cache
+def taken(frames: tuple[tuple[str, str], ...]) -> Taken | None:
+    """Where in a step a stack took memory; None where no frame tells."""
+    for row in _rows():
+        for file, function in frames:
+            inside = row.file is None or re.search(rf"(?:^|[/\\])(?:{row.file.pattern})$", file)
+            if inside and row.function.fullmatch(function):
+                return row.category
+    return None
+
+
+@cache
+def shown(frames: tuple[tuple[str, str], ...], most: int) -> tuple[str, ...]:
+    """Frames of known packages as package path and function, innermost first; all else is own code, once."""
+    found: list[str] = []
+    for file, function in frames:
+        text = _shown(file, function)
+        if not found or found[-1] != text:
+            found.append(text)
+        if len(found) == most:
+            break
+    return tuple(found)
+
+
+def _shown(file: str, function: str) -> str:
+    known = _PUBLIC.fullmatch(file.replace("\\", "/"))
+    if known and _FUNCTION.fullmatch(function):
+        return f"{known[1]}: {function}"
+    return function if _OURS.fullmatch(function) else OWN_CODE
+
+
+def category_at_peak(frames: Sequence[tuple[str, str]], *, began: bool, kept: bool) -> str:
+    """What memory that is in use at the peak is for. `began`: while recorded; `kept`: in use at the end."""
+    where = taken(tuple(frames))
+    if where in ("optimizer", "gradients", "parameters"):
+        return where
+    if where == "backward":
+        return "gradients" if kept else "temporary"
+    if where == "forward":
+        return "activations"
+    return "unknown" if began else "before_recording"

@@ -1,0 +1,30 @@
+"""What operators multiply, as recorded: shapes, types and values of their arguments."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An operator with its arguments: shape, type and, of what is no tensor, value of each as recorded.
+
+    Places of arguments that were not recorded as such are None, or empty texts.
+    """
+
+    operator: str
+    shapes: tuple[Shape | None, ...]
+    types: tuple[str, ...]
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Problems:
+    """What operators multiply. `of_range`, as `Ranges`, is a place in `distinct`, -1 where none is known."""
+
+    of_range: NDArray[np.signedinteger[Any]]
+    distinct: tuple[Problem, ...]

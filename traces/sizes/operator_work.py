@@ -1,0 +1,190 @@
+"""What an operator multiplies and the least bytes it moves, from the shapes of its arguments.
+
+FLOP counts a multiplication and an addition as two, as published peaks do. What no shape tells is None: no
+size is guessed. Bytes are each input read once and each output written once: the real traffic is more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Final
+
+from traces.names.operators import DTYPES, Dtype, Rule, operators
+from traces.problems import Problem, Shape
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorWork:
+    """`bytes_at_least`: each input and output once. `dtype`: of the inputs."""
+
+    operator: str
+    dtype: Dtype
+    flop: int
+    bytes_at_least: int
+
+
+class _Unknown(Exception):
+    """An argument that the rule needs is not recorded, or contradicts the others."""
+
+
+def operator_work(problem: Problem) -> OperatorWork | None:
+    """What one operator does; None where its arguments do not say, or not all alike."""
+    row = operators().get(problem.operator)
+    if row is None:
+        return None
+    try:
+        flop, elements = _RULES[row.rule](problem, row.at)
+        dtype, size = _dtype(problem, row.at, row.rule)
+    except _Unknown:
+        return None
+    return OperatorWork(problem.operator, dtype, flop, elements * size)
+
+
+def _dtype(problem: Problem, at: tuple[int, ...], rule: Rule) -> tuple[Dtype, int]:
+    """The one type of all tensors that multiply."""
+    count = 3 if rule in ("attention", "attention_backward", "convolution_backward") else 2
+    found = {DTYPES.get(problem.types[place]) for place in at[:count]}
+    dtype = found.pop() if len(found) == 1 else None
+    if dtype is None:
+        raise _Unknown
+    return dtype
+
+
+def _shape(problem: Problem, place: int, sides: int = 0) -> Shape:
+    shape = problem.shapes[place] if place < len(problem.shapes) else None
+    if not shape or (sides and len(shape) != sides):
+        raise _Unknown
+    return shape
+
+
+def _matrix(problem: Problem, at: tuple[int, ...]) -> tuple[int, int]:
+    (m, k), (same, n) = (_shape(problem, place, 2) for place in at)
+    return _product(1, m, k, same, n)
+
+
+def _batched(problem: Problem, at: tuple[int, ...]) -> tuple[int, int]:
+    (count, m, k), (batch, same, n) = (_shape(problem, place, 3) for place in at)
+    if count != batch:
+        raise _Unknown
+    return _product(count, m, k, same, n)
+
+
+def _linear(problem: Problem, at: tuple[int, ...]) -> tuple[int, int]:
+    *rows, k = _shape(problem, at[0])
+    n, same = _shape(problem, at[1], 2)
+    return _product(1, prod(rows), k, same, n)
+
+
+def _product(count: int, m: int, k: int, same: int, n: int) -> tuple[int, int]:
+    if k != same:
+        raise _Unknown
+    return 2 * count * m * k * n, count * (m * k + k * n + m * n)
+
+
+def _attention(problem: Problem, at: tuple[int, ...]) -> tuple[int, int]:
+    pairs, width, elements = _scores(problem, at)
+    return 2 * pairs * width, elements
+
+
+def _attention_backward(problem: Problem, at: tuple[int, ...]) -> tuple[int, int]:
+    """Scores again, and the gradients of scores, query, key and value: five products for two."""
+    query, value = _shape(problem, at[0], 4), _shape(problem, at[2], 4)
+    pairs, _, elements = _scores(problem, at)
+    return 2 * pairs * (3 * query[3] + 2 * value[3]), 2 * elements
+
+
+def _scores(problem: Problem, at: tuple[int, ...]) -> tuple[int, int, int]:
+    """Pairs of a query and a key, over which sizes they are added up, elements of all four tensors.
+
+    With a causal mask the pairs under it alone, where queries and keys are as many: else where it lies
+    differs between kernels.
+    """
+    (batch, heads, queries, size), key, value = (_shape(problem, place, 4) for place in at[:3])
+    keys, causal = key[2], _is_true(problem, at[3])
+    if key[3] != size or value[2] != keys or key[0] != batch or (causal and queries != keys):
+        raise _Unknown
+    per_head = queries * (queries + 1) // 2 if causal else queries * keys
+    output = batch * heads * queries * value[3]
+    elements = batch * heads * queries * size + prod(key) + prod(value) + output
+    return batch * heads * per_head, size + value[3], elements
+
+
+def _convolution(problem: Problem, at: tuple[int, ...]) -> tuple[int, int]:
+    given, weight = (_shape(problem, place) for place in at[:2])
+    stride, padding, dilation = (_numbers(problem, place, len(weight) - 2) for place in at[2:5])
+    if len(given) != len(weight) or 0 in stride or _is_true(problem, at[5]):
+        raise _Unknown
+    sides = tuple(
+        (side + 2 * pad - step * (width - 1) - 1) // jump + 1
+        for side, width, jump, pad, step in zip(given[2:], weight[2:], stride, padding, dilation, strict=True)
+    )
+    _same_channels(problem, given, weight, at[6])
+    if min(sides, default=0) < 1:
+        raise _Unknown
+    output = (given[0], weight[0], *sides)
+    return 2 * prod(output) * prod(weight[1:]), prod(given) + prod(weight) + prod(output)
+
+
+def _convolution_backward(problem: Problem, at: tuple[int, ...]) -> tuple[int, int]:
+    """A product as large as the forward one for each gradient that is asked for: of input, of weight."""
+    output, given, weight = (_shape(problem, place) for place in at[:3])
+    asked = re.findall(r"True|False", _value(problem, at[5]))
+    if len(asked) != 3 or _is_true(problem, at[3]) or len(output) != len(weight) or output[1] != weight[0]:
+        raise _Unknown
+    _same_channels(problem, given, weight, at[4])
+    count = asked[:2].count("True")
+    read = count * prod(output)
+    moved = sum(
+        prod(one) + prod(other)
+        for one, other, is_asked in ((given, weight, asked[0]), (weight, given, asked[1]))
+        if is_asked == "True"
+    )
+    return count * 2 * prod(output) * prod(weight[1:]), read + moved
+
+
+def _same_channels(problem: Problem, given: Shape, weight: Shape, groups: int) -> None:
+    if weight[1] * _number(problem, groups) != given[1]:
+        raise _Unknown
+
+
+def _is_true(problem: Problem, place: int) -> bool:
+    value = _value(problem, place)
+    if value not in ("True", "False"):
+        raise _Unknown
+    return value == "True"
+
+
+def _value(problem: Problem, place: int) -> str:
+    return problem.values[place] if place < len(problem.values) else ""
+
+
+def _number(problem: Problem, place: int) -> int:
+    value = _value(problem, place)
+    if not re.fullmatch(r"[1-9]\d{0,6}", value):
+        raise _Unknown
+    return int(value)
+
+
+def _numbers(problem: Problem, place: int, count: int) -> list[int]:
+    """A list of as many numbers as there are sides, or of one that stands for all."""
+    value = _value(problem, place)
+    if not re.fullmatch(r"\[\d{1,7}(?:, \d{1,7})*\]", value):
+        raise _Unknown
+    found = [int(one) for one in re.findall(r"\d+", value)]
+    if len(found) not in (1, count):
+        raise _Unknown
+    return found * count if len(found) == 1 else found
+
+
+_RULES: Final[Mapping[Rule, Callable[[Problem, tuple[int, ...]], tuple[int, int]]]] = {
+    "matrix": _matrix,
+    "batched": _batched,
+    "linear": _linear,
+    "attention": _attention,
+    "attention_backward": _attention_backward,
+    "convolution": _convolution,
+    "convolution_backward": _convolution_backward,
+}
