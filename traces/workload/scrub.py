@@ -14,6 +14,7 @@ from traces.files.aside import write_whole
 from traces.formats.kineto_collectives import KnownWords
 from traces.formats.kineto_json import Event, read_events, table_of
 from traces.formats.kineto_rows import Numbers, whole
+from traces.formats.kineto_schema import FRAMES
 
 _GPU_KEYS: Final = (
     "id",
@@ -38,6 +39,7 @@ def scrub(recorded: Path, out: Path) -> int:
     The same input always gives the same bytes. Raises what `kineto_json.read_events` raises, and OSError.
     """
     header, events = read_events(recorded)
+    events = [event for event in events if event["cat"].lower() != FRAMES]  # they name files of this machine
     events.sort(key=lambda event: str(table_of(event)))
     starts_ns = [at for event in events if (at := _ns(event, "ts")) != NULL]
     first_ns = min(starts_ns, default=0)
