@@ -253,7 +253,8 @@ class _Rank:
     def _nccl(self, one: Operation, moves: Moves) -> None:
         begin_ns, end_ns = self._clock.of(one.called) - 200, self._clock.of(one.returned) + 50
         hashed = communicator(self._world, moves)
-        size = round(moves.ring) or 4
+        part = len(moves.ranks) if moves.call in ("ncclAllGather", "ncclReduceScatter") else 1
+        size = round(moves.ring / part) or 4
         if one.kernel != "nccl_send_recv":
             if one.kernel.startswith("nccl_"):
                 self._nccl_range(moves.call, begin_ns, end_ns, one, collective(hashed, size))
