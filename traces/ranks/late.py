@@ -15,11 +15,12 @@ from traces.columns import BoolArray, FloatArray, IntArray, distinct
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
+from traces.ranks.group_links import SlowGroups
 from traces.ranks.match import Matched
 from traces.ranks.parts import first_where
 from traces.ranks.side_by_side import Alike, Excess, Grid, numbers_of, ratio
 from traces.ranks.summary import UNKNOWN, Operation
-from traces.ranks.waits import EXCHANGES, Links, SlowGroups
+from traces.ranks.waits import EXCHANGES, Links
 from traces.sections.cause import Cause
 
 HOT: Final = Limit(
@@ -152,7 +153,8 @@ class Suspicion:
 
     `cost_ns` is its time in a mean step. `by_step` names, of each step of the run, the place that was late;
     empty where it is the same in all; `group` is the number of the ranks with more layers, `factor` how many
-    times as long the kernels of a slow device take, or the transfers of a slow link.
+    times as long the kernels of a slow device take, or the transfers of a slow link; `spared` are groups,
+    by number, whose data does not pass that.
     """
 
     cause: Cause
@@ -161,6 +163,7 @@ class Suspicion:
     by_step: tuple[int, ...] = ()
     group: int = UNKNOWN
     factor: float = 1.0
+    spared: tuple[int, ...] = ()
 
     @property
     def place(self) -> int:
@@ -258,7 +261,8 @@ def _linked(
     links: Links | None, groups: SlowGroups | None, steps: int, step_ns: float
 ) -> Iterator[Suspicion]:
     if groups and groups.cost_ns / steps >= COST.value * step_ns:
-        yield Suspicion(Cause.SLOW_LINK, groups.places, groups.cost_ns / steps, factor=groups.factor)
+        cost_ns = groups.cost_ns / steps
+        yield Suspicion(Cause.SLOW_LINK, groups.places, cost_ns, factor=groups.factor, spared=groups.spared)
     if links is None:
         return
     may = np.nan_to_num(links.factor, nan=1.0) >= LINK.value

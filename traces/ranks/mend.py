@@ -118,7 +118,8 @@ def _as_fast(judged: Judged, chains: Chains) -> IntArray:
     by what of their data passes it.
     """
     matched, mine, moving_ns = judged.together.matched, _mine(judged), chains.moving_ns
-    touched = parts.spread(parts.most(mine, matched.first), matched.first)
+    passing = parts.most(mine, matched.first) & ~np.isin(matched.group, judged.suspicion.spared)
+    touched = parts.spread(passing, matched.first)
     role = roles_of(matched, judged.alike, len(judged.together.used))
     middle, known = usual(moving_ns, role, ~touched)
     size = matched.sizes

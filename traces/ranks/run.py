@@ -17,6 +17,7 @@ from traces.ranks.chains import chains_of
 from traces.ranks.charge import ByStep, charged_to, find_by_votes, lay_by_step, separate, step_of
 from traces.ranks.clocks import align, consistent, fits_of
 from traces.ranks.experts import experts_of
+from traces.ranks.group_links import slow_groups
 from traces.ranks.late import LINK, UNEVEN, find_late, routing_of
 from traces.ranks.mend import Judged, replay_without
 from traces.ranks.pauses import by_sum, pauses_of
@@ -36,7 +37,8 @@ from traces.ranks.side_by_side import (
 )
 from traces.ranks.summary import UNKNOWN, RankSummary
 from traces.ranks.together import put_together
-from traces.ranks.waits import NOBODY, measure_links, measure_waits, slow_groups
+from traces.ranks.waits import NOBODY, measure_links, measure_waits
+from traces.ranks.turns import counted_from_one_step
 from traces.sections.cause import ProblemKind
 from traces.sections.run import ArrivesLast, Clocks, Late, LikeRanks, RankInRun, Run, RunProblem
 
@@ -62,6 +64,8 @@ def judge(summaries: Sequence[RankSummary]) -> Judged:
         together = changed(together, matched=matched)
     waits = measure_waits(matched, aligned, all_ranks_seen=together.all_ranks_seen)
     grid = grid_of(used, matched)
+    matched = counted_from_one_step(matched, grid)
+    together = changed(together, matched=matched)
     alike = groups_alike(used)
     factor = device_factors(used, alike)
     excess = excess_of(grid, alike)
