@@ -218,7 +218,7 @@ class Program:
             self._layer_forward(number, layer)
         if self._is_last:
             self._kernel("norm_fwd", NORM)
-            self._kernel("gemm_fwd", self.world.head, "dense")
+            self._kernel("gemm_fwd", self.world.head, "head")
             self._kernel("loss_fwd", self.world.head / 4)
 
     def _layer_forward(self, number: int, layer: int) -> None:
@@ -299,7 +299,7 @@ class Program:
         if self._is_last:
             self._draw = self.world.random(self.rank, self._step, number, "head")
             self._kernel("loss_bwd", self.world.head / 4)
-            self._kernel("gemm_dgrad", 2 * self.world.head, "dense")
+            self._kernel("gemm_dgrad", 2 * self.world.head, "head")
         for layer in reversed(self._layers):
             self._draw = self.world.random(self.rank, self._step, number, layer, "backward")
             self._layer_backward(number, layer)

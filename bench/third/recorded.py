@@ -25,6 +25,8 @@ _PID: Final = 20_000
 _DRIFT_PPM: Final = 40.0
 _OFFSET_NS: Final = (2_000, 800_000_000)
 _COPIES: Final = {"copy": "d2h", "batch": "h2d"}
+_BLOCKS: Final = {"router": 64, "head": 528}
+"""Products of other shapes than those of layers."""
 _CARVED_US: Final = 60.0
 """A window opens a little before a step."""
 
@@ -226,6 +228,7 @@ class _Rank:
         blocks = 16 if one.moves else 132 if kernel.persistent else 2_048 if one.work_us > 8 else 264
         if one.where == "experts" and kernel.persistent:
             blocks = 132
+        blocks = _BLOCKS.get(one.where, blocks)
         recording.kernel(
             kernel.name, *times, api=kernel.api, grid=(blocks, 1, 1), block=(kernel.threads, 1, 1),
             registers=kernel.registers, dynamic_shared_bytes=kernel.shared_bytes, **where,  # type: ignore[arg-type]

@@ -20,6 +20,7 @@ from traces.ranks.experts import experts_of
 from traces.ranks.group_links import slow_groups
 from traces.ranks.late import LINK, UNEVEN, find_late, routing_of
 from traces.ranks.mend import Judged, replay_without
+from traces.ranks.nodes import across, whole_node
 from traces.ranks.pauses import by_sum, pauses_of
 from traces.ranks.peers import bytes_of
 from traces.ranks.problems import Problem
@@ -37,8 +38,8 @@ from traces.ranks.side_by_side import (
 )
 from traces.ranks.summary import UNKNOWN, RankSummary
 from traces.ranks.together import put_together
-from traces.ranks.waits import NOBODY, measure_links, measure_waits
 from traces.ranks.turns import counted_from_one_step
+from traces.ranks.waits import NOBODY, measure_links, measure_waits
 from traces.sections.cause import ProblemKind
 from traces.sections.run import ArrivesLast, Clocks, Late, LikeRanks, RankInRun, Run, RunProblem
 
@@ -76,6 +77,8 @@ def judge(summaries: Sequence[RankSummary]) -> Judged:
         links = measure_links(matched, waits, alike, len(used), without=uneven)
         groups = slow_groups(matched, waits, LINK.value, _nodes(used), without=uneven)
     suspicion = find_late(grid, excess, factor, links, groups, routing, alike)
+    beside = across(used, grid, alike, _nodes(used))
+    suspicion = whole_node(suspicion, beside, grid)
     pauses = pauses_of(matched, chains_of(matched, aligned), alike, len(used))
     suspicion = by_sum(suspicion, pauses, matched, step_of(matched, grid) != UNKNOWN, grid)
     if not grid.step_count:

@@ -201,8 +201,20 @@ def excess_of(grid: Grid, alike: Sequence[Alike]) -> Excess:
         excess(grid.compute_ns - grouped_ns, alike),
         excess(grid.grouped_ns, alike),
         excess(grid.host_ns, alike),
-        excess(grid.loader_ns, alike),
+        excess(_begun_alike(grid), alike),
     )
+
+
+def _begun_alike(grid: Grid) -> FloatArray:
+    """Idle time before steps, without each rank's first one where ranks begin to record in several steps.
+
+    A first step begins with the recording, so that only first ones are alike.
+    """
+    if not grid.loader_ns.size or (grid.later == grid.later[0]).all():
+        return grid.loader_ns
+    known = ~np.isnan(grid.length_ns)
+    first = known & (np.cumsum(known, axis=1) == 1)
+    return np.where(first, np.nan, grid.loader_ns)
 
 
 _BY_TOKENS: Final = tuple(
