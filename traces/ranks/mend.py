@@ -96,7 +96,13 @@ def _with_usual_work(judged: Judged, chains: Chains) -> IntArray:
     role = roles_of(judged.together.matched, judged.alike, len(judged.together.used))
     between = group_of(role, np.where(chains.after == NO_ROW, UNKNOWN, role[chains.after]))
     middle, known = usual(own_ns, between, ~mine)
-    return np.where(mine & known, np.minimum(own_ns, middle), own_ns)
+    alone_ns = own_ns
+    if judged.suspicion.cause is Cause.SLOW_HOST:  # of a stage that is slow as a whole nobody is like it
+        matched = judged.together.matched
+        host_ns = np.clip(matched.recorded.rows.host_ns[matched.at], 0, own_ns)
+        less_ns = np.rint(host_ns * (1 - 1 / judged.suspicion.factor)).astype(np.int64)
+        alone_ns = np.where(mine & (chains.after != NO_ROW), own_ns - less_ns, own_ns)
+    return np.where(mine & known, np.minimum(own_ns, middle), alone_ns)
 
 
 def _at_usual_speed(judged: Judged, chains: Chains) -> IntArray:
@@ -222,11 +228,12 @@ def replay_without(judged: Judged) -> RunWithout | Missing:
     own_ns, moving_ns = edited(judged, chains)
     hidden_ns = np.maximum(0, chains.moving_ns - moving_ns - matched.exposed_ns)
     own_ns = own_ns + np.where(chains.after == NO_ROW, 0, hidden_ns[chains.after])
-    after = replayed(chains, own_ns, moving_ns)
+    free = _begins_alone(chains, judged.grid)
+    after = replayed(chains, own_ns, moving_ns, free)
     if (after == NEVER).any():
         reason = "the recorded order of collectives contradicts itself, so the run cannot be replayed"
         return gap(reason, "record NCCL's ranges, or the process groups beside kernels")
-    borders = _Borders(judged, chains.ends)
+    borders = _Borders(judged, chains.ends, common=bool(free.any()))
     step_ns, without_ns = borders.step_ns(aligned.end_ns), borders.step_ns(after + hidden_ns)
     saved_frac = 1 - without_ns / step_ns if step_ns else 0.0
     unmatched = 1 - len(matched.place) / len(matched.recorded.rows)
@@ -238,23 +245,53 @@ def replay_without(judged: Judged) -> RunWithout | Missing:
     return RunWithout(step_ns, without_ns, min(1.0, max(0.0, saved_frac)))
 
 
-class _Borders:
-    """The first and last border of each rank's steps, as work after a collective of the rank."""
+_EARLY: Final = Limit(0.1, "of a step", "ours: ranks that record the same steps begin within their launches")
 
-    def __init__(self, judged: Judged, row_ends: Ends) -> None:
+
+def _begins_alone(chains: Chains, grid: Grid) -> BoolArray:
+    """The first collectives of ranks, shape (p,), where some begin to record within a step or later.
+
+    Without the cause they would have begun with the others, as much later than these as they did.
+    """
+    first = chains.after == NO_ROW
+    begins_ns = chains.own_ns[first]
+    spread_ns = int(begins_ns.max() - begins_ns.min()) if first.any() else 0
+    apart = spread_ns > _EARLY.value * float(np.nanmedian(grid.length_ns))
+    return first if apart else np.zeros(len(first), dtype=np.bool_)
+
+
+class _Borders:
+    """The first and last border of each rank's steps, as work after a collective of the rank.
+
+    `common`: of the steps that all ranks recorded, where there are any, and of the ranks that recorded what
+    was before.
+    """
+
+    def __init__(self, judged: Judged, row_ends: Ends, *, common: bool) -> None:
         summaries, grid, aligned = judged.together.used, judged.grid, judged.aligned
         fits = aligned.clocks.by_fingerprint()
         placed = np.array([one.identity.clock in fits for one in summaries], dtype=np.bool_)
-        self._counts = (~np.isnan(grid.length_ns)).sum(axis=1)
-        whole = np.flatnonzero((self._counts > 0) & placed)
-        self._counts = self._counts[whole]
+        count = (~np.isnan(grid.length_ns)).sum(axis=1)
+        whole = np.flatnonzero((count > 0) & placed)
+        begin, end = np.zeros(len(count), dtype=np.int64), count
+        if common and len(whole):
+            last = int((grid.later + count)[whole].min())
+            at = int(grid.later[whole].max())
+            if last > at:
+                begin, end = at - grid.later, last - grid.later
         place = np.tile(whole, 2)
-        some = [summaries[one] for one in whole.tolist()]
-        begins = [fits[one.identity.clock].time_of(int(one.steps.start_ns[0])) for one in some]
-        ends = [fits[one.identity.clock].time_of(int(one.steps.end_ns[-1])) for one in some]
+        some = [(summaries[one], begin[one], end[one]) for one in whole.tolist()]
+        begins = [fits[one.identity.clock].time_of(int(one.steps.start_ns[at])) for one, at, _ in some]
+        ends = [fits[one.identity.clock].time_of(int(one.steps.end_ns[to - 1])) for one, _, to in some]
         time_ns = np.array(begins + ends, dtype=np.int64)
         self._after = row_ends.before(place, time_ns)
         self._own_ns = time_ns - np.where(self._after == NO_ROW, 0, aligned.end_ns[self._after])
+        self._counts = (end - begin)[whole]
+        half = len(whole)
+        known = self._after[:half] != NO_ROW
+        if common and known.any():
+            self._after, self._own_ns = (one[np.tile(known, 2)] for one in (self._after, self._own_ns))
+            self._counts = self._counts[known]
 
     def step_ns(self, end_ns: IntArray) -> int:
         """The mean step of the median rank, where collectives end so."""
