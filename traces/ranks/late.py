@@ -139,6 +139,7 @@ UNEVEN: Final = Limit(
     "ours: a balancing loss leaves some percent, and the largest of many ranks is above the mean by chance",
 )
 STEADY: Final = Limit(0.75, "fraction of the steps", "ours: one odd step of four does not change who it is")
+BY_CHANCE: Final = Limit(3, "late steps", "ours: in a healthy run two steps of four may have a pause")
 MANY_STEPS: Final = Limit(4, "steps", "ours: in three, one late start in each is no habit")
 STAGE: Final = Limit(
     1.05, "times the work of the other stages", "ours: embedding and loss of the ends make a few percent"
@@ -213,9 +214,10 @@ def _always_the_same(
         (Cause.DATA_LOADER, excess.loader_ns, ~slow_host),
     ):
         cost_ns = _mean(table)
-        may = may & (~_once(table) | (cost_ns >= ODD.value * step_ns))
+        once = _once(table)
+        may = may & (~once | (cost_ns >= ODD.value * step_ns))
         places = apart(cost_ns, may, COST.value * step_ns)
-        if places:
+        if places and not (len(places) > 1 and once[list(places)].all()):  # several, once each: by chance
             times = float(factor[list(places)].mean()) if cause is Cause.SLOW_DEVICE else 1.0
             yield Suspicion(cause, places, float(cost_ns[list(places)].max()), factor=times)
 
@@ -303,7 +305,7 @@ def _rotating(grid: Grid, excess: Excess, slow_host: BoolArray, step_ns: float) 
         return
     steps = int(told.any(axis=0).sum())
     often = steps >= MANY_STEPS.value and len(ranks) >= STEADY.value * steps
-    if often or cost_ns >= ODD.value * step_ns:
+    if often or (len(ranks) >= BY_CHANCE.value and cost_ns >= ODD.value * step_ns):
         yield Suspicion(Cause.ROTATING_JITTER, (), cost_ns, tuple(by_step.tolist()))
 
 

@@ -27,6 +27,11 @@ PAUSE: Final = Limit(
 )
 FAR: Final = Limit(5.0, "scaled median deviations of all stretches", "ours: as for steps")
 ONE: Final = Limit(0.5, "of all pauses", "ours: a rank that has more of them than all others is late itself")
+SEVERAL: Final = Limit(
+    6,
+    "pauses",
+    "ours: a healthy run of eight ranks with pauses of 1 to 2 ms now and then has up to five in four steps",
+)
 _LIKE: Final = 3
 """Stretches of a kind, from which on their middle is the usual one."""
 _SCALED: Final = 1.4826
@@ -94,7 +99,8 @@ def by_sum(than: Suspicion, pauses: Pauses, matched: Matched, counted: BoolArray
     others = pauses.without(than.places if than.cause in _OWN else (), matched)
     cost_ns = others.cost_ns(matched, counted, count) / steps
     one = float(others.shares(matched, counted, count).max(initial=0.0))
-    if cost_ns < ODD.value * float(np.median(known_ns)) or one > ONE.value:
+    few = int((counted & (others.delay_ns > 0)).sum()) < SEVERAL.value
+    if cost_ns < ODD.value * float(np.median(known_ns)) or one > ONE.value or few:
         return than
     if than.cause is Cause.ROTATING_JITTER:
         return replace(than, cost_ns=max(than.cost_ns, cost_ns))
