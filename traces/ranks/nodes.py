@@ -23,7 +23,8 @@ _CAUSES: Final = {Cause.SLOW_DEVICE: DEVICE.value, Cause.SLOW_HOST: HOST.value}
 class Across:
     """Each rank beside all others of the run, shape (ranks,): how many times as long its kernels take, and
     as much time lies between its launches; and what its GPU waits more for its host in a mean step.
-    `nodes`: a number of each rank's.
+    `nodes`: a number of each rank's. Kernels of one stage are held side by side already: there `device` is
+    NaN.
     """
 
     device: FloatArray
@@ -51,8 +52,9 @@ def across(
         pace = np.full(len(summaries), np.nan)
         pace[told] = np.nanmedian(grid.pace_ns[told], axis=1)
     host_ns = np.nan_to_num(excess(np.nan_to_num(grid.host_ns), every)).mean(axis=1)
+    of_stages = device_factors(summaries, every) if len(alike) > 1 else np.full(len(summaries), np.nan)
     return Across(
-        device_factors(summaries, every),
+        of_stages,
         ratio(pace, every),
         host_ns,
         nodes,
