@@ -228,7 +228,8 @@ def messages_by_clock(sequences: Sequence[OnClock]) -> list[Pair]:
     votes = np.minimum(votes, votes.T)
     often = votes >= np.maximum(_LEAST, _OFTEN * np.minimum(length[:, np.newaxis], length))
     found = []
-    for one, other in sorted(zip(*np.nonzero(np.triu(often)), strict=True), key=lambda pair: -votes[pair]):
+    pairs = [(int(one), int(other)) for one, other in zip(*np.nonzero(np.triu(often)), strict=True)]
+    for one, other in sorted(pairs, key=lambda pair: _apart(sequences, *pair)):
         mine, theirs = (np.flatnonzero((owner == which) & open_) for which in (one, other))
         rows, others = _mutual(end_ns[mine], end_ns[theirs])
         rows, others = mine[rows], theirs[others]
@@ -236,6 +237,16 @@ def messages_by_clock(sequences: Sequence[OnClock]) -> list[Pair]:
             open_[rows] = open_[others] = False
             found.append(Pair(int(one), int(other), rows_of.turn[rows], rows_of.turn[others]))
     return found
+
+
+def _apart(sequences: Sequence[OnClock], one: int, other: int) -> float:
+    """How far apart messages of two end that are nearest to each other, in the middle.
+
+    Two of one stage in lockstep end as often together as the two ends of a message, but not as near.
+    """
+    mine, theirs = sequences[one].end_ns, sequences[other].end_ns
+    rows, others = _mutual(mine, theirs)
+    return float(np.median(np.abs(mine[rows] - theirs[others]))) if len(rows) else np.inf
 
 
 def _nearest_other(end_ns: IntArray, place: IntArray) -> IntArray:
