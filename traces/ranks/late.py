@@ -140,6 +140,10 @@ UNEVEN: Final = Limit(
 )
 STEADY: Final = Limit(0.75, "fraction of the steps", "ours: one odd step of four does not change who it is")
 BY_CHANCE: Final = Limit(3, "late steps", "ours: in a healthy run two steps of four may have a pause")
+FEW: Final = Limit(
+    0.07, "fraction of the step", "ours: two such pauses of 2 ms make 5 % of a healthy run of four steps"
+)
+"""What one late step or two must cost, in the mean of all."""
 MANY_STEPS: Final = Limit(4, "steps", "ours: in three, one late start in each is no habit")
 STAGE: Final = Limit(
     1.05, "times the work of the other stages", "ours: embedding and loss of the ends make a few percent"
@@ -305,7 +309,8 @@ def _rotating(grid: Grid, excess: Excess, slow_host: BoolArray, step_ns: float) 
         return
     steps = int(told.any(axis=0).sum())
     often = steps >= MANY_STEPS.value and len(ranks) >= STEADY.value * steps
-    if often or (len(ranks) >= BY_CHANCE.value and cost_ns >= ODD.value * step_ns):
+    least = ODD if len(ranks) >= BY_CHANCE.value else FEW
+    if often or cost_ns >= least.value * step_ns:
         yield Suspicion(Cause.ROTATING_JITTER, (), cost_ns, tuple(by_step.tolist()))
 
 
