@@ -98,7 +98,7 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
     of_row = of_place[matched.place]
     end = (matched.end_ns - base_ns[of_row]).astype(np.float64)
     fitter = _Fitter(matched, of_row, end, len(fingerprints))
-    offset, slope, known = fitter.fit()
+    offset, slope, known = fitter.fit(_begun(matched, fingerprints, base_ns))
     known = known & ~_unpaired(of_row, len(fingerprints))
     if not known[distinct(of_row)].all():
         return _unaligned(matched, None, _WHY_APART)
@@ -125,6 +125,22 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
     )
     starts, ends = (_placed(times, of_row, offset, slope) + zero_ns for times in (start, end))
     return Aligned(starts, np.maximum(starts, ends), Clocks(True, residual_ns, fits))
+
+
+def _begun(
+    matched: Matched, fingerprints: Sequence[int], base_ns: IntArray
+) -> tuple[FloatArray, FloatArray] | None:
+    """Offsets and slopes of clocks by which collectives were matched; None where these were matched without.
+
+    One after the other, fitted on three ends each, clocks of a long pipeline would drift off.
+    """
+    fits = matched.clocks
+    if fits is None or any(clock not in fits for clock in fingerprints):
+        return None
+    some = [fits[clock] for clock in fingerprints]
+    zero_ns = int(base_ns[0])
+    offset = [one.time_of(at) - zero_ns for one, at in zip(some, base_ns.tolist(), strict=True)]
+    return np.array(offset, dtype=np.float64), np.array([-one.drift_ppm * 1e-6 for one in some])
 
 
 def _unpaired(of_row: IntArray, clocks: int) -> BoolArray:
@@ -213,9 +229,10 @@ class _Fitter:
         island = parts.joined(self._clock[rows], parts.begins_of(self._instance[rows]), self._count)
         return island[self._clock]
 
-    def fit(self) -> tuple[FloatArray, FloatArray, BoolArray]:
-        offset, slope = np.zeros(self._count), np.zeros(self._count)
-        known = np.zeros(self._count, dtype=np.bool_)
+    def fit(self, begun: tuple[FloatArray, FloatArray] | None) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Offsets, slopes, and which are known; from where all have `begun`, if that is known."""
+        offset, slope = (one.copy() for one in begun or (np.zeros(self._count), np.zeros(self._count)))
+        known = np.full(self._count, begun is not None)
         known[self._first_clock()] = True
         while True:
             new = self._next(known)
@@ -234,7 +251,17 @@ class _Fitter:
             self._refit(offset, slope, known, again, near=(offset, slope))
             if np.abs(offset + slope * latest - before).max() < _STILL_NS:
                 break
+        if begun is not None:
+            self._kept_near(begun, offset, slope, latest)
         return offset, slope, known
+
+    def _kept_near(
+        self, begun: tuple[FloatArray, FloatArray], offset: FloatArray, slope: FloatArray, latest: float
+    ) -> None:
+        """Clocks that went far from where they began stay there: of few ends some were put together wrongly."""
+        moved = np.abs(offset - begun[0]), np.abs(offset + slope * latest - begun[0] - begun[1] * latest)
+        far = np.maximum(*moved) > RESIDUAL.value
+        offset[far], slope[far] = begun[0][far], begun[1][far]
 
     def residual_ns(self, offset: FloatArray, slope: FloatArray) -> int:
         """How far ends lie apart that the fit used; of one clock, where nothing is fitted, all of them."""
@@ -264,7 +291,8 @@ class _Fitter:
         anchored = parts.most(known[self._clock], self._first)
         rows = which[self._clock] & self._used & anchored[self._instance]
         at, part = self._end[rows], self._clock[rows]
-        fitted = lines_by_part(at, middle[self._instance[rows]] - at, part, near, self._count)
+        apart = middle[self._instance[rows]] - at
+        fitted = lines_by_part(at, apart, part, near, self._count)
         offset[which], slope[which] = fitted[0][which], fitted[1][which]
 
 
