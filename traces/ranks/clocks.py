@@ -258,7 +258,7 @@ class _Fitter:
     def _kept_near(
         self, begun: tuple[FloatArray, FloatArray], offset: FloatArray, slope: FloatArray, latest: float
     ) -> None:
-        """Clocks that went far from where they began stay there: of few ends some were put together wrongly."""
+        """Clocks that went far from where they began stay there: some of few ends were no pairs."""
         moved = np.abs(offset - begun[0]), np.abs(offset + slope * latest - begun[0] - begun[1] * latest)
         far = np.maximum(*moved) > RESIDUAL.value
         offset[far], slope[far] = begun[0][far], begun[1][far]
