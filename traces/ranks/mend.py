@@ -17,7 +17,7 @@ from traces.groups import group_of
 from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.ranks import parts
-from traces.ranks.chains import NEVER, NO_ROW, Chains, Ends, chains_of, even_stages, replayed, roles_of, usual
+from traces.ranks.chains import NEVER, NO_ROW, Chains, Ends, even_stages, replayed, roles_of, usual
 from traces.ranks.charge import Charged, step_of
 from traces.ranks.clocks import Aligned
 from traces.ranks.late import COST, Routing, Suspicion
@@ -47,6 +47,7 @@ class Judged:
     suspicion: Suspicion
     charged: Charged
     pauses: Pauses
+    chains: Chains
 
 
 BALANCED: Final = Limit(
@@ -224,7 +225,7 @@ def replay_without(judged: Judged) -> RunWithout | Missing:
     if not len(matched) or not judged.grid.step_count:
         reason = "the ranks share no step with matched collectives, which is what is replayed"
         return gap(reason, "record whole steps of all ranks at the same time")
-    chains = chains_of(matched, aligned)
+    chains = judged.chains
     own_ns, moving_ns = edited(judged, chains)
     hidden_ns = np.maximum(0, chains.moving_ns - moving_ns - matched.exposed_ns)
     own_ns = own_ns + np.where(chains.after == NO_ROW, 0, hidden_ns[chains.after])

@@ -79,13 +79,26 @@ def judge(summaries: Sequence[RankSummary]) -> Judged:
     suspicion = find_late(grid, excess, factor, links, groups, routing, alike)
     beside = across(used, grid, alike, _nodes(used))
     suspicion = whole_node(suspicion, beside, grid)
-    pauses = pauses_of(matched, chains_of(matched, aligned), alike, len(used))
+    chains = chains_of(matched, aligned)
+    pauses = pauses_of(matched, chains, alike, len(used))
     suspicion = by_sum(suspicion, pauses, matched, step_of(matched, grid) != UNKNOWN, grid)
     if not grid.step_count:
         suspicion = find_by_votes(matched, aligned, waits)
     charged = charged_to(matched, waits, grid, suspicion, alike)
     return Judged(
-        together, aligned, waits, grid, alike, factor, excess, links, routing, suspicion, charged, pauses
+        together,
+        aligned,
+        waits,
+        grid,
+        alike,
+        factor,
+        excess,
+        links,
+        routing,
+        suspicion,
+        charged,
+        pauses,
+        chains,
     )
 
 
