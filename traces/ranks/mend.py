@@ -17,7 +17,7 @@ from traces.groups import group_of
 from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.ranks import parts
-from traces.ranks.chains import NEVER, NO_ROW, Chains, Ends, even_stages, replayed, roles_of, usual
+from traces.ranks.chains import NEVER, NO_ROW, Chains, Ends, even_stages, replayed, usual
 from traces.ranks.charge import Charged, step_of
 from traces.ranks.clocks import Aligned
 from traces.ranks.late import COST, Routing, Suspicion
@@ -48,6 +48,8 @@ class Judged:
     charged: Charged
     pauses: Pauses
     chains: Chains
+    role: IntArray
+    """Of each participation, shape (p,), as `roles_of` has it."""
 
 
 BALANCED: Final = Limit(
@@ -94,7 +96,7 @@ def _mine(judged: Judged) -> BoolArray:
 def _with_usual_work(judged: Judged, chains: Chains) -> IntArray:
     """The late rank's work before a collective as that of like ranks between the same two."""
     mine, own_ns = _mine(judged), chains.own_ns
-    role = roles_of(judged.together.matched, judged.alike, len(judged.together.used))
+    role = judged.role
     between = group_of(role, np.where(chains.after == NO_ROW, UNKNOWN, role[chains.after]))
     middle, known = usual(own_ns, between, ~mine)
     alone_ns = own_ns
@@ -127,7 +129,7 @@ def _as_fast(judged: Judged, chains: Chains) -> IntArray:
     matched, mine, moving_ns = judged.together.matched, _mine(judged), chains.moving_ns
     passing = parts.most(mine, matched.first) & ~np.isin(matched.group, judged.suspicion.spared)
     touched = parts.spread(passing, matched.first)
-    role = roles_of(matched, judged.alike, len(judged.together.used))
+    role = judged.role
     middle, known = usual(moving_ns, role, ~touched)
     size = matched.sizes
     exchanges = np.isin(matched.operation, EXCHANGES) & (size > 2) & ~_at_once(moving_ns, matched.first)

@@ -13,10 +13,10 @@ from traces.columns import BoolArray, FloatArray, IntArray
 from traces.groups import group_of
 from traces.limits import Limit
 from traces.ranks import parts
-from traces.ranks.chains import NO_ROW, Chains, roles_of, usual
+from traces.ranks.chains import NO_ROW, Chains, usual
 from traces.ranks.late import ODD, Suspicion
 from traces.ranks.match import Matched
-from traces.ranks.side_by_side import Alike, Grid
+from traces.ranks.side_by_side import Grid
 from traces.ranks.summary import UNKNOWN
 from traces.sections.cause import Cause
 
@@ -69,15 +69,14 @@ def _of(pause_ns: IntArray, matched: Matched) -> Pauses:
     return Pauses(pause_ns, parts.most(pause_ns, matched.first))
 
 
-def pauses_of(matched: Matched, chains: Chains, alike: tuple[Alike, ...], count: int) -> Pauses:
-    """Find the pauses of `count` ranks. Experts' work is left out: more of it is more tokens."""
+def pauses_of(matched: Matched, chains: Chains, role: IntArray) -> Pauses:
+    """Find the pauses of all ranks, by roles of `roles_of`. More work of experts is more tokens: left out."""
     has = chains.after != NO_ROW
     if not has.any():
         nothing = np.zeros(len(matched.place), dtype=np.int64)
         return Pauses(nothing, np.zeros(len(matched), dtype=np.int64))
     alone = has & (chains.after == chains.behind)
     own_ns = chains.own_ns - np.where(alone, np.maximum(matched.grouped_ns, 0), 0)
-    role = roles_of(matched, alike, count)
     between = group_of(role, np.where(has, role[chains.after], UNKNOWN)).astype(np.int64)
     middle_ns, known = usual(own_ns, between, has)
     told = has & known & (np.bincount(between[has], minlength=int(between.max()) + 1)[between] >= _LIKE)

@@ -13,7 +13,7 @@ from traces.missing import Missing, gap, or_gap
 from traces.ranks import parts
 from traces.ranks.arrivals import arrives_last
 from traces.ranks.bubbles import pipeline_of
-from traces.ranks.chains import chains_of
+from traces.ranks.chains import chains_of, roles_of
 from traces.ranks.charge import ByStep, charged_to, find_by_votes, lay_by_step, separate, step_of
 from traces.ranks.clocks import align, consistent, fits_of
 from traces.ranks.experts import experts_of
@@ -80,7 +80,8 @@ def judge(summaries: Sequence[RankSummary]) -> Judged:
     beside = across(used, grid, alike, _nodes(used))
     suspicion = whole_node(suspicion, beside, grid)
     chains = chains_of(matched, aligned)
-    pauses = pauses_of(matched, chains, alike, len(used))
+    role = roles_of(matched, alike, len(used))
+    pauses = pauses_of(matched, chains, role)
     suspicion = by_sum(suspicion, pauses, matched, step_of(matched, grid) != UNKNOWN, grid)
     if not grid.step_count:
         suspicion = find_by_votes(matched, aligned, waits)
@@ -99,6 +100,7 @@ def judge(summaries: Sequence[RankSummary]) -> Judged:
         charged,
         pauses,
         chains,
+        role,
     )
 
 

@@ -24,14 +24,15 @@ def counted_from_one_step(matched: Matched, grid: Grid) -> Matched:
     """
     if not len(matched) or not grid.step_count:
         return matched
-    step, first = step_of(matched, grid), parts.begins_of(matched.group)  # groups rise, and numbers in them
+    first = parts.begins_of(matched.group)  # groups rise, and numbers in them
+    if _as_early(matched, first, grid):
+        return matched
+    step = step_of(matched, grid)
     told = step != UNKNOWN
     if not told.any():
         return matched
     far = grid.step_count
     begins = parts.least(np.where(told, step, far), first)
-    if (begins[begins < far] == begins.min()).all() and _as_early(matched, first):
-        return matched
     whole = int(begins[begins < far].max())
     here = told & (step == whole)
     at = parts.least(np.where(here, matched.sequence, _FAR), first)
@@ -43,6 +44,9 @@ _FAR: Final = 1 << 60
 """Above any number."""
 
 
-def _as_early(matched: Matched, first: IntArray) -> bool:
-    """Whether every group is counted from its first collective."""
-    return bool((matched.sequence[first[:-1]] == 0).all())
+def _as_early(matched: Matched, first: IntArray, grid: Grid) -> bool:
+    """Whether every group is counted from its first collective, in the first step of the run."""
+    heads = matched.first[first[:-1]]
+    step = matched.step[heads]
+    begun = (step != UNKNOWN) & (step + grid.later[matched.place[heads]] == 0)
+    return bool(begun.all() and (matched.sequence[first[:-1]] == 0).all())
