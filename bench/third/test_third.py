@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ _APART_US = 2.5
 """Within this all ranks end."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def drawn(kind: Kind, seed: int = 5) -> Truth:
     return draw_truth(seed, kind)
 

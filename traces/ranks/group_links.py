@@ -12,6 +12,7 @@ import numpy as np
 from traces.columns import BoolArray, IntArray
 from traces.groups import group_of, sorted_within
 from traces.limits import Limit
+from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.match import Matched
 from traces.ranks.summary import UNKNOWN
@@ -116,7 +117,17 @@ def _alike(matched: Matched, nodes: IntArray, without: BoolArray) -> IntArray:
     about = matched.kind[matched.first[:-1]]
     bytes_ = parts.most(matched.recorded.rows.size_bytes[matched.at], matched.first)
     on = _on_several(matched, nodes).astype(np.int64)
-    what = matched.operation, about, matched.purposes, size[matched.group], bytes_, on[matched.group]
+    messages = (about == COMM_KINDS.index("pp_p2p")) & matched.by_order  # some with one in lockstep instead
+    how_many = np.where(messages, np.bincount(matched.group, minlength=count)[matched.group], 0)
+    what = (
+        matched.operation,
+        about,
+        matched.purposes,
+        size[matched.group],
+        bytes_,
+        on[matched.group],
+        how_many,
+    )
     like = group_of(*what).astype(np.int64)
     whole = (matched.sizes == size[matched.group]) & ~without
     like = np.where(whole & ~_meeting_again(matched, like), like, UNKNOWN)
