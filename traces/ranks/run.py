@@ -15,7 +15,7 @@ from traces.ranks.arrivals import arrives_last
 from traces.ranks.bubbles import pipeline_of
 from traces.ranks.chains import chains_of, roles_of
 from traces.ranks.charge import ByStep, charged_to, find_by_votes, lay_by_step, separate, step_of
-from traces.ranks.clocks import align, consistent, fits_of
+from traces.ranks.clocks import agreed, align, consistent, fits_of
 from traces.ranks.experts import experts_of
 from traces.ranks.group_links import slow_groups
 from traces.ranks.late import LINK, UNEVEN, find_late, routing_of
@@ -60,6 +60,7 @@ def judge(summaries: Sequence[RankSummary]) -> Judged:
     used, matched = together.used, together.matched
     aligned = align(used, matched)
     if aligned.clocks.aligned and not (possible := consistent(matched, aligned)).all():
+        aligned = agreed(matched, aligned, possible)
         rows, matched = parts.spread(possible, matched.first), matched.take(possible)
         aligned = changed(aligned, start_ns=aligned.start_ns[rows], end_ns=aligned.end_ns[rows])
         together = changed(together, matched=matched)
