@@ -223,7 +223,7 @@ def replay_without(judged: Judged) -> RunWithout | Missing:
     if judged.suspicion.cause is Cause.NONE:
         reason = "no rank makes the others late, so there is nothing to take away"
         return gap(reason, "none is needed")
-    matched, aligned = judged.together.matched, judged.aligned
+    matched = judged.together.matched
     if not len(matched) or not judged.grid.step_count:
         reason = "the ranks share no step with matched collectives, which is what is replayed"
         return gap(reason, "record whole steps of all ranks at the same time")
@@ -231,14 +231,13 @@ def replay_without(judged: Judged) -> RunWithout | Missing:
     own_ns, moving_ns = edited(judged, chains)
     hidden_ns = np.maximum(0, chains.moving_ns - moving_ns - matched.exposed_ns)
     own_ns = own_ns + np.where(chains.after == NO_ROW, 0, hidden_ns[chains.after])
-    free = _begins_alone(chains, judged.grid)
-    after = replayed(chains, own_ns, moving_ns, free)
-    if (after == NEVER).any():
+    free = _begins_alone(judged)
+    ways = [np.zeros_like(free), free] if free.any() else [free]
+    found = [_lasts(judged, own_ns, moving_ns, hidden_ns, one) for one in ways]
+    if None in found:
         reason = "the recorded order of collectives contradicts itself, so the run cannot be replayed"
         return gap(reason, "record NCCL's ranges, or the process groups beside kernels")
-    borders = _Borders(judged, chains.ends, common=bool(free.any()))
-    step_ns, without_ns = borders.step_ns(aligned.end_ns), borders.step_ns(after + hidden_ns)
-    saved_frac = 1 - without_ns / step_ns if step_ns else 0.0
+    saved_frac, step_ns, without_ns = max(one for one in found if one)  # late beginners only hold up
     unmatched = 1 - len(matched.place) / len(matched.recorded.rows)
     if saved_frac < COST.value and (not step_ns or unmatched >= UNMATCHED.value):
         reason = (
@@ -248,18 +247,34 @@ def replay_without(judged: Judged) -> RunWithout | Missing:
     return RunWithout(step_ns, without_ns, min(1.0, max(0.0, saved_frac)))
 
 
-_EARLY: Final = Limit(0.1, "of a step", "ours: ranks that record the same steps begin within their launches")
+def _lasts(
+    judged: Judged, own_ns: IntArray, moving_ns: IntArray, hidden_ns: IntArray, free: BoolArray
+) -> tuple[float, int, int] | None:
+    """What part is saved, and a mean step as recorded and replayed; None where the replay comes to no end."""
+    after = replayed(judged.chains, own_ns, moving_ns, free)
+    if (after == NEVER).any():
+        return None
+    borders = _Borders(judged, judged.chains.ends, common=bool(free.any()))
+    step_ns, without_ns = borders.step_ns(judged.aligned.end_ns), borders.step_ns(after + hidden_ns)
+    return 1 - without_ns / step_ns if step_ns else 0.0, step_ns, without_ns
 
 
-def _begins_alone(chains: Chains, grid: Grid) -> BoolArray:
-    """The first collectives of ranks, shape (p,), where some begin to record within a step or later.
+_EARLY: Final = Limit(0.1, "of a step", "ours: like ranks that record one window begin within launches")
+
+
+def _begins_alone(judged: Judged) -> BoolArray:
+    """The first collectives of ranks, shape (p,), where like ranks begin within steps, each elsewhere.
 
     Without the cause they would have begun with the others, as much later than these as they did.
     """
+    matched, grid, chains = judged.together.matched, judged.grid, judged.chains
     first = chains.after == NO_ROW
-    begins_ns = chains.own_ns[first]
-    spread_ns = int(begins_ns.max() - begins_ns.min()) if first.any() else 0
-    apart = spread_ns > _EARLY.value * float(np.nanmedian(grid.length_ns))
+    within = (grid.later != grid.later[:1]).any() or (matched.step[first] == UNKNOWN).any()
+    begin_ns = np.full(len(grid.later), np.nan)
+    np.fmin.at(begin_ns, matched.place[first], chains.own_ns[first].astype(np.float64))
+    known = [few[~np.isnan(few)] for few in (begin_ns[list(one.places)] for one in judged.alike)]
+    spread_ns = [float(np.ptp(few)) for few in known if len(few)]
+    apart = within and max(spread_ns, default=0.0) > _EARLY.value * float(np.nanmedian(grid.length_ns))
     return first if apart else np.zeros(len(first), dtype=np.bool_)
 
 
