@@ -22,7 +22,7 @@ BIN    := $(VENV)/bin
 MEGATRON := .venv-megatron
 CODE   := moe_diag diagnoser traces heuristics reports tests bench conftest.py
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
-SCORES := bench/simulate bench/score bench/compare_score
+SCORES := bench/simulate bench/third bench/score bench/compare_score
 # What make check alone runs; CONTRIBUTING.md says of which kinds they are.
 LONG   := $(shell cat tests/data/long_files.txt)
 PRODUCT := tests $(LONG:%=--ignore=%)

@@ -56,7 +56,7 @@ CAUSES: Final = {
     Kind.TWO: "data_loader",
 }
 _GPU: Final = (Kind.SLOW_GPU, Kind.SLOW_GEMM, Kind.THROTTLE, Kind.SLOW_NODE)
-_GEMMS: Final = ("dense", "experts", "router")
+_GEMMS: Final = ("dense", "experts", "router", "head")
 _STRENGTHS: Final = {
     Kind.SLOW_GPU: (1.12, 1.45),
     Kind.SLOW_GEMM: (1.12, 1.4),

@@ -13,6 +13,12 @@ from bench.third.world import MIB, Group, World
 COMPUTE: Final = 7
 NORM, ADD, SMALL = 0.15, 0.12, 0.06
 LATENCY_US: Final = 6.0
+_EXPERTS, _DENSE = 0.8, 0.3
+"""Of a layer's gradients, as drawn, what experts have, and all else; parameters take half the bytes."""
+_LAYERS_GATHERED: Final = 2
+"""One gather of parameters brings so many layers' half."""
+_CONTEXT: Final = 0.3
+"""Of the tokens' bytes, keys and values that ranks of a context group gather."""
 _SENT: Final = 2.0
 """Each token goes to so many ranks of its group."""
 
@@ -212,20 +218,20 @@ class Program:
             self._layer_forward(number, layer)
         if self._is_last:
             self._kernel("norm_fwd", NORM)
-            self._kernel("gemm_fwd", self.world.head, "dense")
+            self._kernel("gemm_fwd", self.world.head, "head")
             self._kernel("loss_fwd", self.world.head / 4)
 
     def _layer_forward(self, number: int, layer: int) -> None:
         size = self.world.tokens_mib * MIB
         self._stop(number, layer)
         self._kernel("norm_fwd", NORM)
-        self._ring(Group.TENSOR, "nccl_all_gather", size / 2)
+        self._ring(Group.TENSOR, "nccl_all_gather", size)
         self._kernel("gemm_fwd", 1.0, "dense")
         self._kernel("rope_fwd", ADD)
-        self._ring(Group.CONTEXT, "nccl_all_gather", size / 4)
+        self._ring(Group.CONTEXT, "nccl_all_gather", _CONTEXT * size)
         self._kernel("attention_fwd", 1.2)
         self._kernel("gemm_fwd", 0.7, "dense")
-        self._ring(Group.TENSOR, "nccl_reduce_scatter", size / 2)
+        self._ring(Group.TENSOR, "nccl_reduce_scatter", size)
         self._kernel("add", ADD)
         self._kernel("norm_fwd", NORM)
         self._kernel("gemm_fwd", 0.1, "router")
@@ -293,7 +299,7 @@ class Program:
         if self._is_last:
             self._draw = self.world.random(self.rank, self._step, number, "head")
             self._kernel("loss_bwd", self.world.head / 4)
-            self._kernel("gemm_dgrad", 2 * self.world.head, "dense")
+            self._kernel("gemm_dgrad", 2 * self.world.head, "head")
         for layer in reversed(self._layers):
             self._draw = self.world.random(self.rank, self._step, number, layer, "backward")
             self._layer_backward(number, layer)
@@ -324,22 +330,22 @@ class Program:
         self._kernel("topk_bwd", SMALL)
         self._kernel("gemm_dgrad", 0.1, "router")
         self._kernel("norm_bwd", 0.2)
-        self._ring(Group.TENSOR, "nccl_all_gather", size / 2)
+        self._ring(Group.TENSOR, "nccl_all_gather", size)
         self._kernel("gemm_dgrad", 0.7, "dense")
         self._kernel("gemm_wgrad", 0.7, "dense")
         self._kernel("attention_bwd_dot", 0.1)
         self._kernel("attention_bwd", 2.6)
-        self._ring(Group.CONTEXT, "nccl_reduce_scatter", size / 4)
+        self._ring(Group.CONTEXT, "nccl_reduce_scatter", _CONTEXT * size)
         self._kernel("rope_bwd", ADD)
         self._kernel("gemm_dgrad", 1.0, "dense")
-        self._ring(Group.TENSOR, "nccl_reduce_scatter", size / 2)
+        self._ring(Group.TENSOR, "nccl_reduce_scatter", size)
         self._kernel("gemm_wgrad", 1.0, "dense")
         self._kernel("norm_bwd", 0.2)
 
     def _reduce(self) -> None:
         """Gradients of one layer, over those that hold the same."""
         size = self.world.gradients_mib * MIB
-        for group, part in ((Group.EXPERT_DATA, 0.6), (Group.DATA, 0.4)):
+        for group, part in ((Group.EXPERT_DATA, _EXPERTS), (Group.DATA, _DENSE)):
             one = self._ring(group, "nccl_reduce_scatter", part * size, held=False)
             self._reduced += [one] if one else []
 
@@ -357,10 +363,11 @@ class Program:
         self._read(4)
         for _ in range(3):
             self._kernel("adam", 0.6)
-        for group, part in ((Group.EXPERT_DATA, 0.3), (Group.DATA, 0.2)):
-            size = part * world.gradients_mib * MIB * len(self._layers)
-            one = self._ring(group, "nccl_all_gather", size, held=not world.overlap_gather)
-            self._gathered += [one] if one and world.overlap_gather else []
+        for _ in range(0, len(self._layers), _LAYERS_GATHERED):
+            for group, part in ((Group.EXPERT_DATA, _EXPERTS), (Group.DATA, _DENSE)):
+                size = part / 2 * world.gradients_mib * MIB
+                one = self._ring(group, "nccl_all_gather", size, held=not world.overlap_gather)
+                self._gathered += [one] if one and world.overlap_gather else []
         if self._is_last:
             self._ring(Group.DATA, "nccl_all_reduce", 8)
         if world.end_reads:

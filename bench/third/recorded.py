@@ -25,6 +25,8 @@ _PID: Final = 20_000
 _DRIFT_PPM: Final = 40.0
 _OFFSET_NS: Final = (2_000, 800_000_000)
 _COPIES: Final = {"copy": "d2h", "batch": "h2d"}
+_BLOCKS: Final = {"router": 64, "head": 528}
+"""Products of other shapes than those of layers."""
 _CARVED_US: Final = 60.0
 """A window opens a little before a step."""
 
@@ -226,6 +228,7 @@ class _Rank:
         blocks = 16 if one.moves else 132 if kernel.persistent else 2_048 if one.work_us > 8 else 264
         if one.where == "experts" and kernel.persistent:
             blocks = 132
+        blocks = _BLOCKS.get(one.where, blocks)
         recording.kernel(
             kernel.name, *times, api=kernel.api, grid=(blocks, 1, 1), block=(kernel.threads, 1, 1),
             registers=kernel.registers, dynamic_shared_bytes=kernel.shared_bytes, **where,  # type: ignore[arg-type]
@@ -253,7 +256,8 @@ class _Rank:
     def _nccl(self, one: Operation, moves: Moves) -> None:
         begin_ns, end_ns = self._clock.of(one.called) - 200, self._clock.of(one.returned) + 50
         hashed = communicator(self._world, moves)
-        size = round(moves.ring) or 4
+        part = len(moves.ranks) if moves.call in ("ncclAllGather", "ncclReduceScatter") else 1
+        size = round(moves.ring / part) or 4
         if one.kernel != "nccl_send_recv":
             if one.kernel.startswith("nccl_"):
                 self._nccl_range(moves.call, begin_ns, end_ns, one, collective(hashed, size))

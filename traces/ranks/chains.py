@@ -63,6 +63,7 @@ class Chains:
     behind: IntArray
     own_ns: IntArray
     moving_ns: IntArray
+    start_ns: IntArray
 
 
 THROUGH: Final = Limit(
@@ -83,7 +84,7 @@ def chains_of(matched: Matched, aligned: Aligned) -> Chains:
     after = np.where(through, behind, ends.before(matched.place, start_ns))
     own_ns = start_ns - np.where(after == NO_ROW, 0, end_ns[after])
     arrived_ns = parts.spread(parts.most(start_ns, matched.first), matched.first)
-    return Chains(matched.first, ends, after, behind, own_ns, end_ns - arrived_ns)
+    return Chains(matched.first, ends, after, behind, own_ns, end_ns - arrived_ns, start_ns)
 
 
 def _behind(matched: Matched, aligned: Aligned) -> IntArray:
@@ -100,12 +101,17 @@ def _behind(matched: Matched, aligned: Aligned) -> IntArray:
     return behind
 
 
-def replayed(chains: Chains, own_ns: IntArray, moving_ns: IntArray) -> IntArray:
+def replayed(
+    chains: Chains, own_ns: IntArray, moving_ns: IntArray, free: BoolArray | None = None
+) -> IntArray:
     """The end of each participation, with other work and other transfers; shape (p,).
 
+    `free` are those before which nothing of the rank was recorded, and which come as much sooner as others of
+    the instance do.
     `NEVER` where a rank comes to it only after what comes after it: a recorded order that contradicts itself.
     """
     first, after, behind = chains.first, chains.after, chains.behind
+    was_ns = chains.start_ns
     count, rows = len(first) - 1, np.arange(len(after))
     instance = np.append(parts.numbers(first), count)
     before = np.concatenate((instance[after], instance[np.where(behind == after, NO_ROW, behind)]))
@@ -122,7 +128,10 @@ def replayed(chains: Chains, own_ns: IntArray, moving_ns: IntArray) -> IntArray:
         since_ns = np.where(after[rows] == NO_ROW, 0, end_ns[after[rows]])
         here_ns = np.maximum(since_ns + own_ns[rows], end_ns[behind[rows]])
         lengths = first[ready + 1] - first[ready]
-        arrived_ns = np.maximum.reduceat(here_ns, np.cumsum(lengths) - lengths)
+        begin = np.cumsum(lengths) - lengths
+        if free is not None and free[rows].any():
+            here_ns = here_ns - np.where(free[rows], _sooner(here_ns, was_ns[rows], free[rows], begin), 0)
+        arrived_ns = np.maximum.reduceat(here_ns, begin)
         end_ns[rows] = np.repeat(arrived_ns, lengths) + moving_ns[rows]
         later = np.sort(followers[_ranges(begins[ready], begins[ready + 1])])
         each = parts.begins_of(later)
@@ -130,6 +139,13 @@ def replayed(chains: Chains, own_ns: IntArray, moving_ns: IntArray) -> IntArray:
         waits_for[later] -= np.diff(each)
         ready = later[waits_for[later] == 0]
     return end_ns[:-1]
+
+
+def _sooner(here_ns: IntArray, was_ns: IntArray, free: BoolArray, begin: IntArray) -> IntArray:
+    """By how much those of each part that are not `free` come sooner, the last of them; 0 where all are."""
+    now, before = (np.maximum.reduceat(np.where(free, NEVER, times), begin) for times in (here_ns, was_ns))
+    sooner = np.where(before == NEVER, 0, before - now)
+    return np.repeat(sooner, np.diff(np.append(begin, len(here_ns))))
 
 
 def _ranges(begin: IntArray, end: IntArray) -> IntArray:

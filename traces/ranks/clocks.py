@@ -98,7 +98,7 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
     of_row = of_place[matched.place]
     end = (matched.end_ns - base_ns[of_row]).astype(np.float64)
     fitter = _Fitter(matched, of_row, end, len(fingerprints))
-    offset, slope, known = fitter.fit()
+    offset, slope, known = fitter.fit(_begun(matched, fingerprints, base_ns))
     known = known & ~_unpaired(of_row, len(fingerprints))
     if not known[distinct(of_row)].all():
         return _unaligned(matched, None, _WHY_APART)
@@ -127,6 +127,22 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
     return Aligned(starts, np.maximum(starts, ends), Clocks(True, residual_ns, fits))
 
 
+def _begun(
+    matched: Matched, fingerprints: Sequence[int], base_ns: IntArray
+) -> tuple[FloatArray, FloatArray] | None:
+    """Offsets and slopes of clocks by which collectives were matched; None where these were matched without.
+
+    One after the other, fitted on three ends each, clocks of a long pipeline would drift off.
+    """
+    fits = matched.clocks
+    if fits is None or any(clock not in fits for clock in fingerprints):
+        return None
+    some = [fits[clock] for clock in fingerprints]
+    zero_ns = int(base_ns[0])
+    offset = [one.time_of(at) - zero_ns for one, at in zip(some, base_ns.tolist(), strict=True)]
+    return np.array(offset, dtype=np.float64), np.array([-one.drift_ppm * 1e-6 for one in some])
+
+
 def _unpaired(of_row: IntArray, clocks: int) -> BoolArray:
     """Clocks with a few ends where the others have hundreds: their collectives were not told apart."""
     counts = np.bincount(of_row, minlength=clocks)
@@ -143,7 +159,26 @@ _WHY_DOUBT: Final = (
     "ranks of other stages have collectives that look alike, and no two kinds of them agree on how far the "
     "clocks are apart"
 )
+_WHY_CONTRADICTED: Final = (
+    "collectives contradict the clocks that fit most of them: ranks would be in one after others had left it"
+)
 _CURE: Final = "record the same steps on all ranks, with NCCL's ranges or the process groups beside kernels"
+
+
+AGREE: Final = Limit(
+    0.97,
+    "of the collectives",
+    "ours: of 55 pipelines with right clocks at least 99.2 % agree with these, of two with wrong ones 93 %",
+)
+_MANY: Final = 200
+"""Collectives, from which on some that were put together wrongly weigh little."""
+
+
+def agreed(matched: Matched, aligned: Aligned, possible: BoolArray) -> Aligned:
+    """The same, or without clocks where too many instances contradict them; `possible`: those that do not."""
+    if len(possible) < _MANY or float(possible.mean()) >= AGREE.value:
+        return aligned
+    return _unaligned(matched, aligned.clocks.residual_ns, _WHY_CONTRADICTED)
 
 
 def consistent(matched: Matched, aligned: Aligned) -> BoolArray:
@@ -213,9 +248,10 @@ class _Fitter:
         island = parts.joined(self._clock[rows], parts.begins_of(self._instance[rows]), self._count)
         return island[self._clock]
 
-    def fit(self) -> tuple[FloatArray, FloatArray, BoolArray]:
-        offset, slope = np.zeros(self._count), np.zeros(self._count)
-        known = np.zeros(self._count, dtype=np.bool_)
+    def fit(self, begun: tuple[FloatArray, FloatArray] | None) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Offsets, slopes, and which are known; from where all have `begun`, if that is known."""
+        offset, slope = (one.copy() for one in begun or (np.zeros(self._count), np.zeros(self._count)))
+        known = np.full(self._count, begun is not None)
         known[self._first_clock()] = True
         while True:
             new = self._next(known)
@@ -234,7 +270,17 @@ class _Fitter:
             self._refit(offset, slope, known, again, near=(offset, slope))
             if np.abs(offset + slope * latest - before).max() < _STILL_NS:
                 break
+        if begun is not None:
+            self._kept_near(begun, offset, slope, latest)
         return offset, slope, known
+
+    def _kept_near(
+        self, begun: tuple[FloatArray, FloatArray], offset: FloatArray, slope: FloatArray, latest: float
+    ) -> None:
+        """Clocks that went far from where they began stay there: some of few ends were no pairs."""
+        moved = np.abs(offset - begun[0]), np.abs(offset + slope * latest - begun[0] - begun[1] * latest)
+        far = np.maximum(*moved) > RESIDUAL.value
+        offset[far], slope[far] = begun[0][far], begun[1][far]
 
     def residual_ns(self, offset: FloatArray, slope: FloatArray) -> int:
         """How far ends lie apart that the fit used; of one clock, where nothing is fitted, all of them."""
@@ -264,7 +310,8 @@ class _Fitter:
         anchored = parts.most(known[self._clock], self._first)
         rows = which[self._clock] & self._used & anchored[self._instance]
         at, part = self._end[rows], self._clock[rows]
-        fitted = lines_by_part(at, middle[self._instance[rows]] - at, part, near, self._count)
+        apart = middle[self._instance[rows]] - at
+        fitted = lines_by_part(at, apart, part, near, self._count)
         offset[which], slope[which] = fitted[0][which], fitted[1][which]
 
 

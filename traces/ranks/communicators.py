@@ -145,7 +145,8 @@ def settled_order(flat: Flat, clocks: Sequence[int], fits: Mapping[int, ClockFit
         messages = _are_messages(flat, several, on_clock)
         pairs, groups = np.flatnonzero(messages).tolist(), np.flatnonzero(~messages).tolist()
         settled.add_messages(
-            [several[one] for one in pairs], messages_by_clock([on_clock[one] for one in pairs])
+            [several[one] for one in pairs],
+            messages_by_clock([on_clock[one] for one in pairs], settled.beside),
         )
         settled.add([several[one] for one in groups], by_clock([on_clock[one] for one in groups]))
     return settled.flat()
@@ -154,7 +155,8 @@ def settled_order(flat: Flat, clocks: Sequence[int], fits: Mapping[int, ClockFit
 def _candidates(flat: Flat, of_order: BoolArray, *, any_turn: bool) -> Iterator[list[IntArray]]:
     """Sequences, as rows, that may be of one group: by operation, and by the turn of their stream."""
     group, place, operation = flat.rows.group, flat.place, flat.rows.operation
-    for code in distinct(operation[of_order]).tolist():
+    codes = distinct(operation[of_order]).tolist()
+    for code in sorted(codes, key=lambda code: (code == Operation.EXCHANGE, code)):  # stages first
         mine = np.flatnonzero(of_order & (operation == code))
         mine = mine[np.lexsort((mine, group[mine], place[mine]))]
         rows = np.split(mine, parts.begins_of(place[mine], group[mine])[1:-1])
@@ -181,6 +183,10 @@ def _are_messages(flat: Flat, several: Sequence[IntArray], on_clock: Sequence[On
     return known | unknown & ~are_whole(on_clock) if unknown.any() else known
 
 
+_OFTEN: Final = 16
+"""Collectives of a group, from which on chance does not put ranks of two stages into it."""
+
+
 class _Settled:
     """Groups and numbers as they are found."""
 
@@ -189,11 +195,17 @@ class _Settled:
         self._group, self._sequence = flat.rows.group.copy(), flat.rows.sequence.copy()
         self._groups = list(flat.groups)
         self._taken = np.zeros(len(flat), dtype=np.bool_)
+        self._places = len(distinct(flat.place))
+        self.beside: set[tuple[int, int]] = set()
+        """Places in one group that is not of all: of one stage, which sends itself no messages."""
 
     def add(self, several: Sequence[IntArray], gathered: Sequence[Members]) -> None:
         """Whole sequences, each with its shift."""
         for members in gathered:
             self._new(several[members[0][0]], 0)
+            places = sorted({int(self._flat.place[several[one][0]]) for one, _ in members})
+            if len(places) < self._places and len(several[members[0][0]]) >= _OFTEN:
+                self.beside |= set(combinations(places, 2))
             for one, shift in members:
                 free = ~self._taken[several[one]]
                 self._group[several[one][free]] = len(self._groups) - 1

@@ -6,7 +6,7 @@ stage sends and receives in turn each is with the one other rank whose end is ne
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
@@ -211,24 +211,28 @@ _OFTEN: Final = 0.2
 """Part of the messages of a rank that are with one other: it has one neighbour or two."""
 
 
-def messages_by_clock(sequences: Sequence[OnClock]) -> list[Pair]:
+def messages_by_clock(sequences: Sequence[OnClock], beside: Set[tuple[int, int]] = frozenset()) -> list[Pair]:
     """Pairs of messages among sequences of exchanges: of those that are no group as a whole.
 
-    Each message is with the other rank whose end is nearest, among those that it often is with.
+    Each message is with the other rank whose end is nearest, among those that it often is with. Two places
+    that work `beside` each other in one stage exchange none.
     """
     if not sequences:
         return []
     rows_of = _Rows.of(sequences)
     owner, end_ns = rows_of.owner, rows_of.end_ns
     open_ = np.ones(len(owner), dtype=np.bool_)
-    near = _nearest_other(end_ns, rows_of.place)
-    votes = np.zeros((len(sequences), len(sequences)), dtype=np.int64)
-    np.add.at(votes, (owner[near >= 0], owner[near[near >= 0]]), 1)
     length = np.bincount(owner, minlength=len(sequences))
-    votes = np.minimum(votes, votes.T)
-    often = votes >= np.maximum(_LEAST, _OFTEN * np.minimum(length[:, np.newaxis], length))
+    pairs = []
+    for one, other in combinations(range(len(sequences)), 2):
+        places = sequences[one].place, sequences[other].place
+        if places[0] == places[1] or tuple(sorted(places)) in beside:
+            continue
+        count, apart_ns = _met(sequences[one].end_ns, sequences[other].end_ns)
+        if count >= max(_LEAST, _OFTEN * min(length[one], length[other])):
+            pairs.append((-count, apart_ns, one, other))
     found = []
-    for one, other in sorted(zip(*np.nonzero(np.triu(often)), strict=True), key=lambda pair: -votes[pair]):
+    for _, _, one, other in sorted(pairs):
         mine, theirs = (np.flatnonzero((owner == which) & open_) for which in (one, other))
         rows, others = _mutual(end_ns[mine], end_ns[theirs])
         rows, others = mine[rows], theirs[others]
@@ -236,6 +240,15 @@ def messages_by_clock(sequences: Sequence[OnClock]) -> list[Pair]:
             open_[rows] = open_[others] = False
             found.append(Pair(int(one), int(other), rows_of.turn[rows], rows_of.turn[others]))
     return found
+
+
+def _met(mine: IntArray, theirs: IntArray) -> tuple[int, float]:
+    """How many ends of two are nearest to each other, and how far apart, in the middle.
+
+    Two of one stage in lockstep end as often together as the two ends of a message, but not as near.
+    """
+    rows, others = _mutual(mine, theirs)
+    return len(rows), float(np.median(np.abs(mine[rows] - theirs[others]))) if len(rows) else np.inf
 
 
 def _nearest_other(end_ns: IntArray, place: IntArray) -> IntArray:

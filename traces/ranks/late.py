@@ -15,11 +15,12 @@ from traces.columns import BoolArray, FloatArray, IntArray, distinct
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
+from traces.ranks.group_links import SlowGroups
 from traces.ranks.match import Matched
 from traces.ranks.parts import first_where
 from traces.ranks.side_by_side import Alike, Excess, Grid, numbers_of, ratio
 from traces.ranks.summary import UNKNOWN, Operation
-from traces.ranks.waits import EXCHANGES, Links, SlowGroups
+from traces.ranks.waits import EXCHANGES, Links
 from traces.sections.cause import Cause
 
 HOT: Final = Limit(
@@ -138,6 +139,11 @@ UNEVEN: Final = Limit(
     "ours: a balancing loss leaves some percent, and the largest of many ranks is above the mean by chance",
 )
 STEADY: Final = Limit(0.75, "fraction of the steps", "ours: one odd step of four does not change who it is")
+BY_CHANCE: Final = Limit(3, "late steps", "ours: in a healthy run two steps of four may have a pause")
+FEW: Final = Limit(
+    0.07, "fraction of the step", "ours: two such pauses of 2 ms make 5 % of a healthy run of four steps"
+)
+"""What one late step or two must cost, in the mean of all."""
 MANY_STEPS: Final = Limit(4, "steps", "ours: in three, one late start in each is no habit")
 STAGE: Final = Limit(
     1.05, "times the work of the other stages", "ours: embedding and loss of the ends make a few percent"
@@ -152,7 +158,8 @@ class Suspicion:
 
     `cost_ns` is its time in a mean step. `by_step` names, of each step of the run, the place that was late;
     empty where it is the same in all; `group` is the number of the ranks with more layers, `factor` how many
-    times as long the kernels of a slow device take, or the transfers of a slow link.
+    times as long the kernels of a slow device take, or the transfers of a slow link; `spared` are groups,
+    by number, whose data does not pass that.
     """
 
     cause: Cause
@@ -161,6 +168,7 @@ class Suspicion:
     by_step: tuple[int, ...] = ()
     group: int = UNKNOWN
     factor: float = 1.0
+    spared: tuple[int, ...] = ()
 
     @property
     def place(self) -> int:
@@ -210,9 +218,10 @@ def _always_the_same(
         (Cause.DATA_LOADER, excess.loader_ns, ~slow_host),
     ):
         cost_ns = _mean(table)
-        may = may & (~_once(table) | (cost_ns >= ODD.value * step_ns))
+        once = _once(table)
+        may = may & (~once | (cost_ns >= ODD.value * step_ns))
         places = apart(cost_ns, may, COST.value * step_ns)
-        if places:
+        if places and not (len(places) > 1 and once[list(places)].all()):  # several, once each: by chance
             times = float(factor[list(places)].mean()) if cause is Cause.SLOW_DEVICE else 1.0
             yield Suspicion(cause, places, float(cost_ns[list(places)].max()), factor=times)
 
@@ -258,7 +267,8 @@ def _linked(
     links: Links | None, groups: SlowGroups | None, steps: int, step_ns: float
 ) -> Iterator[Suspicion]:
     if groups and groups.cost_ns / steps >= COST.value * step_ns:
-        yield Suspicion(Cause.SLOW_LINK, groups.places, groups.cost_ns / steps, factor=groups.factor)
+        cost_ns = groups.cost_ns / steps
+        yield Suspicion(Cause.SLOW_LINK, groups.places, cost_ns, factor=groups.factor, spared=groups.spared)
     if links is None:
         return
     may = np.nan_to_num(links.factor, nan=1.0) >= LINK.value
@@ -299,7 +309,8 @@ def _rotating(grid: Grid, excess: Excess, slow_host: BoolArray, step_ns: float) 
         return
     steps = int(told.any(axis=0).sum())
     often = steps >= MANY_STEPS.value and len(ranks) >= STEADY.value * steps
-    if often or cost_ns >= ODD.value * step_ns:
+    least = ODD if len(ranks) >= BY_CHANCE.value else FEW
+    if often or cost_ns >= least.value * step_ns:
         yield Suspicion(Cause.ROTATING_JITTER, (), cost_ns, tuple(by_step.tolist()))
 
 

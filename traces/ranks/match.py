@@ -3,9 +3,8 @@
 Where a group is known only by the order of its collectives (`GroupSource.ORDER`), `communicators.py` first
 finds which ranks are in it and where their orders begin.
 
-Some recordings began a few collectives later than others of a communicator. Where a rank has another number
-of them than most, its numbers move by the shift at which its ends lie together with theirs. Numbers that were
-recorded stay.
+Some recordings began a few collectives later than others of a communicator. Where ranks have other numbers of
+them, theirs move by the shift at which their ends lie together. Numbers that were recorded stay.
 """
 
 from __future__ import annotations
@@ -46,17 +45,23 @@ def counted_from_one_start(flat: Flat) -> Flat:
     order = named[np.argsort(part, kind="stable")]
     rows_of = dict(zip(of_part.tolist(), np.split(order, np.cumsum(count)[:-1]), strict=True))
     sequence = flat.rows.sequence.copy()
-    for group in np.unique(of_part[uneven] // places).tolist():
+    some = of_part if len(of_part) <= _LOOKED_AT else of_part[uneven]  # windows that differ lose as many, too
+    for group in np.unique(some // places).tolist():
         mine = np.flatnonzero(of_part // places == group)
         numbers, how_many = np.unique(count[mine], return_counts=True)
         usual = int(numbers[::-1][how_many[::-1].argmax()])  # of equals the longest
-        led = flat.rows.end_ns[rows_of[int(of_part[mine[count[mine] == usual][0]])]]
-        for one in mine[count[mine] != usual].tolist():
+        leader = mine[count[mine] == usual][0]
+        led = flat.rows.end_ns[rows_of[int(of_part[leader])]]
+        for one in mine[mine != leader].tolist():
             rows = rows_of[int(of_part[one])]
             found = shift_between(flat.rows.end_ns[rows], led, one_clock=False)
             if found is not None:
                 sequence[rows] += found[1]
     return replace(flat, rows=replace(flat.rows, sequence=sequence))
+
+
+_LOOKED_AT: Final = 2_048
+"""Sequences of which all are looked at where some are longer; of more, those of groups that are uneven."""
 
 
 def _uneven(group: IntArray, count: IntArray) -> BoolArray:
@@ -100,6 +105,8 @@ class Matched:
     """Of each summary, how many of its collectives did something else than the others of the instance."""
     agreed: bool = True
     """Whether what was put together by order alone can be told from what only looks alike."""
+    clocks: Mapping[int, ClockFit] | None = None
+    """Where it was put together by clocks, these: what they are fitted from."""
 
     def __len__(self) -> int:
         return len(self.first) - 1

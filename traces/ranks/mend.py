@@ -17,7 +17,7 @@ from traces.groups import group_of
 from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.ranks import parts
-from traces.ranks.chains import NEVER, NO_ROW, Chains, Ends, chains_of, even_stages, replayed, roles_of, usual
+from traces.ranks.chains import NEVER, NO_ROW, Chains, Ends, even_stages, replayed, usual
 from traces.ranks.charge import Charged, step_of
 from traces.ranks.clocks import Aligned
 from traces.ranks.late import COST, Routing, Suspicion
@@ -47,6 +47,9 @@ class Judged:
     suspicion: Suspicion
     charged: Charged
     pauses: Pauses
+    chains: Chains
+    role: IntArray
+    """Of each participation, shape (p,), as `roles_of` has it."""
 
 
 BALANCED: Final = Limit(
@@ -93,10 +96,16 @@ def _mine(judged: Judged) -> BoolArray:
 def _with_usual_work(judged: Judged, chains: Chains) -> IntArray:
     """The late rank's work before a collective as that of like ranks between the same two."""
     mine, own_ns = _mine(judged), chains.own_ns
-    role = roles_of(judged.together.matched, judged.alike, len(judged.together.used))
+    role = judged.role
     between = group_of(role, np.where(chains.after == NO_ROW, UNKNOWN, role[chains.after]))
     middle, known = usual(own_ns, between, ~mine)
-    return np.where(mine & known, np.minimum(own_ns, middle), own_ns)
+    alone_ns = own_ns
+    if judged.suspicion.cause is Cause.SLOW_HOST:  # of a stage that is slow as a whole nobody is like it
+        matched = judged.together.matched
+        host_ns = np.clip(matched.recorded.rows.host_ns[matched.at], 0, own_ns)
+        less_ns = np.rint(host_ns * (1 - 1 / judged.suspicion.factor)).astype(np.int64)
+        alone_ns = np.where(mine & (chains.after != NO_ROW), own_ns - less_ns, own_ns)
+    return np.where(mine & known, np.minimum(own_ns, middle), alone_ns)
 
 
 def _at_usual_speed(judged: Judged, chains: Chains) -> IntArray:
@@ -118,8 +127,9 @@ def _as_fast(judged: Judged, chains: Chains) -> IntArray:
     by what of their data passes it.
     """
     matched, mine, moving_ns = judged.together.matched, _mine(judged), chains.moving_ns
-    touched = parts.spread(parts.most(mine, matched.first), matched.first)
-    role = roles_of(matched, judged.alike, len(judged.together.used))
+    passing = parts.most(mine, matched.first) & ~np.isin(matched.group, judged.suspicion.spared)
+    touched = parts.spread(passing, matched.first)
+    role = judged.role
     middle, known = usual(moving_ns, role, ~touched)
     size = matched.sizes
     exchanges = np.isin(matched.operation, EXCHANGES) & (size > 2) & ~_at_once(moving_ns, matched.first)
@@ -213,21 +223,21 @@ def replay_without(judged: Judged) -> RunWithout | Missing:
     if judged.suspicion.cause is Cause.NONE:
         reason = "no rank makes the others late, so there is nothing to take away"
         return gap(reason, "none is needed")
-    matched, aligned = judged.together.matched, judged.aligned
+    matched = judged.together.matched
     if not len(matched) or not judged.grid.step_count:
         reason = "the ranks share no step with matched collectives, which is what is replayed"
         return gap(reason, "record whole steps of all ranks at the same time")
-    chains = chains_of(matched, aligned)
+    chains = judged.chains
     own_ns, moving_ns = edited(judged, chains)
     hidden_ns = np.maximum(0, chains.moving_ns - moving_ns - matched.exposed_ns)
     own_ns = own_ns + np.where(chains.after == NO_ROW, 0, hidden_ns[chains.after])
-    after = replayed(chains, own_ns, moving_ns)
-    if (after == NEVER).any():
+    free = _begins_alone(judged)
+    ways = [np.zeros_like(free), free] if free.any() else [free]
+    found = [_lasts(judged, own_ns, moving_ns, hidden_ns, one) for one in ways]
+    if None in found:
         reason = "the recorded order of collectives contradicts itself, so the run cannot be replayed"
         return gap(reason, "record NCCL's ranges, or the process groups beside kernels")
-    borders = _Borders(judged, chains.ends)
-    step_ns, without_ns = borders.step_ns(aligned.end_ns), borders.step_ns(after + hidden_ns)
-    saved_frac = 1 - without_ns / step_ns if step_ns else 0.0
+    saved_frac, step_ns, without_ns = max(one for one in found if one)  # late beginners only hold up
     unmatched = 1 - len(matched.place) / len(matched.recorded.rows)
     if saved_frac < COST.value and (not step_ns or unmatched >= UNMATCHED.value):
         reason = (
@@ -237,23 +247,69 @@ def replay_without(judged: Judged) -> RunWithout | Missing:
     return RunWithout(step_ns, without_ns, min(1.0, max(0.0, saved_frac)))
 
 
-class _Borders:
-    """The first and last border of each rank's steps, as work after a collective of the rank."""
+def _lasts(
+    judged: Judged, own_ns: IntArray, moving_ns: IntArray, hidden_ns: IntArray, free: BoolArray
+) -> tuple[float, int, int] | None:
+    """What part is saved, and a mean step as recorded and replayed; None where the replay comes to no end."""
+    after = replayed(judged.chains, own_ns, moving_ns, free)
+    if (after == NEVER).any():
+        return None
+    borders = _Borders(judged, judged.chains.ends, common=bool(free.any()))
+    step_ns, without_ns = borders.step_ns(judged.aligned.end_ns), borders.step_ns(after + hidden_ns)
+    return 1 - without_ns / step_ns if step_ns else 0.0, step_ns, without_ns
 
-    def __init__(self, judged: Judged, row_ends: Ends) -> None:
+
+_EARLY: Final = Limit(0.1, "of a step", "ours: like ranks that record one window begin within launches")
+
+
+def _begins_alone(judged: Judged) -> BoolArray:
+    """The first collectives of ranks, shape (p,), where like ranks begin within steps, each elsewhere.
+
+    Without the cause they would have begun with the others, as much later than these as they did.
+    """
+    matched, grid, chains = judged.together.matched, judged.grid, judged.chains
+    first = chains.after == NO_ROW
+    within = (grid.later != grid.later[:1]).any() or (matched.step[first] == UNKNOWN).any()
+    begin_ns = np.full(len(grid.later), np.nan)
+    np.fmin.at(begin_ns, matched.place[first], chains.own_ns[first].astype(np.float64))
+    known = [few[~np.isnan(few)] for few in (begin_ns[list(one.places)] for one in judged.alike)]
+    spread_ns = [float(np.ptp(few)) for few in known if len(few)]
+    apart = within and max(spread_ns, default=0.0) > _EARLY.value * float(np.nanmedian(grid.length_ns))
+    return first if apart else np.zeros(len(first), dtype=np.bool_)
+
+
+class _Borders:
+    """The first and last border of each rank's steps, as work after a collective of the rank.
+
+    `common`: of the steps that all ranks recorded, where there are any, and of the ranks that recorded what
+    was before.
+    """
+
+    def __init__(self, judged: Judged, row_ends: Ends, *, common: bool) -> None:
         summaries, grid, aligned = judged.together.used, judged.grid, judged.aligned
         fits = aligned.clocks.by_fingerprint()
         placed = np.array([one.identity.clock in fits for one in summaries], dtype=np.bool_)
-        self._counts = (~np.isnan(grid.length_ns)).sum(axis=1)
-        whole = np.flatnonzero((self._counts > 0) & placed)
-        self._counts = self._counts[whole]
+        count = (~np.isnan(grid.length_ns)).sum(axis=1)
+        whole = np.flatnonzero((count > 0) & placed)
+        begin, end = np.zeros(len(count), dtype=np.int64), count
+        if common and len(whole):
+            last = int((grid.later + count)[whole].min())
+            at = int(grid.later[whole].max())
+            if last > at:
+                begin, end = at - grid.later, last - grid.later
         place = np.tile(whole, 2)
-        some = [summaries[one] for one in whole.tolist()]
-        begins = [fits[one.identity.clock].time_of(int(one.steps.start_ns[0])) for one in some]
-        ends = [fits[one.identity.clock].time_of(int(one.steps.end_ns[-1])) for one in some]
+        some = [(summaries[one], begin[one], end[one]) for one in whole.tolist()]
+        begins = [fits[one.identity.clock].time_of(int(one.steps.start_ns[at])) for one, at, _ in some]
+        ends = [fits[one.identity.clock].time_of(int(one.steps.end_ns[to - 1])) for one, _, to in some]
         time_ns = np.array(begins + ends, dtype=np.int64)
         self._after = row_ends.before(place, time_ns)
         self._own_ns = time_ns - np.where(self._after == NO_ROW, 0, aligned.end_ns[self._after])
+        self._counts = (end - begin)[whole]
+        half = len(whole)
+        known = self._after[:half] != NO_ROW
+        if common and known.any():
+            self._after, self._own_ns = (one[np.tile(known, 2)] for one in (self._after, self._own_ns))
+            self._counts = self._counts[known]
 
     def step_ns(self, end_ns: IntArray) -> int:
         """The mean step of the median rank, where collectives end so."""

@@ -13,10 +13,10 @@ from traces.columns import BoolArray, FloatArray, IntArray
 from traces.groups import group_of
 from traces.limits import Limit
 from traces.ranks import parts
-from traces.ranks.chains import NO_ROW, Chains, roles_of, usual
+from traces.ranks.chains import NO_ROW, Chains, usual
 from traces.ranks.late import ODD, Suspicion
 from traces.ranks.match import Matched
-from traces.ranks.side_by_side import Alike, Grid
+from traces.ranks.side_by_side import Grid
 from traces.ranks.summary import UNKNOWN
 from traces.sections.cause import Cause
 
@@ -27,6 +27,11 @@ PAUSE: Final = Limit(
 )
 FAR: Final = Limit(5.0, "scaled median deviations of all stretches", "ours: as for steps")
 ONE: Final = Limit(0.5, "of all pauses", "ours: a rank that has more of them than all others is late itself")
+SEVERAL: Final = Limit(
+    6,
+    "pauses",
+    "ours: a healthy run of eight ranks with pauses of 1 to 2 ms now and then has up to five in four steps",
+)
 _LIKE: Final = 3
 """Stretches of a kind, from which on their middle is the usual one."""
 _SCALED: Final = 1.4826
@@ -64,15 +69,14 @@ def _of(pause_ns: IntArray, matched: Matched) -> Pauses:
     return Pauses(pause_ns, parts.most(pause_ns, matched.first))
 
 
-def pauses_of(matched: Matched, chains: Chains, alike: tuple[Alike, ...], count: int) -> Pauses:
-    """Find the pauses of `count` ranks. Experts' work is left out: more of it is more tokens."""
+def pauses_of(matched: Matched, chains: Chains, role: IntArray) -> Pauses:
+    """Find the pauses of all ranks, by roles of `roles_of`. More work of experts is more tokens: left out."""
     has = chains.after != NO_ROW
     if not has.any():
         nothing = np.zeros(len(matched.place), dtype=np.int64)
         return Pauses(nothing, np.zeros(len(matched), dtype=np.int64))
     alone = has & (chains.after == chains.behind)
     own_ns = chains.own_ns - np.where(alone, np.maximum(matched.grouped_ns, 0), 0)
-    role = roles_of(matched, alike, count)
     between = group_of(role, np.where(has, role[chains.after], UNKNOWN)).astype(np.int64)
     middle_ns, known = usual(own_ns, between, has)
     told = has & known & (np.bincount(between[has], minlength=int(between.max()) + 1)[between] >= _LIKE)
@@ -94,7 +98,8 @@ def by_sum(than: Suspicion, pauses: Pauses, matched: Matched, counted: BoolArray
     others = pauses.without(than.places if than.cause in _OWN else (), matched)
     cost_ns = others.cost_ns(matched, counted, count) / steps
     one = float(others.shares(matched, counted, count).max(initial=0.0))
-    if cost_ns < ODD.value * float(np.median(known_ns)) or one > ONE.value:
+    few = int((counted & (others.delay_ns > 0)).sum()) < SEVERAL.value
+    if cost_ns < ODD.value * float(np.median(known_ns)) or one > ONE.value or few:
         return than
     if than.cause is Cause.ROTATING_JITTER:
         return replace(than, cost_ns=max(than.cost_ns, cost_ns))

@@ -13,12 +13,14 @@ from traces.missing import Missing, gap, or_gap
 from traces.ranks import parts
 from traces.ranks.arrivals import arrives_last
 from traces.ranks.bubbles import pipeline_of
-from traces.ranks.chains import chains_of
+from traces.ranks.chains import chains_of, roles_of
 from traces.ranks.charge import ByStep, charged_to, find_by_votes, lay_by_step, separate, step_of
-from traces.ranks.clocks import align, consistent, fits_of
+from traces.ranks.clocks import agreed, align, consistent, fits_of
 from traces.ranks.experts import experts_of
+from traces.ranks.group_links import slow_groups
 from traces.ranks.late import LINK, UNEVEN, find_late, routing_of
 from traces.ranks.mend import Judged, replay_without
+from traces.ranks.nodes import across, whole_node
 from traces.ranks.pauses import by_sum, pauses_of
 from traces.ranks.peers import bytes_of
 from traces.ranks.problems import Problem
@@ -36,7 +38,8 @@ from traces.ranks.side_by_side import (
 )
 from traces.ranks.summary import UNKNOWN, RankSummary
 from traces.ranks.together import put_together
-from traces.ranks.waits import NOBODY, measure_links, measure_waits, slow_groups
+from traces.ranks.turns import counted_from_one_step
+from traces.ranks.waits import NOBODY, measure_links, measure_waits
 from traces.sections.cause import ProblemKind
 from traces.sections.run import ArrivesLast, Clocks, Late, LikeRanks, RankInRun, Run, RunProblem
 
@@ -57,11 +60,14 @@ def judge(summaries: Sequence[RankSummary]) -> Judged:
     used, matched = together.used, together.matched
     aligned = align(used, matched)
     if aligned.clocks.aligned and not (possible := consistent(matched, aligned)).all():
+        aligned = agreed(matched, aligned, possible)
         rows, matched = parts.spread(possible, matched.first), matched.take(possible)
         aligned = changed(aligned, start_ns=aligned.start_ns[rows], end_ns=aligned.end_ns[rows])
         together = changed(together, matched=matched)
     waits = measure_waits(matched, aligned, all_ranks_seen=together.all_ranks_seen)
     grid = grid_of(used, matched)
+    matched = counted_from_one_step(matched, grid)
+    together = changed(together, matched=matched)
     alike = groups_alike(used)
     factor = device_factors(used, alike)
     excess = excess_of(grid, alike)
@@ -72,13 +78,30 @@ def judge(summaries: Sequence[RankSummary]) -> Judged:
         links = measure_links(matched, waits, alike, len(used), without=uneven)
         groups = slow_groups(matched, waits, LINK.value, _nodes(used), without=uneven)
     suspicion = find_late(grid, excess, factor, links, groups, routing, alike)
-    pauses = pauses_of(matched, chains_of(matched, aligned), alike, len(used))
+    beside = across(used, grid, alike, _nodes(used))
+    suspicion = whole_node(suspicion, beside, grid)
+    chains = chains_of(matched, aligned)
+    role = roles_of(matched, alike, len(used))
+    pauses = pauses_of(matched, chains, role)
     suspicion = by_sum(suspicion, pauses, matched, step_of(matched, grid) != UNKNOWN, grid)
     if not grid.step_count:
         suspicion = find_by_votes(matched, aligned, waits)
     charged = charged_to(matched, waits, grid, suspicion, alike)
     return Judged(
-        together, aligned, waits, grid, alike, factor, excess, links, routing, suspicion, charged, pauses
+        together,
+        aligned,
+        waits,
+        grid,
+        alike,
+        factor,
+        excess,
+        links,
+        routing,
+        suspicion,
+        charged,
+        pauses,
+        chains,
+        role,
     )
 
 

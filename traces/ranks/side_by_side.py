@@ -201,8 +201,20 @@ def excess_of(grid: Grid, alike: Sequence[Alike]) -> Excess:
         excess(grid.compute_ns - grouped_ns, alike),
         excess(grid.grouped_ns, alike),
         excess(grid.host_ns, alike),
-        excess(grid.loader_ns, alike),
+        excess(_begun_alike(grid), alike),
     )
+
+
+def _begun_alike(grid: Grid) -> FloatArray:
+    """Idle time before steps, without each rank's first one where ranks begin to record in several steps.
+
+    A first step begins with the recording, so that only first ones are alike.
+    """
+    if not grid.loader_ns.size or (grid.later == grid.later[0]).all():
+        return grid.loader_ns
+    known = ~np.isnan(grid.length_ns)
+    first = known & (np.cumsum(known, axis=1) == 1)
+    return np.where(first, np.nan, grid.loader_ns)
 
 
 _BY_TOKENS: Final = tuple(
@@ -233,22 +245,32 @@ def device_factors(summaries: Sequence[RankSummary], groups: Sequence[Alike]) ->
         for table, values in zip(tables, (rows.median_ns, rows.total_ns, rows.key), strict=True):
             table[cell] = values
         ratios = ratio(tables[0], [Alike(group.fingerprint, tuple(range(len(several))))])
-        factor[list(group.places)] = [_by_time(*of) for of in zip(ratios, *tables[1:], strict=True)]
+        factor[list(group.places)] = _by_time(ratios, tables[1], tables[2])
     return factor
 
 
-def _by_time(ratios: FloatArray, total_ns: FloatArray, key: FloatArray) -> float:
-    """Time of all kinds over what it would be at the others' pace; of a class by its middle kind in time."""
+def _by_time(ratios: FloatArray, total_ns: FloatArray, key: FloatArray) -> FloatArray:
+    """Of each row the time of all kinds over what it would be at the others' pace; of a class by its middle
+    kind in time; NaN where nothing is told.
+    """
     told = ~np.isnan(ratios)
-    took_ns = usual_ns = 0.0
+    took_ns, usual_ns = np.zeros(len(ratios)), np.zeros(len(ratios))
     for one in np.unique(key[told]):
         mine = told & (key == one)
-        order = np.argsort(ratios[mine])
-        lasts_ns = total_ns[mine][order]
-        middle = int(np.searchsorted(np.cumsum(lasts_ns), lasts_ns.sum() / 2))
-        took_ns += lasts_ns.sum()
-        usual_ns += lasts_ns.sum() / ratios[mine][order][middle]
-    return took_ns / usual_ns if usual_ns else float("nan")
+        columns = np.flatnonzero(mine.any(axis=0))
+        some = np.where(mine, ratios, np.nan)[:, columns]
+        order = np.argsort(some, axis=1, kind="stable")  # NaN last
+        lasts_ns = np.where(mine, total_ns, 0.0)[:, columns]
+        summed_ns = np.cumsum(np.take_along_axis(lasts_ns, order, axis=1), axis=1)
+        whole_ns = summed_ns[:, -1]
+        middle = np.argmax(summed_ns >= whole_ns[:, np.newaxis] / 2, axis=1)
+        pace = np.take_along_axis(some, np.take_along_axis(order, middle[:, np.newaxis], axis=1), axis=1)[
+            :, 0
+        ]
+        has = mine.any(axis=1)
+        took_ns += whole_ns
+        usual_ns[has] += whole_ns[has] / pace[has]
+    return np.divide(took_ns, usual_ns, out=np.full(len(ratios), np.nan), where=usual_ns > 0)
 
 
 def slowness_before(matched: Matched, grid: Grid, excess: Excess, factor: FloatArray) -> FloatArray:

@@ -152,7 +152,7 @@ def _matched(summaries: Sequence[RankSummary]) -> Matched:
 def _settled(summaries: Sequence[RankSummary], fits: Mapping[int, ClockFit]) -> Matched | None:
     """Matched by clocks that leave no doubt, and once more by those that follow; None where none do."""
     for _ in range(2):
-        matched = match(summaries, fits)
+        matched = replace(match(summaries, fits), clocks=fits)
         aligned = align(summaries, matched)
         fits = aligned.clocks.by_fingerprint()
         if not aligned.clocks.aligned or any(one.identity.clock not in fits for one in summaries):

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import BoolArray, FloatArray, IntArray, distinct
-from traces.groups import group_of, sorted_within
+from traces.groups import group_of
 from traces.limits import Limit
 from traces.ranks import parts
 from traces.ranks.clocks import Aligned
@@ -86,7 +86,7 @@ EXCHANGES: Final = (Operation.EXCHANGE, Operation.DISPATCH, Operation.COMBINE)
 LASTS: Final = Limit(
     10_000, "ns", "ours: below it a transfer is latency, of which a slow link may have no more than others"
 )
-_LEAST: Final = 6
+LEAST: Final = 6
 """Transfers of a kind, from which on their mean says something."""
 
 
@@ -119,7 +119,7 @@ def measure_links(
     cell = matched.place[rows] * kinds + of_row[rows]
     took = np.bincount(cell, minlength=count * kinds).reshape(count, kinds)
     moved = parts.sums(waits.moving_ns[rows], cell, count * kinds).reshape(count, kinds)
-    mean = np.where(took >= _LEAST, moved / np.maximum(took, 1), np.nan)
+    mean = np.where(took >= LEAST, moved / np.maximum(took, 1), np.nan)
     lasts = np.array([_median(column[~np.isnan(column)]) for column in mean.T])
     mean = np.where(lasts >= LASTS.value, mean, np.nan)
     tells = np.stack([_tells(matched, number == one, alike, count) for one in range(kinds)], axis=1)
@@ -194,79 +194,3 @@ def together(matched: Matched, which: BoolArray, count: int) -> IntArray:
     """A number for each place, the same for all that took part in these instances with each other."""
     rows = np.flatnonzero(which[matched.instance])
     return parts.joined(matched.place[rows], parts.begins_of(matched.instance[rows]), count)
-
-
-@dataclass(frozen=True, slots=True)
-class SlowGroups:
-    """Groups whose data moves longer than that of like groups: the `places` that they share, how many times
-    as long, and how much time that costs in all.
-    """
-
-    places: tuple[int, ...]
-    factor: float
-    cost_ns: float
-
-
-def slow_groups(
-    matched: Matched, waits: Waits, factor: float, nodes: IntArray, *, without: BoolArray
-) -> SlowGroups | None:
-    """The groups that move the same as like groups and take `factor` times as long or more; None without any.
-
-    Like are instances of one operation, size and number, in groups of other ranks that have as many ranks and
-    instances, and are on one of the `nodes`, a number of each place, or on several: what stays on one is
-    faster. `without`, shape (n,): instances that tell something else. What slow groups share is what is slow:
-    a link, a host's adapter. Where nodes are not known, slow groups that share no rank may be those that lie
-    on several: they show nothing.
-    """
-    about = matched.kind[matched.first[:-1]]
-    bytes_ = parts.most(matched.recorded.rows.size_bytes[matched.at], matched.first)
-    how_many = np.bincount(matched.group, minlength=len(matched.groups))[matched.group]
-    on = parts.most(nodes[matched.place], matched.first) > parts.least(nodes[matched.place], matched.first)
-    what = matched.operation, about, matched.purposes, matched.sizes, bytes_, on.astype(np.int64)
-    like = group_of(*what, how_many, matched.sequence)
-    like = np.where(without | _meeting_again(matched, like), UNKNOWN, like.astype(np.int64))
-    moved_ns = parts.median(waits.moving_ns, matched.first)
-    seen = np.flatnonzero(like != UNKNOWN)
-    seen = seen[np.argsort(like[seen], kind="stable")]
-    first = parts.begins_of(like[seen])
-    several = parts.spread(np.diff(first) > 1, first)
-    seen, first = seen[several], parts.borders(np.diff(first)[np.diff(first) > 1])
-    if not len(seen):
-        return None
-    usual_ns = _least_half(moved_ns[seen], first)
-    beyond_ns = moved_ns[seen] - usual_ns
-    group = matched.group[seen]
-    count = len(matched.groups)
-    took, usual, beyond = (parts.sums(one, group, count) for one in (moved_ns[seen], usual_ns, beyond_ns))
-    enough = (np.bincount(group, minlength=count) >= _LEAST) & (usual > 0)
-    enough &= took >= LASTS.value * np.bincount(group, minlength=count)
-    often = parts.sums((moved_ns[seen] >= factor * usual_ns).astype(np.int64), group, count)
-    enough &= often * 2 > np.bincount(group, minlength=count)  # what moves beside others is slow now and then
-    slow = np.flatnonzero(enough & (took >= factor * usual))
-    if not len(slow):
-        return None
-    slow = slow[np.argsort(-beyond[slow], kind="stable")]
-    group = matched.group[matched.instance]
-    members = [frozenset(matched.place[group == one].tolist()) for one in slow]
-    shared = members[0]
-    if (nodes == nodes[0]).all() and any(members[0].isdisjoint(one) for one in members[1:]):
-        return None
-    for one in members[1:]:
-        shared = shared & one or shared
-    worst = slow[0]
-    return SlowGroups(tuple(sorted(shared)), float(took[worst] / usual[worst]), float(beyond[worst]))
-
-
-def _meeting_again(matched: Matched, like: IntArray) -> BoolArray:
-    """Of which instances a rank is in another that is like it: these groups do not stand side by side."""
-    cell = group_of(like[matched.instance], matched.place)
-    again = np.bincount(cell)[cell] > 1
-    several = np.bincount(like[matched.instance], weights=again, minlength=int(like.max(initial=0)) + 1)
-    result: BoolArray = several[like] > 0
-    return result
-
-
-def _least_half(values: IntArray, first: IntArray) -> IntArray:
-    """Of each stretch the lower of the two in the middle: of two groups the faster is the usual one."""
-    ordered = sorted_within(parts.numbers(first), values)
-    return parts.spread(ordered[(first[:-1] + first[1:] - 1) // 2], first)

@@ -258,3 +258,53 @@ def test_without_steps_votes_that_go_round_name_nobody() -> None:
     run = without_steps(lambda rank, number: Work(compute=150 if rank == number % RANKS else 100, host=2))
     assert isinstance(run.late, Late)
     assert run.late.cause is Cause.NONE
+
+
+def on_nodes(ranks: list[RankSummary], per_node: int) -> list[RankSummary]:
+    """The same, so many ranks a node."""
+    return [
+        replace(one, identity=replace(one.identity, device=place % per_node))
+        for place, one in enumerate(ranks)
+    ]
+
+
+def staged(slow: set[int]) -> list[RankSummary]:
+    """Four stages of two ranks, the ends of their own kind; four ranks a node; some GPUs take 1.2 times."""
+
+    def rule(rank: int, number: int) -> Work:
+        return Work(compute=120 if rank in slow else 100, host=2)
+
+    kernels = [[12.0] * 3 if rank in slow else [10.0] * 3 for rank in range(8)]
+    works_ = [[rule(rank, number) for number in range(4 * PER_STEP)] for rank in range(8)]
+    ranks = on_nodes(together(works_, per_step=PER_STEP, kernels_us=kernels), 4)
+    ends = {
+        0: {"has_embedding": True},
+        1: {"has_embedding": True},
+        6: {"has_loss": True},
+        7: {"has_loss": True},
+    }
+    return [
+        replace(one, fingerprint=replace(one.fingerprint, **ends.get(place, {})))
+        for place, one in enumerate(ranks)
+    ]
+
+
+def test_a_slow_node_is_named_whole_though_it_holds_the_end_of_a_pipeline() -> None:
+    late = analyse_run(staged({4, 5, 6, 7})).late
+    assert isinstance(late, Late)
+    assert (late.cause, late.indices, late.host) == (Cause.SLOW_DEVICE, (4, 5, 6, 7), "node 1")
+
+
+def test_slow_ranks_of_half_a_node_are_no_node() -> None:
+    late = analyse_run(staged({4, 5})).late
+    assert isinstance(late, Late)
+    assert (late.cause, late.indices) == (Cause.SLOW_DEVICE, (4, 5))
+
+
+def test_two_pauses_on_two_ranks_are_chance() -> None:
+    def rule(rank: int, number: int) -> Work:
+        return Work(compute=100, host=60 if (rank, number) in ((2, 15), (1, 25)) else 2)
+
+    late = analyse_run(together(works(rule), per_step=PER_STEP)).late
+    assert isinstance(late, Late)
+    assert late.cause is Cause.NONE

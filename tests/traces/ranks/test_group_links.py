@@ -1,0 +1,96 @@
+"""Slow ways between ranks, by groups that move the same as like groups and take longer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tests.ranks_doubles import Part, summary_of
+from traces.columns import IntArray
+from traces.ranks.clocks import Aligned, Clocks
+from traces.ranks.gathered import OnClock, messages_by_clock
+from traces.ranks.group_links import SlowGroups, slow_groups
+from traces.ranks.match import match
+from traces.ranks.summary import Group, GroupSource, Operation
+from traces.ranks.waits import measure_waits
+
+NODES: IntArray = np.array([0, 0, 0, 0, 4, 4, 4, 4])
+PAIRS = ((0, 4), (1, 5), (2, 6), (3, 7))
+"""Eight ranks on two nodes, in pairs across them."""
+
+
+def found(
+    took_us: Mapping[tuple[int, ...], float],
+    *,
+    counts: Mapping[tuple[int, ...], int] | None = None,
+    nodes: IntArray = NODES,
+) -> SlowGroups | None:
+    """What is slow where each group scatters in so long, ten times each or so often."""
+    often = counts or {}
+    parts: dict[int, list[Part]] = {rank: [] for rank in range(8)}
+    groups: dict[int, list[Group]] = {rank: [] for rank in range(8)}
+    for number, (ranks, took) in enumerate(took_us.items()):
+        for rank in ranks:
+            groups[rank].append(Group(GroupSource.COMMUNICATOR, number, len(ranks)))
+            own = len(groups[rank]) - 1
+            parts[rank] += [
+                Part(own, turn, begin, begin + took, Operation.REDUCE_SCATTER, size_bytes=1_000)
+                for turn in range(often.get(ranks, 10))
+                for begin in [10_000 * turn + 4_000 * own]
+            ]
+    matched = match([summary_of(rank, parts[rank], groups[rank]) for rank in range(8)])
+    aligned = Aligned(matched.start_ns, matched.end_ns, Clocks(True, 0, ()))
+    waits = measure_waits(matched, aligned, all_ranks_seen=True)
+    return slow_groups(matched, waits, 1.15, nodes, without=np.zeros(len(matched), dtype=np.bool_))
+
+
+def alike(slow: Sequence[tuple[int, ...]], usual_us: float = 500.0) -> dict[tuple[int, ...], float]:
+    return {pair: 3 * usual_us if pair in slow else usual_us for pair in PAIRS}
+
+
+def test_the_pair_that_takes_three_times_as_long_is_slow_and_the_others_are_spared() -> None:
+    slow = found(alike([(1, 5)]))
+    assert slow is not None
+    assert (slow.places, slow.factor) == ((1, 5), 3.0)
+    assert slow.cost_ns == 10 * 1_000 * 1_000
+    assert len(slow.spared) == 3
+
+
+def test_windows_that_lose_a_few_collectives_are_compared_all_the_same() -> None:
+    slow = found(alike([(1, 5)]), counts={(1, 5): 8, (2, 6): 9})
+    assert slow is not None
+    assert slow.places == (1, 5)
+
+
+def test_two_pairs_between_the_same_nodes_are_one_way() -> None:
+    more = {(0, 4): 1_500.0, (1, 5): 1_500.0, (2, 6): 500.0, (3, 7): 500.0}
+    slow = found({**more, (0, 1, 2, 3): 90.0, (4, 5, 6, 7): 90.0})
+    assert slow is not None
+    assert slow.places == (0, 1, 4, 5)
+    assert len(slow.spared) == 4  # two pairs, and what stays on a node
+
+
+def test_nothing_is_slow_where_all_take_as_long_or_no_group_is_alike() -> None:
+    assert found(alike([])) is None
+    assert found({(0, 1, 2, 3): 900.0, (0, 4): 500.0}) is None
+
+
+def test_slow_groups_that_share_no_rank_show_nothing_where_nodes_are_not_known() -> None:
+    assert found(alike([(0, 4), (1, 5)]), nodes=np.zeros(8, dtype=np.int64)) is None
+
+
+def sequence(place: int, ends_us: Sequence[float]) -> OnClock:
+    ends = np.array([round(1_000 * one) for one in ends_us], dtype=np.int64)
+    return OnClock(place, ends - 100_000, ends)
+
+
+def test_messages_are_with_the_other_stage_though_two_of_one_stage_are_in_lockstep() -> None:
+    """Ranks 0 and 1 send to 2 and 3 at the same time; their own ends lie nearer than those of a message."""
+    times = [1_000.0 * number for number in range(12)]
+    ends = [times, [one + 1 for one in times], [one + 2 for one in times], [one + 3 for one in times]]
+    sequences = [sequence(place, each) for place, each in enumerate(ends)]
+    beside = {(0, 1), (2, 3)}
+    found_pairs = {(pair.one, pair.other) for pair in messages_by_clock(sequences, beside)}
+    assert found_pairs in ({(0, 2), (1, 3)}, {(1, 2), (0, 3)})
+    assert {(pair.one, pair.other) for pair in messages_by_clock(sequences)} & beside
