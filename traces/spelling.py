@@ -87,6 +87,13 @@ def gigabytes(count: float) -> str:
     return f"{rounded(count / 1e9)} GB"
 
 
+def sized(count: float) -> str:
+    """Bytes in the unit that suits them: `672 B`, `16.8 MB`, `25.5 GB`."""
+    units = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
+    unit, of = next((one for one in units if count >= one[1]), ("B", 1.0))
+    return f"{count / of:.0f} {unit}" if unit == "B" else f"{rounded(count / of)} {unit}"
+
+
 def billions(count: float) -> str:
     """Parameters in billions, without the word: `30.5`."""
     return rounded(count / 1e9)

@@ -17,6 +17,7 @@ from traces.spelling import (
     rounded,
     saving,
     signed_ms,
+    sized,
 )
 
 HOMES = {"traces/spelling.py", "reports/write/html/timeline.py"}
@@ -40,6 +41,9 @@ def test_figures_have_three_digits_and_the_unit_that_fits() -> None:
     assert [in_ms(one) for one in (5_000_000, 999)] == ["5.00 ms", "<0.001 ms"]
     assert [duration(one) for one in (500, 41_000, 93_800_000)] == ["500 ns", "41.0 us", "93.8 ms"]
     assert gigabytes(25_500_000_000) == "25.5 GB"
+    assert [sized(one) for one in (0, 672, 1_500, 16_800_000, 25.5e9)] == [
+        *("0 B", "672 B", "1.50 kB", "16.8 MB", "25.5 GB"),
+    ]
 
 
 def test_differences_have_their_sign_and_nothing_has_none() -> None:

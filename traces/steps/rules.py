@@ -13,7 +13,7 @@ from traces.columns import NULL, PROCESS_BITS, BoolArray, Calls, HostSpans, IntA
 from traces.groups import passing
 from traces.intervals import covered_ns, instants_of
 from traces.limits import Limit
-from traces.spelling import percent
+from traces.spelling import counted, duration, percent
 from traces.steps.found import Found, Step, Steps, drop, from_steps
 from traces.timeline import RankTimeline
 
@@ -231,10 +231,11 @@ def disagreement_of(ways: list[Steps]) -> str | None:
     medians = [(steps, leave_out_hiccups(steps).median_ns or 0) for steps in ways]
     chosen, middle = medians[0]
     others = [
-        f"{steps.what}: {length} ns (n={len(steps.used)})"
+        f"{steps.what}: {duration(length)} ({counted(len(steps.used), 'step')})"
         for steps, length in medians[1:]
         if abs(length - middle) > AGREE.value * middle
     ]
     if not others:
         return None
-    return f"{chosen.what}: median step {middle} ns (n={len(chosen.used)}), but " + "; ".join(others)
+    used = counted(len(chosen.used), "step")
+    return f"{chosen.what}: median step {duration(middle)} ({used}), but " + "; ".join(others)

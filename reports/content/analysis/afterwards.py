@@ -40,7 +40,8 @@ def _did_it_help(result: Result, path: str) -> Command:
     if found.record is None:
         said = f"{steps} vary too much to compare. With the logs of both runs:"
         return Command(words(said), f"{compare} --base-log LOG --new-log LOG")
-    too = "are too few" if found.shows_frac is None else "vary too much"
+    are = "is" if found.count == 1 else "are"
+    too = f"{are} too few" if found.shows_frac is None else "vary too much"
     said = f"{steps} {too} to compare. Before a change, record again:"
     return Command(words(said[0].upper() + said[1:]), _how_to_record(result, found.record))
 

@@ -23,7 +23,7 @@ from reports.content.blocks import (
 from traces.missing import Missing, known
 from traces.sections.memory_snapshot import AllocationStack, SnapshotCurve, SnapshotDevice
 from traces.sizes.memory import MemoryEstimate
-from traces.spelling import counted, gigabytes, percent
+from traces.spelling import counted, gigabytes, percent, sized
 
 _HEIGHT: Final = 8
 _WIDTH: Final = 64
@@ -62,7 +62,7 @@ def _device(one: SnapshotDevice, estimate: MemoryEstimate | None) -> Iterator[Bl
     rows = (_category(key, size, peak, estimate) for key, size in parts.items())
     yield table(f"In use at the peak of {gigabytes(peak)}", heads, rows)
     yield Drawing(tuple(_snapshot_chart(one.curve, one.entries)))
-    before = gigabytes(one.before_recording_bytes)
+    before = sized(one.before_recording_bytes)
     yield Sentence(words(f"{before} were in use before the history begins; stacks of these are not known."))
     listed = one.stacks_at_peak[:_STACKS]
     rows = (_stack(each, peak) for each in listed)
@@ -79,12 +79,12 @@ def _device(one: SnapshotDevice, estimate: MemoryEstimate | None) -> Iterator[Bl
 def _category(key: str, size: int, peak: int, estimate: MemoryEstimate | None) -> tuple[Entry, ...]:
     cells: tuple[Entry, ...] = (
         Term(key),
-        gigabytes(size),
+        sized(size),
         Quantity(percent(size / peak), size / peak, Hue.MEMORY),
     )
     if estimate is None:
         return cells
-    return *cells, gigabytes(getattr(estimate, f"{key}_bytes")) if key in _ESTIMATED else ""
+    return *cells, sized(getattr(estimate, f"{key}_bytes")) if key in _ESTIMATED else ""
 
 
 def _stack(one: AllocationStack, peak: int) -> tuple[Entry, ...]:
@@ -93,7 +93,7 @@ def _stack(one: AllocationStack, peak: int) -> tuple[Entry, ...]:
     return (
         what,
         f"{one.count:,}",
-        gigabytes(one.size_bytes),
+        sized(one.size_bytes),
         Quantity(percent(share), share),
         Term(one.category),
     )

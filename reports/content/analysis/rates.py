@@ -13,7 +13,7 @@ from reports.content.names import told
 from traces.missing import Missing, OrMissing, known
 from traces.sections.rank import Rank
 from traces.sections.rates import CollectiveRate, CopySpeed, MatrixRates, Rates, RoofLimit, Speed
-from traces.spelling import gigabytes, percent, rounded
+from traces.spelling import percent, rounded, sized
 
 _ROWS: Final = 20
 """Operators that a page lists."""
@@ -85,13 +85,13 @@ def _share(value: OrMissing[float]) -> Quantity:
 
 
 def _copy(one: CopySpeed, scale: Scale) -> tuple[Entry, ...]:
-    size = gigabytes(one.size_bytes)
+    size = sized(one.size_bytes)
     return Term(one.kind), f"{one.count:,}", size, scale.ms(one.work_ns), rounded(one.gb_per_s)
 
 
 def _collective(one: CollectiveRate) -> tuple[Entry, ...]:
     speeds = (one.algorithm_gb_per_s_at_least, one.bus_gb_per_s_at_least, one.fastest_bus_gb_per_s)
-    counts = f"{one.rank_count:,}", f"{one.count:,}", gigabytes(one.size_bytes)
+    counts = f"{one.rank_count:,}", f"{one.count:,}", sized(one.size_bytes)
     return Term(one.collective), *counts, *map(rounded, speeds), _share(one.link_frac)
 
 

@@ -64,7 +64,7 @@ def test_windows_that_lose_a_few_collectives_are_compared_all_the_same() -> None
 
 
 def test_two_pairs_between_the_same_nodes_are_one_way() -> None:
-    more = {(0, 4): 1_500.0, (1, 5): 1_500.0, (2, 6): 500.0, (3, 7): 500.0}
+    more: dict[tuple[int, ...], float] = {(0, 4): 1_500.0, (1, 5): 1_500.0, (2, 6): 500.0, (3, 7): 500.0}
     slow = found({**more, (0, 1, 2, 3): 90.0, (4, 5, 6, 7): 90.0})
     assert slow is not None
     assert slow.places == (0, 1, 4, 5)

@@ -380,7 +380,7 @@ def test_ways_that_disagree_are_named(path: Path) -> None:
     steps = steps_in(train.recording, path)
     assert (steps.source, steps.median_ns) == ("nvtx", 500 * US)
     assert steps.disagreement is not None
-    assert "to the last optimizer kernel of each cluster: 1000000 ns (n=4)" in steps.disagreement
+    assert "to the last optimizer kernel of each cluster: 1.00 ms (4 steps)" in steps.disagreement
 
 
 def test_a_hiccup_leaves_all_figures_but_its_own(path: Path) -> None:
