@@ -104,7 +104,7 @@ def test_graphs_waits_and_copies_between_gpus_are_read_as_before(tmp_path: Path)
     assert_same(before, read_kineto(tmp_path / "run.json.gz"), 10_000)
 
 
-def test_scrubbing_real_recordings_keeps_all_but_functions_and_shapes(recordings: Path, tmp_path: Path) -> None:
+def test_scrubbing_real_recordings_leaves_functions_and_shapes_out(recordings: Path, tmp_path: Path) -> None:
     for raw in sorted(recordings.glob("*.json.gz")):
         before = read_kineto(raw)
         scrub(raw, tmp_path / raw.name)
