@@ -39,7 +39,7 @@ PHRASES: Final[Mapping[str, str]] = {
 
 NUMBER: Final = re.compile(
     r"(?<![\w.])(?P<number>[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?)"
-    r"(?:(?P<unit> ?%| ?(?:ms|ns|us|GB|GiB|MiB|(?:model )?TFLOP/s|tokens/s)\b|s\b)|(?![\w%]))"
+    r"(?:(?P<unit> ?%| ?(?:ms|ns|us|GB|MB|kB|GiB|MiB|(?:model )?TFLOP/s|tokens/s)\b|s\b)|(?![\w%]))"
 )
 WORD: Final = re.compile(r"[\w.+:/<>-]*\d[\w.+:/<>-]*")
 _HEAD: Final = 12

@@ -136,8 +136,8 @@ def tunable(run: Run) -> tuple[Precondition, ...]:
     tuned = int(_TUNED[backend].value)
     now = run.config.positive(SHARED_SM_KNOB, f"moe_{backend}_num_sms")
     told = all(run.config.first(name) == value for name, value in backend_variables(run, backend).items())
-    is_other = None if now is None else now != tuned or not told
-    other = needed("other_sms", run, is_other, count=str(tuned))
+    is_set = now == tuned and told
+    other = needed("other_sms", run, False, count=str(tuned)) if is_set else ()
     return (*all_needed(run, "sm_backend", "backend_stays", "moving", "topology_known"), *other)
 
 
