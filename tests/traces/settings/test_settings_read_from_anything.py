@@ -6,9 +6,12 @@ import math
 
 import pytest
 
+from traces.settings.bridge import take
+from traces.settings.knobs import Knob, knobs
 from traces.settings.printed import change_of
 from traces.settings.read import configuration_of
-from traces.settings.settings import Settings
+from traces.settings.settings import Draft, NotAConfiguration, Settings
+from traces.settings.values import NotAValue, Raw
 
 RECIPE = "python run_script.py -m qwen -mr qwen3_235b_a22b -g gb300 -c bf16"
 OUTSIDE = "its value comes from outside the file, so that it stays unknown"
@@ -142,3 +145,48 @@ def test_a_number_beyond_what_a_setting_holds_is_no_number() -> None:
     settings, problems = read("lr: 1.0e+999\nnum_layers: 1.0e+300\nhidden_size: 64\n", "a.yaml")
     assert [text for text, _ in problems] == ["lr takes a number", "num_layers takes a whole number"]
     assert settings.value("hidden_size") == 64
+
+
+@pytest.mark.parametrize(
+    ("line", "unknown"),
+    [
+        ("N=4\nif [ $X = 1 ]; then N=8; fi\npython pretrain_gpt.py --bf16 --num-layers $N", "num_layers"),
+        ("python pretrain_gpt.py --bf16 --num-layers $((1 ? 2 : 3))", "num_layers"),
+        ("python pretrain_gpt.py --bf16 --num_layers $N", "num_layers"),
+        ("CUDA_DEVICE_MAX_CONNECTIONS=$X python pretrain_gpt.py --bf16", "env.CUDA_DEVICE_MAX_CONNECTIONS"),
+    ],
+)
+def test_what_only_a_running_shell_could_tell_is_unknown_and_said(line: str, unknown: str) -> None:
+    settings, problems = read(line)
+    assert settings.value("bf16") is True
+    assert unknown not in settings
+    assert "outside the file" in problems[0][0] or "a condition of the script decides" in problems[0][0]
+
+
+@pytest.mark.parametrize(
+    ("knob", "raw"),
+    [
+        ("num_layers", 1.5), ("num_layers", 1e300), ("normalization", {"a": 1}),
+        ("recompute_modules", 3), ("pipeline_model_parallel_layout", "Et|x"),
+    ],
+)  # fmt: skip
+def test_a_value_that_no_file_should_have_is_none(knob: str, raw: Raw) -> None:
+    with pytest.raises(NotAValue):
+        taken(Draft("a"), knobs()[knob], raw)
+
+
+def taken(draft: Draft, knob: Knob, raw: Raw) -> None:
+    """Take a value; what the draft has as a problem is raised."""
+    take(draft, knob, knob.id, raw, 1)
+    if draft.problems:
+        raise NotAValue(draft.problems[0].text)
+
+
+def test_layers_of_a_layout_that_are_of_no_kind_give_no_layout() -> None:
+    _, problems = read("model:\n  pipeline_model_parallel_layout: [[embedding, nothing], [loss]]\n", "a.yaml")
+    assert [text.startswith("model.pipeline_model_parallel_layout takes ") for text, _ in problems] == [True]
+
+
+def test_a_yaml_of_a_trainer_that_does_not_use_megatron_is_no_configuration() -> None:
+    with pytest.raises(NotAConfiguration):
+        read("policy:\n  dtensor_cfg:\n    enabled: true\ngrpo:\n  steps: 3\n", "a.yaml")
