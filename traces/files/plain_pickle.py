@@ -11,6 +11,9 @@ from typing import Any, Final
 
 Stack = list[Any]
 
+PICKLE: Final = b"\x80"
+"""The first byte of one, of protocol 2 or newer."""
+
 
 class NotPlain(ValueError):
     """It is no pickle, or asks for more than plain values."""

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from traces.errors import NotASnapshot, TraceNotFound
-from traces.files.plain_file import no_file
-from traces.files.plain_pickle import NotPlain, read_plain
+from traces.errors import NotASnapshot
+from traces.files.dumped import DumpKind, read_dumped
+from traces.files.plain_pickle import PICKLE, NotPlain, read_plain
 from traces.limits import Limit
-from traces.spelling import megabytes
 
 MOST: Final = Limit(
     512 << 20, "bytes", "ours: 100,000 entries, PyTorch's default, take some 100 MB with stacks"
@@ -32,7 +31,6 @@ _ALL_TOGETHER: Final = 1 << 62
 _FRAMES: Final = 256
 _LETTERS: Final = 512
 """Of a stack, and of a text, no more than this is read."""
-_GIVE: Final = "Give what torch.cuda.memory._dump_snapshot(FILE) wrote, or its JSON"
 
 Frame = tuple[str, str]
 """File and function, as written: what of them may be shown, `traces.names.allocations` says."""
@@ -69,23 +67,22 @@ class _Wrong(ValueError):
     """A part that no snapshot has."""
 
 
+_SNAPSHOT: Final = DumpKind(
+    "snapshot",
+    MOST,
+    "Give what torch.cuda.memory._dump_snapshot(FILE) wrote, or its JSON",
+    NotASnapshot,
+    (NotPlain, _Wrong),
+)
+
+
 def read_memory_snapshot(path: Path) -> tuple[DeviceMemory, ...]:
     """The GPUs of a snapshot that hold memory. Raises `TraceNotFound`, or `NotASnapshot` for what is none."""
-    if what := no_file(path):
-        raise TraceNotFound(f"{path} is {what}. {_GIVE}.")
-    try:
-        if path.stat().st_size > MOST.value:
-            raise NotASnapshot(f"{path} is over {megabytes(MOST.value)} MB. {_GIVE}.")
-        data = path.read_bytes()
-    except OSError as error:
-        reason = error.strerror or "no such file"
-        raise TraceNotFound(f"{path} cannot be read ({reason}). Check the path.") from None
-    try:
-        return _devices(read_plain(data) if data.startswith(b"\x80") else json.loads(data))
-    except (NotPlain, _Wrong) as error:
-        raise NotASnapshot(f"{path} is refused: {error}. {_GIVE}.") from None
-    except (ValueError, RecursionError, OverflowError, MemoryError):
-        raise NotASnapshot(f"{path} is no whole snapshot. {_GIVE}.") from None
+    return read_dumped(path, _SNAPSHOT, _read)
+
+
+def _read(data: bytes) -> tuple[DeviceMemory, ...]:
+    return _devices(read_plain(data) if data.startswith(PICKLE) else json.loads(data))
 
 
 def _devices(document: object) -> tuple[DeviceMemory, ...]:

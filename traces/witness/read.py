@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from traces.errors import InputError, NotAWitness, TraceNotFound
-from traces.files.plain_file import no_file
-from traces.files.plain_pickle import NotPlain, read_plain
+from traces.errors import InputError, NotAWitness
+from traces.files.dumped import DumpKind, read_dumped
+from traces.files.plain_pickle import PICKLE, NotPlain, read_plain
 from traces.limits import Limit
-from traces.spelling import megabytes
 from traces.witness.dump import Dump
 from traces.witness.flight_recorder import NotADump, dump_of, is_dump
 from traces.witness.inspector import NotInspector, dumps_of
@@ -17,31 +16,22 @@ from traces.witness.inspector import NotInspector, dumps_of
 MOST: Final = Limit(
     256 << 20, "bytes", "ours: 2,000 entries, PyTorch's default, take some 2 MB with their stacks"
 )
-_PICKLE: Final = b"\x80"
-_GIVE: Final = "Give dumps of PyTorch's Flight Recorder, or JSON of NCCL Inspector"
+_WITNESS: Final = DumpKind(
+    "dump",
+    MOST,
+    "Give dumps of PyTorch's Flight Recorder, or JSON of NCCL Inspector",
+    NotAWitness,
+    (NotPlain, NotADump, NotInspector),
+)
 
 
 def read_witness(path: Path) -> list[Dump]:
     """The dumps in a file. Raises `TraceNotFound` for what cannot be read, `NotAWitness` for what is none."""
-    if what := no_file(path):
-        raise TraceNotFound(f"{path} is {what}. {_GIVE}.")
-    try:
-        if path.stat().st_size > MOST.value:
-            raise NotAWitness(f"{path} is over {megabytes(MOST.value)} MB. {_GIVE}.")
-        data = path.read_bytes()
-    except OSError as error:
-        reason = error.strerror or "no such file"
-        raise TraceNotFound(f"{path} cannot be read ({reason}). Check the path.") from None
-    try:
-        return _dumps(data, path.name)
-    except (NotPlain, NotADump, NotInspector) as error:
-        raise NotAWitness(f"{path} is refused: {error}. {_GIVE}.") from None
-    except (ValueError, RecursionError, OverflowError, MemoryError):
-        raise NotAWitness(f"{path} is no whole dump. {_GIVE}.") from None
+    return read_dumped(path, _WITNESS, lambda data: _dumps(data, path.name))
 
 
 def _dumps(data: bytes, name: str) -> list[Dump]:
-    if data.startswith(_PICKLE):
+    if data.startswith(PICKLE):
         document = read_plain(data)
         if not is_dump(document):
             raise NotADump("it has no entries of collectives")

@@ -1,0 +1,46 @@
+"""Files that other programs dumped, pickles of plain values or JSON: read whole, and nothing is ever run."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from traces.errors import InputError, TraceNotFound
+from traces.files.plain_file import no_file
+from traces.limits import Limit
+from traces.spelling import megabytes
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class DumpKind:
+    """What such a file is called, how large it may be, and what to give in place of one that is none.
+
+    `wrong`: the error for that; `refused`: errors of the reader whose text says what is wrong with a file.
+    """
+
+    name: str
+    most: Limit
+    give: str
+    wrong: type[InputError]
+    refused: tuple[type[ValueError], ...]
+
+
+def read_dumped(path: Path, kind: DumpKind, read: Callable[[bytes], T]) -> T:
+    """What `read` makes of a file. Raises `TraceNotFound` for what cannot be read, else `kind.wrong`."""
+    if what := no_file(path):
+        raise TraceNotFound(f"{path} is {what}. {kind.give}.")
+    try:
+        if path.stat().st_size > kind.most.value:
+            raise kind.wrong(f"{path} is over {megabytes(kind.most.value)} MB. {kind.give}.")
+        data = path.read_bytes()
+    except OSError as error:
+        reason = error.strerror or "no such file"
+        raise TraceNotFound(f"{path} cannot be read ({reason}). Check the path.") from None
+    try:
+        return read(data)
+    except kind.refused as error:
+        raise kind.wrong(f"{path} is refused: {error}. {kind.give}.") from None
+    except (ValueError, RecursionError, OverflowError, MemoryError):
+        raise kind.wrong(f"{path} is no whole {kind.name}. {kind.give}.") from None
