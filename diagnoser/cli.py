@@ -22,7 +22,7 @@ import typer
 from diagnoser import __version__
 from diagnoser.options.command import commands_of, out_of_memory
 from diagnoser.options.help import GroupedCommand
-from diagnoser.output import say
+from diagnoser.output import raised_at, say
 from heuristics.result.exits import Exit
 from traces.errors import InputError, MoeDiagError, NothingToDiagnose, UsageError
 
@@ -156,11 +156,10 @@ def run(arguments: list[str]) -> int:
         if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
             what = f"{error.filename or 'a file or the terminal'} cannot be read or written"
             return _said(f"{what} ({error.strerror}). Check the disk, and where the output goes.", Exit.INPUT)
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{Path(place.filename).name}:{place.lineno}"
+        where = f"{type(error).__name__} at {raised_at(error)}"
         return _said(
-            f"a bug of ours ({type(error).__name__} at {where}). Please report it with what the same command "
-            "prints under MOE_DIAG_TRACEBACK=1.",
+            f"a bug of ours ({where}). Please report it with what the same command prints under "
+            "MOE_DIAG_TRACEBACK=1.",
             Exit.BUG,
         )
     if result is MemoryError:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import diagnoser
 from diagnoser.diagnosis import ComparisonResult, Diagnosis, FilesResult, LayoutsResult
-from diagnoser.output import base_name
+from diagnoser.output import base_name, raised_at
 from diagnoser.running.files import asked_of_files, compare_files
 from reports.result.codec import encode
 from reports.result.json_text import render_json
@@ -165,8 +165,5 @@ def said_as(kind: Callable[[str], Exception]) -> Iterator[None]:
     except diagnoser.MoeDiagError as error:
         raise kind(str(error)) from None
     except Exception as error:
-        place: Any = error.__traceback__
-        while place.tb_next is not None:
-            place = place.tb_next
-        where = f"{Path(place.tb_frame.f_code.co_filename).name}:{place.tb_lineno}"
-        raise kind(f"a bug of moe-diag ({type(error).__name__} at {where}). Please report it.") from None
+        where = f"{type(error).__name__} at {raised_at(error)}"
+        raise kind(f"a bug of moe-diag ({where}). Please report it.") from None

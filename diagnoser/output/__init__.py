@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import sys
+import traceback
 import unicodedata
 from collections.abc import Sequence
 from contextlib import suppress
@@ -102,6 +103,12 @@ def screen() -> View:
         return View()
     width = max(_NARROW, min(shutil.get_terminal_size().columns, _WIDE))
     return View(width, colour="NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb")
+
+
+def raised_at(error: Exception) -> str:
+    """Where a bug was raised: the name of the file and the line, no folder of anybody."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{Path(place.filename).name}:{place.lineno}"
 
 
 def say(message: str) -> None:
