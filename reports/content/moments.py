@@ -13,9 +13,13 @@ from traces.spelling import printable
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A stretch of the rank at `place` of the result, on its recording's own clock; `said`: what it shows."""
+    """A stretch of the rank at `place` of the result, on its recording's own clock.
+
+    `shows`: what is seen there; `said`: the same with the wall that it is of.
+    """
 
     said: str
+    shows: str
     place: int
     start_ns: int
     end_ns: int
@@ -25,8 +29,8 @@ def moments(wall: Wall) -> Iterator[Moment]:
     """Evidence of a wall that has a place, in its order: `wall:1` is the first."""
     for one in wall.evidence:
         if one.start_ns is not None and one.end_ns is not None:
-            said = f"{name_of(wall.id)}: {name_of(one.measure)}"
-            yield Moment(said, one.rank or 0, one.start_ns, one.end_ns)
+            shows = name_of(one.measure)
+            yield Moment(f"{name_of(wall.id)}: {shows}", shows, one.rank or 0, one.start_ns, one.end_ns)
 
 
 def moment_of(result: Result, finding: str) -> Moment:
@@ -51,10 +55,12 @@ def moment_of(result: Result, finding: str) -> Moment:
 def first_step(result: Result, said: str = "") -> Moment:
     """The first used step of the first rank, or its window where no steps were found."""
     rank = result.ranks[0]
-    for step in rank.steps.used:
-        return Moment(f"{said}{', ' if said else ''}step {step.index}", 0, step.start_ns, step.end_ns)
-    start_ns, end_ns = rank.windows_ns[0]
-    return Moment(f"{said}{', ' if said else ''}the window", 0, start_ns, end_ns)
+    if rank.steps.used:
+        step = rank.steps.used[0]
+        shows, start_ns, end_ns = f"step {step.index}", step.start_ns, step.end_ns
+    else:
+        shows, (start_ns, end_ns) = "the window", rank.windows_ns[0]
+    return Moment(f"{said}, {shows}" if said else shows, shows, 0, start_ns, end_ns)
 
 
 def _wall(result: Result, name: str) -> Wall:

@@ -239,7 +239,7 @@ def _seen(result: Result, wall: Wall) -> Iterator[Block]:
     name = shlex.quote(printable(result.traces[0].name, 120))
     for number, one in enumerate(islice(moments(wall), _SEEN), start=1):
         at = wall.id if number == 1 else f"{wall.id}:{number}"
-        said = words(f"{capital(one.said.partition(': ')[2])} in a timeline, at {seconds(one.start_ns)}")
+        said = words(f"{capital(one.shows)} in a timeline, at {seconds(one.start_ns)}")
         yield Command(said, f"moe-diag open {name} --at {at}", (one.start_ns, one.end_ns))
 
 
