@@ -12,7 +12,6 @@ from traces.groups import mask_of
 from traces.missing import Missing, gap, known, or_gap
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
-from traces.ranks.charge import step_of
 from traces.ranks.match import Matched
 from traces.ranks.pipelines import (
     PHASES,
@@ -27,7 +26,7 @@ from traces.ranks.pipelines import (
     pipelines_of,
     schedule_of,
 )
-from traces.ranks.side_by_side import NO_STEPS, Grid, means_of, own_step_of
+from traces.ranks.side_by_side import NO_STEPS, Grid, means_of, own_step_of, step_of
 from traces.ranks.summary import UNKNOWN, RankSummary, of_messages
 from traces.ranks.waits import Waits
 from traces.sections.run import Pipeline, PipelineStage, VirtualStages

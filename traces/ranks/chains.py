@@ -23,6 +23,7 @@ from traces.ranks.clocks import Aligned
 from traces.ranks.match import Matched
 from traces.ranks.pipelines import messages_of, stages_of
 from traces.ranks.side_by_side import Alike, numbers_of
+from traces.ranks.summary import UNKNOWN
 
 NO_ROW: Final = -1
 """Nothing of the rank came before."""
@@ -54,18 +55,31 @@ class Chains:
     """Of each participation, shape (p,): the row that it comes `after`, the last of its rank that had ended,
     and `own_ns` since then; the row `behind` which it lies in its group; and how long it moves once the last
     rank is there: below 0 by what the clocks are apart. Where it comes after nothing, `own_ns` is the time
-    itself.
+    itself. What comes after a row comes after the one `beside` it as well: of another group, for which the
+    rank waited at the same time.
     """
 
     first: IntArray
     ends: Ends
     after: IntArray
     behind: IntArray
+    beside: IntArray
     own_ns: IntArray
     moving_ns: IntArray
     start_ns: IntArray
 
+    def since_ns(self, rows: IntArray, end_ns: IntArray) -> IntArray:
+        """When all has ended that comes before work of these rows' rank, where collectives end so.
 
+        `end_ns` has one more value, for what there is none of. 0 where there is nothing before.
+        """
+        ended_ns = np.maximum(end_ns[rows], end_ns[self.beside[rows]])
+        return np.where(rows == NO_ROW, 0, ended_ns)
+
+
+BEHIND: Final = Limit(
+    10_000, "ns", "ours: what waits in its stream begins some microseconds after what was before it"
+)
 THROUGH: Final = Limit(
     0.95, "of the time since", "ours: between kernels that follow each other lie some us, so a few percent"
 )
@@ -84,7 +98,35 @@ def chains_of(matched: Matched, aligned: Aligned) -> Chains:
     after = np.where(through, behind, ends.before(matched.place, start_ns))
     own_ns = start_ns - np.where(after == NO_ROW, 0, end_ns[after])
     arrived_ns = parts.spread(parts.most(start_ns, matched.first), matched.first)
-    return Chains(matched.first, ends, after, behind, own_ns, end_ns - arrived_ns, start_ns)
+    beside = _beside(matched, aligned)
+    return Chains(matched.first, ends, after, behind, beside, own_ns, end_ns - arrived_ns, start_ns)
+
+
+def _beside(matched: Matched, aligned: Aligned) -> IntArray:
+    """Of the last row of each stretch of communication the one of another group that had ended last in it.
+
+    Those beneath which the rank worked held up nothing. `NO_ROW` for all other rows.
+    """
+    result = np.full(len(matched.place), NO_ROW, dtype=np.int64)
+    lasts_ns = matched.end_ns - matched.start_ns
+    alone = np.flatnonzero(matched.exposed_ns >= THROUGH.value * lasts_ns)
+    if not len(alone):
+        return result
+    order = alone[np.lexsort((aligned.end_ns[alone], aligned.start_ns[alone], matched.place[alone]))]
+    place, start_ns, end_ns = matched.place[order], aligned.start_ns[order], aligned.end_ns[order]
+    far_ns = int(end_ns.max() - start_ns.min()) + BEHIND.value + 1
+    shift_ns = (place - place[0]) * far_ns  # so that the ranks follow each other
+    ended_ns = np.maximum.accumulate(end_ns + shift_ns)
+    apart = np.append(True, (start_ns + shift_ns)[1:] > ended_ns[:-1] + BEHIND.value)
+    stretch = np.cumsum(apart) - 1
+    group = matched.group[matched.instance[order]]
+    by_end = np.lexsort((end_ns, stretch))
+    last = order[by_end[np.append(np.flatnonzero(np.diff(stretch[by_end])), len(by_end) - 1)]]
+    others = group != matched.group[matched.instance[last]][stretch]
+    theirs = by_end[others[by_end]]
+    ends = np.append(np.flatnonzero(np.diff(stretch[theirs])), len(theirs) - 1) if len(theirs) else theirs
+    result[last[stretch[theirs[ends]]]] = order[theirs[ends]]
+    return result
 
 
 def _behind(matched: Matched, aligned: Aligned) -> IntArray:
@@ -114,9 +156,11 @@ def replayed(
     was_ns = chains.start_ns
     count, rows = len(first) - 1, np.arange(len(after))
     instance = np.append(parts.numbers(first), count)
-    before = np.concatenate((instance[after], instance[np.where(behind == after, NO_ROW, behind)]))
+    beside = np.where(after == NO_ROW, NO_ROW, chains.beside[after])
+    several = (after, np.where(behind == after, NO_ROW, behind), beside)
+    before = np.concatenate([instance[one] for one in several])
     told = before != count
-    follower, before = np.tile(rows, 2)[told], before[told]
+    follower, before = np.tile(rows, len(several))[told], before[told]
     waits_for = np.bincount(instance[follower], minlength=count)
     order = np.argsort(before)  # those who wait, by the instance that they wait for
     followers = instance[follower[order]]
@@ -125,7 +169,7 @@ def replayed(
     ready = np.flatnonzero(waits_for == 0)
     while len(ready):
         rows = _ranges(first[ready], first[ready + 1])
-        since_ns = np.where(after[rows] == NO_ROW, 0, end_ns[after[rows]])
+        since_ns = chains.since_ns(after[rows], end_ns)
         here_ns = np.maximum(since_ns + own_ns[rows], end_ns[behind[rows]])
         lengths = first[ready + 1] - first[ready]
         begin = np.cumsum(lengths) - lengths
@@ -155,18 +199,30 @@ def _ranges(begin: IntArray, end: IntArray) -> IntArray:
     return np.arange(whole) + np.repeat(begin - (np.cumsum(lengths) - lengths), lengths)
 
 
-def roles_of(matched: Matched, alike: Sequence[Alike], ranks: int) -> IntArray:
+def roles_of(matched: Matched, alike: Sequence[Alike], ranks: int, step: IntArray) -> IntArray:
     """A number for each participation, the same for what like ranks do at the same place of their programs.
 
-    That is the same number of the same operation, in groups of one family; of a message of the pipeline, its
-    first rank or its second.
+    That is the same place of a `step`, shape (n,), of groups of one family and the same operation; of a
+    message of the pipeline, its first rank or its second.
     """
-    about = matched.purposes, families_of(matched), matched.operation, matched.sequence
+    about = matched.purposes, families_of(matched), matched.operation, _in_step(matched, step)
     what = group_of(matched.sizes, *about)[matched.instance]
     stage = stages_of(matched, ranks)[matched.place]
     second = np.arange(len(matched.place)) - matched.first[matched.instance]
     in_pair = np.where(messages_of(matched)[matched.instance], second, 0)
     return group_of(numbers_of(alike, ranks)[matched.place], stage, in_pair, what)
+
+
+def _in_step(matched: Matched, step: IntArray) -> IntArray:
+    """The number of each instance in its group's step. In steps that have more or fewer than others, and
+    outside of all, that of the group, counted on.
+    """
+    first = parts.begins_of(matched.group, step)
+    count, group = np.diff(first), matched.group[first[:-1]]
+    usual, _ = parts.medians(count, group, len(matched.groups))
+    whole = parts.spread((step[first[:-1]] != UNKNOWN) & (count == usual[group]), first)
+    number = np.arange(len(matched)) - parts.spread(first[:-1], first)
+    return np.where(whole, number, int(number.max(initial=0)) + 1 + matched.sequence)
 
 
 def families_of(matched: Matched) -> IntArray:
@@ -200,7 +256,7 @@ _RISES: Final = Limit(
     "of the stretches of a kind",
     "ours: of what is in every layer all come with layers, of what is in every stage none",
 )
-_BESIDE: Final = tuple(COMM_KINDS.index(kind) for kind in ("dp_reduce_scatter", "dp_all_gather"))
+BESIDE: Final = tuple(COMM_KINDS.index(kind) for kind in ("dp_reduce_scatter", "dp_all_gather"))
 """Kinds that run beside the work of layers, so that work before them is counted already."""
 
 
@@ -210,27 +266,28 @@ def even_stages(matched: Matched, chains: Chains, alike: Sequence[Alike]) -> tup
     No collective comes or goes: what there is in a stage's layers takes as long as all would. The rest stays:
     messages, embedding, loss, optimizer.
     """
-    layers = np.zeros(int(matched.place.max(initial=-1)) + 1)
+    layers = np.zeros(int(matched.place.max(initial=-1)) + 1, dtype=np.int64)
     for group in alike:
         layers[list(group.places)] = group.layers
-    apart = np.where(layers > 0, layers - layers[layers > 0].mean(), 0.0)
-    if not apart.any():
+    known = layers > 0
+    if not known.any() or (layers[known] == layers[known][0]).all():
         return chains.own_ns, chains.moving_ns
+    apart = np.where(known, layers - layers[known].mean(), 0.0)
     has, within = chains.after != NO_ROW, ~_across(matched, layers)
     kind = _stretches(matched, chains)
     in_layers = has & within & _rising(matched.place, kind, layers, apart)[kind]
-    counts = in_layers & ~np.isin(matched.kind, _BESIDE)
+    counts = in_layers & ~np.isin(matched.kind, BESIDE)
     if not counts.any():  # layers hold no collectives, so that their work lies before messages
         counts = in_layers = has
     took_ns = np.where(counts, chains.own_ns + np.maximum(chains.moving_ns, 0), 0)
-    times = np.where(in_layers, _times(matched.place, took_ns, apart)[matched.place], 1.0)
+    times = np.where(in_layers, _times(matched.place, took_ns, apart, _to_come(layers))[matched.place], 1.0)
     moving_ns = np.where(within, np.rint(chains.moving_ns * times), chains.moving_ns)
     return np.where(has, np.rint(chains.own_ns * times), chains.own_ns).astype(np.int64), moving_ns.astype(
         np.int64
     )
 
 
-def _across(matched: Matched, layers: FloatArray) -> BoolArray:
+def _across(matched: Matched, layers: IntArray) -> BoolArray:
     """Which participations are of messages, or of groups whose ranks have more layers and fewer."""
     of_row = layers[matched.place]
     several = parts.most(of_row, matched.first) > parts.least(of_row, matched.first)
@@ -245,7 +302,7 @@ def _stretches(matched: Matched, chains: Chains) -> IntArray:
     return group_of(what, np.where(chains.after == NO_ROW, NO_ROW, what[chains.after])).astype(np.int64)
 
 
-def _rising(place: IntArray, kind: IntArray, layers: FloatArray, apart: FloatArray) -> BoolArray:
+def _rising(place: IntArray, kind: IntArray, layers: IntArray, apart: FloatArray) -> BoolArray:
     """Of which kinds most come with layers: so many more where a rank is `apart` from the mean layers."""
     ranks, kinds = len(apart), int(kind.max(initial=-1)) + 1
     count = np.bincount(place * kinds + kind, minlength=ranks * kinds).reshape(ranks, kinds)
@@ -253,9 +310,22 @@ def _rising(place: IntArray, kind: IntArray, layers: FloatArray, apart: FloatArr
     return of_layers > _RISES.value * count.sum(axis=0)
 
 
-def _times(place: IntArray, took_ns: IntArray, apart: FloatArray) -> FloatArray:
-    """How many times as long the layers of each rank take then, shape (ranks,)."""
+def _to_come(layers: IntArray) -> IntArray:
+    """What each rank's layers then are more or fewer, in their unit: kernels, so many a layer.
+
+    The mean of all where the layers can be shared out. Where they cannot, no layout is even, and what some
+    have beyond the others is taken away.
+    """
+    known = layers > 0
+    unit, mean = np.gcd.reduce(layers[known]), layers[known].sum() / known.sum()
+    shared = int(mean // unit) * unit
+    even = np.full(len(layers), shared) if shared == mean else np.minimum(layers, shared)
+    return np.where(known, even - layers, 0)
+
+
+def _times(place: IntArray, took_ns: IntArray, apart: FloatArray, more: IntArray) -> FloatArray:
+    """How many times as long the layers of each rank take with so many `more` of them, shape (ranks,)."""
     all_ns = parts.sums(took_ns, place, len(apart))
     a_layer_ns = apart @ all_ns / (apart @ apart)
-    more = np.divide(-a_layer_ns * apart, all_ns, out=np.zeros(len(apart)), where=all_ns > 0)
-    return np.maximum(1 + more, 0.0)
+    longer = np.divide(a_layer_ns * more, all_ns, out=np.zeros(len(apart)), where=all_ns > 0)
+    return np.maximum(1 + longer, 0.0)

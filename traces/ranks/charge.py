@@ -19,7 +19,7 @@ from traces.ranks import parts
 from traces.ranks.clocks import Aligned
 from traces.ranks.late import COST, NOTHING, Suspicion
 from traces.ranks.match import Matched
-from traces.ranks.side_by_side import Alike, Grid, own_step_of
+from traces.ranks.side_by_side import Alike, Grid, step_of
 from traces.ranks.summary import UNKNOWN, RankSummary, in_steps
 from traces.ranks.waits import NOBODY, Waits, complete
 from traces.sections.cause import Cause
@@ -64,13 +64,6 @@ def charged_to(
     of_cause = mask_of(caused[counts], len(matched))
     late_ns = int(wait_ns[counts].sum())
     return Charged(waited_ns, caused_ns, late_ns, moving_ns, dict(by_kind), step, inside, of_cause)
-
-
-def step_of(matched: Matched, grid: Grid) -> IntArray:
-    """The step of the run in which each instance lies, `UNKNOWN` outside of all."""
-    told = matched.step != UNKNOWN
-    step = parts.median(own_step_of(matched, grid), matched.first, told)
-    return np.where(parts.most(told, matched.first), step, UNKNOWN)
 
 
 def _counts(suspicion: Suspicion, late: IntArray, alike: Sequence[Alike]) -> BoolArray:

@@ -91,9 +91,9 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
     of_place = np.array([number[summary.identity.clock] for summary in summaries], dtype=np.int64)
     if not len(matched):
         why = "no two ranks recorded one collective, so their clocks cannot be put together"
-        return _unaligned(matched, None, why)
+        return unaligned(matched, None, why)
     if not matched.agreed:
-        return _unaligned(matched, None, _WHY_DOUBT)
+        return unaligned(matched, None, _WHY_DOUBT)
     base_ns = _bases(summaries, of_place, len(fingerprints))
     of_row = of_place[matched.place]
     end = (matched.end_ns - base_ns[of_row]).astype(np.float64)
@@ -101,16 +101,16 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
     offset, slope, known = fitter.fit(_begun(matched, fingerprints, base_ns))
     known = known & ~_unpaired(of_row, len(fingerprints))
     if not known[distinct(of_row)].all():
-        return _unaligned(matched, None, _WHY_APART)
+        return unaligned(matched, None, _WHY_APART)
     residual_ns = fitter.residual_ns(offset, slope)
     if residual_ns > RESIDUAL.value:
         why = (
             f"the ends of collectives lie {duration(residual_ns)} apart after the best fit of the clocks, "
             f"more than {duration(RESIDUAL.value)}"
         )
-        return _unaligned(matched, residual_ns, why)
+        return unaligned(matched, residual_ns, why)
     if np.abs(slope[known] * 1e6).max(initial=0) > DRIFT.value:
-        return _unaligned(matched, residual_ns, "the clocks drift apart faster than clocks do")
+        return unaligned(matched, residual_ns, "the clocks drift apart faster than clocks do")
     start = (matched.start_ns - base_ns[of_row]).astype(np.float64)
     zero_ns = int(base_ns[0])
     fits = tuple(
@@ -159,42 +159,15 @@ _WHY_DOUBT: Final = (
     "ranks of other stages have collectives that look alike, and no two kinds of them agree on how far the "
     "clocks are apart"
 )
-_WHY_CONTRADICTED: Final = (
-    "collectives contradict the clocks that fit most of them: ranks would be in one after others had left it"
-)
 _CURE: Final = "record the same steps on all ranks, with NCCL's ranges or the process groups beside kernels"
-
-
-AGREE: Final = Limit(
-    0.97,
-    "of the collectives",
-    "ours: of 55 pipelines with right clocks at least 99.2 % agree with these, of two with wrong ones 93 %",
-)
-_MANY: Final = 200
-"""Collectives, from which on some that were put together wrongly weigh little."""
-
-
-def agreed(matched: Matched, aligned: Aligned, possible: BoolArray) -> Aligned:
-    """The same, or without clocks where too many instances contradict them; `possible`: those that do not."""
-    if len(possible) < _MANY or float(possible.mean()) >= AGREE.value:
-        return aligned
-    return _unaligned(matched, aligned.clocks.residual_ns, _WHY_CONTRADICTED)
-
-
-def consistent(matched: Matched, aligned: Aligned) -> BoolArray:
-    """Which instances can be what they seem: no participant ended before the last one was there.
-
-    Others were put together wrongly, where only their order was known.
-    """
-    last_ns = parts.most(aligned.start_ns, matched.first)
-    return last_ns <= parts.least(aligned.end_ns, matched.first) + RESIDUAL.value
 
 
 def _placed(times: FloatArray, clock: IntArray, offset: FloatArray, slope: FloatArray) -> IntArray:
     return np.rint(times + offset[clock] + slope[clock] * times).astype(np.int64)
 
 
-def _unaligned(matched: Matched, residual_ns: int | None, why: str) -> Aligned:
+def unaligned(matched: Matched, residual_ns: int | None, why: str) -> Aligned:
+    """Times as recorded, and why there is no one clock."""
     missing = gap(why, _CURE)
     return Aligned(matched.start_ns, matched.end_ns, Clocks(False, residual_ns, (), missing))
 

@@ -296,15 +296,19 @@ def _before(group: IntArray, start_ns: IntArray, end_ns: IntArray, spent: Spent)
     before = before_of(group)
     has = before >= 0
     since_ns = np.where(has, np.minimum(end_ns[before], start_ns), start_ns)
+    ends_ns, order = np.sort(end_ns), np.argsort(start_ns, kind="stable")
+    ended = np.searchsorted(ends_ns, start_ns, side="right")
+    last_ns = np.where(ended > 0, ends_ns[ended - 1], start_ns)  # of any group
+    last_ns[order[1:]] = np.maximum(last_ns[order[1:]], start_ns[order[:-1]])
 
-    def within(spans: Spans | None) -> IntArray:
+    def within(begin_ns: IntArray, known: BoolArray, spans: Spans | None) -> IntArray:
         if spans is None:
             return np.full(len(group), UNKNOWN, dtype=np.int64)
-        return np.where(has, covered_ns(since_ns, start_ns, spans), UNKNOWN)
+        return np.where(known, covered_ns(begin_ns, start_ns, spans), UNKNOWN)
 
     return {
-        "compute_ns": within(spent.compute),
-        "grouped_ns": within(spent.grouped),
-        "host_ns": within(spent.host),
-        "loader_ns": within(spent.loader),
+        "compute_ns": within(since_ns, has, spent.compute),
+        "grouped_ns": within(since_ns, has, spent.grouped),
+        "host_ns": within(last_ns, ended > 0, spent.host),
+        "loader_ns": within(since_ns, has, spent.loader),
     }

@@ -10,8 +10,8 @@ from traces.columns import BoolArray, FloatArray, IntArray, Rows, distinct
 from traces.missing import Missing, gap
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
-from traces.ranks.late import HOT, UNEVEN, Routing
 from traces.ranks.match import Matched
+from traces.ranks.routing import HOT, UNEVEN, Routing
 from traces.ranks.side_by_side import Grid
 from traces.ranks.summary import UNKNOWN, ExpertWork, RankSummary
 from traces.sections.cause import HotRank

@@ -15,6 +15,7 @@ from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.match import Matched
+from traces.ranks.shared_ways import shares
 from traces.ranks.summary import UNKNOWN
 from traces.ranks.waits import LASTS, LEAST, Waits
 
@@ -39,20 +40,29 @@ class SlowGroups:
 
 
 def slow_groups(
-    matched: Matched, waits: Waits, factor: float, nodes: IntArray, *, without: BoolArray
+    matched: Matched,
+    waits: Waits,
+    end_ns: IntArray,
+    factor: float,
+    nodes: IntArray,
+    rails: IntArray,
+    *,
+    without: BoolArray,
 ) -> SlowGroups | None:
     """The groups that move the same as like groups and take `factor` times as long or more; None without any.
 
     Like are instances of one operation and size, in groups of other ranks that have as many ranks and nearly
     as many instances, and are on one of the `nodes`, a number of each place, or on several: what stays on one
     is faster. `without`, shape (n,): instances that tell something else. What slow groups share is what is
-    slow: a link, a host's adapter. Where nodes are not known, slow groups that share no rank may be those
-    that lie on several: they show nothing.
+    slow: a link, a host's adapter, one of the `rails`, which places are on by their number on a node. Where
+    nodes are not known, slow groups that share no rank may be those that lie on several: they show nothing.
     """
     if not len(matched):
         return None
     like = _alike(matched, nodes, without)
-    moved_ns = parts.median(waits.moving_ns, matched.first)
+    over = on_several(matched, nodes)[matched.group[matched.instance]]
+    part = shares(matched.first, matched.place, end_ns, waits.moving_ns, over)
+    moved_ns = np.rint(parts.median(waits.moving_ns, matched.first) * part).astype(np.int64)
     seen = np.flatnonzero(like != UNKNOWN)
     if not len(seen):
         return None
@@ -69,19 +79,58 @@ def slow_groups(
     if not len(slow):
         return None
     slow = slow[np.argsort(-beyond[slow], kind="stable")]
-    places = _in_common([_members(matched, one) for one in slow.tolist()], nodes)
+    members = [_members(matched, one) for one in slow.tolist()]
+    places = _in_common(members, nodes, rails)
     if places is None:
         return None
-    worst, on = slow[0], _on_several(matched, nodes)
-    spared = (often >= LEAST) & (took < factor * usual) | (on[worst] & ~on)
+    worst, on = slow[0], on_several(matched, nodes)
+    normal = (often >= LEAST) & (took >= LASTS.value * often) & (took < factor * usual)
+    passing = _passing(matched, members, places, normal, nodes)
+    spared = normal & _beside_others(matched, like, passing) | ~passing | (on[worst] & ~on)
     spared[slow] = False
-    cost_ns = float(beyond[worst])
-    return SlowGroups(
-        places, float(took[worst] / usual[worst]), cost_ns, tuple(np.flatnonzero(spared).tolist())
-    )
+    mine = group == worst
+    times = float(np.median(moved_ns[mine] / usual_ns[mine]))  # what moves beside others may share its way
+    return SlowGroups(places, times, float(beyond[worst]), tuple(np.flatnonzero(spared).tolist()))
 
 
-def _on_several(matched: Matched, nodes: IntArray) -> BoolArray:
+def _passing(
+    matched: Matched,
+    slow: list[frozenset[int]],
+    places: tuple[int, ...],
+    normal: BoolArray,
+    nodes: IntArray,
+) -> BoolArray:
+    """Which groups may move data by what is slow: those with two of the nodes that all `slow` ones lie on,
+    where none on these is normal, so that it is the way between them; else those with one of the `places`.
+    """
+    between = {*nodes[[*slow[0]]].tolist()}
+    both = np.asarray(sum(_has(matched, nodes == node).astype(np.int64) for node in between) >= 2)
+    there = np.flatnonzero(normal & both & ~_has(matched, ~np.isin(nodes, [*between])))
+    as_well = any(_members(matched, one) not in slow for one in there.tolist())
+    elsewhere = any({*nodes[[*one]].tolist()} != between for one in slow[1:])
+    if len(between) < 2 or elsewhere or as_well:
+        return _has(matched, np.isin(np.arange(len(nodes)), places))
+    return both
+
+
+def _has(matched: Matched, which: BoolArray) -> BoolArray:
+    """The groups with one of these places."""
+    result = np.zeros(len(matched.groups), dtype=np.bool_)
+    result[matched.group[matched.instance[which[matched.place]]]] = True
+    return result
+
+
+def _beside_others(matched: Matched, like: IntArray, passing: BoolArray) -> BoolArray:
+    """Which groups have a like one that is not among the `passing`: where all are, none is the measure."""
+    told = like != UNKNOWN
+    free = np.zeros(int(like.max(initial=0)) + 1, dtype=np.bool_)
+    free[like[told & ~passing[matched.group]]] = True
+    result = np.zeros(len(passing), dtype=np.bool_)
+    result[matched.group[told][free[like[told]]]] = True
+    return result
+
+
+def on_several(matched: Matched, nodes: IntArray) -> BoolArray:
     """Which groups have ranks on several nodes."""
     group, on = matched.group[matched.instance], nodes[matched.place]
     count = len(matched.groups)
@@ -95,15 +144,18 @@ def _members(matched: Matched, group: int) -> frozenset[int]:
     return frozenset(matched.place[matched.group[matched.instance] == group].tolist())
 
 
-def _in_common(members: list[frozenset[int]], nodes: IntArray) -> tuple[int, ...] | None:
+def _in_common(members: list[frozenset[int]], nodes: IntArray, rails: IntArray) -> tuple[int, ...] | None:
     """What slow groups share, those with the most time first; all of theirs where they share nothing."""
     members = list(dict.fromkeys(members))  # a gather and a scatter may have groups of their own
     apart = [one for one in members[1:] if members[0].isdisjoint(one)]
     if apart and (nodes == nodes[0]).all():
         return None
     disjoint = all(one.isdisjoint(other) for one, other in combinations(members, 2))
+    whole = tuple(sorted(frozenset[int]().union(*members)))
     if disjoint and len({frozenset(nodes[[*one]].tolist()) for one in members}) == 1:
-        return tuple(sorted(frozenset[int]().union(*members)))  # a way between the same nodes
+        return whole  # a way between the same nodes
+    if disjoint and (nodes != nodes[0]).any() and len({*rails[[*whole]].tolist()}) == 1:
+        return whole
     shared = members[0]
     for one in members[1:]:
         shared = shared & one or shared
@@ -116,7 +168,7 @@ def _alike(matched: Matched, nodes: IntArray, without: BoolArray) -> IntArray:
     size = _most_of(matched.sizes, matched.group, count)
     about = matched.kind[matched.first[:-1]]
     bytes_ = parts.most(matched.recorded.rows.size_bytes[matched.at], matched.first)
-    on = _on_several(matched, nodes).astype(np.int64)
+    on = on_several(matched, nodes).astype(np.int64)
     messages = (about == COMM_KINDS.index("pp_p2p")) & matched.by_order  # some with one in lockstep instead
     how_many = np.where(messages, np.bincount(matched.group, minlength=count)[matched.group], 0)
     what = (

@@ -1,8 +1,7 @@
 """Who makes the others wait, and what makes that rank late: one rank always, another each time, or none.
 
 Only like is compared with like. Each possible cause has a cost, its time in a mean step; the largest that is
-large enough, and stands out from what ranks of the run differ by anyway, is the one. One cause is told by
-routing: how evenly the experts of a group of ranks work, collective by collective.
+large enough, and stands out from what ranks of the run differ by anyway, is the one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,110 +10,20 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, FloatArray, IntArray, distinct
+from traces.columns import BoolArray, FloatArray
 from traces.limits import Limit
-from traces.names.kernels import COMM_KINDS
-from traces.ranks import parts
 from traces.ranks.group_links import SlowGroups
-from traces.ranks.match import Matched
-from traces.ranks.parts import first_where
-from traces.ranks.side_by_side import Alike, Excess, Grid, numbers_of, ratio
-from traces.ranks.summary import UNKNOWN, Operation
-from traces.ranks.waits import EXCHANGES, Links
+from traces.ranks.routing import UNEVEN, Routing
+from traces.ranks.side_by_side import Alike, Excess, Grid, ratio
+from traces.ranks.summary import UNKNOWN
+from traces.ranks.waits import Links
 from traces.sections.cause import Cause
-
-HOT: Final = Limit(
-    0.8, "fraction of the uneven expert work", "ours: elsewhere another rank is above by a fifth of it"
-)
-_NO_EXPERTS: Final = (Operation.ALL_REDUCE, Operation.BROADCAST, Operation.REDUCE)
-"""Operations of which none brings tokens back from experts, nor waits for that."""
-_GRADIENTS: Final = tuple(COMM_KINDS.index(kind) for kind in ("dp_reduce_scatter", "dp_all_gather", "pp_p2p"))
-
-
-@dataclass(frozen=True, slots=True)
-class Routing:
-    """Expert work before the collectives that bring tokens back, beside that of the others of the group.
-
-    `imbalance` is the largest over the mean, in the group where that is most; None where nothing tells.
-    `cost_ns` is the sum, over all steps, of what the largest is above the mean, in the group where that is
-    most. `hot` are the places of the ranks that most of it is due to, one in each group that is so uneven,
-    none where it moves. `of_experts` are the instances, shape (n,), of groups that exchange tokens.
-    """
-
-    imbalance: float | None
-    cost_ns: float
-    hot: tuple[int, ...]
-    of_experts: BoolArray
-
-
-def routing_of(matched: Matched, slow: FloatArray, alike: Sequence[Alike], count: int) -> Routing:
-    """How unevenly the experts of `count` ranks work; `slow`, how many times as long a GPU takes for all it
-    does, of each participation, is taken out.
-    """
-    first, worked = matched.first, _worked(matched, alike, count)
-    work = np.maximum(matched.grouped_ns, 0) / slow
-    told = _as_a_rule(matched, worked & (matched.operation != Operation.CONTROL))
-    if not told.any():
-        return Routing(None, 0.0, (), np.zeros(len(matched), dtype=np.bool_))
-    mean = np.where(told, parts.total(work, first) / np.diff(first), 0.0)
-    above = np.where(told, parts.most(work, first), 0.0) - mean
-    by_group, of_group = (parts.sums(one, matched.group, len(matched.groups)) for one in (above, mean))
-    uneven = np.divide(by_group, of_group, out=np.zeros(len(by_group)), where=of_group > 0)
-    hot = _hot(
-        matched, first_where(work == parts.spread(parts.most(work, first), first), first), above, uneven
-    )
-    of_experts = np.isin(matched.group, distinct(matched.group[_as_a_rule(matched, worked)]))
-    return Routing(1 + float(uneven.max()), float(by_group.max()), hot, of_experts)
-
-
-def _hot(matched: Matched, top: IntArray, above: FloatArray, uneven: FloatArray) -> tuple[int, ...]:
-    """In each group that is half as uneven as the worst, the rank that is the largest always; else none.
-
-    The same experts are hot in every group where what is said of tokens does not depend on the replica.
-    """
-    if not above.any():
-        return ()
-    found = set()
-    for group in np.flatnonzero(uneven >= uneven.max() / 2).tolist():
-        mine = matched.group == group
-        by_place = np.bincount(matched.place[top[mine]], weights=above[mine])
-        place = int(np.argmax(by_place))
-        if by_place[place] < HOT.value * above[mine].sum():
-            return ()
-        found.add(place)
-    return tuple(sorted(found))
-
-
-def _worked(matched: Matched, alike: Sequence[Alike], count: int) -> BoolArray:
-    """Instances of like ranks, each of which did expert work before."""
-    first = matched.first
-    kind = numbers_of(alike, count)[matched.place]
-    like = parts.most(kind, first) == parts.least(kind, first)
-    worked = parts.least(matched.grouped_ns, first) > 0
-    tokens = ~np.isin(matched.operation, _NO_EXPERTS) & ~np.isin(matched.kind[first[:-1]], _GRADIENTS)
-    result: BoolArray = like & worked & tokens & (np.diff(first) > 1)
-    exchanges = result & np.isin(matched.operation, EXCHANGES)
-    if exchanges.any():  # tokens travel by these; else by gathers and scatters
-        of_them = np.isin(matched.group, matched.group[exchanges])
-        result &= of_them | (matched.operation == Operation.CONTROL)
-    return result
-
-
-def _as_a_rule(matched: Matched, told: BoolArray) -> BoolArray:
-    """Those in groups where expert work before is the rule.
-
-    A reduction of gradients comes after expert work as well, but once where tokens come back many times.
-    """
-    often = np.bincount(matched.group[told], minlength=len(matched.groups))
-    return told & (2 * often[matched.group] >= often.max(initial=0))
-
 
 COST: Final = Limit(0.01, "fraction of the step", "ours: nobody changes a machine for less")
 ODD: Final = Limit(
     0.03,
     "fraction of the step",
-    "ours: of 12 healthy runs of a third simulator with pauses now and then one loses 2.0 % by these, "
-    "the others less; where a repair saves a tenth, 7 to 10 % are lost",
+    "ours: a repair that saves less is seldom worth it, and what comes once is not seen again",
 )
 """What pauses that come in no steady way must cost."""
 STANDS_OUT: Final = Limit(
@@ -132,11 +41,6 @@ HOST: Final = Limit(
 )
 LINK: Final = Limit(
     1.15, "times as long as like ranks' transfers", "ours: transfers of one size differ by some percent"
-)
-UNEVEN: Final = Limit(
-    1.15,
-    "largest over mean expert work of a group",
-    "ours: a balancing loss leaves some percent, and the largest of many ranks is above the mean by chance",
 )
 STEADY: Final = Limit(0.75, "fraction of the steps", "ours: one odd step of four does not change who it is")
 BY_CHANCE: Final = Limit(3, "late steps", "ours: in a healthy run two steps of four may have a pause")
@@ -158,8 +62,8 @@ class Suspicion:
 
     `cost_ns` is its time in a mean step. `by_step` names, of each step of the run, the place that was late;
     empty where it is the same in all; `group` is the number of the ranks with more layers, `factor` how many
-    times as long the kernels of a slow device take, or the transfers of a slow link; `spared` are groups,
-    by number, whose data does not pass that.
+    times as long the kernels of a slow device take, the launches of a slow host, or the transfers of a slow
+    link; `spared` are groups, by number, whose data does not pass that.
     """
 
     cause: Cause
@@ -193,11 +97,15 @@ def find_late(
         return NOTHING
     step_ns = _median(grid.length_ns)
     # from launch to launch, whether their GPUs wait for it or not
-    slow_host = np.nan_to_num(ratio(_medians(grid.pace_ns), alike), nan=1.0) >= HOST.value
+    pace = np.nan_to_num(ratio(_medians(grid.pace_ns), alike), nan=1.0)
+    slow_host = pace >= HOST.value
+    slowed_ns = _slowed(grid, excess, step_ns)
+    devices = [*_always_the_same(grid, excess, factor, pace, step_ns), *_in_some_steps(grid, slowed_ns)]
+    theirs = [place for one in devices if one.cause is Cause.SLOW_DEVICE for place in one.places]
     found = [
-        *_always_the_same(grid, excess, factor, slow_host, step_ns),
+        *devices,
         *_linked(links, groups, grid.step_count, step_ns),
-        *_rotating(grid, excess, slow_host, step_ns),
+        *_rotating(grid, excess, slow_host, slowed_ns, step_ns, theirs),
         *_routed(grid, routing, step_ns),
         *_staged(grid, alike, step_ns),
     ]
@@ -205,25 +113,26 @@ def find_late(
 
 
 def _always_the_same(
-    grid: Grid, excess: Excess, factor: FloatArray, slow_host: BoolArray, step_ns: float
+    grid: Grid, excess: Excess, factor: FloatArray, pace: FloatArray, step_ns: float
 ) -> Iterator[Suspicion]:
     """Ranks that are late by the same cause in nearly all steps; a loader may be late in every k-th."""
     slow = np.where(np.isnan(factor), 1.0, factor) > DEVICE.value
     share = np.where(slow, 1 - 1 / np.where(slow, factor, 1.0), 0.0)
     device_ns = grid.compute_ns * share[:, np.newaxis]
-    slow_host = slow_host | _starving(grid, excess)
-    for cause, table, may in (
-        (Cause.SLOW_DEVICE, device_ns, slow & _in_most_steps(excess.dense_ns)),
-        (Cause.SLOW_HOST, excess.by_host_ns, slow_host),
-        (Cause.DATA_LOADER, excess.loader_ns, ~slow_host),
+    slow_host = (pace >= HOST.value) | _starving(grid, excess)
+    in_time = np.ones(len(pace))
+    for cause, table, may, times in (
+        (Cause.SLOW_DEVICE, device_ns, slow & _in_most_steps(excess.dense_ns), factor),
+        (Cause.SLOW_HOST, excess.by_host_ns, slow_host, np.maximum(pace, 1.0)),
+        (Cause.DATA_LOADER, excess.loader_ns, ~slow_host, in_time),
     ):
         cost_ns = _mean(table)
         once = _once(table)
         may = may & (~once | (cost_ns >= ODD.value * step_ns))
         places = apart(cost_ns, may, COST.value * step_ns)
         if places and not (len(places) > 1 and once[list(places)].all()):  # several, once each: by chance
-            times = float(factor[list(places)].mean()) if cause is Cause.SLOW_DEVICE else 1.0
-            yield Suspicion(cause, places, float(cost_ns[list(places)].max()), factor=times)
+            few = list(places)
+            yield Suspicion(cause, places, float(cost_ns[few].max()), factor=float(times[few].mean()))
 
 
 def apart(cost_ns: FloatArray, may: BoolArray, least_ns: float) -> tuple[int, ...]:
@@ -288,14 +197,25 @@ def _in_most_steps(table: FloatArray) -> BoolArray:
     return (mean > 0) & (share >= STEADY.value)
 
 
-def _rotating(grid: Grid, excess: Excess, slow_host: BoolArray, step_ns: float) -> Iterator[Suspicion]:
-    """In some steps a rank stands out, by its host or its kernels, and it is not always the same one."""
+def _rotating(
+    grid: Grid,
+    excess: Excess,
+    slow_host: BoolArray,
+    slowed_ns: FloatArray,
+    step_ns: float,
+    without: list[int],
+) -> Iterator[Suspicion]:
+    """In some steps a rank stands out, by its host or its kernels, and it is not always the same one.
+
+    `without`: places that are late for a reason of their own.
+    """
     told = ~np.isnan(excess.dense_ns)
     if not told.any():
         return
     host_ns = np.where(slow_host[:, np.newaxis], 0.0, excess.host_ns)
-    several = [_standing_out(table, step_ns) for table in (excess.dense_ns, host_ns)]
-    table = np.where(told, several[0] + several[1], -np.inf)
+    dense_ns, host_ns = (_standing_out(table, step_ns) for table in (excess.dense_ns, host_ns))
+    table = np.where(told, np.maximum(dense_ns, slowed_ns) + host_ns, -np.inf)
+    table[without] = 0.0
     late, most_ns = table.argmax(axis=0), table.max(axis=0)
     stands_out = most_ns > 0
     ranks = late[stands_out]
@@ -304,8 +224,6 @@ def _rotating(grid: Grid, excess: Excess, slow_host: BoolArray, step_ns: float) 
     if not len(ranks) or cost_ns < COST.value * step_ns:
         return
     if len(ranks) > 1 and np.bincount(ranks).max() >= STEADY.value * len(ranks):
-        place = int(np.bincount(ranks).argmax())
-        yield from _in_some_steps(place, grid, excess, several[0][place] > 0, cost_ns)
         return
     steps = int(told.any(axis=0).sum())
     often = steps >= MANY_STEPS.value and len(ranks) >= STEADY.value * steps
@@ -314,17 +232,37 @@ def _rotating(grid: Grid, excess: Excess, slow_host: BoolArray, step_ns: float) 
         yield Suspicion(Cause.ROTATING_JITTER, (), cost_ns, tuple(by_step.tolist()))
 
 
-def _in_some_steps(
-    place: int, grid: Grid, excess: Excess, slow: BoolArray, cost_ns: float
-) -> Iterator[Suspicion]:
+def _slowed(grid: Grid, excess: Excess, step_ns: float) -> FloatArray:
+    """What a GPU took longer in a step where all that it did took so much longer, experts' work as well.
+
+    Shape (ranks, steps), 0 elsewhere: a stop makes one kernel of many longer, and more tokens some of them.
+    """
+    grouped_ns = np.nan_to_num(grid.grouped_ns)
+    dense = _times(grid.compute_ns - grouped_ns, excess.dense_ns)
+    grouped = _times(grouped_ns, excess.grouped_ns)
+    stands_out = _standing_out(excess.dense_ns, step_ns) > 0
+    as_slow = (grouped >= 1 + (dense - 1) / 2) & (grouped <= 1 + (dense - 1) * 4)
+    slow = stands_out & (dense > DEVICE.value) & (as_slow | (grouped_ns <= 0))
+    return np.where(slow, np.nan_to_num(excess.dense_ns) + np.nan_to_num(excess.grouped_ns), 0.0)
+
+
+def _in_some_steps(grid: Grid, slowed_ns: FloatArray) -> Iterator[Suspicion]:
     """One GPU that is slow in some of the steps: its clock falls under heat or a limit of power."""
-    if not slow.any():
+    by_rank = slowed_ns.sum(axis=1)
+    place = int(by_rank.argmax())
+    mine, took_ns = slowed_ns[place] > 0, by_rank[place]
+    if took_ns <= 0 or took_ns < STEADY.value * by_rank.sum():
         return
-    dense_ns = (grid.compute_ns - np.nan_to_num(grid.grouped_ns))[place, slow].sum()
-    usual_ns = dense_ns - excess.dense_ns[place, slow].sum()
-    if usual_ns > 0 and dense_ns > DEVICE.value * usual_ns:
-        by_step = tuple(np.where(slow, place, UNKNOWN).tolist())
-        yield Suspicion(Cause.SLOW_DEVICE, (place,), cost_ns, by_step, factor=float(dense_ns / usual_ns))
+    whole_ns = grid.compute_ns[place, mine].sum()
+    by_step = tuple(np.where(mine, place, UNKNOWN).tolist())
+    factor = float(whole_ns / (whole_ns - took_ns))
+    yield Suspicion(Cause.SLOW_DEVICE, (place,), float(took_ns / len(mine)), by_step, factor=factor)
+
+
+def _times(took_ns: FloatArray, beyond_ns: FloatArray) -> FloatArray:
+    """How many times as long as like ranks, of which it is `beyond_ns` longer; NaN where none is like it."""
+    usual_ns = took_ns - beyond_ns
+    return np.divide(took_ns, usual_ns, out=np.full(took_ns.shape, np.nan), where=usual_ns > 0)
 
 
 def _standing_out(table: FloatArray, step_ns: float) -> FloatArray:

@@ -1,10 +1,6 @@
-"""The run without what makes it late: replayed over all ranks, so that everyone who waited moves too.
+"""What is taken away with a cause: the late rank's own excess, read off all tables of the run.
 
-It is a ceiling of what a repair can win, since only collectives hold the ranks together in it. Of a transfer
-that becomes shorter only what was exposed is won: beneath the rest the rank worked.
-
-What is taken away is the late rank's own excess, read off all tables of the run: its work before a collective
-becomes what like ranks usually do there, its transfers as long as those of others.
+Its work before a collective becomes what like ranks usually do there, its transfers as long as others' are.
 """
 
 from dataclasses import dataclass
@@ -15,20 +11,17 @@ import numpy as np
 from traces.columns import BoolArray, FloatArray, IntArray
 from traces.groups import group_of
 from traces.limits import Limit
-from traces.missing import Missing, gap
 from traces.ranks import parts
-from traces.ranks.chains import NEVER, NO_ROW, Chains, Ends, even_stages, replayed, usual
-from traces.ranks.charge import Charged, step_of
+from traces.ranks.chains import NO_ROW, Chains, even_stages, usual
+from traces.ranks.charge import Charged
 from traces.ranks.clocks import Aligned
-from traces.ranks.late import COST, Routing, Suspicion
-from traces.ranks.pauses import Pauses
-from traces.ranks.side_by_side import Alike, Excess, Grid
+from traces.ranks.late import Suspicion
+from traces.ranks.routing import Routing
+from traces.ranks.side_by_side import Alike, Excess, Grid, step_of
 from traces.ranks.summary import UNKNOWN
 from traces.ranks.together import Together
 from traces.ranks.waits import EXCHANGES, LASTS, Links, Waits
 from traces.sections.cause import Cause
-from traces.sections.run import RunWithout
-from traces.spelling import percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +39,7 @@ class Judged:
     routing: Routing
     suspicion: Suspicion
     charged: Charged
-    pauses: Pauses
+    pause_ns: IntArray
     chains: Chains
     role: IntArray
     """Of each participation, shape (p,), as `roles_of` has it."""
@@ -54,14 +47,6 @@ class Judged:
 
 BALANCED: Final = Limit(
     1.06, "largest over mean expert work", "ours: what a balancing loss leaves among eight ranks"
-)
-
-
-UNMATCHED: Final = Limit(
-    0.01,
-    "of the collectives",
-    "ours: of 12 runs of another simulator the replay of three showed nothing, and these lacked 2 to 5 %; of "
-    "the five that lacked none it showed what a repair saves",
 )
 
 
@@ -77,7 +62,7 @@ def edited(judged: Judged, chains: Chains) -> tuple[IntArray, IntArray]:
         case Cause.PIPELINE_IMBALANCE:
             return even_stages(judged.together.matched, chains, judged.alike)
         case Cause.ROTATING_JITTER:
-            without_ns = chains.own_ns - judged.pauses.pause_ns
+            without_ns = chains.own_ns - judged.pause_ns
             return np.minimum(_with_usual_work(judged, chains), without_ns), chains.moving_ns
         case _:
             return _with_usual_work(judged, chains), chains.moving_ns
@@ -101,11 +86,31 @@ def _with_usual_work(judged: Judged, chains: Chains) -> IntArray:
     middle, known = usual(own_ns, between, ~mine)
     alone_ns = own_ns
     if judged.suspicion.cause is Cause.SLOW_HOST:  # of a stage that is slow as a whole nobody is like it
-        matched = judged.together.matched
-        host_ns = np.clip(matched.recorded.rows.host_ns[matched.at], 0, own_ns)
-        less_ns = np.rint(host_ns * (1 - 1 / judged.suspicion.factor)).astype(np.int64)
+        less_ns = np.rint(_host_ns(judged, chains) * (1 - 1 / judged.suspicion.factor)).astype(np.int64)
         alone_ns = np.where(mine & (chains.after != NO_ROW), own_ns - less_ns, own_ns)
     return np.where(mine & known, np.minimum(own_ns, middle), alone_ns)
+
+
+def _host_ns(judged: Judged, chains: Chains) -> IntArray:
+    """How long a rank's GPU had no work since the collective that each comes after, shape (p,).
+
+    That of collectives in between that were not matched is part of it.
+    """
+    matched = judged.together.matched
+    recorded = matched.recorded
+    starts_ns, before = recorded.rows.start_ns, chains.after
+    zero_ns = int(starts_ns.min(initial=0))
+    span_ns = int(matched.end_ns.max(initial=0)) - zero_ns + 1
+    at = recorded.place * span_ns + np.clip(starts_ns - zero_ns, 0, span_ns - 1)
+    order = np.argsort(at, kind="stable")
+    until_ns = np.append(0, np.cumsum(np.maximum(recorded.rows.host_ns[order], 0)))
+
+    def by(times_ns: IntArray) -> IntArray:
+        when = matched.place * span_ns + times_ns - zero_ns
+        return until_ns[np.searchsorted(at[order], when, side="right")]
+
+    between_ns = by(matched.start_ns) - by(matched.end_ns[before])
+    return np.where(before == NO_ROW, 0, np.clip(between_ns, 0, chains.own_ns))
 
 
 def _at_usual_speed(judged: Judged, chains: Chains) -> IntArray:
@@ -211,108 +216,3 @@ def _uneven_around(judged: Judged, told: BoolArray) -> FloatArray:
     result = np.ones(len(order))
     result[order[same]] = uneven[after[same]]
     return result
-
-
-def replay_without(judged: Judged) -> RunWithout | Missing:
-    """Replay the run without the cause. `Missing` where there is no cause, or nothing to replay.
-
-    Replayed with all that was recorded, every time is as recorded.
-    """
-    if (missing := judged.aligned.clocks.missing) is not None:
-        return missing
-    if judged.suspicion.cause is Cause.NONE:
-        reason = "no rank makes the others late, so there is nothing to take away"
-        return gap(reason, "none is needed")
-    matched = judged.together.matched
-    if not len(matched) or not judged.grid.step_count:
-        reason = "the ranks share no step with matched collectives, which is what is replayed"
-        return gap(reason, "record whole steps of all ranks at the same time")
-    chains = judged.chains
-    own_ns, moving_ns = edited(judged, chains)
-    hidden_ns = np.maximum(0, chains.moving_ns - moving_ns - matched.exposed_ns)
-    own_ns = own_ns + np.where(chains.after == NO_ROW, 0, hidden_ns[chains.after])
-    free = _begins_alone(judged)
-    ways = [np.zeros_like(free), free] if free.any() else [free]
-    found = [_lasts(judged, own_ns, moving_ns, hidden_ns, one) for one in ways]
-    if None in found:
-        reason = "the recorded order of collectives contradicts itself, so the run cannot be replayed"
-        return gap(reason, "record NCCL's ranges, or the process groups beside kernels")
-    saved_frac, step_ns, without_ns = max(one for one in found if one)  # late beginners only hold up
-    unmatched = 1 - len(matched.place) / len(matched.recorded.rows)
-    if saved_frac < COST.value and (not step_ns or unmatched >= UNMATCHED.value):
-        reason = (
-            f"{percent(unmatched)} of the collectives were not matched, and the way of the delay runs there"
-        )
-        return gap(reason, "record NCCL's ranges, or the process groups beside kernels")
-    return RunWithout(step_ns, without_ns, min(1.0, max(0.0, saved_frac)))
-
-
-def _lasts(
-    judged: Judged, own_ns: IntArray, moving_ns: IntArray, hidden_ns: IntArray, free: BoolArray
-) -> tuple[float, int, int] | None:
-    """What part is saved, and a mean step as recorded and replayed; None where the replay comes to no end."""
-    after = replayed(judged.chains, own_ns, moving_ns, free)
-    if (after == NEVER).any():
-        return None
-    borders = _Borders(judged, judged.chains.ends, common=bool(free.any()))
-    step_ns, without_ns = borders.step_ns(judged.aligned.end_ns), borders.step_ns(after + hidden_ns)
-    return 1 - without_ns / step_ns if step_ns else 0.0, step_ns, without_ns
-
-
-_EARLY: Final = Limit(0.1, "of a step", "ours: like ranks that record one window begin within launches")
-
-
-def _begins_alone(judged: Judged) -> BoolArray:
-    """The first collectives of ranks, shape (p,), where like ranks begin within steps, each elsewhere.
-
-    Without the cause they would have begun with the others, as much later than these as they did.
-    """
-    matched, grid, chains = judged.together.matched, judged.grid, judged.chains
-    first = chains.after == NO_ROW
-    within = (grid.later != grid.later[:1]).any() or (matched.step[first] == UNKNOWN).any()
-    begin_ns = np.full(len(grid.later), np.nan)
-    np.fmin.at(begin_ns, matched.place[first], chains.own_ns[first].astype(np.float64))
-    known = [few[~np.isnan(few)] for few in (begin_ns[list(one.places)] for one in judged.alike)]
-    spread_ns = [float(np.ptp(few)) for few in known if len(few)]
-    apart = within and max(spread_ns, default=0.0) > _EARLY.value * float(np.nanmedian(grid.length_ns))
-    return first if apart else np.zeros(len(first), dtype=np.bool_)
-
-
-class _Borders:
-    """The first and last border of each rank's steps, as work after a collective of the rank.
-
-    `common`: of the steps that all ranks recorded, where there are any, and of the ranks that recorded what
-    was before.
-    """
-
-    def __init__(self, judged: Judged, row_ends: Ends, *, common: bool) -> None:
-        summaries, grid, aligned = judged.together.used, judged.grid, judged.aligned
-        fits = aligned.clocks.by_fingerprint()
-        placed = np.array([one.identity.clock in fits for one in summaries], dtype=np.bool_)
-        count = (~np.isnan(grid.length_ns)).sum(axis=1)
-        whole = np.flatnonzero((count > 0) & placed)
-        begin, end = np.zeros(len(count), dtype=np.int64), count
-        if common and len(whole):
-            last = int((grid.later + count)[whole].min())
-            at = int(grid.later[whole].max())
-            if last > at:
-                begin, end = at - grid.later, last - grid.later
-        place = np.tile(whole, 2)
-        some = [(summaries[one], begin[one], end[one]) for one in whole.tolist()]
-        begins = [fits[one.identity.clock].time_of(int(one.steps.start_ns[at])) for one, at, _ in some]
-        ends = [fits[one.identity.clock].time_of(int(one.steps.end_ns[to - 1])) for one, _, to in some]
-        time_ns = np.array(begins + ends, dtype=np.int64)
-        self._after = row_ends.before(place, time_ns)
-        self._own_ns = time_ns - np.where(self._after == NO_ROW, 0, aligned.end_ns[self._after])
-        self._counts = (end - begin)[whole]
-        half = len(whole)
-        known = self._after[:half] != NO_ROW
-        if common and known.any():
-            self._after, self._own_ns = (one[np.tile(known, 2)] for one in (self._after, self._own_ns))
-            self._counts = self._counts[known]
-
-    def step_ns(self, end_ns: IntArray) -> int:
-        """The mean step of the median rank, where collectives end so."""
-        at = np.where(self._after == NO_ROW, 0, end_ns[self._after]) + self._own_ns
-        half = len(at) // 2
-        return int(np.median((at[half:] - at[:half]) // self._counts)) if half else 0

@@ -95,3 +95,12 @@ def _node_of(slow: BoolArray, nodes: IntArray) -> tuple[int, ...]:
 def _lost_ns(grid: Grid, places: list[int], times: float) -> float:
     compute_ns = np.nanmean(np.where(np.isnan(grid.compute_ns), 0.0, grid.compute_ns)[places], axis=1)
     return float(compute_ns.max() * (1 - 1 / times))
+
+
+def nodes_of(used: Sequence[RankSummary]) -> IntArray:
+    """The first rank of each one's node, by its device; all on one where ranks have no numbers."""
+    ranks = [one.identity.rank for one in used]
+    known = None not in ranks
+    return np.array(
+        [(rank or 0) - one.identity.device if known else 0 for rank, one in zip(ranks, used, strict=True)]
+    )

@@ -9,12 +9,13 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, FloatArray, IntArray
+from traces.columns import IntArray
 from traces.groups import group_of
 from traces.limits import Limit
 from traces.ranks import parts
-from traces.ranks.chains import NO_ROW, Chains, usual
-from traces.ranks.late import ODD, Suspicion
+from traces.ranks.borders import Borders
+from traces.ranks.chains import NEVER, NO_ROW, Chains, replayed, usual
+from traces.ranks.late import NOTHING, ODD, Suspicion
 from traces.ranks.match import Matched
 from traces.ranks.side_by_side import Grid
 from traces.ranks.summary import UNKNOWN
@@ -26,81 +27,92 @@ PAUSE: Final = Limit(
     "ours: a preempted thread or a busy GPU stops for some tenths of a millisecond; gaps of Python end below",
 )
 FAR: Final = Limit(5.0, "scaled median deviations of all stretches", "ours: as for steps")
-ONE: Final = Limit(0.5, "of all pauses", "ours: a rank that has more of them than all others is late itself")
-SEVERAL: Final = Limit(
-    6,
-    "pauses",
-    "ours: a healthy run of eight ranks with pauses of 1 to 2 ms now and then has up to five in four steps",
+ONE: Final = Limit(0.6, "of all pauses", "ours: a rank that has more of them than all others is late itself")
+OFTEN: Final = Limit(
+    0.2,
+    "pauses in a step of a rank",
+    "ours: hosts of a healthy run of a third simulator have up to 0.19, those with a habit from 0.22 on",
 )
-_LIKE: Final = 3
+TENTH: Final = Limit(
+    0.1,
+    "fraction of the step",
+    "ours: pauses of 1 to 2 ms now and then, as healthy hosts have, cost up to 0.1 of a step of 20 ms",
+)
+"""What pauses that come seldom must cost."""
+_LIKE: Final = 5
 """Stretches of a kind, from which on their middle is the usual one."""
 _SCALED: Final = 1.4826
 _OWN: Final = (Cause.SLOW_DEVICE, Cause.SLOW_HOST, Cause.DATA_LOADER)
 """Causes by which the late rank's own work takes longer, so that it seems to pause."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pauses:
-    """`pause_ns` is of each participation, shape (p,): what its rank paused before it; 0 mostly.
+def pauses_of(matched: Matched, chains: Chains, role: IntArray, step: IntArray) -> IntArray:
+    """What each participation's rank paused before it, shape (p,), mostly 0; by roles of `roles_of`.
 
-    `delay_ns`, shape (n,): the longest pause before each instance, for which all its ranks waited.
+    `step`, shape (n,), of each instance: what all like ranks do longer in one is no pause. More work of
+    experts is more tokens: left out.
     """
-
-    pause_ns: IntArray
-    delay_ns: IntArray
-
-    def without(self, places: tuple[int, ...], matched: Matched) -> "Pauses":
-        """Those of all other ranks."""
-        return _of(np.where(np.isin(matched.place, places), 0, self.pause_ns), matched)
-
-    def cost_ns(self, matched: Matched, counted: BoolArray, count: int) -> float:
-        """What all `count` ranks were held up in the counted instances, on average."""
-        delay_ns = np.where(counted, self.delay_ns, 0)
-        return float((delay_ns * np.diff(matched.first)).sum()) / max(1, count)
-
-    def shares(self, matched: Matched, counted: BoolArray, count: int) -> FloatArray:
-        """Which part of all pauses each rank has, shape (ranks,); zeros where there are none."""
-        rows = parts.spread(counted, matched.first)
-        own_ns = parts.sums(np.where(rows, self.pause_ns, 0), matched.place, count).astype(np.float64)
-        return own_ns / max(own_ns.sum(), 1.0)
-
-
-def _of(pause_ns: IntArray, matched: Matched) -> Pauses:
-    return Pauses(pause_ns, parts.most(pause_ns, matched.first))
-
-
-def pauses_of(matched: Matched, chains: Chains, role: IntArray) -> Pauses:
-    """Find the pauses of all ranks, by roles of `roles_of`. More work of experts is more tokens: left out."""
     has = chains.after != NO_ROW
     if not has.any():
-        nothing = np.zeros(len(matched.place), dtype=np.int64)
-        return Pauses(nothing, np.zeros(len(matched), dtype=np.int64))
+        return np.zeros(len(matched.place), dtype=np.int64)
     alone = has & (chains.after == chains.behind)
     own_ns = chains.own_ns - np.where(alone, np.maximum(matched.grouped_ns, 0), 0)
     between = group_of(role, np.where(has, role[chains.after], UNKNOWN)).astype(np.int64)
     middle_ns, known = usual(own_ns, between, has)
     told = has & known & (np.bincount(between[has], minlength=int(between.max()) + 1)[between] >= _LIKE)
-    beyond_ns = np.where(told, own_ns - middle_ns, 0)
+    there = group_of(between, step[matched.instance]).astype(np.int64)
+    least_ns = np.full(int(there.max()) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(least_ns, there[has], own_ns[has])
+    beyond_ns = np.where(told, own_ns - np.maximum(middle_ns, least_ns[there]), 0)
     scatter = _SCALED * float(np.median(np.abs(beyond_ns[told]))) if told.any() else 0.0
     far = beyond_ns >= max(PAUSE.value, FAR.value * scatter)
-    return _of(np.where(far, beyond_ns, 0), matched)
+    return np.where(far, beyond_ns, 0)
 
 
-def by_sum(than: Suspicion, pauses: Pauses, matched: Matched, counted: BoolArray, grid: Grid) -> Suspicion:
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What pauses hold up: the instances of a run, the `step` of each, shape (n,), and how these follow."""
+
+    matched: Matched
+    chains: Chains
+    step: IntArray
+    end_ns: IntArray
+    borders: Borders
+
+    def cost_ns(self, pause_ns: IntArray) -> int:
+        """How much shorter a mean step is without these pauses, shape (p,), replayed; 0 if that fails."""
+        after_ns = replayed(self.chains, self.chains.own_ns - pause_ns, self.chains.moving_ns)
+        if (after_ns == NEVER).any():
+            return 0
+        return self.borders.step_ns(self.end_ns) - self.borders.step_ns(after_ns)
+
+
+def by_sum(than: Suspicion, pauses: IntArray, held: Held, grid: Grid) -> Suspicion:
     """Pauses as the cause, where all together cost enough, no rank has most, and nothing costs more.
 
-    `than` is what was found step by step; the ranks that it names pause for that reason.
+    `than` is what was found step by step; the ranks that it names pause for that reason. Where it is no more
+    than pauses that any host has now and then, it is nothing.
     """
     count, steps = grid.length_ns.shape
     known_ns = grid.length_ns[~np.isnan(grid.length_ns)]
-    if steps < 2 or not len(known_ns) or not len(matched) or than.cause is Cause.ROUTING_IMBALANCE:
+    if steps < 2 or not len(known_ns) or not len(held.matched) or than.cause is Cause.ROUTING_IMBALANCE:
         return than  # where experts' work is uneven, what it holds up looks like pauses
-    others = pauses.without(than.places if than.cause in _OWN else (), matched)
-    cost_ns = others.cost_ns(matched, counted, count) / steps
-    one = float(others.shares(matched, counted, count).max(initial=0.0))
-    few = int((counted & (others.delay_ns > 0)).sum()) < SEVERAL.value
-    if cost_ns < ODD.value * float(np.median(known_ns)) or one > ONE.value or few:
+    theirs = than.places if than.cause in _OWN else ()
+    inside = parts.spread(held.step != UNKNOWN, held.matched.first)
+    counts = inside & ~np.isin(held.matched.place, theirs)
+    pause_ns = np.where(counts, pauses, 0)
+    by_rank = parts.sums(pause_ns, held.matched.place, count)
+    often = np.count_nonzero(pause_ns) >= OFTEN.value * len(known_ns)
+    rotating = than.cause is Cause.ROTATING_JITTER
+    if not often and not (rotating and by_rank.sum() >= steps * than.cost_ns / 2):
         return than
-    if than.cause is Cause.ROTATING_JITTER:
+    cost_ns, step_ns = float(held.cost_ns(pause_ns)), float(np.median(known_ns))
+    if not often:
+        of_step = parts.spread(held.step, held.matched.first)[pause_ns > 0]
+        in_turn = np.bincount(of_step).max(initial=0) <= 1  # one rank a step is a rhythm, no chance
+        return than if in_turn or cost_ns >= TENTH.value * step_ns else NOTHING
+    if cost_ns < ODD.value * step_ns or by_rank.max() > ONE.value * by_rank.sum():
+        return than
+    if rotating:
         return replace(than, cost_ns=max(than.cost_ns, cost_ns))
     return Suspicion(Cause.ROTATING_JITTER, (), cost_ns) if cost_ns > than.cost_ns else than

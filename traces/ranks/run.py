@@ -8,22 +8,25 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
-from traces.columns import FloatArray, IntArray
+from traces.columns import FloatArray
 from traces.missing import Missing, gap, or_gap
 from traces.ranks import parts
 from traces.ranks.arrivals import arrives_last
+from traces.ranks.borders import Borders
 from traces.ranks.bubbles import pipeline_of
 from traces.ranks.chains import chains_of, roles_of
-from traces.ranks.charge import ByStep, charged_to, find_by_votes, lay_by_step, separate, step_of
-from traces.ranks.clocks import agreed, align, consistent, fits_of
+from traces.ranks.charge import ByStep, charged_to, find_by_votes, lay_by_step, separate
+from traces.ranks.clocks import align, fits_of
+from traces.ranks.contradicted import agreed, consistent
 from traces.ranks.experts import experts_of
 from traces.ranks.group_links import slow_groups
-from traces.ranks.late import LINK, UNEVEN, find_late, routing_of
-from traces.ranks.mend import Judged, replay_without
-from traces.ranks.nodes import across, whole_node
-from traces.ranks.pauses import by_sum, pauses_of
+from traces.ranks.late import LINK, find_late
+from traces.ranks.mend import Judged
+from traces.ranks.nodes import across, nodes_of, whole_node
+from traces.ranks.pauses import Held, by_sum, pauses_of
 from traces.ranks.peers import bytes_of
 from traces.ranks.problems import Problem
+from traces.ranks.routing import UNEVEN, routing_of
 from traces.ranks.side_by_side import (
     NO_STEPS,
     Alike,
@@ -35,11 +38,13 @@ from traces.ranks.side_by_side import (
     means_of,
     medians_of,
     slowness_before,
+    step_of,
 )
 from traces.ranks.summary import UNKNOWN, RankSummary
 from traces.ranks.together import put_together
 from traces.ranks.turns import counted_from_one_step
 from traces.ranks.waits import NOBODY, measure_links, measure_waits
+from traces.ranks.without import replay_without
 from traces.sections.cause import ProblemKind
 from traces.sections.run import ArrivesLast, Clocks, Late, LikeRanks, RankInRun, Run, RunProblem
 
@@ -60,7 +65,7 @@ def judge(summaries: Sequence[RankSummary]) -> Judged:
     used, matched = together.used, together.matched
     aligned = align(used, matched)
     if aligned.clocks.aligned and not (possible := consistent(matched, aligned)).all():
-        aligned = agreed(matched, aligned, possible)
+        aligned = agreed(used, matched, aligned, possible)
         rows, matched = parts.spread(possible, matched.first), matched.take(possible)
         aligned = changed(aligned, start_ns=aligned.start_ns[rows], end_ns=aligned.end_ns[rows])
         together = changed(together, matched=matched)
@@ -76,14 +81,19 @@ def judge(summaries: Sequence[RankSummary]) -> Judged:
     links, groups = None, None
     if aligned.clocks.aligned:
         links = measure_links(matched, waits, alike, len(used), without=uneven)
-        groups = slow_groups(matched, waits, LINK.value, _nodes(used), without=uneven)
+        rails = np.array([one.identity.device for one in used])
+        groups = slow_groups(
+            matched, waits, aligned.end_ns, LINK.value, nodes_of(used), rails, without=uneven
+        )
     suspicion = find_late(grid, excess, factor, links, groups, routing, alike)
-    beside = across(used, grid, alike, _nodes(used))
+    beside = across(used, grid, alike, nodes_of(used))
     suspicion = whole_node(suspicion, beside, grid)
     chains = chains_of(matched, aligned)
-    role = roles_of(matched, alike, len(used))
-    pauses = pauses_of(matched, chains, role)
-    suspicion = by_sum(suspicion, pauses, matched, step_of(matched, grid) != UNKNOWN, grid)
+    step = step_of(matched, grid)
+    role = roles_of(matched, alike, len(used), step)
+    pause_ns = pauses_of(matched, chains, role, step)
+    borders = Borders(used, grid, aligned, chains, common=False)
+    suspicion = by_sum(suspicion, pause_ns, Held(matched, chains, step, aligned.end_ns, borders), grid)
     if not grid.step_count:
         suspicion = find_by_votes(matched, aligned, waits)
     charged = charged_to(matched, waits, grid, suspicion, alike)
@@ -99,7 +109,7 @@ def judge(summaries: Sequence[RankSummary]) -> Judged:
         routing,
         suspicion,
         charged,
-        pauses,
+        pause_ns,
         chains,
         role,
     )
@@ -242,22 +252,13 @@ def _late(judged: Judged) -> Late | Missing:
     )
 
 
-def _nodes(used: Sequence[RankSummary]) -> IntArray:
-    """The first rank of each one's node, by its device; all on one where ranks have no numbers."""
-    ranks = [one.identity.rank for one in used]
-    known = None not in ranks
-    return np.array(
-        [(rank or 0) - one.identity.device if known else 0 for rank, one in zip(ranks, used, strict=True)]
-    )
-
-
 def _host(judged: Judged, places: Sequence[int]) -> str | None:
     """The node whose ranks these are, all of them and no other, counted by the devices of the ranks."""
     used = judged.together.used
     ranks = [one.identity.rank for one in used]
     if len(places) < 2 or None in ranks:
         return None
-    begins = _nodes(used).tolist()
+    begins = nodes_of(used).tolist()
     mine = {begins[place] for place in places}
     whole = len(mine) == 1 and sum(begin in mine for begin in begins) == len(places)
     return f"node {sorted({*begins}).index(*mine)}" if whole and len({*begins}) > 1 else None

@@ -137,6 +137,13 @@ def own_step_of(matched: Matched, grid: Grid) -> IntArray:
     return np.where(matched.step != UNKNOWN, matched.step + grid.later[matched.place], UNKNOWN)
 
 
+def step_of(matched: Matched, grid: Grid) -> IntArray:
+    """The step of the run in which each instance lies, `UNKNOWN` outside of all."""
+    told = matched.step != UNKNOWN
+    step = parts.median(own_step_of(matched, grid), matched.first, told)
+    return np.where(parts.most(told, matched.first), step, UNKNOWN)
+
+
 def means_of(table: FloatArray) -> list[int | None]:
     """Of each row the mean of the steps that are known, rounded down; None without any."""
     count = (~np.isnan(table)).sum(axis=1)

@@ -137,7 +137,8 @@ class Instances(Rows):
     that of the used steps in which it started. Of its time no compute ran in `exposed_ns`. The last four say
     what the rank did since its previous collective of the same group ended: time of compute, of it in grouped
     GEMMs, of a GPU that the host left idle, and of the idle time before a step's first launch; `UNKNOWN`
-    without a previous one.
+    without a previous one. `host_ns` is since any collective of the rank had begun or ended, so that all of a
+    rank's add up.
     """
 
     group: IntArray

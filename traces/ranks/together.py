@@ -8,16 +8,17 @@ from typing import Final
 import numpy as np
 
 from traces.columns import BoolArray, IntArray
+from traces.limits import Limit
 from traces.ranks.clock_fit import ClockFit
 from traces.ranks.clocks import (
     ENDS,
     Aligned,
     align,
-    consistent,
     share_a_clock,
     with_own_clocks,
     with_shared_clocks,
 )
+from traces.ranks.contradicted import consistent
 from traces.ranks.identity import WorldSize, recorded_size, with_numbers, world_size_of
 from traces.ranks.match import Matched, by_joints, match
 from traces.ranks.problems import (
@@ -64,7 +65,7 @@ def put_together(summaries: Sequence[RankSummary]) -> Together:
     order = sorted(range(len(numbered)), key=lambda index: _name(numbered[index]))
     ordered = [numbered[index] for index in order]
     found = _put(with_own_clocks(ordered))
-    if share_a_clock(ordered) and not (_is_whole(found) and _ends_tell(found)):
+    if share_a_clock(ordered) and not (_is_whole(found) and _ends_tell(found) and _steady(found, ordered)):
         shared = _put(with_shared_clocks(ordered, match(ordered)))
         found = shared if _is_whole(shared) or len(shared.matched) > len(found.matched) else found
     told = (
@@ -77,6 +78,23 @@ def put_together(summaries: Sequence[RankSummary]) -> Together:
 def _is_whole(found: Together) -> bool:
     apart = any(problem.kind is ProblemKind.APART for problem in found.problems)
     return not apart and align(found.used, found.matched).clocks.aligned
+
+
+ONE_HOST: Final = Limit(
+    100.0,
+    "ppm",
+    "ours: the clocks of one recording are one, or of like hosts, with crystals that hold 50 ppm",
+)
+
+
+def _steady(found: Together, ordered: Sequence[RankSummary]) -> bool:
+    """Whether the clocks of the processes of each recording drift apart by no more than clocks may."""
+    fits = align(found.used, found.matched).clocks.by_fingerprint()
+    drifts: dict[int, list[float]] = defaultdict(list)
+    for one, index in zip(found.used, found.indices, strict=True):
+        if one.identity.clock in fits:
+            drifts[ordered[index].identity.clock].append(fits[one.identity.clock].drift_ppm)
+    return all(max(several) - min(several) <= ONE_HOST.value for several in drifts.values())
 
 
 def _ends_tell(found: Together) -> bool:

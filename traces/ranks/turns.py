@@ -11,9 +11,8 @@ import numpy as np
 
 from traces.columns import IntArray
 from traces.ranks import parts
-from traces.ranks.charge import step_of
 from traces.ranks.match import Matched
-from traces.ranks.side_by_side import Grid
+from traces.ranks.side_by_side import Grid, step_of
 from traces.ranks.summary import UNKNOWN
 
 

@@ -18,9 +18,18 @@ def late_words(run: Run, late: Late, called: Called) -> str:
     """The late ranks or their node, the cause, and what its repair saves."""
     ranks = _ranks(run, late, called)
     named = f"{late.host} ({ranks})" if late.host and ranks else ranks
-    without = known(run.without)
-    saves = f"; repair saves {percent(without.saved_frac)}" if without else ""
+    saved = saved_words(run, late)
+    saves = f"; repair saves {saved}" if saved else ""
     return (f"{named}: " if named else "") + f"{name_of(late.cause)}{_times(run, late)}{saves}"
+
+
+def saved_words(run: Run, late: Late) -> str | None:
+    """What the repair saves; of layers that go to other stages at most that."""
+    without = known(run.without)
+    if without is None:
+        return None
+    saved = percent(without.saved_frac)
+    return f"up to {saved}" if late.cause is Cause.PIPELINE_IMBALANCE else saved
 
 
 def _ranks(run: Run, late: Late, called: Called) -> str:

@@ -13,7 +13,7 @@ from msgspec import UNSET
 from heuristics.result.result import Merged, Result
 from reports.content.analysis.hang import hang_lines, hang_words, witness_lines, witness_part
 from reports.content.analysis.inside import experts, routing_notes, stages, traffic
-from reports.content.analysis.late import late_words
+from reports.content.analysis.late import late_words, saved_words
 from reports.content.analysis.walls import alike
 from reports.content.blocks import (
     Block,
@@ -196,8 +196,8 @@ def _costs(run: Run, late: Late) -> str:
     said = f"Costs {duration(late.cost_ns)} of {of}"
     if run.wait_ns:
         said += f" and {percent(min(1.0, late.wait_ns / run.wait_ns))} of all waiting"
-    without = known(run.without)
-    saved = "an unknown share" if without is None else f"{percent(without.saved_frac)} (replayed)"
+    known_saved = saved_words(run, late)
+    saved = "an unknown share" if known_saved is None else f"{known_saved} (replayed)"
     return f"{said}; repair saves {saved}."
 
 

@@ -16,6 +16,7 @@ from traces.ranks.summary import Group, GroupSource, Operation
 from traces.ranks.waits import measure_waits
 
 NODES: IntArray = np.array([0, 0, 0, 0, 4, 4, 4, 4])
+RAILS: IntArray = np.array([0, 1, 2, 3, 0, 1, 2, 3])
 PAIRS = ((0, 4), (1, 5), (2, 6), (3, 7))
 """Eight ranks on two nodes, in pairs across them."""
 
@@ -25,6 +26,7 @@ def found(
     *,
     counts: Mapping[tuple[int, ...], int] | None = None,
     nodes: IntArray = NODES,
+    rails: IntArray = RAILS,
 ) -> SlowGroups | None:
     """What is slow where each group scatters in so long, ten times each or so often."""
     often = counts or {}
@@ -42,7 +44,8 @@ def found(
     matched = match([summary_of(rank, parts[rank], groups[rank]) for rank in range(8)])
     aligned = Aligned(matched.start_ns, matched.end_ns, Clocks(True, 0, ()))
     waits = measure_waits(matched, aligned, all_ranks_seen=True)
-    return slow_groups(matched, waits, 1.15, nodes, without=np.zeros(len(matched), dtype=np.bool_))
+    nothing = np.zeros(len(matched), dtype=np.bool_)
+    return slow_groups(matched, waits, matched.end_ns, 1.15, nodes, rails, without=nothing)
 
 
 def alike(slow: Sequence[tuple[int, ...]], usual_us: float = 500.0) -> dict[tuple[int, ...], float]:
@@ -69,6 +72,37 @@ def test_two_pairs_between_the_same_nodes_are_one_way() -> None:
     assert slow is not None
     assert slow.places == (0, 1, 4, 5)
     assert len(slow.spared) == 4  # two pairs, and what stays on a node
+
+
+def test_pairs_of_one_rail_are_slow_together() -> None:
+    """On four nodes of two: ranks 0, 2, 4 and 6 are on one rail."""
+    nodes, rails = np.array([0, 0, 2, 2, 4, 4, 6, 6]), np.array([0, 1] * 4)
+    pairs: dict[tuple[int, ...], float] = {(0, 4): 1_500.0, (2, 6): 1_500.0, (1, 5): 500.0, (3, 7): 500.0}
+    slow = found(pairs, nodes=nodes, rails=rails)
+    assert slow is not None
+    assert slow.places == (0, 2, 4, 6)
+
+
+def test_a_way_between_two_nodes_slows_what_takes_it_and_spares_what_leaves_one_of_them() -> None:
+    """On four nodes of two: ranks 0 to 3 exchange by the slow way, 4 to 7 by another, and pairs by others."""
+    nodes = np.array([0, 0, 2, 2, 4, 4, 6, 6])
+    fours: dict[tuple[int, ...], float] = {(0, 1, 2, 3): 1_500.0, (4, 5, 6, 7): 500.0}
+    pairs: dict[tuple[int, ...], float] = {(0, 4): 200.0, (1, 5): 200.0, (2, 6): 200.0, (3, 7): 200.0}
+    slow = found({**fours, **pairs}, nodes=nodes, rails=np.array([0, 1] * 4))
+    assert slow is not None
+    assert slow.places == (0, 1, 2, 3)
+    assert len(slow.spared) == 5
+
+
+def test_what_all_groups_hold_a_slow_rank_of_says_nothing_of_its_way() -> None:
+    """Both fours are as slow as the rail in them: beside each other they look normal."""
+    nodes, rails = np.array([0, 0, 2, 2, 4, 4, 6, 6]), np.array([0, 1] * 4)
+    fours: dict[tuple[int, ...], float] = {(0, 1, 2, 3): 900.0, (4, 5, 6, 7): 900.0}
+    pairs: dict[tuple[int, ...], float] = {(0, 4): 1_500.0, (2, 6): 1_500.0, (1, 5): 500.0, (3, 7): 500.0}
+    slow = found({**fours, **pairs}, nodes=nodes, rails=rails)
+    assert slow is not None
+    assert slow.places == (0, 2, 4, 6)
+    assert len(slow.spared) == 2  # the pairs of the other rail
 
 
 def test_nothing_is_slow_where_all_take_as_long_or_no_group_is_alike() -> None:

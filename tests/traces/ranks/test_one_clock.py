@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from tests.ranks_doubles import MS, US, Part, Work, many, shifted, summary_of, together
 from traces.missing import Missing
 from traces.ranks import clocks
-from traces.ranks.clocks import RESIDUAL, align, consistent
+from traces.ranks.clocks import RESIDUAL, align
+from traces.ranks.contradicted import agreed, consistent
 from traces.ranks.match import match
 from traces.ranks.run import analyse_run
-from traces.ranks.summary import Operation, RankSummary
+from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
 from traces.sections.cause import Cause
 from traces.sections.run import Late
 
@@ -171,3 +172,23 @@ def test_of_many_collectives_some_give_the_same_clocks_and_the_few_that_join_gro
     assert some.clocks.aligned
     assert every.clocks.aligned
     assert np.abs(some.start_ns - every.start_ns).max() <= 20
+
+
+def test_clocks_that_hold_together_by_kinds_that_contradict_them_are_not_one() -> None:
+    """Two pairs meet a hundred times each, and all four ten times; most of the ten contradict."""
+    times = [(0, number, 100.0 * number) for number in range(100)]
+    times += [(1, number, 100.0 * (10 * number) + 50) for number in range(10)]
+    ranks = []
+    for rank in range(4):
+        groups = [Group(GroupSource.COMMUNICATOR, rank // 2, 2), Group(GroupSource.COMMUNICATOR, 9, 4)]
+        kinds = [Operation.ALL_REDUCE, Operation.ALL_GATHER]
+        some = [Part(group, number, at, at + 20, kinds[group]) for group, number, at in times]
+        ranks.append(summary_of(rank, some, groups))
+    matched = match(ranks)
+    aligned = align(ranks, matched)
+    assert aligned.clocks.aligned
+    of_all = np.flatnonzero(matched.sizes == 4)
+    for contradict, holds in ((1, True), (8, False)):
+        possible = np.ones(len(matched), dtype=np.bool_)
+        possible[of_all[:contradict]] = False
+        assert agreed(ranks, matched, aligned, possible).clocks.aligned is holds

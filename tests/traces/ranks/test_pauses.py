@@ -63,6 +63,22 @@ def test_few_or_short_ones_are_none(pauses_us: Mapping[tuple[int, int], float]) 
     assert late_of(analyse_run(run_of(pauses_us))).cause is Cause.NONE
 
 
+def test_what_all_ranks_do_longer_in_one_step_is_no_pause() -> None:
+    """All take 300 us more before each third collective of the first step than in others."""
+    begins = {(rank, number): 300.0 for rank in range(RANKS) for number in range(1, EACH, 3)}
+    assert late_of(analyse_run(run_of(begins))).cause is Cause.NONE
+
+
+def test_two_ranks_alike_pause_by_turns_beside_their_other_steps() -> None:
+    """Of two ranks the middle is between them: what is usual is seen over their steps."""
+    works = [
+        [Work(WORK_US, host=300.0 * (number % 6 == 1 + 3 * rank)) for number in range(STEPS * EACH)]
+        for rank in range(2)
+    ]
+    run = analyse_run(together(works, per_step=EACH, transfer_us=TRANSFER_US))
+    assert late_of(run).cause is Cause.ROTATING_JITTER
+
+
 def test_where_one_rank_has_most_of_them_that_rank_is_late() -> None:
     numbers: Sequence[int] = range(1, STEPS * EACH, 3)
     run = analyse_run(run_of(dict.fromkeys([(2, number) for number in numbers], 300.0)))

@@ -81,15 +81,20 @@ def test_even_tokens_leave_what_a_balancing_loss_leaves() -> None:
     assert without_ns == pytest.approx(PER_STEP * (60 + 50 * 1.06 + 10) * US, rel=0.01)
 
 
-def test_even_stages_have_the_mean_of_the_layers() -> None:
+@pytest.mark.parametrize(
+    ("layers", "even_us"), [((5, 3), 125), ((3, 2), 100)], ids=["four each", "one more than the other"]
+)
+def test_stages_have_the_mean_of_the_layers_and_where_none_is_even_no_more_than_others(
+    layers: tuple[int, int], even_us: int
+) -> None:
     rows = [[Work(compute=150 if rank > 1 else 100)] * 40 for rank in range(4)]
     ranks = [
-        replace(rank, fingerprint=replace(ALIKE, attention=3 if place > 1 else 2))
+        replace(rank, fingerprint=replace(ALIKE, attention=layers[0] if place > 1 else layers[1]))
         for place, rank in enumerate(together(rows, per_step=PER_STEP))
     ]
     step_ns, without_ns = without(ranks)
     assert step_ns == PER_STEP * 160 * US
-    assert without_ns == pytest.approx(PER_STEP * 135 * US, rel=0.02)
+    assert without_ns == pytest.approx(PER_STEP * (even_us + 10) * US, rel=0.04)
 
 
 @given(
@@ -159,6 +164,26 @@ def staged(layers: tuple[int, int]) -> list[RankSummary]:
 def test_what_every_stage_does_once_stays_where_layers_move() -> None:
     step_ns, without_ns = without(staged((3, 1)))
     assert (step_ns, without_ns) == ((3 * 110 + 60) * US, (2 * 110 + 60) * US)
+
+
+def test_what_a_rank_waits_for_at_once_is_waited_for_though_it_is_no_longer_the_longest() -> None:
+    """Two ranks move 300 us in one group and 200 us in another, from 100 on, and meet again 50 us later."""
+    groups = [Group(GroupSource.COMMUNICATOR, key, 2) for key in range(3)]
+    parts = [
+        Part(0, 0, 100, 400, before={"compute": 100.0}),
+        Part(1, 0, 100, 300, before={"compute": 100.0}),
+        Part(2, 0, 450, 460, before={"compute": 50.0}),
+    ]
+    ranks = [summary_of(rank, parts, groups) for rank in range(2)]
+    for rank in ranks:
+        object.__setattr__(rank.identity, "clock", 1)
+    matched = match(ranks)
+    chains = chains_of(matched, align(ranks, matched))
+    of_first = matched.group[matched.instance] == matched.group[matched.instance][0]
+    shorter = np.where(of_first, 20 * US, chains.moving_ns)
+    ends = replayed(chains, chains.own_ns, shorter)
+    assert sorted({*ends.tolist()}) == [120 * US, 300 * US, 360 * US]
+    assert (replayed(chains, chains.own_ns, chains.moving_ns) == matched.end_ns).all()
 
 
 def test_groups_of_one_size_are_of_one_family_where_they_meet_equally_often() -> None:

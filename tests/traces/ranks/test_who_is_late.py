@@ -173,9 +173,20 @@ def test_a_gpu_that_is_slow_in_a_step_is_slow_in_its_experts_too_and_that_is_no_
     assert run.imbalance == pytest.approx(1)
 
 
+def test_a_gpu_that_is_slow_in_two_of_four_steps_is_slow_though_hosts_pause_in_the_others() -> None:
+    def rule(rank: int, number: int) -> Work:
+        times = 1.5 if rank == 1 and number // PER_STEP in (1, 2) else 1.0
+        pauses = (rank, number) in ((2, 5), (3, 3 * PER_STEP + 5))
+        return Work(compute=100 * times, grouped=60 * times, host=200 if pauses else 2)
+
+    late = analyse_run(together(works(rule), per_step=PER_STEP, operation=Operation.EXCHANGE)).late
+    assert isinstance(late, Late)
+    assert (late.cause, late.rank, late.by_step) == (Cause.SLOW_DEVICE, 1, (None, 1, 1, None))
+
+
 def test_one_odd_step_makes_nobody_late_always() -> None:
     def rule(rank: int, number: int) -> Work:
-        return Work(compute=100, host=400 if (rank, number) == (2, 15) else 2)
+        return Work(compute=100, host=800 if (rank, number) == (2, 15) else 2)
 
     late = analyse_run(together(works(rule), per_step=PER_STEP)).late
     assert isinstance(late, Late)
