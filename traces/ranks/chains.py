@@ -260,7 +260,9 @@ BESIDE: Final = tuple(COMM_KINDS.index(kind) for kind in ("dp_reduce_scatter", "
 """Kinds that run beside the work of layers, so that work before them is counted already."""
 
 
-def even_stages(matched: Matched, chains: Chains, alike: Sequence[Alike]) -> tuple[IntArray, IntArray]:
+def even_stages(
+    matched: Matched, chains: Chains, alike: Sequence[Alike], microbatches: int | None
+) -> tuple[IntArray, IntArray]:
     """Own work and transfers of each participation then, shape (p,) each; alike ranks are those of a stage.
 
     No collective comes or goes: what there is in a stage's layers takes as long as all would. The rest stays:
@@ -280,7 +282,9 @@ def even_stages(matched: Matched, chains: Chains, alike: Sequence[Alike]) -> tup
     if not counts.any():  # layers hold no collectives, so that their work lies before messages
         counts = in_layers = has
     took_ns = np.where(counts, chains.own_ns + np.maximum(chains.moving_ns, 0), 0)
-    times = np.where(in_layers, _times(matched.place, took_ns, apart, _to_come(layers))[matched.place], 1.0)
+    times = np.where(
+        in_layers, _times(matched.place, took_ns, apart, _to_come(layers, microbatches))[matched.place], 1.0
+    )
     moving_ns = np.where(within, np.rint(chains.moving_ns * times), chains.moving_ns)
     return np.where(has, np.rint(chains.own_ns * times), chains.own_ns).astype(np.int64), moving_ns.astype(
         np.int64
@@ -310,17 +314,25 @@ def _rising(place: IntArray, kind: IntArray, layers: IntArray, apart: FloatArray
     return of_layers > _RISES.value * count.sum(axis=0)
 
 
-def _to_come(layers: IntArray) -> IntArray:
-    """What each rank's layers then are more or fewer, in their unit: kernels, so many a layer.
+_A_LAYER: Final = 2
+"""Kernels of attention that a layer has at least in a microbatch: one forward, one backward."""
+
+
+def _to_come(layers: IntArray, microbatches: int | None) -> IntArray:
+    """What each rank's layers then are more or fewer, in their unit: kernels, so many a layer and microbatch.
 
     The mean of all where the layers can be shared out. Where they cannot, no layout is even, and what some
     have beyond the others is taken away.
     """
     known = layers > 0
-    unit, mean = np.gcd.reduce(layers[known]), layers[known].sum() / known.sum()
-    shared = int(mean // unit) * unit
-    even = np.full(len(layers), shared) if shared == mean else np.minimum(layers, shared)
-    return np.where(known, even - layers, 0)
+    all_kernels, ranks = int(layers[known].sum()), int(known.sum())
+    most = int(np.gcd.reduce(layers[known]))  # of a layer, where none of it is in all counts
+    each = range(_A_LAYER, most // microbatches + 1) if microbatches else ()
+    units = [most, *(one * microbatches for one in each if microbatches and most % (one * microbatches) == 0)]
+    if any(all_kernels % (ranks * unit) == 0 for unit in units):
+        return np.where(known, all_kernels // ranks - layers, 0)
+    shared = all_kernels // (ranks * most) * most
+    return np.where(known, np.minimum(layers, shared) - layers, 0)
 
 
 def _times(place: IntArray, took_ns: IntArray, apart: FloatArray, more: IntArray) -> FloatArray:

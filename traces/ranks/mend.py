@@ -11,7 +11,9 @@ import numpy as np
 from traces.columns import BoolArray, FloatArray, IntArray
 from traces.groups import group_of
 from traces.limits import Limit
+from traces.missing import known
 from traces.ranks import parts
+from traces.ranks.bubbles import pipeline_of
 from traces.ranks.chains import NO_ROW, Chains, even_stages, usual
 from traces.ranks.charge import Charged
 from traces.ranks.clocks import Aligned
@@ -22,6 +24,7 @@ from traces.ranks.summary import UNKNOWN
 from traces.ranks.together import Together
 from traces.ranks.waits import EXCHANGES, LASTS, Links, Waits
 from traces.sections.cause import Cause
+from traces.sections.run import Pipeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +63,19 @@ def edited(judged: Judged, chains: Chains) -> tuple[IntArray, IntArray]:
         case Cause.ROUTING_IMBALANCE:
             return _balanced(judged, chains)
         case Cause.PIPELINE_IMBALANCE:
-            return even_stages(judged.together.matched, chains, judged.alike)
+            return even_stages(judged.together.matched, chains, judged.alike, _microbatches(judged))
         case Cause.ROTATING_JITTER:
             without_ns = chains.own_ns - judged.pause_ns
             return np.minimum(_with_usual_work(judged, chains), without_ns), chains.moving_ns
         case _:
             return _with_usual_work(judged, chains), chains.moving_ns
+
+
+def _microbatches(judged: Judged) -> int | None:
+    """In a step, where messages tell."""
+    together = judged.together
+    found = pipeline_of(together.used, together.matched, judged.waits, judged.grid)
+    return known(found.microbatches) if isinstance(found, Pipeline) else None
 
 
 def _mine(judged: Judged) -> BoolArray:
