@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from traces.errors import UnlikeRuns
 from traces.limits import Limit
-from traces.measurements import RankMeasurements
 from traces.ranks.problems import is_named
 from traces.ranks.summary import RankSummary
 from traces.spelling import first_of, gpu_model
+
+if TYPE_CHECKING:
+    from traces.measurements import RankMeasurements
 
 ALIKE: Final = Limit(
     0.2,

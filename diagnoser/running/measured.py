@@ -3,7 +3,6 @@
 With what a user is told about what is not there: in the trace, in the selection, in the window.
 """
 
-import ctypes
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,8 +11,10 @@ from pathlib import Path
 from typing import Final
 
 from diagnoser.options.command import out_of_memory
+from diagnoser.running.freed_memory import keep_freed_memory
 from diagnoser.running.processes import Engine
 from diagnoser.running.rank_map import Row, check_rows, contradictions, identified, row_of
+from diagnoser.running.skipped import NO_WORK, why_skipped
 from heuristics.plan.gains import Kinds, Replay, Replayed
 from reports.result.read import is_result
 from traces import errors
@@ -37,9 +38,6 @@ from traces.spelling import duration
 from traces.steps.selection import Selection
 from traces.timeline import RankTimeline, build
 
-_NO_WORK: Final = "neither kernels nor graph rows"
-_MALLOC: Final = {-1: 128 << 20, -3: 16 << 20}
-"""M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of glibc's malloc.h, in bytes."""
 MOST_RANKS: Final = Limit(
     512,
     "processes on GPUs in one recording",
@@ -139,21 +137,6 @@ def joints(asked: Mapping[int, tuple[int, Sequence[Kinds]]], trace: MeasuredTrac
         assert isinstance(costs.together, Together)
         found[at] = [costs.together.joint(kinds) for kinds in several]
     return found
-
-
-def keep_freed_memory() -> None:
-    """Give memory back to the system in large pieces only; nothing happens without glibc.
-
-    Measuring frees thousands of arrays of some megabytes, and each page given back is asked for again: of a
-    million kernels 165,000 page faults, 0.3 of 5.9 s of CPU time, become 75,000 at the same peak of memory
-    (measured 2026-11-23).
-    """
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):  # another C library
-        return
-    for name, size_bytes in _MALLOC.items():
-        mallopt(name, size_bytes)
 
 
 def measure_trace(task: TraceTask) -> MeasuredTrace | InputError:
@@ -273,7 +256,7 @@ def _what_to_record(trace: MeasuredTrace) -> str:
     path, kind = trace.path, trace.info.kind
     if trace.graph_launches:
         return (
-            f"{path} has {trace.graph_launches} CUDA graph launches, but {_NO_WORK}: "
+            f"{path} has {trace.graph_launches} CUDA graph launches, but {NO_WORK}: "
             f"this export dropped them. To diagnose it, {_dropped(kind)}."
         )
     if kind == "kineto":
@@ -282,30 +265,7 @@ def _what_to_record(trace: MeasuredTrace) -> str:
             "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
         )
     nothing = "no CUDA data, " if CALLS in trace.info.missing_tables else ""
-    return f"{path} has {nothing}{_NO_WORK}: nothing to diagnose. Record the GPU: {recording().nsys}"
-
-
-_SKIPPED: Final = {
-    errors.NotShared: "no worker of the cluster can read it",
-    errors.TraceNotFound: "it cannot be read",
-    errors.NotATrace: "it is no trace",
-    errors.DamagedTrace: "it is damaged",
-    errors.NsysUnavailable: "it needs an nsys that is not here",
-    errors.ExportFailed: "nsys could not export it",
-    errors.OutputNotWritable: "its export could not be kept",
-    errors.OutOfMemory: "it needs more memory than is available",
-    errors.UnpacksTooFar: "it unpacks to far more than any recording",
-    errors.ProcessEnded: "the process that read it was ended from outside",
-    errors.NothingToDiagnose: f"it has {_NO_WORK}",
-}
-"""What a document says of a trace that failed: never the error's own words, which may hold paths.
-
-A kind stands before the kind that it is one of.
-"""
-
-
-def why_skipped(error: Exception) -> str:
-    return next((why for kind, why in _SKIPPED.items() if isinstance(error, kind)), "it could not be used")
+    return f"{path} has {nothing}{NO_WORK}: nothing to diagnose. Record the GPU: {recording().nsys}"
 
 
 def _no_such_rank(traces: Sequence[MeasuredTrace], selection: Selection) -> str:

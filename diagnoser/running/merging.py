@@ -10,8 +10,9 @@ from msgspec import UNSET
 
 from diagnoser.diagnosis import Shown
 from diagnoser.output import Target, base_name, check_place, write
+from diagnoser.running.freed_memory import keep_freed_memory
 from diagnoser.running.inputs import files_named
-from diagnoser.running.measured import keep_freed_memory, why_skipped
+from diagnoser.running.skipped import why_skipped
 from diagnoser.running.witnesses import read_all
 from diagnoser.version import VERSION
 from heuristics.result.result import Merged

@@ -46,6 +46,11 @@ class Ends:
         at = np.searchsorted(self._ends, self._key(place, time_ns), side="right") - 1
         return np.where(self._ends[at] >= place * self._span, self._rows[at], NO_ROW)
 
+    @property
+    def rows(self) -> IntArray:
+        """All participations, those of a place together, by when they ended."""
+        return self._rows[1:]
+
     def _key(self, place: IntArray, time_ns: IntArray) -> IntArray:
         return place * self._span + np.clip(time_ns - self._zero_ns, 0, self._span - 1)
 
@@ -98,34 +103,30 @@ def chains_of(matched: Matched, aligned: Aligned) -> Chains:
     after = np.where(through, behind, ends.before(matched.place, start_ns))
     own_ns = start_ns - np.where(after == NO_ROW, 0, end_ns[after])
     arrived_ns = parts.spread(parts.most(start_ns, matched.first), matched.first)
-    beside = _beside(matched, aligned)
+    beside = _beside(matched, aligned, ends)
     return Chains(matched.first, ends, after, behind, beside, own_ns, end_ns - arrived_ns, start_ns)
 
 
-def _beside(matched: Matched, aligned: Aligned) -> IntArray:
+def _beside(matched: Matched, aligned: Aligned, ends: Ends) -> IntArray:
     """Of the last row of each stretch of communication the one of another group that had ended last in it.
 
-    Those beneath which the rank worked held up nothing. `NO_ROW` for all other rows.
+    In a stretch each began before the one before it had ended. Those beneath which the rank worked held up
+    nothing. `NO_ROW` for all other rows.
     """
     result = np.full(len(matched.place), NO_ROW, dtype=np.int64)
-    lasts_ns = matched.end_ns - matched.start_ns
-    alone = np.flatnonzero(matched.exposed_ns >= THROUGH.value * lasts_ns)
-    if not len(alone):
+    alone = matched.exposed_ns >= THROUGH.value * (matched.end_ns - matched.start_ns)
+    order = ends.rows[alone[ends.rows]]
+    if not len(order):
         return result
-    order = alone[np.lexsort((aligned.end_ns[alone], aligned.start_ns[alone], matched.place[alone]))]
-    place, start_ns, end_ns = matched.place[order], aligned.start_ns[order], aligned.end_ns[order]
-    far_ns = int(end_ns.max() - start_ns.min()) + BEHIND.value + 1
-    shift_ns = (place - place[0]) * far_ns  # so that the ranks follow each other
-    ended_ns = np.maximum.accumulate(end_ns + shift_ns)
-    apart = np.append(True, (start_ns + shift_ns)[1:] > ended_ns[:-1] + BEHIND.value)
-    stretch = np.cumsum(apart) - 1
-    group = matched.group[matched.instance[order]]
-    by_end = np.lexsort((end_ns, stretch))
-    last = order[by_end[np.append(np.flatnonzero(np.diff(stretch[by_end])), len(by_end) - 1)]]
-    others = group != matched.group[matched.instance[last]][stretch]
-    theirs = by_end[others[by_end]]
-    ends = np.append(np.flatnonzero(np.diff(stretch[theirs])), len(theirs) - 1) if len(theirs) else theirs
-    result[last[stretch[theirs[ends]]]] = order[theirs[ends]]
+    ended_ns, place = aligned.end_ns[order], matched.place[order]
+    apart = (aligned.start_ns[order][1:] > ended_ns[:-1] + BEHIND.value) | (place[1:] != place[:-1])
+    last = order[np.append(np.flatnonzero(apart), len(order) - 1)]
+    stretch = np.append(0, np.cumsum(apart))
+    group = matched.group[matched.instance]
+    theirs = np.flatnonzero(group[order] != group[last][stretch])
+    if len(theirs):
+        theirs = theirs[np.append(np.flatnonzero(np.diff(stretch[theirs])), len(theirs) - 1)]
+        result[last[stretch[theirs]]] = order[theirs]
     return result
 
 

@@ -173,11 +173,10 @@ def _unpacked(blob: bytes, lengths: Sequence[int], kinds: Mapping[str, type[Rows
     sign = folded & _ONE
     folded >>= _ONE
     folded ^= np.negative(sign, out=sign)
-    parts = np.split(folded.view(np.int64), np.cumsum(sizes)[:-1])
-    shaped = (
-        part.reshape(shape) for part, shape in zip(parts, zip(columns, lengths, strict=True), strict=True)
-    )
-    tables = dict(zip(kinds, shaped, strict=True))
+    numbers, begin, tables = folded.view(np.int64), 0, {}
+    for name, few, length, size in zip(kinds, columns, lengths, sizes, strict=True):
+        tables[name] = numbers[begin : begin + size].reshape(few, length)
+        begin += size
     for name, kind in kinds.items():
         for row in _RISING.get(kind, ()):
             np.add.accumulate(tables[name][row], out=tables[name][row])

@@ -4,6 +4,7 @@ No step need have one rank that stands out, so that they are added up: what a ra
 beside what like ranks do there, in its group's step. No clock but each rank's own enters.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -15,10 +16,11 @@ from traces.limits import Limit
 from traces.ranks import parts
 from traces.ranks.borders import Borders
 from traces.ranks.chains import NEVER, NO_ROW, Chains, replayed, usual
+from traces.ranks.clocks import Aligned
 from traces.ranks.late import NOTHING, ODD, Suspicion
 from traces.ranks.match import Matched
 from traces.ranks.side_by_side import Grid
-from traces.ranks.summary import UNKNOWN
+from traces.ranks.summary import UNKNOWN, RankSummary
 from traces.sections.cause import Cause
 
 PAUSE: Final = Limit(
@@ -73,18 +75,19 @@ def pauses_of(matched: Matched, chains: Chains, role: IntArray, step: IntArray) 
 class Held:
     """What pauses hold up: the instances of a run, the `step` of each, shape (n,), and how these follow."""
 
+    summaries: Sequence[RankSummary]
     matched: Matched
+    aligned: Aligned
     chains: Chains
     step: IntArray
-    end_ns: IntArray
-    borders: Borders
 
-    def cost_ns(self, pause_ns: IntArray) -> int:
+    def cost_ns(self, pause_ns: IntArray, grid: Grid) -> int:
         """How much shorter a mean step is without these pauses, shape (p,), replayed; 0 if that fails."""
         after_ns = replayed(self.chains, self.chains.own_ns - pause_ns, self.chains.moving_ns)
         if (after_ns == NEVER).any():
             return 0
-        return self.borders.step_ns(self.end_ns) - self.borders.step_ns(after_ns)
+        borders = Borders(self.summaries, grid, self.aligned, self.chains, common=False)
+        return borders.step_ns(self.aligned.end_ns) - borders.step_ns(after_ns)
 
 
 def by_sum(than: Suspicion, pauses: IntArray, held: Held, grid: Grid) -> Suspicion:
@@ -106,7 +109,7 @@ def by_sum(than: Suspicion, pauses: IntArray, held: Held, grid: Grid) -> Suspici
     rotating = than.cause is Cause.ROTATING_JITTER
     if not often and not (rotating and by_rank.sum() >= steps * than.cost_ns / 2):
         return than
-    cost_ns, step_ns = float(held.cost_ns(pause_ns)), float(np.median(known_ns))
+    cost_ns, step_ns = float(held.cost_ns(pause_ns, grid)), float(np.median(known_ns))
     if not often:
         of_step = parts.spread(held.step, held.matched.first)[pause_ns > 0]
         in_turn = np.bincount(of_step).max(initial=0) <= 1  # one rank a step is a rhythm, no chance

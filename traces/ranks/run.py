@@ -12,7 +12,6 @@ from traces.columns import FloatArray
 from traces.missing import Missing, gap, or_gap
 from traces.ranks import parts
 from traces.ranks.arrivals import arrives_last
-from traces.ranks.borders import Borders
 from traces.ranks.bubbles import pipeline_of
 from traces.ranks.chains import chains_of, roles_of
 from traces.ranks.charge import ByStep, charged_to, find_by_votes, lay_by_step, separate
@@ -92,8 +91,7 @@ def judge(summaries: Sequence[RankSummary]) -> Judged:
     step = step_of(matched, grid)
     role = roles_of(matched, alike, len(used), step)
     pause_ns = pauses_of(matched, chains, role, step)
-    borders = Borders(used, grid, aligned, chains, common=False)
-    suspicion = by_sum(suspicion, pause_ns, Held(matched, chains, step, aligned.end_ns, borders), grid)
+    suspicion = by_sum(suspicion, pause_ns, Held(used, matched, aligned, chains, step), grid)
     if not grid.step_count:
         suspicion = find_by_votes(matched, aligned, waits)
     charged = charged_to(matched, waits, grid, suspicion, alike)

@@ -83,8 +83,12 @@ def _ends(judged: Judged, without: tuple[IntArray, IntArray], free: BoolArray) -
     `without`: own work and transfers without the cause.
     """
     chains, (own_ns, moving_ns) = judged.chains, without
+    less_ns = np.maximum(0, chains.moving_ns - moving_ns)
+    if not less_ns.any():
+        end_ns = replayed(chains, own_ns, moving_ns, free)
+        return end_ns, end_ns
     queued = _queued(judged)
-    hidden_ns = _hidden(judged, np.maximum(0, chains.moving_ns - moving_ns), queued)
+    hidden_ns = _hidden(judged, less_ns, queued)
     own_ns = own_ns + np.where(chains.after == NO_ROW, 0, hidden_ns[chains.after])
     own_ns = np.where(queued, own_ns - np.maximum(0, chains.moving_ns[chains.behind]), own_ns)
     end_ns = replayed(chains, own_ns, moving_ns, free)
