@@ -22,6 +22,7 @@ from heuristics.rules.condition import Condition
 from heuristics.words import say
 from traces.limits import Limit
 from traces.missing import known
+from traces.settings.spelling import spelled
 from traces.toml_tables import read_table
 
 GRAPHS_MOVED: Final = Limit(
@@ -199,11 +200,3 @@ def _observed(rule: Configured, base: Subject, new: Subject) -> Words | None:
         return None
     shares = (say("comparison.kernel-work", part_frac=side.value) for side in (one, other))
     return next(shares), next(shares)
-
-
-def spelled(value: Value) -> str:
-    if isinstance(value, tuple):
-        return " ".join(map(str, value)) or "none"
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return "none" if value is None else str(value)

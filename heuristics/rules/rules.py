@@ -23,6 +23,7 @@ from heuristics.rules.condition import READERS, Condition
 from heuristics.rules.facts import EXAMPLES
 from heuristics.words import say
 from traces.settings.settings import Value
+from traces.settings.spelling import spelled
 from traces.toml_tables import WrongRow, keyed, read_keyed, read_rows, read_table
 from traces.training_log.known_lines import KnownLine, KnownLines, shared_lines
 
@@ -241,14 +242,9 @@ def words_of(knob: str, value: Value, by: By) -> str:
         return f"{knob}={'null' if value is None else str(value).lower()}"
     if knob.startswith("env."):
         return f"{knob.removeprefix('env.')}={value}"
-    match value:
-        case None:
-            return say("rules.left-out", knob=knob)
-        case bool():
-            return f"{knob} {'on' if value else 'off'}"
-        case tuple():
-            return f"{knob} {' '.join(map(str, value))}"
-    return f"{knob} {value}"
+    if value is None:
+        return say("rules.left-out", knob=knob)
+    return f"{knob} {spelled(value)}"
 
 
 def added_rules(ours: Mapping[str, Rule]) -> dict[str, Rule]:

@@ -1,6 +1,6 @@
 """What is wrong with a configuration, one entry a defect: what it is, its cure, where it was seen."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
@@ -10,6 +10,7 @@ from heuristics.result.configured import Configuration
 from heuristics.result.judged import Checked
 from heuristics.result.result import Result
 from reports.content.blocks import Code, Detail, Words, words
+from reports.content.judged_settings import judged, placed, values_of
 from reports.content.names import capital, ended, joined
 from traces.missing import known
 from traces.settings.derive import DEFAULT
@@ -75,17 +76,20 @@ def defects(result: Result) -> tuple[Defect, ...]:
     configuration = known(result.configuration)
     if configuration is None:
         return ()
-    return (*map(_entry, result.defects), *_unread(configuration))
+    values = values_of(result)
+    return (*(_entry(one, values) for one in result.defects), *_unread(configuration))
 
 
-def _entry(one: configured.Defect) -> Defect:
+def _entry(one: configured.Defect, values: Mapping[str, str]) -> Defect:
     settings = [at for at in one.seen if at.source == "configuration"]
     others = [at for at in one.seen if at.source in ("log", "evidence")]
     logged = [at.where for at in others if at.source == "log" and at.where]
-    seen = [words(Code(at.what), " (", Code(at.where), ")") for at in settings]
+    seen = [placed(at, values) for at in settings]
     seen += [words(at.what) for at in others if at.source == "evidence"]
     seen += [words(f"{place} of the log") for place in logged]
-    places = [words(Code(at)) for at in dict.fromkeys(at.where for at in settings)]
+    named = joined([words(judged(at, values)) for at in settings])
+    where = joined([words(Code(at)) for at in dict.fromkeys(at.where for at in settings)])
+    places = [words(named, " (", where, ")")] if settings else []
     places += seen[len(settings) :]
     cure = f"{one.cure.rstrip('.')} ({one.fix})" if one.fix and one.fix not in one.cure else one.cure
     return Defect(one.id, Weight[one.kind.upper()], one.what, cure, joined(seen), joined(places), _more(one))

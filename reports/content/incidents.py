@@ -1,11 +1,12 @@
 """Published troubles of a run, one entry each: what happens and why, what helps, how it is known."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from heuristics.result.configured import Incident
 from heuristics.result.result import Result
 from reports.content.blocks import Block, Code, Detail, Items, Words, words
+from reports.content.judged_settings import placed, values_of
 from reports.content.names import ended, joined
 from traces.spelling import counted
 
@@ -17,14 +18,14 @@ _MAY_BE: Final = "Known of such a run, if"
 
 def incident_items(result: Result, detail: Detail, most: int = _FIRST) -> Iterator[Block]:
     """What the run is known to meet, the strongest first; on a long page also what it may."""
-    found = result.incidents or ()
+    found, values = result.incidents or (), values_of(result)
     met = [one for one in found if one.state != "possible"]
     may_be = [one for one in found if one.state == "possible"]
     if detail is Detail.FULL:
-        yield from _listed(_TITLE, [incident_words(one, detail) for one in met])
-        yield from _listed(_MAY_BE, [incident_words(one, detail) for one in may_be])
+        yield from _listed(_TITLE, [incident_words(one, detail, values) for one in met])
+        yield from _listed(_MAY_BE, [incident_words(one, detail, values) for one in may_be])
         return
-    entries = [incident_words(one, detail) for one in met[:most]]
+    entries = [incident_words(one, detail, values) for one in met[:most]]
     if len(met) > most:
         left = counted(len(met) - most, "more entry", "more entries")
         entries[-1] = words(*entries[-1], f" {left}: --full.")
@@ -36,12 +37,12 @@ def _listed(title: str, entries: Sequence[Words]) -> Iterator[Items]:
         yield Items(tuple(entries), title, whole=True)
 
 
-def incident_words(one: Incident, detail: Detail) -> Words:
-    """`detail`: on a first screen without every place where it was seen."""
+def incident_words(one: Incident, detail: Detail, values: Mapping[str, str]) -> Words:
+    """`detail`: on a first screen without every place where it was seen. `values`: of settings, in words."""
     condition = f"if it fits ({open_words(one.only_if)}): " if one.only_if else ""
     cure = f"{one.cure.rstrip('.')} ({one.fix})" if one.fix and one.fix not in one.cure else one.cure
     start = words(Code(one.id), f": {condition}{ended(one.what)} Cure: {ended(cure)}")
-    seen = _seen(one, detail)
+    seen = _seen(one, detail, values)
     end = words(" Seen: ", seen, ".") if seen else ()
     source = f" Source: {ended(one.source)}" if detail is Detail.FULL else ""
     return words(start, end, source)
@@ -52,11 +53,9 @@ def open_words(names: Sequence[str]) -> str:
     return f"not known here: {', '.join(name.replace('_', ' ') for name in names)}"
 
 
-def _seen(one: Incident, detail: Detail) -> Words:
+def _seen(one: Incident, detail: Detail, values: Mapping[str, str]) -> Words:
     logged = [words(f"{at.where} of the log") for at in one.seen if at.source == "log"]
     versions = [words(at.what) for at in one.seen if at.source == "evidence"]
-    settings = [
-        words(Code(at.what), " (", Code(at.where), ")") for at in one.seen if at.source == "configuration"
-    ]
+    settings = [placed(at, values) for at in one.seen if at.source == "configuration"]
     found = [*logged, *versions, *(settings if detail is Detail.FULL or not (logged or versions) else ())]
     return joined(found if detail is Detail.FULL else found[:2])

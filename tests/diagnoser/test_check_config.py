@@ -24,6 +24,7 @@ from heuristics.rules.megatron.request import Request
 from reports.content.analysis.check import page
 from reports.content.blocks import Block, Detail, Fold, Items, Part, View
 from reports.content.check_defects import Weight, defects, first_errors
+from reports.content.judged_settings import values_of
 from reports.write.github import write_github
 from reports.write.text import write_text
 from tests.check_doubles import (
@@ -342,11 +343,20 @@ def test_what_is_refused_comes_before_what_does_not_run_as_written_and_that_befo
     assert len(first_errors(result)) == sum(one <= Weight.NOT_AS_WRITTEN for one in weights)
 
 
-def test_every_rule_that_is_broken_says_where_its_settings_stand(tmp_path: Path) -> None:
+def test_every_rule_that_is_broken_says_which_values_it_judges_and_where_they_stand(tmp_path: Path) -> None:
     result = result_of(written(tmp_path, "run.yaml", ILLEGAL))
     said = words(plain(page(result, Detail.FULL)))
-    assert "overlap_moe_expert_parallel_comm (run.yaml:13)" in said
-    assert "recompute_granularity (run.yaml:14)" in said
+    assert "overlap_moe_expert_parallel_comm on (run.yaml:13)" in said
+    assert "recompute_granularity full (run.yaml:14)" in said
+
+
+def test_a_text_that_may_be_a_path_or_a_name_is_no_value_to_judge_by(tmp_path: Path) -> None:
+    result = result_of(written(tmp_path, "run.yaml", ILLEGAL + "  save: /home/somebody/run\n"))
+    configuration = known(result.configuration)
+    assert configuration is not None
+    hidden = {one.knob for one in configuration.settings if one.withheld}
+    assert hidden
+    assert not hidden & values_of(result).keys()
 
 
 def test_a_legal_configuration_without_defects_has_nothing_to_fix_first(tmp_path: Path) -> None:

@@ -22,6 +22,18 @@ def is_open(value: Value) -> bool:
     return value in _OPEN
 
 
+def spelled(value: object) -> str:
+    """A value of a setting in words; tuples are lists once a document was read."""
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "on" if value else "off"
+        case tuple() | list():
+            return " ".join(map(str, value)) or "none"
+    return str(value)
+
+
 def with_twins(changes: Mapping[str, Value]) -> dict[str, Value]:
     """Changes with the knobs that the same flags of Megatron-LM set."""
     found: dict[str, Value] = {}

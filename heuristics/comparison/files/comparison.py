@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil, log
 from typing import Final, Literal
 
-from heuristics.comparison.comparable import held_together, spelled, table, text_of
+from heuristics.comparison.comparable import held_together, table, text_of
 from heuristics.comparison.difference.drift import BLOCKS
 from heuristics.comparison.difference.interval import LEAST, MANY, interval_of
 from heuristics.comparison.difference.rows import FEW
@@ -28,6 +28,7 @@ from heuristics.result.tool import SCHEMA_VERSION, Tool
 from heuristics.words import say
 from traces.missing import gap, known, or_gap
 from traces.settings.derive import DEFAULT
+from traces.settings.spelling import spelled
 from traces.spelling import chosen, duration, percent, signed
 
 _NO_LOG: Final = gap(say("files.no-log"), say("files.no-log-cure"))
