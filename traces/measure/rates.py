@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from traces.columns import COPY_KINDS, NULL, Gpu, IntArray, distinct
+from traces.columns import COPY_KINDS, NULL, BoolArray, Gpu, IntArray, distinct
 from traces.cures import cure
 from traces.groups import places_of_each
 from traces.intervals import Spans
@@ -82,15 +82,16 @@ def _matrix(rank: RankTimeline, windows: Spans, gpu: str | None, memory: int | N
     kind, rows, problems = rank.columns.info.kind, rank.activities, rank.columns.problems
     if problems is None:
         return gap("no shapes of operators were recorded", cure("operator_shapes", kind))
-    around = _around(rank, problems)
-    done = list(_operators(rank, windows, around, problems, gpu))
+    works, multiply = [operator_work(one) for one in problems.distinct], rank.named(_multiplies)
+    around, held = _around(rank, problems, works), windows.hold(rows.start_ns)
+    done = list(_operators(rank, held, around, problems, works, multiply, gpu))
     if not done:
         reason = "no kernel in the windows was launched by an operator whose shapes were recorded"
         return gap(reason, cure("operator_shapes", kind))
     if max(sum(one.work.flop for one in done), sum(one.work.bytes_at_least for one in done)) > _MOST:
         return gap("the recorded shapes are larger than any that were run", cure("operator_shapes", kind))
-    inside = windows.hold(rows.start_ns) & (rows.bucket == Bucket.COMPUTE)
-    matrix = inside & rank.named(_multiplies)
+    inside = held & (rows.bucket == Bucket.COMPUTE)
+    matrix = inside & multiply
     length_ns = rows.end_ns - rows.start_ns
     all_ns, at_peak_s = int(length_ns[matrix].sum()), _total(one.at_peak_s for one in done)
     hfu = None if at_peak_s is None else at_peak_s * 1e9 / windows.total_ns
@@ -107,10 +108,10 @@ def _multiplies(name: str, kernel: KernelClass) -> bool:
     return multiplies(kernel) or is_matrix_work(name, kernel)
 
 
-def _around(rank: RankTimeline, problems: Problems) -> IntArray:
+def _around(rank: RankTimeline, problems: Problems, works: Sequence[OperatorWork | None]) -> IntArray:
     """Row of the innermost operator of known work around each launch of compute, shape (n,); NONE: none."""
     rows, ranges = rank.activities, rank.columns.ranges
-    told = np.array([*(operator_work(one) is not None for one in problems.distinct), False])
+    told = np.array([*(one is not None for one in works), False])
     telling = np.flatnonzero(told[problems.of_range] & (ranges.thread_gid != NULL))
     around = np.full(len(rows), NONE, dtype=np.int64)
     launched = (rows.bucket == Bucket.COMPUTE) & (rows.launch_ns != NULL)
@@ -123,18 +124,27 @@ def _around(rank: RankTimeline, problems: Problems) -> IntArray:
 
 
 def _operators(
-    rank: RankTimeline, windows: Spans, around: IntArray, problems: Problems, gpu: str | None
+    rank: RankTimeline,
+    held: BoolArray,
+    around: IntArray,
+    problems: Problems,
+    works: Sequence[OperatorWork | None],
+    multiply: BoolArray,
+    gpu: str | None,
 ) -> Iterator[_Done]:
-    """Every operator whose first kernel starts in the windows, with all of its kernels."""
+    """Every operator whose first kernel is `held`, starting in the windows, with all of its kernels.
+
+    `works` are those of the distinct problems; of an operator's kernels one that multiplies tells its format.
+    """
     rows, names = rank.activities, (*rank.columns.kernel_names, "")
-    works = [operator_work(one) for one in problems.distinct]
-    length_ns, multiply = rows.end_ns - rows.start_ns, rank.named(_multiplies)
+    length_ns = rows.end_ns - rows.start_ns
+    tells = length_ns + multiply * (int(length_ns.max(initial=0)) + 1)
     for operator, places in places_of_each(around):
         work = works[problems.of_range[operator]] if operator != NONE else None
-        if work is None or not windows.hold(rows.start_ns[places[:1]])[0]:
+        if work is None or not held[places[0]]:
             continue
         work_ns = int(length_ns[places].sum())
-        longest = places[np.lexsort((length_ns[places], multiply[places]))[-1]]
+        longest = places[np.argmax(tells[places])]
         if work_ns > 0:
             name = names[rows.name[longest]]
             peak = peak_of_product(gpu, _precision(work, name, rank))
