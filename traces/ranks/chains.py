@@ -61,24 +61,26 @@ class Chains:
     and `own_ns` since then; the row `behind` which it lies in its group; and how long it moves once the last
     rank is there: below 0 by what the clocks are apart. Where it comes after nothing, `own_ns` is the time
     itself. What comes after a row comes after the one `beside` it as well: of another group, for which the
-    rank waited at the same time.
+    rank waited at the same time; None where that is not asked, as where no transfer becomes shorter.
     """
 
     first: IntArray
     ends: Ends
     after: IntArray
     behind: IntArray
-    beside: IntArray
     own_ns: IntArray
     moving_ns: IntArray
     start_ns: IntArray
+    beside: IntArray | None = None
 
     def since_ns(self, rows: IntArray, end_ns: IntArray) -> IntArray:
         """When all has ended that comes before work of these rows' rank, where collectives end so.
 
         `end_ns` has one more value, for what there is none of. 0 where there is nothing before.
         """
-        ended_ns = np.maximum(end_ns[rows], end_ns[self.beside[rows]])
+        ended_ns = end_ns[rows]
+        if self.beside is not None:
+            ended_ns = np.maximum(ended_ns, end_ns[self.beside[rows]])
         return np.where(rows == NO_ROW, 0, ended_ns)
 
 
@@ -103,11 +105,10 @@ def chains_of(matched: Matched, aligned: Aligned) -> Chains:
     after = np.where(through, behind, ends.before(matched.place, start_ns))
     own_ns = start_ns - np.where(after == NO_ROW, 0, end_ns[after])
     arrived_ns = parts.spread(parts.most(start_ns, matched.first), matched.first)
-    beside = _beside(matched, aligned, ends)
-    return Chains(matched.first, ends, after, behind, beside, own_ns, end_ns - arrived_ns, start_ns)
+    return Chains(matched.first, ends, after, behind, own_ns, end_ns - arrived_ns, start_ns)
 
 
-def _beside(matched: Matched, aligned: Aligned, ends: Ends) -> IntArray:
+def beside_of(matched: Matched, aligned: Aligned, ends: Ends) -> IntArray:
     """Of the last row of each stretch of communication the one of another group that had ended last in it.
 
     In a stretch each began before the one before it had ended. Those beneath which the rank worked held up
@@ -157,8 +158,9 @@ def replayed(
     was_ns = chains.start_ns
     count, rows = len(first) - 1, np.arange(len(after))
     instance = np.append(parts.numbers(first), count)
-    beside = np.where(after == NO_ROW, NO_ROW, chains.beside[after])
-    several = (after, np.where(behind == after, NO_ROW, behind), beside)
+    several = [after, np.where(behind == after, NO_ROW, behind)]
+    if chains.beside is not None:
+        several.append(np.where(after == NO_ROW, NO_ROW, chains.beside[after]))
     before = np.concatenate([instance[one] for one in several])
     told = before != count
     follower, before = np.tile(rows, len(several))[told], before[told]

@@ -19,7 +19,7 @@ from traces.ranks import parts
 from traces.ranks.clocks import Aligned
 from traces.ranks.late import COST, NOTHING, Suspicion
 from traces.ranks.match import Matched
-from traces.ranks.side_by_side import Alike, Grid, step_of
+from traces.ranks.side_by_side import Alike, Grid
 from traces.ranks.summary import UNKNOWN, RankSummary, in_steps
 from traces.ranks.waits import NOBODY, Waits, complete
 from traces.sections.cause import Cause
@@ -44,14 +44,13 @@ class Charged:
 
 
 def charged_to(
-    matched: Matched, waits: Waits, grid: Grid, suspicion: Suspicion, alike: Sequence[Alike]
+    matched: Matched, waits: Waits, grid: Grid, step: IntArray, suspicion: Suspicion, alike: Sequence[Alike]
 ) -> Charged:
-    """Add up the waiting."""
+    """Add up the waiting. `step`, shape (n,), of each instance."""
     count = len(grid.later)
     if not len(matched):
         nothing, none = np.zeros(count, dtype=np.int64), np.zeros(0, dtype=np.bool_)
         return Charged(nothing, nothing, 0, 0, {}, np.zeros(0, dtype=np.int64), none, none)
-    step = step_of(matched, grid)
     inside = step != UNKNOWN if grid.step_count else np.ones(len(matched), dtype=np.bool_)
     rows = parts.spread(inside, matched.first)
     waited_ns = sums_of(waits.wait_ns[rows], matched.place[rows], count)

@@ -94,7 +94,7 @@ def judge(summaries: Sequence[RankSummary]) -> Judged:
     suspicion = by_sum(suspicion, pause_ns, Held(used, matched, aligned, chains, step), grid)
     if not grid.step_count:
         suspicion = find_by_votes(matched, aligned, waits)
-    charged = charged_to(matched, waits, grid, suspicion, alike)
+    charged = charged_to(matched, waits, grid, step, suspicion, alike)
     return Judged(
         together,
         aligned,

@@ -14,7 +14,7 @@ from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.ranks import parts
 from traces.ranks.borders import Borders
-from traces.ranks.chains import BEHIND, BESIDE, NEVER, NO_ROW, replayed
+from traces.ranks.chains import BEHIND, BESIDE, NEVER, NO_ROW, beside_of, replayed
 from traces.ranks.group_links import on_several
 from traces.ranks.late import COST
 from traces.ranks.mend import Judged, edited
@@ -47,6 +47,9 @@ def replay_without(judged: Judged) -> RunWithout | Missing:
     if not len(matched) or not judged.grid.step_count:
         reason = "the ranks share no step with matched collectives, which is what is replayed"
         return gap(reason, "record whole steps of all ranks at the same time")
+    if judged.suspicion.cause is Cause.SLOW_LINK:
+        beside = beside_of(matched, judged.aligned, judged.chains.ends)
+        judged = replace(judged, chains=replace(judged.chains, beside=beside))
     free = _begins_alone(judged)
     ways = [np.zeros_like(free), free] if free.any() else [free]
     found = [_lasts(judged, one) for one in ways]
