@@ -9,7 +9,7 @@ pipeline in which every stage has the mean of the layers.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -31,24 +31,24 @@ NEVER: Final = int(np.iinfo(np.int64).min)
 """The end of what is not reached."""
 
 
-class Ends:
-    """Participations of each place by when they ended."""
+class ByTime:
+    """Rows of each place by a time of theirs, as when they ended."""
 
-    def __init__(self, place: IntArray, end_ns: IntArray) -> None:
-        self._zero_ns = int(end_ns.min()) - 1 if len(end_ns) else 0
-        self._span = int(end_ns.max()) - self._zero_ns + 1 if len(end_ns) else 1
-        ends = self._key(place, end_ns)
-        order = parts.order_of(ends, (int(place.max(initial=0)) + 1) * self._span)
-        self._ends, self._rows = np.append(-1, ends[order]), np.append(NO_ROW, order)
+    def __init__(self, place: IntArray, time_ns: IntArray) -> None:
+        self._zero_ns = int(time_ns.min()) - 1 if len(time_ns) else 0
+        self._span = int(time_ns.max()) - self._zero_ns + 1 if len(time_ns) else 1
+        times = self._key(place, time_ns)
+        order = parts.order_of(times, (int(place.max(initial=0)) + 1) * self._span)
+        self._times, self._rows = np.append(-1, times[order]), np.append(NO_ROW, order)
 
     def before(self, place: IntArray, time_ns: IntArray) -> IntArray:
-        """Of each (place, time) the row of that place that had ended last by then; else `NO_ROW`."""
-        at = np.searchsorted(self._ends, self._key(place, time_ns), side="right") - 1
-        return np.where(self._ends[at] >= place * self._span, self._rows[at], NO_ROW)
+        """Of each (place, time) the last row of that place by then; else `NO_ROW`."""
+        at = np.searchsorted(self._times, self._key(place, time_ns), side="right") - 1
+        return np.where(self._times[at] >= place * self._span, self._rows[at], NO_ROW)
 
     @property
     def rows(self) -> IntArray:
-        """All participations, those of a place together, by when they ended."""
+        """All rows, those of a place together, by their time."""
         return self._rows[1:]
 
     def _key(self, place: IntArray, time_ns: IntArray) -> IntArray:
@@ -65,7 +65,7 @@ class Chains:
     """
 
     first: IntArray
-    ends: Ends
+    ends: ByTime
     after: IntArray
     behind: IntArray
     own_ns: IntArray
@@ -98,7 +98,7 @@ def chains_of(matched: Matched, aligned: Aligned) -> Chains:
     Where compute ran all the time since the one before in its group, what ended beneath it held up nothing.
     """
     start_ns, end_ns = aligned.start_ns, aligned.end_ns
-    ends = Ends(matched.place, end_ns)
+    ends = ByTime(matched.place, end_ns)
     behind = _behind(matched, aligned)
     since_ns = start_ns - np.where(behind == NO_ROW, start_ns, end_ns[behind])
     through = (behind != NO_ROW) & (matched.compute_ns >= np.maximum(1, THROUGH.value * since_ns))
@@ -108,17 +108,17 @@ def chains_of(matched: Matched, aligned: Aligned) -> Chains:
     return Chains(matched.first, ends, after, behind, own_ns, end_ns - arrived_ns, start_ns)
 
 
-def beside_of(matched: Matched, aligned: Aligned, ends: Ends) -> IntArray:
-    """Of the last row of each stretch of communication the one of another group that had ended last in it.
+def with_beside(chains: Chains, matched: Matched, aligned: Aligned) -> Chains:
+    """With the row `beside` the last of each stretch of communication: of other groups' the last in it.
 
     In a stretch each began before the one before it had ended. Those beneath which the rank worked held up
-    nothing. `NO_ROW` for all other rows.
+    nothing.
     """
     result = np.full(len(matched.place), NO_ROW, dtype=np.int64)
     alone = matched.exposed_ns >= THROUGH.value * (matched.end_ns - matched.start_ns)
-    order = ends.rows[alone[ends.rows]]
+    order = chains.ends.rows[alone[chains.ends.rows]]
     if not len(order):
-        return result
+        return replace(chains, beside=result)
     ended_ns, place = aligned.end_ns[order], matched.place[order]
     apart = (aligned.start_ns[order][1:] > ended_ns[:-1] + BEHIND.value) | (place[1:] != place[:-1])
     last = order[np.append(np.flatnonzero(apart), len(order) - 1)]
@@ -128,7 +128,7 @@ def beside_of(matched: Matched, aligned: Aligned, ends: Ends) -> IntArray:
     if len(theirs):
         theirs = theirs[np.append(np.flatnonzero(np.diff(stretch[theirs])), len(theirs) - 1)]
         result[last[stretch[theirs]]] = order[theirs]
-    return result
+    return replace(chains, beside=result)
 
 
 def _behind(matched: Matched, aligned: Aligned) -> IntArray:
@@ -330,8 +330,10 @@ def _to_come(layers: IntArray, microbatches: int | None) -> IntArray:
     known = layers > 0
     all_kernels, ranks = int(layers[known].sum()), int(known.sum())
     most = int(np.gcd.reduce(layers[known]))  # of a layer, where none of it is in all counts
-    each = range(_A_LAYER, most // microbatches + 1) if microbatches else ()
-    units = [most, *(one * microbatches for one in each if microbatches and most % (one * microbatches) == 0)]
+    units = [most]
+    if microbatches:
+        several = (one * microbatches for one in range(_A_LAYER, most // microbatches + 1))
+        units += [one for one in several if most % one == 0]
     if any(all_kernels % (ranks * unit) == 0 for unit in units):
         return np.where(known, all_kernels // ranks - layers, 0)
     shared = all_kernels // (ranks * most) * most

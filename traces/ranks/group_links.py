@@ -60,8 +60,7 @@ def slow_groups(
     if not len(matched):
         return None
     like = _alike(matched, nodes, without)
-    over = on_several(matched, nodes)[matched.group[matched.instance]]
-    part = shares(matched.first, matched.place, end_ns, waits.moving_ns, over)
+    part = shares(matched.first, matched.place, end_ns, waits.moving_ns, over_nodes(matched, nodes))
     moved_ns = np.rint(parts.median(waits.moving_ns, matched.first) * part).astype(np.int64)
     seen = np.flatnonzero(like != UNKNOWN)
     if not len(seen):
@@ -83,7 +82,7 @@ def slow_groups(
     places = _in_common(members, nodes, rails)
     if places is None:
         return None
-    worst, on = slow[0], on_several(matched, nodes)
+    worst, on = slow[0], _on_several(matched, nodes)
     normal = (often >= LEAST) & (took >= LASTS.value * often) & (took < factor * usual)
     passing = _passing(matched, members, places, normal, nodes)
     spared = normal & _beside_others(matched, like, passing) | ~passing | (on[worst] & ~on)
@@ -130,7 +129,13 @@ def _beside_others(matched: Matched, like: IntArray, passing: BoolArray) -> Bool
     return result
 
 
-def on_several(matched: Matched, nodes: IntArray) -> BoolArray:
+def over_nodes(matched: Matched, nodes: IntArray) -> BoolArray:
+    """Which participations are in groups with ranks on several nodes, shape (p,)."""
+    result: BoolArray = _on_several(matched, nodes)[matched.group[matched.instance]]
+    return result
+
+
+def _on_several(matched: Matched, nodes: IntArray) -> BoolArray:
     """Which groups have ranks on several nodes."""
     group, on = matched.group[matched.instance], nodes[matched.place]
     count = len(matched.groups)
@@ -168,7 +173,7 @@ def _alike(matched: Matched, nodes: IntArray, without: BoolArray) -> IntArray:
     size = _most_of(matched.sizes, matched.group, count)
     about = matched.kind[matched.first[:-1]]
     bytes_ = parts.most(matched.recorded.rows.size_bytes[matched.at], matched.first)
-    on = on_several(matched, nodes).astype(np.int64)
+    on = _on_several(matched, nodes).astype(np.int64)
     messages = (about == COMM_KINDS.index("pp_p2p")) & matched.by_order  # some with one in lockstep instead
     how_many = np.where(messages, np.bincount(matched.group, minlength=count)[matched.group], 0)
     what = (

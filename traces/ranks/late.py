@@ -14,7 +14,7 @@ from traces.columns import BoolArray, FloatArray
 from traces.limits import Limit
 from traces.ranks.group_links import SlowGroups
 from traces.ranks.routing import UNEVEN, Routing
-from traces.ranks.side_by_side import Alike, Excess, Grid, ratio
+from traces.ranks.side_by_side import Alike, Excess, Grid, ratio, times_usual
 from traces.ranks.summary import UNKNOWN
 from traces.ranks.waits import Links
 from traces.sections.cause import Cause
@@ -238,8 +238,8 @@ def _slowed(grid: Grid, excess: Excess, step_ns: float) -> FloatArray:
     Shape (ranks, steps), 0 elsewhere: a stop makes one kernel of many longer, and more tokens some of them.
     """
     grouped_ns = np.nan_to_num(grid.grouped_ns)
-    dense = _times(grid.compute_ns - grouped_ns, excess.dense_ns)
-    grouped = _times(grouped_ns, excess.grouped_ns)
+    dense = times_usual(grid.compute_ns - grouped_ns, excess.dense_ns)
+    grouped = times_usual(grouped_ns, excess.grouped_ns)
     stands_out = _standing_out(excess.dense_ns, step_ns) > 0
     as_slow = (grouped >= 1 + (dense - 1) / 2) & (grouped <= 1 + (dense - 1) * 4)
     slow = stands_out & (dense > DEVICE.value) & (as_slow | (grouped_ns <= 0))
@@ -257,12 +257,6 @@ def _in_some_steps(grid: Grid, slowed_ns: FloatArray) -> Iterator[Suspicion]:
     by_step = tuple(np.where(mine, place, UNKNOWN).tolist())
     factor = float(whole_ns / (whole_ns - took_ns))
     yield Suspicion(Cause.SLOW_DEVICE, (place,), float(took_ns / len(mine)), by_step, factor=factor)
-
-
-def _times(took_ns: FloatArray, beyond_ns: FloatArray) -> FloatArray:
-    """How many times as long as like ranks, of which it is `beyond_ns` longer; NaN where none is like it."""
-    usual_ns = took_ns - beyond_ns
-    return np.divide(took_ns, usual_ns, out=np.full(took_ns.shape, np.nan), where=usual_ns > 0)
 
 
 def _standing_out(table: FloatArray, step_ns: float) -> FloatArray:

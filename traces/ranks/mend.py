@@ -14,7 +14,7 @@ from traces.limits import Limit
 from traces.missing import known
 from traces.ranks import parts
 from traces.ranks.bubbles import pipeline_of
-from traces.ranks.chains import NO_ROW, Chains, even_stages, usual
+from traces.ranks.chains import NO_ROW, ByTime, Chains, even_stages, usual
 from traces.ranks.charge import Charged
 from traces.ranks.clocks import Aligned
 from traces.ranks.late import Suspicion
@@ -106,21 +106,13 @@ def _host_ns(judged: Judged, chains: Chains) -> IntArray:
 
     That of collectives in between that were not matched is part of it.
     """
-    matched = judged.together.matched
+    matched, after = judged.together.matched, chains.after
     recorded = matched.recorded
-    starts_ns, before = recorded.rows.start_ns, chains.after
-    zero_ns = int(starts_ns.min(initial=0))
-    span_ns = int(matched.end_ns.max(initial=0)) - zero_ns + 1
-    at = recorded.place * span_ns + np.clip(starts_ns - zero_ns, 0, span_ns - 1)
-    order = np.argsort(at, kind="stable")
-    until_ns = np.append(0, np.cumsum(np.maximum(recorded.rows.host_ns[order], 0)))
-
-    def by(times_ns: IntArray) -> IntArray:
-        when = matched.place * span_ns + times_ns - zero_ns
-        return until_ns[np.searchsorted(at[order], when, side="right")]
-
-    between_ns = by(matched.start_ns) - by(matched.end_ns[before])
-    return np.where(before == NO_ROW, 0, np.clip(between_ns, 0, chains.own_ns))
+    begun = ByTime(recorded.place, recorded.rows.start_ns)
+    until_ns = np.zeros(len(recorded.rows), dtype=np.int64)
+    until_ns[begun.rows] = np.cumsum(np.maximum(recorded.rows.host_ns[begun.rows], 0))
+    last, before = (begun.before(matched.place, one) for one in (matched.start_ns, matched.end_ns[after]))
+    return np.where(after == NO_ROW, 0, np.clip(until_ns[last] - until_ns[before], 0, chains.own_ns))
 
 
 def _at_usual_speed(judged: Judged, chains: Chains) -> IntArray:

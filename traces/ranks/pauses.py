@@ -76,28 +76,29 @@ class Held:
     """What pauses hold up: the instances of a run, the `step` of each, shape (n,), and how these follow."""
 
     summaries: Sequence[RankSummary]
+    grid: Grid
     matched: Matched
     aligned: Aligned
     chains: Chains
     step: IntArray
 
-    def cost_ns(self, pause_ns: IntArray, grid: Grid) -> int:
+    def cost_ns(self, pause_ns: IntArray) -> int:
         """How much shorter a mean step is without these pauses, shape (p,), replayed; 0 if that fails."""
         after_ns = replayed(self.chains, self.chains.own_ns - pause_ns, self.chains.moving_ns)
         if (after_ns == NEVER).any():
             return 0
-        borders = Borders(self.summaries, grid, self.aligned, self.chains, common=False)
+        borders = Borders(self.summaries, self.grid, self.aligned, self.chains, common=False)
         return borders.step_ns(self.aligned.end_ns) - borders.step_ns(after_ns)
 
 
-def by_sum(than: Suspicion, pauses: IntArray, held: Held, grid: Grid) -> Suspicion:
+def by_sum(than: Suspicion, pauses: IntArray, held: Held) -> Suspicion:
     """Pauses as the cause, where all together cost enough, no rank has most, and nothing costs more.
 
     `than` is what was found step by step; the ranks that it names pause for that reason. Where it is no more
     than pauses that any host has now and then, it is nothing.
     """
-    count, steps = grid.length_ns.shape
-    known_ns = grid.length_ns[~np.isnan(grid.length_ns)]
+    lengths_ns = held.grid.length_ns
+    (count, steps), known_ns = lengths_ns.shape, lengths_ns[~np.isnan(lengths_ns)]
     if steps < 2 or not len(known_ns) or not len(held.matched) or than.cause is Cause.ROUTING_IMBALANCE:
         return than  # where experts' work is uneven, what it holds up looks like pauses
     theirs = than.places if than.cause in _OWN else ()
@@ -109,7 +110,7 @@ def by_sum(than: Suspicion, pauses: IntArray, held: Held, grid: Grid) -> Suspici
     rotating = than.cause is Cause.ROTATING_JITTER
     if not often and not (rotating and by_rank.sum() >= steps * than.cost_ns / 2):
         return than
-    cost_ns, step_ns = float(held.cost_ns(pause_ns, grid)), float(np.median(known_ns))
+    cost_ns, step_ns = float(held.cost_ns(pause_ns)), float(np.median(known_ns))
     if not often:
         of_step = parts.spread(held.step, held.matched.first)[pause_ns > 0]
         in_turn = np.bincount(of_step).max(initial=0) <= 1  # one rank a step is a rhythm, no chance

@@ -77,21 +77,19 @@ def judge(summaries: Sequence[RankSummary]) -> Judged:
     excess = excess_of(grid, alike)
     routing = routing_of(matched, slowness_before(matched, grid, excess, factor), alike, len(used))
     uneven = routing.of_experts & (routing.imbalance is not None and routing.imbalance >= UNEVEN.value)
-    links, groups = None, None
+    links, groups, nodes = None, None, nodes_of(used)
     if aligned.clocks.aligned:
         links = measure_links(matched, waits, alike, len(used), without=uneven)
         rails = np.array([one.identity.device for one in used])
-        groups = slow_groups(
-            matched, waits, aligned.end_ns, LINK.value, nodes_of(used), rails, without=uneven
-        )
+        groups = slow_groups(matched, waits, aligned.end_ns, LINK.value, nodes, rails, without=uneven)
     suspicion = find_late(grid, excess, factor, links, groups, routing, alike)
-    beside = across(used, grid, alike, nodes_of(used))
+    beside = across(used, grid, alike, nodes)
     suspicion = whole_node(suspicion, beside, grid)
     chains = chains_of(matched, aligned)
     step = step_of(matched, grid)
     role = roles_of(matched, alike, len(used), step)
     pause_ns = pauses_of(matched, chains, role, step)
-    suspicion = by_sum(suspicion, pause_ns, Held(used, matched, aligned, chains, step), grid)
+    suspicion = by_sum(suspicion, pause_ns, Held(used, grid, matched, aligned, chains, step))
     if not grid.step_count:
         suspicion = find_by_votes(matched, aligned, waits)
     charged = charged_to(matched, waits, grid, step, suspicion, alike)

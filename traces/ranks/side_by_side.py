@@ -280,6 +280,12 @@ def _by_time(ratios: FloatArray, total_ns: FloatArray, key: FloatArray) -> Float
     return np.divide(took_ns, usual_ns, out=np.full(len(ratios), np.nan), where=usual_ns > 0)
 
 
+def times_usual(took_ns: FloatArray, beyond_ns: FloatArray) -> FloatArray:
+    """How many times as long as like ranks, of which it is `beyond_ns` longer; NaN where none is like it."""
+    usual_ns = took_ns - beyond_ns
+    return np.divide(took_ns, usual_ns, out=np.full(took_ns.shape, np.nan), where=usual_ns > 0)
+
+
 def slowness_before(matched: Matched, grid: Grid, excess: Excess, factor: FloatArray) -> FloatArray:
     """Of each participation how many times as long its rank's kernels took in that step, shape (p,).
 
@@ -287,7 +293,7 @@ def slowness_before(matched: Matched, grid: Grid, excess: Excess, factor: FloatA
     """
     always = np.where(np.isnan(factor), 1.0, factor)
     dense_ns = grid.compute_ns - np.nan_to_num(grid.grouped_ns)
-    usual_ns = dense_ns - excess.dense_ns
-    ratios = np.divide(dense_ns, usual_ns, out=np.full(dense_ns.shape, np.nan), where=usual_ns > 0)
-    by_step = np.column_stack((np.fmax(ratios, always[:, np.newaxis]), always))
+    by_step = np.column_stack(
+        (np.fmax(times_usual(dense_ns, excess.dense_ns), always[:, np.newaxis]), always)
+    )
     return by_step[matched.place, own_step_of(matched, grid)]  # the last column is of no step

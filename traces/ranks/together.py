@@ -13,6 +13,7 @@ from traces.ranks.clock_fit import ClockFit
 from traces.ranks.clocks import (
     ENDS,
     Aligned,
+    Clocks,
     align,
     share_a_clock,
     with_own_clocks,
@@ -65,9 +66,12 @@ def put_together(summaries: Sequence[RankSummary]) -> Together:
     order = sorted(range(len(numbered)), key=lambda index: _name(numbered[index]))
     ordered = [numbered[index] for index in order]
     found = _put(with_own_clocks(ordered))
-    if share_a_clock(ordered) and not (_is_whole(found) and _ends_tell(found) and _steady(found, ordered)):
-        shared = _put(with_shared_clocks(ordered, match(ordered)))
-        found = shared if _is_whole(shared) or len(shared.matched) > len(found.matched) else found
+    if share_a_clock(ordered):
+        clocks = _clocks(found)
+        if not (clocks.aligned and _ends_tell(found) and _steady(found, clocks, ordered)):
+            shared = _put(with_shared_clocks(ordered, match(ordered)))
+            whole = _clocks(shared).aligned
+            found = shared if whole or len(shared.matched) > len(found.matched) else found
     told = (
         replace(problem, indices=tuple(sorted(order[index] for index in problem.indices)))
         for problem in found.problems
@@ -75,9 +79,11 @@ def put_together(summaries: Sequence[RankSummary]) -> Together:
     return replace(found, indices=tuple(order[index] for index in found.indices), problems=tuple(told))
 
 
-def _is_whole(found: Together) -> bool:
-    apart = any(problem.kind is ProblemKind.APART for problem in found.problems)
-    return not apart and align(found.used, found.matched).clocks.aligned
+def _clocks(found: Together) -> Clocks:
+    """The one clock of all; none where some stand apart."""
+    if any(problem.kind is ProblemKind.APART for problem in found.problems):
+        return Clocks(False, None, ())
+    return align(found.used, found.matched).clocks
 
 
 ONE_HOST: Final = Limit(
@@ -87,9 +93,9 @@ ONE_HOST: Final = Limit(
 )
 
 
-def _steady(found: Together, ordered: Sequence[RankSummary]) -> bool:
+def _steady(found: Together, clocks: Clocks, ordered: Sequence[RankSummary]) -> bool:
     """Whether the clocks of the processes of each recording drift apart by no more than clocks may."""
-    fits = align(found.used, found.matched).clocks.by_fingerprint()
+    fits = clocks.by_fingerprint()
     drifts: dict[int, list[float]] = defaultdict(list)
     for one, index in zip(found.used, found.indices, strict=True):
         if one.identity.clock in fits:

@@ -9,13 +9,13 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray
+from traces.columns import BoolArray, FloatArray, IntArray
 from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.ranks import parts
 from traces.ranks.borders import Borders
-from traces.ranks.chains import BEHIND, BESIDE, NEVER, NO_ROW, beside_of, replayed
-from traces.ranks.group_links import on_several
+from traces.ranks.chains import BEHIND, BESIDE, NEVER, NO_ROW, replayed, with_beside
+from traces.ranks.group_links import over_nodes
 from traces.ranks.late import COST
 from traces.ranks.mend import Judged, edited
 from traces.ranks.nodes import nodes_of
@@ -48,8 +48,7 @@ def replay_without(judged: Judged) -> RunWithout | Missing:
         reason = "the ranks share no step with matched collectives, which is what is replayed"
         return gap(reason, "record whole steps of all ranks at the same time")
     if judged.suspicion.cause is Cause.SLOW_LINK:
-        beside = beside_of(matched, judged.aligned, judged.chains.ends)
-        judged = replace(judged, chains=replace(judged.chains, beside=beside))
+        judged = replace(judged, chains=with_beside(judged.chains, matched, judged.aligned))
     free = _begins_alone(judged)
     ways = [np.zeros_like(free), free] if free.any() else [free]
     found = [_lasts(judged, one) for one in ways]
@@ -101,15 +100,20 @@ def _ends(judged: Judged, without: tuple[IntArray, IntArray], free: BoolArray) -
 def _without_slow_link(judged: Judged, free: BoolArray) -> IntArray:
     """When work goes on then. What moves beside what was slow has its way for itself sooner."""
     matched, chains, end_ns = judged.together.matched, judged.chains, judged.aligned.end_ns
-    over = on_several(matched, nodes_of(judged.together.used))[matched.group[matched.instance]]
-    moving_ns, rounds = chains.moving_ns, ROUNDS if over.any() else 1
-    part = parts.spread(shares(matched.first, matched.place, end_ns, moving_ns, over), matched.first)
-    alone_ns = np.rint(moving_ns * part).astype(np.int64)
+    over = over_nodes(matched, nodes_of(judged.together.used))
+
+    def part_of(end_ns: IntArray, moving_ns: IntArray) -> FloatArray:
+        return parts.spread(shares(matched.first, matched.place, end_ns, moving_ns, over), matched.first)
+
+    part = part_of(end_ns, chains.moving_ns)
+    alone_ns = np.rint(chains.moving_ns * part).astype(np.int64)
     own_ns, alone_ns = edited(judged, replace(chains, moving_ns=alone_ns))
-    for _ in range(rounds):
+    for left in reversed(range(ROUNDS if over.any() else 1)):
         moving_ns = np.rint(alone_ns / part).astype(np.int64)
         end_ns, goes_on_ns = _ends(judged, (own_ns, moving_ns), free)
-        part = parts.spread(shares(matched.first, matched.place, end_ns, moving_ns, over), matched.first)
+        if not left or (end_ns == NEVER).any():
+            break
+        part = part_of(end_ns, moving_ns)
     return goes_on_ns
 
 

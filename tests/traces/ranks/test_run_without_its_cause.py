@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ranks_doubles import ALIKE, US, Part, Work, shifted, summary_of, together
-from traces.ranks.chains import beside_of, chains_of, families_of, replayed
+from traces.ranks.chains import chains_of, families_of, replayed, with_beside
 from traces.ranks.clocks import align
 from traces.ranks.match import match
 from traces.ranks.run import analyse_run
@@ -179,8 +179,7 @@ def test_what_a_rank_waits_for_at_once_is_waited_for_though_it_is_no_longer_the_
         object.__setattr__(rank.identity, "clock", 1)
     matched = match(ranks)
     aligned = align(ranks, matched)
-    chains = chains_of(matched, aligned)
-    chains = replace(chains, beside=beside_of(matched, aligned, chains.ends))
+    chains = with_beside(chains_of(matched, aligned), matched, aligned)
     of_first = matched.group[matched.instance] == matched.group[matched.instance][0]
     shorter = np.where(of_first, 20 * US, chains.moving_ns)
     ends = replayed(chains, chains.own_ns, shorter)
