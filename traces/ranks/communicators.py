@@ -10,7 +10,7 @@ drift. A recording that began a few collectives later has its order shifted.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final
@@ -142,7 +142,7 @@ def settled_order(flat: Flat, clocks: Sequence[int], fits: Mapping[int, ClockFit
             settled.add(several, _gathered(flat, several, clocks))
             continue
         on_clock = [_on_clock(flat, rows, fits[clocks[int(flat.place[rows[0]])]]) for rows in several]
-        messages = _are_messages(flat, several, on_clock)
+        messages = _are_messages(flat, several, on_clock, settled.beside)
         pairs, groups = np.flatnonzero(messages).tolist(), np.flatnonzero(~messages).tolist()
         settled.add_messages(
             [several[one] for one in pairs],
@@ -173,14 +173,29 @@ _PIPELINE: Final = COMM_KINDS.index("pp_p2p")
 _UNRESOLVED: Final = COMM_KINDS.index("sendrecv_unresolved")
 
 
-def _are_messages(flat: Flat, several: Sequence[IntArray], on_clock: Sequence[OnClock]) -> BoolArray:
-    """Which sequences are messages with one other rank each, by their kind, else by how they meet others."""
+def _are_messages(
+    flat: Flat, several: Sequence[IntArray], on_clock: Sequence[OnClock], beside: Set[tuple[int, int]]
+) -> BoolArray:
+    """Which sequences are messages with one other rank each, by their kind, else by how they meet others.
+
+    Ranks `beside` each other run one program: of their sequences of one turn most decide.
+    """
     if flat.rows.operation[several[0][0]] != Operation.EXCHANGE:
         return np.zeros(len(several), dtype=np.bool_)
     kind = [set(flat.rows.kind[rows].tolist()) for rows in several]
     known = np.array([one == {_PIPELINE} for one in kind])
     unknown = np.array([_UNRESOLVED in one for one in kind])
-    return known | unknown & ~are_whole(on_clock) if unknown.any() else known
+    if not unknown.any():
+        return known
+    alone = ~are_whole(on_clock)
+    turn = [int(flat.rows.group[rows[0]]) for rows in several]
+    same = np.eye(len(several), dtype=np.bool_)
+    for one, other in combinations(range(len(several)), 2):
+        pair = on_clock[one].place, on_clock[other].place
+        if turn[one] == turn[other] and (min(pair), max(pair)) in beside:
+            same[one, other] = same[other, one] = True
+    by_most = (same @ alone.astype(np.int64)) * 2 > same.sum(axis=1)
+    return known | unknown & by_most
 
 
 _OFTEN: Final = 16

@@ -23,7 +23,7 @@ COST: Final = Limit(0.01, "fraction of the step", "ours: nobody changes a machin
 ODD: Final = Limit(
     0.03,
     "fraction of the step",
-    "ours: a repair that saves less is seldom worth it, and what comes once is not seen again",
+    "ours: a repair that saves less is seldom worth it",
 )
 """What pauses that come in no steady way must cost."""
 STANDS_OUT: Final = Limit(
@@ -45,7 +45,9 @@ LINK: Final = Limit(
 STEADY: Final = Limit(0.75, "fraction of the steps", "ours: one odd step of four does not change who it is")
 BY_CHANCE: Final = Limit(3, "late steps", "ours: in a healthy run two steps of four may have a pause")
 FEW: Final = Limit(
-    0.07, "fraction of the step", "ours: two such pauses of 2 ms make 5 % of a healthy run of four steps"
+    0.07,
+    "fraction of the step",
+    "ours: two pauses of 2 ms make 5 % of a healthy run of four steps, and what comes once is not seen again",
 )
 """What one late step or two must cost, in the mean of all."""
 MANY_STEPS: Final = Limit(4, "steps", "ours: in three, one late start in each is no habit")
@@ -128,7 +130,7 @@ def _always_the_same(
     ):
         cost_ns = _mean(table)
         once = _once(table)
-        may = may & (~once | (cost_ns >= ODD.value * step_ns))
+        may = may & (~once | (cost_ns >= FEW.value * step_ns))
         places = apart(cost_ns, may, COST.value * step_ns)
         if places and not (len(places) > 1 and once[list(places)].all()):  # several, once each: by chance
             few = list(places)

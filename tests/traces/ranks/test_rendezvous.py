@@ -78,6 +78,44 @@ def test_every_clock_of_a_pipeline_without_names_is_found_within_a_few_us(seed: 
         assert max(common) - min(common) < 6_000
 
 
+def nodes(seed: int) -> list[Rank]:
+    """Two nodes of two ranks, 0 and 2, 1 and 3 of one group: what 1 and 3 do is 35 us after that of 0 and 2.
+
+    Gradients of rank 2 were lost, so that 0 has more in common with 3.
+    """
+    draw = Random(seed)
+    ranks = [Rank(draw.randrange(-800_000_000, 800_000_000), 0.0, []) for _ in range(4)]
+    for step in range(STEPS):
+        for node in range(2):
+            for number in range(20):
+                at_ns = step * STEP_NS + 300_000 * number + 150_000 * node + draw.randrange(50_000)
+                for one in (2 * node, 2 * node + 1):
+                    ranks[one].ends.append((at_ns + draw.randrange(2_500), Operation.EXCHANGE, EXPERTS))
+        gradients = [draw.randrange(6_000_000, 9_000_000) for _ in range(8)]
+        for one in range(4):
+            late_ns = step * STEP_NS + 35_000 * (one % 2)
+            ranks[one].ends.append((step * STEP_NS + 9_800_000, Operation.ALL_REDUCE, LOSS))
+            ranks[one].ends.append((late_ns + 9_500_000, Operation.ALL_REDUCE, WORLD))
+            for at_ns in gradients[2 if one == 2 else 0 :]:
+                end_ns = late_ns + at_ns + draw.randrange(2_500)
+                ranks[one].ends.append((end_ns, Operation.REDUCE_SCATTER, NEXT))
+    return ranks
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_nodes_are_joined_where_most_of_their_ranks_agree_though_one_pair_meets_elsewhere(seed: int) -> None:
+    ranks = nodes(seed)
+    sequences = [one.sequences() for one in ranks]
+    wrong, right = meet(sequences[0], sequences[3]), meet(sequences[0], sequences[2])
+    assert wrong is not None
+    assert right is not None
+    assert wrong.ends > right.ends
+    fits = joined_clocks(sequences, [*range(4)])
+    assert fits is not None
+    common = [fits[number].time_of(one.own(STEP_NS)) for number, one in enumerate(ranks)]
+    assert max(common) - min(common) < 6_000
+
+
 def test_what_comes_once_a_step_and_what_is_in_lockstep_do_not_make_a_clock() -> None:
     ranks = pipeline(1, messages=False)
     sequences = [one.sequences() for one in ranks]
