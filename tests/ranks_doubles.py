@@ -259,5 +259,6 @@ def measured(rank: RankTimeline) -> RankSummary:
     """A rank's summary, with only what it needs measured."""
     steps = choose_steps(rank, parse_selection())
     rank = with_kinds(rank, resolve_kinds(rank))
-    account = measure_account(rank, steps.windows, find_queueing(rank))
-    return summarise(rank, steps, absent_pieces(account))
+    queueing = find_queueing(rank)
+    account = measure_account(rank, steps.windows, queueing)
+    return summarise(rank, steps, absent_pieces(account), queueing)

@@ -138,10 +138,11 @@ def measure_rank(
     use = measure_sm(rank, windows, rank.gpu, rank.columns.gpu_samples)
     absent, subject = absent_pieces(account), subject_of(rank, steps, recompute, use.sm)
     budget, costs = measure_budget(rows, windows), measure_costs(subject, account, queueing)
-    del queueing
     tell("layers")
     layers = measure_moe(rank, resolution, steps, recompute, absent)
-    summary, timelines = summarise(rank, steps, absent, layers), measure_timelines(rank, steps, absent)
+    summary = summarise(rank, steps, absent, queueing, layers)
+    del queueing
+    timelines = measure_timelines(rank, steps, absent)
     ledger, account = measure_ledger(rows, steps, budget, absent, layers.moe), _without_pieces(account)
     return RankMeasurements(
         trace=info.name,

@@ -170,7 +170,7 @@ _COMM, _COPY = len(CAUSES), len(CAUSES) + len(KEYS[Bucket.COMM])
 
 
 @dataclass(frozen=True, slots=True)
-class AbsentPieces:
+class AbsentPieces(Rows):
     """Disjoint pieces, shape (n,), that hold all time without compute in the windows; they may reach beyond.
 
     `reason` indexes `REASONS`. `work` is the place in `Activities` of the work that was waited for, `kernel`

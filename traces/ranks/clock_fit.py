@@ -106,6 +106,53 @@ def lines_by_part(
     return offset, slope
 
 
+def fitted_together(
+    end: FloatArray,
+    clock: IntArray,
+    first: IntArray,
+    offset: FloatArray,
+    slope: FloatArray,
+    fixed: int,
+) -> tuple[FloatArray, FloatArray]:
+    """Offsets and slopes of all clocks at once, from where they nearly are; that of `fixed` stays.
+
+    Fitted one by one, two clocks that share much keep each other where the first of them began. Here all
+    stand in one system: ends of an instance, from `first` to `first`, lie at one time, and the sum of their
+    distances from it is the least, by weights as in `lines_by_part`.
+    """
+    free = np.setdiff1d(clock, fixed)
+    unit = float(np.abs(end).max(initial=1.0))
+    design = np.zeros((len(end), 2 * len(free)))
+    mine = np.flatnonzero(clock != fixed)
+    column = np.searchsorted(free, clock[mine])
+    design[mine, column] = 1.0
+    design[mine, len(free) + column] = end[mine] / unit
+    found = np.concatenate((offset[free], slope[free] * unit))
+    still = np.concatenate((np.zeros(len(free)), np.full(len(free), _NO_DRIFT / unit**2)))
+    fixed_ns = np.where(clock == fixed, offset[fixed] + slope[fixed] * end, 0.0)
+    weight, residual = np.ones(len(end)), np.full(len(end), np.inf)
+    for _ in range(_ROUNDS):
+        time = end + fixed_ns + design @ found
+        before, residual = residual, time - _means(time, weight, first)
+        if np.abs(residual - before).max() < _STILL_NS:
+            break
+        weight = 1 / np.maximum(np.abs(residual), _LEAST_RESIDUAL_NS)
+        away = design - _means(design, weight, first)
+        weighted = weight[:, np.newaxis] * away
+        level = weighted.T @ (time - _means(time, weight, first)) + still * found
+        found = found - np.linalg.lstsq(weighted.T @ away + np.diag(still), level, rcond=None)[0]
+    offset, slope = offset.copy(), slope.copy()
+    offset[free], slope[free] = found[: len(free)], found[len(free) :] / unit
+    return offset, slope
+
+
+def _means(values: FloatArray, weight: FloatArray, first: IntArray) -> FloatArray:
+    """The weighted mean of each part, for each of its rows."""
+    weight = weight.reshape(-1, *(1,) * (values.ndim - 1))
+    total = np.add.reduceat(weight * values, first[:-1]) / np.add.reduceat(weight, first[:-1])
+    return np.repeat(total, np.diff(first), axis=0)
+
+
 def _middle(apart: FloatArray, first: IntArray) -> FloatArray:
     order = np.argsort(apart)
     order = order[parts.order_of(parts.numbers(first)[order], len(first))]

@@ -22,7 +22,7 @@ from traces.columns import BoolArray, FloatArray, IntArray, distinct
 from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.ranks import parts
-from traces.ranks.clock_fit import DRIFT, ClockFit, lines_by_part
+from traces.ranks.clock_fit import DRIFT, ClockFit, fitted_together, lines_by_part
 from traces.ranks.match import Matched
 from traces.ranks.summary import RankSummary
 from traces.sections import run as sections
@@ -54,6 +54,8 @@ MOST_ENDS: Final = Limit(
 )
 _OF_GROUP: Final = 16
 """Collectives of one group that a fit has at least, where there are so many: few may hold clocks together."""
+_AT_ONCE: Final = 2_000_000
+"""Ends times clocks, up to which all clocks are fitted at once in the end."""
 _SWEEPS: Final = 3
 _STILL_NS: Final = 10.0
 """Where no clock moves by more, another sweep changes nothing: clocks are read to 100 ns or so."""
@@ -245,7 +247,14 @@ class _Fitter:
                 break
         if begun is not None:
             self._kept_near(begun, offset, slope, latest)
+        elif self._used.any() and known[self._clock].all() and len(self._clock) * self._count <= _AT_ONCE:
+            offset, slope = self._together(offset, slope)
         return offset, slope, known
+
+    def _together(self, offset: FloatArray, slope: FloatArray) -> tuple[FloatArray, FloatArray]:
+        size = parts.total(self._used.astype(np.int64), self._first)
+        rows, first = np.flatnonzero(self._used), parts.borders(size[size > 0])
+        return fitted_together(self._end[rows], self._clock[rows], first, offset, slope, self._first_clock())
 
     def _kept_near(
         self, begun: tuple[FloatArray, FloatArray], offset: FloatArray, slope: FloatArray, latest: float

@@ -21,6 +21,7 @@ from traces.ranks.summary import (
     Dropped,
     ExpertWork,
     Fingerprint,
+    FirstStep,
     Group,
     Identity,
     Instances,
@@ -34,7 +35,7 @@ from traces.ranks.summary import (
 
 MOST: Final = Limit(65_536, "bytes", "ours: 4,096 ranks are then at most 256 MB, and most are far smaller")
 GOAL: Final = Limit(3_000, "bytes per step", "ours: a rank of ten steps is then 30 kB")
-VERSION: Final = 4
+VERSION: Final = 5
 SUFFIX: Final = ".rank"
 """How the name of a kept summary ends."""
 
@@ -71,6 +72,7 @@ class _Wire(msgspec.Struct, array_like=True):
     identity: Identity
     fingerprint: Fingerprint
     groups: tuple[Group, ...]
+    first_step: FirstStep
     dropped: Dropped
     lengths: tuple[int, int, int, int, int, int]
     narrow: bytes
@@ -141,6 +143,7 @@ def _bytes_of(summary: RankSummary, rounding_ns: int) -> bytes:
         summary.identity,
         summary.fingerprint,
         summary.groups,
+        summary.first_step,
         replace(summary.dropped, resolution_ns=rounding_ns),
         tuple(table.shape[1] for table in (*narrow.values(), *wide.values())),
         _packed(narrow, _NARROW),
@@ -210,6 +213,7 @@ def _summary_of(wire: _Wire) -> RankSummary:
         wire.groups,
         Instances(*instances),
         KernelTimes(*tables["kernels"]),
+        wire.first_step,
         wire.dropped,
         Messages(*tables["messages"]),
         Peers(*tables["peers"]),

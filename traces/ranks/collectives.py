@@ -193,8 +193,11 @@ class Collectives:
     peers: Peers
 
 
-def collectives_of(rank: RankTimeline, steps: Steps, spent: Spent) -> Collectives:
-    """The collectives of a rank whose activities carry the resolved kinds, in order of start."""
+def collectives_of(rank: RankTimeline, steps: Steps, spent: Spent, usual: Steps) -> Collectives:
+    """The collectives of a rank whose activities carry the resolved kinds, in order of start.
+
+    `usual`: the steps of which bytes are counted.
+    """
     comm = communication_of(rank)
     mine = np.flatnonzero(comm.rows.source == Source.KERNEL)
     called = called_by(comm)
@@ -221,7 +224,7 @@ def collectives_of(rank: RankTimeline, steps: Steps, spent: Spent) -> Collective
         exposed_ns=ns_in(rows, spent.exposed),
         **_before(group, rows.start_ns, rows.end_ns, spent),
     )
-    used = steps.used_at(comm.rows.start_ns) != UNKNOWN if steps.used else np.ones(len(comm), dtype=np.bool_)
+    used = usual.used_at(comm.rows.start_ns) != UNKNOWN if usual.used else np.ones(len(comm), dtype=np.bool_)
     peers = peers_of(called, used, comm.rows.key.astype(np.int64), communicators_in(rank))
     return Collectives(groups, instances, messages_of(called, mine), peers)
 

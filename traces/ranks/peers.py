@@ -16,7 +16,15 @@ from traces.missing import Missing, gap
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.match import Matched
-from traces.ranks.summary import UNKNOWN, Operation, RankSummary, Recorded, in_steps, of_messages
+from traces.ranks.summary import (
+    UNKNOWN,
+    FirstStep,
+    Operation,
+    RankSummary,
+    Recorded,
+    in_steps,
+    of_messages,
+)
 from traces.ranks.waits import Waits, complete
 from traces.sections.run import CollectiveSpeed, PeerBytes, Traffic
 
@@ -57,7 +65,9 @@ def bytes_of(
         return NO_SIZES
     steps = _step_counts(matched.recorded, len(summaries))
     speeds = _speeds(summaries, matched, waits, counted & complete(matched, all_ranks_seen))
-    return Bytes(_given(summaries, matched.recorded, steps), Traffic(speeds, _pairs(summaries, steps)))
+    longer = np.array([one.first_step is FirstStep.LONGER for one in summaries])
+    sent = _pairs(summaries, np.maximum(steps - longer, 1))
+    return Bytes(_given(summaries, matched.recorded, steps), Traffic(speeds, sent))
 
 
 def _step_counts(recorded: Recorded, count: int) -> IntArray:

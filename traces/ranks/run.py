@@ -18,6 +18,7 @@ from traces.ranks.charge import ByStep, charged_to, find_by_votes, lay_by_step, 
 from traces.ranks.clocks import align, fits_of
 from traces.ranks.contradicted import agreed, consistent
 from traces.ranks.experts import experts_of
+from traces.ranks.first_steps import without_warm_ups
 from traces.ranks.group_links import slow_groups
 from traces.ranks.late import LINK, find_late
 from traces.ranks.mend import Judged
@@ -60,7 +61,7 @@ def analyse_run(summaries: Sequence[RankSummary]) -> Run:
 
 def judge(summaries: Sequence[RankSummary]) -> Judged:
     """Match, align, measure and compare."""
-    together = put_together(summaries)
+    together = put_together(without_warm_ups(summaries))
     used, matched = together.used, together.matched
     aligned = align(used, matched)
     if aligned.clocks.aligned and not (possible := consistent(matched, aligned)).all():

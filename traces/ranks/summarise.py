@@ -5,15 +5,18 @@ launch to the next. A loader may keep back the very first work of a recording, b
 the GPU.
 """
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
+from traces.account.account import absent_pieces, measure_account
+from traces.account.device import Queueing
 from traces.account.host import ranges_of_cause
 from traces.account.pieces import AbsentPieces
 from traces.columns import NULL, IntArray, distinct
 from traces.groups import group_of, sums_of
-from traces.intervals import Spans, covered_ns, ns_in
+from traces.intervals import Spans, covered_ns, ns_in, spans
 from traces.limits import Limit
 from traces.measure.moe.ledger import MoeLedger
 from traces.missing import Missing
@@ -24,6 +27,7 @@ from traces.ranks.summary import (
     UNKNOWN,
     ExpertWork,
     Fingerprint,
+    FirstStep,
     Identity,
     KernelTimes,
     RankSummary,
@@ -151,24 +155,58 @@ def summarise(
     rank: RankTimeline,
     steps: Steps,
     absent: AbsentPieces | Missing,
+    queueing: Queueing,
     moe: MoeLedger | None = None,
 ) -> RankSummary:
-    """What a run needs of a rank, whose activities carry the resolved kinds. `moe`: its ledger."""
-    spent = spent_by(rank, steps, absent)
-    found = collectives_of(rank, steps, spent)
+    """What a run needs of a rank, whose activities carry the resolved kinds. `moe`: its ledger.
+
+    A first step that is longer than the others is in it: whether each rank warms up in it, or most wait for
+    one, only all of them together show.
+    """
+    first_step, every = _first_step(steps), steps
+    if first_step is FirstStep.LONGER:
+        every = steps.with_warm_up()
+        absent = _with_first(rank, every, absent, queueing)
+    spent = spent_by(rank, every, absent)
+    found = collectives_of(rank, every, spent, steps)
     return RankSummary(
         identity=_identity(rank),
         fingerprint=_fingerprint(rank, steps),
-        steps=_step_parts(rank, steps, spent),
+        steps=_step_parts(rank, every, spent),
         groups=found.groups,
         instances=found.instances,
         kernels=kernel_times(rank, steps.windows, spent.comm),
         messages=found.messages,
         peers=found.peers,
-        experts=ExpertWork(*(column[-_CELLS:] for column in moe.expert_work))
-        if moe and moe.expert_work
-        else ExpertWork.none(),
+        experts=_experts(moe, len(every.used) - len(steps.used)),
+        first_step=first_step,
     )
+
+
+def _first_step(steps: Steps) -> FirstStep:
+    for step in steps.recorded:
+        if step.is_warm_up:
+            return FirstStep.INITIALISES if step.initialises else FirstStep.LONGER
+    return FirstStep.USUAL
+
+
+def _with_first(
+    rank: RankTimeline, every: Steps, absent: AbsentPieces | Missing, queueing: Queueing
+) -> AbsentPieces | Missing:
+    """Pieces of the first step as well. Some may be in both, where one reaches from it into the next."""
+    first = every.used[0]
+    more = absent_pieces(measure_account(rank, spans((first.start_ns, first.end_ns)), queueing))
+    if isinstance(absent, Missing) or isinstance(more, Missing):
+        return absent
+    return AbsentPieces.joined(more, absent)
+
+
+def _experts(moe: MoeLedger | None, before: int) -> ExpertWork:
+    """Work of the last steps, with `before` steps of which nothing is known."""
+    if not (moe and moe.expert_work):
+        return ExpertWork.none()
+    work = ExpertWork(*(column[-_CELLS:] for column in moe.expert_work))
+    return replace(work, step=work.step + before)
 
 
 def _identity(rank: RankTimeline) -> Identity:

@@ -211,6 +211,17 @@ class ExpertWork(Rows):
     work_ns: IntArray
 
 
+class FirstStep(IntEnum):
+    """How a rank's first whole step stands to its others."""
+
+    USUAL = 0
+    LONGER = 1
+    """It is among the steps of the summary and longer than all others, which are alike; `peers`, `experts`,
+    `kernels` and the fingerprint are without it."""
+    INITIALISES = 2
+    """It was left out: calls that load modules or allocate make it longer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Dropped:
     """What a summary left out to stay small: collectives, of steps in the middle, and resolution."""
@@ -230,6 +241,7 @@ class RankSummary:
     groups: tuple[Group, ...]
     instances: Instances
     kernels: KernelTimes
+    first_step: FirstStep = FirstStep.USUAL
     dropped: Dropped = Dropped()
     messages: Messages = field(default_factory=Messages.none)
     peers: Peers = field(default_factory=Peers.none)

@@ -18,7 +18,8 @@ from traces.sections.rank import Outside, StepSource, Unit
 class Step:
     """One recorded step of one rank, on the GPU's time. `dropped` says why it is left out, None if used.
 
-    `is_warm_up`: left out as the first one, which takes longer than all others.
+    `is_warm_up`: left out as the first one, which takes longer than all others; `initialises`: calls that
+    load modules or allocate are why.
     """
 
     index: int
@@ -26,6 +27,7 @@ class Step:
     end_ns: int
     dropped: str | None = None
     is_warm_up: bool = False
+    initialises: bool = False
 
     @property
     def length_ns(self) -> int:
@@ -92,6 +94,11 @@ class Steps:
     @property
     def warm_up(self) -> tuple[int, ...]:
         return tuple(step.index for step in self.recorded if step.is_warm_up)
+
+    def with_warm_up(self) -> Steps:
+        """The same with the first one, where that was left out for its length."""
+        recorded = tuple(replace(one, dropped=None) if one.is_warm_up else one for one in self.recorded)
+        return replace(self, recorded=recorded, windows=from_steps(self.source, self.what, recorded).windows)
 
     @property
     def median_ns(self) -> int | None:

@@ -165,7 +165,7 @@ def leave_out_warm_up(steps: list[Step], initialising_ns: list[int]) -> list[Ste
     if not is_warm_up:
         return steps
     reason = f"warm-up: {percent(more_ns / median(lengths))} slower than the rest"
-    warm_up = replace(drop(steps[first], reason), is_warm_up=True)
+    warm_up = replace(drop(steps[first], reason), is_warm_up=True, initialises=initialises)
     return [warm_up if place == first else step for place, step in enumerate(steps)]
 
 

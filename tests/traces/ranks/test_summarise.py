@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bench.simulate.export import write_export
@@ -14,7 +16,7 @@ from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.summarise import summarise
-from traces.ranks.summary import UNKNOWN, GroupSource, Operation, RankSummary
+from traces.ranks.summary import UNKNOWN, FirstStep, GroupSource, Operation, RankSummary
 from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import with_kinds
 from traces.steps.found import Step, from_steps
@@ -29,7 +31,33 @@ def summary_of(rank: RankTimeline, *steps_us: tuple[int, int]) -> RankSummary:
     recorded = tuple(Step(place, start * US, end * US) for place, (start, end) in enumerate(steps_us))
     steps = from_steps("user", "steps", recorded)
     account = measure_account(rank, steps.windows, find_queueing(rank))
-    return summarise(rank, steps, absent_pieces(account))
+    return summarise(rank, steps, absent_pieces(account), find_queueing(rank))
+
+
+@pytest.mark.parametrize(("initialises", "first"), [(False, "LONGER"), (True, "INITIALISES")])
+def test_a_longer_first_step_is_in_the_summary_unless_the_rank_initialises_in_it(
+    tmp_path: Path, initialises: bool, first: str
+) -> None:
+    line = Line()
+    for _ in range(3):
+        line.all(GEMM, GEMM)
+        line.now += 40
+        line.all(GEMM)
+    rank = written(tmp_path, line)
+    borders = [0, *(line.now // 3 * (one + 1) for one in range(3))]
+    warm_up = Step(0, 0, borders[1] * US, "warm-up", is_warm_up=True, initialises=initialises)
+    others = [Step(one, borders[one] * US, borders[one + 1] * US) for one in (1, 2)]
+    rank = with_kinds(rank, resolve_kinds(rank))
+    steps, queueing = from_steps("user", "steps", (warm_up, *others)), find_queueing(rank)
+    absent = absent_pieces(measure_account(rank, steps.windows, queueing))
+    summary = summarise(rank, steps, absent, queueing)
+    assert summary.first_step is FirstStep[first]
+    assert len(summary.steps) == (2 if initialises else 3)
+    whole = from_steps("user", "steps", (replace(warm_up, dropped=None, is_warm_up=False), *others))
+    absent = absent_pieces(measure_account(rank, whole.windows, queueing))
+    every = summarise(rank, whole, absent, queueing).steps.take(np.arange(3)[initialises:])
+    for name in every.__match_args__:
+        assert getattr(summary.steps, name).tolist() == getattr(every, name).tolist()
 
 
 def written(path: Path, line: Line) -> RankTimeline:
@@ -170,7 +198,7 @@ def test_of_a_step_that_is_not_the_first_recorded_one_the_time_before_the_record
     first, second = Step(0, 60 * US, 80 * US, "warm-up"), Step(1, 80 * US, 100 * US)
     steps = from_steps("user", "steps", (first, second))
     account = measure_account(rank, steps.windows, find_queueing(rank))
-    assert summarise(rank, steps, absent_pieces(account)).steps.loader_ns[0] < 60 * US
+    assert summarise(rank, steps, absent_pieces(account), find_queueing(rank)).steps.loader_ns[0] < 60 * US
 
 
 def test_the_pace_of_a_host_is_the_median_time_between_launches_of_a_step(tmp_path: Path) -> None:
