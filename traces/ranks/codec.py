@@ -1,7 +1,7 @@
 """Summaries as bytes and back: at most 64 kB each, and what was left out for that is in them.
 
 Bytes are a mark, a version and a compressed message. Whatever is read is checked: a summary may come from
-anywhere. Tables of whole numbers are packed as differences, then bytes of one weight together, for zlib.
+anywhere. Tables of whole numbers are packed as differences, column by column, for zlib.
 """
 
 import zlib
@@ -62,8 +62,8 @@ _RISING: Final[Mapping[type[Rows], tuple[int, ...]]] = {
     Instances: (_PLACE["sequence"], _PLACE["step"], _START),
 }
 """Columns of which the differences are kept."""
-_WIDEST: Final = 8
-_ONE: Final = np.uint64(1)
+_TYPES: Final = {1: "<i1", 2: "<i2", 4: "<i4", 8: "<i8"}
+"""By how many bytes a number takes."""
 
 
 class _Wire(msgspec.Struct, array_like=True):
@@ -158,25 +158,18 @@ def _packed(tables: Mapping[str, IntArray], kinds: Mapping[str, type[Rows]]) -> 
         for row in _RISING.get(kind, ()):
             tables[name][row, 1:] = np.diff(tables[name][row])
     flat = np.concatenate([table.ravel() for table in tables.values()])
-    folded = (flat << 1 ^ flat >> 63).astype(np.uint64)  # small where near zero, whatever the sign
-    width = max(1, (int(folded.max(initial=0)).bit_length() + 7) // 8)
-    planes = folded.view(np.uint8).reshape(-1, _WIDEST)[:, :width].T
-    return bytes([width]) + np.ascontiguousarray(planes).tobytes()
+    bits = max(int(flat.max(initial=0)), ~int(flat.min(initial=0))).bit_length() + 1
+    width = next(one for one in _TYPES if bits <= 8 * one)
+    return bytes([width]) + flat.astype(_TYPES[width]).tobytes()
 
 
 def _unpacked(blob: bytes, lengths: Sequence[int], kinds: Mapping[str, type[Rows]]) -> dict[str, IntArray]:
     columns = [len(kind.__match_args__) for kind in kinds.values()]
     sizes = [few * length for few, length in zip(columns, lengths, strict=True)]
-    count = sum(sizes)
-    if min(lengths) < 0 or not blob or not 1 <= blob[0] <= _WIDEST or len(blob) != 1 + count * blob[0]:
+    if min(lengths) < 0 or not blob or blob[0] not in _TYPES or len(blob) != 1 + sum(sizes) * blob[0]:
         raise ValueError("not whole")
-    folded = np.zeros(count, dtype=np.uint64)
-    planes = np.frombuffer(blob, dtype=np.uint8, offset=1).reshape(blob[0], count)
-    folded.view(np.uint8).reshape(count, _WIDEST)[:, : blob[0]] = planes.T
-    sign = folded & _ONE
-    folded >>= _ONE
-    folded ^= np.negative(sign, out=sign)
-    numbers, begin, tables = folded.view(np.int64), 0, {}
+    numbers = np.frombuffer(blob, dtype=_TYPES[blob[0]], offset=1).astype(np.int64)
+    begin, tables = 0, {}
     for name, few, length, size in zip(kinds, columns, lengths, sizes, strict=True):
         tables[name] = numbers[begin : begin + size].reshape(few, length)
         begin += size
