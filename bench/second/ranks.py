@@ -18,8 +18,9 @@ from bench.simulate.draws import between, spread, uniform, uniforms
 from bench.simulate.host_program import Busy, Collective, Engine, Pop, Program, Push, Work
 from bench.simulate.kernels import kernels_of
 from bench.simulate.knobs import Knobs
-from bench.simulate.ranks.causes import jittered_rank
-from bench.simulate.ranks.described import Cause, Hot, Jitter, RanksRun
+from bench.simulate.ranks.causes import jittered_rank, pauses
+from bench.simulate.ranks.described import Cause, Extent, Hot, Jitter, RanksRun
+from bench.simulate.ranks.drawn import BETWEEN_NODES
 from bench.simulate.ranks.layout import Group, Layout
 from bench.simulate.ranks.routing import tokens
 
@@ -30,6 +31,7 @@ LAYOUTS: Final = (
     Layout(expert=2, pipeline=2, data=4, ranks_per_host=4),
     Layout(expert=2, pipeline=4, data=2, ranks_per_host=8),
 )
+
 _GROUPS: Final = {1: Group.DATA, 2: Group.EXPERT, 3: Group.PIPELINE, 4: Group.TENSOR}
 _RINGS: Final = ("nccl_all_gather", "nccl_reduce_scatter", "nccl_all_reduce")
 _OF_TOKENS: Final = ("expert_gemm", "activation", "permute", "unpermute")
@@ -49,27 +51,44 @@ _STRENGTHS: Final[Mapping[Cause, tuple[float, float]]] = {
     Cause.PIPELINE_IMBALANCE: (1.0, 2.4),
 }
 """As in `RanksRun.strength`."""
+_PAUSE_MS: Final = (0.3, 1.0)
 
 
-def draw_ranks(seed: int, cause: Cause, layout: Layout | None = None) -> tuple[RanksRun, Scenario]:
+def draw_ranks(
+    seed: int, cause: Cause, layout: Layout | None = None, extent: Extent = Extent.RANK
+) -> tuple[RanksRun, Scenario]:
     """A run of 8 ranks and what each of them does; a pipeline only where `layout` has one, or by its draw."""
-    drawn = uniforms(f"second ranks {seed} {cause.value}")
-    possible = [one for one in LAYOUTS if one.pipeline > 1 or cause is not Cause.PIPELINE_IMBALANCE]
+    of_extent = f" {extent.value}" if extent is not Extent.RANK else ""
+    drawn = uniforms(f"second ranks {seed} {cause.value}{of_extent}")
+    possible = [
+        one
+        for one in LAYOUTS
+        if (one.pipeline > 1 or cause is not Cause.PIPELINE_IMBALANCE)
+        and (one.ranks_per_host < one.world_size or extent is not Extent.NODE)
+    ]
+    if cause is Cause.SLOW_LINK and extent is Extent.NODE:
+        layout = BETWEEN_NODES
     layout = layout or possible[int(drawn[0] * len(possible))]
     said = draw_scenario(seed)
     layers = 2 + (cause is Cause.PIPELINE_IMBALANCE)
     every = 1 + (cause is Cause.DATA_LOADER and drawn[6] < 0.3)
-    said = replace(said, step_count=1 + 2 * every, layer_count=layers, microbatch_count=layout.pipeline)
-    if cause is Cause.DATA_LOADER:  # else a host that is far ahead hides it
+    some = extent in (Extent.STEPS, Extent.PAUSES)
+    said = replace(
+        said, step_count=1 + 2 * every + some, layer_count=layers, microbatch_count=layout.pipeline
+    )
+    if cause is Cause.DATA_LOADER or extent is Extent.PAUSES:  # else a host that is far ahead hides it
         said = replace(said, reads_counts=True)
     strength = between(drawn[1], *_STRENGTHS.get(cause, (1.0, 1.0)))
+    if extent is Extent.PAUSES:
+        strength = between(drawn[1], *_PAUSE_MS)
     knobs = Knobs(
         seed=seed, gpu=GPU, step_count=said.step_count, microbatch_count=said.microbatch_count,
         layer_count=said.layer_count, dispatcher="deepep" if said.exchange == "deepep" else "alltoall",
     )  # fmt: skip
     run = RanksRun(
         seed, layout, knobs, cause, int(drawn[2] * layout.world_size), int(drawn[3] * layout.pipeline),
-        strength, tuple(Hot)[int(drawn[4] * 3)], tuple(Jitter)[drawn[5] < 0.5], every,
+        strength, tuple(Hot)[int(drawn[4] * 3)],
+        Jitter.HOST if extent is Extent.PAUSES else tuple(Jitter)[drawn[5] < 0.5], every, extent=extent,
     )  # fmt: skip
     return run, said
 
@@ -100,12 +119,13 @@ class RankWriter(Writer):
         self._counts: Counter[tuple[Group, tuple[int, ...]]] = Counter()
 
     def _is_late(self, cause: Cause) -> bool:
-        return self._run.cause is cause and self._run.rank == self._rank
+        return self._run.is_late(cause, self._rank, self._where[0])
 
     def _is_jittered(self, jitter: Jitter) -> bool:
         run = self._run
-        disturbed = run.cause is Cause.ROTATING_JITTER and run.jitter is jitter
-        return disturbed and jittered_rank(run, self._where[0]) == self._rank
+        if run.cause is not Cause.ROTATING_JITTER or run.jitter is not jitter:
+            return False
+        return run.extent is Extent.RANK and jittered_rank(run, self._where[0]) == self._rank
 
     def _tokens(self) -> float:
         step, microbatch, layer, _ = self._where
@@ -119,7 +139,8 @@ class RankWriter(Writer):
 
     def _work(self, kernel: str, engine: Engine, stream: int, alone_ns: int) -> Work:
         slow = self._is_late(Cause.SLOW_DEVICE) or self._is_jittered(Jitter.DEVICE)
-        if slow and engine is Engine.SMS:
+        product = self._run.extent is not Extent.GEMMS or "gemm" in kernel
+        if slow and product and engine is Engine.SMS:
             alone_ns = round(alone_ns * self._run.strength)
         return super()._work(kernel, engine, stream, alone_ns)
 
@@ -127,9 +148,11 @@ class RankWriter(Writer):
         super()._kernel(kernel, us * self._tokens() if kernel.startswith(_OF_TOKENS) else us, blocks)
 
     def _experts(self) -> None:
-        """Jitter of a host stops it before the experts of a step's first layer."""
+        """Jitter of a host stops it before the experts of a step's first layer, pauses before any."""
         _, *where = self._where
-        if where == [0, 0, "forward"] and self._is_jittered(Jitter.HOST):
+        run = self._run
+        paused = run.extent is Extent.PAUSES and pauses(run, self._rank, *self._where)
+        if paused or (where == [0, 0, "forward"] and self._is_jittered(Jitter.HOST)):
             self._say(Busy(round(_NS * self._run.strength)))
         super()._experts()
 
@@ -176,12 +199,18 @@ class RankWriter(Writer):
         self._submit(work, api, Collective(group, kind.value, sequence, transfer_ns))
 
     def _slow_frac(self, kernel: str, group: tuple[int, ...]) -> float:
-        """What a slow link adds: all of it to its own rank and along a ring, else what peers send there."""
+        """What a slow link adds: all of it along a ring, else by how many of its peers it is between."""
         run = self._run
-        if run.cause is not Cause.SLOW_LINK or run.rank not in group:
+        late = [one for one in group if one in run.late_ranks]
+        if run.cause is not Cause.SLOW_LINK or not late:
             return 0.0
-        whole = kernel in _RINGS or run.rank == self._rank
-        return (run.strength - 1) / (1 if whole else len(group) - 1)
+        far = [one for one in group if run.layout.host(one) != run.layout.host(late[0])]
+        if run.extent is not Extent.NODE:
+            far = [one for one in group if one not in late]
+        if kernel in _RINGS:
+            return (run.strength - 1) * bool(far)
+        behind = far if self._rank in late else late if self._rank in far else []
+        return (run.strength - 1) * len(behind) / (len(group) - 1)
 
     def _exchange(self, name: str) -> tuple[int, int]:
         self._operation = _BACKWARD[name] if self._where[3] == "backward" else name

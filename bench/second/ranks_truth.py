@@ -12,7 +12,7 @@ from bench.second.simulator import SecondRanks
 from bench.second.simulator_parts import Instance, Piece, instance_of
 from bench.second.simulator_truth import borders_ns, executed
 from bench.simulate.host_program import Program
-from bench.simulate.ranks.described import Cause, RanksRun
+from bench.simulate.ranks.described import Cause, Extent, RanksRun
 from bench.simulate.ranks.happened import RanksDone
 from bench.simulate.ranks.layout import Layout
 from bench.simulate.ranks.truth import Truth
@@ -85,12 +85,12 @@ class SecondTruth:
         ]
 
 
-def draw_truth(seed: int, cause: Cause, layout: Layout | None = None) -> Truth:
+def draw_truth(seed: int, cause: Cause, layout: Layout | None = None, extent: Extent = Extent.RANK) -> Truth:
     """A run of `bench.second.ranks` with a cause that matters, and the same without it.
 
     Raises ValueError where the cause does not matter however strong it is.
     """
-    run, said = draw_ranks(seed, cause, layout)
+    run, said = draw_ranks(seed, cause, layout, extent)
     mended = SecondTruth(programs(run.mended(), said)).done(run.mended())
     for _ in range(_TRIES):
         truth = Truth(SecondTruth(programs(run, said)).done(run), mended)

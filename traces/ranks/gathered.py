@@ -83,7 +83,9 @@ def by_clock(sequences: Sequence[OnClock]) -> list[Members]:
     """Groups of sequences of one operation, of which each rank may have several.
 
     Those whose ends lie nearest come together first. Ranks of other groups may be in lockstep, so ends must
-    not lie much farther apart than those of the nearest of either: of a rank with a slow link all are far.
+    not lie much farther apart than those of the nearest of either: of a rank with a slow link all are far. Of
+    two ranks whose links are as slow only the other's are near: where that leaves groups of several sizes,
+    those that are farther come together as well, if that makes groups of one size.
     """
     near = {
         (one, other): found
@@ -94,14 +96,30 @@ def by_clock(sequences: Sequence[OnClock]) -> list[Members]:
     best = best_of(near, len(sequences))
     together = Gathered(len(sequences))
     states: list[tuple[float, list[Members]]] = []
+    far: list[tuple[int, int, int]] = []
     for apart_ns, by, one, other in sorted((*found, *pair) for pair, found in near.items()):
         if apart_ns > FARTHER * max(best[one], best[other], FINEST_NS):
-            continue
-        mine, theirs = together.members(one), together.members(other)
-        if one not in theirs and all((min(a, b), max(a, b)) in near for a in mine for b in theirs):
+            far.append((one, other, by))
+        elif _may_join(together, one, other, near):
             states.append((apart_ns, together.groups()))
             together.join(one, other, by)
-    return _evenest(states, together.groups())
+    chosen = _evenest(states, together.groups())
+    for one, other, by in far:
+        if _of_one_size(chosen) or _of_one_size(together.groups()):
+            break
+        if _may_join(together, one, other, near):
+            together.join(one, other, by)
+    return chosen if _of_one_size(chosen) or not _of_one_size(together.groups()) else together.groups()
+
+
+def _may_join(together: Gathered, one: int, other: int, near: Mapping[tuple[int, int], object]) -> bool:
+    """Whether two groups are not one yet, and each of one can be in the collectives of each of the other."""
+    mine, theirs = together.members(one), together.members(other)
+    return one not in theirs and all((min(a, b), max(a, b)) in near for a in mine for b in theirs)
+
+
+def _of_one_size(groups: Sequence[Members]) -> bool:
+    return len({len(one) for one in groups}) == 1
 
 
 def _evenest(states: Sequence[tuple[float, list[Members]]], last: list[Members]) -> list[Members]:
@@ -115,11 +133,10 @@ def _evenest(states: Sequence[tuple[float, list[Members]]], last: list[Members])
     before_ns = FINEST_NS
     for apart_ns, groups in states:
         far = max(apart_ns, FINEST_NS)
-        if len(groups[0]) > 1 and len({len(one) for one in groups}) == 1 and far / before_ns > best:
+        if len(groups[0]) > 1 and _of_one_size(groups) and far / before_ns > best:
             best, found = far / before_ns, groups
         before_ns = max(before_ns, far)
-    even = len({len(one) for one in last}) == 1
-    return last if even and FARTHER * FINEST_NS / before_ns >= best else found
+    return last if _of_one_size(last) and FARTHER * FINEST_NS / before_ns >= best else found
 
 
 def _shift_at_once(own: OnClock, led: OnClock) -> tuple[float, int] | None:

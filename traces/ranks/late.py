@@ -51,9 +51,9 @@ FEW: Final = Limit(
 )
 """What one late step or two must cost, in the mean of all."""
 ONCE: Final = Limit(
-    0.05,
+    0.04,
     "fraction of the step",
-    "ours: a pause of 2 ms before the first kernel makes 4.8 % of three steps of 14 ms, and is no loader's",
+    "ours: a pause of 1.5 ms before the first kernel makes 3.5 % of three steps of 14 ms, and is no loader's",
 )
 """What a loader that is late once must cost, in the mean of all steps."""
 MANY_STEPS: Final = Limit(4, "steps", "ours: in three, one late start in each is no habit")
@@ -71,7 +71,8 @@ class Suspicion:
     `cost_ns` is its time in a mean step. `by_step` names, of each step of the run, the place that was late;
     empty where it is the same in all; `group` is the number of the ranks with more layers, `factor` how many
     times as long the kernels of a slow device take, the launches of a slow host, or the transfers of a slow
-    link; `spared` are groups, by number, whose data does not pass that.
+    link; `spared` are groups, by number, whose data does not pass that. `is_nic`: the link is that of a node,
+    which only data of other nodes passes, and `factor` how much longer exchanges of its ranks seem to take.
     """
 
     cause: Cause
@@ -81,6 +82,7 @@ class Suspicion:
     group: int = UNKNOWN
     factor: float = 1.0
     spared: tuple[int, ...] = ()
+    is_nic: bool = False
 
     @property
     def place(self) -> int:
@@ -129,10 +131,12 @@ def _always_the_same(
     device_ns = grid.compute_ns * share[:, np.newaxis]
     slow_host = (pace >= HOST.value) | _starving(grid, excess)
     in_time = np.ones(len(pace))
+    several = (~np.isnan(excess.loader_ns)).sum(axis=1) > 1
+    late_start = ~slow_host & (several | (_mean(excess.loader_ns) >= FEW.value * step_ns))
     for cause, table, may, times in (
         (Cause.SLOW_DEVICE, device_ns, slow & _in_most_steps(excess.dense_ns), factor),
         (Cause.SLOW_HOST, excess.by_host_ns, slow_host, np.maximum(pace, 1.0)),
-        (Cause.DATA_LOADER, excess.loader_ns, ~slow_host, in_time),
+        (Cause.DATA_LOADER, excess.loader_ns, late_start, in_time),
     ):
         cost_ns = _mean(table)
         once = _once(table)

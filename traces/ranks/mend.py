@@ -22,7 +22,7 @@ from traces.ranks.routing import Routing
 from traces.ranks.side_by_side import Alike, Excess, Grid, step_of
 from traces.ranks.summary import UNKNOWN
 from traces.ranks.together import Together
-from traces.ranks.waits import EXCHANGES, LASTS, Links, Waits
+from traces.ranks.waits import EXCHANGES, LASTS, Links, Waits, slowness
 from traces.sections.cause import Cause
 from traces.sections.run import Pipeline
 
@@ -140,9 +140,15 @@ def _as_fast(judged: Judged, chains: Chains) -> IntArray:
     middle, known = usual(moving_ns, role, ~touched)
     size = matched.sizes
     exchanges = np.isin(matched.operation, EXCHANGES) & (size > 2) & ~_at_once(moving_ns, matched.first)
-    exchanged = exchanges[matched.instance]
-    slow = judged.suspicion.factor
-    part = np.where(exchanged & ~mine, 1 + (slow - 1) / (size[matched.instance] - 1), slow)
+    slow, behind, others = judged.suspicion.factor, np.ones(len(size), dtype=np.int64), size - 1
+    if judged.suspicion.is_nic:
+        behind = parts.total(mine.astype(np.int64), matched.first)
+        others = size - behind
+        told = exchanges & passing & (others > 0)
+        seen = np.full(int(told.sum()), slow)
+        slow = float(np.median(slowness(seen, size[told], behind[told]))) if told.any() else slow
+    passes = np.where(mine, others[matched.instance], behind[matched.instance]) / (size[matched.instance] - 1)
+    part = 1 + (slow - 1) * np.where(exchanges[matched.instance], passes, 1.0)
     scaled = np.rint(moving_ns / part).astype(np.int64)
     return np.where(touched, np.where(known, middle, scaled), moving_ns)
 

@@ -5,15 +5,16 @@ elsewhere does the same work; but their layers have the same kernels, and their 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from traces.columns import BoolArray, FloatArray, IntArray
-from traces.ranks.late import COST, DEVICE, HOST, Suspicion
+from traces.ranks.late import COST, DEVICE, HOST, LINK, Suspicion
 from traces.ranks.side_by_side import Alike, Grid, device_factors, excess, ratio
 from traces.ranks.summary import RankSummary
+from traces.ranks.waits import Links
 from traces.sections.cause import Cause
 
 _CAUSES: Final = {Cause.SLOW_DEVICE: DEVICE.value, Cause.SLOW_HOST: HOST.value}
@@ -61,8 +62,14 @@ def across(
     )
 
 
-def whole_node(found: Suspicion, beside: Across | None, grid: Grid) -> Suspicion:
+def whole_node(found: Suspicion, beside: Across | None, grid: Grid, links: Links | None) -> Suspicion:
     """All ranks of a node, where it is those that are slow and no others; else what was found."""
+    if beside is not None and links is not None and found.cause is Cause.SLOW_LINK and len(found.places) == 1:
+        slow = np.nan_to_num(links.factor, nan=1.0) >= LINK.value
+        places = _node_of(slow, beside.nodes)
+        if set(found.places) < set(places):
+            seen = float(links.factor[list(places)].mean())
+            return replace(found, places=places, factor=seen, is_nic=True)
     if beside is None or found.cause not in (*_CAUSES, *_MAY_BE) or (found.by_step and found.places):
         return found  # what is slow in some steps is one rank
     for cause in [found.cause] if found.cause in _CAUSES else list(_CAUSES):

@@ -85,7 +85,7 @@ def judge(summaries: Sequence[RankSummary]) -> Judged:
         groups = slow_groups(matched, waits, aligned.end_ns, LINK.value, nodes, rails, without=uneven)
     suspicion = find_late(grid, excess, factor, links, groups, routing, alike)
     beside = across(used, grid, alike, nodes)
-    suspicion = whole_node(suspicion, beside, grid)
+    suspicion = whole_node(suspicion, beside, grid, links)
     chains = chains_of(matched, aligned)
     step = step_of(matched, grid)
     role = roles_of(matched, alike, len(used), step)

@@ -158,13 +158,14 @@ def _compared(
     return Links(factor, most, np.where(told, (moved * beyond).sum(axis=1), np.nan))
 
 
-def slowness(seen: FloatArray, size: IntArray) -> FloatArray:
+def slowness(seen: FloatArray, size: IntArray, behind: IntArray | int = 1) -> FloatArray:
     """How slow a link is that moves `seen` times as long as the others of an exchange of `size` ranks.
 
-    Of n ranks each of the others sends 1 / (n - 1) of its data by that link. A size of 0: nothing is hidden.
+    Of n ranks k are `behind` it: each of the others sends k / (n - 1) of its data by that link, and these
+    (n - k) / (n - 1). A size of 0: nothing is hidden.
     """
-    left = size - 1 - seen
-    real = np.divide(seen * (size - 2), left, out=seen.copy(), where=(size > 2) & (left > 0))
+    left = size - behind - seen * behind
+    real = np.divide((seen - 1) * (size - 1), left, out=seen - 1, where=(size > 2) & (left > 0)) + 1
     return np.maximum(seen, np.minimum(real, 2 * seen + size))
 
 

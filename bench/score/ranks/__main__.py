@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from bench.score.corpus import FIRST_SEED
 from bench.score.pool import scored, seeds
-from bench.score.ranks.known import cases
+from bench.score.ranks.known import cases, farther_cases
 from bench.score.ranks.one import score
 from bench.score.ranks.table import table, wrong_ones
 from bench.simulate.ranks.described import Cause
@@ -24,8 +24,9 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--ranks", type=int, help="of every run; else 8 mostly, and up to 64")
     parser.add_argument("--only", choices=[cause.value for cause in Cause], help="one cause")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="runs at once")
+    parser.add_argument("--farther", action="store_true", help="causes of nodes, of some steps, of pauses")
     options = parser.parse_args(words)
-    asked = cases(options.seeds, options.ranks)
+    asked = farther_cases(options.seeds) if options.farther else cases(options.seeds, options.ranks)
     results = scored(score, [one for one in asked if options.only in (None, one.cause.value)], options.jobs)
     for line in wrong_ones(results):
         print(line, file=sys.stderr)

@@ -13,7 +13,7 @@ from typing import Final
 
 from bench.second.ranks_truth import draw_truth
 from bench.simulate.ranks.clocks import draw_clocks
-from bench.simulate.ranks.described import Cause
+from bench.simulate.ranks.described import Cause, Extent
 from bench.simulate.ranks.drawn import draw_run
 from bench.simulate.ranks.happened import Instance, RanksDone
 from bench.simulate.ranks.recorded import Capture, write_ranks
@@ -43,6 +43,7 @@ class Case:
     cause: Cause
     seed: int
     rank_count: int = FEW
+    extent: Extent = Extent.RANK
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +97,32 @@ def cases(seeds: Sequence[int], rank_count: int | None = None) -> list[Case]:
     return found
 
 
+HANDICAPS: Final = (
+    (Cause.SLOW_DEVICE, Extent.NODE),
+    (Cause.SLOW_DEVICE, Extent.STEPS),
+    (Cause.SLOW_DEVICE, Extent.GEMMS),
+    (Cause.SLOW_HOST, Extent.NODE),
+    (Cause.SLOW_LINK, Extent.NODE),
+    (Cause.ROTATING_JITTER, Extent.PAUSES),
+)
+"""Causes that reach farther than one rank, or less far than all that it does."""
+
+
+def farther_cases(seeds: Sequence[int]) -> list[Case]:
+    """Every one of these of every seed by both simulators."""
+    return [
+        Case(simulator, cause, seed, extent=extent)
+        for seed in seeds
+        for cause, extent in HANDICAPS
+        for simulator in Simulator
+    ]
+
+
 def simulated(case: Case) -> Truth:
     """Draw and simulate a run. Raises ValueError where its cause cannot be made to matter."""
     if case.simulator is Simulator.SECOND:
-        return draw_truth(case.seed, case.cause)
-    return draw_run(case.seed, case.cause, case.rank_count)
+        return draw_truth(case.seed, case.cause, extent=case.extent)
+    return draw_run(case.seed, case.cause, case.rank_count, extent=case.extent)
 
 
 def recorded(truth: Truth) -> list[RankSummary]:

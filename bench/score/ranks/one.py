@@ -104,9 +104,11 @@ def compared(facts: Known, summaries: Sequence[RankSummary]) -> Scored:
 
 
 def _whom(run: Run, late: Late) -> tuple[int | None, ...]:
-    """The ranks that are named: one, those of a stage, or none."""
+    """The ranks that are named: one, those of a node or a stage, or none."""
     if late.index is not None:
         return (late.rank,)
+    if late.indices and late.cause.value != Cause.ROUTING_IMBALANCE.value:
+        return tuple(run.ranks[place].rank for place in late.indices)
     if late.group is None:
         return ()
     return tuple(run.ranks[place].rank for place in run.groups[late.group].ranks)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from bench.score.ranks.known import Simulator
 from bench.score.ranks.one import Scored
-from bench.simulate.ranks.described import Cause
+from bench.simulate.ranks.described import Cause, Extent
 
 _COLUMNS = ("simulator", "cause", "runs", "cause", "and rank", "wait within 5 %", "win within 3 points")
 
@@ -16,9 +16,14 @@ def table(results: Sequence[Scored]) -> str:
     lines = [_row(_COLUMNS), _row(["---"] * len(_COLUMNS))]
     for simulator in Simulator:
         for cause in Cause:
-            some = [one for one in results if (one.case.simulator, one.case.cause) == (simulator, cause)]
-            if some:
-                lines.append(_row([simulator.value, cause.value, *_counts(some)]))
+            for extent in Extent:
+                which = simulator, cause, extent
+                some = [
+                    one for one in results if which == (one.case.simulator, one.case.cause, one.case.extent)
+                ]
+                name = cause.value if extent is Extent.RANK else f"{cause.value}: {extent.value}"
+                if some:
+                    lines.append(_row([simulator.value, name, *_counts(some)]))
     causes = [one for one in results if one.case.cause is not Cause.NONE]
     healthy = [one for one in results if one.case.cause is Cause.NONE]
     lines.append(_row(["both", "all causes", *_counts(causes)]))
@@ -63,7 +68,8 @@ def wrong_ones(results: Sequence[Scored]) -> Iterator[str]:
 def wrong(one: Scored) -> str:
     """What was found of a run, and what is true."""
     case = one.case
-    name = f"{case.simulator.value} {case.cause.value} {case.seed} of {case.rank_count} {list(one.true_whom)}"
+    what = f"{case.cause.value} {case.extent.value}"
+    name = f"{case.simulator.value} {what} {case.seed} of {case.rank_count} {list(one.true_whom)}"
     if one.error:
         return f"{name}: {one.error} ({one.made})"
     found = "" if one.rank_right else f"found {one.cause} {list(one.whom)} {one.why}; "

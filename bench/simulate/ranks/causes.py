@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import combinations
 from typing import Final
 
 from bench.simulate.draws import spread, uniform
@@ -25,10 +26,12 @@ from bench.simulate.host_program import (
     Synchronise,
     Work,
 )
-from bench.simulate.ranks.described import Cause, Jitter, RanksRun
+from bench.simulate.ranks.described import Cause, Extent, Jitter, RanksRun
 from bench.simulate.ranks.programs import RINGS, plain_program
 
 _MS: Final = 1_000_000
+_PAUSES: Final = 0.2
+"""Part of the layers before which a host pauses."""
 
 
 def programs_of(run: RanksRun) -> tuple[Program, ...]:
@@ -52,15 +55,25 @@ def jittered_rank(run: RanksRun, step: int) -> int:
     return place % count
 
 
+def pauses(run: RanksRun, rank: int, *where: object) -> bool:
+    """Whether the host of a rank pauses there, where all do now and then."""
+    return uniform(f"{run.seed}/pauses/{rank}/{where}") < _PAUSES
+
+
 def _slow_device(run: RanksRun, plain: Sequence[Program]) -> list[Program]:
-    edit = on_works(_slower_compute(run.strength))
-    slow = {run.rank, *run.also}
-    return [edited(program, edit) if place in slow else program for place, program in enumerate(plain)]
+    def work_of(rank: int) -> Callable[[Work], Work]:
+        def is_slow(one: Work) -> bool:
+            product = run.extent is not Extent.GEMMS or "gemm" in one.kernel
+            return product and run.is_late(Cause.SLOW_DEVICE, rank, one.place.step)
+
+        return _slower_compute(run.strength, is_slow)
+
+    return [edited(program, on_works(work_of(rank))) for rank, program in enumerate(plain)]
 
 
-def _slower_compute(factor: float, step: int | None = None) -> Callable[[Work], Work]:
+def _slower_compute(factor: float, is_slow: Callable[[Work], bool]) -> Callable[[Work], Work]:
     def work(one: Work) -> Work:
-        if one.engine is not Engine.SMS or step not in (None, one.place.step):
+        if one.engine is not Engine.SMS or not is_slow(one):
             return one
         return one._replace(alone_ns=round(one.alone_ns * factor))
 
@@ -68,7 +81,8 @@ def _slower_compute(factor: float, step: int | None = None) -> Callable[[Work], 
 
 
 def _slow_host(run: RanksRun, plain: Sequence[Program]) -> list[Program]:
-    return _on(run.rank, plain, _slower_host(run.strength))
+    edit, late = _slower_host(run.strength), run.late_ranks
+    return [edited(program, edit) if rank in late else program for rank, program in enumerate(plain)]
 
 
 def _slower_host(factor: float) -> Edit:
@@ -106,6 +120,23 @@ def _slower_host(factor: float) -> Edit:
     return edit
 
 
+def slow_frac(run: RanksRun, whole: bool, group: Sequence[int], rank: int) -> float:
+    """What a slow link adds to a transfer of a rank, as part of it: by what of its data passes the link.
+
+    `whole`: all data passes all ranks, as along a ring.
+    """
+    late, host = {*run.late_ranks}, run.layout.host
+
+    def passes(one: int, other: int) -> bool:
+        apart = run.extent is not Extent.NODE or host(one) != host(other)
+        return apart and (one in late or other in late)
+
+    if whole:
+        return (run.strength - 1) * any(passes(one, other) for one, other in combinations(group, 2))
+    with_others = [passes(rank, other) for other in group if other != rank]
+    return (run.strength - 1) * sum(with_others) / len(with_others)
+
+
 def _slow_link(run: RanksRun, plain: Sequence[Program]) -> list[Program]:
     return [edited(program, _slower_transfers(run, rank)) for rank, program in enumerate(plain)]
 
@@ -117,11 +148,8 @@ def _slower_transfers(run: RanksRun, rank: int) -> Edit:
         if not isinstance(operation, Launch) or operation.collective is None:
             return operation
         collective = operation.collective
-        if run.rank not in collective.group:
-            return operation
-        everything = rank == run.rank or operation.works[0].kernel in RINGS
-        frac = 1.0 if everything else 1 / (len(collective.group) - 1)
-        transfer_ns = round(collective.transfer_ns * (1 + (run.strength - 1) * frac))
+        slower = 1 + slow_frac(run, operation.works[0].kernel in RINGS, collective.group, rank)
+        transfer_ns = round(collective.transfer_ns * slower)
         works = (operation.works[0]._replace(alone_ns=transfer_ns),)
         return operation._replace(works=works, collective=collective._replace(transfer_ns=transfer_ns))
 
@@ -142,18 +170,35 @@ def _late_loader(run: RanksRun, plain: Sequence[Program]) -> list[Program]:
         late = spread(uniform(f"{run.seed}/loader/{step}"), 0.2)
         return operation._replace(ns=operation.ns + round(run.strength * late * _MS))
 
-    return _on(run.rank, plain, edit)
+    return [edited(program, edit) if rank == run.rank else program for rank, program in enumerate(plain)]
 
 
 def _rotating_jitter(run: RanksRun, plain: Sequence[Program]) -> list[Program]:
     programs = list(plain)
+    if run.extent is Extent.PAUSES:
+        return [_paused(run, program, rank) for rank, program in enumerate(programs)]
     for step in range(run.knobs.step_count):
         rank = jittered_rank(run, step)
         if run.jitter is Jitter.DEVICE:
-            programs[rank] = edited(programs[rank], on_works(_slower_compute(run.strength, step)))
+            edit = _slower_compute(run.strength, partial(_is_in, step))
+            programs[rank] = edited(programs[rank], on_works(edit))
         else:
             programs[rank] = _interrupted(run, programs[rank], step)
     return programs
+
+
+def _is_in(step: int, work: Work) -> bool:
+    return work.place.step == step
+
+
+def _paused(run: RanksRun, program: Program, rank: int) -> Program:
+    """The host does something else before some of the layers."""
+    main: list[Operation] = []
+    for place, one in enumerate(program.threads[MAIN]):
+        main.append(one)
+        if isinstance(one, Push) and one.kind == "layer" and pauses(run, rank, place):
+            main.append(Busy(round(run.strength * _MS)))
+    return Program(program.machine, {**program.threads, MAIN: main})
 
 
 def _interrupted(run: RanksRun, program: Program, step: int) -> Program:
@@ -169,10 +214,6 @@ def _interrupted(run: RanksRun, program: Program, step: int) -> Program:
     chosen = layers[int(uniform(f"{run.seed}/pause/{step}") * len(layers))]
     main.insert(chosen + 1, Busy(round(run.strength * _MS)))
     return Program(program.machine, {**program.threads, MAIN: main})
-
-
-def _on(rank: int | None, plain: Sequence[Program], edit: Edit) -> list[Program]:
-    return [edited(program, edit) if place == rank else program for place, program in enumerate(plain)]
 
 
 _EDITS: Final[Mapping[Cause, Callable[[RanksRun, Sequence[Program]], list[Program]]]] = {

@@ -7,7 +7,7 @@ from typing import Final
 
 from bench.simulate.knobs import Knobs
 from bench.simulate.ranks.clocks import draw_clocks
-from bench.simulate.ranks.described import Cause, RanksRun
+from bench.simulate.ranks.described import Cause, Extent, RanksRun
 from bench.simulate.ranks.happened import simulate
 from bench.simulate.ranks.layout import Layout
 from bench.simulate.ranks.recorded import Capture, write_ranks
@@ -23,8 +23,8 @@ DEMO: Final = RanksRun(
     knobs=_KNOBS,
     cause=Cause.SLOW_DEVICE,
     rank=4,
-    also=(5, 6, 7),
     strength=1.23,
+    extent=Extent.NODE,
 )
 
 

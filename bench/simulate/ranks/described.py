@@ -37,6 +37,20 @@ class Jitter(Enum):
     DEVICE = "device"
 
 
+class Extent(Enum):
+    """How far a cause reaches: a rank, all the time and in all that it does, unless it says otherwise."""
+
+    RANK = "rank"
+    NODE = "node"
+    """All ranks of the rank's host; of a slow link the NIC that they share, which only other hosts pass."""
+    STEPS = "steps"
+    """The second half of the steps, as heat slows a GPU."""
+    GEMMS = "gemms"
+    """Matrix products alone."""
+    PAUSES = "pauses"
+    """Of rotating jitter: hosts of all ranks stop before a layer now and then, for tenths of a ms."""
+
+
 @dataclass(frozen=True, slots=True)
 class RanksRun:
     """A run. `knobs` hold for every rank and stage; `layer_count` is of one stage, peers are not drawn late.
@@ -44,8 +58,7 @@ class RanksRun:
     `strength`: slow_device, slow_host, slow_link and jitter of a device: a factor of its times;
     routing_imbalance: tokens of the hot rank beside the mean; data_loader and jitter of a host: milliseconds
     a step; pipeline_imbalance: layers that `stage` has from another one. `every`: the loader is late in each
-    k-th step. `also`: of a slow device, others that are as slow, as those of a node. `rank` is that of
-    slow_*, data_loader and of routing to one rank. `device_syncs`: the host
+    k-th step. `rank` is that of slow_*, data_loader and of routing to one rank. `device_syncs`: the host
     waits for the device after each message of the pipeline, as by Megatron-Core's `batch_p2p_sync`.
     """
 
@@ -60,11 +73,26 @@ class RanksRun:
     jitter: Jitter = Jitter.HOST
     every: int = 1
     device_syncs: bool = False
-    also: tuple[int, ...] = ()
+    extent: Extent = Extent.RANK
 
     def mended(self) -> RanksRun:
         """The same run without its cause."""
         return RanksRun(self.seed, self.layout, self.knobs, device_syncs=self.device_syncs)
+
+    @property
+    def late_ranks(self) -> tuple[int, ...]:
+        """`rank`, and those of its host where the cause reaches so far."""
+        if self.rank is None:
+            return ()
+        if self.extent is not Extent.NODE:
+            return (self.rank,)
+        layout = self.layout
+        return tuple(one for one in range(layout.world_size) if layout.host(one) == layout.host(self.rank))
+
+    def is_late(self, cause: Cause, rank: int, step: int) -> bool:
+        """Whether this cause holds up the rank in a step."""
+        heated = self.extent is not Extent.STEPS or 2 * step >= self.knobs.step_count
+        return self.cause is cause and rank in self.late_ranks and heated
 
     def layers_of(self, stage: int) -> int:
         """Layers of a stage: the stage before the late one, or behind the first, gives what that has more."""

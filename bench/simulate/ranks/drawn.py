@@ -11,7 +11,7 @@ from typing import Final
 
 from bench.simulate.draws import between, uniform, uniforms
 from bench.simulate.knobs import Knobs
-from bench.simulate.ranks.described import Cause, Hot, Jitter, RanksRun
+from bench.simulate.ranks.described import Cause, Extent, Hot, Jitter, RanksRun
 from bench.simulate.ranks.happened import RanksDone, simulate
 from bench.simulate.ranks.layout import Group, Layout
 from bench.simulate.ranks.truth import Truth
@@ -26,6 +26,12 @@ _WORK_PER_STEP: Final = {True: 8, False: 4}
 
 _HEAD_FRAC: Final = 0.04
 """The last stage's head, in layers: with more, that stage would be late without any cause."""
+BETWEEN_NODES: Final = Layout(expert=8, data=8, ranks_per_host=2)
+"""Groups of several nodes: of two nodes nothing tells which one's NIC is slow."""
+_HALVES: Final = 4
+"""Steps of runs that are held up in some of them."""
+_PAUSE_FRAC: Final = (0.02, 0.06)
+"""How long a host pauses where many do now and then, as part of a step."""
 _EVERY: Final = 2
 """A loader that is not late in every step is late in every second."""
 
@@ -65,15 +71,24 @@ def draw_run(
     *,
     step_count: int | None = None,
     hot: Hot | None = None,
+    extent: Extent = Extent.RANK,
     least_effect_frac: float = LEAST_EFFECT_FRAC,
 ) -> Truth:
     """A run of a seed with this cause, simulated with it and without.
 
     Raises ValueError where no layout has so many ranks, or the cause cannot be made to matter.
     """
+    if step_count is None and extent in (Extent.STEPS, Extent.PAUSES):
+        step_count = _HALVES
     plain = _plain(seed, cause, rank_count, step_count)
+    if extent is Extent.NODE:
+        hosts = min(plain.layout.ranks_per_host, rank_count // 2)
+        layout = BETWEEN_NODES if cause is Cause.SLOW_LINK else replace(plain.layout, ranks_per_host=hosts)
+        plain = replace(plain, layout=layout)
+    if extent is Extent.PAUSES:  # a host that is far ahead hides them
+        plain = replace(plain, knobs=replace(plain.knobs, token_sync=True))
     mended = simulate(plain)
-    run = _with_cause(plain, cause, mended, hot)
+    run = _with_cause(plain, cause, mended, hot, extent)
     for _ in range(_TRIES):
         truth = Truth(simulate(run), mended)
         if cause is Cause.NONE or truth.effect_frac >= least_effect_frac:
@@ -130,13 +145,15 @@ def _plain(seed: int, cause: Cause, rank_count: int, step_count: int | None) -> 
     )
 
 
-def _with_cause(plain: RanksRun, cause: Cause, mended: RanksDone, hot: Hot | None) -> RanksRun:
+def _with_cause(
+    plain: RanksRun, cause: Cause, mended: RanksDone, hot: Hot | None, extent: Extent
+) -> RanksRun:
     layout, drawn = plain.layout, uniforms(f"{plain.seed}/{cause.value}")
-    jitter = Jitter.HOST if drawn[0] < 0.5 else Jitter.DEVICE
+    jitter = Jitter.HOST if drawn[0] < 0.5 or extent is Extent.PAUSES else Jitter.DEVICE
     strength = between(drawn[1], *_STRENGTHS[cause], by_factors=True)
     lasts = cause is Cause.ROTATING_JITTER and jitter is Jitter.HOST
     if lasts or cause is Cause.DATA_LOADER:
-        low, high = _STRENGTHS[Cause.DATA_LOADER]
+        low, high = _PAUSE_FRAC if extent is Extent.PAUSES else _STRENGTHS[Cause.DATA_LOADER]
         step_ms = mended.whole_ns / plain.knobs.step_count * _MS
         strength = step_ms * between(drawn[1], low, high, by_factors=True)
     if cause is Cause.ROUTING_IMBALANCE:  # of two ranks, one cannot have more than all
@@ -152,6 +169,7 @@ def _with_cause(plain: RanksRun, cause: Cause, mended: RanksDone, hot: Hot | Non
         hot=hot or levels[int(drawn[4] * len(levels))],
         jitter=jitter,
         every=_EVERY if cause is Cause.DATA_LOADER and rare else 1,
+        extent=extent,
     )
 
 

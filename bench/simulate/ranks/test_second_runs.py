@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import diagnoser
-from bench.second.ranks import draw_ranks, programs
+from bench.score.ranks.known import HANDICAPS
+from bench.second.ranks import LAYOUTS, RankWriter, draw_ranks, programs
 from bench.second.ranks_truth import SecondTruth, draw_truth
 from bench.second.times import by_the_engine, by_the_second
 from bench.simulate.engine import execute_ranks
+from bench.simulate.ranks.causes import slow_frac
 from bench.simulate.ranks.clocks import draw_clocks
-from bench.simulate.ranks.described import Cause
+from bench.simulate.ranks.described import Cause, Extent
+from bench.simulate.ranks.drawn import BETWEEN_NODES
 from bench.simulate.ranks.happened import waited_for
+from bench.simulate.ranks.layout import Group, Layout
 from bench.simulate.ranks.recorded import write_ranks
 
 SEED = 4
@@ -26,6 +31,29 @@ def test_both_simulators_agree_on_runs_that_were_written_another_way(cause: Caus
     ran = SecondTruth(written).ran.ranks
     first = execute_ranks([written[rank] for rank in sorted(written)])
     assert [by_the_second(ran[rank]) for rank in sorted(ran)] == [*map(by_the_engine, first)]
+
+
+@pytest.mark.parametrize(("cause", "extent"), HANDICAPS)
+def test_a_cause_that_reaches_farther_matters_and_is_of_the_ranks_that_it_says(
+    cause: Cause, extent: Extent
+) -> None:
+    truth = draw_truth(SEED, cause, extent=extent)
+    assert truth.effect_frac >= 0.04
+    assert (len(truth.ranks) > 1) == (extent is Extent.NODE)
+    assert (truth.ranks == ()) == (extent is Extent.PAUSES)
+
+
+@pytest.mark.parametrize("layout", [*LAYOUTS, BETWEEN_NODES])
+@pytest.mark.parametrize("extent", [Extent.RANK, Extent.NODE])
+def test_both_slow_the_same_transfers_by_as_much(layout: Layout, extent: Extent) -> None:
+    run, said = draw_ranks(SEED, Cause.SLOW_LINK, layout, extent)
+    run = replace(run, layout=layout)
+    for rank in range(run.layout.world_size):
+        writer = RankWriter(run, said, rank)
+        for group in {run.layout.group(kind, rank) for kind in Group}:
+            for kernel in ("nccl_all_gather", "nccl_send_recv") if len(group) > 1 else ():
+                ring = kernel == "nccl_all_gather"
+                assert writer._slow_frac(kernel, group) == pytest.approx(slow_frac(run, ring, group, rank))
 
 
 @pytest.mark.parametrize("cause", ONE_RANK)

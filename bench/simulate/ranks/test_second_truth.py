@@ -6,25 +6,29 @@ from collections.abc import Iterator
 
 import pytest
 
+from bench.score.ranks.known import HANDICAPS
 from bench.second.ranks_truth import SecondTruth
 from bench.second.times import by_the_engine, by_the_second
 from bench.simulate.ranks.causes import programs_of
-from bench.simulate.ranks.described import Cause, RanksRun
+from bench.simulate.ranks.described import Cause, Extent, RanksRun
 from bench.simulate.ranks.drawn import draw_run
 from bench.simulate.ranks.truth import Truth
 
 SEEDS = (7100, 7101)
-RUNS = [(cause, seed) for cause in Cause for seed in SEEDS]
+RUNS = [
+    *((cause, seed, Extent.RANK) for cause in Cause for seed in SEEDS),
+    *((cause, SEEDS[0], extent) for cause, extent in HANDICAPS),
+]
 
 
 Both = tuple[Truth, SecondTruth, SecondTruth]
 
 
-@pytest.fixture(scope="module", params=RUNS, ids=lambda one: f"{one[0].value} {one[1]}")
+@pytest.fixture(scope="module", params=RUNS, ids=lambda one: f"{one[0].value} {one[1]} {one[2].value}")
 def both(request: pytest.FixtureRequest) -> Both:
     """A drawn run of 8 ranks: by the first simulator; by the second, with its cause and without."""
-    cause, seed = request.param
-    first = draw_run(seed, cause, step_count=2)
+    cause, seed, extent = request.param
+    first = draw_run(seed, cause, step_count=2, extent=extent)
     return first, second(first.run), second(first.run.mended())
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bench.simulate.ranks.causes import jittered_rank
-from bench.simulate.ranks.described import Cause, Hot, RanksRun
+from bench.simulate.ranks.described import Cause, Extent, Hot, RanksRun
 from bench.simulate.ranks.happened import RanksDone, simulate, waited_for
 
 _OF_ONE_RANK = (Cause.SLOW_DEVICE, Cause.SLOW_HOST, Cause.SLOW_LINK, Cause.DATA_LOADER)
@@ -35,9 +35,7 @@ class Truth:
         if run.cause is Cause.PIPELINE_IMBALANCE and run.stage is not None:
             return run.layout.ranks_of_stage(run.stage)
         lasting = run.cause is Cause.ROUTING_IMBALANCE and run.hot is Hot.RANK
-        return (
-            (run.rank, *run.also) if run.rank is not None and (lasting or run.cause in _OF_ONE_RANK) else ()
-        )
+        return run.late_ranks if lasting or run.cause in _OF_ONE_RANK else ()
 
     @property
     def late_rank(self) -> int | None:
@@ -47,7 +45,7 @@ class Truth:
     @property
     def by_step(self) -> tuple[int, ...]:
         """Whom rotating jitter disturbs, by step."""
-        if self.run.cause is not Cause.ROTATING_JITTER:
+        if self.run.cause is not Cause.ROTATING_JITTER or self.run.extent is Extent.PAUSES:
             return ()
         return tuple(jittered_rank(self.run, step) for step in range(self.run.knobs.step_count))
 
@@ -94,6 +92,7 @@ def _of_cause(truth: Truth) -> dict[str, object]:
         "hot": run.hot.value if run.cause is Cause.ROUTING_IMBALANCE else None,
         "jitter": run.jitter.value if run.cause is Cause.ROTATING_JITTER else None,
         "every": run.every,
+        "extent": run.extent.value,
         "strength": run.strength,
         "effect_frac": truth.effect_frac,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 import numpy as np
@@ -180,6 +180,15 @@ def test_groups_of_one_family_have_one_size_though_those_of_others_are_near() ->
     sequences = [on_clock(place, [n * 500 + 4 * (place // 2) for n in range(8)]) for place in range(6)]
     groups = [[one for one, _ in members] for members in by_clock(sequences)]
     assert groups == [[0, 1], [2, 3], [4, 5]]
+
+
+def test_two_ranks_behind_one_slow_nic_end_later_together_and_are_of_the_group_all_the_same() -> None:
+    late = {4: 60, 5: 60}
+    sequences = [
+        replace(one, start_ns=one.start_ns - 100_000)
+        for one in (on_clock(place, [n * 500 + late.get(place, 0) for n in range(8)]) for place in range(6))
+    ]
+    assert [[one for one, _ in members] for members in by_clock(sequences)] == [[0, 1, 2, 3, 4, 5]]
 
 
 def test_all_ranks_of_one_group_stay_together() -> None:

@@ -15,7 +15,8 @@ from traces.ranks.clocks import align
 from traces.ranks.match import match
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
-from traces.sections.run import RunWithout
+from traces.sections.cause import Cause
+from traces.sections.run import Late, RunWithout
 
 STEPS, PER_STEP = 4, 10
 
@@ -69,6 +70,25 @@ def test_without_its_slow_link_an_exchange_moves_as_fast_as_its_least_slow() -> 
     step_ns, without_ns = without(ranks)
     assert step_ns == pytest.approx(PER_STEP * 252 * US, rel=0.03)
     assert without_ns < PER_STEP * 160 * US
+
+
+def test_a_nic_that_two_ranks_share_is_theirs_and_without_it_all_data_moves_alike() -> None:
+    """Eight ranks, two a node; data takes 70 us, by the NIC of ranks 6 and 7 three times as long.
+
+    Six sevenths of theirs pass it, and two sevenths of the others': 190 us and 110 us.
+    """
+    rows = [[Work(100, host=2)] * 40 for _ in range(8)]
+    transfers = [110.0] * 6 + [190.0] * 2
+    ranks = together(rows, per_step=PER_STEP, transfer_us=transfers, operation=Operation.EXCHANGE)
+    for number, rank in enumerate(ranks):
+        object.__setattr__(rank.identity, "clock", 1)
+        object.__setattr__(rank.identity, "device", number % 2)
+    run = analyse_run(ranks)
+    assert isinstance(run.late, Late)
+    assert (run.late.cause, run.late.indices, run.late.host) == (Cause.SLOW_LINK, (6, 7), "node 3")
+    step_ns, without_ns = without(ranks)
+    assert step_ns == pytest.approx(PER_STEP * 292 * US, rel=0.03)
+    assert without_ns == pytest.approx(PER_STEP * 172 * US, rel=0.03)
 
 
 def test_even_tokens_leave_what_a_balancing_loss_leaves() -> None:
