@@ -158,7 +158,7 @@ def rank(priced: Costs | Missing | None = None, bytes_known: bool = True, **what
         steps=steps_of(*[WINDOW_NS // STEPS] * STEPS),
         budget=budget(),
         account=account(),
-        costs=priced or costs(),
+        costs=costs() if priced is None else priced,
         bounds=UNBOUNDED,
         memory=memory,
         detected=structs.replace(plain.detected, framework="megatron"),

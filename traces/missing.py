@@ -1,7 +1,7 @@
 """The three states of a value: known, `Missing` with its reason and cure, None where it does not apply."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn, Optional, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, NoReturn, Optional, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
@@ -11,13 +11,16 @@ class Missing:
     """One gap of a result.
 
     `path` is its place in the JSON document (`ranks[0].totals`; a parent covers what is under it), `reason`
-    why it could not be told, `cure` what to record or type so that it can. It is neither larger nor
-    smaller than anything: what compares it or computes with it gets a `TypeError` with both.
+    why it could not be told, `cure` what to record or type so that it can. It is false, and neither larger
+    nor smaller than anything: what compares it or computes with it gets a `TypeError` with both.
     """
 
     path: str
     reason: str
     cure: str
+
+    def __bool__(self) -> Literal[False]:
+        return False
 
     def _unknown(self, *_: object) -> NoReturn:
         what = f"{self.path} is not known" if self.path else "this value is not known"
@@ -43,6 +46,11 @@ def gap(reason: str, cure: str) -> Missing:
 def or_gap(value: T | None, why: Missing) -> T | Missing:
     """The value, or why there is none."""
     return why if value is None else value
+
+
+def unless(why: Missing | None, value: T) -> T | Missing:
+    """The value, unless something is why there is none."""
+    return value if why is None else why
 
 
 def known(value: OrMissing[T]) -> T | None:

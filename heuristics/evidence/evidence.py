@@ -87,7 +87,7 @@ class RunEvidence:
 def observe(measurements: Sequence[RankMeasurements], together: Run | None = None) -> RunEvidence:
     """Observe a run by the measurements of all its ranks, at least one; `together`: what several show."""
     ranks, costs, few = figures_of(measurements), costs_of(measurements), too_few(measurements)
-    prices = {wall: Unpriced(few) if few else replayed_price(costs, wall) for wall in WALL_IDS}
+    prices = {wall: Unpriced(few) if few is not None else replayed_price(costs, wall) for wall in WALL_IDS}
     walls = judge_walls(ranks, prices)
     steps = {wall: one.step_frac for wall, one in prices.items() if isinstance(one, Price)}
     replayed = tuple(

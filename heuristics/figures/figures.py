@@ -170,7 +170,7 @@ def _observed(rank: RankMeasurements) -> Observed:
         dispatcher=detected.dispatcher,
         gathers_unresolved=any(one.kind == "other_comm" for one in rank.unresolved),
         graph_frac=known(detected.graph_share_frac),
-        recompute_modules=None if rank.recompute.missing else tuple(sorted(again)),
+        recompute_modules=None if rank.recompute.missing is not None else tuple(sorted(again)),
         allocator_calls_per_step=None if calls is None or steps < 2 else calls / (steps - 1),
         precision=known(detected.precision),
         short_kernel_frac=known(detected.short_kernel_frac),

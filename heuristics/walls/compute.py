@@ -37,7 +37,9 @@ def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> Wall:
 
 
 def doubted(costs: RunCosts, told: Price) -> Price:
-    doubt, most = told.at_least or next(_doubts(costs.ranks), None), told.at_most_frac
+    doubt, most = told.at_least, told.at_most_frac
+    if doubt is None:
+        doubt = next(_doubts(costs.ranks), None)
     if doubt is not None and most is None:
         most = costs.at_most_frac("compute", proofs_hold=False)
     return replace(told, at_least=doubt, at_most_frac=most)

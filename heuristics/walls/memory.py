@@ -82,7 +82,9 @@ def _bounded(result: Wall, told: Price | Unpriced, ranks: Sequence[Figures]) -> 
 def doubted(costs: RunCosts, told: Price) -> Price:
     """It may be more: what is computed again in a graph recorded whole is not seen."""
     ranks = [one.rank for one in costs.ranks]
-    if told.at_least or not any(rank.replay_count and rank.recompute.places.size for rank in ranks):
+    if told.at_least is not None or not any(
+        rank.replay_count and rank.recompute.places.size for rank in ranks
+    ):
         return told
     return replace(
         told, at_least=Missing("memory", say("walls.graphs-hold-more"), cure("graphs", costs.recorder))

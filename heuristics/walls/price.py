@@ -69,7 +69,7 @@ class RankCosts:
     def proven_ns(self, wall: WallId) -> int | None:
         """What the wall costs, where no proof of the replay leaves it open that it is more."""
         cost = self.by_wall.get(wall)
-        return None if cost is None or self.replays is None or self.replays.at_least else cost.ns
+        return None if cost is None or self.replays is None or self.replays.at_least is not None else cost.ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def costs_of(measurements: Sequence[RankMeasurements]) -> RunCosts:
 
 def _costs_of(place: int, rank: RankMeasurements) -> RankCosts:
     start, replays = start_of(rank), rank.costs
-    if isinstance(replays, Missing) or replays.refused:
+    if isinstance(replays, Missing) or replays.refused is not None:
         return RankCosts(place, rank, start, None, {})
     told = {wall: cost for wall in WALL_IDS if (cost := replays.of(wall)) is not None}
     told["host_overhead"] = start.without(replays.host_overhead)
@@ -148,10 +148,10 @@ def price(costs: RunCosts, wall: WallId) -> Price | Unpriced:
         reason = say("walls.only-startup", part_frac=startup.frac)
         return Unpriced(Missing("walls", reason, cure("startup", costs.recorder)))
     opaque = _opaque(costs) if wall != "host_overhead" else None
-    most = None if opaque else costs.at_most_frac(wall)
+    most = None if opaque is not None else costs.at_most_frac(wall)
     told = [(one, one.by_wall[wall]) for one in costs.ranks if wall in one.by_wall]
     if not told:
-        return Unpriced(opaque or _why(costs.ranks[0], wall), most)
+        return Unpriced(_why(costs.ranks[0], wall) if opaque is None else opaque, most)
     by_kind = Counter[str]()
     for _, cost in told:
         by_kind.update(cost.by_kind_ns)
@@ -160,7 +160,7 @@ def price(costs: RunCosts, wall: WallId) -> Price | Unpriced:
         total_ns,
         total_ns / sum(one.start.judged_ns for one, _ in told),
         dict(by_kind),
-        opaque or _doubt(costs.ranks, wall),
+        _doubt(costs.ranks, wall) if opaque is None else opaque,
         most,
         _steady_frac(told),
         tuple(frac for one, cost in told for frac in _step_fracs(one.rank, cost)),
@@ -195,7 +195,8 @@ def _doubt(ranks: Sequence[RankCosts], wall: WallId) -> Missing | None:
     blind = next((one for one in ranks if wall not in one.by_wall), None)
     if blind is not None:
         return _why(blind, wall)
-    doubted = [one.replays for one in ranks if one.replays and one.replays.at_least]
+    replays = [one.replays for one in ranks if one.replays is not None]
+    doubted = [one for one in replays if one.at_least is not None]
     return min(doubted, key=lambda one: one.proofs.elastic_frac).at_least if doubted else None
 
 
@@ -203,7 +204,7 @@ def _why(one: RankCosts, wall: WallId) -> Missing:
     replays, recorder = one.rank.costs, one.rank.kind
     if isinstance(replays, Missing):
         return replays
-    if replays.refused:
+    if replays.refused is not None:
         return replays.refused
     if wall == "communication":
         return Missing("replay", say("walls.unseen-communication"), cure("names", recorder))

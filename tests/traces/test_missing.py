@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from traces.missing import Missing, gap
+from traces.missing import Missing, gap, unless
 
 UNKNOWN: Any = Missing("ranks[0].totals", "no kernels were recorded", "record with --trace=cuda")
 
@@ -16,6 +16,16 @@ UNKNOWN: Any = Missing("ranks[0].totals", "no kernels were recorded", "record wi
 def test_it_is_equal_to_its_like_alone() -> None:
     assert Missing(UNKNOWN.path, UNKNOWN.reason, UNKNOWN.cure) == UNKNOWN
     assert UNKNOWN != 0
+
+
+def test_it_is_false_so_that_asking_for_a_value_asks_whether_there_is_one() -> None:
+    assert not UNKNOWN
+    assert (UNKNOWN or 5) == 5
+
+
+def test_a_value_stands_unless_something_is_why_there_is_none() -> None:
+    assert unless(None, 0) == 0
+    assert unless(UNKNOWN, 0) is UNKNOWN
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import numpy as np
 
 from traces.groups import sums_of
 from traces.intervals import Spans, covered_ns, first_come, instants_of, intersect, subtract
-from traces.missing import Missing, OrMissing
+from traces.missing import Missing, OrMissing, unless
 from traces.names.kernels import COMM_KINDS
 from traces.sections.rank import Totals
 from traces.timeline import KEYS, Activities, Bucket, Source
@@ -103,6 +103,6 @@ def measure_totals(activities: Activities, unseen: Missing | None = None) -> OrM
         kernel_work_ns=int((kernels.end_ns - kernels.start_ns).sum()),
         span_ns=int(kernels.end_ns.max() - kernels.start_ns.min()),
         busy_union_ns=instants_of(kernels).total_ns,
-        comm_union_ns=unseen or comm.total_ns,
-        exposed_comm_ns=unseen or subtract(comm, compute).total_ns,
+        comm_union_ns=unless(unseen, comm.total_ns),
+        exposed_comm_ns=unless(unseen, subtract(comm, compute).total_ns),
     )

@@ -15,7 +15,7 @@ import numpy as np
 from traces.columns import IntArray
 from traces.formats.memory_snapshot import Allocation, DeviceMemory
 from traces.limits import Limit
-from traces.missing import gap
+from traces.missing import gap, unless
 from traces.names.allocations import category_at_peak, shown
 from traces.sections.memory_snapshot import AllocationStack, MemorySnapshot, SnapshotCurve, SnapshotDevice
 
@@ -49,9 +49,9 @@ def _device(one: DeviceMemory) -> SnapshotDevice:
         segment_count=one.segment_count,
         entries=one.entry_count,
         before_recording_bytes=int(level[0]),
-        peak_bytes=unknown or int(level[peak]),
-        peak_reserved_bytes=unknown or one.peak_reserved_bytes,
-        at_peak_bytes=unknown or dict(at_peak.most_common()),
+        peak_bytes=unless(unknown, int(level[peak])),
+        peak_reserved_bytes=unless(unknown, one.peak_reserved_bytes),
+        at_peak_bytes=unless(unknown, dict(at_peak.most_common())),
         stacks_at_peak=tuple(stacks[:most]),
         stacks_left_out=len(rest),
         stacks_left_out_bytes=sum(stack.size_bytes for stack in rest),

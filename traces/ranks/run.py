@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from traces.columns import FloatArray
-from traces.missing import Missing, gap, or_gap
+from traces.missing import Missing, gap, or_gap, unless
 from traces.ranks import parts
 from traces.ranks.arrivals import arrives_last
 from traces.ranks.bubbles import pipeline_of
@@ -128,7 +128,9 @@ def run_of(judged: Judged, names: Sequence[str]) -> Run:
         world_size_from=size.said if size else None,
         groups=tuple(_like(one, grid) for one in judged.alike),
         late=late if isinstance(late, Missing) else replace(late, exposed_frac=exposed_frac),
-        clocks=Clocks(clocks.aligned, clocks.missing or clocks.residual_ns, tuple(fits_of(used, clocks))),
+        clocks=Clocks(
+            clocks.aligned, unless(clocks.missing, clocks.residual_ns), tuple(fits_of(used, clocks))
+        ),
         ranks=figures_of_ranks(
             judged, by_step, late, traffic if isinstance(traffic, Missing) else traffic.by_rank
         ),
@@ -231,7 +233,7 @@ def _late(judged: Judged) -> Late | Missing:
     late rank's own time beyond like ranks in a mean step. `by_step`: of each step the place that was late,
     where that changes. `group` is that of the ranks with more layers, for `PIPELINE_IMBALANCE`.
     """
-    if missing := _untold(judged):
+    if (missing := _untold(judged)) is not None:
         return missing
     one = judged.suspicion
     place = None if one.place == UNKNOWN else one.place
@@ -263,7 +265,7 @@ def _host(judged: Judged, places: Sequence[int]) -> str | None:
 
 def _untold(judged: Judged) -> Missing | None:
     """Why nobody can say who is late; None where it can be said."""
-    if missing := judged.aligned.clocks.missing:
+    if (missing := judged.aligned.clocks.missing) is not None:
         return missing
     together = judged.together
     strangers = sum(

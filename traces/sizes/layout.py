@@ -62,7 +62,7 @@ def layout_of(settings: Settings, model: ModelSize | Layers) -> Layout | Missing
     vpp = knobs.positive("virtual_pipeline_model_parallel_size") if pp > 1 else None
     # Megatron-Core trains experts under tensor parallelism only with sequence parallelism.
     sequence_parallel = tp > 1 and (model.expert_count is not None or knobs.flag("sequence_parallel", False))
-    if gap := knobs.gap(_PATH):
+    if (gap := knobs.gap(_PATH)) is not None:
         return gap
     if min(tp, cp, pp, ep, etp) < 1 or world % (tp * cp * pp) or world % (etp * ep * pp):
         return _illegal("the parallel sizes do not divide world_size")

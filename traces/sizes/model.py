@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from traces.limits import Limit
-from traces.missing import Missing
+from traces.missing import Missing, unless
 from traces.settings.settings import Settings
 from traces.sizes.knobs import Knobs
 from traces.sizes.recognised import filled_in
@@ -120,14 +120,14 @@ class ModelSize:
 
 def layers_of(settings: Settings) -> Layers | Missing:
     """Which layers of a MoE model route tokens; Missing names the knobs that tell it."""
-    if missing := _other_layers(settings):
+    if (missing := _other_layers(settings)) is not None:
         return missing
     knobs = Knobs(settings)
     layers, experts = knobs.need("num_layers"), knobs.need("num_moe_experts")
     if layers > _MOST_LAYERS:
         return _TOO_MANY
     is_moe, mtp_layers = _pattern(knobs, layers), knobs.positive("mtp_num_layers") or 0
-    return knobs.gap(_PATH) or Layers(is_moe, mtp_layers, experts, tuple(knobs.assumed))
+    return unless(knobs.gap(_PATH), Layers(is_moe, mtp_layers, experts, tuple(knobs.assumed)))
 
 
 _TOO_MANY: Final = Missing(_PATH, "num_layers is not that of a model", "check num_layers")
@@ -148,7 +148,7 @@ def model_size(settings: Settings, any_vocabulary: bool = False) -> ModelSize | 
     (Mamba, linear or sparse attention) are Missing too. `any_vocabulary`: one that nobody names is taken as
     that of usual models, not as missing.
     """
-    if missing := _other_layers(settings):
+    if (missing := _other_layers(settings)) is not None:
         return missing
     settings, taken = filled_in(settings)
     knobs = Knobs(settings)
@@ -181,7 +181,7 @@ def model_size(settings: Settings, any_vocabulary: bool = False) -> ModelSize | 
         silu=settings.value("activation_func") in (None, "silu"),
         assumed=tuple(knobs.assumed),
     )
-    return knobs.gap(_PATH) or size
+    return unless(knobs.gap(_PATH), size)
 
 
 VOCABULARY: Final = Limit(

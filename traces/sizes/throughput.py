@@ -116,7 +116,7 @@ def throughput(
         return model
     knobs = Knobs(settings)
     batch, world = knobs.need(GLOBAL_BATCH), knobs.need(_RANKS)
-    if gap := knobs.gap("throughput"):
+    if (gap := knobs.gap("throughput")) is not None:
         return gap
     if step_ns <= 0:
         return Missing("throughput", "no step was measured", "record at least one whole step")

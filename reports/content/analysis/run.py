@@ -286,7 +286,7 @@ def _rows(run: Run, names: Names) -> Block:
     note = "waited: in collectives, for others; caused: what all others together waited for this rank; "
     note += "kernels: how many times as long they take as those of like ranks."
     missing = next((one for one in caused if isinstance(one, Missing)), None)
-    note += f" Who caused the waiting is unknown: {missing.reason}." if missing else ""
+    note += f" Who caused the waiting is unknown: {missing.reason}." if missing is not None else ""
     title = f"Each rank, ms in {'a mean step' if run.steps else 'the recording'}"
     heads = ("rank", "group", "step", "waited", "caused", "kernels")
     return table(title, heads, rows, note=note, left_out=len(run.ranks) - len(shown))

@@ -9,7 +9,7 @@ from heuristics.walls.price import wall_of
 from reports.result.fill.plan import copied
 from traces.cures import cures
 from traces.measurements import RankMeasurements
-from traces.missing import Missing, gap, known, or_gap
+from traces.missing import Missing, gap, known, or_gap, unless
 from traces.replay.changes.costs import Costs
 from traces.sections import rank as typed
 from traces.steps.found import no_steps
@@ -35,18 +35,18 @@ def rank(found: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
         windows_ns=tuple((start, end) for start, end in found.steps.windows.pairs()),
         steps=_steps(found),
         budget_ns=typed.Budget(
-            window_ns, budget.compute_ns, found.unseen or comm_ns, copy_ns, budget.idle_ns
+            window_ns, budget.compute_ns, unless(found.unseen, comm_ns), copy_ns, budget.idle_ns
         ),
         budget_frac=typed.BudgetShares(
             budget.compute_ns / window_ns,
-            found.unseen or comm_ns / window_ns,
+            unless(found.unseen, comm_ns / window_ns),
             copy_ns / window_ns,
             budget.idle_ns / window_ns,
         ),
-        exposed_comm_by_kind_ns=found.unseen or budget.exposed_comm_by_kind_ns,
+        exposed_comm_by_kind_ns=unless(found.unseen, budget.exposed_comm_by_kind_ns),
         compute_by_class_ns=budget.compute_by_class_ns,
         exposed_copy_by_kind_ns=budget.exposed_copy_by_kind_ns,
-        hidden_comm_ns=found.unseen or budget.hidden_comm_ns,
+        hidden_comm_ns=unless(found.unseen, budget.hidden_comm_ns),
         absent_ns=told.absent if told else open_,
         masked_ns=told.masked_ns if told else open_,
         absent_decided_by_frac=told.decided_by if told else open_,
@@ -56,7 +56,7 @@ def rank(found: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
         kernels_without_launch=found.kernel_count - found.launched_count,
         unknown_kernels=tuple(replace(one, finding=is_finding(one)) for one in found.unknown_kernels),
         ledger=gap("communication cannot be separated from compute", cure["names"])
-        if found.unseen
+        if found.unseen is not None
         else tuple(replace(row, wall=wall_of(row.row)) for row in found.ledger),
         replay=_replay(costs) if isinstance(costs, Costs) else costs,
     )

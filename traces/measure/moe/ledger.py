@@ -186,13 +186,15 @@ def measure_moe(
     Needs no ranges: a pass is dispatch, experts, combine in the order of one thread's launches. Layers are
     counted where that can be checked (`traces.measure.moe.layers`), else named by ranges, else missing.
     """
-    if refused := _refused(rank, steps):
+    if (refused := _refused(rank, steps)) is not None:
         return MoeLedger(refused)
     lanes = lanes_of(rank, resolution)
     told = evidence_of(rank, resolution, recompute.places, roles_of(rank).autograd)
     passes = passes_of(lanes, resolution, told)
     members = members_of(lanes, passes, told)
-    if refused := _unclear(rank, passes) or _untold_recompute(passes, recompute):
+    if (refused := _unclear(rank, passes)) is None:
+        refused = _untold_recompute(passes, recompute)
+    if refused is not None:
         return MoeLedger(refused)
     if not (members.module != UNTOLD).any():
         reason = "no kernel routes tokens, and no expert traffic ran"
@@ -201,7 +203,7 @@ def measure_moe(
     layers = _layers(rank, steps, lanes, passes)
     by_layer = () if isinstance(layers, Missing) else layer_rows(measured, members, _of_each(layers, members))
     untold = _no_tax(resolution, members, absent)
-    tax_ns = untold or tax_spans(measured, members).total_ns
+    tax_ns = tax_spans(measured, members).total_ns if untold is None else untold
     moe = Moe(
         tax_ns=tax_ns,
         tax_frac=tax_ns if isinstance(tax_ns, Missing) else tax_ns / steps.windows.total_ns,
