@@ -1,11 +1,11 @@
 """Our own tables: TOML files beside the code, read as a whole into the types of their rows."""
 
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import Any, Final, TypeVar, get_origin
 
+import tomli
 from msgspec import ValidationError, convert
 
 Readers = Mapping[Any, Callable[[Any], object]]
@@ -36,7 +36,7 @@ def read_keyed(package: str, name: str, row: type[_Read], readers: Readers | Non
 
 def written(package: str, name: str) -> dict[str, Any]:
     """A table of a package as it stands."""
-    return tomllib.loads(files(package).joinpath(name).read_text(encoding="utf-8"))
+    return tomli.loads(files(package).joinpath(name).read_text(encoding="utf-8"))
 
 
 def place(package: str, name: str) -> str:

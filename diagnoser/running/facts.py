@@ -93,11 +93,11 @@ def _read(path: Path) -> str:
 
 
 def _table(path: Path, text: str | None = None) -> dict[str, Any]:
-    import tomllib
+    import tomli
 
     try:
-        return tomllib.loads(_read(path) if text is None else text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        return tomli.loads(_read(path) if text is None else text)
+    except (tomli.TOMLDecodeError, RecursionError) as error:
         raise _wrong(path, f"it is no TOML ({error})") from None
 
 

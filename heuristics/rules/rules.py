@@ -3,13 +3,13 @@
 A plug-in's rules are rows of the TOML files in its package, written as these tables.
 """
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint
 from importlib.resources import files
 from typing import Final, Literal, NamedTuple
 
+import tomli
 from msgspec import Struct
 from msgspec.structs import force_setattr
 from packaging.version import Version
@@ -262,7 +262,7 @@ def _of_plugin(entry: EntryPoint, taken: Mapping[str, Rule]) -> dict[str, Rule]:
         raise WrongPlugin(f"{entry.value} holds no TOML file of rules")
     found: dict[str, Rule] = {}
     for table in sorted(tables, key=lambda one: one.name):
-        written = keyed(tomllib.loads(table.read_text(encoding="utf-8")))
+        written = keyed(tomli.loads(table.read_text(encoding="utf-8")))
         for id, row in written.items():
             if id in {**taken, **found}:
                 raise WrongPlugin(f"rule {id!r} is there already: give it an id of its own")

@@ -170,11 +170,15 @@ _OPERATOR: Final = re.compile(
 )
 
 
-@cache
 def public_span(text: str) -> Frame | None:
     """An operator or a range that names what a thread does; None for a step's own range and private ones."""
     said = public_range(text)
-    if said is None or (is_step_name(said) and not is_optimizer_name(said)):
+    return None if said is None else _span(said)
+
+
+@cache
+def _span(said: str) -> Frame | None:
+    if is_step_name(said) and not is_optimizer_name(said):
         return None
     kind = FrameKind.OPERATOR if _OPERATOR.match(said) else FrameKind.RANGE
     return Frame(kind, said if kind is FrameKind.OPERATOR else family(said))

@@ -118,7 +118,11 @@ def public_call(text: str) -> str | None:
 
 def public_range(text: str) -> str | None:
     """The text of a known range, without what a profiler appended; None where it may be private."""
-    said = _DECORATION.sub("", text.strip())
+    return _if_known(_DECORATION.sub("", text.strip()) if ", " in text else text.strip())
+
+
+@cache
+def _if_known(said: str) -> str | None:
     if len(said) > _LENGTH or not said.isascii() or _ADDRESS.search(said):
         return None
     if _OF_FRAMEWORKS.fullmatch(said):

@@ -163,7 +163,7 @@ def summarise(
     A first step that is longer than the others is in it: whether each rank warms up in it, or most wait for
     one, only all of them together show.
     """
-    first_step, every = _first_step(steps), steps
+    first_step, every = _first_step(rank, steps), steps
     if first_step is FirstStep.LONGER:
         every = steps.with_warm_up()
         absent = _with_first(rank, every, absent, queueing)
@@ -183,7 +183,9 @@ def summarise(
     )
 
 
-def _first_step(steps: Steps) -> FirstStep:
+def _first_step(rank: RankTimeline, steps: Steps) -> FirstStep:
+    if not (rank.activities.bucket == Bucket.COMM).any():
+        return FirstStep.USUAL  # it waits for nobody
     for step in steps.recorded:
         if step.is_warm_up:
             return FirstStep.INITIALISES if step.initialises else FirstStep.LONGER

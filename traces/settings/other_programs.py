@@ -5,9 +5,10 @@ torchtitan (torchtitan/config/job_config.py, 2025-03 to 2026-07): a TOML of sect
 """
 
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
+
+import tomli
 
 from traces.settings.knobs import CP, EP, ETP, GLOBAL_BATCH, MICRO_BATCH, PP, TP
 from traces.settings.settings import PROGRAMS, Draft, NotAConfiguration
@@ -72,8 +73,8 @@ def titan_document(text: str, name: str) -> Mapping[str, Any] | None:
     if not name.lower().endswith(".toml"):
         return None
     try:
-        document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        document = tomli.loads(text)
+    except (tomli.TOMLDecodeError, RecursionError) as error:
         raise NotAConfiguration(f"{name}: broken TOML; correct it, or give the command line") from error
     return document if len(_TITAN_SECTIONS & {*document}) > 1 else None
 

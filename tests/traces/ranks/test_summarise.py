@@ -40,7 +40,7 @@ def test_a_longer_first_step_is_in_the_summary_unless_the_rank_initialises_in_it
 ) -> None:
     line = Line()
     for _ in range(3):
-        line.all(GEMM, GEMM)
+        line.all(GEMM, GATHER)
         line.now += 40
         line.all(GEMM)
     rank = written(tmp_path, line)
