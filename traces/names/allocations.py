@@ -7,15 +7,13 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from traces.names.frames import public_file
 from traces.toml_tables import read_table
 
 Taken = Literal["optimizer", "gradients", "backward", "parameters", "forward"]
 """Where in a step memory was taken."""
 
 OWN_CODE: Final = "(own code)"
-_PUBLIC: Final = re.compile(
-    r"(?:.*[/\\])?((?:torch|megatron/core|transformer_engine|apex|deepspeed|flash_attn|deep_ep)/[\w/]{1,120}\.py)"
-)
 _FUNCTION: Final = re.compile(r"[A-Za-z_]\w{0,60}")
 _OURS: Final = re.compile(r"(?:torch::autograd|at|c10)::[\w:<>]{1,80}")
 
@@ -56,9 +54,9 @@ def shown(frames: tuple[tuple[str, str], ...], most: int) -> tuple[str, ...]:
 
 
 def _shown(file: str, function: str) -> str:
-    known = _PUBLIC.fullmatch(file.replace("\\", "/"))
-    if known and _FUNCTION.fullmatch(function):
-        return f"{known[1]}: {function}"
+    known = public_file(file)
+    if known is not None and _FUNCTION.fullmatch(function):
+        return f"{known}: {function}"
     return function if _OURS.fullmatch(function) else OWN_CODE
 
 

@@ -119,6 +119,15 @@ def _of_python(path: str, function: str) -> str | None:
     return ".".join(module) if function == _WHOLE_FILE else ".".join((*module, function))
 
 
+@cache
+def public_file(path: str) -> str | None:
+    """A file of a published package, from the package on, as `torch/optim/adam.py`; None for any other."""
+    inside = _from_package(path.replace("\\", "/"))
+    parts = inside.removesuffix(".py").split("/")
+    known = inside.endswith(".py") and parts[0] in _known("packages") and all(map(_is_name, parts))
+    return inside if known else None
+
+
 def _from_package(path: str) -> str:
     """A path from its package on: below the packages of an interpreter, or of a checkout that we know.
 

@@ -140,7 +140,7 @@ def rank_parts(result: Result, rank: Rank) -> Iterator[Part]:
         communication(result, rank),
         moe(rank),
         memory(rank),
-        rates(rank),
+        rates(rank, known(result.throughput)),
         sms(rank),
         kernels(rank),
     )

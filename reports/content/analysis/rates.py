@@ -7,6 +7,7 @@ from typing import Final
 from msgspec import UnsetType
 
 from heuristics.guides.roofline import what_moves
+from heuristics.result.configured import Throughput
 from reports.content.analysis.times import Scale, scale_of
 from reports.content.blocks import Block, Code, Drawing, Entry, Part, Quantity, Sentence, Term, table, words
 from reports.content.names import told
@@ -20,11 +21,19 @@ _ROWS: Final = 20
 _HEADS: Final = ("TFLOP/s", "of peak", "FLOP/byte", "of roof", "limit")
 
 
-def rates(rank: Rank) -> Part | None:
-    """None of a result from before rates were measured."""
+def rates(rank: Rank, throughput: Throughput | None) -> Part | None:
+    """None of a result from before rates were measured. `throughput`: by the configuration, for its MFU."""
     if isinstance(found := rank.rates, UnsetType):
         return None
-    return Part("Rates", tuple(_blocks(found, scale_of(rank))), "rates")
+    return Part("Rates", (*_blocks(found, scale_of(rank)), *_mfu(throughput)), "rates")
+
+
+def _mfu(throughput: Throughput | None) -> Iterator[Block]:
+    """Beside HFU, of which recomputed work is a part and work without shapes is not."""
+    peak, share = (known(throughput.peak), known(throughput.mfu_frac)) if throughput else (None, None)
+    if throughput and peak is not None and share is not None:
+        of_peak = f"{percent(share)} of {rounded(peak.tflops)} TFLOP/s ({peak.gpu}, {peak.precision})"
+        yield Sentence(words(f"MFU: {of_peak}, by {throughput.source}; HFU counts recomputed work as well."))
 
 
 def _blocks(found: Rates, scale: Scale) -> Iterator[Block]:
