@@ -9,6 +9,7 @@ from reports.content.blocks import (
     Column,
     Command,
     Detail,
+    Dot,
     Drawing,
     Fold,
     Headline,
@@ -18,6 +19,7 @@ from reports.content.blocks import (
     Part,
     Piece,
     Plan,
+    Plane,
     Quantity,
     Row,
     Sentence,
@@ -44,7 +46,7 @@ def full_page(foreign: str = "a name", detail: Detail = Detail.FULL) -> Page:
             a_table(foreign),
             a_bar(foreign),
             CodeBlock(("--flag value", foreign)),
-            Drawing((f"| {foreign}",)),
+            Drawing((f"| {foreign}",), a_plane(foreign)),
             Plan("DO THIS", (a_step(foreign),), together=said, left_out=2),
             Command(("Next: ",), f"moe-diag explain {foreign}"),
             Fold("Folded", (Sentence(said), Fold("Folded within", (a_table(foreign),)))),
@@ -53,6 +55,10 @@ def full_page(foreign: str = "a name", detail: Detail = Detail.FULL) -> Page:
         detail=detail,
         more="More: --full",
     )
+
+
+def a_plane(foreign: str) -> Plane:
+    return Plane((((0, 0), (1, 1)),), foreign, foreign, (Dot((0.5, 0.5), foreign),))
 
 
 def a_table(foreign: str = "a name") -> Table:

@@ -217,10 +217,33 @@ class CodeBlock:
 
 
 @dataclass(frozen=True, slots=True)
+class Dot:
+    """A named place on a plane."""
+
+    at: tuple[float, float]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """Lines and dots; a point is parts of the width and the height, from the lower left.
+
+    `across` and `up` say what the axes are. `filled`: what is below a line is as much of it.
+    """
+
+    lines: tuple[tuple[tuple[float, float], ...], ...]
+    across: str
+    up: str
+    dots: tuple[Dot, ...] = ()
+    filled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Drawing:
-    """Lines drawn in characters of one width, kept as they are."""
+    """Lines drawn in characters of one width, kept as they are; `plane`: the same for what can draw."""
 
     lines: tuple[str, ...]
+    plane: Plane | None = None
 
 
 @dataclass(frozen=True, slots=True)

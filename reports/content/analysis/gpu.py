@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from msgspec import UnsetType
 
 from reports.content.analysis.addresses import gpu_blocks
-from reports.content.analysis.memory_snapshot import memory_chart
+from reports.content.analysis.memory_snapshot import memory_chart, memory_plane
 from reports.content.analysis.times import Scale, figures_of, figures_table, scale_of, times_of, times_table
 from reports.content.blocks import (
     Block,
@@ -96,5 +96,6 @@ def memory(rank: Rank) -> Part:
     if modules := known(found.recompute_modules):
         blocks.append(times_table("Recompute by what runs again", scale, times_of(modules, Hue.MEMORY)))
     if not isinstance(found.use, UnsetType) and (use := known(found.use)):
-        blocks.append(Drawing(tuple(memory_chart(use.used_bytes))))
+        plane = memory_plane(use.used_bytes, "the recording, from its start to its end")
+        blocks.append(Drawing(tuple(memory_chart(use.used_bytes)), plane))
     return Part("Memory", tuple(blocks), "memory")

@@ -14,6 +14,7 @@ from reports.content.blocks import (
     Entry,
     Hue,
     Part,
+    Plane,
     Quantity,
     Sentence,
     Term,
@@ -61,7 +62,10 @@ def _device(one: SnapshotDevice, estimate: MemoryEstimate | None) -> Iterator[Bl
     heads = ("at the peak", "size", "share", *(("estimate",) if estimate else ()))
     rows = (_category(key, size, peak, estimate) for key, size in parts.items())
     yield table(f"In use at the peak of {gigabytes(peak)}", heads, rows)
-    yield Drawing(tuple(_snapshot_chart(one.curve, one.entries)))
+    columns = _columns(one.curve, one.entries)
+    across = "entries of the history, first to last"
+    ends = f"{'':>10}  first entry{'last entry':>{_WIDTH - 11}}"
+    yield Drawing((*memory_chart(columns), ends), memory_plane(columns, across))
     before = sized(one.before_recording_bytes)
     yield Sentence(words(f"{before} were in use before the history begins; stacks of these are not known."))
     listed = one.stacks_at_peak[:_STACKS]
@@ -99,7 +103,7 @@ def _stack(one: AllocationStack, peak: int) -> tuple[Entry, ...]:
     )
 
 
-def _snapshot_chart(curve: SnapshotCurve, entries: int) -> Iterator[str]:
+def _columns(curve: SnapshotCurve, entries: int) -> list[int]:
     """The most in use of each stretch of the history."""
     columns = [0] * _WIDTH
     for place, size in zip(curve.entry, curve.used_bytes, strict=True):
@@ -108,8 +112,18 @@ def _snapshot_chart(curve: SnapshotCurve, entries: int) -> Iterator[str]:
     held = 0
     for at, size in enumerate(columns):  # a history of few entries has no point in every column
         held = columns[at] = size or held
-    yield from memory_chart(columns)
-    yield f"{'':>10}  first entry{'last entry':>{_WIDTH - 11}}"
+    return columns
+
+
+def memory_plane(used_bytes: Sequence[int], across: str) -> Plane:
+    """Memory in use from left to right, up to its peak."""
+    count, peak = max(1, len(used_bytes)), max(used_bytes, default=0)
+    steps = [
+        (at / count, size / max(1, peak))
+        for place, size in enumerate(used_bytes)
+        for at in (place, place + 1)
+    ]
+    return Plane((tuple(steps),), across, f"memory in use, {gigabytes(peak)} at its peak", filled=True)
 
 
 def memory_chart(used_bytes: Sequence[int]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """How fast a rank multiplies, copies and communicates, against what its GPU can do."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import log10
 from typing import Final
 
@@ -9,11 +9,24 @@ from msgspec import UnsetType
 from heuristics.guides.roofline import what_moves
 from heuristics.result.configured import Throughput
 from reports.content.analysis.times import Scale, scale_of
-from reports.content.blocks import Block, Code, Drawing, Entry, Part, Quantity, Sentence, Term, table, words
+from reports.content.blocks import (
+    Block,
+    Code,
+    Dot,
+    Drawing,
+    Entry,
+    Part,
+    Plane,
+    Quantity,
+    Sentence,
+    Term,
+    table,
+    words,
+)
 from reports.content.names import told
 from traces.missing import Missing, OrMissing, known
 from traces.sections.rank import Rank
-from traces.sections.rates import CollectiveRate, CopySpeed, MatrixRates, Rates, RoofLimit, Speed
+from traces.sections.rates import ClassSpeed, CollectiveRate, CopySpeed, MatrixRates, Rates, RoofLimit, Speed
 from traces.spelling import percent, rounded, sized
 
 _ROWS: Final = 20
@@ -107,6 +120,8 @@ def _collective(one: CollectiveRate) -> tuple[Entry, ...]:
 _WIDTH: Final = 64
 _DECADES: Final = (0, 4)
 """Powers of ten of FLOP per byte that the picture spans."""
+_POWERS: Final = 3
+"""Powers of ten of TFLOP/s below the peak that it spans."""
 
 
 def _roofline(found: MatrixRates, memory: float | None) -> Iterator[Block]:
@@ -124,14 +139,37 @@ def _roofline(found: MatrixRates, memory: float | None) -> Iterator[Block]:
         lines.append(f"{one.key:<14} |{''.join(axis)}|")
     lines.append("FLOP per byte in powers of ten, from one to ten thousand. # the class, at most;")
     lines.append("^ the ridge: left of it the limit is memory, right of it the peak.")
-    yield Drawing(tuple(lines))
+    yield Drawing(tuple(lines), _plane(placed, memory))
     for one in placed:
         limit: RoofLimit | None = known(one.roof_limit)
         if limit is not None:
             yield Sentence(words(Term(one.key), ": " + what_moves(limit)))
 
 
+def _plane(placed: Sequence[ClassSpeed], memory: float) -> Plane:
+    """Both axes by powers of ten: a roof rises with the speed of memory up to the peak of a precision."""
+    peaks = sorted({one.tflops_per_s / (known(one.peak_frac) or 1) for one in placed})
+    top = log10(peaks[-1])
+
+    def at(flop_per_byte: float, tflops: float) -> tuple[float, float]:
+        return _part(flop_per_byte, *_DECADES), _part(tflops, top - _POWERS, top + 0.1)
+
+    low, high = (10.0**power for power in _DECADES)
+    return Plane(
+        tuple((at(low, low * memory / 1e3), at(peak * 1e3 / memory, peak), at(high, peak)) for peak in peaks),
+        "FLOP per byte, from one to ten thousand",
+        f"TFLOP/s, up to {rounded(peaks[-1])}, by powers of ten",
+        tuple(
+            Dot(at(one.flop_per_byte, one.tflops_per_s), f"{one.key}: {rounded(one.tflops_per_s)} TFLOP/s")
+            for one in placed
+        ),
+    )
+
+
+def _part(value: float, low: float, high: float) -> float:
+    """Where a value lies between two powers of ten, from 0 to 1."""
+    return (min(max(log10(max(value, 1e-9)), low), high) - low) / (high - low)
+
+
 def _column(flop_per_byte: float) -> int:
-    low, high = _DECADES
-    power = log10(max(flop_per_byte, 1e-9))
-    return round((min(max(power, low), high) - low) / (high - low) * (_WIDTH - 1))
+    return round(_part(flop_per_byte, *_DECADES) * (_WIDTH - 1))

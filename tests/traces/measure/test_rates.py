@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 import diagnoser
+from reports.content.analysis.rates import rates
+from reports.content.blocks import Drawing
 from tests.kineto_doubles import GEMM, Event, call, event, on_gpu, write
 from traces.ranks.collective_rates import bus_share
 
@@ -111,6 +113,20 @@ def printed(path: Path, events: list[Event]) -> str:
     """The whole text of a run, each run of blanks as one."""
     write(path, events, deviceProperties=[H100])
     return " ".join(diagnoser.analyze(path).text(full=True).split())
+
+
+def test_the_roof_and_the_products_stand_on_one_plane_by_powers_of_ten(tmp_path: Path) -> None:
+    """333 FLOP/byte are 2.52 of 4 powers of ten across, 20 TFLOP/s 1.31 of 3.1 up, from 0.99."""
+    write(tmp_path / "run.json", product(0, 1, 1000, 1000, 1000), deviceProperties=[H100])
+    part = rates(diagnoser.analyze(tmp_path / "run.json").result.ranks[0], None)
+    assert part is not None
+    (plane,) = [one.plane for one in part.blocks if isinstance(one, Drawing) and one.plane is not None]
+    (dot,) = plane.dots
+    assert dot.at == pytest.approx((0.631, 0.421), abs=0.001)
+    ((begin, ridge, end),) = plane.lines
+    assert begin == pytest.approx((0, 0.171), abs=0.001)  # 3.35 TFLOP/s at one FLOP a byte
+    assert ridge == pytest.approx((0.6176, 3 / 3.1), abs=0.001)  # at 295 FLOP a byte
+    assert end == pytest.approx((1, 3 / 3.1), abs=0.001)
 
 
 def test_the_page_has_the_rates_their_roof_and_what_moves_them(tmp_path: Path) -> None:
