@@ -22,7 +22,7 @@ from traces.columns import BoolArray, FloatArray, IntArray, distinct
 from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.ranks import parts
-from traces.ranks.clock_fit import DRIFT, ClockFit, fitted_together, lines_by_part
+from traces.ranks.clock_fit import ClockFit, fitted_together, lines_by_part
 from traces.ranks.match import Matched
 from traces.ranks.summary import RankSummary
 from traces.sections import run as sections
@@ -44,6 +44,11 @@ PAIRED: Final = Limit(
     "ours: a window of one step beside those of twenty has as many",
 )
 FEW_ENDS: Final = Limit(10, "ends", "ours: from ten on, chance lays no line through them")
+APART: Final = Limit(
+    300.0,
+    "parts per million",
+    "ours: two crystals drift apart by 200 at most, and so do fits over some steps of 339 simulated runs",
+)
 _TOGETHER: Final = 4
 """Collectives that end on all ranks at once, from which on a clock is fitted on these and not on others."""
 MOST_ENDS: Final = Limit(
@@ -111,7 +116,7 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
             f"more than {duration(RESIDUAL.value)}"
         )
         return unaligned(matched, residual_ns, why)
-    if np.abs(slope[known] * 1e6).max(initial=0) > DRIFT.value:
+    if np.abs(slope[known] * 1e6).max(initial=0) > APART.value:
         return unaligned(matched, residual_ns, "the clocks drift apart faster than clocks do")
     start = (matched.start_ns - base_ns[of_row]).astype(np.float64)
     zero_ns = int(base_ns[0])

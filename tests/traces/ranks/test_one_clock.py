@@ -155,9 +155,9 @@ def test_what_a_run_is_told_does_not_depend_on_its_clocks(offsets: list[int], dr
 
 def test_a_window_that_begins_earlier_and_ends_with_the_others_is_no_lateness() -> None:
     ranks = ranks_of(3)
-    early = [Part(0, n - 10, 1000 * n - 9000, 1000 * n - 8990) for n in range(3)]
+    early = [Part(0, n, 1000 * n - 9000, 1000 * n - 8990) for n in range(3)]
     more = summary_of(0, [*early])
-    rows = ranks[0].instances
+    rows = replace(ranks[0].instances, sequence=ranks[0].instances.sequence + len(early))
     columns = {
         name: np.concatenate((getattr(more.instances, name), getattr(rows, name))) for name in rows.__slots__
     }
@@ -168,6 +168,7 @@ def test_a_window_that_begins_earlier_and_ends_with_the_others_is_no_lateness() 
     run = analyse_run(ranks)
     assert isinstance(run.late, Late)
     assert run.late.cause is Cause.NONE
+    assert [round(fit.drift_ppm) for fit in run.clocks.by_rank] == [0, 0, 0]
 
 
 def test_instances_of_which_one_ended_before_another_was_there_are_none() -> None:
