@@ -85,6 +85,7 @@ score: $(VENV)/installed-test
 	$(PYTEST) $(SCORES)
 	$(BIN)/python -m bench.score --runs $(RUNS) --seed $(SEED) --jobs $(JOBS) $(if $(ONLY),--only "$(ONLY)")
 	$(if $(ONLY),,$(BIN)/python -m bench.score.ranks --seeds $(RANKS_SEEDS) --jobs $(JOBS))
+	$(if $(ONLY),,$(BIN)/python -m bench.score.ranks --farther --seeds $(RANKS_SEEDS) --jobs $(JOBS))
 	$(if $(ONLY),,$(BIN)/python -m bench.score.third --jobs $(JOBS))
 
 closure: $(VENV)/installed-test

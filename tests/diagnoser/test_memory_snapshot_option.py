@@ -34,7 +34,7 @@ def test_a_snapshot_beside_a_recording_gives_its_peak(
     assert "someone" not in shown
     page = tmp_path / "page.html"
     assert run(["analyze", str(trace), "--memory-snapshot", str(dump), "-o", str(page)]) == 0
-    assert 'class="drawing"' in page.read_text(encoding="utf-8")
+    assert 'class="plane filled"' in page.read_text(encoding="utf-8")
 
 
 def test_a_snapshot_beside_a_configuration_gives_its_peak(
