@@ -11,12 +11,18 @@ from typing import Final
 import numpy as np
 
 from traces.columns import BoolArray, FloatArray, IntArray
+from traces.limits import Limit
 from traces.ranks.late import COST, DEVICE, HOST, LINK, Suspicion
 from traces.ranks.side_by_side import Alike, Grid, device_factors, excess, ratio
 from traces.ranks.summary import RankSummary
 from traces.ranks.waits import Links
 from traces.sections.cause import Cause
 
+ALIKE: Final = Limit(
+    0.5,
+    "of what the slowest rank's transfers take longer",
+    "ours: a NIC slows its ranks alike; peers of one slow rank send it a third of their data or less",
+)
 _CAUSES: Final = {Cause.SLOW_DEVICE: DEVICE.value, Cause.SLOW_HOST: HOST.value}
 
 
@@ -65,7 +71,8 @@ def across(
 def whole_node(found: Suspicion, beside: Across | None, grid: Grid, links: Links | None) -> Suspicion:
     """All ranks of a node, where it is those that are slow and no others; else what was found."""
     if beside is not None and links is not None and found.cause is Cause.SLOW_LINK and len(found.places) == 1:
-        slow = np.nan_to_num(links.factor, nan=1.0) >= LINK.value
+        more = np.nan_to_num(links.factor, nan=1.0) - 1
+        slow = more >= max(LINK.value - 1, ALIKE.value * float(more.max()))
         places = _node_of(slow, beside.nodes)
         if set(found.places) < set(places):
             seen = float(links.factor[list(places)].mean())
