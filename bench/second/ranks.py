@@ -31,7 +31,6 @@ LAYOUTS: Final = (
     Layout(expert=2, pipeline=2, data=4, ranks_per_host=4),
     Layout(expert=2, pipeline=4, data=2, ranks_per_host=8),
 )
-
 _GROUPS: Final = {1: Group.DATA, 2: Group.EXPERT, 3: Group.PIPELINE, 4: Group.TENSOR}
 _RINGS: Final = ("nccl_all_gather", "nccl_reduce_scatter", "nccl_all_reduce")
 _OF_TOKENS: Final = ("expert_gemm", "activation", "permute", "unpermute")
@@ -153,7 +152,7 @@ class RankWriter(Writer):
         run = self._run
         paused = run.extent is Extent.PAUSES and pauses(run, self._rank, *self._where)
         if paused or (where == [0, 0, "forward"] and self._is_jittered(Jitter.HOST)):
-            self._say(Busy(round(_NS * self._run.strength)))
+            self._say(Busy(round(_NS * run.strength)))
         super()._experts()
 
     def _embed(self) -> None:

@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from msgspec import UnsetType
 
 from reports.content.analysis.addresses import gpu_blocks
-from reports.content.analysis.memory_snapshot import memory_chart, memory_plane
+from reports.content.analysis.memory_snapshot import memory_drawing
 from reports.content.analysis.times import Scale, figures_of, figures_table, scale_of, times_of, times_table
 from reports.content.blocks import (
     Block,
     Code,
-    Drawing,
     Entry,
     Hue,
     Part,
@@ -96,6 +95,5 @@ def memory(rank: Rank) -> Part:
     if modules := known(found.recompute_modules):
         blocks.append(times_table("Recompute by what runs again", scale, times_of(modules, Hue.MEMORY)))
     if not isinstance(found.use, UnsetType) and (use := known(found.use)):
-        plane = memory_plane(use.used_bytes, "the recording, from its start to its end")
-        blocks.append(Drawing(tuple(memory_chart(use.used_bytes)), plane))
+        blocks.append(memory_drawing(use.used_bytes, "the recording, from its start to its end"))
     return Part("Memory", tuple(blocks), "memory")

@@ -63,9 +63,8 @@ def _device(one: SnapshotDevice, estimate: MemoryEstimate | None) -> Iterator[Bl
     rows = (_category(key, size, peak, estimate) for key, size in parts.items())
     yield table(f"In use at the peak of {gigabytes(peak)}", heads, rows)
     columns = _columns(one.curve, one.entries)
-    across = "entries of the history, first to last"
     ends = f"{'':>10}  first entry{'last entry':>{_WIDTH - 11}}"
-    yield Drawing((*memory_chart(columns), ends), memory_plane(columns, across))
+    yield memory_drawing(columns, "entries of the history, first to last", ends)
     before = sized(one.before_recording_bytes)
     yield Sentence(words(f"{before} were in use before the history begins; stacks of these are not known."))
     listed = one.stacks_at_peak[:_STACKS]
@@ -126,7 +125,12 @@ def memory_plane(used_bytes: Sequence[int], across: str) -> Plane:
     return Plane((tuple(steps),), across, f"memory in use, {gigabytes(peak)} at its peak", filled=True)
 
 
-def memory_chart(used_bytes: Sequence[int]) -> Iterator[str]:
+def memory_drawing(used_bytes: Sequence[int], across: str, *under: str) -> Drawing:
+    """Memory in use, in characters, with lines `under` it, and as a picture."""
+    return Drawing((*_chart(used_bytes), *under), memory_plane(used_bytes, across))
+
+
+def _chart(used_bytes: Sequence[int]) -> Iterator[str]:
     """Memory in use from left to right, as columns of characters, the highest at its peak."""
     count, peak = min(_WIDTH, len(used_bytes)), max(used_bytes, default=0)
     edges = [at * len(used_bytes) // count for at in range(count + 1)] if count else []

@@ -131,8 +131,7 @@ def _roofline(found: MatrixRates, memory: float | None) -> Iterator[Block]:
         return
     lines = []
     for one in placed:
-        peak = one.tflops_per_s / (known(one.peak_frac) or 1)
-        ridge = peak * 1e3 / memory
+        ridge = _ridge(_peak(one), memory)
         axis = ["-"] * _WIDTH
         axis[_column(ridge)] = "^"
         axis[_column(one.flop_per_byte)] = "#"
@@ -148,7 +147,7 @@ def _roofline(found: MatrixRates, memory: float | None) -> Iterator[Block]:
 
 def _plane(placed: Sequence[ClassSpeed], memory: float) -> Plane:
     """Both axes by powers of ten: a roof rises with the speed of memory up to the peak of a precision."""
-    peaks = sorted({one.tflops_per_s / (known(one.peak_frac) or 1) for one in placed})
+    peaks = sorted({_peak(one) for one in placed})
     top = log10(peaks[-1])
 
     def at(flop_per_byte: float, tflops: float) -> tuple[float, float]:
@@ -156,7 +155,9 @@ def _plane(placed: Sequence[ClassSpeed], memory: float) -> Plane:
 
     low, high = (10.0**power for power in _DECADES)
     return Plane(
-        tuple((at(low, low * memory / 1e3), at(peak * 1e3 / memory, peak), at(high, peak)) for peak in peaks),
+        tuple(
+            (at(low, low * memory / 1e3), at(_ridge(peak, memory), peak), at(high, peak)) for peak in peaks
+        ),
         "FLOP per byte, from one to ten thousand",
         f"TFLOP/s, up to {rounded(peaks[-1])}, by powers of ten",
         tuple(
@@ -164,6 +165,15 @@ def _plane(placed: Sequence[ClassSpeed], memory: float) -> Plane:
             for one in placed
         ),
     )
+
+
+def _peak(one: ClassSpeed) -> float:
+    return one.tflops_per_s / (known(one.peak_frac) or 1)
+
+
+def _ridge(peak: float, memory: float) -> float:
+    """FLOP per byte where both roofs meet, of TFLOP/s and GB/s."""
+    return peak * 1e3 / memory
 
 
 def _part(value: float, low: float, high: float) -> float:
