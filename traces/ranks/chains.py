@@ -97,15 +97,31 @@ def chains_of(matched: Matched, aligned: Aligned) -> Chains:
 
     Where compute ran all the time since the one before in its group, what ended beneath it held up nothing.
     """
-    start_ns, end_ns = aligned.start_ns, aligned.end_ns
-    ends = ByTime(matched.place, end_ns)
-    behind = _behind(matched, aligned)
+    start_ns, end_ns, place = aligned.start_ns, aligned.end_ns, matched.place
+    ends = ByTime(place, end_ns)
+    behind, after = _behind(matched, aligned), ends.before(place, start_ns)
+    beneath = matched.exposed_ns <= (1 - THROUGH.value) * (matched.end_ns - matched.start_ns)
     since_ns = start_ns - np.where(behind == NO_ROW, start_ns, end_ns[behind])
     through = (behind != NO_ROW) & (matched.compute_ns >= np.maximum(1, THROUGH.value * since_ns))
-    after = np.where(through, behind, ends.before(matched.place, start_ns))
+    through &= beneath[after]
+    if through.any():
+        after[through] = _held_up(matched, aligned, through, behind, ~beneath)
     own_ns = start_ns - np.where(after == NO_ROW, 0, end_ns[after])
     arrived_ns = parts.spread(parts.most(start_ns, matched.first), matched.first)
     return Chains(matched.first, ends, after, behind, own_ns, end_ns - arrived_ns, start_ns)
+
+
+def _held_up(
+    matched: Matched, aligned: Aligned, rows: BoolArray, behind: IntArray, alone: BoolArray
+) -> IntArray:
+    """Of these rows the last before that no compute hid, or the one `behind` which each lies."""
+    lone = np.flatnonzero(alone)
+    found = ByTime(matched.place[lone], aligned.end_ns[lone]).before(
+        matched.place[rows], aligned.start_ns[rows]
+    )
+    found = np.append(lone, NO_ROW)[found]  # what there is none of is the last
+    later = (found != NO_ROW) & (aligned.end_ns[found] > aligned.end_ns[behind[rows]])
+    return np.where(later, found, behind[rows])
 
 
 def with_beside(chains: Chains, matched: Matched, aligned: Aligned) -> Chains:
