@@ -16,7 +16,7 @@ from bench.simulate.recorded import START_NS, View, record
 from bench.simulate.run import Run
 from traces.account.account import Account, absent_pieces, measure_account
 from traces.account.device import find_queueing
-from traces.columns import IntArray
+from traces.arrays import IntArray
 from traces.formats.open import read_trace
 from traces.intervals import Spans, covered_ns, intersect, subtract, union
 from traces.measure.budget import Budget, measure_budget

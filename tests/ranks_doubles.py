@@ -10,7 +10,7 @@ import numpy as np
 
 from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
-from traces.columns import IntArray
+from traces.arrays import IntArray
 from traces.formats.open import read_trace
 from traces.ranks.codec import decode, encode
 from traces.ranks.summarise import summarise

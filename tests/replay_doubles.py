@@ -13,7 +13,7 @@ from bench.simulate.export import write_export
 from bench.simulate.recording import Recording
 from traces.account.account import measure_account
 from traces.account.device import find_queueing
-from traces.columns import IntArray
+from traces.arrays import IntArray
 from traces.formats.open import read_trace
 from traces.replay.changes.costs import Costs, measure_costs
 from traces.replay.edits import Subject

@@ -6,40 +6,15 @@ Rows keep the order of the source, which is not sorted.
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, ClassVar, Final, Self
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from traces.arrays import BoolArray, FloatArray, IntArray, Rows
 from traces.problems import Problems
-
-IntArray = NDArray[np.signedinteger[Any]]
-"""Whole numbers: times and packed ids in 64 bits, what counts or names things narrower."""
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
-
-PLACE: Final = np.int32
-"""The width of places in tables and of codes of texts: a trace has fewer than 2**31 of anything."""
-CODE: Final = np.int16
-"""The width of members of enumerations, such as kinds of work."""
 
 NULL: Final = int(np.iinfo(np.int64).min)
 """Stands for SQL NULL in integer columns; no id or time of a real export has this value."""
-
-
-def distinct(values: IntArray) -> IntArray:
-    """The distinct values of an array, sorted.
-
-    Not np.unique: numpy 2.4 hashes, and on packed ids, all multiples of 2**24, that took 27 of the 40 s of a
-    recording with a million kernels (measured 2026-11-21).
-    """
-    least, most = int(values.min(initial=0)), int(values.max(initial=0))
-    if most - least < 4 * len(values):  # several times as fast as sorting
-        seen = np.zeros(most - least + 1, dtype=np.bool_)
-        seen[values - least] = True
-        return (np.flatnonzero(seen) + least).astype(values.dtype)
-    ordered = np.sort(values)
-    return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if len(ordered) else ordered
 
 
 PROCESS_BITS: Final = ~0xFFFFFF
@@ -49,29 +24,6 @@ PROCESS_BITS: Final = ~0xFFFFFF
 def process_of(gid: int) -> int:
     """Operating-system process id in a packed id; that is signed and can be negative, so it is masked."""
     return (gid >> 24) & 0xFFFFFF
-
-
-class Rows:
-    """A table: a dataclass whose fields are columns of one length."""
-
-    __slots__ = ()
-    __match_args__: ClassVar[tuple[str, ...]]  # the names of all fields, by `dataclass`
-
-    def __len__(self) -> int:
-        return len(getattr(self, self.__match_args__[0]))
-
-    def take(self, which: BoolArray | IntArray) -> Self:
-        """Some of the rows, by mask or place, where every field is a column."""
-        return type(self)(*(getattr(self, name)[which] for name in self.__match_args__))
-
-    @classmethod
-    def joined(cls, *tables: Self) -> Self:
-        several = ([getattr(one, name) for one in tables] for name in cls.__match_args__)
-        return cls(*map(np.concatenate, several)) if tables else cls.none()
-
-    @classmethod
-    def none(cls) -> Self:
-        return cls(*(np.empty(0, dtype=np.int64) for _ in cls.__match_args__))
 
 
 @dataclass(frozen=True, slots=True)

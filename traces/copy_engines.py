@@ -10,7 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import COPY_KINDS, BoolArray, Columns, IntArray
+from traces.arrays import BoolArray, IntArray
+from traces.columns import COPY_KINDS, Columns
 from traces.groups import passing
 from traces.launches import of_call
 from traces.limits import Limit

@@ -5,7 +5,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from traces.columns import PLACE, BoolArray, IntArray
+from traces.arrays import PLACE, BoolArray, IntArray
 
 T = TypeVar("T")
 

@@ -9,20 +9,18 @@ from typing import Final, TypeVar
 
 import numpy as np
 
+from traces.arrays import BoolArray, IntArray, distinct
 from traces.columns import (
     COPY_KINDS,
     NULL,
     PROCESS_BITS,
-    BoolArray,
     Calls,
     Columns,
     GpuRows,
     HostSpans,
-    IntArray,
     NcclCalls,
     Ranges,
     Syncs,
-    distinct,
 )
 from traces.groups import passing, places_of_each
 from traces.launches import launching_rows

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray
 
 _EVER: Final = np.iinfo(np.int64)
 

@@ -7,7 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, BoolArray, IntArray, distinct
+from traces.arrays import BoolArray, IntArray, distinct
+from traces.columns import NULL
 from traces.limits import Limit
 from traces.names.kernels import compute_classes
 from traces.timeline import Activities, Bucket, Source

@@ -6,7 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, PLACE, PROCESS_BITS, Calls, IntArray, LaunchShapes, distinct
+from traces.arrays import PLACE, IntArray, distinct
+from traces.columns import NULL, PROCESS_BITS, Calls, LaunchShapes
 from traces.groups import first_of, group_of
 
 _GRID: Final = (2**31 - 1, 65_535, 65_535)

@@ -9,21 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import (
-    CODE,
-    COPY_KINDS,
-    NULL,
-    PLACE,
-    PROCESS_BITS,
-    BoolArray,
-    Calls,
-    Columns,
-    Gpu,
-    GpuRows,
-    IntArray,
-    distinct,
-    process_of,
-)
+from traces.arrays import CODE, PLACE, BoolArray, IntArray, distinct
+from traces.columns import COPY_KINDS, NULL, PROCESS_BITS, Calls, Columns, Gpu, GpuRows, process_of
 from traces.copy_engines import copies_of_collectives
 from traces.groups import group_of, passing
 from traces.host_clock import ClockFix, clock_fixes, on_gpu_clock

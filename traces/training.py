@@ -8,7 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import CODE, NULL, PROCESS_BITS, BoolArray, IntArray, distinct
+from traces.arrays import CODE, BoolArray, IntArray, distinct
+from traces.columns import NULL, PROCESS_BITS
 from traces.groups import passing
 from traces.intervals import instants_of
 from traces.limits import Limit

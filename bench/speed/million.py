@@ -19,7 +19,7 @@ import numpy as np
 
 from bench.speed.layer import BLOCKS, KERNELS, LAYER, Kernel
 from bench.speed.schema import ROWS, TABLES
-from traces.columns import IntArray
+from traces.arrays import IntArray
 
 _LENGTH: Final = len(LAYER)
 _LAYERS: Final = 48

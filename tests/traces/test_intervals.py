@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traces.columns import IntArray
+from traces.arrays import IntArray
 from traces.intervals import Spans, covered_ns, first_come, intersect, join, spans, subtract, union
 
 Pairs = list[tuple[int, int]]

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from traces import loops
-from traces.columns import IntArray
+from traces.arrays import IntArray
 from traces.loops import COMPILED_FROM, loop
 from traces.progress import listening
 

@@ -27,7 +27,7 @@ from traces.account.pieces import (
     waited_for,
 )
 from traces.account.waits import Waits, with_poll_calls
-from traces.columns import CODE, PLACE, IntArray
+from traces.arrays import CODE, PLACE, IntArray
 from traces.cures import cure
 from traces.groups import sums_of
 from traces.intervals import Spans, intersect, ns_in, union

@@ -11,7 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import CODE, NULL, PLACE, PROCESS_BITS, BoolArray, IntArray, Rows, distinct
+from traces.arrays import CODE, PLACE, BoolArray, IntArray, Rows, distinct
+from traces.columns import NULL, PROCESS_BITS
 from traces.groups import before_of, begins
 from traces.launchers import helper_threads
 from traces.limits import Limit

@@ -6,7 +6,8 @@ import numpy as np
 
 from traces.account.calls import CallKind, call_kinds
 from traces.account.pieces import NO_KERNEL, compute_gaps
-from traces.columns import NULL, distinct
+from traces.arrays import distinct
+from traces.columns import NULL
 from traces.host_clock import LAUNCHES
 from traces.intervals import spans
 from traces.limits import Limit

@@ -15,7 +15,8 @@ import numpy as np
 
 from traces.account.calls import CallKind, call_kinds, kinds_of_calls
 from traces.account.pieces import BEGINNING, CAUSES, Pieces, Tiling, cut, tile
-from traces.columns import COPY_KINDS, NULL, PLACE, Columns, HostSpans, IntArray, Ranges, distinct
+from traces.arrays import PLACE, IntArray, distinct
+from traces.columns import COPY_KINDS, NULL, Columns, HostSpans, Ranges
 from traces.groups import begins, passing, places_of_each
 from traces.launchers import equal_replays
 from traces.limits import Limit

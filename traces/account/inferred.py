@@ -12,7 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import COPY_KINDS, NULL, PLACE, PROCESS_BITS, BoolArray, Columns, IntArray, distinct
+from traces.arrays import PLACE, BoolArray, IntArray, distinct
+from traces.columns import COPY_KINDS, NULL, PROCESS_BITS, Columns
 from traces.groups import begins, group_of, passing, places_of_each, previous_at
 from traces.launchers import helper_work
 from traces.launches import join_launches

@@ -12,7 +12,7 @@ from typing import Final, Self, TypeVar
 
 import numpy as np
 
-from traces.columns import PLACE, BoolArray, IntArray, Rows, distinct
+from traces.arrays import PLACE, BoolArray, IntArray, Rows, distinct
 from traces.intervals import Spans, instants_of
 from traces.launchers import helper_work
 from traces.timeline import KEYS, Activities, Bucket

@@ -20,7 +20,8 @@ from traces.account.inferred import (
     tight_producers,
     wait_calls,
 )
-from traces.columns import NULL, PLACE, BoolArray, Columns, IntArray, distinct
+from traces.arrays import PLACE, BoolArray, IntArray, distinct
+from traces.columns import NULL, Columns
 from traces.groups import before_of, group_of, mask_of, place_in_run
 from traces.launches import join_launches
 from traces.limits import Limit

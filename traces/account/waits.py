@@ -19,7 +19,8 @@ from traces.account.calls import NONE, POLL, CallKind, HostCalls, host_calls
 from traces.account.host import CAUSE, Host, HostPieces
 from traces.account.inferred import synchronised_streams, wait_calls
 from traces.account.pieces import Judged, last_to_end, waited_for
-from traces.columns import NULL, PLACE, BoolArray, Calls, IntArray, distinct
+from traces.arrays import PLACE, BoolArray, IntArray, distinct
+from traces.columns import NULL, Calls
 from traces.groups import passing
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS, is_polled_kernel

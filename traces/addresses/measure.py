@@ -10,7 +10,7 @@ from traces.account.device import ready_ns
 from traces.account.host import Handover
 from traces.account.pieces import CAUSES, REASON, AbsentPieces, Pieces, cut, tile
 from traces.addresses.recorded import LEVELS, NO_FRAME, Level, levels
-from traces.columns import IntArray
+from traces.arrays import IntArray
 from traces.cures import cure
 from traces.groups import first_of, group_of, sums_of
 from traces.intervals import Spans, ns_in

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from traces.account.pieces import BEGINNING, Tiling
-from traces.columns import BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray
 
 _PASSES: Final = 4  # a span that was rounded past the one around it is cut in one
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from traces.account.pieces import Tiling
 from traces.addresses.nested import innermost
-from traces.columns import PLACE, HostSpans, IntArray, Ranges
+from traces.arrays import PLACE, IntArray
+from traces.columns import HostSpans, Ranges
 from traces.intervals import Spans
 from traces.names.frames import Frame, FrameKind, public_frame, public_os_call, public_span
 from traces.timeline import RankTimeline

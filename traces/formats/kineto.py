@@ -11,7 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, Columns, Gpu, SmLimits, TraceInfo, distinct, process_of
+from traces.arrays import distinct
+from traces.columns import NULL, Columns, Gpu, SmLimits, TraceInfo, process_of
 from traces.formats import kineto_activities, kineto_collectives, kineto_problems, known_texts
 from traces.formats import kineto_schema as schema
 from traces.formats.kineto_json import Event, load

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
+from traces.arrays import IntArray, distinct
 from traces.columns import (
     COPY_KINDS,
     NULL,
@@ -17,12 +18,10 @@ from traces.columns import (
     EventRecords,
     GpuRows,
     HostSpans,
-    IntArray,
     Kernels,
     MemoryUse,
     Ranges,
     Syncs,
-    distinct,
 )
 from traces.formats import kineto_schema as schema
 from traces.formats.kineto_rows import first_told

@@ -14,7 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import EXCHANGES, NULL, PURPOSES, Collectives, IntArray, ProcessGroup
+from traces.arrays import IntArray
+from traces.columns import EXCHANGES, NULL, PURPOSES, Collectives, ProcessGroup
 from traces.formats.kineto_json import Event
 from traces.formats.tables import Table
 

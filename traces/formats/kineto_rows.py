@@ -9,7 +9,8 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from traces.columns import NULL, IntArray
+from traces.arrays import IntArray
+from traces.columns import NULL
 from traces.formats import kineto_schema as schema
 from traces.formats.kineto_problems import problem_text
 from traces.formats.tables import Table, Texts, in_order

@@ -16,7 +16,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from traces.columns import NULL, IntArray, NcclCalls, Payloads
+from traces.arrays import IntArray
+from traces.columns import NULL, NcclCalls, Payloads
 from traces.formats.nsys_columns import named
 from traces.formats.nsys_schema import NVTX
 from traces.formats.sqlite_tables import SqliteTables

@@ -10,17 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import (
-    NULL,
-    PLACE,
-    PROCESS_BITS,
-    EventRecords,
-    HostSpans,
-    IntArray,
-    MemoryUse,
-    Syncs,
-    distinct,
-)
+from traces.arrays import PLACE, IntArray, distinct
+from traces.columns import NULL, PROCESS_BITS, EventRecords, HostSpans, MemoryUse, Syncs
 from traces.errors import DamagedTrace
 from traces.formats import nsys_schema as schema
 from traces.formats.sqlite_tables import EVERY_ROW, RowFilter, SqliteTables, empty_columns

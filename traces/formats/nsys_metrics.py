@@ -11,7 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, GpuSamples, IntArray, distinct
+from traces.arrays import IntArray, distinct
+from traces.columns import NULL, GpuSamples
 from traces.formats.nsys_columns import read_present
 from traces.formats.sqlite_tables import RowFilter, SqliteTables
 

@@ -4,19 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from traces.columns import (
-    COPY_KINDS,
-    NULL,
-    PLACE,
-    Calls,
-    Columns,
-    Copies,
-    Gpu,
-    GpuRows,
-    Kernels,
-    Ranges,
-    TraceInfo,
-)
+from traces.arrays import PLACE
+from traces.columns import COPY_KINDS, NULL, Calls, Columns, Copies, Gpu, GpuRows, Kernels, Ranges, TraceInfo
 from traces.formats import known_texts, nsys_columns, nsys_info
 from traces.formats import nsys_schema as schema
 from traces.formats.nccl_payloads import read_nccl_calls

@@ -11,7 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, HostSpans, IntArray
+from traces.arrays import IntArray
+from traces.columns import NULL, HostSpans
 from traces.formats import nsys_schema as schema
 from traces.formats.nsys_columns import named, read_present
 from traces.formats.sqlite_tables import SqliteTables

@@ -12,7 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from traces.columns import NULL, IntArray
+from traces.arrays import IntArray
+from traces.columns import NULL
 from traces.loops import loop
 
 _Bytes = NDArray[np.uint8]

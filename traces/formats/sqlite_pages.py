@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from traces.columns import IntArray
+from traces.arrays import IntArray
 from traces.errors import DamagedTrace
 from traces.formats.readers import PAGES_FROM, Reader
 from traces.formats.sqlite_cells import SPARE_BYTES, UNUSUAL, decode_pages

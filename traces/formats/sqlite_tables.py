@@ -19,7 +19,8 @@ from urllib.parse import quote
 
 import numpy as np
 
-from traces.columns import NULL, IntArray, distinct
+from traces.arrays import IntArray, distinct
+from traces.columns import NULL
 from traces.errors import DamagedTrace, TraceNotFound
 from traces.formats.tables import Table, Texts
 from traces.limits import Limit

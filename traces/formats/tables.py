@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from traces.columns import BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray
 from traces.loops import loop
 
 _Bytes = NDArray[np.uint8]

@@ -17,7 +17,8 @@ import numpy as np
 from traces.account.account import Account
 from traces.account.calls import CallKind, call_kinds
 from traces.account.pieces import NO_KERNEL, compute_gaps
-from traces.columns import COPY_KINDS, NULL, BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray
+from traces.columns import COPY_KINDS, NULL
 from traces.intervals import Spans, instants_of, intersect, join, ns_in, union
 from traces.measure.budget import Budget
 from traces.measure.host_copies import LARGE

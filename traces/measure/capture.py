@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from msgspec import UNSET
 
 from traces.account.clocks import clock_offset_ns
-from traces.columns import NULL, Columns, distinct
+from traces.arrays import distinct
+from traces.columns import NULL, Columns
 from traces.sections.trace import Messages
 from traces.timeline import Source, Timeline
 

@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 
 from traces.account.host import PAUSE, input_copies
-from traces.columns import NULL, IntArray, Memory
+from traces.arrays import IntArray
+from traces.columns import NULL, Memory
 from traces.cures import cure
 from traces.intervals import instants_of, intersect, subtract
 from traces.limits import Limit

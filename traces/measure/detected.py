@@ -6,7 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, Columns, IntArray, distinct
+from traces.arrays import BoolArray, IntArray, distinct
+from traces.columns import Columns
 from traces.cures import cure
 from traces.groups import passing, sums_of
 from traces.intervals import Spans, ns_in

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray
 from traces.groups import before_of, begins, first_of, group_of
 from traces.limits import Limit
 

@@ -5,7 +5,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import COPY_KINDS, BoolArray, IntArray, distinct
+from traces.arrays import BoolArray, IntArray, distinct
+from traces.columns import COPY_KINDS
 from traces.cures import cure
 from traces.intervals import Spans, covered_ns, instants_of, intersect, ns_in, subtract
 from traces.limits import Limit

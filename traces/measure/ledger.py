@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from traces.account.pieces import REASONS, AbsentPieces
-from traces.columns import IntArray, distinct
+from traces.arrays import IntArray, distinct
 from traces.groups import sums_of
 from traces.intervals import Spans, instants_of, intersect, ns_in, spans, subtract
 from traces.measure.budget import Budget, measure_budget

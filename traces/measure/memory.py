@@ -9,7 +9,8 @@ import numpy as np
 
 from traces.account.calls import CallKind, call_kinds, outermost
 from traces.account.clocks import clock_offset_ns
-from traces.columns import NULL, PROCESS_BITS, Gpu, IntArray, MemoryUse
+from traces.arrays import IntArray
+from traces.columns import NULL, PROCESS_BITS, Gpu, MemoryUse
 from traces.cures import cure
 from traces.groups import passing
 from traces.intervals import Spans, instants_of, intersect, spans

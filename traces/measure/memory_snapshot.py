@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import IntArray
+from traces.arrays import IntArray
 from traces.formats.memory_snapshot import Allocation, DeviceMemory
 from traces.limits import Limit
 from traces.missing import gap, unless

@@ -12,7 +12,8 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from traces.columns import COPY_KINDS, NULL, BoolArray, Gpu, IntArray, distinct
+from traces.arrays import BoolArray, IntArray, distinct
+from traces.columns import COPY_KINDS, NULL, Gpu
 from traces.cures import cure
 from traces.groups import places_of_each
 from traces.intervals import Spans

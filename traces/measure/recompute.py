@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace as change
 
-from traces.columns import BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray
 from traces.cures import cure
 from traces.groups import mask_of
 from traces.intervals import Spans, instants_of, intersect

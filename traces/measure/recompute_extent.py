@@ -11,7 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, BoolArray, IntArray, distinct
+from traces.arrays import BoolArray, IntArray, distinct
+from traces.columns import NULL
 from traces.groups import mask_of, mask_within, places_in
 from traces.intervals import Spans, instants_of, intersect
 from traces.limits import Limit

@@ -4,7 +4,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray
+from traces.columns import NULL
 from traces.cures import cure
 from traces.groups import first_of, group_of, sums_of
 from traces.intervals import ns_in, spans

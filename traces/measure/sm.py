@@ -10,7 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, BoolArray, FloatArray, Gpu, GpuSamples, IntArray, distinct
+from traces.arrays import BoolArray, FloatArray, IntArray, distinct
+from traces.columns import NULL, Gpu, GpuSamples
 from traces.cures import cure
 from traces.groups import group_of, sorted_within
 from traces.intervals import Spans, covered_ns, instants_of, intersect, ns_in

@@ -16,7 +16,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, BoolArray, FloatArray, Gpu, IntArray, LaunchShapes, distinct
+from traces.arrays import BoolArray, FloatArray, IntArray, distinct
+from traces.columns import NULL, Gpu, LaunchShapes
 from traces.cures import cure
 from traces.groups import passing, sums_of
 from traces.intervals import Spans, ns_in

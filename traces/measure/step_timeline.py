@@ -11,7 +11,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from traces.account.pieces import REASONS, AbsentPieces
-from traces.columns import NULL, Calls, Columns, IntArray, Ranges, distinct
+from traces.arrays import IntArray, distinct
+from traces.columns import NULL, Calls, Columns, Ranges
 from traces.cures import cure
 from traces.groups import passing, places_of_each
 from traces.intervals import spans

@@ -4,7 +4,8 @@ from typing import Final, get_args
 
 import numpy as np
 
-from traces.columns import Gpu, IntArray, distinct
+from traces.arrays import IntArray, distinct
+from traces.columns import Gpu
 from traces.cures import cure
 from traces.intervals import Spans, ns_in
 from traces.missing import gap

@@ -11,7 +11,8 @@ from typing import Final
 import numpy as np
 
 from traces.account.host import input_copies
-from traces.columns import NULL, IntArray
+from traces.arrays import IntArray
+from traces.columns import NULL
 from traces.limits import Limit
 from traces.names.ranges import family, public_range
 from traces.sections.work import InputCopies, Work

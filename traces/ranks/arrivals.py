@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, FloatArray
+from traces.arrays import BoolArray, FloatArray
 from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.ranks.charge import LEAST

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from traces.columns import IntArray
+from traces.arrays import IntArray
 from traces.ranks.chains import NEVER, NO_ROW, Chains
 from traces.ranks.clocks import Aligned
 from traces.ranks.side_by_side import Grid

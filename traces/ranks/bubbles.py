@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray, Rows
+from traces.arrays import BoolArray, IntArray, Rows
 from traces.groups import mask_of
 from traces.missing import Missing, gap, known, or_gap
 from traces.names.kernels import COMM_KINDS

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, FloatArray, IntArray
+from traces.arrays import BoolArray, FloatArray, IntArray
 from traces.groups import begins, group_of
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS

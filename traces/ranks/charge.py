@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, FloatArray, IntArray, Rows
+from traces.arrays import BoolArray, FloatArray, IntArray, Rows
 from traces.groups import mask_of, sums_of
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import FloatArray, IntArray
+from traces.arrays import FloatArray, IntArray
 from traces.limits import Limit
 from traces.ranks import parts
 

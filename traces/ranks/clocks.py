@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, FloatArray, IntArray, distinct
+from traces.arrays import BoolArray, FloatArray, IntArray, distinct
 from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.ranks import parts

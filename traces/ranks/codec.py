@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from traces.columns import IntArray, Rows, distinct
+from traces.arrays import IntArray, Rows, distinct
 from traces.errors import DamagedTrace, NotATrace
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray
+from traces.arrays import BoolArray
 from traces.cures import cure
 from traces.groups import group_of
 from traces.intervals import Spans

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from traces.account.pieces import REASONS, AbsentPieces
-from traces.columns import BoolArray, IntArray, distinct
+from traces.arrays import BoolArray, IntArray, distinct
 from traces.groups import before_of, group_of, mask_of, place_in_run, sums_of
 from traces.intervals import Spans, covered_ns, instants_of, ns_in, subtract
 from traces.missing import Missing

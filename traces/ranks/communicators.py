@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray, distinct
+from traces.arrays import BoolArray, IntArray, distinct
 from traces.groups import passing
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS

@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, distinct
+from traces.arrays import BoolArray, distinct
 from traces.groups import group_of
 from traces.limits import Limit
 from traces.ranks import parts

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray, distinct
+from traces.arrays import BoolArray, IntArray, distinct
 from traces.limits import Limit
 
 MEET: Final = Limit(

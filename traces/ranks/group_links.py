@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray
 from traces.groups import group_of, sorted_within
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import IntArray
+from traces.arrays import IntArray
 from traces.ranks.summary import GroupSource, Identity, RankSummary
 
 _SOME: Final = 4096

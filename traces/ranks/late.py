@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, FloatArray
+from traces.arrays import BoolArray, FloatArray
 from traces.limits import Limit
 from traces.ranks.group_links import SlowGroups
 from traces.ranks.routing import UNEVEN, Routing

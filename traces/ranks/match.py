@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray
 from traces.groups import begins, passing
 from traces.ranks import parts
 from traces.ranks.clock_fit import ClockFit

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, FloatArray, IntArray
+from traces.arrays import BoolArray, FloatArray, IntArray
 from traces.limits import Limit
 from traces.ranks.late import COST, DEVICE, HOST, LINK, Suspicion
 from traces.ranks.side_by_side import Alike, Grid, device_factors, excess, ratio

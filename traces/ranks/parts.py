@@ -4,7 +4,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from traces.columns import BoolArray, FloatArray, IntArray
+from traces.arrays import BoolArray, FloatArray, IntArray
 from traces.groups import begins, sorted_within
 
 T = TypeVar("T", IntArray, FloatArray, BoolArray)

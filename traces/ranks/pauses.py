@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import IntArray
+from traces.arrays import IntArray
 from traces.groups import group_of
 from traces.limits import Limit
 from traces.ranks import parts

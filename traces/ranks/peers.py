@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray, distinct
+from traces.arrays import BoolArray, IntArray, distinct
 from traces.missing import Missing, gap
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray, distinct
+from traces.arrays import BoolArray, IntArray, distinct
 from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.names.kernels import COMM_KINDS

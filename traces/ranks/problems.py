@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from traces.columns import IntArray, distinct
+from traces.arrays import IntArray, distinct
 from traces.limits import Limit
 from traces.ranks.identity import recorded_size
 from traces.ranks.match import Matched

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, FloatArray, IntArray, distinct
+from traces.arrays import BoolArray, FloatArray, IntArray, distinct
 from traces.groups import begins
 from traces.limits import Limit
 from traces.ranks.clock_fit import ClockFit, lines_by_part

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
-from traces.columns import FloatArray
+from traces.arrays import FloatArray
 from traces.missing import Missing, gap, or_gap, unless
 from traces.ranks import parts
 from traces.ranks.arrivals import arrives_last

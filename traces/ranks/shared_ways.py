@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from traces.columns import BoolArray, FloatArray, IntArray
+from traces.arrays import BoolArray, FloatArray, IntArray
 from traces.ranks import parts
 
 ROUNDS = 4

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import FloatArray, IntArray, distinct
+from traces.arrays import FloatArray, IntArray, distinct
 from traces.missing import gap
 from traces.ranks import parts
 from traces.ranks.match import Matched

@@ -14,7 +14,8 @@ from traces.account.account import absent_pieces, measure_account
 from traces.account.device import Queueing
 from traces.account.host import ranges_of_cause
 from traces.account.pieces import AbsentPieces
-from traces.columns import NULL, IntArray, distinct
+from traces.arrays import IntArray, distinct
+from traces.columns import NULL
 from traces.groups import group_of, sums_of
 from traces.intervals import Spans, covered_ns, ns_in, spans
 from traces.limits import Limit

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray, Rows
+from traces.arrays import BoolArray, IntArray, Rows
 
 UNKNOWN: Final = -1
 """Stands for None in the columns of a summary: no size, no step, nothing before; never a zero."""

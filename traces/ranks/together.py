@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray
 from traces.limits import Limit
 from traces.ranks.clock_fit import ClockFit
 from traces.ranks.clocks import (

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import IntArray
+from traces.arrays import IntArray
 from traces.ranks import parts
 from traces.ranks.match import Matched
 from traces.ranks.side_by_side import Grid, step_of

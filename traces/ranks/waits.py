@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, FloatArray, IntArray, distinct
+from traces.arrays import BoolArray, FloatArray, IntArray, distinct
 from traces.groups import group_of
 from traces.limits import Limit
 from traces.ranks import parts

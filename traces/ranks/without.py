@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, FloatArray, IntArray
+from traces.arrays import BoolArray, FloatArray, IntArray
 from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.ranks import parts

@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import CallKind, is_kind
-from traces.columns import NULL, BoolArray, FloatArray, IntArray, distinct
+from traces.arrays import BoolArray, FloatArray, IntArray, distinct
+from traces.columns import NULL
 from traces.groups import mask_of
 from traces.intervals import instants_of, ns_in
 from traces.limits import Limit

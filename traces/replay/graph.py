@@ -12,7 +12,8 @@ from traces.account.device import Latencies, Queueing
 from traces.account.host import cpu_optimizer, data_pauses, ranges_of_cause
 from traces.account.inferred import UNEXPLAINED
 from traces.account.waits import Poll, find_polls
-from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, HostSpans, IntArray, Ranges, distinct
+from traces.arrays import PLACE, BoolArray, IntArray, distinct
+from traces.columns import COPY_KINDS, NULL, HostSpans, Ranges
 from traces.intervals import Spans, covered_ns, spans, union
 from traces.limits import Limit
 from traces.loops import loop

@@ -11,7 +11,8 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import NONE, HostCalls
-from traces.columns import NULL, PLACE, BoolArray, IntArray
+from traces.arrays import PLACE, BoolArray, IntArray
+from traces.columns import NULL
 from traces.cures import cure
 from traces.groups import mask_of, passing
 from traces.intervals import Spans, covered_ns, ns_in

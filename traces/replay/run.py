@@ -11,7 +11,8 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import NONE
-from traces.columns import NULL, IntArray
+from traces.arrays import IntArray
+from traces.columns import NULL
 from traces.launchers import helper_work
 from traces.limits import Limit
 from traces.loops import loop

@@ -17,7 +17,8 @@ from traces.account.calls import NONE, CallKind, HostCalls, is_kind
 from traces.account.clocks import SKEW
 from traces.account.inferred import synchronised_streams
 from traces.account.waits import BLOCKING_COPY, token_count_reads
-from traces.columns import NULL, PLACE, BoolArray, IntArray, Rows, distinct
+from traces.arrays import PLACE, BoolArray, IntArray, Rows, distinct
+from traces.columns import NULL
 from traces.groups import mask_of, places_of_each
 from traces.limits import Limit
 from traces.timeline import RankTimeline, Source

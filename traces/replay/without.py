@@ -16,7 +16,7 @@ import numpy as np
 
 from traces.account.calls import NONE, CallKind, is_kind
 from traces.account.inferred import UNEXPLAINED
-from traces.columns import BoolArray, FloatArray, IntArray
+from traces.arrays import BoolArray, FloatArray, IntArray
 from traces.groups import mask_of, next_at, previous_at
 from traces.replay.graph import Graph, Timing
 

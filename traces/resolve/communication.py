@@ -7,7 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, BoolArray, IntArray, distinct
+from traces.arrays import BoolArray, IntArray, distinct
+from traces.columns import NULL
 from traces.groups import passing
 from traces.names.kernels import COMM_KINDS, KernelClass, kind_of
 from traces.resolve.resolution import OPERATIONS, PHASES, UNTOLD

@@ -8,7 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import EXCHANGES, PURPOSES, BoolArray, IntArray, distinct
+from traces.arrays import BoolArray, IntArray, distinct
+from traces.columns import EXCHANGES, PURPOSES
 from traces.limits import Limit
 from traces.resolve.communication import Communication
 from traces.resolve.nccl_calls import ALL_TO_ALL, POINT_TO_POINT, UNKNOWN

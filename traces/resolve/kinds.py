@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray, distinct
+from traces.arrays import BoolArray, IntArray, distinct
 from traces.cures import cure
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray, distinct
+from traces.arrays import BoolArray, IntArray, distinct
 from traces.groups import begins, next_at, place_in_run
 from traces.resolve.communication import Communication, communication_of
 from traces.resolve.neighbours import Neighbours, launch_order

@@ -9,7 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, PROCESS_BITS, BoolArray, IntArray, NcclCalls, Ranges, distinct
+from traces.arrays import BoolArray, IntArray, distinct
+from traces.columns import NULL, PROCESS_BITS, NcclCalls, Ranges
 from traces.groups import begins, passing
 from traces.limits import Limit
 from traces.resolve.communication import Communication

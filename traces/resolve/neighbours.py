@@ -6,7 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray
+from traces.columns import NULL
 from traces.groups import next_at, places_in, previous_at
 from traces.names.kernels import KernelClass
 from traces.resolve.communication import Communication

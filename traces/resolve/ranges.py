@@ -7,7 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import PURPOSES, BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray
+from traces.columns import PURPOSES
 from traces.resolve.communication import Communication, innermost
 from traces.resolve.nccl_calls import ALL_TO_ALL, POINT_TO_POINT, UNKNOWN
 from traces.resolve.resolution import OPERATIONS, PHASES, UNTOLD

@@ -5,7 +5,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import PURPOSES, BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray
+from traces.columns import PURPOSES
 from traces.names.kernels import COMM_KINDS
 from traces.timeline import RankTimeline
 

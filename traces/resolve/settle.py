@@ -9,7 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, PURPOSES, BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray
+from traces.columns import NULL, PURPOSES
 from traces.limits import Limit
 from traces.resolve.communication import Communication
 from traces.resolve.communicators import Parts, ProcessGroups, communicators_of, process_groups_of, streams_of

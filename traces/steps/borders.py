@@ -14,7 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, PLACE, BoolArray, IntArray
+from traces.arrays import PLACE, BoolArray, IntArray
+from traces.columns import NULL
 from traces.launchers import helper_work
 from traces.steps.found import Found, Step
 from traces.timeline import Activities, Bucket, Source

@@ -7,7 +7,8 @@ from statistics import median
 
 import numpy as np
 
-from traces.columns import NULL, BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray
+from traces.columns import NULL
 from traces.cures import cure
 from traces.intervals import Spans, spans
 from traces.missing import Missing, gap

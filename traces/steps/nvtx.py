@@ -7,7 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, PROCESS_BITS, BoolArray, IntArray, distinct
+from traces.arrays import BoolArray, IntArray, distinct
+from traces.columns import NULL, PROCESS_BITS
 from traces.groups import mask_of
 from traces.limits import Limit
 from traces.names.ranges import family, is_step_name

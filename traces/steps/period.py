@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traces.account.host import input_copies
-from traces.columns import BoolArray, FloatArray, IntArray, distinct
+from traces.arrays import BoolArray, FloatArray, IntArray, distinct
 from traces.groups import group_of
 from traces.launchers import equal_replays
 from traces.launches import grid_numbers

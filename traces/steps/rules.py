@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import CallKind, kinds_of_calls
-from traces.columns import NULL, PROCESS_BITS, BoolArray, Calls, HostSpans, IntArray
+from traces.arrays import BoolArray, IntArray
+from traces.columns import NULL, PROCESS_BITS, Calls, HostSpans
 from traces.groups import passing
 from traces.intervals import covered_ns, instants_of
 from traces.limits import Limit

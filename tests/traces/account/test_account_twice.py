@@ -26,7 +26,7 @@ from tests.account_by_definition import (
 )
 from traces.account.account import Account, measure_account
 from traces.account.device import Latencies, find_queueing
-from traces.columns import IntArray
+from traces.arrays import IntArray
 from traces.formats.open import read_trace
 from traces.intervals import union
 from traces.timeline import build

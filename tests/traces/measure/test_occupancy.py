@@ -12,7 +12,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traces.columns import Gpu, IntArray, SmLimits
+from traces.arrays import IntArray
+from traces.columns import Gpu, SmLimits
 from traces.measure.sm_launches import LIMITERS, theoretical_occupancy
 from traces.names.gpus import SmCapacity, capability_at_least, sm_capacity
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ranks_doubles import ALIKE, array, identity
-from traces.columns import IntArray
+from traces.arrays import IntArray
 from traces.missing import Missing
 from traces.ranks.codec import decode, encode
 from traces.ranks.run import judge, run_of

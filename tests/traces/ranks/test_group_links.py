@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tests.ranks_doubles import Part, summary_of
-from traces.columns import IntArray
+from traces.arrays import IntArray
 from traces.ranks.clocks import Aligned, Clocks
 from traces.ranks.gathered import OnClock, messages_by_clock
 from traces.ranks.group_links import SlowGroups, slow_groups

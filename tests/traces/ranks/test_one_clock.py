@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ranks_doubles import MS, US, Part, Work, many, shifted, summary_of, together
-from traces.columns import FloatArray
+from traces.arrays import FloatArray
 from traces.missing import Missing
 from traces.ranks import clocks
 from traces.ranks.clock_fit import fitted_together

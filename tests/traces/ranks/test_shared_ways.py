@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traces.columns import IntArray
+from traces.arrays import IntArray
 from traces.ranks.shared_ways import shares
 
 Transfer = tuple[int, int, int]

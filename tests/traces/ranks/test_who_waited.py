@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.ranks_doubles import US, Part, summary_of
-from traces.columns import IntArray
+from traces.arrays import IntArray
 from traces.ranks.clocks import Aligned, Clocks
 from traces.ranks.match import Matched, match
 from traces.ranks.summary import Group, GroupSource, Operation

@@ -25,7 +25,8 @@ from tests.traces.account.test_account_twice import Teller, recorded, words
 from traces.account.account import measure_account
 from traces.account.device import calibrate, find_queueing
 from traces.account.producers import find_producers
-from traces.columns import NULL, Columns, IntArray
+from traces.arrays import IntArray
+from traces.columns import NULL, Columns
 from traces.formats.open import read_trace
 from traces.launches import join_launches
 from traces.names.ranges import cause_of_range

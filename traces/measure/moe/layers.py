@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from traces.columns import IntArray, distinct
+from traces.arrays import IntArray, distinct
 from traces.cures import cure
 from traces.groups import begins, next_at
 from traces.measure.ledger import Borders, borders_of

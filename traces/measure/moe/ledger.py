@@ -8,7 +8,7 @@ import numpy as np
 
 from traces.account.account import OPAQUE_GRAPHS
 from traces.account.pieces import REASONS, AbsentPieces
-from traces.columns import CODE, BoolArray, IntArray
+from traces.arrays import CODE, BoolArray, IntArray
 from traces.cures import cure
 from traces.groups import group_of, places_of_each, sums_of
 from traces.intervals import Spans, instants_of, intersect, join, ns_in, subtract

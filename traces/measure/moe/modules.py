@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import CODE, PLACE, BoolArray, IntArray
+from traces.arrays import CODE, PLACE, BoolArray, IntArray
 from traces.groups import begins, mask_within, next_at, previous_at
 from traces.measure.moe.passes import Evidence, Kind, Lanes, Part, Passes, nth_next, nth_previous
 from traces.resolve.resolution import PHASES, UNTOLD

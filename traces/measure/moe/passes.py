@@ -15,7 +15,8 @@ from typing import Final
 import numpy as np
 
 from traces.account.waits import token_count_reads
-from traces.columns import CODE, NULL, PLACE, BoolArray, IntArray
+from traces.arrays import CODE, PLACE, BoolArray, IntArray
+from traces.columns import NULL
 from traces.groups import begins, mask_of
 from traces.limits import Limit
 from traces.names.kernels import KernelClass

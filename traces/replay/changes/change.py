@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import NONE
-from traces.columns import IntArray
+from traces.arrays import IntArray
 from traces.limits import Limit
 from traces.names.kernels import UNNAMED, KernelClass, classify_kernel
 from traces.progress import report

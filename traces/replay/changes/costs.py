@@ -12,7 +12,8 @@ from traces.account.calls import NONE
 from traces.account.device import Queueing
 from traces.account.inferred import UNEXPLAINED
 from traces.account.producers import Producers
-from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, IntArray
+from traces.arrays import PLACE, BoolArray, IntArray
+from traces.columns import COPY_KINDS, NULL
 from traces.intervals import Spans, instants_of, intersect, union
 from traces.limits import Limit
 from traces.missing import Missing

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import NONE, CallKind, is_kind
-from traces.columns import BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray
 from traces.groups import mask_of, passing
 from traces.intervals import instants_of, ns_in
 from traces.limits import Limit

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import IntArray
+from traces.arrays import IntArray
 from traces.limits import Limit
 from traces.names.kernels import KernelClass
 from traces.replay.changes.change import Draft, Recorded

@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import NONE
-from traces.columns import NULL, IntArray
+from traces.arrays import IntArray
+from traces.columns import NULL
 from traces.replay.changes.change import Draft, Recorded
 from traces.replay.graph import Timing
 

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import NONE, CallKind
-from traces.columns import IntArray, distinct
+from traces.arrays import IntArray, distinct
 from traces.groups import mask_of
 from traces.names.kernels import COMM_KINDS, KernelClass
 from traces.replay.changes.change import Draft, Recorded

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray
+from traces.arrays import BoolArray
 from traces.replay.changes.change import Draft, Recorded
 from traces.replay.edits import steady_allocator_calls
 from traces.replay.graph import Timing

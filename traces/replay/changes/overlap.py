@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import NONE
-from traces.columns import BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray
 from traces.replay.changes.change import Draft, Recorded
 from traces.replay.changes.dispatcher import (
     EP_KINDS,
