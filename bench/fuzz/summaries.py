@@ -16,10 +16,11 @@ from bench.fuzz.mutations import flipped, tree
 from bench.fuzz.target import Target
 from diagnoser.running.merging import merge_summaries
 from tests.ranks_doubles import Work, together
-from traces.ranks.codec import _MARK, VERSION, decode, encode
+from traces.ranks.codec import MARK, VERSION, encode
+from traces.ranks.decoding import decode
 from traces.ranks.summary import RankSummary
 
-_HEAD: Final = len(_MARK) + 1
+_HEAD: Final = len(MARK) + 1
 
 
 @cache
@@ -68,7 +69,7 @@ def written(rng: Random, message: Any) -> tuple[str, bytes]:
         packed = msgspec.msgpack.encode(message)
     except (OverflowError, UnicodeEncodeError, TypeError):
         packed = b"\xc0"
-    content = _MARK + bytes([VERSION]) + zlib.compress(packed, 1)
+    content = MARK + bytes([VERSION]) + zlib.compress(packed, 1)
     return "run.rank", flipped(rng, content) if rng.random() < 0.05 else content
 
 

@@ -20,9 +20,10 @@ from heuristics.result.tool import SCHEMA_VERSION, Tool
 from heuristics.run.repairs import repaired
 from traces.errors import InputError, NotATrace, TraceNotFound, UsageError
 from traces.files.aside import sweep
-from traces.files.plain_file import no_file
-from traces.ranks.codec import MOST, SUFFIX, decode
+from traces.files.plain_file import read_bytes
+from traces.ranks.codec import MOST, SUFFIX
 from traces.ranks.codec import encode as summary_bytes
+from traces.ranks.decoding import Opened, opened, unpacked
 from traces.ranks.mixed import refuse_mixed
 from traces.ranks.run import judge, run_of
 from traces.ranks.summary import RankSummary
@@ -48,21 +49,19 @@ def merge_summaries(paths: Sequence[Path], witness: Sequence[Path] = ()) -> Merg
     if not paths and not witness:
         raise UsageError("no summary given. Name files or a folder: moe-diag merge FOLDER")
     keep_freed_memory()
-    read: list[RankSummary] = []
-    failed: list[InputError] = []
-    warnings: list[str] = []
 
     def none(folder: Path) -> str:
         return f"{folder} has no summaries (*{SUFFIX}). Make them: moe-diag analyze TRACES --summary {folder}"
 
-    for path in files_named(paths, _inside, none) if paths else ():
-        try:
-            read.append(_read(path))
-        except InputError as error:
-            failed.append(error)
-            unread = isinstance(error, NotATrace)
-            why = "it is no summary that this moe-diag reads" if unread else why_skipped(error)
-            warnings.append(f"{path.name} was skipped: {why}")
+    named = list(files_named(paths, _inside, none)) if paths else []
+    found = _read_all(named)
+    read = [one for one in found if not isinstance(one, InputError)]
+    failed = [one for one in found if isinstance(one, InputError)]
+    warnings = [
+        f"{path.name} was skipped: {_why(one)}"
+        for path, one in zip(named, found, strict=True)
+        if isinstance(one, InputError)
+    ]
     if failed and not read:
         raise failed[0]
     refuse_unlike_summaries(read)
@@ -89,17 +88,31 @@ def _inside(folder: Path) -> list[Path]:
     return [folder / name for name in sorted(os.listdir(folder)) if name.endswith(SUFFIX)]  # noqa: PTH208 - fast
 
 
-def _read(path: Path) -> RankSummary:
-    """No more is read than a summary can have. Raises `InputError` for what cannot be read or is none."""
-    if what := no_file(path):
-        raise TraceNotFound(f"{path} is {what}. Name a summary, or a folder of them.")
+def _read_all(paths: Sequence[Path]) -> list[RankSummary | InputError]:
+    """The summary in each file, or why there is none."""
+    found: list[Opened | InputError] = []
+    for path in paths:
+        try:
+            found.append(opened(_read(path), str(path)))
+        except InputError as error:
+            found.append(error)
+    summaries = iter(unpacked([one for one in found if isinstance(one, Opened)]))
+    return [next(summaries) if isinstance(one, Opened) else one for one in found]
+
+
+def _read(path: Path) -> bytes:
+    """No more is read than a summary can have. Raises `TraceNotFound` for what cannot be read."""
     try:
-        with path.open("rb", buffering=0) as file:
-            blob = file.read(int(MOST.value) + 1)
+        return read_bytes(path, int(MOST.value) + 1)
     except OSError as error:
         reason = error.strerror or "no such file"
         raise TraceNotFound(f"{path} cannot be read ({reason}). Check the path.") from None
-    return decode(blob, str(path))
+    except ValueError as error:
+        raise TraceNotFound(f"{path} is {error}. Name a summary, or a folder of them.") from None
+
+
+def _why(error: InputError) -> str:
+    return "it is no summary that this moe-diag reads" if isinstance(error, NotATrace) else why_skipped(error)
 
 
 def check_folder(folder: Path, traces: Sequence[Path], force: bool) -> None:

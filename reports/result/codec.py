@@ -60,8 +60,8 @@ def _lower(value: Any, path: str, found: dict[Missing, None]) -> Any:
         if not path and "missing" in told:
             told["missing"] = ()
         return _lowered_each(told, f"{path}." if path else "", found)
-    if isinstance(value, Mapping):
-        return _lowered_each(value, f"{path}.", found)
+    if value is None:
+        return None
     if isinstance(value, list | tuple):
         if {*map(type, value)} <= _PLAIN:  # the columns of a timeline: long, and without gaps
             return list(value)
@@ -69,6 +69,8 @@ def _lower(value: Any, path: str, found: dict[Missing, None]) -> Any:
             return [_lower(one, path, found) for one in value]
         inner = "[" in path
         return [_lower(one, f"{path}[{'*' if inner else place}]", found) for place, one in enumerate(value)]
+    if isinstance(value, Mapping):
+        return _lowered_each(value, f"{path}.", found)
     return value
 
 

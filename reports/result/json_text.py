@@ -10,6 +10,7 @@ from reports.result.codec import Document
 _INDENT: Final = "  "
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _NESTED: Final = frozenset({dict, list})
+_WHOLE: Final = frozenset({int})
 _ESCAPED: Final = re.compile(
     r"[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]"
 )
@@ -30,7 +31,7 @@ def _text(value: Any, line: str) -> str:
     inner = line + _INDENT
     if kind is dict and value:
         rows = [
-            f"{inner}{_key(key)}: {one if type(one) is int else _text(one, inner)}"
+            f"{inner}{_word(key)}: {one if type(one) is int else _text(one, inner)}"
             for key, one in value.items()
         ]
         return f"{{{','.join(rows)}{line}}}"
@@ -38,11 +39,11 @@ def _text(value: Any, line: str) -> str:
         kinds = {*map(type, value)}
         if kinds & _NESTED:
             return f"[{','.join([inner + _text(one, inner) for one in value])}{line}]"
-        if kinds == {int}:
+        if kinds == _WHOLE:
             return repr(value)
-    return _ENCODE(value)
+    return _word(value) if kind is str else "null" if value is None else _ENCODE(value)
 
 
 @lru_cache(maxsize=4096)
-def _key(name: str) -> str:
-    return _ENCODE(name)
+def _word(text: str) -> str:
+    return _ENCODE(text)

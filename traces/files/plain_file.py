@@ -3,6 +3,7 @@
 Whoever opens a file that was named asks here first; the words beside the answer are the asker's own.
 """
 
+import os
 import stat
 from pathlib import Path
 from typing import Final
@@ -21,9 +22,33 @@ def no_file(path: Path) -> str | None:
         mode = path.stat().st_mode
     except (OSError, ValueError):
         return None
+    return _other_than_file(mode)
+
+
+def _other_than_file(mode: int) -> str | None:
     if stat.S_ISDIR(mode):
         return "a folder"
     return None if stat.S_ISREG(mode) else "a pipe or a device"
+
+
+def read_bytes(path: Path, most: int) -> bytes:
+    """What a file begins with, no more than so many bytes; by few calls, as there may be thousands.
+
+    Raises OSError where it cannot be read, ValueError, which says what it is, for what is no file.
+    """
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe is opened at once, and then refused
+    except OSError:
+        if what := no_file(path):  # a socket, say
+            raise ValueError(what) from None
+        raise
+    try:
+        found = os.fstat(file)
+        if what := _other_than_file(found.st_mode):
+            raise ValueError(what)
+        return os.read(file, min(found.st_size, most))
+    finally:
+        os.close(file)
 
 
 def read_text(path: Path) -> str:

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, FloatArray, IntArray, Rows
+from traces.arrays import BoolArray, FloatArray, IntArray, Rows, distinct
 from traces.groups import mask_of, sums_of
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
@@ -80,7 +80,8 @@ def _counts(suspicion: Suspicion, late: IntArray, alike: Sequence[Alike]) -> Boo
 
 def _by_kind(kind: IntArray, wait_ns: IntArray) -> dict[str, int]:
     """In the order of the kinds, without what takes nothing."""
-    found = {name: int(wait_ns[kind == code].sum()) for code, name in enumerate(COMM_KINDS)}
+    codes = [code for code in distinct(kind).tolist() if code != UNKNOWN]
+    found = {COMM_KINDS[code]: int(wait_ns[kind == code].sum()) for code in codes}
     return {name: ns for name, ns in found.items() if ns}
 
 

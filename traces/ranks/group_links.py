@@ -137,11 +137,10 @@ def over_nodes(matched: Matched, nodes: IntArray) -> BoolArray:
 
 def _on_several(matched: Matched, nodes: IntArray) -> BoolArray:
     """Which groups have ranks on several nodes."""
-    group, on = matched.group[matched.instance], nodes[matched.place]
-    count = len(matched.groups)
-    result: BoolArray = _most_of(on, group, count) > int(nodes.max()) - _most_of(
-        int(nodes.max()) - on, group, count
-    )
+    of_group = parts.begins_of(matched.group)  # groups rise, and rows in their order
+    on, first = nodes[matched.place], matched.first[of_group]
+    result = np.zeros(len(matched.groups), dtype=np.bool_)
+    result[matched.group[of_group[:-1]]] = parts.most(on, first) > parts.least(on, first)
     return result
 
 

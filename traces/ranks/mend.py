@@ -19,7 +19,7 @@ from traces.ranks.charge import Charged
 from traces.ranks.clocks import Aligned
 from traces.ranks.late import Suspicion
 from traces.ranks.routing import Routing
-from traces.ranks.side_by_side import Alike, Excess, Grid, step_of
+from traces.ranks.side_by_side import Alike, Excess, Grid
 from traces.ranks.summary import UNKNOWN
 from traces.ranks.together import Together
 from traces.ranks.waits import EXCHANGES, LASTS, Links, Waits, slowness
@@ -83,7 +83,7 @@ def _mine(judged: Judged) -> BoolArray:
     matched, suspicion = judged.together.matched, judged.suspicion
     if not suspicion.by_step:
         return np.isin(matched.place, suspicion.places)
-    step = step_of(matched, judged.grid)[matched.instance]
+    step = judged.charged.step[matched.instance]
     late = np.array([*suspicion.by_step, UNKNOWN], dtype=np.int64)
     return matched.place == late[np.where(step < len(late), step, UNKNOWN)]
 

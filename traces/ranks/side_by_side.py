@@ -171,11 +171,11 @@ def _later(matched: Matched, lengths: IntArray) -> IntArray:
     known[matched.place[stepped][0]] = True
     while True:
         anchored = stepped & known[matched.place]
-        step = parts.median(matched.step + later[matched.place], matched.first, anchored)
         has = parts.most(anchored, matched.first)
         rows = np.flatnonzero(stepped & ~known[matched.place] & has[matched.instance])
         if not len(rows):
             break
+        step = parts.median(matched.step + later[matched.place], matched.first, anchored)
         rows = rows[parts.order_of(matched.place[rows], count)]
         begins = parts.begins_of(matched.place[rows])
         places = matched.place[rows][begins[:-1]]

@@ -12,21 +12,20 @@ import numpy as np
 from traces.arrays import IntArray
 from traces.ranks import parts
 from traces.ranks.match import Matched
-from traces.ranks.side_by_side import Grid, step_of
+from traces.ranks.side_by_side import Grid
 from traces.ranks.summary import UNKNOWN
 
 
-def counted_from_one_step(matched: Matched, grid: Grid) -> Matched:
+def counted_from_one_step(matched: Matched, grid: Grid, step: IntArray) -> Matched:
     """The same, with numbers from 0 at a group's first collective of the latest step in which a group begins.
 
-    A group that has none in that step keeps its numbers.
+    `step`, shape (n,), of each instance. A group that has none in that step keeps its numbers.
     """
     if not len(matched) or not grid.step_count:
         return matched
     first = parts.begins_of(matched.group)  # groups rise, and numbers in them
     if _as_early(matched, first, grid):
         return matched
-    step = step_of(matched, grid)
     told = step != UNKNOWN
     if not told.any():
         return matched

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.ranks_doubles import ALIKE, array, identity
 from traces.arrays import IntArray
 from traces.missing import Missing
-from traces.ranks.codec import decode, encode
+from traces.ranks.codec import encode
+from traces.ranks.decoding import decode
 from traces.ranks.run import judge, run_of
 from traces.ranks.summary import (
     ExpertWork,
