@@ -12,10 +12,10 @@ import numpy as np
 
 from traces.arrays import FloatArray, IntArray, distinct
 from traces.missing import gap
+from traces.names.kernels import compute_classes
 from traces.ranks import parts
 from traces.ranks.match import Matched
 from traces.ranks.summary import UNKNOWN, Fingerprint, KernelTimes, RankSummary, StepParts
-from traces.timeline import KEYS, Bucket
 
 NO_STEPS: Final = gap("the ranks share no step", "record whole steps of all ranks at the same time")
 
@@ -225,7 +225,7 @@ def _begun_alike(grid: Grid) -> FloatArray:
 
 
 _BY_TOKENS: Final = tuple(
-    KEYS[Bucket.COMPUTE].index(key) for key in ("grouped_gemm", "permute", "router", "activation")
+    compute_classes().index(key) for key in ("grouped_gemm", "permute", "router", "activation")
 )
 """Classes of which kernels of one shape may hold other amounts of tokens."""
 
