@@ -60,7 +60,7 @@ ONCE: Final = Limit(
 ALONE: Final = Limit(
     0.1, "fraction of the step", "ours: a pause of 1.6 ms is 7.7 % of the one step whose start is recorded"
 )
-"""What a late start must cost where that of no other step is known."""
+"""What a late step must cost where no other is known."""
 STAGE: Final = Limit(
     1.05, "times the work of the other stages", "ours: embedding and loss of the ends make a few percent"
 )
@@ -133,9 +133,9 @@ def _always_the_same(
     slow = np.where(np.isnan(factor), 1.0, factor) > DEVICE.value
     share = np.where(slow, 1 - 1 / np.where(slow, factor, 1.0), 0.0)
     device_ns = grid.compute_ns * share[:, np.newaxis]
-    slow_host = (pace >= HOST.value) | _starving(grid, excess)
+    slow_host = (pace >= HOST.value) | (_starving(grid, excess) & _recurs(excess.by_host_ns, step_ns))
     in_time = np.ones(len(pace))
-    starts = ~slow_host & (_mean(excess.loader_ns) >= _of_starts(excess.loader_ns, step_ns) * step_ns)
+    starts = ~slow_host & _recurs(excess.loader_ns, step_ns)
     for cause, table, may, times in (
         (Cause.SLOW_DEVICE, device_ns, slow & _in_most_steps(excess.dense_ns), factor),
         (Cause.SLOW_HOST, excess.by_host_ns, slow_host, np.maximum(pace, 1.0)),
@@ -150,13 +150,14 @@ def _always_the_same(
             yield Suspicion(cause, places, float(cost_ns[few].max()), factor=float(times[few].mean()))
 
 
-def _of_starts(loader_ns: FloatArray, step_ns: float) -> FloatArray:
-    """What each rank's late starts must cost, as part of the step: the more, the fewer they are."""
-    known = (~np.isnan(loader_ns)).sum(axis=1)
-    late = (np.nan_to_num(loader_ns) >= COST.value * step_ns).sum(axis=1)
+def _recurs(table: FloatArray, step_ns: float) -> BoolArray:
+    """Which ranks are late so often that it is no pause, or by so much: the more, the fewer steps it is."""
+    known = (~np.isnan(table)).sum(axis=1)
+    late = (np.nan_to_num(table) >= COST.value * step_ns).sum(axis=1)
     seldom = (late < MANY.value) | (late < STEADY.value * known)
     least = [np.full(len(known), one.value) for one in (ALONE, ONCE, ODD)]
-    return np.select([known < 2, late < 2, seldom], least, COST.value)
+    enough: BoolArray = _mean(table) >= np.select([known < 2, late < 2, seldom], least, COST.value) * step_ns
+    return enough
 
 
 def apart(cost_ns: FloatArray, may: BoolArray, least_ns: float) -> tuple[int, ...]:
