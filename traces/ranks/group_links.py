@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray
-from traces.groups import group_of, sorted_within
+from traces.arrays import BoolArray, FloatArray, IntArray
+from traces.groups import begins, first_of, group_of, sorted_within
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
@@ -59,9 +59,9 @@ def slow_groups(
     """
     if not len(matched):
         return None
-    like = _alike(matched, nodes, without)
+    like, share = _alike(matched, nodes, without)
     part = shares(matched.first, matched.place, end_ns, waits.moving_ns, over_nodes(matched, nodes))
-    moved_ns = np.rint(parts.median(waits.moving_ns, matched.first) * part).astype(np.int64)
+    moved_ns = np.rint(parts.median(waits.moving_ns, matched.first) * part * share).astype(np.int64)
     seen = np.flatnonzero(like != UNKNOWN)
     if not len(seen):
         return None
@@ -166,8 +166,14 @@ def _in_common(members: list[frozenset[int]], nodes: IntArray, rails: IntArray) 
     return tuple(sorted(shared))
 
 
-def _alike(matched: Matched, nodes: IntArray, without: BoolArray) -> IntArray:
-    """A number for each instance, the same for what like groups move; `UNKNOWN` where nothing is like it."""
+NEAR: Final = Limit(1.1, "times the next smaller size", "ours: what routing sends changes by some percent")
+
+
+def _alike(matched: Matched, nodes: IntArray, without: BoolArray) -> tuple[IntArray, FloatArray]:
+    """A number for each instance, the same for what like groups move; `UNKNOWN` where nothing is like it.
+
+    And what part of its size the smallest is that is like it, 1 where sizes are unknown.
+    """
     count = len(matched.groups)
     size = _most_of(matched.sizes, matched.group, count)
     about = matched.kind[matched.first[:-1]]
@@ -175,19 +181,18 @@ def _alike(matched: Matched, nodes: IntArray, without: BoolArray) -> IntArray:
     on = _on_several(matched, nodes).astype(np.int64)
     messages = (about == COMM_KINDS.index("pp_p2p")) & matched.by_order  # some with one in lockstep instead
     how_many = np.where(messages, np.bincount(matched.group, minlength=count)[matched.group], 0)
-    what = (
-        matched.operation,
-        about,
-        matched.purposes,
-        size[matched.group],
-        bytes_,
-        on[matched.group],
-        how_many,
-    )
-    like = group_of(*what).astype(np.int64)
+    what = matched.operation, about, matched.purposes, size[matched.group], on[matched.group], how_many
+    exact = group_of(bytes_, *what)
+    some = first_of(exact)  # of each size one, those of one kind together, rising
+    rising = bytes_[some]
+    apart = begins(*(column[some] for column in what))
+    apart[1:] |= (rising[1:] > NEAR.value * rising[:-1]) | (rising[:-1] <= 0)
+    near = np.cumsum(apart) - 1
+    share = np.where(rising > 0, rising[apart][near] / np.maximum(rising, 1), 1.0)[exact]
+    like = near[exact]
     whole = (matched.sizes == size[matched.group]) & ~without
     like = np.where(whole & ~_meeting_again(matched, like), like, UNKNOWN)
-    return _with_others(like, matched.group)
+    return _with_others(like, matched.group), share
 
 
 def _most_of(values: IntArray, group: IntArray, count: int) -> IntArray:
