@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from traces.arrays import FloatArray, IntArray, distinct
+from traces.limits import Limit
 from traces.missing import gap
 from traces.names.kernels import compute_classes
 from traces.ranks import parts
@@ -230,6 +231,12 @@ _BY_TOKENS: Final = tuple(
 """Classes of which kernels of one shape may hold other amounts of tokens."""
 
 
+FEW_ALIKE: Final = Limit(
+    4, "like ranks", "ours: of two healthy GPUs of a pair one may be 5 % slower, and 2.5 % slower than all"
+)
+"""Of fewer the kernels are held beside those of all ranks, as other stages run the same."""
+
+
 def device_factors(summaries: Sequence[RankSummary], groups: Sequence[Alike]) -> FloatArray:
     """Of each rank how many times as long its kernels take, by time; NaN where nobody is alike.
 
@@ -238,22 +245,26 @@ def device_factors(summaries: Sequence[RankSummary], groups: Sequence[Alike]) ->
     work depends on routing are no evidence.
     """
     factor = np.full(len(summaries), np.nan)
+    few = [place for one in groups if 1 < len(one.places) < FEW_ALIKE.value for place in one.places]
+    if few:
+        factor[few] = _side_by_side([one.kernels for one in summaries])[few]
     for group in groups:
-        several = [summaries[place].kernels for place in group.places]
-        rows = KernelTimes.joined(*several)
-        if len(several) < 2 or not len(rows):
-            continue
-        row = np.repeat(np.arange(len(several)), [len(times) for times in several])
-        own = ~np.isin(rows.key, _BY_TOKENS)
-        rows, row = rows.take(own), row[own]
-        kinds = distinct(rows.kernel)
-        cell = row, np.searchsorted(kinds, rows.kernel)
-        tables = np.full((3, len(several), len(kinds)), np.nan)
-        for table, values in zip(tables, (rows.median_ns, rows.total_ns, rows.key), strict=True):
-            table[cell] = values
-        ratios = ratio(tables[0], [Alike(group.fingerprint, tuple(range(len(several))))])
-        factor[list(group.places)] = _by_time(ratios, tables[1], tables[2])
+        if len(places := list(group.places)) >= FEW_ALIKE.value:
+            factor[places] = _side_by_side([summaries[place].kernels for place in places])
     return factor
+
+
+def _side_by_side(several: Sequence[KernelTimes]) -> FloatArray:
+    rows = KernelTimes.joined(*several)
+    row = np.repeat(np.arange(len(several)), [len(times) for times in several])
+    own = ~np.isin(rows.key, _BY_TOKENS)
+    rows, row = rows.take(own), row[own]
+    kinds = distinct(rows.kernel)
+    cell = row, np.searchsorted(kinds, rows.kernel)
+    tables = np.full((3, len(several), len(kinds)), np.nan)
+    for table, values in zip(tables, (rows.median_ns, rows.total_ns, rows.key), strict=True):
+        table[cell] = values
+    return _by_time(over_others(tables[0]), tables[1], tables[2])
 
 
 def _by_time(ratios: FloatArray, total_ns: FloatArray, key: FloatArray) -> FloatArray:
