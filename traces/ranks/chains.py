@@ -87,28 +87,40 @@ class Chains:
 BEHIND: Final = Limit(
     10_000, "ns", "ours: what waits in its stream begins some microseconds after what was before it"
 )
+_MOST: Final = 0.5
 THROUGH: Final = Limit(
     0.95, "of the time since", "ours: between kernels that follow each other lie some us, so a few percent"
 )
 
 
-def chains_of(matched: Matched, aligned: Aligned) -> Chains:
-    """The chains of all ranks.
+def chains_of(matched: Matched, aligned: Aligned, role: IntArray) -> Chains:
+    """The chains of all ranks; `role`, shape (p,), as `roles_of`.
 
     Where compute ran all the time since the one before in its group, what ended beneath it held up nothing.
+    Like ranks come after the same, so that most of them decide.
     """
     start_ns, end_ns, place = aligned.start_ns, aligned.end_ns, matched.place
     ends = ByTime(place, end_ns)
     behind, after = _behind(matched, aligned), ends.before(place, start_ns)
-    beneath = matched.exposed_ns <= (1 - THROUGH.value) * (matched.end_ns - matched.start_ns)
+    lasts_ns = matched.end_ns - matched.start_ns
+    beneath = _mostly(matched.exposed_ns <= (1 - THROUGH.value) * lasts_ns, role)
     since_ns = start_ns - np.where(behind == NO_ROW, start_ns, end_ns[behind])
     through = (behind != NO_ROW) & (matched.compute_ns >= np.maximum(1, THROUGH.value * since_ns))
     through &= beneath[after]
     if through.any():
+        between = group_of(role, np.where(after == NO_ROW, UNKNOWN, role[after]))
+        through = _mostly(through, between) & (behind != NO_ROW)
         after[through] = _held_up(matched, aligned, through, behind, ~beneath)
     own_ns = start_ns - np.where(after == NO_ROW, 0, end_ns[after])
     arrived_ns = parts.spread(parts.most(start_ns, matched.first), matched.first)
     return Chains(matched.first, ends, after, behind, own_ns, end_ns - arrived_ns, start_ns)
+
+
+def _mostly(which: BoolArray, number: IntArray) -> BoolArray:
+    """Whether it holds for most of the rows of the same number."""
+    share = np.bincount(number, weights=which) / np.maximum(np.bincount(number), 1)
+    result: BoolArray = (share > _MOST)[number]
+    return result
 
 
 def _held_up(

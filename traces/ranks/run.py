@@ -87,8 +87,8 @@ def judge(summaries: Sequence[RankSummary]) -> Judged:
     suspicion = find_late(grid, excess, factor, links, groups, routing, alike)
     beside = across(used, grid, alike, nodes)
     suspicion = whole_node(suspicion, beside, grid, links)
-    chains = chains_of(matched, aligned)
     role = roles_of(matched, alike, len(used), step)
+    chains = chains_of(matched, aligned, role)
     pause_ns = pauses_of(matched, chains, role, step)
     suspicion = by_sum(suspicion, pause_ns, Held(used, grid, matched, aligned, chains, step))
     if not grid.step_count:

@@ -126,7 +126,7 @@ def test_a_run_replayed_as_it_was_is_as_it_was(own_us: list[list[int]], offset_n
     ranks[0] = shifted(ranks[0], offset_ns)
     matched = match(ranks)
     aligned = align(ranks, matched)
-    chains = chains_of(matched, aligned)
+    chains = chains_of(matched, aligned, np.arange(len(matched.place)))
     assert (replayed(chains, chains.own_ns, chains.moving_ns) == aligned.end_ns).all()
 
 
@@ -138,7 +138,7 @@ def test_less_work_makes_nothing_later(own_us: list[list[int]], at: int) -> None
     ranks = together([[Work(compute=float(us)) for us in row] for row in own_us], per_step=4)
     matched = match(ranks)
     aligned = align(ranks, matched)
-    chains = chains_of(matched, aligned)
+    chains = chains_of(matched, aligned, np.arange(len(matched.place)))
     less = np.where(np.arange(len(chains.own_ns)) % 12 == at, chains.own_ns // 2, chains.own_ns)
     assert (replayed(chains, less, chains.moving_ns) <= aligned.end_ns).all()
 
@@ -199,7 +199,7 @@ def test_what_a_rank_waits_for_at_once_is_waited_for_though_it_is_no_longer_the_
         object.__setattr__(rank.identity, "clock", 1)
     matched = match(ranks)
     aligned = align(ranks, matched)
-    chains = with_beside(chains_of(matched, aligned), matched, aligned)
+    chains = with_beside(chains_of(matched, aligned, np.arange(len(matched.place))), matched, aligned)
     of_first = matched.group[matched.instance] == matched.group[matched.instance][0]
     shorter = np.where(of_first, 20 * US, chains.moving_ns)
     ends = replayed(chains, chains.own_ns, shorter)
