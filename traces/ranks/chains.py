@@ -308,7 +308,8 @@ def even_stages(
     apart = np.where(known, layers - layers[known].mean(), 0.0)
     has, within = chains.after != NO_ROW, ~_across(matched, layers)
     kind = _stretches(matched, chains)
-    in_layers = has & within & _rising(matched.place, kind, layers, apart)[kind]
+    rising, shared = _rising(matched.place, kind, layers, apart)
+    in_layers = has & within & rising[kind] & (shared[kind] | within[chains.after])
     counts = in_layers & ~np.isin(matched.kind, BESIDE)
     if not counts.any():  # layers hold no collectives, so that their work lies before messages
         counts = in_layers = has
@@ -337,12 +338,18 @@ def _stretches(matched: Matched, chains: Chains) -> IntArray:
     return group_of(what, np.where(chains.after == NO_ROW, NO_ROW, what[chains.after])).astype(np.int64)
 
 
-def _rising(place: IntArray, kind: IntArray, layers: IntArray, apart: FloatArray) -> BoolArray:
-    """Of which kinds most come with layers: so many more where a rank is `apart` from the mean layers."""
+def _rising(
+    place: IntArray, kind: IntArray, layers: IntArray, apart: FloatArray
+) -> tuple[BoolArray, BoolArray]:
+    """Of which kinds most come with layers: so many more where a rank is `apart` from the mean layers.
+
+    And which are on ranks with fewer as well. Others are between two layers of a rank, or at an end of the
+    pipeline, where what comes before is no layer's.
+    """
     ranks, kinds = len(apart), int(kind.max(initial=-1)) + 1
     count = np.bincount(place * kinds + kind, minlength=ranks * kinds).reshape(ranks, kinds)
     of_layers = apart @ count / (apart @ apart) * layers.sum()
-    return of_layers > _RISES.value * count.sum(axis=0)
+    return of_layers > _RISES.value * count.sum(axis=0), count[apart < 0].sum(axis=0) > 0
 
 
 _A_LAYER: Final = 2
