@@ -14,9 +14,10 @@ from traces.limits import Limit
 from traces.missing import known
 from traces.ranks import parts
 from traces.ranks.bubbles import pipeline_of
-from traces.ranks.chains import NO_ROW, ByTime, Chains, even_stages, usual
+from traces.ranks.chains import NO_ROW, ByTime, Chains, usual
 from traces.ranks.charge import Charged
 from traces.ranks.clocks import Aligned
+from traces.ranks.even_stages import even_stages
 from traces.ranks.late import Suspicion
 from traces.ranks.routing import Routing
 from traces.ranks.side_by_side import Alike, Excess, Grid
