@@ -1,4 +1,4 @@
-"""A pipeline in which every stage has the mean of the layers: what each rank then does, and how long it moves."""
+"""A pipeline in which every stage has the mean of the layers: what each rank then does and moves."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -39,8 +39,9 @@ def even_stages(
     has, within = chains.after != NO_ROW, ~_across(matched, layers)
     kind = _stretches(matched, chains)
     rising, shared = _rising(matched.place, kind, layers, apart)
-    in_layers = has & within & rising[kind] & (shared[kind] | within[chains.after])
-    counts = in_layers & ~np.isin(matched.kind, BESIDE)
+    beside = np.isin(matched.kind, BESIDE)
+    in_layers = has & within & rising[kind] & (shared[kind] | (within & ~beside)[chains.after])
+    counts = in_layers & ~beside
     if not counts.any():  # layers hold no collectives, so that their work lies before messages
         counts = in_layers = has
     took_ns = np.where(counts, chains.own_ns + np.maximum(chains.moving_ns, 0), 0)
