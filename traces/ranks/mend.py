@@ -14,13 +14,13 @@ from traces.limits import Limit
 from traces.missing import known
 from traces.ranks import parts
 from traces.ranks.bubbles import pipeline_of
-from traces.ranks.chains import NO_ROW, ByTime, Chains, usual
+from traces.ranks.chains import NO_ROW, THROUGH, ByTime, Chains, usual
 from traces.ranks.charge import Charged
 from traces.ranks.clocks import Aligned
 from traces.ranks.even_stages import even_stages
 from traces.ranks.late import Suspicion
 from traces.ranks.routing import Routing
-from traces.ranks.side_by_side import Alike, Excess, Grid
+from traces.ranks.side_by_side import Alike, Excess, Grid, own_step_of
 from traces.ranks.summary import UNKNOWN
 from traces.ranks.together import Together
 from traces.ranks.waits import EXCHANGES, LASTS, Links, Waits, slowness
@@ -99,7 +99,19 @@ def _with_usual_work(judged: Judged, chains: Chains) -> IntArray:
     if judged.suspicion.cause is Cause.SLOW_HOST:  # of a stage that is slow as a whole nobody is like it
         less_ns = np.rint(_host_ns(judged, chains) * (1 - 1 / judged.suspicion.factor)).astype(np.int64)
         alone_ns = np.where(mine & (chains.after != NO_ROW), own_ns - less_ns, own_ns)
+    elif judged.suspicion.cause is Cause.DATA_LOADER:  # who begins late comes after more than others do
+        alone_ns = np.where(mine & (chains.after != NO_ROW), own_ns - _late_start_ns(judged, own_ns), own_ns)
     return np.where(mine & known, np.minimum(own_ns, middle), alone_ns)
+
+
+def _late_start_ns(judged: Judged, own_ns: IntArray) -> IntArray:
+    """By how much like ranks begin their step sooner, of the work that holds the late start; shape (p,)."""
+    matched = judged.together.matched
+    beyond_ns = np.column_stack((judged.excess.loader_ns, np.zeros(len(judged.grid.later))))
+    of_step_ns = np.maximum(np.nan_to_num(beyond_ns), 0)[matched.place, own_step_of(matched, judged.grid)]
+    late_ns = matched.recorded.rows.loader_ns[matched.at]
+    holds = np.minimum(own_ns, late_ns) >= THROUGH.value * np.maximum(late_ns, of_step_ns)
+    return np.where(holds, np.minimum(of_step_ns, own_ns), 0).astype(np.int64)
 
 
 def _host_ns(judged: Judged, chains: Chains) -> IntArray:
