@@ -20,7 +20,7 @@ from traces.ranks.clocks import Aligned
 from traces.ranks.even_stages import even_stages
 from traces.ranks.late import Suspicion
 from traces.ranks.routing import Routing
-from traces.ranks.side_by_side import Alike, Excess, Grid, own_step_of
+from traces.ranks.side_by_side import Alike, Excess, Grid, device_factors, own_step_of
 from traces.ranks.summary import UNKNOWN
 from traces.ranks.together import Together
 from traces.ranks.waits import EXCHANGES, LASTS, Links, Waits, slowness
@@ -129,14 +129,18 @@ def _host_ns(judged: Judged, chains: Chains) -> IntArray:
 
 
 def _at_usual_speed(judged: Judged, chains: Chains) -> IntArray:
-    """The late rank's work with kernels that are as fast as those of like ranks.
+    """The late rank's work with kernels that are as fast as those of like ranks; experts' as other products.
 
     Those of ranks that wait are no measure: beside communication that waits kernels are slower.
     """
-    matched, own_ns = judged.together.matched, chains.own_ns
+    matched, own_ns, factor = judged.together.matched, chains.own_ns, judged.suspicion.factor
     mine = _mine(judged) & (matched.compute_ns != UNKNOWN) & (chains.after != NO_ROW)
     compute_ns = np.clip(matched.compute_ns, 0, own_ns)
-    less_ns = np.rint(compute_ns * (1 - 1 / judged.suspicion.factor)).astype(np.int64)
+    grouped_ns = np.clip(matched.grouped_ns, 0, compute_ns)
+    theirs = [one for one in judged.alike if not {*one.places}.isdisjoint(judged.suspicion.places)]
+    products = np.fmax(device_factors(judged.together.used, theirs, products=True), factor)[matched.place]
+    less_ns = (compute_ns - grouped_ns) * (1 - 1 / factor) + grouped_ns * (1 - 1 / products)
+    less_ns = np.rint(less_ns).astype(np.int64)
     return np.where(mine, own_ns - less_ns, _with_usual_work(judged, chains))
 
 

@@ -237,20 +237,28 @@ FEW_ALIKE: Final = Limit(
 """Of fewer the kernels are held beside those of all ranks, as other stages run the same."""
 
 
-def device_factors(summaries: Sequence[RankSummary], groups: Sequence[Alike]) -> FloatArray:
+_PRODUCTS: Final = compute_classes().index("gemm")
+
+
+def device_factors(
+    summaries: Sequence[RankSummary], groups: Sequence[Alike], *, products: bool = False
+) -> FloatArray:
     """Of each rank how many times as long its kernels take, by time; NaN where nobody is alike.
 
     Compared are kernels of one name and shape that ran beside no communication, class by class: half of a
     class's time takes so much longer, or more. A GPU may be slow in its matrix products alone. Kernels whose
-    work depends on routing are no evidence.
+    work depends on routing are no evidence. `products`: of dense matrix products alone.
     """
+    kernels = [one.kernels for one in summaries]
+    if products:
+        kernels = [one.take(one.key == _PRODUCTS) for one in kernels]
     factor = np.full(len(summaries), np.nan)
     few = [place for one in groups if 1 < len(one.places) < FEW_ALIKE.value for place in one.places]
     if few:
-        factor[few] = _side_by_side([one.kernels for one in summaries])[few]
+        factor[few] = _side_by_side(kernels)[few]
     for group in groups:
         if len(places := list(group.places)) >= FEW_ALIKE.value:
-            factor[places] = _side_by_side([summaries[place].kernels for place in places])
+            factor[places] = _side_by_side([kernels[place] for place in places])
     return factor
 
 
