@@ -86,6 +86,11 @@ class Chains:
 BEHIND: Final = Limit(
     10_000, "ns", "ours: what waits in its stream begins some microseconds after what was before it"
 )
+BENEATH: Final = Limit(
+    0.35,
+    "of a collective's time without compute",
+    "ours: gradients that hold nothing up are exposed by a third now and then, what is waited for by half",
+)
 _MOST: Final = 0.5
 THROUGH: Final = Limit(
     0.95, "of the time since", "ours: between kernels that follow each other lie some us, so a few percent"
@@ -102,7 +107,7 @@ def chains_of(matched: Matched, aligned: Aligned, role: IntArray) -> Chains:
     ends = ByTime(place, end_ns)
     behind, after = _behind(matched, aligned), ends.before(place, start_ns)
     lasts_ns = matched.end_ns - matched.start_ns
-    beneath = _mostly(matched.exposed_ns <= (1 - THROUGH.value) * lasts_ns, role)
+    beneath = _mostly(matched.exposed_ns <= BENEATH.value * lasts_ns, role)
     since_ns = start_ns - np.where(behind == NO_ROW, start_ns, end_ns[behind])
     through = (behind != NO_ROW) & (matched.compute_ns >= np.maximum(1, THROUGH.value * since_ns))
     through &= beneath[after]
