@@ -325,15 +325,16 @@ class _Joined:
                     break
 
     def _join_best(self, mine: Sequence[int], theirs: Sequence[int]) -> bool:
-        """Join two islands if they meet; the ranks in equal places of theirs are tried first."""
+        """Join two islands if they meet; ranks in equal places of stages side by side are tried first."""
+        stage = min(len(mine), len(theirs))
         turns = sorted(
-            ((a, b) for a in range(len(mine)) for b in range(len(theirs))),
-            key=lambda pair: abs(pair[0] - pair[1]),
+            ((one, other) for one in mine for other in theirs),
+            key=lambda pair: abs(abs(pair[0] - pair[1]) - stage),
         )
         found: list[tuple[int, int, Met]] = []
-        for a, b in turns:
-            if (met := meet(self._ranks[mine[a]], self._ranks[theirs[b]])) is not None:
-                found.append((mine[a], theirs[b], met))
+        for one, other in turns:
+            if (met := meet(self._ranks[one], self._ranks[other])) is not None:
+                found.append((one, other, met))
             if len(found) == _ENOUGH:
                 break
         if found:
