@@ -337,19 +337,24 @@ class _Joined:
                 found.append((one, other, met))
             if len(found) == _ENOUGH:
                 break
-        if found:
-            self.join(*found[self._most_agreed(found)])
-        return bool(found)
+        best = self._most_agreed(found) if found else None
+        if best is not None:
+            self.join(*found[best])
+        return best is not None
 
-    def _most_agreed(self, found: Sequence[tuple[int, int, Met]]) -> int:
-        """The pair on whose line between two islands the most ends of all pairs coincide."""
+    def _most_agreed(self, found: Sequence[tuple[int, int, Met]]) -> int | None:
+        """The pair on whose line between two islands the most ends of all pairs coincide.
+
+        None where there are several, and no two agree.
+        """
         _, first, _ = found[0]
         fit, theirs = self.fits[self._clocks[first]], self._ranks[first].end_ns
         at_ns = np.array([fit.time_of(int(theirs[0])), fit.time_of(int(theirs[-1]))])
         ends = np.array([met.ends for _, _, met in found])
         lines = np.array([self._moved_by(*one).times_of(at_ns) for one in found])
         agree = (np.abs(lines - lines[:, np.newaxis]) <= MEET.value).all(axis=2)
-        return int(np.lexsort((ends, agree @ ends))[-1])
+        best = int(np.lexsort((ends, agree @ ends))[-1])
+        return best if len(found) == 1 or agree[best].sum() > 1 else None
 
     def _moved_by(self, one: int, other: int, met: Met) -> ClockFit:
         return _moved(met, self.fits[self._clocks[one]], self.fits[self._clocks[other]])
