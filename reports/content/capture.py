@@ -18,7 +18,7 @@ from reports.content.blocks import (
     words,
 )
 from traces.recording.line import PROGRAM, SCRIPT, Recording
-from traces.recording.options import Asked, Option, Question, TrainedWith, asked
+from traces.recording.options import Option, Question, TrainedWith, asked
 
 _NAMES: Final = {
     TrainedWith.MEGATRON_LM: "Megatron-LM",
@@ -32,7 +32,8 @@ def page(question: Question, framework: TrainedWith, how: Recording) -> Page:
     head = Headline(question.upper(), words(f"{row.asks}."), Tone.PLAIN)
     reasons: tuple[Block, ...] = (
         Sentence(words(row.ranks), "Ranks", whole=True),
-        *_why_so_many(row),
+        *_titled(row.because, "Steps"),
+        *_titled(row.beside, "Rates"),
         Items(tuple(map(_reason, how.options)), "Options of nsys"),
         Items(tuple(map(_reason, how.flags)), "In the training"),
     )
@@ -42,8 +43,8 @@ def page(question: Question, framework: TrainedWith, how: Recording) -> Page:
     return Page(words(Code("moe-diag capture")), facts, (*blocks, after), Detail.FULL)
 
 
-def _why_so_many(row: Asked) -> tuple[Sentence, ...]:
-    return (Sentence(words(row.because), "Steps", whole=True),) if row.because else ()
+def _titled(text: str, title: str) -> tuple[Sentence, ...]:
+    return (Sentence(words(text), title, whole=True),) if text else ()
 
 
 def commands(how: Recording) -> Iterator[Block]:

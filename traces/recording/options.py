@@ -39,7 +39,8 @@ class Section(StrEnum):
 class Asked(Struct, frozen=True, forbid_unknown_fields=True):
     """One question: how many steps it takes (0: no range of steps), of which ranks, what to type afterwards.
 
-    `because`: why so many steps. `one`: whether rank 0 alone starts nsys.
+    `because`: why so many steps. `one`: whether rank 0 alone starts nsys. `beside`: what of it nsys does not
+    record, and what does.
     """
 
     asks: str
@@ -48,6 +49,7 @@ class Asked(Struct, frozen=True, forbid_unknown_fields=True):
     ranks: str
     next: str
     because: str = ""
+    beside: str = ""
 
 
 class Option(Struct, frozen=True, forbid_unknown_fields=True):
