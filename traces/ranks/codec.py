@@ -1,4 +1,4 @@
-"""Summaries as bytes and back: at most 64 kB each, and what was left out for that is in them.
+"""Summaries as bytes: at most 64 kB each, and what was left out for that is in them.
 
 Bytes are a mark, a version and a compressed message. Tables of whole numbers are packed as differences,
 column by column, for zlib. How they are read: `decoding.py`.

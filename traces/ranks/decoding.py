@@ -57,10 +57,6 @@ class Opened:
     wire: Wire
     tables: tuple[IntArray, ...]
 
-    @property
-    def damage(self) -> DamagedTrace:
-        return DamagedTrace(f"{self.where} is a damaged summary. Make it again with analyze --summary")
-
 
 def decode(blob: bytes, where: str) -> RankSummary:
     """A summary from its bytes. Raises as `opened`."""
@@ -97,8 +93,12 @@ def opened(blob: bytes, where: str) -> Opened:
             for table in _tables(block, [next(lengths) for _ in kinds], kinds)
         ]
     except (zlib.error, msgspec.MsgspecError, ValueError, OverflowError):
-        raise DamagedTrace(f"{where} is a damaged summary. Make it again with analyze --summary") from None
+        raise _damage(where) from None
     return Opened(where, wire, tuple(tables))
+
+
+def _damage(where: str) -> DamagedTrace:
+    return DamagedTrace(f"{where} is a damaged summary. Make it again with analyze --summary")
 
 
 def _tables(block: bytes, lengths: Sequence[int], kinds: Sequence[type[Rows]]) -> list[IntArray]:
@@ -203,7 +203,7 @@ def _unpacked(several: Sequence[Opened]) -> list[RankSummary | DamagedTrace]:
             tables[ExpertWork].of(index),
         )
         if good
-        else one.damage
+        else _damage(one.where)
         for index, (one, wire, good) in enumerate(zip(several, wires, sound, strict=True))
     ]
 
