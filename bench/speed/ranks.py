@@ -80,14 +80,14 @@ def _delayed(one: RankSummary, *, late: bool) -> RankSummary:
     part = "compute_ns" if late else "exposed_comm_ns"
     start, end = later(steps.start_ns), later(steps.end_ns)
     longer = (end - start) - (steps.end_ns - steps.start_ns)
-    medians_ns = one.kernels.median_ns
+    medians_ns = one.kernels.middle_ns
     return replace(
         one,
         steps=replace(steps, start_ns=start, end_ns=end, **{part: getattr(steps, part) + longer}),
         instances=replace(
             rows, start_ns=start_ns, end_ns=end_ns, exposed_ns=exposed_ns, compute_ns=computed_ns
         ),
-        kernels=replace(one.kernels, median_ns=np.rint(medians_ns * _SLOWER).astype(np.int64))
+        kernels=replace(one.kernels, middle_ns=np.rint(medians_ns * _SLOWER).astype(np.int64))
         if late
         else one.kernels,
     )

@@ -32,7 +32,7 @@ from traces.ranks.summary import (
 
 MOST: Final = Limit(65_536, "bytes", "ours: 4,096 ranks are then at most 256 MB, and most are far smaller")
 GOAL: Final = Limit(3_000, "bytes per step", "ours: a rank of ten steps is then 30 kB")
-VERSION: Final = 5
+VERSION: Final = 6
 SUFFIX: Final = ".rank"
 """How the name of a kept summary ends."""
 

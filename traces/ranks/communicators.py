@@ -10,7 +10,7 @@ drift. A recording that began a few collectives later has its order shifted.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final
@@ -29,14 +29,12 @@ from traces.ranks.gathered import (
     Gathered,
     Members,
     OnClock,
-    Pair,
-    are_whole,
     best_of,
     by_clock,
     likely_shifts,
-    messages_by_clock,
 )
 from traces.ranks.identity import fingerprint_of_pair, fingerprint_of_text
+from traces.ranks.messages import Exchanges, Pair
 from traces.ranks.summary import Group, GroupSource, Instances, Operation, RankSummary, Recorded
 
 
@@ -142,13 +140,9 @@ def settled_order(flat: Flat, clocks: Sequence[int], fits: Mapping[int, ClockFit
             settled.add(several, _gathered(flat, several, clocks))
             continue
         on_clock = [_on_clock(flat, rows, fits[clocks[int(flat.place[rows[0]])]]) for rows in several]
-        messages = _are_messages(flat, several, on_clock, settled.beside)
-        pairs, groups = np.flatnonzero(messages).tolist(), np.flatnonzero(~messages).tolist()
-        settled.add_messages(
-            [several[one] for one in pairs],
-            messages_by_clock([on_clock[one] for one in pairs], settled.beside),
-        )
-        settled.add([several[one] for one in groups], by_clock([on_clock[one] for one in groups]))
+        if flat.rows.operation[several[0][0]] == Operation.EXCHANGE:
+            several, on_clock = _without_messages(settled, several, on_clock)
+        settled.add(several, by_clock(on_clock))
     return settled.flat()
 
 
@@ -171,31 +165,6 @@ def _candidates(flat: Flat, of_order: BoolArray, *, any_turn: bool) -> Iterator[
 
 _PIPELINE: Final = COMM_KINDS.index("pp_p2p")
 _UNRESOLVED: Final = COMM_KINDS.index("sendrecv_unresolved")
-
-
-def _are_messages(
-    flat: Flat, several: Sequence[IntArray], on_clock: Sequence[OnClock], beside: Set[tuple[int, int]]
-) -> BoolArray:
-    """Which sequences are messages with one other rank each, by their kind, else by how they meet others.
-
-    Ranks `beside` each other run one program: of their sequences of one turn most decide.
-    """
-    if flat.rows.operation[several[0][0]] != Operation.EXCHANGE:
-        return np.zeros(len(several), dtype=np.bool_)
-    kind = [set(flat.rows.kind[rows].tolist()) for rows in several]
-    known = np.array([one == {_PIPELINE} for one in kind])
-    unknown = np.array([_UNRESOLVED in one for one in kind])
-    if not unknown.any():
-        return known
-    alone = ~are_whole(on_clock)
-    turn = [int(flat.rows.group[rows[0]]) for rows in several]
-    same = np.eye(len(several), dtype=np.bool_)
-    for one, other in combinations(range(len(several)), 2):
-        pair = on_clock[one].place, on_clock[other].place
-        if turn[one] == turn[other] and (min(pair), max(pair)) in beside:
-            same[one, other] = same[other, one] = True
-    by_most = (same @ alone.astype(np.int64)) * 2 > same.sum(axis=1)
-    return known | unknown & by_most
 
 
 _OFTEN: Final = 16
@@ -231,7 +200,23 @@ class _Settled:
         key = fingerprint_of_pair(known.key, leader, other) if other else known.key ^ (leader + 1)
         self._groups.append(Group(GroupSource.ORDER, key, purpose=known.purpose))
 
-    def add_messages(self, several: Sequence[IntArray], pairs: Sequence[Pair]) -> None:
+    def kinds(self, rows: IntArray) -> list[int]:
+        """What some rows are for, each once."""
+        return distinct(self._flat.rows.kind[rows]).tolist()
+
+    def of_one_program(self, several: Sequence[IntArray]) -> BoolArray:
+        """Which sequences are of one turn on ranks that are one rank or beside each other, shape (n, n)."""
+        place, turn = self._flat.place, self._flat.rows.group
+        same = np.eye(len(several), dtype=np.bool_)
+        for one, other in combinations(range(len(several)), 2):
+            mine, theirs = several[one][0], several[other][0]
+            pair = sorted((int(place[mine]), int(place[theirs])))
+            if turn[mine] == turn[theirs] and tuple(pair) in self.beside:
+                same[one, other] = same[other, one] = True
+        return same
+
+    def add_messages(self, several: Sequence[IntArray], which: Sequence[int], pairs: Sequence[Pair]) -> None:
+        """Messages in pairs, of the sequences `which`. Of the rest nobody knows who had the other end."""
         for pair in pairs:
             self._new(several[pair.one], int(self._flat.place[several[pair.other][0]]) + 1)
             for one, turns in ((pair.one, pair.rows), (pair.other, pair.others)):
@@ -239,10 +224,39 @@ class _Settled:
                 self._taken[rows] = True
                 self._group[rows] = len(self._groups) - 1
                 self._sequence[rows] = np.arange(len(rows))
+        for one in which:
+            rows = several[one][~self._taken[several[one]]]
+            if len(rows):
+                self._new(rows, self._places + 1)
+                self._group[rows] = len(self._groups) - 1
 
     def flat(self) -> Flat:
         rows = replace(self._flat.rows, group=self._group, sequence=self._sequence)
         return replace(self._flat, rows=rows, groups=tuple(self._groups))
+
+
+def _without_messages(
+    settled: _Settled, several: Sequence[IntArray], on_clock: Sequence[OnClock]
+) -> tuple[list[IntArray], list[OnClock]]:
+    """The sequences of exchanges that are none of messages; those are settled.
+
+    Messages with one other rank each are known by their kind, else by how they meet others. Ranks beside each
+    other run one program: of their sequences of one turn most decide.
+    """
+    kind = [set(settled.kinds(rows)) for rows in several]
+    known = np.array([one == {_PIPELINE} for one in kind])
+    unknown = np.array([_UNRESOLVED in one for one in kind])
+    may = np.flatnonzero(known | unknown).tolist()
+    among = Exchanges.of([on_clock[one] for one in may])
+    stage = among.stage_size()
+    alone = np.ones(len(may), dtype=np.bool_) if stage else ~among.are_whole()
+    same = settled.of_one_program([several[one] for one in may])
+    by_most = (same @ alone.astype(np.int64)) * 2 > same.sum(axis=1)
+    which = np.flatnonzero(known[may] | by_most).tolist()
+    pairs = among.messages(which, settled.beside, stage)
+    settled.add_messages([several[one] for one in may], which, pairs)
+    rest = sorted({*range(len(several))} - {may[one] for one in which})
+    return [several[one] for one in rest], [on_clock[one] for one in rest]
 
 
 def _on_clock(flat: Flat, rows: IntArray, fit: ClockFit) -> OnClock:

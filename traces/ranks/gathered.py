@@ -1,19 +1,18 @@
 """Sequences of collectives put together into groups, each with its shift against the others.
 
-On one clock every two of a group are in each collective at the same time. A message has two ends: of what a
-stage sends and receives in turn each is with the one other rank whose end is nearest.
+On one clock every two of a group are in each collective at the same time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, distinct
+from traces.arrays import IntArray, distinct
 from traces.limits import Limit
 
 MEET: Final = Limit(
@@ -24,7 +23,7 @@ WHOLE: Final = Limit(
     "of the ends of a sequence",
     "ours: a few kernels end late; of stages in lockstep up to 75 % coincide",
 )
-_LEAST: Final = 3
+LEAST: Final = 3
 """Collectives that two ranks must have in common: two lie on any line."""
 _SHIFTS: Final = 64
 """How many collectives later a recording may begin."""
@@ -145,7 +144,7 @@ def _shift_at_once(own: OnClock, led: OnClock) -> tuple[float, int] | None:
     for shift in (0, *likely_shifts(own.end_ns, led.end_ns, one_clock=True)):
         mine, theirs = slice(max(0, -shift), None), slice(max(0, shift), None)
         common = min(len(own.end_ns[mine]), len(led.end_ns[theirs]))
-        if common < _LEAST or common < min(len(led.end_ns), len(own.end_ns)) / 2:
+        if common < LEAST or common < min(len(led.end_ns), len(own.end_ns)) / 2:
             continue
         own_end, led_end = own.end_ns[mine][:common], led.end_ns[theirs][:common]
         own_begin, led_begin = own.start_ns[mine][:common], led.start_ns[theirs][:common]
@@ -165,138 +164,8 @@ def likely_shifts(own_ns: IntArray, led_ns: IntArray, *, one_clock: bool) -> lis
     at = some + shifts[:, np.newaxis]
     within = (at >= 0) & (at < len(led_ns))
     apart = np.where(within, led_ns[np.clip(at, 0, len(led_ns) - 1)] - own_ns[some], np.nan)
-    enough = within.sum(axis=1) >= _LEAST
+    enough = within.sum(axis=1) >= LEAST
     apart, shifts = apart[enough], shifts[enough]
     middle = 0.0 if one_clock else np.nanmedian(apart, axis=1)[:, np.newaxis]
     spread = np.nanmedian(np.abs(apart - middle), axis=1)
     return [int(shift) for shift in shifts[np.argsort(spread, kind="stable")[:_BEST]] if shift]
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Messages of two sequences, by number: which of each belong together, in order."""
-
-    one: int
-    other: int
-    rows: IntArray
-    others: IntArray
-
-
-def are_whole(sequences: Sequence[OnClock]) -> BoolArray:
-    """Which sequences of exchanges meet others from end to end; of messages a part meets each neighbour.
-
-    Ranks of one stage may be in lockstep and send at one time: then the nearest are of other stages.
-    """
-    meets = np.zeros((len(sequences), len(sequences)), dtype=np.bool_)
-    for one, other in combinations(range(len(sequences)), 2):
-        mine, theirs = sequences[one].end_ns, sequences[other].end_ns
-        if sequences[one].place == sequences[other].place:
-            continue
-        begin, end = max(mine[0], theirs[0]) - MEET.value, min(mine[-1], theirs[-1]) + MEET.value
-        most = max(int(((each >= begin) & (each <= end)).sum()) for each in (mine, theirs))
-        if most >= _LEAST and len(_mutual(mine, theirs)[0]) >= WHOLE.value * most:
-            meets[one, other] = meets[other, one] = True
-    rows = _Rows.of(sequences)
-    near = _nearest_other(rows.end_ns, rows.place)
-    has = near >= 0
-    with_whole = meets[rows.owner[has], rows.owner[near[has]]]
-    of_whole = np.bincount(rows.owner[has], weights=with_whole, minlength=len(sequences))
-    return of_whole * 2 > np.bincount(rows.owner[has], minlength=len(sequences))
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """All ends of some sequences: of which each is, and which of its own."""
-
-    owner: IntArray
-    place: IntArray
-    turn: IntArray
-    end_ns: IntArray
-
-    @staticmethod
-    def of(sequences: Sequence[OnClock]) -> _Rows:
-        owner = np.repeat(np.arange(len(sequences)), [len(one.end_ns) for one in sequences])
-        return _Rows(
-            owner,
-            np.array([one.place for one in sequences], dtype=np.int64)[owner],
-            np.concatenate([np.arange(len(one.end_ns)) for one in sequences]),
-            np.concatenate([one.end_ns for one in sequences]),
-        )
-
-
-_OFTEN: Final = 0.2
-"""Part of the messages of a rank that are with one other: it has one neighbour or two."""
-
-
-def messages_by_clock(sequences: Sequence[OnClock], beside: Set[tuple[int, int]] = frozenset()) -> list[Pair]:
-    """Pairs of messages among sequences of exchanges: of those that are no group as a whole.
-
-    Each message is with the other rank whose end is nearest, among those that it often is with. Two places
-    that work `beside` each other in one stage exchange none.
-    """
-    if not sequences:
-        return []
-    rows_of = _Rows.of(sequences)
-    owner, end_ns = rows_of.owner, rows_of.end_ns
-    open_ = np.ones(len(owner), dtype=np.bool_)
-    length = np.bincount(owner, minlength=len(sequences))
-    pairs = []
-    for one, other in combinations(range(len(sequences)), 2):
-        places = sequences[one].place, sequences[other].place
-        if places[0] == places[1] or tuple(sorted(places)) in beside:
-            continue
-        count, apart_ns = _met(sequences[one].end_ns, sequences[other].end_ns)
-        if count >= max(_LEAST, _OFTEN * min(length[one], length[other])):
-            pairs.append((-count, apart_ns, one, other))
-    found = []
-    for _, _, one, other in sorted(pairs):
-        mine, theirs = (np.flatnonzero((owner == which) & open_) for which in (one, other))
-        rows, others = _mutual(end_ns[mine], end_ns[theirs])
-        rows, others = mine[rows], theirs[others]
-        if len(rows) >= _LEAST:
-            open_[rows] = open_[others] = False
-            found.append(Pair(int(one), int(other), rows_of.turn[rows], rows_of.turn[others]))
-    return found
-
-
-def _met(mine: IntArray, theirs: IntArray) -> tuple[int, float]:
-    """How many ends of two are nearest to each other, and how far apart, in the middle.
-
-    Two of one stage in lockstep end as often together as the two ends of a message, but not as near.
-    """
-    rows, others = _mutual(mine, theirs)
-    return len(rows), float(np.median(np.abs(mine[rows] - theirs[others]))) if len(rows) else np.inf
-
-
-def _nearest_other(end_ns: IntArray, place: IntArray) -> IntArray:
-    """Of each row the one of another place whose end is nearest, within what clocks are apart; else -1."""
-    order = np.argsort(end_ns, kind="stable")
-    found = np.full(len(end_ns), -1, dtype=np.int64)
-    apart = np.full(len(end_ns), int(MEET.value) + 1)
-    for step in range(1, _AROUND + 1):
-        for mine, theirs in ((order[step:], order[:-step]), (order[:-step], order[step:])):
-            far = np.abs(end_ns[mine] - end_ns[theirs])
-            better = (place[mine] != place[theirs]) & (far < apart[mine])
-            found[mine[better]], apart[mine[better]] = theirs[better], far[better]
-    return found
-
-
-_AROUND: Final = 8
-"""Ends before and after among which the nearest is sought."""
-
-
-def _mutual(own_ns: IntArray, other_ns: IntArray) -> tuple[IntArray, IntArray]:
-    """Ends of two that are nearest to each other, within what clocks are apart."""
-    if not (len(own_ns) and len(other_ns)):
-        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    there, back = nearest(own_ns, other_ns), nearest(other_ns, own_ns)
-    rows = np.flatnonzero(back[there] == np.arange(len(own_ns)))
-    rows = rows[np.abs(own_ns[rows] - other_ns[there[rows]]) <= MEET.value]
-    return rows, there[rows]
-
-
-def nearest(times_ns: IntArray, among_ns: IntArray) -> IntArray:
-    """Of each time the place of the nearest among some that rise."""
-    after = np.clip(np.searchsorted(among_ns, times_ns), 0, len(among_ns) - 1)
-    before = np.maximum(after - 1, 0)
-    return np.where(np.abs(times_ns - among_ns[before]) <= np.abs(among_ns[after] - times_ns), before, after)

@@ -270,7 +270,7 @@ def _side_by_side(several: Sequence[KernelTimes]) -> FloatArray:
     kinds = distinct(rows.kernel)
     cell = row, np.searchsorted(kinds, rows.kernel)
     tables = np.full((3, len(several), len(kinds)), np.nan)
-    for table, values in zip(tables, (rows.median_ns, rows.total_ns, rows.key), strict=True):
+    for table, values in zip(tables, (rows.middle_ns, rows.total_ns, rows.key), strict=True):
         table[cell] = values
     return _by_time(over_others(tables[0]), tables[1], tables[2])
 

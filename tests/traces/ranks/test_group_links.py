@@ -9,7 +9,6 @@ import numpy as np
 from tests.ranks_doubles import Part, summary_of
 from traces.arrays import IntArray
 from traces.ranks.clocks import Aligned, Clocks
-from traces.ranks.gathered import OnClock, messages_by_clock
 from traces.ranks.group_links import SlowGroups, slow_groups
 from traces.ranks.match import match
 from traces.ranks.summary import Group, GroupSource, Operation
@@ -122,19 +121,3 @@ def test_nothing_is_slow_where_all_take_as_long_or_no_group_is_alike() -> None:
 
 def test_slow_groups_that_share_no_rank_show_nothing_where_nodes_are_not_known() -> None:
     assert found(alike([(0, 4), (1, 5)]), nodes=np.zeros(8, dtype=np.int64)) is None
-
-
-def sequence(place: int, ends_us: Sequence[float]) -> OnClock:
-    ends = np.array([round(1_000 * one) for one in ends_us], dtype=np.int64)
-    return OnClock(place, ends - 100_000, ends)
-
-
-def test_messages_are_with_the_other_stage_though_two_of_one_stage_are_in_lockstep() -> None:
-    """Ranks 0 and 1 send to 2 and 3 at the same time; their own ends lie nearer than those of a message."""
-    times = [1_000.0 * number for number in range(12)]
-    ends = [times, [one + 1 for one in times], [one + 2 for one in times], [one + 3 for one in times]]
-    sequences = [sequence(place, each) for place, each in enumerate(ends)]
-    beside = {(0, 1), (2, 3)}
-    found_pairs = {(pair.one, pair.other) for pair in messages_by_clock(sequences, beside)}
-    assert found_pairs in ({(0, 2), (1, 3)}, {(1, 2), (0, 3)})
-    assert {(pair.one, pair.other) for pair in messages_by_clock(sequences)} & beside

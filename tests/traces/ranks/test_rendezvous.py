@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from traces.ranks.gathered import OnClock, are_whole, by_clock, messages_by_clock
+from traces.ranks.gathered import OnClock, by_clock
 from traces.ranks.rendezvous import Sequences, joined_clocks, meet, of_one_program, sequences_of
 from traces.ranks.summary import Operation
 
@@ -155,24 +155,6 @@ def test_ranks_that_share_no_message_do_not_meet() -> None:
 def on_clock(place: int, ends_us: list[int]) -> OnClock:
     ends = np.array(ends_us, dtype=np.int64) * 1_000
     return OnClock(place, ends - 5_000, ends)
-
-
-def test_a_message_is_with_the_rank_whose_end_is_nearest_though_another_is_in_lockstep() -> None:
-    first, second = [100, 200, 300, 400], [105, 205, 305, 405]
-    sequences = [
-        on_clock(0, first),
-        on_clock(1, second),
-        on_clock(2, sorted([*first, 130, 230, 330])),
-        on_clock(3, sorted([*second, 160, 260, 360])),
-    ]
-    assert not are_whole(sequences).any()
-    pairs = {(pair.one, pair.other): len(pair.rows) for pair in messages_by_clock(sequences)}
-    assert pairs == {(0, 2): 4, (1, 3): 4}
-
-
-def test_tokens_that_move_in_one_group_are_no_messages() -> None:
-    ends = [100, 200, 300, 400]
-    assert are_whole([on_clock(place, ends) for place in range(3)]).all()
 
 
 def test_groups_of_one_family_have_one_size_though_those_of_others_are_near() -> None:

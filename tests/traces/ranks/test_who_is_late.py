@@ -68,7 +68,7 @@ def test_a_slow_device_is_found_though_communication_hides_it() -> None:
     ranks[1] = replace(
         ranks[1],
         steps=steps,
-        kernels=replace(ranks[1].kernels, median_ns=ranks[1].kernels.median_ns * 11 // 10),
+        kernels=replace(ranks[1].kernels, middle_ns=ranks[1].kernels.middle_ns * 11 // 10),
     )
     run = analyse_run(ranks)
     assert isinstance(run.late, Late)
@@ -89,6 +89,19 @@ def test_a_late_loader_is_late_at_the_beginning_of_steps(every: int) -> None:
         return Work(compute=100, host=2, loader=300 if late else 0)
 
     assert late_of(together(works(rule), per_step=PER_STEP)) == (Cause.DATA_LOADER, 1)
+
+
+@pytest.mark.parametrize(("late_us", "cause"), [(500, Cause.NONE), (1_500, Cause.DATA_LOADER)])
+def test_a_rank_that_begins_one_step_of_three_late_may_have_paused(late_us: int, cause: Cause) -> None:
+    """Steps of 4 ms: 500 us are an eighth, and 4.2 % of all three."""
+
+    def rule(rank: int, number: int) -> Work:
+        late = rank == 1 and number == PER_STEP
+        return Work(compute=400, host=2, loader=late_us if late else 0)
+
+    late = analyse_run(together(works(rule), per_step=PER_STEP)).late
+    assert isinstance(late, Late)
+    assert late.cause == cause
 
 
 def test_a_slow_link_arrives_with_the_others_and_moves_longer() -> None:
