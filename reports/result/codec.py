@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import astuple, force_setattr
 
 from traces.errors import NotAResult
 from traces.missing import Missing
@@ -55,8 +55,8 @@ def _lower(value: Any, path: str, found: dict[Missing, None]) -> Any:
         found[Missing(path, value.reason, value.cure)] = None
         return None
     if isinstance(value, Struct):
-        names = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
-        told = {key: one for key, name in names if (one := getattr(value, name)) is not UNSET}
+        values = zip(value.__struct_encode_fields__, astuple(value), strict=True)
+        told = {key: one for key, one in values if one is not UNSET}
         if not path and "missing" in told:
             told["missing"] = ()
         return _lowered_each(told, f"{path}." if path else "", found)

@@ -3,6 +3,7 @@
 import json
 import re
 from functools import lru_cache
+from math import isfinite
 from typing import Any, Final
 
 from reports.result.codec import Document
@@ -22,7 +23,10 @@ def render_json(document: Document) -> str:
 
     Keys stand in the order of the contract. Raises ValueError for NaN and infinities, which JSON has not.
     """
-    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", _text(document, "\n") + "\n")
+    text = _text(document, "\n") + "\n"
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _text(value: Any, line: str) -> str:
@@ -31,7 +35,7 @@ def _text(value: Any, line: str) -> str:
     inner = line + _INDENT
     if kind is dict and value:
         rows = [
-            f"{inner}{_word(key)}: {one if type(one) is int else _text(one, inner)}"
+            _key(inner, key) + (repr(one) if type(one) is int else _text(one, inner))
             for key, one in value.items()
         ]
         return f"{{{','.join(rows)}{line}}}"
@@ -41,9 +45,16 @@ def _text(value: Any, line: str) -> str:
             return f"[{','.join([inner + _text(one, inner) for one in value])}{line}]"
         if kinds == _WHOLE:
             return repr(value)
+    if kind is float and isfinite(value):
+        return repr(value)
     return _word(value) if kind is str else "null" if value is None else _ENCODE(value)
 
 
 @lru_cache(maxsize=4096)
 def _word(text: str) -> str:
     return _ENCODE(text)
+
+
+@lru_cache(maxsize=4096)
+def _key(line: str, key: str) -> str:
+    return f"{line}{_ENCODE(key)}: "

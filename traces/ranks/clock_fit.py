@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import FloatArray, IntArray
+from traces.arrays import FloatArray, IntArray, distinct
 from traces.limits import Limit
 from traces.ranks import parts
 
@@ -120,7 +120,7 @@ def fitted_together(
     stand in one system: ends of an instance, from `first` to `first`, lie at one time, and the sum of their
     distances from it is the least, by weights as in `lines_by_part`.
     """
-    free = np.setdiff1d(clock, fixed)
+    free = distinct(clock[clock != fixed])
     unit = float(np.abs(end).max(initial=1.0))
     design = np.zeros((len(end), 2 * len(free)))
     mine = np.flatnonzero(clock != fixed)

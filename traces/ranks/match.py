@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray, distinct
 from traces.groups import begins, passing
 from traces.ranks import parts
 from traces.ranks.clock_fit import ClockFit
@@ -38,7 +38,9 @@ def counted_from_one_start(flat: Flat) -> Flat:
     named = np.flatnonzero(flat.of_source(GroupSource.COMMUNICATOR))
     places = int(flat.place.max(initial=0)) + 1
     part = flat.rows.group[named] * places + flat.place[named]
-    of_part, count = np.unique(part, return_counts=True)
+    ordered = np.sort(part)
+    first = parts.begins_of(ordered)
+    of_part, count = ordered[first[:-1]], np.diff(first)
     uneven = _uneven(of_part // places, count)
     if not uneven.any():
         return flat
@@ -46,7 +48,7 @@ def counted_from_one_start(flat: Flat) -> Flat:
     rows_of = dict(zip(of_part.tolist(), np.split(order, np.cumsum(count)[:-1]), strict=True))
     sequence = flat.rows.sequence.copy()
     some = of_part if len(of_part) <= _LOOKED_AT else of_part[uneven]  # windows that differ lose as many, too
-    for group in np.unique(some // places).tolist():
+    for group in distinct(some // places).tolist():
         mine = np.flatnonzero(of_part // places == group)
         numbers, how_many = np.unique(count[mine], return_counts=True)
         usual = int(numbers[::-1][how_many[::-1].argmax()])  # of equals the longest

@@ -281,7 +281,7 @@ def _by_time(ratios: FloatArray, total_ns: FloatArray, key: FloatArray) -> Float
     """
     told = ~np.isnan(ratios)
     took_ns, usual_ns = np.zeros(len(ratios)), np.zeros(len(ratios))
-    for one in np.unique(key[told]):
+    for one in distinct(key[told].astype(np.int64)).tolist():
         mine = told & (key == one)
         columns = np.flatnonzero(mine.any(axis=0))
         some = np.where(mine, ratios, np.nan)[:, columns]

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from traces.arrays import BoolArray, FloatArray, IntArray, distinct
-from traces.groups import group_of
+from traces.groups import begins, group_of
 from traces.limits import Limit
 from traces.ranks import parts
 from traces.ranks.clocks import Aligned
@@ -193,5 +193,10 @@ def _are_exchanges(matched: Matched, which: BoolArray) -> bool:
 
 def together(matched: Matched, which: BoolArray, count: int) -> IntArray:
     """A number for each place, the same for all that took part in these instances with each other."""
-    rows = np.flatnonzero(which[matched.instance])
-    return parts.joined(matched.place[rows], parts.begins_of(matched.instance[rows]), count)
+    number: IntArray = np.arange(count)
+    for some in (which & begins(matched.group), which):  # one of each group holds most together
+        rows = np.flatnonzero(some[matched.instance])
+        number = parts.joined(matched.place[rows], parts.begins_of(matched.instance[rows]), count)
+        if (number == 0).all():
+            break
+    return number
