@@ -113,6 +113,7 @@ def summary_of(
             array([ns(one) for one in kernels_us]),
             array([ns(one) for one in kernels_us]),
             array([GEMM] * len(kernels_us)),
+            array([1] * len(kernels_us)),
         ),
     )
 
@@ -245,7 +246,7 @@ def many(rank_count: int, *, group_size: int, step_count: int, per_step: int, la
                 of_all, sequence, zero + Operation.ALL_REDUCE, zero + 6, zero + UNKNOWN, step,
                 start_ns[rank], end_ns[rank], end_ns[rank] - start_ns[rank], before, zero, zero, zero,
             ),
-            KernelTimes(array([1]), array([int(work_ns[rank])]), array([int(work_ns[rank])]), array([GEMM])),
+            KernelTimes(*map(array, ([1], [int(work_ns[rank])], [int(work_ns[rank])], [GEMM], [1]))),
         )  # fmt: skip
         result.append(shifted(one, 1000 * rank))
     return result

@@ -25,7 +25,7 @@ from tests.ranks_doubles import summaries_in
 from traces.arrays import BoolArray, IntArray
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.codec import SUFFIX, encode
-from traces.ranks.summary import UNKNOWN, Group, RankSummary
+from traces.ranks.summary import UNKNOWN, Group, KernelTimes, RankSummary
 
 LATE_NS: Final = 2_000_000
 REPLICA: Final = 8
@@ -80,17 +80,21 @@ def _delayed(one: RankSummary, *, late: bool) -> RankSummary:
     part = "compute_ns" if late else "exposed_comm_ns"
     start, end = later(steps.start_ns), later(steps.end_ns)
     longer = (end - start) - (steps.end_ns - steps.start_ns)
-    medians_ns = one.kernels.middle_ns
     return replace(
         one,
         steps=replace(steps, start_ns=start, end_ns=end, **{part: getattr(steps, part) + longer}),
         instances=replace(
             rows, start_ns=start_ns, end_ns=end_ns, exposed_ns=exposed_ns, compute_ns=computed_ns
         ),
-        kernels=replace(one.kernels, middle_ns=np.rint(medians_ns * _SLOWER).astype(np.int64))
-        if late
-        else one.kernels,
+        kernels=_slower(one.kernels) if late else one.kernels,
     )
+
+
+def _slower(kernels: KernelTimes) -> KernelTimes:
+    median_ns, total_ns = (
+        np.rint(times * _SLOWER).astype(np.int64) for times in (kernels.median_ns, kernels.total_ns)
+    )
+    return replace(kernels, median_ns=median_ns, total_ns=total_ns)
 
 
 def _first_since(one: RankSummary, which: BoolArray) -> BoolArray:

@@ -100,19 +100,6 @@ def _middle(values: IntArray, first: IntArray) -> IntArray:
     return low + (high - low) // 2
 
 
-def middle_means(values: IntArray, first: IntArray) -> IntArray:
-    """The mean of the middle half of each part, rounded down; parts are never empty.
-
-    As the median it leaves out what lies far off; of values of two sizes it does not jump from one to the
-    other.
-    """
-    ordered = sorted_within(numbers(first), values)
-    summed = np.concatenate(([0], np.cumsum(ordered)))
-    quarter = np.minimum(-(-np.diff(first) // 4), (np.diff(first) - 1) // 2)
-    begin, end = first[:-1] + quarter, first[1:] - quarter
-    return (summed[end] - summed[begin]) // (end - begin)
-
-
 def first_where(which: BoolArray, first: IntArray) -> IntArray:
     """The first row of each part where it holds, which it does in every part."""
     rows = np.flatnonzero(which)

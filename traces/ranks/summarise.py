@@ -41,11 +41,11 @@ KINDS: Final = Limit(
     24, "kinds of kernels", "ours: those with the most time; a slow GPU shows in all of them"
 )
 _LEAST_KERNELS: Final = 3
-"""Kernels of one kind, from which on their middle says something."""
+"""Kernels of one kind, from which on their median says something."""
 
 
 def kernel_times(rank: RankTimeline, windows: Spans, comm: Spans) -> KernelTimes:
-    """How long kernels of the kinds with the most time usually take, beside no communication."""
+    """Medians of the kinds of compute kernels with the most time, beside no communication."""
     rows, kernels = rank.activities, rank.columns.kernels
     inside, alone = ns_in(rows, windows) == rows.end_ns - rows.start_ns, ns_in(rows, comm) == 0
     mine = np.flatnonzero((rows.bucket == Bucket.COMPUTE) & (rows.name >= 0) & inside & alone)
@@ -62,7 +62,7 @@ def kernel_times(rank: RankTimeline, windows: Spans, comm: Spans) -> KernelTimes
     head = mine[first[most]]
     marks = np.array([_mark(rank, int(place)) for place in head], dtype=np.int64)
     by_mark = np.argsort(marks, kind="stable")
-    columns = marks, parts.middle_means(lasts_ns, first)[most], total_ns[most], rows.key[head]
+    columns = marks, parts.median(lasts_ns, first)[most], total_ns[most], rows.key[head], count[most]
     return KernelTimes(*(column[by_mark].astype(np.int64) for column in columns))
 
 

@@ -160,15 +160,15 @@ class Instances(Rows):
 class KernelTimes(Rows):
     """How long kernels of one kind take with no communication beside them, arrays of shape (j,).
 
-    `kernel` is a fingerprint of name and launch shape, equal on all ranks that run it; `middle_ns` is the
-    mean of the middle half of a kind, which may hold products of several depths; `total_ns` is of all, `key`
-    that of their class among compute.
+    `kernel` is a fingerprint of name and launch shape, equal on all ranks that run it; `total_ns` is of all
+    `count` of a kind, `key` that of their class among compute.
     """
 
     kernel: IntArray
-    middle_ns: IntArray
+    median_ns: IntArray
     total_ns: IntArray
     key: IntArray
+    count: IntArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import pytest
 from tests.ranks_doubles import ALIKE, US, Part, Work, array, summary_of, together
 from traces.missing import Missing
 from traces.ranks.run import analyse_run
+from traces.ranks.side_by_side import device_factors, groups_alike
 from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
 from traces.sections.cause import Cause
 from traces.sections.run import Late, Run
@@ -64,15 +65,45 @@ def test_a_slow_device_is_late_by_its_kernels_and_charged_with_all_that_waited()
 
 def test_a_slow_device_is_found_though_communication_hides_it() -> None:
     ranks = together(works(lambda rank, number: Work(compute=100, host=2)), per_step=PER_STEP)
-    steps = replace(ranks[1].steps, compute_ns=ranks[1].steps.compute_ns * 11 // 10)
+    steps, kernels = ranks[1].steps, ranks[1].kernels
+    steps = replace(steps, compute_ns=steps.compute_ns * 11 // 10)
     ranks[1] = replace(
         ranks[1],
         steps=steps,
-        kernels=replace(ranks[1].kernels, middle_ns=ranks[1].kernels.middle_ns * 11 // 10),
+        kernels=replace(
+            kernels, median_ns=kernels.median_ns * 11 // 10, total_ns=kernels.total_ns * 11 // 10
+        ),
     )
     run = analyse_run(ranks)
     assert isinstance(run.late, Late)
     assert (run.late.cause, run.late.rank, run.late.wait_ns) == (Cause.SLOW_DEVICE, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("median_us", "mean_us", "factor"),
+    [
+        ((40, 20, 20), (31, 30, 30), 1.0),  # of a hundred kernels of 20 and 40 us one more is long
+        ((20, 20, 20), (30, 45, 30), 1.0),  # one stood still
+        ((24, 24, 24), (36, 36, 36), 1.2),
+        ((40, 24, 24), (37, 36, 36), 1.2),
+        ((24, 24, 24), (30, 30, 30), 1.2),  # the others paused as well: nothing is left but medians
+    ],
+)
+def test_a_gpu_is_as_slow_as_its_median_kernels_of_the_kinds_whose_means_show_it_too(
+    median_us: tuple[int, ...], mean_us: tuple[int, ...], factor: float
+) -> None:
+    """Three kinds of a hundred kernels, of 20 us in the middle and 30 us in the mean; of rank 3 others."""
+    ranks = together(
+        works(lambda rank, number: Work(compute=100)), per_step=PER_STEP, kernels_us=[[20.0] * 3] * 4
+    )
+    for place, one in enumerate(ranks):
+        median_ns, mean_ns = (
+            array([US * each for each in several])
+            for several in ((median_us, mean_us) if place == 3 else ((20,) * 3, (30,) * 3))
+        )
+        kernels = replace(one.kernels, median_ns=median_ns, total_ns=100 * mean_ns, count=array([100] * 3))
+        ranks[place] = replace(one, kernels=kernels)
+    assert device_factors(ranks, groups_alike(ranks))[3] == pytest.approx(factor)
 
 
 def test_a_slow_host_leaves_its_gpu_idle() -> None:
