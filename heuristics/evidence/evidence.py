@@ -66,7 +66,8 @@ class RunEvidence:
     step is than a step without the profiler, where that is known. `startup`: profiler and start-up time that
     is left out of the windows, where there is much of it. `unproven`: walls whose fixes may help although no
     gain is proven, and why none is. `late`: why ranks wait for each other, by several of them. `idle_frac`:
-    the share of the windows in which nothing runs.
+    the share of the windows in which nothing runs. `grouped_step_ns`: grouped GEMMs of a rank in a mean step,
+    None where none ran or no steps were found.
     """
 
     bound: Bound
@@ -82,6 +83,7 @@ class RunEvidence:
     unproven: Mapping[WallId, Missing] = field(default_factory=dict)
     late: LateRank | None = None
     idle_frac: float | None = None
+    grouped_step_ns: int | None = None
 
 
 def observe(measurements: Sequence[RankMeasurements], together: Run | None = None) -> RunEvidence:
@@ -110,7 +112,16 @@ def observe(measurements: Sequence[RankMeasurements], together: Run | None = Non
         unproven=unproven(walls, bound),
         late=late,
         idle_frac=idle_frac(ranks),
+        grouped_step_ns=_grouped_step_ns(ranks, sum(len(rank.steps.used) for rank in measurements)),
     )
+
+
+def _grouped_step_ns(ranks: Sequence[Figures], steps: int) -> int | None:
+    """Over all ranks and their `steps`; None where a rank tells nothing by class."""
+    classes = [rank.by_class_ns for rank in ranks]
+    if not steps or any(one is None for one in classes):
+        return None
+    return sum((one or {}).get("grouped_gemm", 0) for one in classes) // steps or None
 
 
 def too_few(measurements: Sequence[RankMeasurements]) -> Missing | None:

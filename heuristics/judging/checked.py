@@ -29,6 +29,7 @@ from heuristics.result.configured import (
     ConfigFinding,
     Defect,
     Experiments,
+    GroupedSpeed,
     Incident,
     Rules,
     SetAt,
@@ -48,8 +49,9 @@ from heuristics.workflow.walk import walk
 from traces.missing import Missing, OrMissing, known
 from traces.settings.settings import Problem, Value
 from traces.sizes.memory import MemoryEstimate, calibrated
+from traces.sizes.peaks import Peak
 from traces.sizes.references import nearest, nearest_references
-from traces.sizes.throughput import throughput
+from traces.sizes.throughput import grouped_flops_per_step, throughput
 from traces.training_log.iterations import FIRST, SteadyStep, steady_step
 from traces.training_log.memory import peak_memory
 from traces.training_log.own_lines import logged_run
@@ -123,7 +125,7 @@ def judge_files(
     left = tuple(one for one in failures if one.id not in better)
     found = tuple(one for one in findings if one.id not in better)
     defects = defects_of(run, broken, found, left, own)
-    rates = _throughput(run, steady, evidence.step_ns)
+    rates = _throughput(run, steady, evidence)
     told_by = better | {id: one.id for one in reversed(defects) for id in (one.id, *one.of)}
     return asked.plan, FromFiles(
         legal=not refused,
@@ -199,10 +201,10 @@ def _broken(run: Run, broken: tuple[Rule, ...], told_by: Mapping[str, str]) -> t
     )
 
 
-def _throughput(run: Run, steady: SteadyStep | None, step_ns: int | None) -> OrMissing[Throughput]:
+def _throughput(run: Run, steady: SteadyStep | None, evidence: RunEvidence) -> OrMissing[Throughput]:
     """Rates by the log's steady step, else by a measured one; published rows of the model beside them."""
     settings, config = run.config.settings, run.config
-    if (length_ns := steady.median_ns if steady else step_ns) is None:
+    if (length_ns := steady.median_ns if steady else evidence.step_ns) is None:
         count = len(run.log.iterations) if run.log else 0
         unsteady = say("findings.none-steady", count=f"{count:,}", first=f"{FIRST.value:.0f}")
         reason = unsteady if count else say("findings.no-step-time")
@@ -215,18 +217,33 @@ def _throughput(run: Run, steady: SteadyStep | None, step_ns: int | None) -> OrM
         return rates
     rows = nearest_references(settings, run.gpu, run.precision)
     tokens, mfu = rates.tokens_per_s_per_gpu, rates.mfu_frac
-    unknown = Missing("", say("findings.unknown-peak"), "--gpu-model, --precision")
     return Throughput(
         step_ns=length_ns,
         tokens_per_s_per_gpu=tokens,
         model_tflops_per_gpu=rates.model_tflops_per_gpu,
-        mfu_frac=unknown if mfu is None else mfu,
-        peak=rates.peak or unknown,
+        mfu_frac=_no_peak() if mfu is None else mfu,
+        peak=rates.peak or _no_peak(),
         source=say("findings.by-steady-step" if steady else "findings.by-profiled-step"),
         references=rows,
         nearest=nearest(rows[0], tokens, settings, run.gpu, run.precision) if rows else None,
         mfu_band=(None if mfu is None else mfu_band(mfu, config.family, config.gpu, run.precision)) or UNSET,
+        grouped_gemm=_grouped(run, evidence.grouped_step_ns, rates.peak) or UNSET,
     )
+
+
+def _grouped(run: Run, step_ns: int | None, peak: Peak | None) -> GroupedSpeed | None:
+    """How fast grouped GEMMs ran, where the configuration says what they did; None also above the peak."""
+    flop = grouped_flops_per_step(run.config.settings)
+    if not flop or not step_ns:
+        return None
+    tflops = flop / step_ns / 1e3
+    if peak is not None and tflops > peak.tflops:  # the recording is of another configuration
+        return None
+    return GroupedSpeed(round(flop), step_ns, tflops, tflops / peak.tflops if peak else _no_peak())
+
+
+def _no_peak() -> Missing:
+    return Missing("", say("findings.unknown-peak"), "--gpu-model, --precision")
 
 
 def _by_default(run: Run) -> str | None:

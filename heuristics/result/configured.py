@@ -236,11 +236,26 @@ class Experiments(Section, frozen=True):
     later: tuple[Experiment, ...]
 
 
+class GroupedSpeed(Section, frozen=True):
+    """The experts' grouped GEMMs of one GPU in a mean step: FLOP by the configuration, time as recorded.
+
+    Tokens are taken to be spread evenly, and what is recomputed is counted. `peak_frac`: of the dense peak in
+    the run's precision.
+    """
+
+    flop: Count
+    work_ns: Ns
+    tflops_per_s: float
+    peak_frac: OrMissing[float]
+    shapes_from: Literal["configuration"] = "configuration"
+
+
 class Throughput(Section, frozen=True):
     """Rates of one GPU, and published rows of the same model beside them, the nearest first.
 
     `nearest`: how far the first of them is, None where the model has none. `mfu_band`: where the guide places
-    the MFU of DeepSeek-V3 on GB200 or GB300, the one shape it speaks of; left out for others.
+    the MFU of DeepSeek-V3 on GB200 or GB300, the one shape it speaks of; left out for others. `grouped_gemm`:
+    left out where the configuration or the recording does not tell it.
     """
 
     step_ns: Ns
@@ -252,6 +267,7 @@ class Throughput(Section, frozen=True):
     references: tuple[Reference, ...]
     nearest: Nearest | None = None
     mfu_band: Band | UnsetType = UNSET
+    grouped_gemm: GroupedSpeed | UnsetType = UNSET
 
 
 class Log(Section, frozen=True):

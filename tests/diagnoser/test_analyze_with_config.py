@@ -19,7 +19,7 @@ from reports.content.blocks import Detail, View
 from reports.result.codec import decode
 from reports.write.github import write_github
 from tests.check_doubles import ABOUT, CONTRADICTS, SCRIPT, log, script, written
-from tests.communication_doubles import GATHER
+from tests.communication_doubles import GATHER, GROUPED
 from tests.document_doubles import DISPATCH, HOSTILE, exposed
 from tests.page_doubles import first_screen, whole_text
 from tests.planted import planted
@@ -75,6 +75,30 @@ def test_throughput_is_of_the_steady_step_or_else_of_the_profiled_one(tmp_path: 
     assert profiled["throughput"]["step_ns"] == 10_000_000
     ratio = whole["throughput"]["tokens_per_s_per_gpu"] / profiled["throughput"]["tokens_per_s_per_gpu"]
     assert ratio == pytest.approx(10 / 8)
+
+
+@pytest.mark.parametrize(("seq_length", "shown"), [(64, True), (128, False)])
+def test_grouped_products_are_as_fast_as_the_configuration_says_unless_no_gpu_is(
+    tmp_path: Path, seq_length: int, shown: bool
+) -> None:
+    """1 ms a step; of a token 3 x 8 matrices of 2048 by 768 in each of 48 layers, three passes."""
+    text = SCRIPT.replace("--seq-length 4096", f"--seq-length {seq_length}").replace("-size 256", "-size 32")
+    path = tmp_path / "run.sqlite"
+    write_export(path, exposed(comm=DISPATCH, kernel=GROUPED))
+    config = written(tmp_path, "small.sh", text)
+    result = diagnoser.analyze(path, config=config, about=GIVEN, ask_megatron=False)
+    document = result.to_dict()
+    flop = 3 * seq_length * 48 * 2 * 3 * 8 * 2048 * 768
+    assert flop / 1e9 == pytest.approx(696 if shown else 1392, rel=0.01)  # TFLOP/s, of 990 that an H100 has
+    if not shown:
+        assert "grouped_gemm" not in document["throughput"]
+        return
+    found = document["throughput"]["grouped_gemm"]
+    assert (found["flop"], found["work_ns"]) == (flop, 1_000_000)
+    assert found["tflops_per_s"] == pytest.approx(flop / 1e9)
+    assert found["peak_frac"] == pytest.approx(flop / 1e9 / 989.5)
+    said = "Grouped GEMMs run at 696 TFLOP/s, 1.00 ms of a step and 70 % of the peak, by the configuration"
+    assert said in words(whole_text(document))
 
 
 def test_without_a_configuration_nothing_is_said_of_one(tmp_path: Path) -> None:

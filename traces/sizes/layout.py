@@ -81,7 +81,7 @@ def layout_of(settings: Settings, model: ModelSize | Layers) -> Layout | Missing
     )  # fmt: skip
 
 
-def moe_layers_of_stages(layout: Layout, model: Layers) -> tuple[int, ...]:
+def moe_layers_of_stages(layout: Layout, model: ModelSize | Layers) -> tuple[int, ...]:
     """MoE layers of each pipeline rank; multi-token prediction has layers like the last decoder layer.
 
     Source: Megatron-Core, get_gpt_mtp_block_spec (megatron/core/models/gpt/gpt_layer_specs.py).

@@ -8,6 +8,7 @@ from traces.missing import Missing
 from traces.settings.knobs import GLOBAL_BATCH
 from traces.settings.settings import Settings
 from traces.sizes.knobs import Knobs
+from traces.sizes.layout import layout_of, moe_layers_of_stages
 from traces.sizes.model import ModelSize, model_size
 from traces.sizes.peaks import Peak, fastest, peak, peak_precision
 from traces.spelling import percent, rounded
@@ -47,6 +48,35 @@ def flops_per_token(model: ModelSize, convention: Convention = "newest") -> Mapp
         "logits": float(hidden * model.vocab_size * (model.mtp_layers + 1)),
     }
     return {part: _TRAINING * count for part, count in forward.items()}
+
+
+def grouped_flops_per_step(settings: Settings) -> float | None:
+    """Floating-point operations of the experts' grouped GEMMs on one GPU in a step, tokens spread evenly.
+
+    What recompute does again is counted: all of it, or whole MoE layers. None where sizes are missing, and
+    where GPUs differ: stages have other numbers of MoE layers, or only some layers are recomputed.
+    """
+    model, batch = model_size(settings), Knobs(settings).positive(GLOBAL_BATCH)
+    layout = model if isinstance(model, Missing) else layout_of(settings, model)
+    if isinstance(model, Missing) or isinstance(layout, Missing) or not batch:
+        return None
+    layers, passes, experts = {*moe_layers_of_stages(layout, model)}, _passes(settings), model.experts
+    if experts is None or len(layers) > 1 or passes is None:
+        return None
+    matrices = 3 if model.gated else 2
+    a_layer = 2 * experts.hidden_size * experts.ffn_size * matrices * experts.topk
+    tokens = batch * model.seq_length * layout.pp / layout.world
+    return passes * a_layer * layers.pop() * tokens
+
+
+def _passes(settings: Settings) -> int | None:
+    """Forward passes of experts' GEMMs in a step, a backward one counted as two; None where layers differ."""
+    granularity, modules = (settings.value(f"recompute_{name}") for name in ("granularity", "modules"))
+    if granularity == "full":
+        every = settings.value("recompute_method") == "uniform"
+        return 4 if every else None
+    again = granularity == "selective" and isinstance(modules, tuple | list) and "moe" in modules
+    return 4 if again else 3
 
 
 def flops_per_step(model: ModelSize, global_batch: int) -> float:

@@ -10,9 +10,17 @@ import pytest
 from tests.places import DATA
 from tests.sizes_doubles import published, sized, tiny
 from traces.missing import Missing
+from traces.settings.settings import Value
 from traces.sizes.peaks import fp32_to_tf32_frac, peak, peak_precision, peaks
 from traces.sizes.references import Reference, nearest, nearest_references, references
-from traces.sizes.throughput import Convention, Throughput, flops_per_step, flops_per_token, throughput
+from traces.sizes.throughput import (
+    Convention,
+    Throughput,
+    flops_per_step,
+    flops_per_token,
+    grouped_flops_per_step,
+    throughput,
+)
 
 WITHIN_FRAC = 0.02
 ROWS: list[list[Any]] = tomllib.loads((DATA / "published_throughput.toml").read_text())["rows"]
@@ -46,6 +54,39 @@ def test_operations_of_a_tiny_model_add_up_by_hand() -> None:
     assert flops["experts"] == 6 * 2 * 2 * 8 * 5
     assert flops["logits"] == 6 * 800
     assert flops_per_step(sized(tiny()), 3) == sum(flops.values()) * 3 * 10
+
+
+@pytest.mark.parametrize(
+    ("more", "passes"),
+    [
+        ({}, 3),
+        ({"recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1}, 4),
+        ({"recompute_granularity": "selective", "recompute_modules": ("moe",)}, 4),
+        ({"recompute_granularity": "selective", "recompute_modules": ("moe_act",)}, 3),
+    ],
+)
+def test_grouped_products_of_a_gpu_are_those_of_its_tokens_and_layers(
+    more: dict[str, Value], passes: int
+) -> None:
+    """One MoE layer, 10 tokens: each passes two of the experts' two matrices of 8 by 5."""
+    assert grouped_flops_per_step(tiny(**more)) == passes * 10 * 2 * (2 * 8 * 5) * 2
+    eight = {"world_size": 8, "train.global_batch_size": 8, "expert_model_parallel_size": 4}
+    assert grouped_flops_per_step(tiny(**more, **eight)) == passes * 10 * 2 * (2 * 8 * 5) * 2
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"world_size": 2, "pipeline_model_parallel_size": 2},  # one stage has the MoE layer, one the dense
+        {"recompute_granularity": "full", "recompute_method": "block", "recompute_num_layers": 1},
+        {"num_moe_experts": None},
+        {"train.global_batch_size": None},
+    ],
+)
+def test_grouped_products_are_not_told_where_gpus_differ_or_sizes_are_missing(
+    more: dict[str, Value],
+) -> None:
+    assert grouped_flops_per_step(tiny(**more)) is None
 
 
 def test_a_window_that_sees_two_of_ten_tokens_counts_what_it_sees() -> None:
