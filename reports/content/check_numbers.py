@@ -7,9 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from msgspec import UnsetType
-
-from heuristics.result.configured import Configuration, GroupedSpeed, Log
+from heuristics.result.configured import Configuration, GroupedSpeed, Log, Throughput
 from heuristics.result.result import Result
 from reports.content.blocks import (
     Block,
@@ -127,19 +125,20 @@ def _throughput(result: Result) -> Iterator[Sentence]:
             said += f"; MFU {percent(share)} of {rounded(peak.tflops)} TFLOP/s ({peak.gpu}, {peak.precision})"
             said += f", {_BANDS[found.mfu_band]}" if found.mfu_band else ""
         yield Sentence(words(f"{said}."), "Throughput")
-        yield from _grouped(found.grouped_gemm)
+        if said := grouped_words(found):
+            yield Sentence(words(said), "Experts")
         if found.nearest is not None:
             yield Sentence(words(_nearest(found.nearest)), "Published")
 
 
-def _grouped(found: GroupedSpeed | UnsetType) -> Iterator[Sentence]:
-    if not isinstance(found, GroupedSpeed):
-        return
-    said = f"Grouped GEMMs run at {rounded(found.tflops_per_s)} TFLOP/s, {duration(found.work_ns)} of a step"
-    if (share := known(found.peak_frac)) is not None:
+def grouped_words(found: Throughput) -> str:
+    """How fast grouped GEMMs ran; empty where that is not known."""
+    if not isinstance(speed := found.grouped_gemm, GroupedSpeed):
+        return ""
+    said = f"Grouped GEMMs run at {rounded(speed.tflops_per_s)} TFLOP/s, {duration(speed.work_ns)} of a step"
+    if (share := known(speed.peak_frac)) is not None:
         said += f" and {percent(share)} of the peak"
-    even = "by the configuration's sizes and for tokens spread evenly"
-    yield Sentence(words(f"{said}, {even}."), "Experts")
+    return f"{said}, by the configuration's sizes and for tokens spread evenly."
 
 
 def _nearest(found: Nearest) -> str:

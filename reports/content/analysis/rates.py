@@ -23,6 +23,7 @@ from reports.content.blocks import (
     table,
     words,
 )
+from reports.content.check_numbers import grouped_words
 from reports.content.names import told
 from traces.missing import Missing, OrMissing, known
 from traces.sections.rank import Rank
@@ -43,6 +44,8 @@ def rates(rank: Rank, throughput: Throughput | None) -> Part | None:
 
 def _mfu(throughput: Throughput | None) -> Iterator[Block]:
     """Beside HFU, of which recomputed work is a part and work without shapes is not."""
+    if throughput and (said := grouped_words(throughput)):
+        yield Sentence(words(said))
     peak, share = (known(throughput.peak), known(throughput.mfu_frac)) if throughput else (None, None)
     if throughput and peak is not None and share is not None:
         of_peak = f"{percent(share)} of {rounded(peak.tflops)} TFLOP/s ({peak.gpu}, {peak.precision})"
