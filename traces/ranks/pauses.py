@@ -17,7 +17,7 @@ from traces.ranks import parts
 from traces.ranks.borders import Borders
 from traces.ranks.chains import NEVER, NO_ROW, Chains, replayed, usual
 from traces.ranks.clocks import Aligned
-from traces.ranks.late import FEW, NOTHING, ODD, Suspicion
+from traces.ranks.late import NOTHING, ODD, Suspicion
 from traces.ranks.match import Matched
 from traces.ranks.side_by_side import Grid
 from traces.ranks.summary import UNKNOWN, RankSummary
@@ -39,7 +39,10 @@ OFTEN: Final = Limit(
 SELDOM: Final = Limit(
     0.2, "pauses in a step of a rank", "ours: hosts with a habit of long pauses have 0.22 to 0.3"
 )
-"""From so many on they are a habit where they cost as much as few late steps must."""
+"""From so many on they are a habit where they cost `HABIT`."""
+HABIT: Final = Limit(
+    0.07, "fraction of the step", "ours: two pauses of 2 ms make 5 % of a healthy run of four steps"
+)
 TENTH: Final = Limit(
     0.1,
     "fraction of the step",
@@ -120,7 +123,7 @@ def by_sum(than: Suspicion, pauses: IntArray, held: Held) -> Suspicion:
     if each < SELDOM.value and not (rotating and by_rank.sum() >= steps * than.cost_ns / 2):
         return than
     cost_ns, step_ns = float(held.cost_ns(pause_ns)), float(np.median(known_ns))
-    if each < SELDOM.value or (each < OFTEN.value and cost_ns < FEW.value * step_ns):
+    if each < SELDOM.value or (each < OFTEN.value and cost_ns < HABIT.value * step_ns):
         if not rotating:
             return than
         of_step = parts.spread(held.step, held.matched.first)[inside]
