@@ -60,13 +60,11 @@ ALONE: Final = Limit(
     0.1, "fraction of the step", "ours: a pause of 1.6 ms is 7.7 % of the one step whose start is recorded"
 )
 """What a late step must cost where no other is known."""
-PAUSE: Final = Limit(
-    0.15,
-    "fraction of the step",
-    "ours: of 650 healthy runs of a simulator none begins a step later, and stands out by it",
+ONE_LATE: Final = Limit(
+    0.15, "fraction of the step", "ours: in 650 healthy runs no rank that stands out begins one step later"
 )
 """What a rank that is late once must lose in that step, where others show that it does not come again."""
-LOST: Final = Limit(1_500_000.0, "ns", "ours: most pauses of healthy simulated hosts are shorter")
+ALONE_NS: Final = Limit(1_500_000.0, "ns", "ours: most pauses of healthy simulated hosts are shorter")
 """What a late step must lose where no other is known."""
 STAGE: Final = Limit(
     1.05, "times the work of the other stages", "ours: embedding and loss of the ends make a few percent"
@@ -168,7 +166,9 @@ def _recurs(table: FloatArray, step_ns: float) -> BoolArray:
     seldom = (late < MANY.value) | (late < STEADY.value * known)
     least = [one.value for one in (ALONE, ONCE, ODD)]
     enough: BoolArray = _mean(table) >= np.select([known < 2, late < 2, seldom], least, COST.value) * step_ns
-    return enough & (longest_ns >= np.select([known < 2, late < 2], [LOST.value, PAUSE.value * step_ns], 0.0))
+    return enough & (
+        longest_ns >= np.select([known < 2, late < 2], [ALONE_NS.value, ONE_LATE.value * step_ns], 0.0)
+    )
 
 
 def apart(cost_ns: FloatArray, may: BoolArray, least_ns: float) -> tuple[int, ...]:

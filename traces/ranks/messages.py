@@ -7,6 +7,7 @@ away. Stages have one size, and each rank exchanges with those in its place in t
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import combinations
@@ -29,8 +30,6 @@ CLOSER: Final = Limit(
     "ours: in 113 of 117 simulated pipelines ends at a wrong distance are 1.5 times as far apart or more; in "
     "a group those of all are as near as each other",
 )
-
-
 _EVEN_NS: Final = 100.0
 """Ends that lie nearer are as near as each other."""
 
@@ -46,7 +45,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
+class Meeting:
     """Ends of two that are nearest to each other, by row, and how far apart each two are, but for what all
     of them are in the middle: clocks of two stages may differ by some microseconds.
     """
@@ -61,11 +60,11 @@ class Met:
         return max(float(np.median(self.apart_ns)), FINEST_NS) / len(self.rows)
 
 
-def _meet(own_ns: IntArray, other_ns: IntArray) -> Met | None:
+def _meet(own_ns: IntArray, other_ns: IntArray) -> Meeting | None:
     """None of less than `LEAST`."""
     if min(len(own_ns), len(other_ns)) < LEAST:
         return None
-    there, back = nearest(own_ns, other_ns), nearest(other_ns, own_ns)
+    there, back = _nearest(own_ns, other_ns), _nearest(other_ns, own_ns)
     rows = np.flatnonzero(back[there] == np.arange(len(own_ns)))
     apart_ns = other_ns[there[rows]] - own_ns[rows]
     near_ns = apart_ns[np.abs(apart_ns) <= 2 * MEET.value]
@@ -73,7 +72,7 @@ def _meet(own_ns: IntArray, other_ns: IntArray) -> Met | None:
         return None
     apart_ns = np.abs(apart_ns - int(np.median(near_ns)))
     rows, apart_ns = rows[apart_ns <= MEET.value], apart_ns[apart_ns <= MEET.value]
-    return Met(rows, there[rows], apart_ns) if len(rows) >= LEAST else None
+    return Meeting(rows, there[rows], apart_ns) if len(rows) >= LEAST else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ class Exchanges:
     """Sequences of exchanges, and how those of two places meet, by their numbers, the lower first."""
 
     sequences: Sequence[OnClock]
-    met: Mapping[tuple[int, int], Met]
+    met: Mapping[tuple[int, int], Meeting]
 
     @staticmethod
     def of(sequences: Sequence[OnClock]) -> Exchanges:
@@ -125,22 +124,26 @@ class Exchanges:
 
         None where they do not: in a group the ends of all are as near as each other.
         """
-        count = max((one.place for one in self.sequences), default=-1) + 1
-        apart = {size: self._apart_ns(size) for size in range(1, count)}
+        pairs: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for pair, met in self.met.items():
+            if self._often(met, *pair):
+                one, other = self._places(*pair)
+                pairs[other - one].append(pair)
+        count = self._place_count
+        apart = {size: self._apart_ns(pairs[size]) for size in range(1, count)}
         best = min((size for size in apart if count % size == 0), key=apart.__getitem__, default=None)
         if best is None:
             return None
         others = min((ns for size, ns in apart.items() if size != best), default=np.inf)
         return best if others >= CLOSER.value * max(apart[best], _EVEN_NS) else None
 
-    def _apart_ns(self, size: int) -> float:
-        """How far each end is from the nearest of ranks with places `size` before or after, in the mean."""
+    def _apart_ns(self, pairs: Sequence[tuple[int, int]]) -> float:
+        """How far each end is from the nearest that it meets in these pairs, in the mean."""
         nearest_ns = [np.full(len(one.end_ns), MEET.value) for one in self.sequences]
-        for pair, met in self.met.items():
-            places = [self.sequences[one].place for one in pair]
-            if abs(places[0] - places[1]) == size and self._often(met, *pair):
-                for one, rows in zip(pair, (met.rows, met.others), strict=True):
-                    nearest_ns[one][rows] = np.minimum(nearest_ns[one][rows], met.apart_ns)
+        for pair in pairs:
+            met = self.met[pair]
+            for one, rows in zip(pair, (met.rows, met.others), strict=True):
+                nearest_ns[one][rows] = np.minimum(nearest_ns[one][rows], met.apart_ns)
         return float(np.concatenate(nearest_ns).mean())
 
     def messages(
@@ -155,8 +158,11 @@ class Exchanges:
         open_ = [np.ones(len(one), dtype=np.bool_) for one in ends]
         partners = np.zeros(len(ends), dtype=np.int64)
         found = []
+        among, apart = {*which}, {stage, self._place_count - (stage or 0)}  # the last may send to the first
         for one, other in sorted(self.met, key=lambda pair: (self.met[pair].farness, pair)):
-            if one not in which or other not in which or not self._may_send(one, other, beside, stage):
+            first, second = self._places(one, other)
+            may = (first, second) not in beside if stage is None else second - first in apart
+            if not may or not {one, other} <= among:
                 continue
             mine, theirs = (np.flatnonzero(open_[number]) for number in (one, other))
             met = _meet(ends[one][mine], ends[other][theirs])
@@ -168,19 +174,21 @@ class Exchanges:
             found.append(Pair(one, other, rows, others))
         return found
 
-    def _may_send(self, one: int, other: int, beside: Set[tuple[int, int]], stage: int | None) -> bool:
-        first, second = sorted(self.sequences[number].place for number in (one, other))
-        if stage is None:
-            return (first, second) not in beside
-        last = max(sequence.place for sequence in self.sequences) + 1 - stage
-        return second - first in (stage, last)  # the last stage may send to the first
+    @property
+    def _place_count(self) -> int:
+        return max((one.place for one in self.sequences), default=-1) + 1
 
-    def _often(self, met: Met, one: int, other: int) -> bool:
+    def _places(self, one: int, other: int) -> tuple[int, int]:
+        """Of two sequences, the lower first."""
+        first, second = sorted(self.sequences[number].place for number in (one, other))
+        return first, second
+
+    def _often(self, met: Meeting, one: int, other: int) -> bool:
         fewer = min(len(self.sequences[number].end_ns) for number in (one, other))
         return len(met.rows) >= _OFTEN.value * fewer
 
 
-def nearest(times_ns: IntArray, among_ns: IntArray) -> IntArray:
+def _nearest(times_ns: IntArray, among_ns: IntArray) -> IntArray:
     """Of each time the place of the nearest among some that rise."""
     after = np.clip(np.searchsorted(among_ns, times_ns), 0, len(among_ns) - 1)
     before = np.maximum(after - 1, 0)

@@ -9,7 +9,7 @@ from traces.settings.knobs import GLOBAL_BATCH
 from traces.settings.settings import Settings
 from traces.sizes.knobs import Knobs
 from traces.sizes.layout import layout_of, moe_layers_of_stages
-from traces.sizes.model import ModelSize, model_size
+from traces.sizes.model import Experts, ModelSize, model_size
 from traces.sizes.peaks import Peak, fastest, peak, peak_precision
 from traces.spelling import percent, rounded
 
@@ -36,7 +36,7 @@ def flops_per_token(model: ModelSize, convention: Convention = "newest") -> Mapp
     routed, shared = 0.0, 0.0
     if experts := model.experts:
         shared = float(experts.shared_ffn_size * matrices * model.moe_layer_count)
-        routed = experts.ffn_size * experts.topk * matrices * experts.hidden_size / hidden
+        routed = _routed(experts, matrices) / hidden
         routed = (routed + 2 * experts.hidden_size * experts.latent) * model.moe_layer_count
     forward: dict[Part, float] = {
         "attention": float(layers * _projections(model)),
@@ -64,9 +64,13 @@ def grouped_flops_per_step(settings: Settings) -> float | None:
     if experts is None or len(layers) > 1 or passes is None:
         return None
     matrices = 3 if model.gated else 2
-    a_layer = 2 * experts.hidden_size * experts.ffn_size * matrices * experts.topk
     tokens = batch * model.seq_length * layout.pp / layout.world
-    return passes * a_layer * layers.pop() * tokens
+    return passes * 2 * _routed(experts, matrices) * layers.pop() * tokens
+
+
+def _routed(experts: Experts, matrices: int) -> int:
+    """Multiply-adds of a token in the experts of a layer, forward."""
+    return experts.ffn_size * experts.topk * matrices * experts.hidden_size
 
 
 def _passes(settings: Settings) -> int | None:

@@ -39,11 +39,11 @@ def rates(rank: Rank, throughput: Throughput | None) -> Part | None:
     """None of a result from before rates were measured. `throughput`: by the configuration, for its MFU."""
     if isinstance(found := rank.rates, UnsetType):
         return None
-    return Part("Rates", (*_blocks(found, scale_of(rank)), *_mfu(throughput)), "rates")
+    return Part("Rates", (*_blocks(found, scale_of(rank)), *_by_configuration(throughput)), "rates")
 
 
-def _mfu(throughput: Throughput | None) -> Iterator[Block]:
-    """Beside HFU, of which recomputed work is a part and work without shapes is not."""
+def _by_configuration(throughput: Throughput | None) -> Iterator[Block]:
+    """Grouped GEMMs, and MFU beside HFU: recomputed work is a part of that, work without shapes is not."""
     if throughput and (said := grouped_words(throughput)):
         yield Sentence(words(said))
     peak, share = (known(throughput.peak), known(throughput.mfu_frac)) if throughput else (None, None)
