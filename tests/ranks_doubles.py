@@ -51,6 +51,8 @@ class Part:
     step: int = 0
     before: Mapping[str, float] = field(default_factory=dict)
     """Of `compute`, `grouped`, `host`, `loader` the time before, where anything is told."""
+    exposed_us: float | None = None
+    """Without compute beside it: all of it, where nothing is told."""
 
 
 def ns(us: float) -> int:
@@ -95,7 +97,10 @@ def summary_of(
         [part.step for part in ordered],
         [ns(part.start_us) for part in ordered],
         [ns(part.end_us) for part in ordered],
-        [ns(part.end_us) - ns(part.start_us) for part in ordered],
+        [
+            ns(part.end_us) - ns(part.start_us) if part.exposed_us is None else ns(part.exposed_us)
+            for part in ordered
+        ],
         *[
             [ns(part.before.get(name, 0)) if part.before else UNKNOWN for part in ordered]
             for name in ("compute", "grouped", "host", "loader")

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from traces.arrays import IntArray
-from traces.ranks.chains import NEVER, NO_ROW, Chains
+from traces.ranks.chains import NEVER, Chains
 from traces.ranks.clocks import Aligned
+from traces.ranks.ends import NO_ROW
 from traces.ranks.side_by_side import Grid
 from traces.ranks.summary import RankSummary
 

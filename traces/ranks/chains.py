@@ -18,49 +18,25 @@ from traces.groups import begins, group_of
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
+from traces.ranks.beneath import THROUGH, Slowed, comes_after
 from traces.ranks.clocks import Aligned
+from traces.ranks.ends import NO_ROW, ByTime
 from traces.ranks.match import Matched
 from traces.ranks.pipelines import messages_of, stages_of
 from traces.ranks.side_by_side import Alike, numbers_of
 from traces.ranks.summary import UNKNOWN
 
-NO_ROW: Final = -1
-"""Nothing of the rank came before."""
 NEVER: Final = int(np.iinfo(np.int64).min)
 """The end of what is not reached."""
 
 
-class ByTime:
-    """Rows of each place by a time of theirs, as when they ended."""
-
-    def __init__(self, place: IntArray, time_ns: IntArray) -> None:
-        self._zero_ns = int(time_ns.min()) - 1 if len(time_ns) else 0
-        self._span = int(time_ns.max()) - self._zero_ns + 1 if len(time_ns) else 1
-        times = self._key(place, time_ns)
-        order = parts.order_of(times, (int(place.max(initial=0)) + 1) * self._span)
-        self._times, self._rows = np.append(-1, times[order]), np.append(NO_ROW, order)
-
-    def before(self, place: IntArray, time_ns: IntArray) -> IntArray:
-        """Of each (place, time) the last row of that place by then; else `NO_ROW`."""
-        at = np.searchsorted(self._times, self._key(place, time_ns), side="right") - 1
-        return np.where(self._times[at] >= place * self._span, self._rows[at], NO_ROW)
-
-    @property
-    def rows(self) -> IntArray:
-        """All rows, those of a place together, by their time."""
-        return self._rows[1:]
-
-    def _key(self, place: IntArray, time_ns: IntArray) -> IntArray:
-        return place * self._span + np.clip(time_ns - self._zero_ns, 0, self._span - 1)
-
-
 @dataclass(frozen=True, slots=True)
 class Chains:
-    """Of each participation, shape (p,): the row that it comes `after`, the last of its rank that had ended,
-    and `own_ns` since then; the row `behind` which it lies in its group; and how long it moves once the last
-    rank is there: below 0 by what the clocks are apart. Where it comes after nothing, `own_ns` is the time
-    itself. What comes after a row comes after the one `beside` it as well: of another group, for which the
-    rank waited at the same time; None where that is not asked, as where no transfer becomes shorter.
+    """Of each participation, shape (p,): the row that it comes `after`, as `comes_after`, and `own_ns` since
+    then, but for what was `slowed`; the row `behind` which it lies in its group; and how long it moves once
+    the last rank is there: below 0 by what the clocks are apart. Where it comes after nothing, `own_ns` is
+    the time itself. What comes after a row comes after the one `beside` it as well: of another group, for
+    which the rank waited at once; None where that is not asked, as where no transfer becomes shorter.
     """
 
     first: IntArray
@@ -70,6 +46,7 @@ class Chains:
     own_ns: IntArray
     moving_ns: IntArray
     start_ns: IntArray
+    slowed: Slowed | None = None
     beside: IntArray | None = None
 
     def since_ns(self, rows: IntArray, end_ns: IntArray) -> IntArray:
@@ -86,58 +63,20 @@ class Chains:
 BEHIND: Final = Limit(
     10_000, "ns", "ours: what waits in its stream begins some microseconds after what was before it"
 )
-BENEATH: Final = Limit(
-    0.35,
-    "of a collective's time without compute",
-    "ours: gradients that hold nothing up are exposed by a third now and then, what is waited for by half",
-)
-_MOST: Final = 0.5
-THROUGH: Final = Limit(
-    0.95, "of the time since", "ours: between kernels that follow each other lie some us, so a few percent"
-)
 
 
 def chains_of(matched: Matched, aligned: Aligned, role: IntArray) -> Chains:
-    """The chains of all ranks; `role`, shape (p,), as `roles_of`.
-
-    Where compute ran all the time since the one before in its group, what ended beneath it held up nothing.
-    Like ranks come after the same, so that most of them decide.
-    """
-    start_ns, end_ns, place = aligned.start_ns, aligned.end_ns, matched.place
-    ends = ByTime(place, end_ns)
-    behind, after = _behind(matched, aligned), ends.before(place, start_ns)
-    lasts_ns = matched.end_ns - matched.start_ns
-    beneath = _mostly(matched.exposed_ns <= BENEATH.value * lasts_ns, role)
-    since_ns = start_ns - np.where(behind == NO_ROW, start_ns, end_ns[behind])
-    through = (behind != NO_ROW) & (matched.compute_ns >= np.maximum(1, THROUGH.value * since_ns))
-    through &= beneath[after]
-    if through.any():
-        between = group_of(role, np.where(after == NO_ROW, UNKNOWN, role[after]))
-        through = _mostly(through, between) & (behind != NO_ROW)
-        after[through] = _held_up(matched, aligned, through, behind, ~beneath)
-    own_ns = start_ns - np.where(after == NO_ROW, 0, end_ns[after])
+    """The chains of all ranks; `role`, shape (p,), as `roles_of`."""
+    start_ns, end_ns = aligned.start_ns, aligned.end_ns
+    ends, behind = ByTime(matched.place, end_ns), _behind(matched, aligned)
+    after, slowed = comes_after(matched, aligned, role, behind, ends.before(matched.place, start_ns))
+    since_ns = np.where(after == NO_ROW, 0, end_ns[after])
+    own_ns = start_ns - since_ns
+    if slowed is not None:
+        own_ns = own_ns - slowed.longer_ns(np.arange(len(after)), since_ns, end_ns, own_ns)
     arrived_ns = parts.spread(parts.most(start_ns, matched.first), matched.first)
-    return Chains(matched.first, ends, after, behind, own_ns, end_ns - arrived_ns, start_ns)
-
-
-def _mostly(which: BoolArray, number: IntArray) -> BoolArray:
-    """Whether it holds for most of the rows of the same number."""
-    share = np.bincount(number, weights=which) / np.maximum(np.bincount(number), 1)
-    result: BoolArray = (share > _MOST)[number]
-    return result
-
-
-def _held_up(
-    matched: Matched, aligned: Aligned, rows: BoolArray, behind: IntArray, alone: BoolArray
-) -> IntArray:
-    """Of these rows the last before that no compute hid, or the one `behind` which each lies."""
-    lone = np.flatnonzero(alone)
-    found = ByTime(matched.place[lone], aligned.end_ns[lone]).before(
-        matched.place[rows], aligned.start_ns[rows]
-    )
-    found = np.append(lone, NO_ROW)[found]  # what there is none of is the last
-    later = (found != NO_ROW) & (aligned.end_ns[found] > aligned.end_ns[behind[rows]])
-    return np.where(later, found, behind[rows])
+    moving_ns = end_ns - arrived_ns
+    return Chains(matched.first, ends, after, behind, own_ns, moving_ns, start_ns, slowed)
 
 
 def with_beside(chains: Chains, matched: Matched, aligned: Aligned) -> Chains:
@@ -193,6 +132,8 @@ def replayed(
     several = [after, np.where(behind == after, NO_ROW, behind)]
     if chains.beside is not None:
         several.append(np.where(after == NO_ROW, NO_ROW, chains.beside[after]))
+    if chains.slowed is not None:
+        several.append(chains.slowed.beneath)
     before = np.concatenate([instance[one] for one in several])
     told = before != count
     follower, before = np.tile(rows, len(several))[told], before[told]
@@ -205,7 +146,10 @@ def replayed(
     while len(ready):
         rows = _ranges(first[ready], first[ready + 1])
         since_ns = chains.since_ns(after[rows], end_ns)
-        here_ns = np.maximum(since_ns + own_ns[rows], end_ns[behind[rows]])
+        work_ns = own_ns[rows]
+        if chains.slowed is not None:
+            work_ns = work_ns + chains.slowed.longer_ns(rows, since_ns, end_ns, work_ns)
+        here_ns = np.maximum(since_ns + work_ns, end_ns[behind[rows]])
         lengths = first[ready + 1] - first[ready]
         begin = np.cumsum(lengths) - lengths
         if free is not None and free[rows].any():

@@ -5,14 +5,16 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, FloatArray, IntArray
+from traces.arrays import BoolArray, FloatArray, IntArray, distinct
 from traces.groups import group_of
 from traces.limits import Limit
 from traces.ranks import parts
-from traces.ranks.chains import BESIDE, NO_ROW, Chains, families_of
+from traces.ranks.chains import BESIDE, Chains, families_of
+from traces.ranks.ends import NO_ROW
 from traces.ranks.match import Matched
 from traces.ranks.pipelines import messages_of
 from traces.ranks.side_by_side import Alike
+from traces.ranks.summary import UNKNOWN
 
 _RISES: Final = Limit(
     0.5,
@@ -22,9 +24,10 @@ _RISES: Final = Limit(
 
 
 def even_stages(
-    matched: Matched, chains: Chains, alike: Sequence[Alike], microbatches: int | None
+    matched: Matched, chains: Chains, alike: Sequence[Alike], microbatches: Sequence[int]
 ) -> tuple[IntArray, IntArray]:
     """Own work and transfers of each participation then, shape (p,) each; alike ranks are those of a stage.
+    `microbatches`: how many a step may have.
 
     No collective comes or goes: what there is in a stage's layers takes as long as all would. The rest stays:
     messages, embedding, loss, optimizer.
@@ -52,6 +55,22 @@ def even_stages(
     return np.where(has, np.rint(chains.own_ns * times), chains.own_ns).astype(np.int64), moving_ns.astype(
         np.int64
     )
+
+
+def microbatches_of_two(matched: Matched, step: IntArray) -> tuple[int, ...]:
+    """How many a step may have where ranks of two stages exchange messages, each with one other; else none.
+
+    `step`: of each participation, shape (p,), as its rank recorded it. One kernel for each call of the
+    schedule, which has one more than microbatches, or one for each way: that their number does not tell.
+    """
+    rows = np.flatnonzero(messages_of(matched)[matched.instance] & (step != UNKNOWN))
+    peers = distinct(group_of(matched.place[rows], matched.group[matched.instance[rows]]))
+    if not len(rows) or len(peers) > len(distinct(matched.place[rows])):
+        return ()
+    each = np.bincount(group_of(matched.place[rows], step[rows]))
+    number = int(np.median(each))
+    found = (number - 1, number // 2 if number % 2 == 0 else 0)
+    return tuple(one for one in found if one > 0)
 
 
 def _across(matched: Matched, layers: IntArray) -> BoolArray:
@@ -87,7 +106,7 @@ _A_LAYER: Final = 2
 """Kernels of attention that a layer has at least in a microbatch: one forward, one backward."""
 
 
-def _to_come(layers: IntArray, microbatches: int | None) -> IntArray:
+def _to_come(layers: IntArray, microbatches: Sequence[int]) -> IntArray:
     """What each rank's layers then are more or fewer, in their unit: kernels, so many a layer and microbatch.
 
     The mean of all where the layers can be shared out. Where they cannot, no layout is even, and what some
@@ -97,8 +116,8 @@ def _to_come(layers: IntArray, microbatches: int | None) -> IntArray:
     all_kernels, ranks = int(layers[known].sum()), int(known.sum())
     most = int(np.gcd.reduce(layers[known]))  # of a layer, where none of it is in all counts
     units = [most]
-    if microbatches:
-        several = (one * microbatches for one in range(_A_LAYER, most // microbatches + 1))
+    for each in microbatches:
+        several = (one * each for one in range(_A_LAYER, most // each + 1))
         units += [one for one in several if most % one == 0]
     if any(all_kernels % (ranks * unit) == 0 for unit in units):
         return np.where(known, all_kernels // ranks - layers, 0)

@@ -13,11 +13,13 @@ from traces.groups import group_of
 from traces.limits import Limit
 from traces.missing import known
 from traces.ranks import parts
+from traces.ranks.beneath import THROUGH
 from traces.ranks.bubbles import pipeline_of
-from traces.ranks.chains import NO_ROW, THROUGH, ByTime, Chains, usual
+from traces.ranks.chains import Chains, usual
 from traces.ranks.charge import Charged
 from traces.ranks.clocks import Aligned
-from traces.ranks.even_stages import even_stages
+from traces.ranks.ends import NO_ROW, ByTime
+from traces.ranks.even_stages import even_stages, microbatches_of_two
 from traces.ranks.late import Suspicion
 from traces.ranks.routing import Routing
 from traces.ranks.side_by_side import Alike, Excess, Grid, device_factors, own_step_of
@@ -72,11 +74,12 @@ def edited(judged: Judged, chains: Chains) -> tuple[IntArray, IntArray]:
             return _with_usual_work(judged, chains), chains.moving_ns
 
 
-def _microbatches(judged: Judged) -> int | None:
-    """In a step, where messages tell."""
-    together = judged.together
-    found = pipeline_of(together.used, together.matched, judged.waits, judged.grid)
-    return known(found.microbatches) if isinstance(found, Pipeline) else None
+def _microbatches(judged: Judged) -> tuple[int, ...]:
+    """How many a step may have, as far as messages tell."""
+    together, grid = judged.together, judged.grid
+    found = pipeline_of(together.used, together.matched, judged.waits, grid)
+    one = known(found.microbatches) if isinstance(found, Pipeline) else None
+    return (one,) if one else microbatches_of_two(together.matched, own_step_of(together.matched, grid))
 
 
 def _mine(judged: Judged) -> BoolArray:

@@ -15,8 +15,9 @@ from traces.groups import group_of
 from traces.limits import Limit
 from traces.ranks import parts
 from traces.ranks.borders import Borders
-from traces.ranks.chains import NEVER, NO_ROW, Chains, replayed, usual
+from traces.ranks.chains import NEVER, Chains, replayed, usual
 from traces.ranks.clocks import Aligned
+from traces.ranks.ends import NO_ROW
 from traces.ranks.late import NOTHING, ODD, Suspicion
 from traces.ranks.match import Matched
 from traces.ranks.side_by_side import Grid

@@ -14,7 +14,8 @@ from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.ranks import parts
 from traces.ranks.borders import Borders
-from traces.ranks.chains import BEHIND, BESIDE, NEVER, NO_ROW, replayed, with_beside
+from traces.ranks.chains import BEHIND, BESIDE, NEVER, replayed, with_beside
+from traces.ranks.ends import NO_ROW
 from traces.ranks.group_links import over_nodes
 from traces.ranks.late import COST
 from traces.ranks.mend import Judged, edited

@@ -11,6 +11,8 @@ import pytest
 from tests.ranks_doubles import US, Part, array, summary_of
 from traces.missing import Missing, known
 from traces.names.kernels import COMM_KINDS
+from traces.ranks.even_stages import microbatches_of_two
+from traces.ranks.match import match
 from traces.ranks.pipelines import PHASES, bubble_frac
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import Group, GroupSource, Messages, Operation, RankSummary
@@ -159,6 +161,19 @@ def test_two_stages_whose_messages_go_one_way_each_may_have_virtual_stages() -> 
     assert isinstance(found.formula_frac, Missing)
     assert [stage.bubble_ns for stage in found.stages] == [30 * US, 30 * US]
     assert all(isinstance(stage.steady_ns, Missing) for stage in found.stages)
+
+
+@pytest.mark.parametrize(("microbatches", "possible"), [(3, (3, 2)), (4, (4,))])
+def test_of_two_stages_five_calls_are_four_microbatches_and_four_are_three_or_two(
+    microbatches: int, possible: tuple[int, ...]
+) -> None:
+    matched = match(run_of(2, microbatches, told=False))
+    assert microbatches_of_two(matched, matched.step) == possible
+
+
+def test_of_three_stages_the_number_of_messages_is_not_that_of_one_pair() -> None:
+    matched = match(run_of(3, 4, told=False))
+    assert microbatches_of_two(matched, matched.step) == ()
 
 
 def test_a_run_without_messages_has_no_pipeline() -> None:
