@@ -223,7 +223,8 @@ class _Fitter:
 
         What does not end at once on all its ranks only joins such islands.
         """
-        enough = np.bincount(self._clock[together[self._instance]], minlength=self._count) >= _TOGETHER
+        met = distinct((self._instance * self._count + self._clock)[together[self._instance]])
+        enough = np.bincount(met % self._count, minlength=self._count) >= _TOGETHER
         rows = np.flatnonzero(together[self._instance] & enough[self._clock])
         island = parts.joined(self._clock[rows], parts.begins_of(self._instance[rows]), self._count)
         return island[self._clock]

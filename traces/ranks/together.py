@@ -68,10 +68,11 @@ def put_together(summaries: Sequence[RankSummary]) -> Together:
     found = _put(with_own_clocks(ordered))
     if share_a_clock(ordered):
         clocks = _clocks(found)
-        if not (clocks.aligned and _ends_tell(found) and _steady(found, clocks, ordered)):
+        steady = _steady(found, clocks, ordered)
+        if not (clocks.aligned and _ends_tell(found) and steady):
             shared = _put(with_shared_clocks(ordered, match(ordered)))
-            whole = _clocks(shared).aligned
-            found = shared if whole or len(shared.matched) > len(found.matched) else found
+            better = _clocks(shared).aligned or len(shared.matched) > len(found.matched)
+            found = shared if better or not steady else found
     told = (
         replace(problem, indices=tuple(sorted(order[index] for index in problem.indices)))
         for problem in found.problems

@@ -216,3 +216,28 @@ def test_clocks_that_hold_together_by_kinds_that_contradict_them_are_not_one() -
         possible = np.ones(len(matched), dtype=np.bool_)
         possible[of_all[:contradict]] = False
         assert agreed(ranks, matched, aligned, possible).clocks.aligned is holds
+
+
+def test_three_reductions_counted_from_another_step_weigh_less_than_messages_that_agree() -> None:
+    """Two nodes of two ranks; the second's windows begin a step later, so that its reductions are counted so.
+
+    Each node has one clock. Many ranks of a clock take part in a reduction, and it is one end all the same.
+    """
+    step_us = 1000.0
+    ranks = []
+    for rank in range(4):
+        later = step_us * (rank // 2)
+        parts = [
+            Part(0, number, step_us * number + later, step_us * number + later + 20) for number in range(3)
+        ]
+        groups = [Group(GroupSource.COMMUNICATOR, 9, 4)]
+        if rank in (1, 2):
+            groups.append(Group(GroupSource.COMMUNICATOR, 5, 2, own=rank - 1))
+            times = [(number, 300.0 * number + 50) for number in range(12)]
+            parts += [Part(1, number, at, at + 20, Operation.EXCHANGE) for number, at in times]
+        ranks.append(summary_of(rank, parts, groups))
+    for place, rank_of_node in enumerate(ranks):
+        object.__setattr__(rank_of_node.identity, "clock", place // 2)
+    found = align(ranks, match(ranks)).clocks
+    assert found.aligned
+    assert all(abs(fit.offset_ns) < US for fit in found.fits)
