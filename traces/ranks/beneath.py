@@ -73,17 +73,22 @@ def comes_after(
     Like ranks come after the same, so that most of them decide. With what slowed the work since, if anything.
     """
     start_ns, end_ns = aligned.start_ns, aligned.end_ns
-    lasts_ns = matched.end_ns - matched.start_ns
-    beneath = _mostly(matched.exposed_ns <= BENEATH.value * lasts_ns, role)
-    since_ns = start_ns - np.where(behind == NO_ROW, start_ns, end_ns[behind])
-    through = (behind != NO_ROW) & (matched.compute_ns >= np.maximum(1, THROUGH.value * since_ns))
-    through &= beneath[last]
+    beneath = matched.exposed_ns <= BENEATH.value * (matched.end_ns - matched.start_ns)
+    beneath |= _mostly(beneath, role)
+    rows = np.flatnonzero((behind != NO_ROW) & beneath[last])
+    if not len(rows):
+        return last, None
+    first, held = behind[rows], _held_up(matched, aligned, rows, behind, ~beneath)
+    since_ns = start_ns[rows] - end_ns[held]
+    apart_ns = np.where(held == first, 0, end_ns[held] - end_ns[first] - matched.exposed_ns[held])
+    compute_ns = matched.compute_ns[rows] - np.maximum(apart_ns, 0)  # at least so much of it since then
+    through = np.zeros(len(last), dtype=np.bool_)
+    through[rows] = compute_ns >= np.maximum(1, THROUGH.value * since_ns)
     if not through.any():
         return last, None
-    between = group_of(role, np.where(last == NO_ROW, UNKNOWN, role[last]))
-    through = _mostly(through, between) & (behind != NO_ROW)
+    through = _mostly(through, group_of(role, np.where(last == NO_ROW, UNKNOWN, role[last])))
     after = last.copy()
-    after[through] = _held_up(matched, aligned, through, behind, ~beneath)
+    after[rows] = np.where(through[rows], held, last[rows])
     return after, _slowed(aligned, role, after, np.where(after == last, NO_ROW, last))
 
 
@@ -95,7 +100,7 @@ def _mostly(which: BoolArray, number: IntArray) -> BoolArray:
 
 
 def _held_up(
-    matched: Matched, aligned: Aligned, rows: BoolArray, behind: IntArray, alone: BoolArray
+    matched: Matched, aligned: Aligned, rows: IntArray, behind: IntArray, alone: BoolArray
 ) -> IntArray:
     """Of these rows the last before that no compute hid, or the one `behind` which each lies."""
     lone = np.flatnonzero(alone)
