@@ -8,6 +8,7 @@ import numpy as np
 from traces.arrays import BoolArray, FloatArray, IntArray
 from traces.groups import group_of
 from traces.limits import Limit
+from traces.names.kernels import COMM_KINDS
 from traces.ranks.clocks import Aligned
 from traces.ranks.ends import NO_ROW, ByTime
 from traces.ranks.match import Matched
@@ -18,6 +19,9 @@ BENEATH: Final = Limit(
     "of a collective's time without compute",
     "ours: gradients that hold nothing up are exposed by a third now and then, what is waited for by half",
 )
+BESIDE: Final = tuple(COMM_KINDS.index(kind) for kind in ("dp_reduce_scatter", "dp_all_gather"))
+"""Kinds that run beside the work of layers, so that work before them is counted already."""
+_HOLDS_NOTHING_UP: Final = (*BESIDE, COMM_KINDS.index("all_reduce"))
 _MOST: Final = 0.5
 THROUGH: Final = Limit(
     0.95, "of the time since", "ours: between kernels that follow each other lie some us, so a few percent"
@@ -75,6 +79,7 @@ def comes_after(
     start_ns, end_ns = aligned.start_ns, aligned.end_ns
     beneath = matched.exposed_ns <= BENEATH.value * (matched.end_ns - matched.start_ns)
     beneath |= _mostly(beneath, role)
+    beneath &= np.isin(matched.kind, _HOLDS_NOTHING_UP)
     rows = np.flatnonzero((behind != NO_ROW) & beneath[last])
     if not len(rows):
         return last, None

@@ -16,7 +16,6 @@ import numpy as np
 from traces.arrays import BoolArray, IntArray
 from traces.groups import begins, group_of
 from traces.limits import Limit
-from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.beneath import THROUGH, Slowed, comes_after
 from traces.ranks.clocks import Aligned
@@ -77,6 +76,16 @@ def chains_of(matched: Matched, aligned: Aligned, role: IntArray) -> Chains:
     arrived_ns = parts.spread(parts.most(start_ns, matched.first), matched.first)
     moving_ns = end_ns - arrived_ns
     return Chains(matched.first, ends, after, behind, own_ns, moving_ns, start_ns, slowed)
+
+
+def after_the_last(chains: Chains, matched: Matched, aligned: Aligned) -> Chains:
+    """The same, where all comes after the last of its rank that had ended, whatever ran beside it.
+
+    For compute that becomes much shorter: what moved beneath it then holds the rank up.
+    """
+    after = chains.ends.before(matched.place, aligned.start_ns)
+    since_ns = np.where(after == NO_ROW, 0, aligned.end_ns[after])
+    return replace(chains, after=after, own_ns=aligned.start_ns - since_ns, slowed=None)
 
 
 def with_beside(chains: Chains, matched: Matched, aligned: Aligned) -> Chains:
@@ -228,7 +237,3 @@ def usual(values: IntArray, role: IntArray, wanted: BoolArray) -> tuple[IntArray
     """Of each row the median of the wanted rows of its role, and whether there are any."""
     middle, known = parts.medians(values[wanted], role[wanted], int(role.max(initial=-1)) + 1)
     return middle[role], known[role]
-
-
-BESIDE: Final = tuple(COMM_KINDS.index(kind) for kind in ("dp_reduce_scatter", "dp_all_gather"))
-"""Kinds that run beside the work of layers, so that work before them is counted already."""

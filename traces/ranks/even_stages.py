@@ -9,7 +9,8 @@ from traces.arrays import BoolArray, FloatArray, IntArray, distinct
 from traces.groups import group_of
 from traces.limits import Limit
 from traces.ranks import parts
-from traces.ranks.chains import BESIDE, Chains, families_of
+from traces.ranks.beneath import BESIDE
+from traces.ranks.chains import Chains, families_of
 from traces.ranks.ends import NO_ROW
 from traces.ranks.match import Matched
 from traces.ranks.pipelines import messages_of

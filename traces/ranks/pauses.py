@@ -18,7 +18,7 @@ from traces.ranks.borders import Borders
 from traces.ranks.chains import NEVER, Chains, replayed, usual
 from traces.ranks.clocks import Aligned
 from traces.ranks.ends import NO_ROW
-from traces.ranks.late import NOTHING, ODD, Suspicion
+from traces.ranks.late import LONG, NOTHING, ODD, Suspicion
 from traces.ranks.match import Matched
 from traces.ranks.side_by_side import Grid
 from traces.ranks.summary import UNKNOWN, RankSummary
@@ -133,7 +133,8 @@ def by_sum(than: Suspicion, pauses: IntArray, held: Held) -> Suspicion:
         table = parts.sums(pause_ns[inside], of_step * count + held.matched.place[inside], steps * count)
         of_one_ns = table.reshape(steps, count).max(axis=1).sum()
         in_turn = of_one_ns >= IN_TURN.value * table.sum()  # one rank a step is a rhythm, no chance
-        return than if in_turn or cost_ns >= TENTH.value * step_ns else NOTHING
+        by_chance = not in_turn and pause_ns.max(initial=0) < LONG.value
+        return NOTHING if by_chance and cost_ns < TENTH.value * step_ns else than
     if cost_ns < ODD.value * step_ns or by_rank.max() > ONE.value * by_rank.sum():
         return than
     if rotating:

@@ -13,8 +13,9 @@ from traces.arrays import BoolArray, FloatArray, IntArray
 from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.ranks import parts
+from traces.ranks.beneath import BESIDE
 from traces.ranks.borders import Borders
-from traces.ranks.chains import BEHIND, BESIDE, NEVER, replayed, with_beside
+from traces.ranks.chains import BEHIND, NEVER, after_the_last, replayed, with_beside
 from traces.ranks.ends import NO_ROW
 from traces.ranks.group_links import over_nodes
 from traces.ranks.late import COST
@@ -34,6 +35,10 @@ UNMATCHED: Final = Limit(
 )
 
 
+_CHAINS: Final = {Cause.SLOW_LINK: with_beside, Cause.PIPELINE_IMBALANCE: after_the_last}
+"""What ranks wait for where transfers become shorter, and where the work of whole layers does."""
+
+
 def replay_without(judged: Judged) -> RunWithout | Missing:
     """Replay the run without the cause. `Missing` where there is no cause, or nothing to replay.
 
@@ -48,8 +53,8 @@ def replay_without(judged: Judged) -> RunWithout | Missing:
     if not len(matched) or not judged.grid.step_count:
         reason = "the ranks share no step with matched collectives, which is what is replayed"
         return gap(reason, "record whole steps of all ranks at the same time")
-    if judged.suspicion.cause is Cause.SLOW_LINK:
-        judged = replace(judged, chains=with_beside(judged.chains, matched, judged.aligned))
+    if (changed := _CHAINS.get(judged.suspicion.cause)) is not None:
+        judged = replace(judged, chains=changed(judged.chains, matched, judged.aligned))
     free = _begins_alone(judged)
     ways = [np.zeros_like(free), free] if free.any() else [free]
     found = [_lasts(judged, one) for one in ways]
