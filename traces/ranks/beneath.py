@@ -1,5 +1,6 @@
 """Communication beneath compute: what of it held up nothing, and how much it slowed the compute above it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,7 +22,8 @@ BENEATH: Final = Limit(
 )
 BESIDE: Final = tuple(COMM_KINDS.index(kind) for kind in ("dp_reduce_scatter", "dp_all_gather"))
 """Kinds that run beside the work of layers, so that work before them is counted already."""
-_HOLDS_NOTHING_UP: Final = (*BESIDE, COMM_KINDS.index("all_reduce"))
+GRADIENTS: Final = (*BESIDE, COMM_KINDS.index("all_reduce"))
+EVERY_KIND: Final = tuple(range(len(COMM_KINDS)))
 _MOST: Final = 0.5
 THROUGH: Final = Limit(
     0.95, "of the time since", "ours: between kernels that follow each other lie some us, so a few percent"
@@ -69,17 +71,23 @@ class Slowed:
 
 
 def comes_after(
-    matched: Matched, aligned: Aligned, role: IntArray, behind: IntArray, last: IntArray
+    matched: Matched,
+    aligned: Aligned,
+    role: IntArray,
+    behind: IntArray,
+    last: IntArray,
+    skipped: Sequence[int],
 ) -> tuple[IntArray, Slowed | None]:
     """The row that each participation comes after, shape (p,): the `last` of its rank that had ended. Where
-    compute ran all the time since the one `behind` which it lies, the last that no compute hid.
+    compute ran all the time since the one `behind` which it lies, the last that no compute hid, or whose kind
+    is not `skipped`.
 
-    Like ranks come after the same, so that most of them decide. With what slowed the work since, if anything.
+    Only where that is so on most of like ranks. With what slowed the work since, if anything.
     """
     start_ns, end_ns = aligned.start_ns, aligned.end_ns
-    beneath = matched.exposed_ns <= BENEATH.value * (matched.end_ns - matched.start_ns)
-    beneath |= _mostly(beneath, role)
-    beneath &= np.isin(matched.kind, _HOLDS_NOTHING_UP)
+    own = matched.exposed_ns <= BENEATH.value * (matched.end_ns - matched.start_ns)
+    beneath = own | _mostly(own, role)
+    beneath &= np.isin(matched.kind, skipped)
     rows = np.flatnonzero((behind != NO_ROW) & beneath[last])
     if not len(rows):
         return last, None
@@ -91,9 +99,9 @@ def comes_after(
     through[rows] = compute_ns >= np.maximum(1, THROUGH.value * since_ns)
     if not through.any():
         return last, None
-    through = _mostly(through, group_of(role, np.where(last == NO_ROW, UNKNOWN, role[last])))
+    most = _mostly(through, group_of(role, np.where(last == NO_ROW, UNKNOWN, role[last])))[rows]
     after = last.copy()
-    after[rows] = np.where(through[rows], held, last[rows])
+    after[rows] = np.where(most & (through[rows] | own[last[rows]]), held, last[rows])
     return after, _slowed(aligned, role, after, np.where(after == last, NO_ROW, last))
 
 

@@ -17,7 +17,7 @@ from traces.arrays import BoolArray, IntArray
 from traces.groups import begins, group_of
 from traces.limits import Limit
 from traces.ranks import parts
-from traces.ranks.beneath import THROUGH, Slowed, comes_after
+from traces.ranks.beneath import EVERY_KIND, THROUGH, Slowed, comes_after
 from traces.ranks.clocks import Aligned
 from traces.ranks.ends import NO_ROW, ByTime
 from traces.ranks.match import Matched
@@ -64,11 +64,16 @@ BEHIND: Final = Limit(
 )
 
 
-def chains_of(matched: Matched, aligned: Aligned, role: IntArray) -> Chains:
-    """The chains of all ranks; `role`, shape (p,), as `roles_of`."""
+def chains_of(
+    matched: Matched, aligned: Aligned, role: IntArray, skipped: Sequence[int] = EVERY_KIND
+) -> Chains:
+    """The chains of all ranks; `role`, shape (p,), as `roles_of`.
+
+    `skipped`: kinds that hold nothing up where compute ran beside them.
+    """
     start_ns, end_ns = aligned.start_ns, aligned.end_ns
     ends, behind = ByTime(matched.place, end_ns), _behind(matched, aligned)
-    after, slowed = comes_after(matched, aligned, role, behind, ends.before(matched.place, start_ns))
+    after, slowed = comes_after(matched, aligned, role, behind, ends.before(matched.place, start_ns), skipped)
     since_ns = np.where(after == NO_ROW, 0, end_ns[after])
     own_ns = start_ns - since_ns
     if slowed is not None:
@@ -76,16 +81,6 @@ def chains_of(matched: Matched, aligned: Aligned, role: IntArray) -> Chains:
     arrived_ns = parts.spread(parts.most(start_ns, matched.first), matched.first)
     moving_ns = end_ns - arrived_ns
     return Chains(matched.first, ends, after, behind, own_ns, moving_ns, start_ns, slowed)
-
-
-def after_the_last(chains: Chains, matched: Matched, aligned: Aligned) -> Chains:
-    """The same, where all comes after the last of its rank that had ended, whatever ran beside it.
-
-    For compute that becomes much shorter: what moved beneath it then holds the rank up.
-    """
-    after = chains.ends.before(matched.place, aligned.start_ns)
-    since_ns = np.where(after == NO_ROW, 0, aligned.end_ns[after])
-    return replace(chains, after=after, own_ns=aligned.start_ns - since_ns, slowed=None)
 
 
 def with_beside(chains: Chains, matched: Matched, aligned: Aligned) -> Chains:

@@ -4,6 +4,7 @@ It is a ceiling of what a repair can win, since only collectives hold the ranks 
 that becomes shorter only what was exposed is won: beneath the rest the rank worked.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -13,9 +14,9 @@ from traces.arrays import BoolArray, FloatArray, IntArray
 from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.ranks import parts
-from traces.ranks.beneath import BESIDE
+from traces.ranks.beneath import BESIDE, GRADIENTS
 from traces.ranks.borders import Borders
-from traces.ranks.chains import BEHIND, NEVER, after_the_last, replayed, with_beside
+from traces.ranks.chains import BEHIND, NEVER, chains_of, replayed, with_beside
 from traces.ranks.ends import NO_ROW
 from traces.ranks.group_links import over_nodes
 from traces.ranks.late import COST
@@ -35,8 +36,13 @@ UNMATCHED: Final = Limit(
 )
 
 
-_CHAINS: Final = {Cause.SLOW_LINK: with_beside, Cause.PIPELINE_IMBALANCE: after_the_last}
-"""What ranks wait for where transfers become shorter, and where the work of whole layers does."""
+_SKIPPED: Final[Mapping[Cause, Sequence[int]]] = {
+    Cause.PIPELINE_IMBALANCE: (),
+    Cause.ROUTING_IMBALANCE: GRADIENTS,
+}
+"""Kinds that hold nothing up beneath compute where the work of whole layers becomes less, or that of experts:
+all others may then.
+"""
 
 
 def replay_without(judged: Judged) -> RunWithout | Missing:
@@ -53,8 +59,10 @@ def replay_without(judged: Judged) -> RunWithout | Missing:
     if not len(matched) or not judged.grid.step_count:
         reason = "the ranks share no step with matched collectives, which is what is replayed"
         return gap(reason, "record whole steps of all ranks at the same time")
-    if (changed := _CHAINS.get(judged.suspicion.cause)) is not None:
-        judged = replace(judged, chains=changed(judged.chains, matched, judged.aligned))
+    if (skipped := _SKIPPED.get(judged.suspicion.cause)) is not None:
+        judged = replace(judged, chains=chains_of(matched, judged.aligned, judged.role, skipped))
+    if judged.suspicion.cause is Cause.SLOW_LINK:
+        judged = replace(judged, chains=with_beside(judged.chains, matched, judged.aligned))
     free = _begins_alone(judged)
     ways = [np.zeros_like(free), free] if free.any() else [free]
     found = [_lasts(judged, one) for one in ways]

@@ -91,3 +91,17 @@ def test_the_slope_is_that_of_least_squares_with_a_constant_for_each_group(
     variance = left[0] / (len(x) - table.shape[1]) if len(left) else 0.0
     usual = np.sqrt(variance * np.linalg.inv(table.T @ table)[0, 0])
     assert error == pytest.approx(usual, rel=1e-4, abs=1e-6)
+
+
+def test_gradients_beneath_compute_hold_nothing_up_unless_they_are_asked_to() -> None:
+    """Where layers move, compute becomes shorter and what moved beneath it may hold a rank up."""
+    ranks = rows(LATE_US, 0.0)
+    matched, chains = chained(ranks)
+    aligned = align(ranks, matched)
+    role = np.zeros(len(matched.place), dtype=np.int64)
+    plain = chains_of(matched, aligned, role, skipped=())
+    last = plain.ends.before(matched.place, aligned.start_ns)
+    assert (plain.after == last).all()
+    skipping = chains.after != last
+    assert matched.exposed_ns[last[skipping]].max() == 0
+    assert skipping.sum() == len(ranks) * len(LATE_US)
