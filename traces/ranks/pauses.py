@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import IntArray
+from traces.arrays import BoolArray, IntArray
 from traces.groups import group_of
 from traces.limits import Limit
 from traces.ranks import parts
@@ -18,7 +18,7 @@ from traces.ranks.borders import Borders
 from traces.ranks.chains import NEVER, Chains, replayed, usual
 from traces.ranks.clocks import Aligned
 from traces.ranks.ends import NO_ROW
-from traces.ranks.late import LONG, NOTHING, ODD, Suspicion
+from traces.ranks.late import LONG, MANY, NOTHING, ODD, Suspicion
 from traces.ranks.match import Matched
 from traces.ranks.side_by_side import Grid
 from traces.ranks.summary import UNKNOWN, RankSummary
@@ -66,8 +66,8 @@ _OWN: Final = (Cause.SLOW_DEVICE, Cause.SLOW_HOST, Cause.DATA_LOADER)
 def pauses_of(matched: Matched, chains: Chains, role: IntArray, step: IntArray) -> IntArray:
     """What each participation's rank paused before it, shape (p,), mostly 0; by roles of `roles_of`.
 
-    `step`, shape (n,), of each instance: what all like ranks do longer in one is no pause. More work of
-    experts is more tokens: left out.
+    `step`, shape (n,), of each instance: what all like ranks do longer in one is no pause, and what a rank
+    does equally long in all is none. More work of experts is more tokens: left out.
     """
     has = chains.after != NO_ROW
     if not has.any():
@@ -77,13 +77,23 @@ def pauses_of(matched: Matched, chains: Chains, role: IntArray, step: IntArray) 
     between = group_of(role, np.where(has, role[chains.after], UNKNOWN)).astype(np.int64)
     middle_ns, known = usual(own_ns, between, has)
     told = has & known & (np.bincount(between[has], minlength=int(between.max()) + 1)[between] >= _LIKE)
-    there = group_of(between, step[matched.instance]).astype(np.int64)
-    least_ns = np.full(int(there.max()) + 1, np.iinfo(np.int64).max)
-    np.minimum.at(least_ns, there[has], own_ns[has])
-    beyond_ns = np.where(told, own_ns - np.maximum(middle_ns, least_ns[there]), 0)
+    least_ns, _, _ = _between(own_ns[has], group_of(between, step[matched.instance]).astype(np.int64), has)
+    mine_ns, most_ns, count = _between(own_ns[has], group_of(between, matched.place).astype(np.int64), has)
+    steady = (count >= MANY.value) & (most_ns - mine_ns < PAUSE.value)
+    always_ns = np.where(steady, np.maximum(least_ns, mine_ns), least_ns)
+    beyond_ns = np.where(told, own_ns - np.maximum(middle_ns, always_ns), 0)
     scatter = _SCALED * float(np.median(np.abs(beyond_ns[told]))) if told.any() else 0.0
     far = beyond_ns >= max(PAUSE.value, FAR.value * scatter)
     return np.where(far, beyond_ns, 0)
+
+
+def _between(own_ns: IntArray, part: IntArray, has: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Of each row the least and the most of its part, and how many it has: of rows that have one before."""
+    size = int(part.max()) + 1
+    least_ns, most_ns = np.full(size, np.iinfo(np.int64).max), np.zeros(size, dtype=np.int64)
+    np.minimum.at(least_ns, part[has], own_ns)
+    np.maximum.at(most_ns, part[has], own_ns)
+    return least_ns[part], most_ns[part], np.bincount(part[has], minlength=size)[part]
 
 
 @dataclass(frozen=True, slots=True)

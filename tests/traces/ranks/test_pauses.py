@@ -63,6 +63,12 @@ def test_few_or_short_ones_are_none(pauses_us: Mapping[tuple[int, int], float]) 
     assert late_of(analyse_run(run_of(pauses_us))).cause is Cause.NONE
 
 
+def test_what_a_rank_does_equally_longer_in_each_step_is_no_pause() -> None:
+    """Three of ten collectives, another rank before each: a program that differs, as of another stage."""
+    longer = {(rank, EACH * step + 3 * rank + 1): 300.0 for rank in range(3) for step in range(STEPS)}
+    assert late_of(analyse_run(run_of(longer))).cause is Cause.NONE
+
+
 def test_what_all_ranks_do_longer_in_one_step_is_no_pause() -> None:
     """All take 300 us more before each third collective of the first step than in others."""
     begins = {(rank, number): 300.0 for rank in range(RANKS) for number in range(1, EACH, 3)}
