@@ -1,8 +1,8 @@
 """A run as chains: what each rank did between its collectives, and how these hold the ranks together.
 
-A rank comes to a collective by its own work, after the one of its own that had ended last, and never before
-the one before in the same group has ended. An instance moves when its last participant is there. Replayed as
-recorded, every time comes out as it was.
+A rank comes to a collective by its own work, after the one of its own that had ended last and held it up, and
+never before the one before in the same group has ended. An instance moves when its last participant is there.
+Replayed as recorded, every time comes out as it was.
 
 For a replay without a cause: what ranks that do the same work usually do before the same collective.
 """
