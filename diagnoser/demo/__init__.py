@@ -5,12 +5,12 @@ again and compares.
 """
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
 from traces.errors import OutputNotWritable, UsageError
 from traces.files.aside import write_whole
+from traces.nearest import nearest_names
 
 RECORDINGS: Final[Mapping[str, str]] = {
     "communication": "NCCL all-to-all across nodes, nothing beside it",
@@ -52,7 +52,7 @@ def unpack(path: Path, name: str) -> None:
     import lzma
 
     if name not in RECORDINGS:
-        near = get_close_matches(name, RECORDINGS, n=1, cutoff=0.5) or ["communication"]
+        near = nearest_names(name, RECORDINGS, 1, 0.5) or ["communication"]
         raise UsageError(f"no scenario {name!r}. The nearest is {near[0]}; moe-diag demo list shows all.")
     if not path.parent.is_dir():
         raise OutputNotWritable(f"{path.parent} is no folder. Create it, or give another place with --keep.")

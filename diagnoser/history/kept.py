@@ -1,6 +1,5 @@
 """What the history keeps: files as documents, names for results to compare with, numbers over time."""
 
-import difflib
 import platform
 import re
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from heuristics.comparison.difference.change_points import change_points
 from reports.content.trend import LeftOut, Point, Trend
 from reports.result.read import is_result, read_document
 from traces.errors import NotAResult, NotATrace, UsageError
+from traces.nearest import nearest_names
 
 
 def add_file(store: Store, path: Path, asked: Analysis, tag: str = "", keep_origin: bool = False) -> Added:
@@ -107,7 +107,7 @@ def _check_metric(rows: Sequence[Kept], metric: str) -> None:
     if metric in names:
         return
     ends = [name for name in names if name.endswith(f".{metric}")]
-    near = ends or difflib.get_close_matches(metric, names, 3, 0.5)
+    near = ends or nearest_names(metric, names, 3, 0.5)
     meant = f"Nearest: {', '.join(near[:3])}. " if near else ""
     raise UsageError(f"no result has a metric {metric!r}. {meant}All of them: moe-diag history trend")
 

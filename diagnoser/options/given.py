@@ -6,7 +6,6 @@
 import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from heuristics.config.about import OPTIONS, option_of
@@ -120,6 +119,7 @@ def predictions(texts: Iterable[str]) -> "tuple[Prediction, ...]":
     """Predictions of a step's gain, one a fix. Raises `UsageError` with what to type."""
     from heuristics.comparison.expected import Prediction
     from heuristics.fixes.catalogue import CATALOGUE
+    from traces.nearest import nearest_names
 
     found: dict[str, Prediction] = {}
     for text in texts:
@@ -130,7 +130,7 @@ def predictions(texts: Iterable[str]) -> "tuple[Prediction, ...]":
             )
         fix, number = match["fix"].upper(), Decimal(match["number"])
         if fix not in CATALOGUE:
-            near = get_close_matches(fix, CATALOGUE, n=1, cutoff=0.0)[0]
+            near = (nearest_names(fix, CATALOGUE, 1, 0.0) or [*CATALOGUE])[0]
             raise UsageError(
                 f"--expect {text}: there is no fix {fix}. The nearest is {near}: moe-diag explain {near}"
             )

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from heuristics.result.judged import Wall
 from heuristics.result.result import Result
 from reports.content.names import name_of
 from traces.errors import UsageError
+from traces.nearest import nearest_names
 from traces.spelling import printable
 
 
@@ -71,7 +71,7 @@ def _wall(result: Result, name: str) -> Wall:
         if (wall := walls.get(id)) is not None:
             return wall
     known = [*walls, *(fix.id for fix in result.fixes)]
-    near = get_close_matches(plain, walls, 1) or get_close_matches(name.upper(), known, 1)
+    near = nearest_names(plain, walls) or nearest_names(name.upper(), known)
     meant = f"Did you mean {near[0]}? " if near else ""
     there = ", ".join(known[:12])
     raise UsageError(

@@ -2,9 +2,9 @@
 
 import re
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Final
 
+from traces.nearest import nearest_names
 from traces.settings.corrections import (
     AS_WRITTEN,
     Correction,
@@ -15,7 +15,7 @@ from traces.settings.corrections import (
     spellings,
 )
 from traces.settings.knobs import Knob, Release, by_path, knobs
-from traces.settings.names import VERY_NEAR, bridge_groups, bridge_paths, nearest, open_groups, shown
+from traces.settings.names import VERY_NEAR, bridge_groups, bridge_paths, nearest_in, open_groups, shown
 from traces.settings.settings import Draft, ProblemEffect, Value
 from traces.settings.values import GIVEN, NotAValue, Raw, layout_of, stage_count, value_of
 
@@ -39,7 +39,7 @@ def take(
         draft.leave(knob.id)
         always = knob.id in LOOKED_UP
         effect = "stops" if always else effect
-        near = get_close_matches(str(raw).replace("-", "_"), knob.choices, NEAREST)
+        near = nearest_names(str(raw).replace("-", "_"), knob.choices, NEAREST)
         instead = (" or ".join(near) or "one of these") if effect == "stops" else ""
         draft.problem(line, f"{name} {error}", instead, effect, always=always)
 
@@ -181,7 +181,7 @@ def _unknown(draft: Draft, path: str, raw: Raw, line: int | None, dumped: bool) 
     if draft.is_full or group in open_groups() or group in MAKERS or name.startswith("_"):
         return
     if group not in bridge_groups():
-        near = nearest(group, bridge_groups())
+        near = nearest_in(draft, group, bridge_groups())
         draft.problem(line, f"{shown(group, near)}: no group of Megatron-Bridge", near)
         return
     if not name or name.count("."):
@@ -190,6 +190,6 @@ def _unknown(draft: Draft, path: str, raw: Raw, line: int | None, dumped: bool) 
     if meant is not None and not dumped:
         take_correction(draft, path, meant, raw, line)
         return
-    near = nearest(path, bridge_paths(), VERY_NEAR) if dumped else nearest_path(path)
+    near = nearest_in(draft, path, bridge_paths(), VERY_NEAR) if dumped else nearest_path(draft, path)
     if near or not dumped:
         draft.problem(line, f"{shown(path, near)}: no field of Megatron-Bridge that we know", near)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import pairwise
 from typing import Final
 
@@ -10,7 +11,7 @@ from traces.settings.bridge import is_override, is_wrong_in, take, take_correcti
 from traces.settings.corrections import Correction, alias, corrected_flag, is_alias, spellings
 from traces.settings.harness import harness_count, runs_scripts, take_harness
 from traces.settings.knobs import MAIN, Knob, Release, by_flag, knobs
-from traces.settings.names import is_slip, lm_flags, nearest, shown
+from traces.settings.names import is_slip, lm_flags, nearest_in, shown
 from traces.settings.settings import Draft, NotAConfiguration, ProblemEffect
 from traces.settings.shell import UNKNOWN, Command, Script, Word, read_script
 from traces.settings.values import Raw
@@ -232,7 +233,7 @@ def take_flag(draft: Draft, flag: Flag, core: Release | None) -> None:
     elif (meant := corrected_flag(flag.name)) is not None:
         _take_meant(draft, flag, meant)
     elif not draft.is_full:
-        near = nearest(flag.name, lm_flags())
+        near = nearest_in(draft, flag.name, lm_flags())
         effect: ProblemEffect = "stops" if flag.is_told and is_slip(flag.name, near) else "unread"
         text = f"{shown(flag.name, near)}: no flag of Megatron-LM that we know"
         draft.problem(flag.line, text, near, effect)
@@ -306,11 +307,16 @@ def take_environment(draft: Draft, script: Script, command: Command, launch: tup
 
 
 def _misspelt_variable(draft: Draft, name: str, line: int) -> None:
-    known = [one.removeprefix("env.") for one in knobs() if one.startswith("env.")]
     stem = name.rpartition("_")[0]
-    near = nearest(name, [one for one in known if one.startswith(stem)]) if stem.count("_") > 1 else ""
+    alike = [one for one in _variables() if one.startswith(stem)] if stem.count("_") > 1 else []
+    near = nearest_in(draft, name, alike) if alike else ""
     if near and near != name:
         draft.problem(line, f"{shown(name, near)}: an environment variable nobody reads", near)
+
+
+@cache
+def _variables() -> tuple[str, ...]:
+    return tuple(one.removeprefix("env.") for one in knobs() if one.startswith("env."))
 
 
 def _container(draft: Draft, script: Script) -> None:

@@ -8,8 +8,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from traces.settings.knobs import Release, by_dest, by_flag, by_path, knobs, release
-from traces.settings.names import bridge_paths, lm_flags, nearest
-from traces.settings.settings import ProblemEffect
+from traces.settings.names import bridge_paths, lm_flags, nearest_in
+from traces.settings.settings import Draft, ProblemEffect
 from traces.settings.values import Raw
 from traces.toml_tables import read_table
 
@@ -114,11 +114,15 @@ def corrected_path(path: str) -> Correction | None:
     return None
 
 
-def nearest_path(path: str) -> str:
+def nearest_path(draft: Draft, path: str) -> str:
     """The path of a Bridge configuration nearest to an unknown one; empty where none is near.
 
     A name that is right in another group comes first.
     """
-    name = path.rpartition(".")[2]
-    elsewhere = sorted(known for known in bridge_paths() if known.rpartition(".")[2] == name)
-    return elsewhere[0] if elsewhere else nearest(path, bridge_paths())
+    return _paths_by_name().get(path.rpartition(".")[2]) or nearest_in(draft, path, bridge_paths())
+
+
+@cache
+def _paths_by_name() -> dict[str, str]:
+    """The first path that ends in a name."""
+    return {known.rpartition(".")[2]: known for known in sorted(bridge_paths(), reverse=True)}

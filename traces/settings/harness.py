@@ -9,7 +9,7 @@ from traces.settings.bridge import is_override, take, take_correction, take_over
 from traces.settings.corrections import alias, is_alias
 from traces.settings.harness_recipes import PRECISIONS, RECIPE, precisions_ever, take_recipe
 from traces.settings.knobs import MAIN, Knob, Release, by_harness, by_path, knobs
-from traces.settings.names import harness_flags, nearest, shown
+from traces.settings.names import harness_flags, nearest_in, shown
 from traces.settings.settings import Draft, Setting
 from traces.settings.shell import Word
 
@@ -196,7 +196,7 @@ def _unknown(draft: Draft, flag: str, text: str, line: int) -> None:
         draft.problem(line, f"{shown(flag)}: flags of Bridge's scripts have underscores", right)
         _take_flag(draft, Word(right, line), Word(text, line))
     else:
-        near = nearest(flag, harness_flags())
+        near = nearest_in(draft, flag, harness_flags())
         draft.problem(line, f"{shown(flag)}: no flag of Bridge's scripts that we know", near)
 
 

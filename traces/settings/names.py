@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Collection
-from difflib import get_close_matches
 from functools import cache
 from typing import Final
 
 from msgspec import Struct
 
 from traces.limits import Limit
+from traces.nearest import LONGEST_NAME, nearest_names
 from traces.settings.knobs import by_flag, by_harness, by_path
+from traces.settings.settings import MOST_PROBLEMS, Draft
 from traces.toml_tables import read_table
 
 NEAR: Final = Limit(
@@ -22,7 +23,6 @@ VERY_NEAR: Final = Limit(
     "similarity of two names (difflib, 0 to 1)",
     "ours: one letter wrong; a model's own class may have fields that look like ours from further away",
 )
-LONGEST_NAME: Final = Limit(80, "characters", "ours: no knob's path is longer; what is may be anything")
 GROUP_WORDS: Final = frozenset({"cfg", "config", "env", "env_vars", "launcher"})
 
 
@@ -90,13 +90,17 @@ def open_groups() -> frozenset[str]:
 
 def nearest(name: str, known: Collection[str], near: Limit = NEAR) -> str:
     """The known name nearest to one that is not; empty where none is near. Dashes are underscores here."""
-    if len(name) > LONGEST_NAME.value:
-        return ""
     plain = {_plain(one): one for one in sorted(known, reverse=True)}
     if (same := plain.get(_plain(name))) is not None:
         return same
-    found = get_close_matches(_plain(name), plain, n=1, cutoff=near.value)
+    found = nearest_names(_plain(name), plain, 1, near.value)
     return plain[found[0]] if found else ""
+
+
+def nearest_in(draft: Draft, name: str, known: Collection[str], near: Limit = NEAR) -> str:
+    """The same of a file's name, of its first ones alone: a file with more is of another kind."""
+    draft.looked_up += 1
+    return nearest(name, known, near) if draft.looked_up <= MOST_PROBLEMS.value else ""
 
 
 def _plain(name: str) -> str:
@@ -119,11 +123,11 @@ def shown(name: str, near: str = "") -> str:
     alike = re.findall(r"[A-Za-z0-9]+", near)
 
     def may_leave(word: str) -> bool:
-        return word in _words() or bool(get_close_matches(word, alike, n=1, cutoff=NEAR.value))
+        return word in _words() or bool(nearest_names(word, alike, 1, NEAR.value))
 
     return re.sub(r"[^\W_]+", lambda word: word[0] if may_leave(word[0]) else "...", name, flags=re.ASCII)
 
 
 def is_slip(name: str, near: str) -> bool:
     """Whether a name is another one with a letter wrong; from further away it may be a program's own."""
-    return bool(near) and bool(get_close_matches(_plain(name), [_plain(near)], n=1, cutoff=VERY_NEAR.value))
+    return bool(near) and bool(nearest_names(_plain(name), [_plain(near)], 1, VERY_NEAR.value))

@@ -225,6 +225,8 @@ class Draft:
     versions: dict[str, str] = field(default_factory=dict)
     unclear: set[str] = field(default_factory=set)
     is_strict: bool = False
+    looked_up: int = 0
+    """Unknown names of which the nearest known one was looked for."""
 
     @property
     def view(self) -> KnobView:

@@ -3,10 +3,10 @@
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Final
 
 from traces.limits import Limit
+from traces.nearest import nearest_names
 from traces.settings.expressions import pattern_of
 from traces.settings.knobs import Kind, Knob
 from traces.settings.settings import Scalar, Value
@@ -221,5 +221,6 @@ def _chosen(knob: Knob, value: Value) -> Value:
     words = value if isinstance(value, tuple) else (value,)
     if all(word in knob.choices for word in words):
         return value
-    near = [one for word in words for one in get_close_matches(str(word), knob.choices)]
+    wrong = next(word for word in words if word not in knob.choices)
+    near = nearest_names(str(wrong), knob.choices, 3)
     raise NotAValue(f"takes {', '.join(dict.fromkeys((*near, *knob.choices)))}")

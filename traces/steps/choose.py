@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Final
 
 import numpy as np
@@ -12,6 +11,7 @@ from traces.cures import cure
 from traces.errors import EmptySelection
 from traces.limits import Limit
 from traces.names.ranges import family
+from traces.nearest import nearest_names
 from traces.sections.rank import StepSource
 from traces.steps.borders import HostOrder
 from traces.steps.found import Found, Steps, drop, from_steps, one_window
@@ -114,7 +114,7 @@ def _nearest(rank: RankTimeline, selection: Selection) -> str:
     counts = Counter(family(texts[code]) for code in rank.columns.ranges.text.tolist() if code >= 0)
     if not counts or selection.nvtx is None:
         return f"The trace has no ranges: {cure('ranges', rank.columns.info.kind)}."
-    near = get_close_matches(selection.nvtx.pattern, list(counts), n=3, cutoff=0.4)
+    near = nearest_names(selection.nvtx.pattern, (text for text, _ in counts.most_common()), 3, 0.4)
     near = near or [text for text, _ in counts.most_common(3)]
     return "The nearest there are: " + ", ".join(repr(text[:60]) for text in near) + "."
 

@@ -40,7 +40,8 @@ def dump_of(document: Mapping[str, Any], name: str) -> Dump:
     status = {str(key): one for key, one in _mapping(document.get("pg_status")).items()}
     groups: dict[GroupKey, GroupSaid] = {}
     entered = []
-    for entry in document["entries"]:
+    entries = {id(entry): entry for entry in document["entries"]}  # a pickle may name one again and again
+    for entry in entries.values():
         if isinstance(entry, dict) and entry.get("is_p2p") is not True:
             key, said = _group(entry, ranks, status)
             groups.setdefault(key, said)
@@ -60,6 +61,11 @@ def _count(value: object) -> int | None:
     return value if type(value) is int and 0 <= value < 1 << 63 else None
 
 
+def _text(value: object) -> str:
+    """A text, or a whole number as one; empty for what is neither: parts of it may stand in it many times."""
+    return value if isinstance(value, str) else str(value) if _count(value) is not None else ""
+
+
 def _ranks(said: object) -> tuple[int, ...]:
     text = _mapping(said).get("ranks")
     if isinstance(text, str) and _RANKS.fullmatch(text):
@@ -72,10 +78,10 @@ def _group(
 ) -> tuple[GroupKey, GroupSaid]:
     pair = entry.get("process_group")
     name, description = (
-        (str(pair[0]), str(pair[1])) if isinstance(pair, list | tuple) and len(pair) == 2 else ("", "")
+        (_text(pair[0]), _text(pair[1])) if isinstance(pair, list | tuple) and len(pair) == 2 else ("", "")
     )
     members = ranks.get(name, ())
-    last = _count(_mapping(status.get(str(entry.get("pg_id")))).get("last_enqueued_collective"))
+    last = _count(_mapping(status.get(_text(entry.get("pg_id")))).get("last_enqueued_collective"))
     said = GroupSaid(known_group(description) or "", len(members) or None, last)
     return (name, members), said
 
@@ -94,7 +100,7 @@ def _entered(entry: Mapping[str, Any], key: GroupKey) -> Entered | None:
     return Entered(
         key,
         sequence,
-        operation_named(str(entry.get("profiling_name", ""))),
+        operation_named(_text(entry.get("profiling_name"))),
         _elements(entry),
         entry.get("state") == "completed" or entry.get("retired") is True,
         _count(entry.get("time_created_ns")) or 0,

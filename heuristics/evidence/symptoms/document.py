@@ -5,7 +5,6 @@ them first. Kernel figures under `kernels` have no place in the document.
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
@@ -14,6 +13,7 @@ from heuristics.result.judged import Verdict, Wall
 from heuristics.result.result import Result
 from heuristics.words import say
 from traces.errors import InputError
+from traces.nearest import nearest_names
 from traces.sections import rank as result_rank
 from traces.sections.cause import Cause
 from traces.sections.rank import Dispatcher
@@ -269,7 +269,7 @@ def _unread(kind: type[Part], values: Mapping[str, object], place: str) -> Itera
 
 def nearest(key: str, known: Collection[str]) -> str | None:
     """What is likely meant by a key, if anything that is known."""
-    return next(iter(get_close_matches(key, sorted(known), n=1, cutoff=0.5)), None)
+    return next(iter(nearest_names(key, sorted(known), 1, 0.5)), None)
 
 
 def no_symptom(key: str, known: Collection[str], place: str) -> str:

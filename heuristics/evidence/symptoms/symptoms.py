@@ -300,7 +300,7 @@ def symptoms_of(values: Mapping[str, object]) -> Symptoms:
     )
     notes = () if version is not None else tuple(islice(unread(values), UNREAD))
     if found == Symptoms(ranks=(NOTHING,)):
-        is_near = any(nearest(key, Document.__struct_fields__) for key in values)
+        is_near = any(nearest(key, Document.__struct_fields__) for key in islice(values, UNREAD))
         hint = notes[0] if notes and is_near else say("evidence.give-some")  # another word may be a secret
         raise InputError(f"nothing is given that we know; {hint}")
     return replace(found, unread=notes)

@@ -5,7 +5,6 @@ What is explained speaks for itself, from `heuristics`, which loads numpy; so th
 
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 from functools import cache, partial
 from typing import Final
 
@@ -14,6 +13,7 @@ from reports.content.explain.topic import Topic, sentence
 from reports.content.names import capital, codes
 from reports.measures import GROUPS, Measure, measures, named
 from traces.errors import UsageError
+from traces.nearest import nearest_names
 from traces.spelling import printable
 
 _NEAREST: Final = 3
@@ -122,6 +122,6 @@ def _everything() -> Page:
 def _unknown(topic: str, whole: str) -> str:
     known = {_plain(name): name for name in measures()}
     known |= {name: several[0].name for name, several in _by_name().items()}
-    nearest = [known[name] for name in get_close_matches(whole.rpartition(".")[2], known, _NEAREST)]
+    nearest = [known[name] for name in nearest_names(whole.rpartition(".")[2], known, _NEAREST)]
     near = f" The nearest: {', '.join(nearest)}." if nearest else ""
     return f"nothing is named {printable(topic, 60)!r}.{near} {_LIST}"

@@ -30,7 +30,7 @@ PLAIN = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=4)
         | st.lists(inner, max_size=4).map(tuple)
-        | st.dictionaries(st.text(max_size=5) | st.integers(), inner, max_size=4)
+        | st.dictionaries(st.text(max_size=5) | st.integers(-(2**63), 2**63 - 1), inner, max_size=4)
     ),
     max_leaves=20,
 )
@@ -62,6 +62,45 @@ def test_a_pickle_that_calls_something_is_refused_and_nothing_runs(tmp_path: Pat
 def test_objects_of_any_kind_are_refused(value: object) -> None:
     with pytest.raises(NotPlain):
         read_plain(pickle.dumps(value))
+
+
+SAME_HASH = 2**61 - 1
+"""Python gives whole numbers that differ by this one hash."""
+
+
+def _levels(count: int) -> list[object]:
+    """A list that holds the list of the level below twice."""
+    made: list[object] = ["x"]
+    for _ in range(count):
+        made = [made, made]
+    return made
+
+
+def _itself() -> list[object]:
+    made: list[object] = []
+    made.append(made)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({key * SAME_HASH: 1 for key in range(9)}, "no number of 64 bits"),
+        ([_levels(40)], "again and again"),
+        (["a" * 5_000] * 5_000, "again and again"),
+        (_itself(), "holds itself"),
+    ],
+    ids=["keys of one hash", "lists that double", "a long text many times", "a list that holds itself"],
+)
+def test_a_pickle_that_costs_more_than_its_length_is_refused(value: object, said: str) -> None:
+    with pytest.raises(NotPlain, match=said):
+        read_plain(pickle.dumps(value, 2))
+
+
+def test_stacks_that_many_entries_share_are_read() -> None:
+    frames = [{"filename": f"/torch/m{line}.py", "line": line, "name": "forward"} for line in range(200)]
+    entries = [{"action": "alloc", "addr": 512 * place, "frames": frames} for place in range(300)]
+    assert read_plain(pickle.dumps({"device_traces": [entries]}, 4)) == {"device_traces": [entries]}
 
 
 @given(data=st.binary(max_size=60))
