@@ -80,6 +80,11 @@ def test_a_map_that_cannot_be_read_is_an_error_of_input(tmp_path: Path) -> None:
             read_rank_map(path, TRACES)
 
 
+def test_a_map_with_zero_bytes_is_no_text(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no text, it has zero bytes"):
+        rows_of("file,rank\n\0.sqlite,0\n", tmp_path)
+
+
 def test_what_is_recorded_counts_more_than_the_map_and_that_is_said() -> None:
     recorded = Identity("b.sqlite", "nsys-sqlite", None, 2, 8, 0, 77, 78)
     row = Row("map.csv:2", "b.sqlite", 3, world_size=4)

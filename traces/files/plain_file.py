@@ -54,13 +54,16 @@ def read_bytes(path: Path, most: int) -> bytes:
 def read_text(path: Path) -> str:
     """A short text, of which a mark of its byte order is left out.
 
-    Raises OSError where it cannot be read, ValueError for what is no file, no UTF-8, or too much.
+    Raises OSError where it cannot be read, ValueError for what is no file, no UTF-8, no text, or too much.
     """
     if what := no_file(path):
         raise ValueError(f"it is {what}")
     if path.stat().st_size > MOST_TEXT.value:
         raise ValueError(f"it is over {megabytes(MOST_TEXT.value)} MB")
     try:
-        return path.read_text(encoding="utf-8-sig")
+        text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError("it is no UTF-8 text") from None
+    if "\0" in text:  # no name or path has one
+        raise ValueError("it is no text, it has zero bytes")
+    return text

@@ -59,7 +59,8 @@ def _found(name: str, topic: str) -> list[Topic]:
 
     own = sorted(_by_name().get(name, []), key=lambda one: one.kind not in _FIRST)
     first = sum(one.kind in _FIRST for one in own)
-    titled = (one for one in measures().values() if _singular(one.title) == _singular(name))
+    singular = _singular(name)
+    titled = (one for one in measures().values() if _singular(one.title) == singular)
     of_measures = map(_measure_topic, dict.fromkeys((*named(name), *titled)))
     found = [*own[:first], *of_measures, *own[first:], *limit_topics(topic)]
     of_family = (one for start, one in _families().items() if name.startswith(start))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -333,3 +334,11 @@ def test_every_id_of_a_recording_is_explained(export: Export, make: Callable[[],
 @pytest.mark.parametrize("name", ["nsysai_h100_2gpu_1s.sqlite", "second-simulator/poll_02.sqlite"])
 def test_every_id_of_a_real_recording_is_explained(recordings: Path, name: str) -> None:
     assert unexplained(diagnoser.analyze(recordings / name).to_dict()) == []
+
+
+def test_a_long_word_is_refused_in_a_time_that_grows_as_its_length() -> None:
+    begun = time.process_time()
+    with pytest.raises(UsageError, match="nothing is named") as refused:
+        explain_page("expert_" * 100_000)
+    assert time.process_time() - begun < 5.0  # 30 s where each measure's title has the word cut again
+    assert len(str(refused.value)) < 400
