@@ -1,6 +1,5 @@
 """Names the frameworks know, the nearest of them to one they do not, and which names may be shown."""
 
-import re
 from collections.abc import Collection
 from difflib import get_close_matches
 from functools import cache
@@ -9,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from traces.limits import Limit
+from traces.patterns import compiled
 from traces.settings.knobs import by_flag, by_harness, by_path
 from traces.toml_tables import read_table
 
@@ -106,7 +106,7 @@ def _plain(name: str) -> str:
 @cache
 def _words() -> frozenset[str]:
     names = lm_flags() | harness_flags() | bridge_paths() | open_groups() | GROUP_WORDS
-    return frozenset(word for name in names for word in re.split(r"[^A-Za-z0-9]+", name))
+    return frozenset(word for name in names for word in compiled(r"[^A-Za-z0-9]+").split(name))
 
 
 def shown(name: str, near: str = "") -> str:
@@ -116,12 +116,12 @@ def shown(name: str, near: str = "") -> str:
     """
     if len(name) > LONGEST_NAME.value:
         return "..."
-    alike = re.findall(r"[A-Za-z0-9]+", near)
+    alike = compiled(r"[A-Za-z0-9]+").findall(near)
 
     def may_leave(word: str) -> bool:
         return word in _words() or bool(get_close_matches(word, alike, n=1, cutoff=NEAR.value))
 
-    return re.sub(r"[^\W_]+", lambda word: word[0] if may_leave(word[0]) else "...", name, flags=re.ASCII)
+    return compiled(r"[A-Za-z0-9]+").sub(lambda word: word[0] if may_leave(word[0]) else "...", name)
 
 
 def is_slip(name: str, near: str) -> bool:
