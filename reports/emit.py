@@ -3,7 +3,6 @@
 Comments name the fix, its evidence, what is left to check and how to verify it; values are the document's.
 """
 
-import re
 import shlex
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from reports.content.blocks import Code, Words
 from reports.content.check_defects import answer_words, first_errors
 from reports.content.names import capital, name_of
 from traces.missing import known
+from traces.patterns import compiled
 from traces.sections.tables import WallId
 from traces.settings.bridge import hydra_value
 from traces.settings.printed import LEFT_OUT
@@ -26,7 +26,7 @@ from traces.settings.spelling import is_open
 from traces.spelling import percent, printable
 
 _WIDTH: Final = 88
-_VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9_]*=.*")
+_VARIABLE: Final = compiled(r"[A-Z][A-Z0-9_]*=.*")
 Tree = dict[str, "str | Tree"]
 Patch = Callable[[Knobs], Iterator[str]]
 
@@ -199,9 +199,9 @@ _PATCHES: Final[Mapping[str, Patch]] = {"bridge": _bridge, "megatron-lm": _megat
 """Frameworks, and what writes a change for each."""
 
 
-_WORD: Final = re.compile(r"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)*")
-_NUMBER: Final = re.compile(r"[+-]?\d+")
-_FLOAT: Final = re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+)([eE][+-]?\d+)?")
+_WORD: Final = compiled(r"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)*")
+_NUMBER: Final = compiled(r"[+-]?\d+")
+_FLOAT: Final = compiled(r"[+-]?(\d+\.\d*|\.\d+|\d+)([eE][+-]?\d+)?")
 _OTHERS: Final = frozenset(
     {"y", "n", "yes", "no", "on", "off", "null", "none", "true", "false", "nan", "inf"}
 )

@@ -3,9 +3,11 @@
 And what is taken out of a text that a user writes over it: paths, addresses, and always what may be a secret.
 """
 
-import re
+from collections.abc import Callable
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Final
+
+from traces.patterns import BLANKS, LETTERS, Match, Pattern, compiled
 
 _REDACTED: Final = (
     "Redacted: no path, host, user, environment or command line of the run; names of kernels and NVTX ranges "
@@ -19,25 +21,66 @@ def redaction_words(is_redacted: bool) -> str:
     return _REDACTED if is_redacted else _NOT_REDACTED
 
 
-_NAMED: Final = re.compile(
-    r"(?i)\b((?:pass(?:word|wd|phrase)?|pwd|secret|token|credentials?|authorization|bearer|[\w-]{0,40}api[_-]?key"
-    r"|[\w-]{0,40}access[_-]?key|[\w-]{0,40}private[_-]?key|[\w-]{0,40}(?:_token|_secret|_password|_key))"
-    r"(?:\s*[:=]\s*|\s+is\s+)(?:bearer\s+)?|bearer\s+)(?![\d.,]+(?:\s|$))(\S+)"
+_GAP: Final = f"[{BLANKS}]"
+_SOLID: Final = f"[^{BLANKS}]"
+_NAMED: Final = compiled(
+    r"(?i)\b((?:pass(?:word|wd|phrase)?|pwd|secret|token|credentials?|authorization|bearer"
+    r"|[\w-]{0,40}(?:api[_-]?key|access[_-]?key|private[_-]?key|_token|_secret|_password|_key))"
+    rf"(?:{_GAP}*[:=]{_GAP}*|{_GAP}+is{_GAP}+)(?:bearer{_GAP}+)?|bearer{_GAP}+)({_SOLID}+)"
 )
-"""What stands after a word for a secret; a plain number is none: `token = 4096`."""
-_SHAPED: Final = re.compile(
+"""What stands after a word for a secret."""
+_NUMBER: Final = compiled(r"[\d.,]+")
+"""No secret: `token = 4096`."""
+_SHAPED: Final = compiled(
     r"\b(?:hf_\w{16,}|gh[opsur]_\w{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|sk-[\w-]{16,}|nvapi-[\w-]{16,}"
     r"|xox[abprs]-[\w-]{10,}|A[KS]IA[0-9A-Z]{16}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
-    r"|(?<![\w/.+-])(?=[A-Za-z0-9+/]*[a-z])(?=[A-Za-z0-9+/]*[A-Z])(?=[A-Za-z0-9+/]*[0-9])[A-Za-z0-9+/]{32,}={0,2}"
 )
-"""How tokens of known services look, and what a machine writes: long, letters of both sizes and digits."""
-_ADDRESS: Final = re.compile(
-    r"\b[A-Za-z][\w+.-]*://\S+|[\w.+-]+@[\w-]+(?:\.[\w-]+)*|(?<![\w.])(?:0|[1-9]\d{0,2})(?:\.(?:0|[1-9]\d{0,2})){3}(?![\w.])(?::\d+)?"
-)
-_PATH: Final = re.compile(
-    r"(?<![\w./~-])(?:~[\w.-]*|\.{1,2})?/[\w.@%+=:-]+(?:/[\w.@%+=:-]*)*|\b[A-Za-z]:\\\S+|\\\\\S+"
+"""How tokens of known services look."""
+_LONG: Final = compiled(r"(^|[^\w/.+-])([A-Za-z0-9+/]{32,}={0,2})")
+_EACH: Final = tuple(map(compiled, ("[a-z]", "[A-Z]", "[0-9]")))
+"""What a machine writes: long, letters of both sizes and digits."""
+_LINK: Final = compiled(rf"\b[A-Za-z][\w+.-]*://{_SOLID}+")
+_MAIL: Final = compiled(rf"[{LETTERS}_.+-]+@[{LETTERS}_-]+(?:\.[{LETTERS}_-]+)*")
+_HOST: Final = compiled(r"(^|[^\w.])(?:0|[1-9]\d{0,2})(?:\.(?:0|[1-9]\d{0,2})){3}([\w.]*)(?::\d+)?")
+"""Four numbers; what goes on behind them, as `1.2.3.4.5` and `1.2.3.4rc1` do, is a version."""
+_PATH: Final = compiled(
+    rf"(^|[^\pL\pN_./~-])((?:~[{LETTERS}_.-]*|\.{{1,2}})?/[{LETTERS}_.@%+=:-]+(?:/[{LETTERS}_.@%+=:-]*)*)"
+    rf"|\b[A-Za-z]:\\{_SOLID}+|\\\\{_SOLID}+"
 )
 """From a root, a home or this folder; `and/or` and `ms/step` are none."""
+
+Instead = Callable[[Match], str | None]
+"""What stands for a place of a text; None: it stays."""
+
+
+def _of_name(found: Match) -> str | None:
+    return None if _NUMBER.fullmatch(found[2]) else f"{found[1]}[withheld]"
+
+
+def _of_long(found: Match) -> str | None:
+    return f"{found[1]}[withheld]" if all(one.search(found[2]) for one in _EACH) else None
+
+
+def _of_host(found: Match) -> str | None:
+    behind = found[2].lstrip(".")
+    return None if behind else f"{found[1]}[address]{found[2]}"
+
+
+def _of_path(found: Match) -> str:
+    return (found[1] or "") + _base(found[2] or found[0])
+
+
+_SECRETS: Final[tuple[tuple[Pattern, Instead], ...]] = (
+    (_NAMED, _of_name),
+    (_SHAPED, lambda _: "[withheld]"),
+    (_LONG, _of_long),
+)
+_PLACES: Final[tuple[tuple[Pattern, Instead], ...]] = (
+    (_LINK, lambda _: "[address]"),
+    (_MAIL, lambda _: "[address]"),
+    (_HOST, _of_host),
+    (_PATH, _of_path),
+)
 
 
 def public(text: str, redact: bool) -> tuple[str, int]:
@@ -46,17 +89,13 @@ def public(text: str, redact: bool) -> tuple[str, int]:
     Also how many were taken out. A file keeps its base name.
     """
     count = 0
-
-    def withheld(found: re.Match[str], what: str) -> str:
-        nonlocal count
-        count += 1
-        return what
-
-    text = _NAMED.sub(lambda found: found[1] + withheld(found, "[withheld]"), text)
-    text = _SHAPED.sub(lambda found: withheld(found, "[withheld]"), text)
-    if redact:
-        text = _ADDRESS.sub(lambda found: withheld(found, "[address]"), text)
-        text = _PATH.sub(lambda found: withheld(found, _base(found[0])), text)
+    for pattern, instead in (*_SECRETS, *(_PLACES if redact else ())):
+        pieces, end = list[str](), 0
+        for found in pattern.finditer(text):
+            if (new := instead(found)) is not None:
+                pieces += (text[end : found.start()], new)
+                end, count = found.end(), count + 1
+        text = "".join((*pieces, text[end:]))
     return text, count
 
 

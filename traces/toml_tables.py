@@ -1,6 +1,5 @@
 """Our own tables: TOML files beside the code, read as a whole into the types of their rows."""
 
-import re
 from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import Any, Final, TypeVar, get_origin
@@ -8,12 +7,14 @@ from typing import Any, Final, TypeVar, get_origin
 import tomli
 from msgspec import ValidationError, convert
 
+from traces.patterns import Match, Pattern, WrongPattern, compiled
+
 Readers = Mapping[Any, Callable[[Any], object]]
 """Type of a field that TOML has not -> what makes it of what is written; ValueError: it is none."""
 
 _Read = TypeVar("_Read")
-_PLACE: Final = re.compile(r" - at (?:`key` in )?`\$(.*)`$")
-_STEP: Final = re.compile(r"\.([\w-]+)|\[(\.{3}|\d+)\]")
+_PLACE: Final = compiled(r" - at (?:`key` in )?`\$(.*)`$")
+_STEP: Final = compiled(r"\.([\w-]+)|\[(\.{3}|\d+)\]")
 
 
 class WrongRow(ValueError):
@@ -23,7 +24,7 @@ class WrongRow(ValueError):
 def read_table(package: str, name: str, kind: type[_Read], readers: Readers | None = None) -> _Read:
     """A table of a package as `kind`: a struct that forbids unknown fields, or a dict or tuple of such.
 
-    "null" is None, as TOML has none. Fields of type `re.Pattern` are compiled; `readers` makes those of other
+    "null" is None, as TOML has none. Fields of type `Pattern` are compiled; `readers` makes those of other
     types. Raises `WrongRow`.
     """
     return read_rows(written(package, name), kind, place(package, name), readers)
@@ -54,7 +55,7 @@ def read_rows(
 ) -> _Read:
     """The same of what is parsed already; `table`: as errors name it."""
     document = _with_nulls(written)
-    make: Readers = {re.Pattern: _pattern, **(readers or {})}
+    make: Readers = {Pattern: _pattern, **(readers or {})}
 
     def made(of: type, value: Any) -> Any:
         return make[get_origin(of) or of](value)
@@ -79,18 +80,18 @@ def _with_nulls(written: Any) -> Any:
     return None if written == "null" else written
 
 
-def _pattern(text: str) -> re.Pattern[str]:
+def _pattern(text: str) -> Pattern:
     try:
-        return re.compile(text)
-    except re.error as error:
+        return compiled(text)
+    except WrongPattern as error:
         raise ValueError(f"{text}: {error}") from None
 
 
 def _names(written: Any, path: str, read: Callable[[], object]) -> list[str]:
     """The steps to what is wrong: fields and keys by name, rows by their id, else counted from 1."""
     at, names = written, list[str]()
-    for field, place in _STEP.findall(path):
-        if place.isdecimal():
+    for field, place in map(Match.groups, _STEP.finditer(path)):
+        if place and place.isdecimal():
             at = at[int(place)]
             row = at["id"] if isinstance(at, dict) and "id" in at else int(place) + 1
             names[-1] += f" {row}"

@@ -1,6 +1,5 @@
 """Which of a rank's activities show training: optimizer kernels, backward kernels, autograd's launches."""
 
-import re
 from dataclasses import dataclass
 from enum import IntEnum, auto
 from functools import cache
@@ -15,6 +14,7 @@ from traces.intervals import instants_of
 from traces.limits import Limit
 from traces.names.kernels import classify_kernel
 from traces.names.ranges import is_backward_name, is_optimizer_name
+from traces.patterns import compiled
 from traces.timeline import RankTimeline, Source
 
 AUTOGRAD_THREAD: Final = "pt_autograd"
@@ -22,7 +22,7 @@ AUTOGRAD_THREAD: Final = "pt_autograd"
 OTHERS: Final = Limit(
     0.2, "fraction of the kernels", "ours: forward is a third of a training step; a helper thread is less"
 )
-_ADAM_WITHOUT_FUSION: Final = re.compile(r"addcdiv|PointwiseOp\w*Functor.*divides")
+_ADAM_WITHOUT_FUSION: Final = compiled(r"addcdiv|PointwiseOp\w*Functor.*divides")
 _SQUARES: Final = "addcmul_cuda_kernel"
 _ROOT: Final = "sqrt_kernel_cuda"
 """How an update that is not fused begins: squares of gradients are added up, then their root is taken."""

@@ -1,7 +1,6 @@
 """What the history keeps: files as documents, names for results to compare with, numbers over time."""
 
 import platform
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from reports.content.trend import LeftOut, Point, Trend
 from reports.result.read import is_result, read_document
 from traces.errors import NotAResult, NotATrace, UsageError
 from traces.nearest import nearest_names
+from traces.patterns import compiled
 
 
 def add_file(store: Store, path: Path, asked: Analysis, tag: str = "", keep_origin: bool = False) -> Added:
@@ -42,7 +42,7 @@ def document_of(path: Path, asked: Analysis) -> dict[str, Any]:
     return read_document(path)  # its keys were sorted
 
 
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
+_NAME: Final = compiled(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 
 
 def baseline_document(name: str, store: Path | None = None) -> dict[str, Any]:

@@ -4,7 +4,6 @@ A request (`diagnoser.options.requests`) has one as a field, a command as a para
 is asked at each Tab: nothing heavy is loaded.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,6 +16,7 @@ import typer
 from heuristics.config.about import OPTIONS
 from reports.formats import FRAMEWORKS, Kind, named
 from traces.formats.readers import Reader
+from traces.patterns import compiled
 from traces.recording.options import Question, TrainedWith
 
 Place = str | PathLike[str]
@@ -42,7 +42,7 @@ Answer = StrEnum("Answer", "PASS FAIL")
 """Of a gate, as `heuristics.result.gate` has them, which loads msgspec; a test holds them together."""
 
 _HEURISTICS: Final = Path(__file__).resolve().parents[2] / "heuristics"
-_FIX: Final = re.compile(r"^\[([A-Z]+-\d+)\]", re.MULTILINE)
+_FIX: Final = compiled(r"(?m)^\[([A-Z]+-\d+)\]")
 _WALLS: Final = ("memory", "communication", "host_overhead", "compute")
 """As `heuristics.run.run` has them, which loads numpy; a test holds them together."""
 

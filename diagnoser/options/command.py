@@ -6,7 +6,6 @@ bounded: libraries reserve far more of it than they use. Time ends a command as 
 cleans up after that cleans up here.
 """
 
-import re
 import resource
 import signal
 import sys
@@ -26,14 +25,15 @@ from diagnoser.options.help import ABOUT, HelpAll
 from heuristics.config.about import OPTIONS, option_of
 from traces.errors import OutOfMemory, OutOfTime, UsageError
 from traces.limits import Limit
+from traces.patterns import compiled
 
 LEAST: Final = Limit(
     256 << 20, "bytes", "ours: below 150 MB a library cannot be loaded, and ends the program in its words"
 )
 LONGEST: Final = Limit(30 * 24 * 3600, "seconds", "ours: a month; a longer one is a slip")
 
-_SIZE: Final = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)\s*([MGT])(?:i?B)?", re.IGNORECASE)
-_TIME: Final = re.compile(r"(\d{1,8}(?:\.\d{1,3})?)\s*(s|m|h|)")
+_SIZE: Final = compiled(r"(?i)(\d{1,6}(?:\.\d{1,3})?)\s*([MGT])(?:i?B)?")
+_TIME: Final = compiled(r"(\d{1,8}(?:\.\d{1,3})?)\s*(s|m|h|)")
 _BYTES: Final = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600}
 MOST: Final = 7

@@ -3,23 +3,22 @@
 `3%` of `--gate`; `com-3=6ms` or `com-3=5%` of `--expect`.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from heuristics.config.about import OPTIONS, option_of
 from traces.errors import UsageError
+from traces.patterns import compiled
 
 if TYPE_CHECKING:
     from heuristics.comparison.expected import Prediction
     from heuristics.comparison.gate import Asked
 
-_PERCENT: Final = re.compile(r"\s*([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*%\s*", re.ASCII)
-_NUMBER: Final = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?", re.ASCII)
-_EXPECTED: Final = re.compile(
-    r"\s*(?P<fix>[A-Za-z]+-[0-9]+)\s*=\s*(?P<number>[0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(?P<unit>us|ms|s|%)\s*",
-    re.ASCII,
+_PERCENT: Final = compiled(r"\s*([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*%\s*")
+_NUMBER: Final = compiled(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
+_EXPECTED: Final = compiled(
+    r"\s*(?P<fix>[A-Za-z]+-[0-9]+)\s*=\s*(?P<number>[0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(?P<unit>us|ms|s|%)\s*"
 )
 _NS: Final = {"us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
@@ -69,7 +68,7 @@ def given_from(about: Mapping[str, object]) -> Any:
                 f"{option_of(field)} {values[field]!r} is not known. Give {' or '.join(get_args(choices))}."
             )
     for field in ("core_version", "bridge_version", "torch_version", "te_version"):
-        if isinstance(version := values.get(field), str) and not re.search(r"\d+\.\d+", version):
+        if isinstance(version := values.get(field), str) and not compiled(r"\d+\.\d+").search(version):
             raise UsageError(f"{option_of(field)} {version!r} is no version. Give one such as 0.16.1.")
     if isinstance(name := values.get("gpu"), str):
         values["gpu"] = _gpu(name)

@@ -4,12 +4,13 @@ A screen has the summary, some examples, and of each option that is listed here 
 """
 
 import inspect
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperCommand
+
+from traces.patterns import compiled
 
 ABOUT: Final = "about_"
 """Before the names of what is said of the run: a command has `--gpu N` of its own."""
@@ -54,7 +55,7 @@ _FIRST: Final = frozenset(
 """Options of the one screen."""
 _EXAMPLES: Final = 5
 _BLOCK: Final = "\b\n"
-_SENTENCE: Final = r"(?s)(?<=\w\w)[.:;] .*|(?<=\))[.:;] .*|\.$"
+_SENTENCE: Final = compiled(r"(?s)(\w\w|\))[.:;] .*|\.$")
 _WIDE: Final = 30
 _ALL: Final = "moe-diag.help-all"
 """In the context, where all is asked for."""
@@ -119,7 +120,7 @@ def _record(ctx: Any, param: Any, short: bool) -> tuple[str, str]:
         return f"{flags} FORMAT", choices
     if not short:
         return typed, help
-    first = re.sub(_SENTENCE, "", help)
+    first = _SENTENCE.sub(lambda found: found[1] or "", help)
     return typed, first if " " in first else help.removesuffix(".")
 
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shlex
 import shutil
 import sys
@@ -18,6 +17,7 @@ from reports.content.blocks import Page, View
 from reports.formats import FORMATS, as_bytes
 from traces.errors import OutputNotWritable, UsageError
 from traces.files.aside import sweep, write_whole
+from traces.patterns import compiled
 
 _TRACES: Final = (".nsys-rep", ".qdrep", ".sqlite", ".sqlite3", ".db")
 _RESULTS: Final = (".json", ".json.gz")
@@ -26,7 +26,7 @@ _ENDINGS: Final = ("_moe-diag", "_compared", "_report")
 _FOR_PEOPLE: Final = frozenset({"text", "markdown", "jira"})
 _COLOURED: Final = "text"
 """The one format that is written with colours."""
-_COLOUR: Final = re.compile(r"(\x1b\[[0-9;]*m)")
+_COLOUR: Final = compiled(r"(\x1b\[[0-9;]*m)")
 """What switches a colour and moves no cursor."""
 _NARROW, _WIDE = 40, 200
 

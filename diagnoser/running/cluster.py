@@ -7,7 +7,6 @@ opened but the connection to the scheduler that the user names: results come thr
 
 import logging
 import pickle
-import re
 import sys
 import time
 import warnings
@@ -30,6 +29,7 @@ from diagnoser.running.processes import Engine, Gathered, Job, Workers, attempt
 from diagnoser.version import VERSION
 from traces.errors import ClusterUnavailable, ProcessEnded, UsageError
 from traces.limits import Limit
+from traces.patterns import compiled
 from traces.progress import Progress
 
 CONNECTS: Final = Limit(10, "seconds", "ours: a scheduler in the same network answers in milliseconds")
@@ -217,7 +217,7 @@ class Cluster(Engine):
 def _connected(address: str) -> Any:
     distributed: Any = import_module("distributed")
     # what a client would only end for after a long time, and not in one line
-    known = re.fullmatch(r"(?:(tcp|tls)://)?[^\s/]+:\d+", address)
+    known = compiled(r"(?:(tcp|tls)://)?[^\s/]+:\d+").fullmatch(address)
     if known is None:
         raise UsageError(f"{address!r} is no address of a scheduler. Give one as --scheduler tcp://HOST:8786")
     if known[1] == "tls":

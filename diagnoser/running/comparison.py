@@ -4,7 +4,6 @@ A side is a trace, or an earlier result into which a configuration, a log and wo
 `analyze` would have.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -36,6 +35,7 @@ from reports.result.fill.shown import given as given_of_run
 from reports.result.read import is_result, of_one_run, read_result, typed
 from traces.errors import MoeDiagError, NotAResult, NotATrace, NothingToDiagnose, UsageError
 from traces.missing import known
+from traces.patterns import compiled
 from traces.progress import Progress, listener, silent
 from traces.steps.selection import parse_selection
 from traces.training_log.iterations import perturbation_frac, steady_step
@@ -262,7 +262,7 @@ def _with_files(result: Result, side: Side, asked: Comparison, progress: Progres
 
 
 def _section(path: str) -> str:
-    return re.split(r"[.[]", path)[0]
+    return compiled(r"[.[]").split(path)[0]
 
 
 def _about(result: Result) -> dict[str, object]:

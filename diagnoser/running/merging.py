@@ -1,7 +1,6 @@
 """Summaries of ranks: kept in a folder, and put together as a run: who makes whom wait, without any trace."""
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from heuristics.run.repairs import repaired
 from traces.errors import InputError, NotATrace, TraceNotFound, UsageError
 from traces.files.aside import sweep
 from traces.files.plain_file import read_bytes
+from traces.patterns import compiled
 from traces.ranks.codec import MOST, SUFFIX
 from traces.ranks.codec import encode as summary_bytes
 from traces.ranks.decoding import Opened, opened, unpacked
@@ -126,7 +126,7 @@ def check_folder(folder: Path, traces: Sequence[Path], force: bool) -> None:
     bases = {base_name(trace) for trace in traces}
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         name = path.name.removesuffix(SUFFIX)
-        if not force and (name in bases or re.sub(r"_\d+$", "", name) in bases):
+        if not force and (name in bases or compiled(r"_\d+$").sub("", name) in bases):
             raise UsageError(
                 f"{path} exists. Give --force-overwrite to replace it, or another place with --summary."
             )

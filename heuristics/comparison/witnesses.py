@@ -5,7 +5,6 @@ recompute runs some twice, a loader copies otherwise; another model, batch or nu
 most.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -20,6 +19,7 @@ from traces.limits import Limit
 from traces.missing import known
 from traces.names.kernels import classify_kernel, is_matrix_work, is_one_of_a_pass
 from traces.names.ranges import is_backward_name
+from traces.patterns import compiled
 from traces.sections.rank import Rank
 from traces.sections.tables import Kernel
 from traces.sections.work import Work
@@ -64,12 +64,12 @@ OTHER_GRIDS: Final = Limit(
 LAUNCHES: Final = Limit(10, "launches a step", "ours: fewer are not the body of a model")
 STEADY: Final = Limit(0.9, "launches a step", "ours: a grid that comes less often follows the data")
 
-_TYPES: Final = re.compile(
+_TYPES: Final = compiled(
     r"\b(?:c10|__half|__nv_bfloat16|[bB][fF]loat16|[hH]alf|float|double|unsigned|int|long|bool|char|short|void"
     r"|opmath_t|bf16|fp16|fp32|f16|f32)\b|\d+"
 )
-_ARGUMENTS: Final = re.compile(r"\([^()]*\)")
-_MARKS: Final = re.compile(r"[^A-Za-z_]+")
+_BRACKET: Final = compiled(r"([()])")
+_MARKS: Final = compiled(r"[^A-Za-z_]+")
 _RENAMED: Final = frozenset(
     {"optimizer", "convolution", "gemm", "attention", "layout", "quantize", "memory", "comm"}
 )
@@ -205,9 +205,20 @@ def _kind(kernel: Kernel) -> str | None:
 def family_of(name: str) -> str:
     """A kernel's name without number formats, numbers and arguments, as any recorder spells it."""
     bare = name.replace("(anonymous namespace)", "anonymous").replace("<unnamed>", "anonymous")
-    while (fewer := _ARGUMENTS.sub("", bare)) != bare:
-        bare = fewer
-    return _MARKS.sub(" ", _TYPES.sub("", bare)).strip()
+    return _MARKS.sub(" ", _TYPES.sub("", _without_arguments(bare))).strip()
+
+
+def _without_arguments(name: str) -> str:
+    """A name without what stands between brackets that belong together."""
+    kept, opened = list[str](), list[int]()
+    for piece in _BRACKET.split(name):
+        if piece == ")" and opened:
+            del kept[opened.pop() :]
+            continue
+        if piece == "(":
+            opened.append(len(kept))
+        kept.append(piece)
+    return "".join(kept)
 
 
 def _products(base: Subject, new: Subject) -> Heard:

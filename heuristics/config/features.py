@@ -1,6 +1,5 @@
 """Features that a configuration switches on, each told by one or several knobs, else by the trace."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from functools import cached_property
@@ -9,6 +8,7 @@ from typing import Any, Final
 from heuristics.config.about import Routing
 from heuristics.config.logic import first_known, negated
 from heuristics.config.observed import Observed
+from traces.patterns import compiled
 from traces.settings.knobs import EP, PP, TP
 from traces.settings.settings import KnobView, Settings
 
@@ -72,7 +72,7 @@ class Features(KnobView):
         if isinstance(value, tuple):
             return 0 in value
         if isinstance(value, str) and not value.isdigit():
-            return "0" in re.findall(r"\d+", value)
+            return "0" in compiled(r"\d+").findall(value)
         return None if not self.known(knob) else value is not None and int(value) > 1
 
     shared_overlap: bool | None = told(lambda view: view.on("moe_shared_expert_overlap"))

@@ -1,10 +1,10 @@
 """GPU families: which product is which, its compute capability, and how many GPUs share one NVLink domain."""
 
-import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from traces.names.gpus import product_named
+from traces.patterns import compiled
 
 HardwareClass = Literal["ampere", "hopper", "blackwell_nvl8", "nvl72", "other"]
 """How the guides tell hardware apart; `other` is known, but in no guide."""
@@ -47,7 +47,7 @@ same kind for export, and AMD's Infinity Fabric joins eight too (Instinct datash
 RACK_NODE: Final = 4
 """GPUs of a node of an NVL72 rack: a larger node is a domain of its own, whatever its GPU is."""
 
-_WORD: Final = re.compile(r"[A-Z]+\d+X?", re.IGNORECASE)
+_WORD: Final = compiled(r"(?i)[A-Z]+\d+X?")
 
 
 def gpu_family(name: str) -> str | None:

@@ -1,9 +1,10 @@
 """Versions of packages: their numbers, and the Core of each Bridge."""
 
-import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Final, Literal
+
+from traces.patterns import compiled
 
 Package = Literal[
     "core", "bridge", "te", "torch", "nccl", "nvshmem", "deepep", "peft", "deepspeed", "cuda", "driver"
@@ -27,7 +28,7 @@ CORE_OF_BRIDGE: Final = {(0, 3): "0.16.1", (0, 4): "0.17.0", (0, 5): "0.18.0", (
 @cache
 def numbers(version: str) -> Version:
     """(2, 8, 0) of "2.8" and of "core_v2.8.0rc1"; zeros where no number is."""
-    found = re.search(r"\d+(?:\.\d+){0,2}", version)
+    found = compiled(r"\d+(?:\.\d+){0,2}").search(version)
     parts = [int(part) for part in found[0].split(".")] if found else []
     major, minor, micro = (*parts, 0, 0, 0)[:3]
     return major, minor, micro

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -15,13 +14,14 @@ from heuristics.fixes.precondition import Precondition
 from heuristics.plugins import WrongPlugin, left_out_if_wrong, name_of, note, offered
 from heuristics.run.run import WALL_IDS, Run
 from heuristics.words import say
+from traces.patterns import compiled
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 OURS: Final = ("MEM", "COM", "HST", "CMP", "CFG", "ENV", "CAP")
 """What ids of this program begin with, now and later: ids of others begin otherwise."""
-_ID: Final = re.compile(r"([A-Z]{2,8})-\d{1,4}")
+_ID: Final = compiled(r"([A-Z]{2,8})-\d{1,4}")
 T = TypeVar("T")
 
 

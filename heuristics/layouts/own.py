@@ -1,6 +1,5 @@
 """The layout that a configuration has itself, among those that could be."""
 
-import re
 from typing import Final
 
 from heuristics.layouts.candidates import Sizes
@@ -12,12 +11,13 @@ from heuristics.result.layouts import PlannedLayout
 from heuristics.rules.check import check_rules
 from heuristics.run.run import Run
 from traces.missing import Missing
+from traces.patterns import compiled
 from traces.settings.knobs import GLOBAL_BATCH
 from traces.sizes.layout import Layout, layout_of
 from traces.sizes.memory import by_stage
 from traces.sizes.model import ModelSize
 
-_LETTERS: Final = re.compile(r"[EtmL|*()\d, ]+")
+_LETTERS: Final = compiled(r"[EtmL|*()\d, ]+")
 
 
 def own_layout(run: Run, model: ModelSize, fitting: Fitting, ranking: Ranking) -> PlannedLayout | Missing:

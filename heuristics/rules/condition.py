@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ast
 import operator
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -27,6 +26,7 @@ from heuristics.config.observed import Observed
 from heuristics.config.view import Config
 from heuristics.rules.facts import HATCH
 from heuristics.words import say
+from traces.patterns import Match, compiled
 from traces.settings.knobs import knobs
 from traces.settings.settings import OFF
 from traces.toml_tables import Readers
@@ -56,7 +56,7 @@ class _Null:
 
 
 NULL: Final = _Null()
-_FIELD: Final = re.compile(r"\{(.+?)\}")
+_FIELD: Final = compiled(r"\{(.+?)\}")
 _ORDERS: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], object]]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
@@ -189,7 +189,7 @@ class Language:
         `words`: texts by their names in braces.
         """
 
-        def value(field: re.Match[str]) -> str:
+        def value(field: Match) -> str:
             if words and field[1] in words:
                 return self.filled(words[field[1]], of, words)
             found = self.condition(field[1]).term.of(of)

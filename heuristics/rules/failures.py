@@ -1,6 +1,5 @@
 """What went wrong in a run: what rules and the rows of `failures.toml` say of the lines of its log."""
 
-import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Final
@@ -14,6 +13,7 @@ from heuristics.rules.condition import READERS, Condition
 from heuristics.rules.rules import Rule, known_lines, rules
 from heuristics.run.run import Run
 from traces.limits import Limit
+from traces.patterns import compiled
 from traces.settings.settings import Value
 from traces.toml_tables import read_keyed
 from traces.training_log.log import LoggedMemory, Message, Stage, TrainingLog
@@ -211,7 +211,7 @@ def _caused(rule: Rule, config: Config, message: Message) -> Failure:
     )
 
 
-CORRECTION: Final = re.compile(r"(?:CFG|ENV|CAP)-[1-9][0-9]?")
+CORRECTION: Final = compiled(r"(?:CFG|ENV|CAP)-[1-9][0-9]?")
 """What is corrected in the configuration, the environment or the recording, and is no fix."""
 
 

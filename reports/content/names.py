@@ -3,7 +3,6 @@
 Keys have their names in `measures.toml`. A published issue is one sentence; `plain` is for text alone.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
@@ -15,6 +14,7 @@ from heuristics.result.result import Result
 from reports.content.blocks import Code, Hue, Span, Term, Words, words
 from reports.measures import named
 from traces.missing import OrMissing, known
+from traces.patterns import LETTERS, compiled
 from traces.sections.rank import Rank, StepSource
 from traces.sections.tables import WallId
 from traces.settings.knobs import knobs
@@ -51,18 +51,18 @@ def sentence(text: str) -> str:
 
 
 KERNEL_WIDTH: Final = 28
-_WRAPPERS: Final = re.compile(
-    r"^(kernel\d?|device_kernel|(vectorized_|unrolled_|legacy_)?elementwise_kernel\w*|reduce_kernel)$", re.I
+_WRAPPERS: Final = compiled(
+    r"(?i)^(kernel\d?|device_kernel|(vectorized_|unrolled_|legacy_)?elementwise_kernel\w*|reduce_kernel)$"
 )
 """Kernels that are named by their template argument."""
-_SHARED: Final = re.compile(r"\w*traits|at|native|Kernel|kernel|lambda", re.IGNORECASE)
+_SHARED: Final = compiled(r"(?i)^(?:\w*traits|at|native|kernel|lambda)$")
 """Words of templates that say nothing of a kernel: what stands before them in their path may."""
-_FUNCTOR: Final = re.compile(r"Functor|^[A-Z][A-Za-z]*Op$")
+_FUNCTOR: Final = compiled(r"Functor|^[A-Z][A-Za-z]*Op$")
 """Template arguments that many functions share: shown after the function, which is what one searches for."""
 _PLAIN: Final = frozenset(
     {"void", "int", "long", "float", "double", "bool", "char", "unsigned", "true", "false"}
 )
-_WORD: Final = re.compile(r"[A-Za-z_]\w+(?:::\w+)*")
+_WORD: Final = compiled(r"[A-Za-z_]\w+(?:::\w+)*")
 
 
 _FAMILIES: Final = {"comm": "communication", "copy": "copies"}
@@ -92,18 +92,19 @@ def version_of(package: str) -> str:
     return f"version of {_PACKAGES.get(package, package)}"
 
 
-_KEY: Final = re.compile(r"(?<![\w./:-])[a-z][a-z0-9]*(?:[._][a-z0-9]+)+(?![\w/]|[.:-]\w)")
+_CHUNK: Final = compiled(rf"[{LETTERS}_./:-]+")
+_KEY: Final = compiled(r"([a-z][a-z0-9]*(?:[._][a-z0-9]+)+)(?:[.:-](?:[./:-].*)?)?")
 """What may be a key within a sentence: no part of a path, an address or another name."""
 
 
 def keyed(text: str) -> Words:
     """A sentence whose keys of measures (`launch_starved.data`) are terms, and whose settings are code."""
     found, place = list[Span](), 0
-    for match in _KEY.finditer(text):
-        key = match[0]
-        if (span := _span(key)) is not None:
-            found += [text[place : match.start()], span]
-            place = match.end()
+    for chunk in _CHUNK.finditer(text):
+        key = _KEY.fullmatch(chunk[0])
+        if key is not None and (span := _span(key[1])) is not None:
+            found += [text[place : chunk.start()], span]
+            place = chunk.start() + key.end(1)
     return words(*found, text[place:])
 
 
@@ -123,7 +124,7 @@ def capital(text: str) -> str:
 
 def is_cure(cure: str) -> bool:
     """Whether there is something to do: cures of what nothing can tell begin with "none"."""
-    return bool(cure) and re.match(r"none\b", cure) is None
+    return bool(cure) and compiled(r"none\b").match(cure) is None
 
 
 def how_to_learn(cure: str) -> str:
@@ -139,7 +140,9 @@ def is_set(result: Result, knob: str) -> bool:
 
 def kernel_name(recorded: str, width: int = KERNEL_WIDTH) -> str:
     """A kernel in a few characters: without its types, or by its template argument where that names it."""
-    bare = re.sub(r"<unnamed>|\(anonymous namespace\)", "", printable(recorded, 400)).removeprefix("void ")
+    bare = (
+        compiled(r"<unnamed>|\(anonymous namespace\)").sub("", printable(recorded, 400)).removeprefix("void ")
+    )
     head, _, inside = bare.partition("<")
     base = head.partition("(")[0].rpartition("::")[2].strip()
     if _WRAPPERS.match(base):

@@ -5,7 +5,6 @@ fields. In the document such a value is null, and `missing` has an entry for it.
 path, with `[*]`, and so is every list of a comparison.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
 
@@ -15,14 +14,15 @@ from msgspec.structs import astuple, force_setattr
 
 from traces.errors import NotAResult
 from traces.missing import Missing
+from traces.patterns import compiled
 
 Document = dict[str, Any]
 R = TypeVar("R", bound=Struct)
 _PLAIN: Final = frozenset({int, float, str, bool})
-_PART: Final = re.compile(r"([^.\[\]]+)|\[(\d+|\*)\]")
-_PLACE: Final = re.compile(r"\[\d+\]")
-_PATH: Final = re.compile(r" - at `\$\.?([^`]*)`")
-_ABSENT: Final = re.compile(r"Object missing required field `([^`]*)`")
+_PART: Final = compiled(r"([^.\[\]]+)|\[(\d+|\*)\]")
+_PLACE: Final = compiled(r"\[\d+\]")
+_PATH: Final = compiled(r" - at `\$\.?([^`]*)`")
+_ABSENT: Final = compiled(r"Object missing required field `([^`]*)`")
 
 
 def encode(result: Struct) -> Document:
@@ -103,7 +103,7 @@ def _wrong(said: str) -> str:
 
 
 def _parts(path: str) -> list[str]:
-    return [name or place for name, place in _PART.findall(path)]
+    return [found[1] or found[2] for found in _PART.finditer(path)]
 
 
 def _raise(value: Any, parts: Sequence[str], gap: Missing) -> bool:

@@ -1,7 +1,6 @@
 """The document as JSON: the contract other programs rely on."""
 
 import json
-import re
 from functools import lru_cache
 from math import isfinite
 from typing import Any, Final
@@ -12,9 +11,13 @@ _INDENT: Final = "  "
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _NESTED: Final = frozenset({dict, list})
 _WHOLE: Final = frozenset({int})
-_ESCAPED: Final = re.compile(
-    r"[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]"
+_FIRST_AND_LAST: Final = (
+    *((0x7F, 0x9F), (0xAD, 0xAD), (0x61C, 0x61C), (0x200B, 0x200F), (0x2028, 0x202E), (0x2060, 0x206F)),
+    *((0xD800, 0xDFFF), (0xFEFF, 0xFEFF), (0xFFF9, 0xFFFB)),
 )
+_ESCAPED: Final = {
+    code: f"\\u{code:04x}" for first, last in _FIRST_AND_LAST for code in range(first, last + 1)
+}
 """What turns reading or commands a terminal, of names alone; JSON has another spelling for it."""
 
 
@@ -26,7 +29,7 @@ def render_json(document: Document) -> str:
     text = _text(document, "\n") + "\n"
     if text.isascii() and "\x7f" not in text:
         return text
-    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return text.translate(_ESCAPED)
 
 
 def _text(value: Any, line: str) -> str:

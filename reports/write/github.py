@@ -1,27 +1,29 @@
 """A page in GitHub's markdown: foreign text made harmless, tables, blocks that fold."""
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 from urllib.parse import quote
 
 from reports.content.blocks import Page, Span, View
+from reports.write.danger import OUTSIDE, Dangers, Where
 from reports.write.markup import COMMAND_WIDTH, TEXT_WIDTH, Item, Markup, Writer, within
 from traces.limits import Limit
+from traces.patterns import compiled
 from traces.spelling import printable
 
 LENGTH: Final = Limit(65_536, "characters", "GitHub's API refuses a longer body of a comment")
-_DANGER: Final = re.compile(
-    r"[\\`*\[\]<&|~$@#]"  # emphasis, code, links, tags, cells, formulas, mentions, references
-    r"|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])"  # emphasis; inside a word an underscore is none
-    r"|:(?=\S)"  # addresses, emoji
-    r"|(?<=[wW][wW][wW])\."  # addresses
+_DANGER: Final = Dangers(
+    Where("\\`*[]<&|~$@#"),  # emphasis, code, links, tags, cells, formulas, mentions, references
+    Where("_", before=f"^|{OUTSIDE}"),  # emphasis; inside a word an underscore is none
+    Where("_", after=f"$|{OUTSIDE}"),
+    Where(":", after=r"\S"),  # addresses, emoji
+    Where(".", before="[wW]{3}"),  # addresses
 )
 _APART: Final = {"@": "<span>@</span>", "#": "<span>#</span>"}
 """GitHub looks for mentions and references in the finished text, so an entity does not hide them."""
-_FENCE: Final = re.compile("`+")
-_STARTS: Final = re.compile(r"^(\s*)(?:(>|[-+](?=\s|$|-+\s*$))|(\d{1,9})([.)])(?=\s|$))")
+_FENCE: Final = compiled("`+")
+_STARTS: Final = compiled(r"(\s*)(?:(>)|([-+])(?:\s|$|-+\s*$)|\d{1,9}([.)])(?:\s|$))")
 """What would begin a list or a rule at the begin of a line."""
 
 
@@ -35,13 +37,12 @@ def harmless(text: str, width: int = TEXT_WIDTH) -> str:
     Safe within a line, a table's cell and a `<summary>`. Dangerous characters become entities, which by the
     CommonMark specification never start a structure.
     """
-    shown = _DANGER.sub(lambda found: _APART.get(found[0], _entity(found[0])), printable(text, width))
-    return _STARTS.sub(_unstarted, shown)
-
-
-def _unstarted(found: re.Match[str]) -> str:
-    before, mark, number, end = found.groups()
-    return f"{before}{_entity(mark)}" if mark else f"{before}{number}{_entity(end)}"
+    shown = _DANGER.sub(lambda mark: _APART.get(mark, _entity(mark)), printable(text, width))
+    found = _STARTS.match(shown)
+    if found is None:
+        return shown
+    at = max(found.start(group) for group in (2, 3, 4))
+    return f"{shown[:at]}{_entity(shown[at])}{shown[at + 1 :]}"
 
 
 def _entity(char: str) -> str:

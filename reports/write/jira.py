@@ -3,13 +3,14 @@
 After Atlassian's Text Formatting Notation Help (jira.atlassian.com/secure/WikiRendererHelpAction.jspa).
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from reports.content.blocks import Page, Span, View
+from reports.write.danger import OUTSIDE, Dangers, Where
 from reports.write.markup import COMMAND_WIDTH, TEXT_WIDTH, Item, Markup, Writer, within
 from traces.limits import Limit
+from traces.patterns import compiled
 from traces.spelling import printable
 
 LENGTH: Final = Limit(
@@ -17,17 +18,22 @@ LENGTH: Final = Limit(
     "characters",
     "Atlassian, JRASERVER-64351: no longer text in a field of Jira Cloud",
 )
-_DANGER: Final = re.compile(
-    r"[\\&]"  # escapes, entities
-    r"|[*\[\]{}|^~!@]"  # effects, links, macros, cells, images, mentions
-    r"|(?<![0-9A-Za-z])[_+-]|[_+-](?![0-9A-Za-z])"  # effects and dashes; inside a word they are none
-    r"|(?<=[0-9A-Z_])-(?=[0-9])"  # the key of an issue, as COM-2 is of a project COM
-    r"|\?(?=\?)|(?<=\?)\?"  # citations
-    r"|\((?=(?:[xyni/!?+-]|\*[rgby]?|on|off|flag(?:off)?)\))"  # pictures: (x), (!), (on)
-    r"|[:;](?=[()DPp-])|:(?=//)|(?<=mailto):"  # faces, addresses
-    r"|^#|(?<=^h[1-6])\.|(?<=^bq)\."  # what begins a block
+_DANGER: Final = Dangers(
+    Where("\\&"),  # escapes, entities
+    Where("*[]{}|^~!@"),  # effects, links, macros, cells, images, mentions
+    Where("_+-", before=f"^|{OUTSIDE}"),  # effects and dashes; inside a word they are none
+    Where("_+-", after=f"$|{OUTSIDE}"),
+    Where("-", before="[0-9A-Z_]", after="[0-9]"),  # the key of an issue, as COM-2 is of a project COM
+    Where("?", after=r"\?"),  # citations
+    Where("?", before=r"\?"),
+    Where("(", after=r"(?:[xyni/!?+-]|\*[rgby]?|on|off|flag(?:off)?)\)"),  # pictures: (x), (!), (on)
+    Where(":;", after="[()DPp-]"),  # faces
+    Where(":", after="//"),  # addresses
+    Where(":", before="mailto"),
+    Where("#", before="^"),  # what begins a block
+    Where(".", before="^h[1-6]|^bq"),
 )
-_UNPICTURED: Final = re.compile(r"[!|^{}\[\]\\]|^\s|\s$|://")
+_UNPICTURED: Final = compiled(r"[!|^{}\[\]\\]|^\s|\s$|://")
 """What no name between the marks of a picture may have."""
 _WIDTH: Final = 960
 """Of a picture in a ticket, in pixels: its texts can be read, and no screen scrolls sideways."""
@@ -50,7 +56,7 @@ def harmless(text: str, width: int = TEXT_WIDTH) -> str:
     """
     shown = printable(text, width)
     rest = shown.lstrip()
-    escaped = _DANGER.sub(lambda found: _ENTITIES.get(found[0], f"\\{found[0]}"), rest)
+    escaped = _DANGER.sub(lambda mark: _ENTITIES.get(mark, f"\\{mark}"), rest)
     return shown[: len(shown) - len(rest)] + escaped
 
 

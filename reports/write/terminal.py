@@ -1,6 +1,5 @@
 """What a terminal shows: words and tones as rich's styled texts, tables and bars, and lines as one string."""
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -10,6 +9,7 @@ from rich.text import Text
 
 from reports.content.blocks import Bar, Code, Hue, Piece, Quantity, Row, Table, Term, Tone, View, Words
 from reports.content.names import name_of
+from traces.patterns import compiled
 from traces.spelling import percent, printable
 
 STYLES: Final[Mapping[Tone, str]] = {
@@ -33,9 +33,9 @@ HUES: Final[Mapping[Hue, str]] = {
 
 FIXED: Final = "\N{NO-BREAK SPACE}"
 """A space at which no line ends."""
-_WORD: Final = re.compile(r"[^ ]+(?: (?:%|ms|us|s|GB)(?![\w]))?[^ ]* *")
+_WORD: Final = compiled(r"[^ ]+(?: (?:%\B|(?:ms|us|s|GB)\b))?[^ ]* *")
 """A word, or a number with its unit, and the spaces behind it."""
-_ARGUMENT: Final = re.compile(r"""(?:'[^']*'|"[^"]*"|\$\(\([^)]*\)\)|[^\s'"])+""")
+_ARGUMENT: Final = compiled(r"""(?:'[^']*'|"[^"]*"|\$\(\([^)]*\)\)|[^\s'"])+""")
 """A word of a command; what is quoted or computed stays whole."""
 _ON: Final = " \\"
 """The command goes on in the next line."""

@@ -8,6 +8,7 @@ import pytest
 from msgspec import Struct
 
 from traces.names.gpus import Product, products
+from traces.patterns import Pattern
 from traces.toml_tables import WrongRow, keyed, read_rows, read_table
 
 
@@ -24,7 +25,7 @@ def colour(text: str) -> Colour:
 class Row(Struct, frozen=True, forbid_unknown_fields=True):
     id: str = ""
     sizes: tuple[int, ...] = ()
-    pattern: re.Pattern[str] | None = None
+    pattern: Pattern | None = None
     colour: Colour | None = None
     shades: Mapping[str, Colour] = {}
 

@@ -4,7 +4,6 @@ A run pays for its context, libraries and modules at its start alone. A replay h
 threads in their order, and what they wait for.
 """
 
-import re
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
@@ -16,6 +15,7 @@ from traces.columns import NULL, PROCESS_BITS
 from traces.groups import before_of, begins
 from traces.launchers import helper_threads
 from traces.limits import Limit
+from traces.patterns import compiled_rows, first_found
 from traces.timeline import Activities, RankTimeline
 
 
@@ -34,14 +34,15 @@ class CallKind(IntEnum):
 POLL: Final = "poll of host memory"
 """Stands for a call where the host waits for the GPU without one."""
 
-_PATTERNS: Final = (
+_KINDS: Final = compiled_rows(
     (CallKind.SYNC, rf"Synchronize|^{POLL}$"),
     (CallKind.LAUNCH, r"ModuleLaunch"),
     (
         CallKind.INIT,
         r"Module|Library|Capture|GraphInstantiate|GraphCreate|cuInit|FuncGetAttributes|FuncSetAttr",
     ),
-    (CallKind.FREE, r"(?:cudaFree|cuMemFree|hipFree)(?!.*Async)"),
+    (CallKind.ALLOCATE, r"(?:cudaFree|cuMemFree|hipFree).*Async"),
+    (CallKind.FREE, r"cudaFree|cuMemFree|hipFree"),
     (
         CallKind.ALLOCATE,
         r"Malloc|MemAlloc|Free|HostAlloc|HostRegister|cuMem(?:Create|Map|Unmap|SetAccess|Release|Address)",
@@ -54,11 +55,8 @@ _PATTERNS: Final = (
 
 def call_kinds(names: tuple[str, ...]) -> IntArray:
     """Kind of each distinct call name; one more at the end for calls without a name (code -1)."""
-    found = (
-        next((kind for kind, pattern in _PATTERNS if re.search(pattern, name)), CallKind.OTHER)
-        for name in names
-    )
-    return np.array([*found, CallKind.OTHER], dtype=CODE)
+    found = (first_found(_KINDS, name) for name in names)
+    return np.array([*(kind or CallKind.OTHER for kind in found), CallKind.OTHER], dtype=CODE)
 
 
 LONG: Final = Limit(1_000_000, "ns", "ours: a launch that the system interrupts takes as long as less")

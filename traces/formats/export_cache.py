@@ -7,7 +7,6 @@ user's alone, and their names say nothing.
 import hashlib
 import json
 import os
-import re
 import shlex
 import sqlite3
 from contextlib import closing
@@ -18,6 +17,7 @@ from traces.errors import DamagedTrace, ExportFailed, MoeDiagError, NotATrace, N
 from traces.files.cache_folder import not_writable, only_run, scratch_folder
 from traces.formats.nsys_schema import EXPORT_TABLES, SESSION_START
 from traces.formats.nsys_tool import Ended, Nsys, find_nsys, run_export, session_start_ns
+from traces.patterns import compiled, literal
 from traces.progress import Progress
 
 _REPORT: Final = b"NVIDIA Tegra Profiler Report"
@@ -25,8 +25,8 @@ _END: Final = b"U3w[END]"
 _STREAM: Final = _END + b"NVIDIA Nsight Systems Stream"
 _HEAD_BYTES: Final = 100
 _TAIL_BYTES: Final = 4096
-_VERSION_IN_TAIL: Final = re.compile(rb"(?<!\d)(20\d\d)\.(\d{1,6})\.(\d{1,6})\.(\d{1,6})")
-_VERSION_IN_HEAD: Final = re.compile(re.escape(_REPORT) + rb" (20\d\d)@(\d{1,6})@(\d{1,6})@(\d{1,6})")
+_VERSION_IN_TAIL: Final = compiled(r"(?:^|[^\d])(20\d\d)\.(\d{1,6})\.(\d{1,6})\.(\d{1,6})")
+_VERSION_IN_HEAD: Final = compiled(literal(_REPORT.decode()) + r" (20\d\d)@(\d{1,6})@(\d{1,6})@(\d{1,6})")
 
 
 def is_report(head: bytes) -> bool:
@@ -60,10 +60,9 @@ def collector_version(path: Path) -> str | None:
             f"{path} is truncated: the end of the report is missing. "
             "Wait until it is written, or copy it again from where it was recorded."
         )
-    versions = _VERSION_IN_TAIL.findall(tail)
-    first = _VERSION_IN_HEAD.match(head)
-    parts = versions[-1] if versions else first.groups() if first else None
-    return b".".join(parts).decode("ascii") if parts else None
+    found = [*_VERSION_IN_TAIL.finditer(tail.decode("latin-1"))]
+    version = found[-1] if found else _VERSION_IN_HEAD.match(head.decode("latin-1"))
+    return ".".join(version.groups()) if version else None
 
 
 def _ends(path: Path) -> tuple[bytes, bytes]:
@@ -80,11 +79,11 @@ def _ends(path: Path) -> tuple[bytes, bytes]:
         ) from None
 
 
-_NEWER: Final = re.compile(r"missing required fields|Version number is invalid")
-_DAMAGED: Final = re.compile(r"LZ4|protobuf|Section Table Reference|Cannot read from stream", re.IGNORECASE)
-_DISK_FULL: Final = re.compile(r"disk is full|No space left", re.IGNORECASE)
-_NO_MEMORY: Final = re.compile(r"bad_alloc|out of memory|Cannot allocate memory", re.IGNORECASE)
-_PATH: Final = re.compile(r"'[^']*/[^']*'|\"[^\"]*/[^\"]*\"|\S*/\S*")
+_NEWER: Final = compiled(r"missing required fields|Version number is invalid")
+_DAMAGED: Final = compiled(r"(?i)LZ4|protobuf|Section Table Reference|Cannot read from stream")
+_DISK_FULL: Final = compiled(r"(?i)disk is full|No space left")
+_NO_MEMORY: Final = compiled(r"(?i)bad_alloc|out of memory|Cannot allocate memory")
+_PATH: Final = compiled(r"'[^']*/[^']*'|\"[^\"]*/[^\"]*\"|\S*/\S*")
 _MOST_WORDS: Final = 160
 
 

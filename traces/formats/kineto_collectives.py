@@ -6,7 +6,6 @@ beside the kernel that this operator launched (pytorch/kineto, libkineto/src/out
 194693). Descriptions are the user's own text: they are matched with the words we know and go no further.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from hashlib import blake2b
@@ -18,9 +17,10 @@ from traces.arrays import IntArray
 from traces.columns import EXCHANGES, NULL, PURPOSES, Collectives, ProcessGroup
 from traces.formats.kineto_json import Event
 from traces.formats.tables import Table
+from traces.patterns import compiled, compiled_rows
 
 _NOTHING: Final = -1
-_RANKS: Final = re.compile(r"\[\s*\d{1,7}(?:\s*,\s*\d{1,7})*\s*\]")
+_RANKS: Final = compiled(r"\[\s*\d{1,7}(?:\s*,\s*\d{1,7})*\s*\]")
 """A whole list of ranks; one that was cut ends with points."""
 _MOST: Final = 1 << 20
 """No run has more ranks."""
@@ -32,7 +32,7 @@ _BYTES: Final = {
     **dict.fromkeys(("Double", "Long", "UInt64", "ComplexFloat"), 8),
 }
 """Bytes of an element, by the name of its type (c10/core/ScalarType.h)."""
-_CUT_RANKS: Final = re.compile(r"\[[\s\d,.]*\]")
+_CUT_RANKS: Final = compiled(r"\[[\s\d,.]*\]")
 """A list of ranks and nothing else; long ones end with points."""
 
 
@@ -66,7 +66,7 @@ def sizes(kernels: Table) -> IntArray:
 
 def ranks(text: str) -> tuple[int, ...] | None:
     """All ranks of a list in a text; None where it is cut, or none."""
-    return tuple(int(rank) for rank in re.findall(r"\d+", text)) if _RANKS.fullmatch(text) else None
+    return tuple(int(rank) for rank in compiled(r"\d+").findall(text)) if _RANKS.fullmatch(text) else None
 
 
 def listed(header: Mapping[str, object]) -> dict[str, tuple[int, ...]]:
@@ -94,19 +94,16 @@ def _fingerprint(words: str, *, signed: bool) -> int:
 _EXCHANGES: Final = {"all_to_all": "all_to_all", "all_to_allv": "all_to_all", "send": "p2p", "recv": "p2p"}
 """`Collective name` of what runs as sends and receives (PyTorch, ProcessGroupNCCL.cpp)."""
 
-_PURPOSES: Final = tuple(
-    (purpose, re.compile(pattern))
-    for purpose, pattern in (
-        ("ep", r"EXPERT_(?:TENSOR_AND_)?MODEL_PARALLEL_GROUP|mesh_ep"),
-        ("pp", r"PIPELINE_MODEL_PARALLEL_GROUP|mesh_pp"),
-        ("cp", r"CONTEXT_PARALLEL_GROUP|HIERARCHICAL_CONTEXT_PARALLEL_GROUP_L\d+|mesh_cp"),
-        (
-            "dp",
-            r"(?:INT(?:RA|ER)_PARTIAL_)?(?:EXPERT_)?DATA_PARALLEL_GROUP(?:_WITH_CP)?(?:_AG)?"
-            r"|mesh_dp(?:_replicate|_shard)?(?:_cp)?|mesh_dp_shard_mod_ep|mesh_e?fsdp",
-        ),
-        ("tp", r"(?:TENSOR_MODEL|EXPERT_TENSOR)_PARALLEL_GROUP|mesh_e?tp"),
-    )
+_PURPOSES: Final = compiled_rows(
+    ("ep", r"EXPERT_(?:TENSOR_AND_)?MODEL_PARALLEL_GROUP|mesh_ep"),
+    ("pp", r"PIPELINE_MODEL_PARALLEL_GROUP|mesh_pp"),
+    ("cp", r"CONTEXT_PARALLEL_GROUP|HIERARCHICAL_CONTEXT_PARALLEL_GROUP_L\d+|mesh_cp"),
+    (
+        "dp",
+        r"(?:INT(?:RA|ER)_PARTIAL_)?(?:EXPERT_)?DATA_PARALLEL_GROUP(?:_WITH_CP)?(?:_AG)?"
+        r"|mesh_dp(?:_replicate|_shard)?(?:_cp)?|mesh_dp_shard_mod_ep|mesh_e?fsdp",
+    ),
+    ("tp", r"(?:TENSOR_MODEL|EXPERT_TENSOR)_PARALLEL_GROUP|mesh_e?tp"),
 )
 """Descriptions that name one purpose: Megatron-Core's (parallel_state.py, core 0.11 to 0.19), and those of a
 DeviceMesh, `mesh_` before the name of the dimension, with the names that torchtitan gives.

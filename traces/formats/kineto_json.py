@@ -15,7 +15,6 @@ occur and are read over.
 from __future__ import annotations
 
 import json
-import re
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -33,6 +32,7 @@ from traces.formats import kineto_schema as schema
 from traces.formats.kineto_rows import Row
 from traces.formats.tables import Table
 from traces.limits import Limit
+from traces.patterns import Match, compiled, of_bytes
 from traces.progress import Progress
 from traces.spelling import megabytes
 
@@ -44,11 +44,9 @@ _PART_BYTES: Final = 1 << 22  # some ten thousand events; a header must end in t
 _ENDS_TRIED: Final = 8  # a list of objects may end inside of an event
 _REST_PARTS: Final = 16  # that may stand after the events: far above what any profiler writes
 _SPACE: Final = rb"[ \t\r\n]*"
-_BEGIN: Final = re.compile(
-    rb"\A(?:%b)?%b\[|\"traceEvents\"%b:%b\[" % (BYTE_ORDER_MARK, _SPACE, _SPACE, _SPACE)
-)
-_BETWEEN: Final = re.compile(rb"(.*\})%b,%b(?=\{)" % (_SPACE, _SPACE), re.DOTALL)
-_END: Final = re.compile(rb"\}(?=%b\])" % _SPACE)
+_BEGIN: Final = of_bytes(rb"\A(?:%b)?%b\[|\"traceEvents\"%b:%b\[" % (BYTE_ORDER_MARK, _SPACE, _SPACE, _SPACE))
+_BETWEEN: Final = of_bytes(rb"(?s)\A(.*\})%b,%b(?=\{)" % (_SPACE, _SPACE))
+_END: Final = of_bytes(rb"\}(?=%b\])" % _SPACE)
 _UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
 _DECODER: Final = msgspec.json.Decoder(list[Row], float_hook=str)
 
@@ -136,11 +134,11 @@ WHOLE: Final = Limit(
     "bytes",
     "ours: as objects they take 10 to 20 times that; what is laid out as usual has no limit",
 )
-_STRING_OR_WORD: Final = re.compile(
-    r'"[^"\\]*(?:\\.[^"\\]*)*"|-?\b(?:nan(?:\(\w*\))?|inf(?:inity)?|N/A)\b', re.IGNORECASE | re.DOTALL
+_STRING_OR_WORD: Final = compiled(
+    r'(?is)"[^"\\]*(?:\\.[^"\\]*)*"|-?\b(?:nan(?:\(\w*\))?|inf(?:inity)?|N/A)\b'
 )
-_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
-_ESCAPE: Final = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
+_HALF: Final = compiled(r"\\u[dD][89a-fA-F]")
+_ESCAPE: Final = compiled(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
 _RECORD: Final = "Record one: torch.profiler.profile(...), then prof.export_chrome_trace('run.json.gz')"
 
 
@@ -229,7 +227,7 @@ def _loads(text: str) -> object:
     return found
 
 
-def _mended(match: re.Match[str]) -> str:
+def _mended(match: Match) -> str:
     """A string with only JSON's escapes; a bare word that is no number as null."""
     found = match[0]
     if not found.startswith('"'):

@@ -13,7 +13,7 @@ from traces.arrays import IntArray
 from traces.columns import NULL
 from traces.formats import kineto_schema as schema
 from traces.formats.kineto_problems import problem_text
-from traces.formats.tables import Table, Texts, in_order
+from traces.formats.tables import Table, Texts, in_order, names
 from traces.names.operators import operators
 
 _LARGEST: Final = 2**61  # so that a start and a duration still add up in 64 bits
@@ -124,7 +124,9 @@ _NUMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     schema.MEMORY: ("memory_device", "memory_device_type", "total_reserved"),
 }
-_TEXTS: Final = ("collective", "group", "description", "members", "dtype")
+_NAMES: Final = ("collective", "group", "description", "dtype")
+_LISTS: Final = ("members",)
+_TEXTS: Final = (*_NAMES, *_LISTS)
 _NOT_WRITTEN: Final = msgspec.Raw(b"null")
 _OF_OPERATORS: Final = ("input_dims", "input_types", "input_values")
 _OF_KERNELS: Final = ("grid", "block", "warps_per_sm")
@@ -176,7 +178,7 @@ def table(rows: Sequence[Row], name: str) -> Table:
     length_ns = column([row.dur for row in rows], _NS_PER_US)
     timed = (start_ns != NULL) & (length_ns != NULL)
     tids = [row.tid for row in rows]
-    texts = {"name": _coded([row.name for row in rows])}
+    texts = {"name": _named(row.name for row in rows)}
     numbers = {
         "pid": column([row.pid for row in rows]),
         "start_ns": start_ns,
@@ -189,7 +191,8 @@ def table(rows: Sequence[Row], name: str) -> Table:
         grids, blocks, warps = (list(map(attrgetter(each), given)) for each in _OF_KERNELS)
         numbers |= {"grid": _shapes(grids), "block": _shapes(blocks)}
         numbers["warps_per_1e6_sms"] = column(warps, 1_000_000)
-        texts |= {each: _coded(map(attrgetter(each), given)) for each in _TEXTS}
+        texts |= {each: _named(map(attrgetter(each), given)) for each in _NAMES}
+        texts |= {each: _coded(map(attrgetter(each), given)) for each in _LISTS}
     if name == schema.OPERATORS:
         texts["problem"] = _coded(map(_problem, rows))
     return Table(numbers | {"tid": column(tids)}, texts)
@@ -248,6 +251,10 @@ def _coded(texts: Iterable[object]) -> Texts:
     codes: dict[str, int] = {}
     code = [codes.setdefault(text, len(codes)) if isinstance(text, str) else -1 for text in texts]
     return Texts(np.array(code, dtype=np.int64), tuple(codes))
+
+
+def _named(texts: Iterable[object]) -> Texts:
+    return names(*_coded(texts))
 
 
 def _joined_texts(several: Sequence[Texts]) -> Texts:

@@ -6,13 +6,14 @@ diagnostic is answered in our own words.
 """
 
 import os
-import re
 from pathlib import Path
 from typing import Final
 
-_VERSION: Final = re.compile(r"\d{1,5}(?:\.\d{1,6}){1,4}")
+from traces.patterns import compiled, compiled_rows, first_found
 
-_GPU_NAME: Final = re.compile(
+_VERSION: Final = compiled(r"\d{1,5}(?:\.\d{1,6}){1,4}")
+
+_GPU_NAME: Final = compiled(
     r"(?:(?:NVIDIA |Tesla |Quadro |GeForce |TITAN |GRID |RTX |GTX |PRO )+"
     r"(?:[A-Z]{0,2}\d{1,4}[A-Z]{0,2}|V|Xp?|RTX|Graphics Device|Thor|Orin)"
     r"|(?:[ABHLPTVKM]|G[BH])\d{2,3}[A-Z]{0,2}"
@@ -23,18 +24,18 @@ _GPU_NAME: Final = re.compile(
 )
 """Words NVIDIA and AMD build their product names from (CUDA device names of Kepler to Blackwell; HIP's)."""
 
-_DIAGNOSTICS: Final = (
-    (r"No CUDA events collected", "a process recorded no CUDA events"),
+_DIAGNOSTICS: Final = compiled_rows(
+    ("a process recorded no CUDA events", r"No CUDA events collected"),
     (
-        r"CUDA profiling might have not been started correctly",
         "CUDA tracing may not have started in a process",
+        r"CUDA profiling might have not been started correctly",
     ),
-    (r"CUDA hardware tracing is not supported", "CUDA was traced by instrumentation, not by hardware"),
-    (r"[Nn]ot all NVTX events might have been collected", "some NVTX events may be missing"),
-    (r"[Nn]ot all CUDA events might have been collected", "some CUDA events may be missing"),
-    (r"CUPTI_ERROR_|CUPTI .*[Ee]rror", "CUPTI, which records the CUDA activity, reported an error"),
-    (r"[Bb]uffer overflow|dropped|were lost|lost events", "the profiler lost events"),
-    (r"[Ii]nsufficient privilege|ERR_NVGPUCTRPERM", "GPU counters were not permitted"),
+    ("CUDA was traced by instrumentation, not by hardware", r"CUDA hardware tracing is not supported"),
+    ("some NVTX events may be missing", r"[Nn]ot all NVTX events might have been collected"),
+    ("some CUDA events may be missing", r"[Nn]ot all CUDA events might have been collected"),
+    ("CUPTI, which records the CUDA activity, reported an error", r"CUPTI_ERROR_|CUPTI .*[Ee]rror"),
+    ("the profiler lost events", r"[Bb]uffer overflow|dropped|were lost|lost events"),
+    ("GPU counters were not permitted", r"[Ii]nsufficient privilege|ERR_NVGPUCTRPERM"),
 )
 
 
@@ -56,4 +57,4 @@ def gpu_name(text: object) -> str | None:
 def diagnostic(text: object) -> str | None:
     """What a stored diagnostic of nsys means, in our words; None where we do not know it."""
     said = text if isinstance(text, str) else ""
-    return next((meaning for pattern, meaning in _DIAGNOSTICS if re.search(pattern, said)), None)
+    return first_found(_DIAGNOSTICS, said)

@@ -4,7 +4,6 @@ The reader itself says which columns those are, as it reads them. Of texts only 
 be public; a recording's first moment becomes 0, and other ranks of its run stay as far from it as they were.
 """
 
-import re
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,13 +19,14 @@ from traces.formats.nsys_sqlite import read_export
 from traces.formats.sqlite_tables import EVERY_ROW, RowFilter, SqliteTables
 from traces.formats.tables import Table
 from traces.names.ranges import public_call, public_range
+from traces.patterns import compiled
 
 _Public = Callable[[str], str | None]
 """A text -> what of it may stay, None where nothing may."""
 
 
 def _if_all(pattern: str) -> _Public:
-    whole = re.compile(pattern)
+    whole = compiled(pattern)
     return lambda text: text if whole.fullmatch(text) else None
 
 
@@ -40,7 +40,7 @@ _PUBLIC_TEXTS: Final[Mapping[tuple[str, str], _Public]] = {
 """Column that holds texts -> those that stay; of any other column only numbers do."""
 
 _PUBLIC_NAMES: Final[Mapping[tuple[str, str], _Public]] = {
-    **{(schema.KERNELS, column): _if_all(r"[^/\\\n]{1,4000}") for column in schema.NAME_COLUMNS},
+    **{(schema.KERNELS, column): _if_all(r"[^/\\\n]+") for column in schema.NAME_COLUMNS},
     (schema.CALLS, "nameId"): lambda text: text if public_call(text) else None,
     (schema.NVTX, "textId"): public_range,
     (schema.OS_CALLS, "nameId"): _if_all(r"[a-z_][a-z0-9_]{1,40}"),

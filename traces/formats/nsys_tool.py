@@ -11,7 +11,6 @@ import contextlib
 import glob
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -24,6 +23,7 @@ from typing import Final
 
 from traces.errors import ExportFailed, NsysUnavailable
 from traces.limits import Limit
+from traces.patterns import compiled
 from traces.progress import Progress
 
 _POLL_S: Final = 0.2
@@ -98,7 +98,7 @@ _INSTALLED: Final = (
     "/opt/nvidia/nsight-systems-cli/*/target-linux-x64/nsys",
     "/usr/local/cuda*/bin/nsys",
 )
-_VERSION: Final = re.compile(r"\b(20\d\d(?:\.\d{1,6})+)\S*")
+_VERSION: Final = compiled(r"\b(20\d\d(?:\.\d{1,6})+)\S*")
 ANSWER_LIMIT: Final = Limit(30, "seconds", "ours: 0.05 s measured, and a network disk may be slow")
 
 
@@ -156,7 +156,7 @@ def _candidates() -> list[Path]:
 
 
 def _version_in_path(path: str) -> list[int]:
-    found = re.search(r"\d+(?:\.\d+)+", path)
+    found = compiled(r"\d+(?:\.\d+)+").search(path)
     return [*map(int, found[0].split("."))] if found else []
 
 

@@ -20,6 +20,7 @@ from traces.formats.sqlite_cells import SPARE_BYTES, UNUSUAL, decode_pages
 from traces.formats.sqlite_tables import EVERY_ROW, RowFilter, SqliteTables, StoredColumn
 from traces.formats.tables import Table, TextStore, in_order
 from traces.loops import runs_compiled
+from traces.names.foreign import cut_name
 from traces.progress import Progress, silent
 
 _HEADER_BYTES: Final = 100
@@ -242,9 +243,8 @@ class TableReader:
             for name, value in zip(self._texts, values[len(self._integers) :], strict=True):
                 if not (value is None or type(value) is str):
                     raise Unusual
-                found.texts[name].codes[row] = (
-                    -1 if value is None else known[name].setdefault(value, len(known[name]))
-                )
+                code = -1 if value is None else known[name].setdefault(cut_name(value), len(known[name]))
+                found.texts[name].codes[row] = code
         return Table(
             {name: values[keep] for name, values in found.integers.items()},
             {name: in_order(text.codes[keep], tuple(known[name])) for name, text in found.texts.items()},

@@ -22,8 +22,9 @@ import numpy as np
 from traces.arrays import IntArray, distinct
 from traces.columns import NULL
 from traces.errors import DamagedTrace, TraceNotFound
-from traces.formats.tables import Table, Texts
+from traces.formats.tables import Table, Texts, names
 from traces.limits import Limit
+from traces.names.foreign import cut_name
 from traces.progress import Progress, silent
 
 RowFilter = Mapping[str, Sequence[int] | None]
@@ -176,7 +177,7 @@ class SqliteTables:
             return empty_columns(integers, texts)
         whole = [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
         values = (tuple(str(text) for text in each if text is not None) for each in known)
-        coded = map(Texts, whole[count:], values)
+        coded = map(names, whole[count:], values)
         return Table(dict(zip(integers, whole, strict=False)), dict(zip(texts, coded, strict=True)))
 
     def _most_rows(self, table: str) -> int | None:
@@ -198,9 +199,8 @@ class SqliteTables:
             marks = ", ".join("?" * len(some))
             with self._reading("StringIds"):
                 rows = self._db.execute(f"SELECT id, value FROM StringIds WHERE id IN ({marks})", some)
-                found |= {
-                    key: str(value) for key, value in rows if value is not None and isinstance(key, int)
-                }
+                known = ((key, value) for key, value in rows if value is not None and isinstance(key, int))
+                found |= {key: cut_name(str(value)) for key, value in known}
         return found
 
     def blobs(self, table: str, integers: Sequence[str], blob: str) -> tuple[IntArray, list[bytes]]:

@@ -1,6 +1,6 @@
 """A table's columns, whichever recorder wrote it; distinct texts of a column are found by their bytes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple, TypeVar
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from traces.arrays import BoolArray, IntArray
 from traces.loops import loop
+from traces.names.foreign import cut_name
 
 _Bytes = NDArray[np.uint8]
 _Number = TypeVar("_Number", bound=np.generic)
@@ -141,7 +142,7 @@ class TextStore:
         ends = [0, *self._ends[:count].tolist()]
         raw = self._arena[: ends[-1]].tobytes()
         values = tuple(raw[first:end].decode("utf-8", "replace") for first, end in pairwise(ends))
-        return Texts(codes, values) if len(set(values)) == count else in_order(codes, values)
+        return names(codes, values)
 
     def _grow(self, needed_bytes: int, work: int) -> None:
         count = int(self._state[0])
@@ -153,6 +154,12 @@ class TextStore:
             self._ends = _longer(self._ends, 2 * count)
             self._buckets = np.full(4 * count, -1, dtype=np.int64)
             fill_buckets.over(work)(self._hashes, count, self._buckets)
+
+
+def names(codes: IntArray, values: Iterable[str]) -> Texts:
+    """The column of these codes, with each text once; each is cut where no name is so long."""
+    kept = tuple(map(cut_name, values))
+    return Texts(codes, kept) if len({*kept}) == len(kept) else in_order(codes, kept)
 
 
 def in_order(codes: IntArray, values: tuple[str, ...]) -> Texts:

@@ -1,6 +1,5 @@
 """What memory is for, by the stack that took it, and what of a stack may be shown."""
 
-import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Final, Literal
@@ -8,20 +7,21 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from traces.names.frames import public_file
+from traces.patterns import Pattern, compiled
 from traces.toml_tables import read_table
 
 Taken = Literal["optimizer", "gradients", "backward", "parameters", "forward"]
 """Where in a step memory was taken."""
 
 OWN_CODE: Final = "(own code)"
-_FUNCTION: Final = re.compile(r"[A-Za-z_]\w{0,60}")
-_OURS: Final = re.compile(r"(?:torch::autograd|at|c10)::[\w:<>]{1,80}")
+_FUNCTION: Final = compiled(r"[A-Za-z_]\w{0,60}")
+_OURS: Final = compiled(r"(?:torch::autograd|at|c10)::[\w:<>]{1,80}")
 
 
 class _Row(Struct, frozen=True, forbid_unknown_fields=True):
     category: Taken
-    function: re.Pattern[str]
-    file: re.Pattern[str] | None = None
+    function: Pattern
+    file: Pattern | None = None
 
 
 @cache
@@ -34,7 +34,7 @@ def taken(frames: tuple[tuple[str, str], ...]) -> Taken | None:
     """Where in a step a stack took memory; None where no frame tells."""
     for row in _rows():
         for file, function in frames:
-            inside = row.file is None or re.search(rf"(?:^|[/\\])(?:{row.file.pattern})$", file)
+            inside = row.file is None or row.file.search(file)
             if inside and row.function.fullmatch(function):
                 return row.category
     return None

@@ -4,7 +4,6 @@ Anybody's folders stand in a recorded path, so that only a published package is 
 the name of the file and of the function alone. The tables stand in `frames.toml`.
 """
 
-import re
 from enum import StrEnum
 from functools import cache
 from typing import Final, NamedTuple
@@ -12,6 +11,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from traces.names.ranges import family, is_optimizer_name, is_step_name, public_range
+from traces.patterns import LETTERS, compiled
 from traces.toml_tables import read_table
 
 
@@ -71,14 +71,15 @@ def _known(table: str) -> frozenset[str]:
     return words.all
 
 
-_PYTHON: Final = re.compile(r"(?P<path>[^\n]{1,1000}?\.py)\((?P<line>\d+)\): (?P<function>[^\n]{1,200})")
-_MODULE: Final = re.compile(r"nn\.Module: ([A-Za-z_]\w{0,80})_\d+")
-_NATIVE: Final = re.compile(r"(?P<path>[^\n]{1,1000}?): (?P<symbol>[^\n]{1,4000})")
-_LIBRARY: Final = re.compile(r"([\w-]+?)(?:-[\d.]+)?(?:\.cpython\S*)?\.so(?:\.\d+)*")
-_INTERPRETER: Final = re.compile(r"(?:.*/)?(?:lib/)?python\d(?:\.\d+)?/")
-_INSTALLED: Final = re.compile(r".*/(?:site|dist)-packages/")
-_IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w{0,60}")
-_LONG_NUMBER: Final = re.compile(r"\d{7}|\d+_\d+_\d+_\d+")
+_PYTHON: Final = compiled(r"(?P<path>[^\n]+?\.py)\(\d+\): (?P<function>[^\n]+)")
+_MODULE: Final = compiled(r"nn\.Module: ([A-Za-z_]\w{0,80})_\d+")
+_NATIVE: Final = compiled(r"(?P<path>[^\n]+?): (?P<symbol>[^\n]+)")
+_LIBRARY: Final = compiled(r"([\w-]+?)(?:-[\d.]+)?(?:\.cpython\S*)?\.so(?:\.\d+)*")
+_INTERPRETER: Final = compiled(r"(?:.*/)?(?:lib/)?python\d(?:\.\d+)?/")
+_INSTALLED: Final = compiled(r".*/(?:site|dist)-packages/")
+_IDENTIFIER: Final = compiled(rf"[A-Za-z_][{LETTERS}_]*")
+_LONGEST_NAME: Final = 61
+_LONG_NUMBER: Final = compiled(r"\d{7}|\d+_\d+_\d+_\d+")
 _WITHIN: Final = frozenset(("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<lambda>"))
 """Parts of the function that holds them."""
 _WHOLE_FILE: Final = "<module>"
@@ -143,7 +144,8 @@ def _from_package(path: str) -> str:
 
 def _is_name(word: str) -> bool:
     """An identifier, with no number in it that could be an address or an account."""
-    return _IDENTIFIER.fullmatch(word) is not None and not _LONG_NUMBER.search(word)
+    is_name = len(word) <= _LONGEST_NAME and _IDENTIFIER.fullmatch(word) is not None
+    return is_name and not _LONG_NUMBER.search(word)
 
 
 def _is_plumbing(path: str, function: str) -> bool:
@@ -174,7 +176,7 @@ def _without_brackets(symbol: str) -> str:
     return "".join(kept)
 
 
-_OPERATOR: Final = re.compile(
+_OPERATOR: Final = compiled(
     r"\w+::|\w*(?:Backward|AccumulateGrad)\d*$|nccl|MPI_|nvte_|record_param_comms|autograd::"
 )
 

@@ -1,12 +1,12 @@
 """Names of a recording -> the framework whose run it is, by the rows of `frameworks.toml`."""
 
-import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Final, Literal
 
 from msgspec import Struct
 
+from traces.patterns import Pattern
 from traces.toml_tables import read_table
 
 Framework = Literal["megatron", "pytorch", "jax", "tensorflow", "none"]
@@ -17,7 +17,7 @@ FRAMEWORKS: Final[tuple[Framework, ...]] = ("megatron", "pytorch", "jax", "tenso
 class _Row(Struct, frozen=True, forbid_unknown_fields=True):
     framework: Framework
     what: Literal["kernels", "ranges", "threads", "groups"]
-    pattern: re.Pattern[str]
+    pattern: Pattern
     source: str
 
 

@@ -8,7 +8,6 @@ sub-partitions), whose numbers agree with the device limits of every recording a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from traces.limits import Limit
+from traces.patterns import Pattern, compiled, literal
 from traces.toml_tables import read_table
 
 if TYPE_CHECKING:  # loads numpy, which a page of help needs not
@@ -71,10 +71,14 @@ def link_rate(name: str | None) -> int | None:
     return product.nvlink_gb_per_s if product else None
 
 
+def _words_of(product: str) -> Pattern:
+    return compiled(rf"(?i)(?:^|[^A-Z0-9]){literal(product)}(?:[^A-Z0-9]|$)")
+
+
 @cache
 def longest_within(name: str, known: tuple[str, ...]) -> str | None:
     """The longest known product whose words stand in a name: `H100 PCIe` before `H100`."""
-    found = [one for one in known if re.search(rf"(?<![A-Z0-9]){one}(?![A-Z0-9])", name, re.IGNORECASE)]
+    found = [one for one in known if _words_of(one).search(name)]
     return max(found, key=len, default=None)
 
 
@@ -172,11 +176,11 @@ def sm_capacity(gpu: Gpu) -> SmCapacity | None:
     )
 
 
-_ARCHITECTURE: Final = re.compile(r"(?:(?<![A-Za-z0-9])|(?<=fmha)|(?<=Fwd)|(?<=Bwd))[sS]m_?(\d{2,3})(?!\d)")
+_ARCHITECTURE: Final = compiled(r"(?:^|[^A-Za-z0-9]|fmha|Fwd|Bwd)[sS]m_?(\d+)")
 
 _GENERATIONS: Final = {"volta": "70", "turing": "75", "ampere": "80"}
 """What cuBLAS and cuDNN begin kernel names with."""
-_GENERATION: Final = re.compile(rf"\b({'|'.join(_GENERATIONS)}) \w")
+_GENERATION: Final = compiled(rf"\b({'|'.join(_GENERATIONS)}) \w")
 
 
 def capability_at_least(kernel_names: Iterable[str]) -> str | None:

@@ -4,12 +4,12 @@ Its kind of communication, the pass of a module that it is the one kernel of, wh
 the SM, and the formats that it multiplies or quantises in.
 """
 
-import re
 from functools import cache
 from typing import Final, Literal
 
 from msgspec import Struct
 
+from traces.patterns import Pattern, compiled, compiled_rows, first_found
 from traces.toml_tables import read_table, written
 
 
@@ -20,7 +20,7 @@ class KernelClass(Struct, frozen=True, forbid_unknown_fields=True, rename={"clas
     subclass: str
     phase: Literal["fwd", "bwd", "opt", "any"]
     rule: str | None = None
-    pattern: re.Pattern[str] | None = None
+    pattern: Pattern | None = None
 
 
 UNNAMED: Final = KernelClass("other", "unclassified", "any")
@@ -120,17 +120,17 @@ def compute_classes() -> tuple[str, ...]:
 MODULES: Final = ("attention", "router", "norm", "activation", "dispatch")
 """Modules whose forward and backward kernels have different names."""
 
-_HELPERS: Final = re.compile(
+_HELPERS: Final = compiled(
     r"dot_do_o|convert_dq|reduce_head|dkvaccum|[pP]reprocess|[pP]ostprocess|prepare_varlen|splitkv_combine"
     r"|FlashAttnFwdCombine|get_mla_metadata|mqa_logits"  # attention, before and after
     r"|finalize|GammaBeta|RowwiseMoments|PartGrad|dwdb"  # norm: moments and gradients of the weights
 )
 """Kernels beside the one of a pass, which some shapes need and others do not."""
 
-_TOPK: Final = re.compile(r"topk\w*_(forward|backward)")
+_TOPK: Final = compiled(r"topk\w*_(forward|backward)")
 _BOOL: Final = r"(?:\(bool\))?(true|false|[01])"
-_HYBRID: Final = re.compile(rf"hybrid_ep(?:::\w+)*::dispatch_kernel<(?:.*[, ])?{_BOOL}>(?:\(|$)")
-_CACHED: Final = re.compile(
+_HYBRID: Final = compiled(rf"hybrid_ep(?:::\w+)*::dispatch_kernel<(?:.*[, ])?{_BOOL}>(?:\(|$)")
+_CACHED: Final = compiled(
     rf"internode\w*::dispatch<(?:\(bool\))?(?:true|false|[01]), ?(?:\(int\))?\d+, ?{_BOOL}\b"
 )
 
@@ -166,11 +166,13 @@ def _dispatch(name: str, kernel: KernelClass) -> tuple[str, str] | None:
     return ("dispatch", "bwd") if cached and cached[1] in ("true", "1") else None
 
 
-_WRITTEN_SO: Final = re.compile(
+_WRITTEN_SO: Final = compiled(
     r"nvjet"  # cuBLAS from Hopper on
     r"|cutlass3x_sm|deep_gemm::sm\d+_\w*gemm"  # CUTLASS GEMMs with TMA, and DeepGEMM's
-    r"|cutlass::device_kernel<(?!flash::\S*(?:process|Combine))"  # CUTLASS 3: GEMMs and FlashAttention 3
+    r"|cutlass::device_kernel<"  # CUTLASS 3: GEMMs and FlashAttention 3
 )
+_BESIDE: Final = compiled(r"cutlass::device_kernel<flash::\S*(?:process|Combine)")
+"""Before and after FlashAttention 3."""
 
 
 def may_be_persistent(name: str) -> bool:
@@ -178,7 +180,7 @@ def may_be_persistent(name: str) -> bool:
 
     Whether it did, its grid tells. Grouped GEMMs, known by their class, are another such family.
     """
-    return _WRITTEN_SO.search(name) is not None
+    return _WRITTEN_SO.search(name) is not None and _BESIDE.search(name) is None
 
 
 FP8: Final = "fp8"
@@ -187,7 +189,7 @@ FP8: Final = "fp8"
 _MULTIPLIES: Final = ("dense", "grouped", "dense_or_grouped", "dense_or_grouped_wgrad", "gemv")
 _NVJET: Final = r"nvjet(?:_sm\d+)?_{}[a-z]*_"
 _XMMA: Final = r"xmma_gemm_[a-z0-9]+_{}[a-z0-9]*_"
-_OF_GEMM: Final = (
+_OF_GEMM: Final = compiled_rows(
     ("nvfp4", _NVJET.format("oo") + r"|Avec16UE4M3|nv_?fp4|nv_float4|float_e2m1"),
     ("mxfp8", r"Avec32UE8M0|mx_?fp8|mx_float8|float_ue8m0"),
     (
@@ -217,19 +219,18 @@ _OF_GEMM: Final = (
 and scale suffixes; CUTLASS's names (s1688gemm on fp32 data multiplies in TF32; sgemm does not use tensor
 cores); xmma's second group (what is multiplied, then what it is summed in); DeepGEMM's 128-blocks."""
 
-_SIMT: Final = re.compile(r"ffma|" + _XMMA.format("f32") + r"|simt_sgemm|(?:^|[ _])sgemm|magma_sgemm")
-_TENSOR: Final = re.compile(r"tensorop|s1688|tf32")
+_SIMT: Final = compiled(r"ffma|" + _XMMA.format("f32") + r"|simt_sgemm|(?:^|[ _])sgemm|magma_sgemm")
+_TENSOR: Final = compiled(r"tensorop|s1688|tf32")
 
 WideFormat = Literal["tf32", "3xtf32", "fp32"]
 """Formats of matrix work that 16 bits would beat: 3xtf32 is FP32 by three products in TF32."""
 
-_NARROW: Final = re.compile(
-    r"bf16|bfloat16|f16|half|_h(?:884|1688|16816)?(?:gemm|cudnn)|884|hmma|imma|fp8|e[45]m[23]|i8816|int8|_i8"
-    r"|nvjet_(?:sm\d+_)?[thqro]|Cijk_[A-Za-z]+_[A-Za-z]+_(?:H|BB|BS|B_|F8|B8|I8)",
-    re.IGNORECASE,
+_NARROW: Final = compiled(
+    r"(?i)bf16|bfloat16|f16|half|_h(?:884|1688|16816)?(?:gemm|cudnn)|884|hmma|imma|fp8|e[45]m[23]|i8816|int8|_i8"
+    r"|nvjet_(?:sm\d+_)?[thqro]|Cijk_[A-Za-z]+_[A-Za-z]+_(?:H|BB|BS|B_|F8|B8|I8)"
 )
 _CONVOLVES: Final = r"convolve|conv2d|[wd]grad|winograd|fft2d|implicit_gemm"
-_OF_WIDE: Final[tuple[tuple[WideFormat, str], ...]] = (
+_OF_WIDE: Final[tuple[tuple[WideFormat, Pattern], ...]] = compiled_rows(
     ("3xtf32", r"fmha_cutlass[FB]_f32_\w*sm8\d"),
     ("tf32", r"s1688|_xf32"),
     ("fp32", r"ffma|gemmSN|sgemm|gcgemm|scudnn|simt_s|_fp32|_f32_|_f32f32_|Cijk_[A-Za-z]+_[A-Za-z]+_S_?B_"),
@@ -238,12 +239,10 @@ _OF_WIDE: Final[tuple[tuple[WideFormat, str], ...]] = (
 """First match wins, where the name holds no TF32 nor 16 bits or fewer. PyTorch's memory-efficient attention
 multiplies FP32 as three products in TF32 from capability 8.0 (mem_eff_attention/gemm_kernel_utils.h:
 OpMultiplyAddFastF32). Transforms of Winograd and FFT count: half precision convolves without them."""
-_AROUND: Final = re.compile(
-    r"[oO]ffsetsKernel|[rR]educe|depthwise|im2col|col2im|fill|add_?bias", re.IGNORECASE
-)
+_AROUND: Final = compiled(r"(?i)[oO]ffsetsKernel|[rR]educe|depthwise|im2col|col2im|fill|add_?bias")
 """Kernels beside the product of a convolution or an attention; depthwise ones are bound by memory."""
 
-_OF_QUANTIZE: Final = (
+_OF_QUANTIZE: Final = compiled_rows(
     ("nvfp4", r"nvfp4|[hH]adamard|rht_gemm"),
     ("mxfp8", r"mxfp8|quantize_mx"),
     ("fp8_blockwise", r"block_?(?:wise|scal)|per_(?:token|channel)_cast"),
@@ -260,7 +259,7 @@ def multiplies(kernel: KernelClass) -> bool:
 
 def gemm_format(name: str) -> str | None:
     """Format of a GEMM, a name of `traces.settings.precision.BITS`; None where its own does not say."""
-    return _first(_OF_GEMM, name)
+    return first_found(_OF_GEMM, name)
 
 
 def is_simt_gemm(name: str, kernel: KernelClass) -> bool:
@@ -291,13 +290,9 @@ def wide_format(name: str, kernel: KernelClass) -> WideFormat | None:
         return "tf32"
     if _NARROW.search(bare):
         return None
-    return next((found for found, pattern in _OF_WIDE if re.search(pattern, bare)), None)
+    return first_found(_OF_WIDE, bare)
 
 
 def quantize_format(name: str) -> str | None:
     """Format that a quantising kernel writes, by our names; None where its own does not say."""
-    return _first(_OF_QUANTIZE, name)
-
-
-def _first(rules: tuple[tuple[str, str], ...], name: str) -> str | None:
-    return next((found for found, pattern in rules if re.search(pattern, name)), None)
+    return first_found(_OF_QUANTIZE, name)

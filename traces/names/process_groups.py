@@ -3,12 +3,12 @@
 A description is the user's own text: only those that `process_groups.toml` knows go further.
 """
 
-import re
 from functools import cache
 from typing import Final
 
 from msgspec import Struct
 
+from traces.patterns import Pattern, compiled
 from traces.toml_tables import read_table
 
 EVERYBODY: Final = "default_pg"
@@ -16,7 +16,7 @@ EVERYBODY: Final = "default_pg"
 
 
 class _Row(Struct, frozen=True, forbid_unknown_fields=True):
-    pattern: re.Pattern[str]
+    pattern: Pattern
     settings: tuple[str, ...]
 
 
@@ -59,5 +59,5 @@ def operation_named(text: str) -> str:
     """What a collective does: `nccl:_all_gather_base`, `ALLTOALL_BASE`, `AllReduce` -> ALLGATHER, ALLTOALL,
     ALLREDUCE; `OTHER` for what we do not know.
     """
-    plain = re.sub(r"[^a-z]", "", text.rpartition(":")[2].lower())
+    plain = compiled(r"[^a-z]+").sub("", text.rpartition(":")[2].lower())
     return next((name for part, name in _OPERATIONS if part in plain), OTHER)

@@ -4,26 +4,29 @@ Anybody may write anything into an NVTX range: a path, a user, a host. So the te
 only where a framework wrote it, or where each of its words is one that training loops use.
 """
 
-import re
 from functools import cache
 from typing import Final
 
+from traces.patterns import BLANKS, LETTERS, Pattern, compiled, unlike
+
+_BEFORE: Final = rf"(?:[{LETTERS}_{BLANKS}]*[{BLANKS}_.-])?"
+_NUMBERED: Final = r"[\s_#:=-]*\d+"
 _STEP_NAMES: Final = (
-    r"(?:[\w\s]*[\s_.-])?iter(?:ation)?s?[\s_#:=-]*\d+",  # iteration N: common in training loops
-    r"(?:[\w\s]*[\s_.-])?steps?[\s_#:=-]*\d+",  # step N, train_step_N (NeMo AutoModel), global_step: N
+    rf"{_BEFORE}iter(?:ation)?s?{_NUMBERED}",  # iteration N: common in training loops
+    rf"{_BEFORE}steps?{_NUMBERED}",  # step N, train_step_N (NeMo AutoModel), global_step: N
     r"ProfilerStep#\d+",  # PyTorch profiler
     r"(?:train(?:ing)?[\s_])?(?:step|iteration)",  # one text for every step
     r"execute_(?:context|new|model)\S*",  # vLLM, v1/worker/gpu_worker.py: one pass of the engine
 )
-_STEP_NAME: Final = re.compile(r"\s*(?:" + "|".join(_STEP_NAMES) + r")\s*", re.IGNORECASE)
+_STEP_NAME: Final = compiled(r"(?i)^\s*(?:" + "|".join(_STEP_NAMES) + r")\s*$")
 _OPTIMIZER_NAMES: Final = (
     r"Optimizer\.step#[\w.]+",  # torch.optim profiles each step so; its zero_grad is no end of a step
-    r"(?:\w+[_.])?optimi[sz]er[\s_.-]?step(?:[\s_#:=-]*\d+)?",
+    rf"(?:[{LETTERS}_]+[_.])?optimi[sz]er[\s_.-]?step(?:{_NUMBERED})?",
     r"## optimizer ##",
 )
-_OPTIMIZER_NAME: Final = re.compile(r"\s*(?:" + "|".join(_OPTIMIZER_NAMES) + r")\s*", re.IGNORECASE)
-_BACKWARD_NAME: Final = re.compile(r"\bautograd::engine|Backward\d*\b|\bbackward\b")
-_NUMBER: Final = re.compile(r"\d+")
+_OPTIMIZER_NAME: Final = compiled(r"(?i)^\s*(?:" + "|".join(_OPTIMIZER_NAMES) + r")\s*$")
+_BACKWARD_NAME: Final = compiled(r"\bautograd::engine|Backward\d*\b|\bbackward\b")
+_NUMBER: Final = compiled(r"\d+")
 
 
 def is_step_name(text: str) -> bool:
@@ -47,19 +50,20 @@ def family(text: str) -> str:
 
 
 _ANY: Final = r"(?:sav|load|writ|restor|stor)(?:e|ing|es)?"
-HOST_RANGES: Final[dict[str, re.Pattern[str]]] = {
-    cause: re.compile(pattern, re.IGNORECASE)
+_NO_FUNCTION: Final = rf"_(?:[^f]|$|f(?:[^ur]|$|u{unlike('nction')}|r{unlike('ame')}))"
+HOST_RANGES: Final[dict[str, Pattern]] = {
+    cause: compiled(rf"(?i){pattern}")
     for cause, pattern in {
-        "evaluation": r"(?<![a-z:])(?:eval(?:uat(?:e|ion|ing))?|validat(?:e|ion|ing))"
-        r"(?![a-z]|_f(?:unction|rame))",
-        "logging": r"(?<![a-z])(?:logging|log[\s_-](?:metrics|stats|scalars|step|loss))"
+        "evaluation": r"(?:^|[^a-z:])(?:eval(?:uat(?:e|ion|ing))?|validat(?:e|ion|ing))"
+        rf"(?:[^a-z_]|$|{_NO_FUNCTION})",
+        "logging": r"(?:^|[^a-z])(?:logging|log[\s_-](?:metrics|stats|scalars|step|loss))"
         r"|tensorboard|wandb|mlflow|metrics[:\s_-]+(?:publish|log|write)",
         "data": r"data[\s_]?loader|data[\s_]?(?:load|fetch|iter)\w*|(?:get|next|load|fetch)[\s_]?batch"
         r"|batch[\s_]?(?:load|fetch)",
-        "checkpoint": rf"(?<![a-z])(?:async[\s_-])?{_ANY}[\s_-]+(?:\w+[\s_-])?(?:checkpoint|ckpt)"
-        rf"|(?:checkpoint|ckpt)(?:ing)?[\s:._-]+{_ANY}(?![a-z])|state_dict",
-        "lazy_init": r"nvrtc|compil(?:e(?![dr])|ation|ing)",
-        "gc": r"(?<![a-z])(?:gc|garbage[\s_-]?collect\w*)(?![a-z])",
+        "checkpoint": rf"(?:^|[^a-z])(?:async[\s_-])?{_ANY}[\s_-]+(?:\w+[\s_-])?(?:checkpoint|ckpt)"
+        rf"|(?:checkpoint|ckpt)(?:ing)?[\s:._-]+{_ANY}(?:[^a-z]|$)|state_dict",
+        "lazy_init": r"nvrtc|compil(?:e(?:[^dr]|$)|ation|ing)",
+        "gc": r"(?:^|[^a-z])(?:gc|garbage[\s_-]?collect\w*)(?:[^a-z]|$)",
     }.items()
 }
 """Cause of a late launch -> the texts that name it, the weakest first: a later one says more of the moment.
@@ -76,10 +80,10 @@ def cause_of_range(text: str) -> str | None:
     return next((cause for cause in reversed(HOST_RANGES) if HOST_RANGES[cause].search(text)), None)
 
 
-_CALL: Final = re.compile(r"(cu(?:da)?[A-Z][A-Za-z0-9]{1,60})(?:_(?:v\d+|ptsz|ptds))*")
-_DECORATION: Final = re.compile(r", (?:seq|op_id|sizes|input_op_ids) = .*", re.DOTALL)
+_CALL: Final = compiled(r"(cu(?:da)?[A-Z][A-Za-z0-9]{1,60})(?:_(?:v\d+|ptsz|ptds))*")
+_DECORATION: Final = compiled(r"(?s), (?:seq|op_id|sizes|input_op_ids) = .*")
 """What PyTorch's emit_nvtx appends to the name of an operator."""
-_OF_FRAMEWORKS: Final = re.compile(
+_OF_FRAMEWORKS: Final = compiled(
     r"aten::\w{1,60}|c10d::\w{1,60}|nccl:\w{1,40}|nccl[A-Z][A-Za-z]{2,40}|nvte_\w{1,80}|record_param_comms"
     r"|(?:autograd::engine::evaluate_function: )?(?:torch::autograd::)?"
     r"(?:[A-Z][A-Za-z]{1,40}(?:\dD[A-Za-z]{0,40})?Backward\d{0,2}|_?(?:GroupedLinear|LayerNorm\w{0,12}|AllToAll)Backward"
@@ -88,8 +92,8 @@ _OF_FRAMEWORKS: Final = re.compile(
     r"|(?:Fused|HybridEP)(?:Dispatch|Combine)|MPI_[A-Z][a-z]{2,12}"
     r"|enumerate\(DataLoader\)#_(?:MultiProcessing|SingleProcess)DataLoaderIter\.__next__"
 )
-_ADDRESS: Final = re.compile(r"\d\.\d+\.\d")
-_WORD: Final = re.compile(r"[A-Za-z]+|\d+|[^A-Za-z\d]")
+_ADDRESS: Final = compiled(r"\d\.\d+\.\d")
+_WORD: Final = compiled(r"[A-Za-z]+|\d+|[^A-Za-z\d]")
 _MARKS: Final = frozenset(" _.:#-=()[]+")
 _WORDS: Final = frozenset(
     """

@@ -6,7 +6,7 @@ Whatever is read is checked: a summary may come from anywhere.
 import math
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -15,12 +15,14 @@ import numpy as np
 from traces.arrays import BoolArray, IntArray, Rows
 from traces.errors import DamagedTrace, NotATrace
 from traces.limits import Limit
+from traces.names.foreign import cut_name
 from traces.names.kernels import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.codec import MARK, RISING, START, TABLES, TYPES, VERSION, Wire, is_summary
 from traces.ranks.summary import (
     UNKNOWN,
     ExpertWork,
+    Identity,
     Instances,
     KernelTimes,
     Messages,
@@ -95,6 +97,17 @@ def opened(blob: bytes, where: str) -> Opened:
     except (zlib.error, msgspec.MsgspecError, ValueError, OverflowError):
         raise _damage(where) from None
     return Opened(where, wire, tuple(tables))
+
+
+def _with_names_cut(identity: Identity) -> Identity:
+    version, said = identity.version, identity.world_size_from
+    return replace(
+        identity,
+        trace=cut_name(identity.trace),
+        kind=cut_name(identity.kind),
+        version=version and cut_name(version),
+        world_size_from=said and cut_name(said),
+    )
 
 
 def _damage(where: str) -> DamagedTrace:
@@ -190,7 +203,7 @@ def _unpacked(several: Sequence[Opened]) -> list[RankSummary | DamagedTrace]:
         np.multiply(times, parts.spread(rounding_ns, instances.first), out=times, where=times != UNKNOWN)
     return [
         RankSummary(
-            wire.identity,
+            _with_names_cut(wire.identity),
             wire.fingerprint,
             steps.of(index),
             wire.groups,

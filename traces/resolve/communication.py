@@ -1,6 +1,5 @@
 """The communication activities of a rank, with what their names alone say."""
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -11,6 +10,7 @@ from traces.arrays import BoolArray, IntArray, distinct
 from traces.columns import NULL
 from traces.groups import passing
 from traces.names.kernels import COMM_KINDS, KernelClass, kind_of
+from traces.patterns import compiled, compiled_rows
 from traces.resolve.resolution import OPERATIONS, PHASES, UNTOLD
 from traces.timeline import Activities, Bucket, RankTimeline, Source
 
@@ -71,7 +71,7 @@ _OPERATION: Final = {
 }
 GENERIC: Final = "nccl_generic"
 """Subclass of a kernel that does every collective, as each of RCCL's."""
-COLLECTIVES: Final = (
+COLLECTIVES: Final = compiled_rows(
     ("sendrecv", r"nccl:(?:all_?to_?all|send|recv|coalesced)|ncclSend|ncclRecv"),
     ("all_reduce", r"nccl:_?all_?reduce|ncclAllReduce"),
     ("all_gather", r"nccl:_?all_?gather|ncclAllGather"),
@@ -81,11 +81,11 @@ COLLECTIVES: Final = (
 )
 """Subclass -> ranges that say so: of PyTorch (c10d/ProcessGroupNCCL.cpp) and of NCCL itself (NVTX)."""
 _BOOL: Final = r"(?:\(bool\))?(true|false|[01])"
-_CACHED_DISPATCH: Final = re.compile(
+_CACHED_DISPATCH: Final = compiled(
     rf"internode\w*::dispatch<(?:\(bool\))?(?:true|false|[01]), ?(?:\(int\))?\d+, ?{_BOOL}\b"
 )
 """DeepEP internode dispatch: low latency, RDMA ranks, cached; a cached layout is the backward of combine."""
-_HYBRID: Final = re.compile(rf"hybrid_ep(?:::\w+)*::(dispatch|combine)_kernel<(?:.*[, ])?{_BOOL}>(?:\(|$)")
+_HYBRID: Final = compiled(rf"hybrid_ep(?:::\w+)*::(dispatch|combine)_kernel<(?:.*[, ])?{_BOOL}>(?:\(|$)")
 """HybridEP: the last template argument is FORWARD_DISPATCH of dispatch, BACKWARD_COMBINE of combine."""
 
 
@@ -160,7 +160,7 @@ def _told(rank: RankTimeline, rows: Activities) -> IntArray:
 
 
 def _collective(text: str) -> int:
-    found = (place for place, (_, pattern) in enumerate(COLLECTIVES) if re.match(pattern, text))
+    found = (place for place, (_, pattern) in enumerate(COLLECTIVES) if pattern.match(text))
     return next(found, UNTOLD)
 
 

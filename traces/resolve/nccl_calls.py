@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -13,13 +12,14 @@ from traces.arrays import BoolArray, IntArray, distinct
 from traces.columns import NULL, PROCESS_BITS, NcclCalls, Ranges
 from traces.groups import begins, passing
 from traces.limits import Limit
+from traces.patterns import compiled
 from traces.resolve.communication import Communication
 from traces.timeline import RankTimeline
 
 NONE: Final = -1
 """No communicator, no peer, no count."""
 
-_OWN_RANKS: Final = re.compile(r"ncclComm(?:Init|Destroy|Abort)")
+_OWN_RANKS: Final = compiled(r"ncclComm(?:Init|Destroy|Abort)")
 """Calls whose payload counts the ranks of the communicator it names.
 
 `ncclCommSplit` and `ncclCommShrink` write those of the parent (NVIDIA/nccl, src/init.cc).

@@ -1,19 +1,18 @@
 """Evidence: what the NVTX ranges say that were open on the launching thread."""
 
-import re
 from dataclasses import dataclass
-from functools import cache
 from typing import Final
 
 import numpy as np
 
 from traces.arrays import BoolArray, IntArray
 from traces.columns import PURPOSES
+from traces.patterns import compiled, compiled_rows, first_found
 from traces.resolve.communication import Communication, innermost
 from traces.resolve.nccl_calls import ALL_TO_ALL, POINT_TO_POINT, UNKNOWN
 from traces.resolve.resolution import OPERATIONS, PHASES, UNTOLD
 
-_PURPOSES: Final = (
+_PURPOSES: Final = compiled_rows(
     ("pp", r"pipeline_parallel\.p2p_communication|(?:send|recv)_(?:forward|backward)\b"),  # Megatron-Core
     ("cp", r"AttnFuncWithCP|[Uu]lysses"),  # TransformerEngine
     (
@@ -27,21 +26,21 @@ _PURPOSES: Final = (
         r"tensor_parallel\.|(?:forward|backward)\.(?:ub_|\w*\.?\w*_comm\b)",
     ),  # Megatron-Core, TE userbuffers
 )
-_OPERATIONS: Final = (
+_OPERATIONS: Final = compiled_rows(
     ("dispatch", r"moe_dispatch\b|(?:Fused|HybridEP)Dispatch|dispatch\([FBW]\)"),
     ("combine", r"moe_combine\b|(?:Fused|HybridEP)Combine|combine\([FBW]\)"),
 )
-_SHAPES: Final = (
+_SHAPES: Final = compiled_rows(
     (ALL_TO_ALL, r"[Aa]ll_?[Tt]o_?[Aa]ll"),  # nccl:all_to_all, c10d::alltoall_base_, _AllToAll
     (POINT_TO_POINT, r"nccl:(?:send|recv|coalesced)|c10d::(?:send|recv)|batch_isend_irecv|p2p_communication"),
 )
-_PHASES: Final = (
+_PHASES: Final = compiled_rows(
     ("bwd", r"\bbackward\b|Backward\d*$|\([BW]\)|\bautograd::engine"),
     ("fwd", r"\bforward\b|\(F\)"),
 )
-_LAYER: Final = re.compile(r"(?<![A-Za-z])layers?[._ \[#]?(\d+)(f|b)?(?:-layer_(\d+)b)?")
+_LAYER: Final = compiled(r"(?:^|[^A-Za-z])layers?[._ \[#]?(\d+)(f|b)?(?:-layer_(\d+)b)?")
 """`layer_3f-layer_5b` (Megatron-Core's overlapped schedule), `layers.3.mlp`, `layer 3`."""
-_DECORATION: Final = re.compile(r", (?:seq|op_id|sizes|input_op_ids) = .*")
+_DECORATION: Final = compiled(r", (?:seq|op_id|sizes|input_op_ids) = .*")
 """What PyTorch's emit_nvtx appends to the name of an operator."""
 
 
@@ -74,26 +73,17 @@ def enclosing_ranges(comm: Communication) -> Enclosing:
     return Enclosing(*(innermost(comm.rank, comm.rows, *one) for one in zip(of_text, silent, strict=True)))
 
 
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
-
-
-def _first(rules: tuple[tuple[str, str], ...], text: str) -> str | None:
-    return next((said for said, pattern in rules if _compiled(pattern).search(text)), None)
-
-
 def _meaning(text: str) -> tuple[int, ...]:
-    purpose, operation, phase = _first(_PURPOSES, text), _first(_OPERATIONS, text), _phase(text)
+    purpose, operation, phase = first_found(_PURPOSES, text), first_found(_OPERATIONS, text), _phase(text)
     if operation and phase == "bwd":  # a module's backward moves the other way
         operation = "combine" if operation == "dispatch" else "dispatch"
-    shape = next((shape for shape, pattern in _SHAPES if _compiled(pattern).search(text)), UNKNOWN)
+    shape = first_found(_SHAPES, text)
     layer = _LAYER.search(text)
     number = int(layer[1]) if layer and len(layer[1]) < 6 else UNTOLD
     backward = int(layer[3]) if layer and layer[3] and len(layer[3]) < 6 else UNTOLD
     return (
         UNTOLD if purpose is None else PURPOSES.index(purpose),
-        shape,
+        UNKNOWN if shape is None else shape,
         UNTOLD if operation is None else OPERATIONS.index(operation),
         UNTOLD if phase is None else PHASES.index(phase),
         number,
@@ -105,5 +95,5 @@ def _phase(text: str) -> str | None:
     """Phase a text names, if it names one. Checkpointing recomputes forward within its own backward."""
     if "Checkpoint" in text:
         return None
-    said = [phase for phase, pattern in _PHASES if _compiled(pattern).search(text)]
+    said = [phase for phase, pattern in _PHASES if pattern.search(text)]
     return said[0] if len(said) == 1 else None

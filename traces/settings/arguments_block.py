@@ -1,16 +1,16 @@
 """The arguments that Megatron-LM prints at the start of its log, one a line behind dots."""
 
-import re
 from collections.abc import Iterable
 from typing import Final
 
+from traces.patterns import compiled
 from traces.settings.bridge import take
 from traces.settings.knobs import FIRST, MAIN, Knob, Release, by_dest, knobs
 from traces.settings.settings import Draft
 
-HEADER: Final = re.compile(r"-{8,} arguments -{8,}")
-END: Final = re.compile(r"-{8,} end of arguments -{8,}")
-_ENTRY: Final = re.compile(r"(?:^|\s)([A-Za-z_]\w{0,100}) \.+ (.*?)\s*$")
+HEADER: Final = compiled(r"-{8,} arguments -{8,}")
+END: Final = compiled(r"-{8,} end of arguments -{8,}")
+_ENTRY: Final = compiled(r"(?:^|\s)([A-Za-z_]\w{0,100}) \.+ (.*?)\s*$")
 """`  num_layers ..... 61`, behind a rank or a time where the launcher puts one (_print_args)."""
 
 

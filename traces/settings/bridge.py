@@ -1,10 +1,10 @@
 """Values and paths of a Megatron-Bridge configuration, taken into a draft or named as a problem."""
 
-import re
 from dataclasses import replace
 from typing import Final
 
 from traces.nearest import nearest_names
+from traces.patterns import LETTERS, compiled
 from traces.settings.corrections import (
     AS_WRITTEN,
     Correction,
@@ -87,9 +87,8 @@ def unclear(draft: Draft, knob: Knob, name: str, line: int | None, why: str) -> 
     draft.problem(line, f"{name}: {why}, so that it stays unknown")
 
 
-OVERRIDE: Final = re.compile(
-    r"(\+{0,2}|~)((?:cfg\.)?[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)*)(?:=(.*))?", re.DOTALL
-)
+_KEY: Final = rf"[A-Za-z_][{LETTERS}_-]*"
+OVERRIDE: Final = compiled(rf"(?s)(\+{{0,2}}|~)((?:cfg\.)?{_KEY}(?:\.{_KEY})*)(?:=(.*))?")
 """Hydra's `key=value`, `+key=value`, `++key=value` and `~key`."""
 
 MAKERS: Final = frozenset({"_target_", "_call_", "_partial_", "_args_", "_name_", "_kwargs_", "_recursive_"})
@@ -158,7 +157,7 @@ def take_path(
 
 def plain_path(path: str) -> str:
     """A path without the level that a model's builder puts its transformer on."""
-    return re.sub(r"^model\.(transformer|config)\.", "model.", path)
+    return compiled(r"^model\.(transformer|config)\.").sub("model.", path)
 
 
 def is_older(path: str) -> bool:

@@ -1,12 +1,12 @@
 """A training command of a script: flags of Megatron-LM, overrides and flags of Bridge, ranks it starts."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from typing import Final
 
+from traces.patterns import compiled
 from traces.settings.bridge import is_override, is_wrong_in, take, take_correction, unclear
 from traces.settings.corrections import Correction, alias, corrected_flag, is_alias, spellings
 from traces.settings.harness import harness_count, runs_scripts, take_harness
@@ -70,19 +70,19 @@ def _number(words: tuple[Word, ...], flags: tuple[str, ...]) -> int | None:
         flag, equals, text = word.text.partition("=")
         if flag in flags:
             found = replace(word, text=text if equals else after.text)
-        elif (short := re.fullmatch(r"(-[Nn])(\d+)", word.text)) and short[1] in flags:
+        elif (short := compiled(r"(-[Nn])(\d+)").fullmatch(word.text)) and short[1] in flags:
             found = replace(word, text=short[2])
     return _plain(found)
 
 
 def _plain(word: Word | None) -> int | None:
-    if word is None or not word.sure or not re.fullmatch(r"[1-9]\d{0,6}", word.text.strip()):
+    if word is None or not word.sure or not compiled(r"[1-9]\d{0,6}").fullmatch(word.text.strip()):
         return None
     return int(word.text)
 
 
-_NEGATIVE: Final = re.compile(r"-\d")
-_STRICT: Final = re.compile(r"(pretrain_\w+|train_rl)\.py")
+_NEGATIVE: Final = compiled(r"-\d")
+_STRICT: Final = compiled(r"(pretrain_\w+|train_rl)\.py")
 """Megatron-LM's own programs, which stop at flags they do not know; others may have flags of their own."""
 
 
@@ -324,5 +324,5 @@ def _container(draft: Draft, script: Script) -> None:
     texts = [word.text for command in script.commands for word in (*command.around, *command.words)]
     texts += [word.text for word in (*script.assigned.values(), *script.directives)]
     for text in texts:
-        if found := re.search(r"\bnemo[:/_-](\d{2}\.\d{2}(?:\.\d{2})?)\b", text):
+        if found := compiled(r"\bnemo[:/_-](\d{2}\.\d{2}(?:\.\d{2})?)\b").search(text):
             draft.versions["container"] = f"nemo:{found[1]}"

@@ -1,22 +1,23 @@
 """Expressions in scripts and configurations, by Python's own parser: sums of a shell, patterns of layers."""
 
 import ast
-import re
 from collections.abc import Callable
 from typing import Final
 
 from traces.limits import Limit
+from traces.patterns import compiled
 
 LARGEST: Final = Limit(10.0**15, "absolute value", "ours: no count of a script is larger")
 LONGEST_SUM: Final = Limit(1_000, "characters", "ours: no sum of a script is longer")
 LONGEST: Final = Limit(4096, "entries", "ours: no model has so many layers")
-_SUM: Final = re.compile(r"(?:\d{1,15}+(?!\w)|[A-Za-z_]\w*+|[-+*/%()\s])*+")
-_PATTERN: Final = re.compile(r"(?:\[(?:\d(?:,\d)*+,?)?\]|\*\d{1,4}+|[+()])*+")
+_OPERAND: Final = r"(?:\d{1,15}|[A-Za-z_]\w*)"
+_SUM: Final = compiled(rf"(?:{_OPERAND}?[-+*/%()\s])*{_OPERAND}?")
+_PATTERN: Final = compiled(r"(?:\[(?:\d(?:,\d)*,?)?\]|\*\d{1,4}|[+()])*")
 
 
 def sum_of(text: str, number: Callable[[str], int | None]) -> int | None:
     """What an expression gives, with `number` for its names; None where a part is not a plain integer."""
-    plain = re.sub(r"\$\{?([A-Za-z_]\w*)\}?", r"\1", text)
+    plain = compiled(r"\$\{?([A-Za-z_]\w*)\}?").sub(lambda found: found[1], text)
     if len(plain) > LONGEST_SUM.value or not _SUM.fullmatch(plain):
         return None
     try:
@@ -62,7 +63,7 @@ def pattern_of(text: str) -> list[int]:
     Raises:
         ValueError: it is none.
     """
-    plain = re.sub(r"\s", "", text)
+    plain = compiled(r"\s").sub("", text)
     if not _PATTERN.fullmatch(plain):
         raise ValueError
     try:

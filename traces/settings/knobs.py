@@ -1,6 +1,5 @@
 """The table of knobs: under which name each framework and release takes each knob, and what it takes."""
 
-import re
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
@@ -9,6 +8,7 @@ from typing import Final, Literal
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
+from traces.patterns import compiled
 from traces.settings.settings import Value
 from traces.toml_tables import read_table
 
@@ -110,7 +110,7 @@ def release(version: str | None) -> Release | None:
     """
     if version in ("main", "dev"):
         return MAIN
-    found = re.search(r"\d{1,4}(?:\.\d{1,4}){0,2}", version or "")
+    found = compiled(r"\d{1,4}(?:\.\d{1,4}){0,2}").search(version or "")
     if found is None:
         return None
     return max(FIRST, Release((*(int(part) for part in found[0].split(".")), 0, 0)[:3]))
@@ -118,7 +118,7 @@ def release(version: str | None) -> Release | None:
 
 def is_before_tables(core_version: str | None) -> bool:
     """Whether a release of Megatron-Core is older than all that the tables were read from."""
-    found = re.search(r"\d{1,4}\.\d{1,4}", core_version or "")
+    found = compiled(r"\d{1,4}\.\d{1,4}").search(core_version or "")
     return found is not None and tuple(map(int, found[0].split("."))) < FIRST[:2]
 
 

@@ -1,6 +1,5 @@
 """Models by the names that people write: the shape of each, and the nearest names of one that is unknown."""
 
-import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Final
@@ -8,13 +7,14 @@ from typing import Final
 from msgspec import Struct
 
 from traces.errors import UsageError
+from traces.patterns import compiled
 from traces.settings.harness_recipes import models
 from traces.settings.names import nearest
 from traces.settings.settings import Settings, Value, settings
 from traces.toml_tables import read_table
 
-_BETWEEN: Final = re.compile(r"[-_/ ]+")
-_SAYS_NOTHING: Final = re.compile(
+_BETWEEN: Final = compiled(r"[-_/ ]+")
+_SAYS_NOTHING: Final = compiled(
     r"base|exp|instruct|chat|it|hf|thinking|think|zero|original|bf16|fp8|fp4|nvfp4|mxfp4|\d{4,}|v\d+(\.\d+)?|16e|128e"
 )
 OTHER_LAYERS: Final = "experimental_attention_variant"
@@ -96,6 +96,7 @@ def _model(id: str) -> NamedModel:
     return NamedModel(id, name, settings(counted, f"the model {name}"), caveat)
 
 
+@cache
 def _words(text: str) -> tuple[str, ...]:
     """The words of a name; an organisation before a stroke is none."""
     return tuple(filter(None, _BETWEEN.split(text.rpartition("/")[2].lower())))

@@ -1,6 +1,5 @@
 """Names the frameworks know, the nearest of them to one they do not, and which names may be shown."""
 
-import re
 from collections.abc import Collection
 from functools import cache
 from typing import Final
@@ -9,6 +8,7 @@ from msgspec import Struct
 
 from traces.limits import Limit
 from traces.nearest import LONGEST_NAME, nearest_names
+from traces.patterns import compiled
 from traces.settings.knobs import by_flag, by_harness, by_path
 from traces.settings.settings import MOST_PROBLEMS, Draft
 from traces.toml_tables import read_table
@@ -110,7 +110,7 @@ def _plain(name: str) -> str:
 @cache
 def _words() -> frozenset[str]:
     names = lm_flags() | harness_flags() | bridge_paths() | open_groups() | GROUP_WORDS
-    return frozenset(word for name in names for word in re.split(r"[^A-Za-z0-9]+", name))
+    return frozenset(word for name in names for word in compiled(r"[^A-Za-z0-9]+").split(name))
 
 
 def shown(name: str, near: str = "") -> str:
@@ -120,12 +120,12 @@ def shown(name: str, near: str = "") -> str:
     """
     if len(name) > LONGEST_NAME.value:
         return "..."
-    alike = re.findall(r"[A-Za-z0-9]+", near)
+    alike = compiled(r"[A-Za-z0-9]+").findall(near)
 
     def may_leave(word: str) -> bool:
         return word in _words() or bool(nearest_names(word, alike, 1, NEAR.value))
 
-    return re.sub(r"[^\W_]+", lambda word: word[0] if may_leave(word[0]) else "...", name, flags=re.ASCII)
+    return compiled(r"[A-Za-z0-9]+").sub(lambda word: word[0] if may_leave(word[0]) else "...", name)
 
 
 def is_slip(name: str, near: str) -> bool:

@@ -4,12 +4,12 @@ torchtitan (torchtitan/config/job_config.py, 2025-03 to 2026-07): a TOML of sect
 `--training.seq_len=8192`. DeepSpeed (docs/_pages/config-json.md): a JSON with `zero_optimization`.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import tomli
 
+from traces.patterns import Match, compiled
 from traces.settings.knobs import CP, EP, ETP, GLOBAL_BATCH, MICRO_BATCH, PP, TP
 from traces.settings.settings import PROGRAMS, Draft, NotAConfiguration
 from traces.settings.yaml_files import Document
@@ -30,10 +30,11 @@ _TITAN: Final[Mapping[str, str]] = {
 _TITAN_SECTIONS: Final = frozenset(
     {"training", "parallelism", "job", "metrics", "activation_checkpoint", "checkpoint", "optimizer", "model"}
 )
-_TITAN_FLAG: Final = re.compile(
+_TITAN_FLAG: Final = compiled(
     r"--(training|parallelism)\.([a-z_]{1,40}(?:\.[a-z_]{1,40})?)(?:=|\s{1,4})[\"']?(-?[0-9]{1,9})\b"
 )
-_TITAN_PROGRAM: Final = re.compile(r"\btorchtitan\b|\brun_train\.sh\b")
+_ASSIGNED: Final = compiled(r"(?m)^[ \t]*(\w+)[ \t]*=")
+_TITAN_PROGRAM: Final = compiled(r"\btorchtitan\b|\brun_train\.sh\b")
 _DEEPSPEED: Final = frozenset(
     {
         "zero_optimization",
@@ -64,7 +65,7 @@ def take_titan_script(draft: Draft, text: str) -> None:
     _take_titan(draft, found)
 
 
-def _flags(text: str) -> Iterator[re.Match[str]]:
+def _flags(text: str) -> Iterator[Match]:
     return _TITAN_FLAG.finditer(text)
 
 
@@ -92,7 +93,7 @@ def take_titan_document(draft: Draft, document: Mapping[str, Any], text: str) ->
 
 
 def _line(text: str, name: str) -> int:
-    found = re.search(rf"^\s*{name}\s*=", text, re.MULTILINE)
+    found = next((one for one in _ASSIGNED.finditer(text) if one[1] == name), None)
     return text.count("\n", 0, found.end()) + 1 if found else 1
 
 

@@ -1,10 +1,10 @@
 """The lines of a change in an earlier result, read back: its document has no other form of it."""
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from traces.patterns import compiled
 from traces.settings.bridge import is_override, take, take_override
 from traces.settings.command import BINDERS, flags_of, take_flag
 from traces.settings.harness import take_harness
@@ -12,8 +12,8 @@ from traces.settings.knobs import Knob, by_flag, knobs
 from traces.settings.settings import Draft, Framework, Value
 from traces.settings.shell import Word
 
-LEFT_OUT: Final = re.compile(r"\((?:leave|left) out ([^()]+)\)")
-_VARIABLE: Final = re.compile(r"([A-Z][A-Z0-9_]*)=(.*)")
+LEFT_OUT: Final = compiled(r"\((?:leave|left) out ([^()]+)\)")
+_VARIABLE: Final = compiled(r"([A-Z][A-Z0-9_]*)=(.*)")
 
 
 def change_of(lines: Sequence[str], framework: Framework) -> Mapping[str, Value]:
@@ -55,7 +55,7 @@ def _take_line(draft: Draft, line: str, framework: Framework) -> None:
 
 
 def _leave_out(draft: Draft, names: str) -> None:
-    for name in re.findall(r"[\w-]+", names):
+    for name in compiled(r"[\w-]+").findall(names):
         if name in BINDERS:
             draft.put("launcher.numa_binding", False, None)
         elif (variable := knobs().get(f"env.{name}")) is not None:

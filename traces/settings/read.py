@@ -1,11 +1,11 @@
 """A run's configuration from a file: a YAML or overrides, a command line or script, a log's arguments."""
 
-import re
 from pathlib import Path
 from typing import Final
 
 from traces.files.plain_file import no_file
 from traces.limits import Limit
+from traces.patterns import LETTERS, compiled
 from traces.settings.arguments_block import END, has_arguments, note_releases, take_arguments
 from traces.settings.bridge import is_older, is_override, plain_path, take_override, take_path
 from traces.settings.command import take_script
@@ -29,8 +29,8 @@ LARGEST: Final = Limit(
 )
 GIVE: Final = "give a YAML or overrides of Megatron-Bridge, a command line or script, or a log's arguments"
 _YAML_SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
-_MAPPING_LINE: Final = re.compile(r"[\"']?[\w.-]+[\"']?\s*:(\s|$)")
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0e-\x1f]")
+_MAPPING_LINE: Final = compiled(rf"[\"']?[{LETTERS}_.-]+[\"']?\s*:(\s|$)")
+_CONTROL: Final = compiled(r"[\x00-\x08\x0e-\x1f]")
 
 
 def read_configuration(path: Path, core_version: str | None = None) -> Configuration:
@@ -108,7 +108,9 @@ def _is_yaml(text: str, name: str) -> bool:
 
 def _override_lines(text: str) -> list[tuple[int, str]]:
     """Lines with their numbers, without comments, list marks and continuations."""
-    cut = (re.sub(r"(^|\s)#.*$", "", line).strip().removesuffix("\\").strip() for line in text.splitlines())
+    cut = (
+        compiled(r"(^|\s)#.*$").sub("", line).strip().removesuffix("\\").strip() for line in text.splitlines()
+    )
     plain = (line.removeprefix("- ").strip() for line in cut)
     return [(number, line) for number, line in enumerate(plain, 1) if line]
 

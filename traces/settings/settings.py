@@ -10,13 +10,13 @@ With one view of them, None for what is unknown (never off, never zero), and wha
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from traces.errors import InputError
 from traces.limits import Limit
+from traces.patterns import compiled
 
 Scalar = bool | int | float | str
 Value = Scalar | tuple[Scalar, ...] | None
@@ -145,7 +145,7 @@ class KnobView:
         if not self.known(knob):
             return None
         if isinstance(value, str):
-            return tuple(re.findall(r"[^\s,\[\]'\"]+", value))
+            return tuple(compiled(r"[^\s,\[\]'\"]+").findall(value))
         return tuple(str(name) for name in value) if isinstance(value, tuple) else ()
 
     def holds(self, knob: str, name: str) -> bool | None:

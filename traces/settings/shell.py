@@ -1,11 +1,11 @@
 """What commands a shell script would start, with which words and environment, as far as its text tells."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from traces.limits import Limit
+from traces.patterns import compiled
 from traces.settings.expressions import sum_of
 from traces.settings.settings import NotAConfiguration
 from traces.settings.shell_words import Lexer, Part, Token
@@ -64,7 +64,7 @@ class Script:
     directives: list[Word] = field(default_factory=list)
 
 
-_ASSIGNED: Final = re.compile(r"([A-Za-z_]\w*)(\+?)=")
+_ASSIGNED: Final = compiled(r"([A-Za-z_]\w*)(\+?)=")
 _OPENING: Final = frozenset({"if", "case"})
 _CLOSING: Final = frozenset({"fi", "esac"})
 _SKIPPED: Final = frozenset({"then", "else", "do", "{", "}", "!", "time", "exec", "done", "while", "until"})
@@ -221,7 +221,7 @@ class _Reader:
                     current.append(piece)
                     is_word = is_word or not is_bare
                     continue
-                for text in re.split(r"(\s+)", piece.text):
+                for text in compiled(r"(\s+)").split(piece.text):
                     if text.strip():
                         current.append(Word(text, piece.line, piece.sure))
                         is_word = True
@@ -270,7 +270,7 @@ class _Reader:
 
     def _number(self, name: str) -> int | None:
         whole = _joined(self.texts.get(name, ()), 0)
-        return int(whole.text) if whole.sure and re.fullmatch(r"\s*\d{1,15}\s*", whole.text) else None
+        return int(whole.text) if whole.sure and compiled(r"\s*\d{1,15}\s*").fullmatch(whole.text) else None
 
     def _counted(self, pieces: Pieces) -> Pieces:
         self.left -= sum(len(piece.text) + 1 for piece in pieces)
@@ -304,6 +304,6 @@ def _nested(words: tuple[Word, ...]) -> Word | None:
     if words and words[0].text == "eval":
         return Word(" ".join(word.text for word in words[1:]), words[0].line)
     for first, second, script in zip(words, words[1:], words[2:], strict=False):
-        if first.file in ("bash", "sh") and re.fullmatch(r"-[a-z]*c", second.text):
+        if first.file in ("bash", "sh") and compiled(r"-[a-z]*c").fullmatch(second.text):
             return script
     return None

@@ -6,10 +6,11 @@ part of its word.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal
+
+from traces.patterns import Match, Pattern, Scanner, compiled
 
 PartKind = Literal["text", "name", "all", "joined", "sum", "unknown", "arguments"]
 
@@ -46,21 +47,22 @@ class Token:
         return "".join(part.text for part in self.parts) if is_plain else ""
 
 
-_ARRAY: Final = re.compile(r"[A-Za-z_]\w*\+?=")
-_BRACED: Final = re.compile(r"([A-Za-z_]\w*)(\[[@*]\])?(?::?[-=](.*))?", re.DOTALL)
-_OPERATOR: Final = re.compile(r"&&|\|\||;;|\|&|[;|&()\n]")
-_COMMENT: Final = re.compile(r"#[^\n]*")
-_BLANK: Final = re.compile(r"(?:\\\r?\n|[ \t\r])+")
-_CONTINUED: Final = re.compile(r"\\\n")
-_LINE: Final = re.compile(r"[^\n]*\n?")
-_HEREDOC: Final = re.compile(r"<<-?\s*(['\"\\]?)([A-Za-z_]\w*)\1?")
-_REDIRECTED: Final = re.compile(r"[<>&]+(?:\\\r?\n|[ \t\r])*")
-_TEXT: Final = re.compile(r"[^\s\\'\"$`#;|&()<>]+|.", re.DOTALL)
-_SINGLE: Final = re.compile(r"'([^']*)'?")
-_QUOTED_TEXT: Final = re.compile(r"[^\\\"$`]+")
-_ESCAPED: Final = re.compile(r"\\(.?)", re.DOTALL)
-_BACKTICKS: Final = re.compile(r"`[^`]*`?")
-_VARIABLE: Final = re.compile(r"\$([A-Za-z_]\w*|[@*]|[0-9#?$!-])?")
+_ARRAY: Final = compiled(r"[A-Za-z_]\w*\+?=")
+_BRACED: Final = compiled(r"(?s)([A-Za-z_]\w*)(\[[@*]\])?(?::?[-=](.*))?")
+_OPERATOR: Final = compiled(r"&&|\|\||;;|\|&|[;|&()\n]")
+_COMMENT: Final = compiled(r"#[^\n]*")
+_BLANK: Final = compiled(r"(?:\\\r?\n|[ \t\r])+")
+_CONTINUED: Final = compiled(r"\\\n")
+_LINE: Final = compiled(r"[^\n]*\n?")
+_NAME: Final = r"([A-Za-z_]\w*)"
+_HEREDOC: Final = compiled(rf"<<-?\s*(?:'{_NAME}'?|\"{_NAME}\"?|\\{_NAME}\\?|{_NAME})")
+_REDIRECTED: Final = compiled(r"[<>&]+(?:\\\r?\n|[ \t\r])*")
+_TEXT: Final = compiled(r"(?s)[^\s\\'\"$`#;|&()<>]+|.")
+_SINGLE: Final = compiled(r"'([^']*)'?")
+_QUOTED_TEXT: Final = compiled(r"[^\\\"$`]+")
+_ESCAPED: Final = compiled(r"(?s)\\(.?)")
+_BACKTICKS: Final = compiled(r"`[^`]*`?")
+_VARIABLE: Final = compiled(r"\$([A-Za-z_]\w*|[@*]|[0-9#?$!-])?")
 
 
 class Lexer:
@@ -68,6 +70,7 @@ class Lexer:
 
     def __init__(self, text: str, line: int = 1) -> None:
         self.text, self.at, self.line = text, 0, line
+        self._scanner = Scanner(text)
         self.heredocs: list[str] = []
         self.in_array = False
 
@@ -94,9 +97,9 @@ class Lexer:
                 if not is_stream:
                     yield word
 
-    def _eat(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+    def _eat(self, pattern: Pattern) -> Match | None:
         """What stands here, passed over."""
-        found = pattern.match(self.text, self.at)
+        found = self._scanner.match(pattern, self.at)
         if found is not None:
             self._to(found.end())
         return found
@@ -113,7 +116,7 @@ class Lexer:
 
     def _redirection(self) -> None:
         if here := self._eat(_HEREDOC):
-            self.heredocs.append(here[2])
+            self.heredocs.append(next(filter(None, here.groups())))
             return
         self._eat(_REDIRECTED)
         if self.at < len(self.text) and self.text[self.at] not in "\n;|&()#":

@@ -1,14 +1,14 @@
 """Changes of knobs as lines that can be pasted."""
 
-import re
 from collections.abc import Mapping
 from typing import Final
 
+from traces.patterns import compiled
 from traces.settings.effective import OFF_UNLESS_SAID
 from traces.settings.knobs import Knob, Release, by_flag, knobs, release
 from traces.settings.settings import Framework, Settings, Value
 
-_BARE: Final = re.compile(r"[\w.,:/=@%+-]+")
+_BARE: Final = compiled(r"[\w.,:/=@%+-]+")
 
 LAYOUT: Final = "LAYOUT"
 _OPEN: Final = ("N", "2N", "TP/2", LAYOUT)

@@ -3,7 +3,6 @@
 What each calls its settings, and where they stand, are rows of trainers.toml.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +12,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from traces.errors import UsageError
+from traces.patterns import Pattern, compiled
 from traces.settings.bridge import OVERRIDE, hydra_value, take, take_path
 from traces.settings.command import Flag, flags_of, take_environment, take_flag
 from traces.settings.corrections import is_alias, spellings
@@ -27,8 +27,8 @@ from traces.toml_tables import read_keyed
 
 _DEEP: Final = 8
 """Levels of keys of such a YAML."""
-_REFERENCE: Final = re.compile(r"\$\{([\w.]+)\}")
-_SIZE: Final = re.compile(r"[1-9]\d{0,5}")
+_REFERENCE: Final = compiled(r"\$\{([\w.]+)\}")
+_SIZE: Final = compiled(r"[1-9]\d{0,5}")
 
 
 class Trainer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -37,7 +37,7 @@ class Trainer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     id: str
     name: str
     form: Literal["paths", "arguments"]
-    module: str
+    module: Pattern | None
     write: str
     source: str
     files: tuple[str, ...] = ()
@@ -107,7 +107,7 @@ def take_trainer_script(draft: Draft, text: str, core: Release | None) -> bool:
 def _starts(trainer: Trainer, command: Command) -> bool:
     words = [word.text.partition("=")[0] for word in command.words]
     if trainer.module:
-        return any(re.fullmatch(trainer.module, word) for word in words)
+        return any(map(trainer.module.fullmatch, words))
     is_program = any(word.file in trainer.files for word in command.words)
     return is_program and not {*trainer.marks}.isdisjoint(words)
 
@@ -204,7 +204,7 @@ def _take_model(draft: Draft, trainer: Trainer, said: Mapping[str, Said]) -> Non
         if one is None or not isinstance(one.raw, str) or UNKNOWN in one.raw:
             continue
         try:
-            model = model_named(re.sub(r"[-_](mcore|torch_dist|hf)$", "", one.raw.rstrip("/")))
+            model = model_named(compiled(r"[-_](mcore|torch_dist|hf)$").sub("", one.raw.rstrip("/")))
         except UsageError:
             continue
         _fill(draft, model.settings)

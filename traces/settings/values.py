@@ -1,12 +1,12 @@
 """What is written in a file -> the value of a knob: type, choices, patterns of layers, layouts of stages."""
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from traces.limits import Limit
 from traces.nearest import nearest_names
+from traces.patterns import compiled
 from traces.settings.expressions import pattern_of
 from traces.settings.knobs import Kind, Knob
 from traces.settings.settings import Scalar, Value
@@ -14,16 +14,18 @@ from traces.settings.settings import Scalar, Value
 LONGEST_LAYOUT: Final = Limit(4096, "letters", "ours: no model has so many layers")
 LETTERS: Final = {"embedding": "E", "decoder": "t", "mtp": "m", "loss": "L"}
 
+_REPEATED: Final = (compiled(r"\(([^()]+)\)\*(\d{1,4})"), compiled(r"([^()])\*(\d{1,4})"))
+
 
 def unrolled(layout: str) -> str | None:
     """The layout with its repetitions written out; None where it is none."""
     text = layout.strip().strip("'\"").replace(",", "")
-    for pattern in (r"\(([^()]+)\)\*(\d{1,4})", r"([^()])\*(\d{1,4})"):
-        longer = sum(len(found[1]) * int(found[2]) for found in re.finditer(pattern, text))
+    for pattern in _REPEATED:
+        longer = sum(len(found[1]) * int(found[2]) for found in pattern.finditer(text))
         if longer + len(text) > LONGEST_LAYOUT.value:
             return None
-        text = re.sub(pattern, lambda found: found[1] * int(found[2]), text)
-    return text if re.fullmatch(r"[EtmL|]+", text) else None
+        text = pattern.sub(lambda found: found[1] * int(found[2]), text)
+    return text if compiled(r"[EtmL|]+").fullmatch(text) else None
 
 
 def stage_count(layout: str) -> int | None:
@@ -77,7 +79,7 @@ DTYPES: Final = {
 NULLS: Final = frozenset({"null", "None", "~", ""})
 TRUE: Final = frozenset({"true", "yes", "on", "1"})
 FALSE: Final = frozenset({"false", "no", "off", "0"})
-_ENUM: Final = re.compile(r"<\w+\.(\w+): [^>]*>")
+_ENUM: Final = compiled(r"<\w+\.(\w+): [^>]*>")
 DIGITS: Final = Limit(18, "digits", "ours: no count of a run is longer, and 64 bits hold it")
 _TAKES: Final[dict[Kind, str]] = {
     "bool": "true or false",
@@ -157,7 +159,7 @@ def _bool(raw: Raw) -> bool:
 
 def _int(raw: Raw) -> int:
     if isinstance(raw, str):
-        if not re.fullmatch(r"[+-]?\d(_?\d)*", text := raw.strip()) or len(text) > DIGITS.value:
+        if not compiled(r"[+-]?\d(_?\d)*").fullmatch(text := raw.strip()) or len(text) > DIGITS.value:
             raise ValueError
         return int(text)
     if isinstance(raw, bool) or not isinstance(raw, int | float):
@@ -192,7 +194,7 @@ def _scalar(raw: Raw) -> Scalar:
     if isinstance(raw, bool | int | float):
         return raw
     text = _str(raw)
-    return int(text) if re.fullmatch(r"[+-]?\d{1,18}", text) else text
+    return int(text) if compiled(r"[+-]?\d{1,18}").fullmatch(text) else text
 
 
 def _entries(raw: Raw) -> list[Raw]:
@@ -204,7 +206,8 @@ def _entries(raw: Raw) -> list[Raw]:
     text = raw.strip()
     if text[:1] + text[-1:] in ("[]", "()"):
         text = text[1:-1]
-    found: list[Raw] = [part.strip().strip("'\"") for part in re.split(r",|(?<!:)\s+", text)]
+    apart = compiled(r"(:\s)|,|\s+").sub(lambda found: found[1] or ",", text)
+    found: list[Raw] = [part.strip().strip("'\"") for part in apart.split(",")]
     return [part for part in found if part]
 
 

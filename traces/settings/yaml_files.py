@@ -1,6 +1,5 @@
 """A YAML or JSON as entries with their lines; files that name Megatron-LM's arguments without groups."""
 
-import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -8,6 +7,7 @@ from typing import Final
 import yaml
 
 from traces.limits import Limit
+from traces.patterns import compiled
 from traces.settings.bridge import is_override, take, take_path
 from traces.settings.command import flags_of, take_flag
 from traces.settings.derive import add_defaults, add_derived
@@ -149,7 +149,7 @@ def _scalar(kind: str, text: str) -> Raw:
     return text
 
 
-_BRACKETS: Final = re.compile(r"\[([^\]]+)\]")
+_BRACKETS: Final = compiled(r"\[([^\]]+)\]")
 FLAG_GROUPS: Final = frozenset({"MODEL_ARGS", "ARGS", "ENV_VARS", "arguments", "args"})
 """Megatron-LM, tests/functional_tests/test_cases/*/model_config.yaml: flags and variables as keys."""
 _WHOLE: Final = (("MODEL_ARGS",), ("language_model", "model_parallel"))

@@ -6,13 +6,13 @@ size is guessed. Bytes are each input read once and each output written once: th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Final
 
 from traces.names.operators import DTYPES, Dtype, Rule, operators
+from traces.patterns import compiled
 from traces.problems import Problem, Shape
 
 
@@ -131,7 +131,7 @@ def _convolution(problem: Problem, at: tuple[int, ...]) -> tuple[int, int]:
 def _convolution_backward(problem: Problem, at: tuple[int, ...]) -> tuple[int, int]:
     """A product as large as the forward one for each gradient that is asked for: of input, of weight."""
     output, given, weight = (_shape(problem, place) for place in at[:3])
-    asked = re.findall(r"True|False", _value(problem, at[5]))
+    asked = compiled(r"True|False").findall(_value(problem, at[5]))
     if len(asked) != 3 or _is_true(problem, at[3]) or len(output) != len(weight) or output[1] != weight[0]:
         raise _Unknown
     _same_channels(problem, given, weight, at[4])
@@ -163,7 +163,7 @@ def _value(problem: Problem, place: int) -> str:
 
 def _number(problem: Problem, place: int) -> int:
     value = _value(problem, place)
-    if not re.fullmatch(r"[1-9]\d{0,6}", value):
+    if not compiled(r"[1-9]\d{0,6}").fullmatch(value):
         raise _Unknown
     return int(value)
 
@@ -171,9 +171,9 @@ def _number(problem: Problem, place: int) -> int:
 def _numbers(problem: Problem, place: int, count: int) -> list[int]:
     """A list of as many numbers as there are sides, or of one that stands for all."""
     value = _value(problem, place)
-    if not re.fullmatch(r"\[\d{1,7}(?:, \d{1,7})*\]", value):
+    if not compiled(r"\[\d{1,7}(?:, \d{1,7})*\]").fullmatch(value):
         raise _Unknown
-    found = [int(one) for one in re.findall(r"\d+", value)]
+    found = [int(one) for one in compiled(r"\d+").findall(value)]
     if len(found) not in (1, count):
         raise _Unknown
     return found * count if len(found) == 1 else found

@@ -77,7 +77,7 @@ def _inferred_steps(rank: RankTimeline, roles: Roles) -> Steps:
 
 def _given_steps(rank: RankTimeline, selection: Selection) -> Steps:
     assert selection.nvtx is not None
-    texts, what = rank.columns.range_texts, f"--nvtx {selection.nvtx.pattern!r}"
+    texts, what = rank.columns.range_texts, f"--nvtx {selection.nvtx.text!r}"
     wanted = np.array([selection.nvtx.search(text) is not None for text in texts], dtype=np.bool_)
     ranges = matching_ranges(rank, wanted, what)
     if ranges is None:
@@ -114,7 +114,7 @@ def _nearest(rank: RankTimeline, selection: Selection) -> str:
     counts = Counter(family(texts[code]) for code in rank.columns.ranges.text.tolist() if code >= 0)
     if not counts or selection.nvtx is None:
         return f"The trace has no ranges: {cure('ranges', rank.columns.info.kind)}."
-    near = nearest_names(selection.nvtx.pattern, (text for text, _ in counts.most_common()), 3, 0.4)
+    near = nearest_names(selection.nvtx.text, (text for text, _ in counts.most_common()), 3, 0.4)
     near = near or [text for text, _ in counts.most_common(3)]
     return "The nearest there are: " + ", ".join(repr(text[:60]) for text in near) + "."
 

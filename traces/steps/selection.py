@@ -1,15 +1,15 @@
 """What the user asks to look at, before any trace is read."""
 
-import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
 from traces.errors import UsageError
+from traces.patterns import Pattern, WrongPattern, compiled
 
 _UNIT_NS: Final = {"": 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-_TIME: Final = re.compile(r"\s*([+-]?[0-9.]+(?:e[+-]?[0-9]+)?)\s*(s|ms|us|ns)?\s*", re.IGNORECASE)
-_STEPS: Final = re.compile(r"\s*(\d*)\s*:\s*(\d*)\s*")
+_TIME: Final = compiled(r"(?i)\s*([+-]?[0-9.]+(?:e[+-]?[0-9]+)?)\s*(s|ms|us|ns)?\s*")
+_STEPS: Final = compiled(r"\s*(\d*)\s*:\s*(\d*)\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Selection:
     """
 
     steps: tuple[int, int | None] | None = None
-    nvtx: re.Pattern[str] | None = None
+    nvtx: Pattern | None = None
     start_ns: int | None = None
     end_ns: int | None = None
     rank: int | None = None
@@ -74,10 +74,10 @@ def _parse_steps(text: str) -> tuple[int, int | None]:
     return first, end
 
 
-def _parse_nvtx(text: str) -> re.Pattern[str]:
+def _parse_nvtx(text: str) -> Pattern:
     try:
-        return re.compile(text)
-    except re.error as error:
+        return Pattern(text)
+    except WrongPattern as error:
         raise UsageError(
             f"--nvtx {text!r} is no regular expression ({error}). Give for example --nvtx 'step_\\d+'."
         ) from None

@@ -13,11 +13,11 @@ where it is an egg. NVSHMEM prints `NVSHMEM v3.6.5`, DeepSpeed `DeepSpeed info: 
 nvidia-smi its driver's.
 """
 
-import re
 from contextlib import suppress
 from typing import Final
 
 from traces.limits import Limit
+from traces.patterns import compiled
 from traces.settings.knobs import by_path
 from traces.settings.read import configuration_of
 from traces.settings.settings import Draft, Setting, Settings
@@ -30,12 +30,12 @@ WORDS: Final = (
 LONGEST_BLOCK: Final = Limit(
     5_000, "lines", "ours: Megatron-LM has under 1,500 arguments; other ranks' lines may lie between"
 )
-_ARGUMENTS: Final = re.compile(r"^(.{0,120}?)-{20,} arguments -{20,}$")
-_ARGUMENTS_END: Final = re.compile(r"-{10,} end of arguments -{10,}")
-_SUMMARY: Final = re.compile(r"^(.{0,120}?)Configuration Summary \(Non-Default Values vs Megatron Core\)$")
-_SUMMARY_END: Final = re.compile(r"={60,}")
-_HEADING: Final = re.compile(r"^\[(\w{1,40})\](?: Non-default values .*)?:$")
-_FIELD: Final = re.compile(r"^  (\w{1,80}): (.*?)(?:  \(Mcore default: .*\))?$")
+_ARGUMENTS: Final = compiled(r"^(.{0,120}?)-{20,} arguments -{20,}$")
+_ARGUMENTS_END: Final = compiled(r"-{10,} end of arguments -{10,}")
+_SUMMARY: Final = compiled(r"^(.{0,120}?)Configuration Summary \(Non-Default Values vs Megatron Core\)$")
+_SUMMARY_END: Final = compiled(r"={60,}")
+_HEADING: Final = compiled(r"^\[(\w{1,40})\](?: Non-default values .*)?:$")
+_FIELD: Final = compiled(r"^  (\w{1,80}): (.*?)(?:  \(Mcore default: .*\))?$")
 _SUMMARY_RULES: Final = 2
 """Rules of `=` after the title: one under it, one at the end."""
 
@@ -116,34 +116,34 @@ def _read_summary(lines: list[tuple[int, str]], name: str) -> Settings:
 _VERSION: Final = r"([0-9]{1,3}(?:\.[0-9]{1,4}){1,3}(?:(?:a|b|rc|\.dev|\.post)[0-9]{1,4})*)"
 # Only what cannot be a name: a build's local part is left out, but for CUDA's. First a literal, to be quick.
 _SAID: Final = (
-    ("PyTorch", "torch", re.compile(rf"PyTorch [Vv]ersion[ .:]+{_VERSION}")),
-    ("+cu", "cuda", re.compile(r"PyTorch [Vv]ersion[ .:]+[0-9][0-9a-z.]*\+cu([0-9]{3})\b")),
-    ("Megatron-Core", "core", re.compile(rf"Megatron-Core version[ .:]+{_VERSION}")),
-    ("Bridge version", "bridge", re.compile(rf"Megatron[- ]Bridge version[ .:]+{_VERSION}")),
-    ("E version", "te", re.compile(rf"\bTE version[ .:]+{_VERSION}")),
-    ("Engine version", "te", re.compile(rf"Transformer ?Engine version[ .:]+{_VERSION}")),
-    ("engine>=", "te", re.compile(rf"transformer-engine>=.{{1,100}}but your version is {_VERSION}")),
-    ("NCCL version", "nccl", re.compile(rf"NCCL version {_VERSION}")),
-    ("+cuda", "cuda", re.compile(r"NCCL version [0-9.]+\+cuda([0-9]{1,2}\.[0-9]{1,2})\b")),
-    ("NVIDIA Release", "container", re.compile(r"NVIDIA Release ([0-9]{2}\.[0-9]{2}(?:\.[0-9]{2})?)\b")),
-    ("core==", "core", re.compile(rf"(?:^|\s)megatron[-_]core=={_VERSION}(?=[+\s]|$)")),
-    ("bridge==", "bridge", re.compile(rf"(?:^|\s)megatron[-_]bridge=={_VERSION}(?=[+\s]|$)")),
-    ("engine==", "te", re.compile(rf"(?:^|\s)transformer[-_]engine=={_VERSION}(?=[+\s]|$)")),
-    ("torch==", "torch", re.compile(rf"(?:^|\s)torch=={_VERSION}(?=[+\s]|$)")),
-    ("NVSHMEM", "nvshmem", re.compile(rf"NVSHMEM(?: version)?[ :]+v?{_VERSION}")),
+    ("PyTorch", "torch", compiled(rf"PyTorch [Vv]ersion[ .:]+{_VERSION}")),
+    ("+cu", "cuda", compiled(r"PyTorch [Vv]ersion[ .:]+[0-9][0-9a-z.]*\+cu([0-9]{3})\b")),
+    ("Megatron-Core", "core", compiled(rf"Megatron-Core version[ .:]+{_VERSION}")),
+    ("Bridge version", "bridge", compiled(rf"Megatron[- ]Bridge version[ .:]+{_VERSION}")),
+    ("E version", "te", compiled(rf"\bTE version[ .:]+{_VERSION}")),
+    ("Engine version", "te", compiled(rf"Transformer ?Engine version[ .:]+{_VERSION}")),
+    ("engine>=", "te", compiled(rf"transformer-engine>=.{{1,100}}but your version is {_VERSION}")),
+    ("NCCL version", "nccl", compiled(rf"NCCL version {_VERSION}")),
+    ("+cuda", "cuda", compiled(r"NCCL version [0-9.]+\+cuda([0-9]{1,2}\.[0-9]{1,2})\b")),
+    ("NVIDIA Release", "container", compiled(r"NVIDIA Release ([0-9]{2}\.[0-9]{2}(?:\.[0-9]{2})?)\b")),
+    ("core==", "core", compiled(rf"(?:^|\s)megatron[-_]core=={_VERSION}(?:[+\s]|$)")),
+    ("bridge==", "bridge", compiled(rf"(?:^|\s)megatron[-_]bridge=={_VERSION}(?:[+\s]|$)")),
+    ("engine==", "te", compiled(rf"(?:^|\s)transformer[-_]engine=={_VERSION}(?:[+\s]|$)")),
+    ("torch==", "torch", compiled(rf"(?:^|\s)torch=={_VERSION}(?:[+\s]|$)")),
+    ("NVSHMEM", "nvshmem", compiled(rf"NVSHMEM(?: version)?[ :]+v?{_VERSION}")),
     (
         "nvshmem",
         "nvshmem",
-        re.compile(rf"(?:^|\s)(?:nvidia-nvshmem-cu[0-9]{{2}}|libnvshmem[0-9]?)==? ?{_VERSION}"),
+        compiled(rf"(?:^|\s)(?:nvidia-nvshmem-cu[0-9]{{2}}|libnvshmem[0-9]?)==? ?{_VERSION}"),
     ),
-    ("deep", "deepep", re.compile(rf"(?:^|[\s/])deep[-_]ep(?:==|-){_VERSION}")),
-    ("peft==", "peft", re.compile(rf"(?:^|\s)peft=={_VERSION}(?=[+\s]|$)")),
-    ("transformers==", "transformers", re.compile(rf"(?:^|\s)transformers=={_VERSION}(?=[+\s]|$)")),
-    ("deepspeed==", "deepspeed", re.compile(rf"(?:^|\s)deepspeed=={_VERSION}(?=[+\s]|$)")),
-    ("DeepSpeed info:", "deepspeed", re.compile(rf"DeepSpeed info: version={_VERSION}")),
-    ("torchtitan==", "torchtitan", re.compile(rf"(?:^|\s)torchtitan=={_VERSION}(?=[+\s]|$)")),
-    ("Driver Version", "driver", re.compile(r"Driver Version: ([0-9]{3}(?:\.[0-9]{1,3}){1,2})\b")),
-    ("CUDA Version", "cuda", re.compile(r"CUDA Version: ([0-9]{2}\.[0-9]{1,2})\b")),
+    ("deep", "deepep", compiled(rf"(?:^|[\s/])deep[-_]ep(?:==|-){_VERSION}")),
+    ("peft==", "peft", compiled(rf"(?:^|\s)peft=={_VERSION}(?:[+\s]|$)")),
+    ("transformers==", "transformers", compiled(rf"(?:^|\s)transformers=={_VERSION}(?:[+\s]|$)")),
+    ("deepspeed==", "deepspeed", compiled(rf"(?:^|\s)deepspeed=={_VERSION}(?:[+\s]|$)")),
+    ("DeepSpeed info:", "deepspeed", compiled(rf"DeepSpeed info: version={_VERSION}")),
+    ("torchtitan==", "torchtitan", compiled(rf"(?:^|\s)torchtitan=={_VERSION}(?:[+\s]|$)")),
+    ("Driver Version", "driver", compiled(r"Driver Version: ([0-9]{3}(?:\.[0-9]{1,3}){1,2})\b")),
+    ("CUDA Version", "cuda", compiled(r"CUDA Version: ([0-9]{2}\.[0-9]{1,2})\b")),
 )
 
 
@@ -159,6 +159,6 @@ def versions_in(text: str) -> dict[str, str]:
 
 def versions_of_frame(frame: str) -> dict[str, str]:
     """Python's version by a path of its library, as a traceback shows it; DeepEP's by that of its egg."""
-    found = re.search(r"/python(3\.[0-9]{1,2})/", frame)
+    found = compiled(r"/python(3\.[0-9]{1,2})/").search(frame)
     told = {} if found is None else {"python": found[1]}
     return told | (versions_in(frame) if "deep_ep-" in frame else {})

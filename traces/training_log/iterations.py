@@ -9,7 +9,6 @@ Left out of the steady step are the first iterations of each start, warm-up and 
 iterations that the profiler recorded, and those far above the rest, such as one that waited for a checkpoint.
 """
 
-import re
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -18,19 +17,24 @@ from statistics import mean, median
 from typing import Final, Literal
 
 from traces.limits import Limit
+from traces.patterns import Match, compiled
 from traces.settings.settings import Settings
 from traces.training_log.log import Iteration, TrainingLog
 
 WORDS: Final = (b"elapsed time per iteration", b"Step Time :")
 KEPT: Final = Limit(100_000, "iterations", "ours: a long run's newest, and bounded")
-_NUMBER: Final = r"([0-9]{1,12}(?:\.[0-9]{1,9})?)(?![0-9.])"
-_ITERATION: Final = re.compile(
-    rf"iteration +([0-9]{{1,12}})/ *([0-9]{{1,12}}) \|.*?elapsed time per iteration \(ms\): {_NUMBER}"
+_NUMBER: Final = r"([0-9]{1,12}(?:\.[0-9]{1,9})?)"
+_END: Final = r"(?:[^0-9.]|$)"
+"""Behind a number that goes no further."""
+_ITERATION: Final = compiled(
+    rf"iteration +([0-9]{{1,12}})/ *([0-9]{{1,12}}) \|.*?elapsed time per iteration \(ms\): {_NUMBER}{_END}"
 )
-_THROUGHPUT: Final = re.compile(rf"throughput per GPU \(TFLOP/s/GPU\): {_NUMBER}")
-_TOKENS: Final = re.compile(rf"[Tt]okens?(?:/| per )s(?:ec(?:ond)?)?(?:/| per )(?:gpu|GPU)[^:|]*: *{_NUMBER}")
-_BATCH: Final = re.compile(r"global batch size: +([0-9]{1,12})")
-_STEP_TIME: Final = re.compile(rf"Step Time : {_NUMBER}s GPU utilization: {_NUMBER}(?:MODEL_)?TFLOP/s/GPU")
+_THROUGHPUT: Final = compiled(rf"throughput per GPU \(TFLOP/s/GPU\): {_NUMBER}{_END}")
+_TOKENS: Final = compiled(
+    rf"[Tt]okens?(?:/| per )s(?:ec(?:ond)?)?(?:/| per )(?:gpu|GPU)[^:|]*: *{_NUMBER}{_END}"
+)
+_BATCH: Final = compiled(r"global batch size: +([0-9]{1,12})")
+_STEP_TIME: Final = compiled(rf"Step Time : {_NUMBER}s GPU utilization: {_NUMBER}(?:MODEL_)?TFLOP/s/GPU")
 _ROUNDED_NS: Final = 5_000_001
 """`Step Time` has two decimals of a second."""
 
@@ -97,7 +101,7 @@ def _same(step_time: Iteration, iteration: Iteration) -> bool:
     return abs(step_time.length_ns - iteration.length_ns) <= _ROUNDED_NS
 
 
-def _positive(found: re.Match[str] | None) -> float | None:
+def _positive(found: Match | None) -> float | None:
     return (float(found[1]) or None) if found else None
 
 

@@ -3,13 +3,13 @@
 Those that several rules print, or none, stand in `known_lines.toml`; a message of one rule stands in its row.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Final
 
 from msgspec import Struct
 
+from traces.patterns import Pattern
 from traces.toml_tables import read_keyed
 from traces.training_log.log import Message
 
@@ -27,7 +27,7 @@ class KnownLine(Struct, frozen=True, forbid_unknown_fields=True):
     source: str
     id: str
     key: str = RAISED
-    says: re.Pattern[str] | None = None
+    says: Pattern | None = None
 
 
 @cache

@@ -11,32 +11,32 @@ core/pipeline_parallel, core/transformer/cuda_graphs.py; core_v0.12.0 to d98e8a6
 backward and optimizers make their state inside a step, so the rarer stage of those passed through counts.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from traces.limits import Limit
+from traces.patterns import Pattern, compiled
 from traces.training_log.log import LoggedMemory, OutOfMemory, Stage, TheoreticalMemory, TrainingLog
 
 RANKS_KEPT: Final = Limit(20_000, "ranks", "ours: above the largest runs, and bounded")
-_FRAME: Final = re.compile(r'File "([^"]*)", line [0-9]+, in (\w+)')
-_RANK: Final = re.compile(r"^[^\"]{0,120}?\brank ?([0-9]{1,7})\b|^ *([0-9]{1,7}): ", re.IGNORECASE)
-_STAGES: Final[Mapping[Stage, re.Pattern[str]]] = {
-    "graph_capture": re.compile(
+_FRAME: Final = compiled(r'File "([^"]*)", line [0-9]+, in (\w+)')
+_RANK: Final = compiled(r"(?i)^[^\"]{0,120}?\brank ?([0-9]{1,7})\b|^ *([0-9]{1,7}): ")
+_STAGES: Final[Mapping[Stage, Pattern]] = {
+    "graph_capture": compiled(
         r" (?:_?create_cudagraphs|create_(?:fwd|bwd)_graph|_?make_graphed_callables|capture_begin"
         r"|capture_end|cuda_graph_capture|_start_capturing|_get_cuda_graph_input_data)$|cuda/graphs\.py "
     ),
-    "optimizer_state": re.compile(
+    "optimizer_state": compiled(
         r" (?:_init_group|_?initialize_state|init_state_fn|_init_optimizer_states_with_dummy_values)$"
     ),
-    "optimizer": re.compile(r" (?:step_with_ready_grads|prepare_grads)$|optim\w*/.* step$"),
-    "backward": re.compile(
+    "optimizer": compiled(r" (?:step_with_ready_grads|prepare_grads)$|optim\w*/.* step$"),
+    "backward": compiled(
         r" (?:backward_step\w*|custom_backward|run_backward|_engine_run_backward|finalize_model_grads)$"
         r"|(?:autograd/__init__|torch/_tensor|pipeline_parallel/utils)\.py _?backward$"
     ),
-    "forward": re.compile(r" (?:forward_step\w*|forward)$"),
-    "setup": re.compile(
+    "forward": compiled(r" (?:forward_step\w*|forward)$"),
+    "setup": compiled(
         r" (?:setup_model_and_optimizer|_build_distributed_model|get_model|get_megatron_optimizer"
         r"|initialize_megatron|load_checkpoint|build_model|setup)$"
     ),
@@ -83,7 +83,7 @@ WORDS: Final = (
 )
 KEPT: Final = Limit(10_000, "reports", "ours: every rank of a large run, and bounded")
 _NUMBER: Final = r"[0-9]{1,12}(?:\.[0-9]{1,30})?(?:e-[0-9]{1,2})?"
-_REPORT: Final = re.compile(r"\[Rank ([0-9]{1,7})\].* memory \((MB|GB)\) \|")
+_REPORT: Final = compiled(r"\[Rank ([0-9]{1,7})\].* memory \((MB|GB)\) \|")
 _UNIT_BYTES: Final[Mapping[str, float]] = {"MB": 1024.0**2, "GB": 1e9}
 _FIELDS: Final = {
     "allocated": "allocated_bytes",
@@ -96,13 +96,13 @@ _FIELDS: Final = {
     "mem-max-reserved-gigabytes": "peak_reserved_bytes",
     "mem-inactive-gigabytes": "inactive_bytes",
 }
-_PART: Final = re.compile(rf"\| ({'|'.join(_FIELDS)}): ({_NUMBER})(?= |$)")
-_THEORETICAL: Final = re.compile(
+_PART: Final = compiled(rf"\| ({'|'.join(_FIELDS)}): ({_NUMBER})(?: |$)")
+_THEORETICAL: Final = compiled(
     rf"Theoretical memory footprints: weight and optimizer=({_NUMBER}) MB"
     rf"(?:, activation=({_NUMBER}) MB, total=({_NUMBER}) MB)?"
 )
 
-_OUT: Final = re.compile(
+_OUT: Final = compiled(
     r"(?:CUDA|HIP) out of memory|(?:CUDA|HIP) error: out of memory|Cuda failure [0-9 ]*'out of memory'"
     r"|Triton Error \[(?:CUDA|HIP)\]: out of memory|OutOfMemoryError: |(?:CUDA|HIP)_ERROR_OUT_OF_MEMORY"
     r"|(?:cuda|hip)ErrorMemoryAllocation|(?:CUBLAS|CUDNN|HIPBLAS)_STATUS_ALLOC_FAILED"
@@ -125,15 +125,19 @@ _SIZE_BYTES: Final[Mapping[str, int]] = {
 }
 # PyTorch 2.1 spells capacity "capacty"; before it, one bracket says it all.
 _SIZES: Final = (
-    rf"Tried to allocate (?P<requested_bytes>{_SIZE})",
-    rf"GPU (?P<device>[0-9]{{1,4}}) has a total capaci?ty of (?P<capacity_bytes>{_SIZE}) "
-    rf"of which (?P<free_bytes>{_SIZE}) is free",
-    rf"Of the allocated memory (?P<allocated_bytes>{_SIZE}) is allocated by PyTorch",
-    rf"with (?P<graph_pool_bytes>{_SIZE}) allocated in private pools",
-    rf"and (?P<unallocated>{_SIZE}) is reserved by PyTorch but unallocated",
-    rf"\(GPU (?P<device>[0-9]{{1,4}}); (?P<capacity_bytes>{_SIZE}) total capacity; "
-    rf"(?P<allocated_bytes>{_SIZE}) already allocated; (?P<free_bytes>{_SIZE}) free; "
-    rf"(?P<reserved_bytes>{_SIZE}) reserved in total by PyTorch\)",
+    compiled(rf"Tried to allocate (?P<requested_bytes>{_SIZE})"),
+    compiled(
+        rf"GPU (?P<device>[0-9]{{1,4}}) has a total capaci?ty of (?P<capacity_bytes>{_SIZE}) "
+        rf"of which (?P<free_bytes>{_SIZE}) is free"
+    ),
+    compiled(rf"Of the allocated memory (?P<allocated_bytes>{_SIZE}) is allocated by PyTorch"),
+    compiled(rf"with (?P<graph_pool_bytes>{_SIZE}) allocated in private pools"),
+    compiled(rf"and (?P<unallocated>{_SIZE}) is reserved by PyTorch but unallocated"),
+    compiled(
+        rf"\(GPU (?P<device>[0-9]{{1,4}}); (?P<capacity_bytes>{_SIZE}) total capacity; "
+        rf"(?P<allocated_bytes>{_SIZE}) already allocated; (?P<free_bytes>{_SIZE}) free; "
+        rf"(?P<reserved_bytes>{_SIZE}) reserved in total by PyTorch\)"
+    ),
 )
 
 
@@ -143,7 +147,7 @@ def logged_memory(number: int, text: str) -> LoggedMemory | None:
     if found is None:
         return None
     unit = _UNIT_BYTES[found[2]]
-    told = {_FIELDS[name]: round(float(value) * unit) for name, value in _PART.findall(text)}
+    told = {_FIELDS[part[1]]: round(float(part[2]) * unit) for part in _PART.finditer(text)}
     return LoggedMemory(number, int(found[1]), **told)
 
 
@@ -165,7 +169,7 @@ def is_out_of_memory(text: str) -> bool:
 
 def out_of_memory(number: int, text: str, stage: Stage) -> OutOfMemory:
     """The error with what it says; NCCL's and CUDA's own say no sizes."""
-    matches = [found for pattern in _SIZES if (found := re.search(pattern, text))]
+    matches = [found for pattern in _SIZES if (found := pattern.search(text))]
     said = {name: size for found in matches for name, size in found.groupdict().items()}
     device = said.pop("device", None)
     sizes = {name: _bytes(size) for name, size in said.items()}

@@ -6,10 +6,10 @@ d98e8a64); Megatron-Bridge prints only sizes of tensor and pipeline groups (trai
 """
 
 import builtins
-import re
 from statistics import median
 from typing import Final
 
+from traces.patterns import compiled
 from traces.settings.knobs import GLOBAL_BATCH
 from traces.settings.settings import Setting, Settings
 from traces.training_log.iterations import SteadyStep
@@ -18,21 +18,22 @@ from traces.training_log.log import Message, TrainingLog
 _OF_SIZES: Final = ("using world size: ", " model parallel with size ", ") is not divisible by")
 _BATCH_TIMER: Final = "batch-generator ."
 WORDS: Final = (*(word.encode() for word in (*_OF_SIZES, _BATCH_TIMER)), b"Error: ", b"Exception: ")
-_BATCH: Final = re.compile(r"batch-generator \.{2,60}: \(([0-9.]{1,20}), ([0-9.]{1,20})\)")
+_BATCH: Final = compiled(r"batch-generator \.{2,60}: \(([0-9.]{1,20}), ([0-9.]{1,20})\)")
 _SIZES: Final = {
-    "world_size": re.compile(r"(?:using world size: |world[_ ]size \()([0-9]{1,9})(?:,|\) is not divisible)"),
-    "data_parallel_size": re.compile(r"[ ,]data-parallel size: ([0-9]{1,9})"),
-    "context_parallel_size": re.compile(r" context-parallel size: ([0-9]{1,9})"),
-    "tensor_model_parallel_size": re.compile(
-        r"(?:(?<!encoder-)tensor-model-parallel size: |> initialized tensor model parallel with size )"
+    "world_size": compiled(r"(?:using world size: |world[_ ]size \()([0-9]{1,9})(?:,|\) is not divisible)"),
+    "data_parallel_size": compiled(r"[ ,]data-parallel size: ([0-9]{1,9})"),
+    "context_parallel_size": compiled(r" context-parallel size: ([0-9]{1,9})"),
+    "tensor_model_parallel_size": compiled(
+        r"(?:tensor-model-parallel size: |> initialized tensor model parallel with size )"
         r"([0-9]{1,9})"
     ),
-    "pipeline_model_parallel_size": re.compile(
-        r"(?:(?<!encoder-)pipeline-model-parallel size: |> initialized pipeline model parallel with size )"
+    "pipeline_model_parallel_size": compiled(
+        r"(?:pipeline-model-parallel size: |> initialized pipeline model parallel with size )"
         r"([0-9]{1,9})"
     ),
 }
-_RAISED: Final = re.compile(
+_OF_ENCODER: Final = compiled(r"encoder-(?:tensor|pipeline)-model-parallel size: ")
+_RAISED: Final = compiled(
     r"^(?:\[?(?:rank ?)?[0-9]{1,7}\]?: ?)?(?:\w{1,40}\.){0,6}(\w{1,40}(?:Error|Exception)): ",
 )
 """The last line of a traceback, behind the rank that torchrun or srun puts before it."""
@@ -45,7 +46,8 @@ def sizes_in(text: str, where: str) -> dict[str, Setting]:
     `run.log:7`."""
     if not any(word in text for word in _OF_SIZES):
         return {}
-    found = {knob: pattern.search(text) for knob, pattern in _SIZES.items()}
+    own = _OF_ENCODER.sub("", text)
+    found = {knob: pattern.search(own) for knob, pattern in _SIZES.items()}
     return {knob: Setting(int(one[1]), where) for knob, one in found.items() if one}
 
 

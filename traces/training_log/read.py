@@ -5,7 +5,6 @@ are searched first, a chunk at a time.
 """
 
 import gzip
-import re
 import zlib
 from bisect import bisect_left
 from collections import Counter, deque
@@ -17,6 +16,7 @@ from traces.errors import InputError
 from traces.files.plain_file import no_file
 from traces.files.unpacked import Unpacked
 from traces.limits import Limit
+from traces.patterns import compiled
 from traces.progress import Progress, silent
 from traces.settings.settings import Setting, Settings
 from traces.training_log import blocks, iterations, memory, own_lines, titan
@@ -46,7 +46,7 @@ class DamagedLog(InputError):
 MESSAGES_KEPT: Final = Limit(1_000, "lines of one kind", "ours: a cause prints the same each time; bounded")
 _NOT_A_NUMBER: Final = ("norm: nan", "norm: inf")
 """Of an iteration line, which no known line is beside these."""
-_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
+_COLOUR: Final = compiled(r"\x1b\[[0-9;]*m")
 
 
 def read_log(path: Path, known: KnownLines, progress: Progress = silent) -> TrainingLog:

@@ -6,21 +6,21 @@ its other metrics behind these. It prints no length: two lines of one rank tell 
 device, `memory` is the most that PyTorch reserved.
 """
 
-import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from traces.patterns import Match, compiled
 from traces.training_log.log import Iteration, LoggedMemory
 from traces.training_log.memory import rank_of
 
 WORDS: Final = (b"  tps: ",)
 _NUMBER: Final = r"([0-9]{1,3}(?:,[0-9]{3}){0,4}(?:\.[0-9]{1,9})?|[0-9]{1,12}(?:\.[0-9]{1,9})?)"
-_STEP: Final = re.compile(rf"\bstep: {{0,8}}([0-9]{{1,9}})  .{{0,200}}?  tps: {{0,8}}{_NUMBER}")
-_TIME: Final = re.compile(r"\b([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}),([0-9]{3})\b")
-_TFLOPS: Final = re.compile(rf"  tflops: {{0,8}}{_NUMBER}")
-_MEMORY: Final = re.compile(r"  memory: {0,8}([0-9]{1,6}\.[0-9]{1,3})GiB\(")
-_LOADING: Final = re.compile(r"data_loading\(%\)\"?: {0,8}([0-9]{1,3}(?:\.[0-9]{1,9})?)")
+_STEP: Final = compiled(rf"\bstep: {{0,8}}([0-9]{{1,9}})  .{{0,200}}?  tps: {{0,8}}{_NUMBER}")
+_TIME: Final = compiled(r"\b([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}),([0-9]{3})\b")
+_TFLOPS: Final = compiled(rf"  tflops: {{0,8}}{_NUMBER}")
+_MEMORY: Final = compiled(r"  memory: {0,8}([0-9]{1,6}\.[0-9]{1,3})GiB\(")
+_LOADING: Final = compiled(r"data_loading\(%\)\"?: {0,8}([0-9]{1,3}(?:\.[0-9]{1,9})?)")
 _GIB: Final = 1 << 30
 
 
@@ -56,7 +56,7 @@ class TitanLines:
         )
         return TitanStep(self._iteration(number, text, found), reserved, _share(loading))
 
-    def _iteration(self, number: int, text: str, found: re.Match[str]) -> Iteration | None:
+    def _iteration(self, number: int, text: str, found: Match) -> Iteration | None:
         index, at, before = int(found[1]), _seconds(text), self._last
         if at is not None:
             self._last = (index, at)
@@ -87,6 +87,6 @@ def _number(text: str) -> float:
     return float(text.replace(",", ""))
 
 
-def _share(found: re.Match[str] | None) -> float | None:
+def _share(found: Match | None) -> float | None:
     percent = float(found[1]) if found else None
     return None if percent is None or percent > 100 else percent / 100

@@ -5,17 +5,18 @@ dump does not hold its own rank: PyTorch names files by it (TORCH_FR_DUMP_TEMP_F
 What is retired was finished, whatever its state says: gloo leaves that at `scheduled`.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from traces.names.foreign import cut_name
 from traces.names.process_groups import known_group, operation_named
+from traces.patterns import compiled
 from traces.sections.hang import WitnessSource
 from traces.witness.dump import Dump, Entered, GroupKey, GroupSaid
 
 MOST_RANKS: Final = 1 << 20
-_RANKS: Final = re.compile(r"\[\s*\d{1,7}(?:\s*,\s*\d{1,7})*\s*\]")
-_NAMED: Final = re.compile(r"(\d{1,7})(?:\.(?:json|pkl|pickle|pt|bin|log|txt))?$")
+_RANKS: Final = compiled(r"\[\s*\d{1,7}(?:\s*,\s*\d{1,7})*\s*\]")
+_NAMED: Final = compiled(r"(\d{1,7})(?:\.(?:json|pkl|pickle|pt|bin|log|txt))?$")
 _NS_PER_MS: Final = 1_000_000
 
 
@@ -63,13 +64,13 @@ def _count(value: object) -> int | None:
 
 def _text(value: object) -> str:
     """A text, or a whole number as one; empty for what is neither: parts of it may stand in it many times."""
-    return value if isinstance(value, str) else str(value) if _count(value) is not None else ""
+    return cut_name(value) if isinstance(value, str) else str(value) if _count(value) is not None else ""
 
 
 def _ranks(said: object) -> tuple[int, ...]:
     text = _mapping(said).get("ranks")
     if isinstance(text, str) and _RANKS.fullmatch(text):
-        return tuple(sorted({int(one) for one in re.findall(r"\d+", text)}))
+        return tuple(sorted({int(one) for one in compiled(r"\d+").findall(text)}))
     return ()
 
 
@@ -125,7 +126,7 @@ def _elements(entry: Mapping[str, Any]) -> str:
         total += whole
     named = {one for one in types if isinstance(one, str)} if isinstance(types, list | tuple) else set()
     kind = named.pop() if len(named) == 1 else ""
-    return f"{total:,} {kind if re.fullmatch(r'[A-Za-z][A-Za-z0-9_]{1,24}', kind) else 'elements'}"
+    return f"{total:,} {kind if compiled(r'[A-Za-z][A-Za-z0-9_]{1,24}').fullmatch(kind) else 'elements'}"
 
 
 def _once(entered: list[Entered]) -> Iterator[Entered]:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from traces.names.foreign import cut_name
 from traces.names.process_groups import known_group, operation_named
 from traces.sections.hang import WitnessSource
 from traces.witness.dump import Dump, Entered, GroupKey, GroupSaid
@@ -28,7 +29,7 @@ def dumps_of(lines: Iterable[str]) -> list[Dump]:
     entered: dict[str, list[Entered]] = {}
     for process, header, record in _records(lines):
         communicator, rank, size = (
-            str(header.get("id")),
+            cut_name(str(header.get("id"))),
             _count(header.get("rank")),
             _count(header.get("n_ranks")),
         )
@@ -36,7 +37,7 @@ def dumps_of(lines: Iterable[str]) -> list[Dump]:
             continue
         key: GroupKey = (communicator, ())
         ranks.setdefault(process, {})[communicator] = (size, rank)
-        name = known_group(str(header.get("comm_name", ""))) or ""
+        name = known_group(cut_name(str(header.get("comm_name", "")))) or ""
         groups.setdefault(process, {})[key] = GroupSaid(name, size)
         if (one := _entered(record.get("coll_perf"), key)) is not None:
             entered.setdefault(process, []).append(one)

@@ -7,7 +7,6 @@ only where both sides have it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -20,6 +19,7 @@ from heuristics.result.compared import ComparedChange, Source
 from heuristics.result.result import Result
 from traces.limits import Limit
 from traces.missing import OrMissing, known
+from traces.patterns import compiled
 from traces.sections.rank import Rank
 from traces.sections.trace import Trace
 
@@ -33,7 +33,7 @@ MOVED: Final = Limit(
 )
 CALLS: Final = Limit(1, "a step", "ours: less than one a step is by chance")
 EXCHANGES: Final = ("comm.ep_dispatch", "comm.ep_combine", "comm.ep_a2a", "comm.ep_control")
-_FAMILY: Final = re.compile(r"^(?:void )?([^<(#]+)")
+_FAMILY: Final = compiled(r"^(?:void )?([^<(#]+)")
 """A kernel's name without its template arguments and parameters."""
 
 _OFF: Final = (None, False, 0, 0.0, (), "", "none", "None", "null", "off", "false", "0")
@@ -266,5 +266,5 @@ def _bits(value: Value) -> int | None:
 
 
 def numbers(version: Value) -> tuple[int, ...] | None:
-    found = re.findall(r"\d+", version) if isinstance(version, str) else []
+    found = compiled(r"\d+").findall(version) if isinstance(version, str) else []
     return tuple(map(int, found[:4])) or None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,6 +13,7 @@ import numpy as np
 from heuristics.comparison.difference.alignment import Scores
 from traces.limits import Limit
 from traces.names.kernels import classify_kernel
+from traces.patterns import compiled
 from traces.sections.tables import Kind
 from traces.sections.tables import Sequence as Recorded
 
@@ -26,7 +26,7 @@ _CAPS: Final = (1 << 30, 64, 32, 16, 8, 4, 2, 1)
 """How many passes of a loop are aligned: the most for which both sides have room."""
 SAME, ALIKE, RELATED, FAMILY = 6, 4, 3, 2
 """What a pair of places is worth: the same kernel, one of other types, its subclass, its class."""
-_TYPES: Final = re.compile(
+_TYPES: Final = compiled(
     r"c10::\w+|__nv_\w+|[bB][fF]loat16|\d+"
     r"|\b(?:float|double|half|bool|int|long|unsigned|signed|short|char|bf|fp|f)\b"
 )

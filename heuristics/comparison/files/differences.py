@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any, Final, Literal
 
@@ -16,6 +15,7 @@ from heuristics.config.view import Config
 from heuristics.result.compared_files import EffectiveChange
 from heuristics.rules.condition import CONFIGURED, Condition
 from heuristics.words import say
+from traces.patterns import starred
 from traces.settings.knobs import knobs
 from traces.settings.settings import Setting, Value
 from traces.toml_tables import read_table
@@ -55,7 +55,7 @@ def differences(base: FileSide, new: FileSide) -> tuple[EffectiveChange, ...]:
 
 def is_aside(knob: str) -> bool:
     """Whether a setting bears on no step."""
-    return any(fnmatchcase(knob, pattern) for pattern in _table().aside)
+    return any(starred(pattern).fullmatch(knob) for pattern in _table().aside)
 
 
 def _settings(base: FileSide, new: FileSide) -> Iterator[EffectiveChange]:
@@ -105,7 +105,7 @@ def _effect(knob: str, sides: tuple[Config, Config]) -> tuple[Literal["may", "no
     if is_aside(knob):
         return "none", say("files.aside")
     for row in _table().rows:
-        names_it = any(fnmatchcase(knob, pattern) for pattern in row.knobs)
+        names_it = any(starred(pattern).fullmatch(knob) for pattern in row.knobs)
         if names_it and all(row.when.holds(side) is False for side in sides):
             return "none", say("files.inert", because=row.because)
     return "may", ""

@@ -3,7 +3,6 @@
 A measurement that is a gain of a fix is read out of the gain's own words, so that a figure stands once.
 """
 
-import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Final, Literal
@@ -13,6 +12,7 @@ from msgspec import Struct, field
 from heuristics.config.facts import FACTS
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.rules.condition import CONFIGURED, Condition
+from traces.patterns import Pattern
 from traces.toml_tables import WrongRow, read_keyed
 
 _NAME: Final = "measured_deltas.toml"
@@ -27,7 +27,7 @@ class FromGain(Struct, frozen=True, forbid_unknown_fields=True):
 
     fix: str
     place: int
-    read: re.Pattern[str]
+    read: Pattern
     kind: Literal["step", "rate", ""] = field(default="", name="as")
 
 

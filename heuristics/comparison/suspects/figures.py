@@ -1,6 +1,5 @@
 """What one side of a difference shows, by the names that causes ask for."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,6 +9,7 @@ from heuristics.comparison.difference.subject import Subject
 from heuristics.comparison.suspects.causes import named
 from heuristics.result.result import rank_in_run
 from traces.missing import known
+from traces.patterns import Pattern, compiled
 from traces.spelling import in_ms, percent
 
 CLASSES: Final = named("@classes")
@@ -123,11 +123,11 @@ def _beside_ns(side: Subject) -> int | None:
     return None if stretch is None else stretch.beside_ns // len(side.rank.lengths_ns)
 
 
-BACKWARD: Final = re.compile(r"bwd|backward|dgrad|wgrad", re.IGNORECASE)
-FORWARD: Final = re.compile(r"fwd|forward", re.IGNORECASE)
+BACKWARD: Final = compiled(r"(?i)bwd|backward|dgrad|wgrad")
+FORWARD: Final = compiled(r"(?i)fwd|forward")
 
 
-def named_like(side: Subject, name: re.Pattern[str]) -> float:
+def named_like(side: Subject, name: Pattern) -> float:
     """Kernels a step with such a name."""
     rows = (one for one in side.rank.kernel_table.rows if name.search(one.name))
     return sum(one.count for one in rows) / len(side.rank.lengths_ns)

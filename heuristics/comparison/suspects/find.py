@@ -1,6 +1,5 @@
 """All suspects of a difference, the one that explains most and is surest first."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -21,6 +20,7 @@ from heuristics.result.compared import ComparedChange, ComparedRow, Suspect
 from heuristics.result.judged import Level
 from heuristics.words import say
 from traces.limits import Limit
+from traces.patterns import compiled
 from traces.spelling import in_ms, signed_ms
 
 MOST: Final = Limit(8, "suspects", "ours: a judgement: nobody tries more; the list of changes has them all")
@@ -44,7 +44,7 @@ _OURS: Final = "ours: the row itself"
 UNPROVEN: Final = "row."
 """How the id of a row begins that moved without a proven cause."""
 _LEVELS: Final[tuple[Level, ...]] = ("low", "medium", "high")
-_FIGURE: Final = re.compile(r"\{(.+?)\}")
+_FIGURE: Final = compiled(r"\{(.+?)\}")
 
 
 @dataclass(frozen=True, slots=True)

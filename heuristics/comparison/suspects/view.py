@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Final, Literal, TypeVar
 
@@ -19,6 +18,7 @@ from heuristics.comparison.difference.rows import NOISE, Facts
 from heuristics.comparison.difference.subject import Subject
 from heuristics.result.compared import Change, ComparedChange, ComparedRow, ExchangeChange
 from traces.missing import Missing
+from traces.patterns import starred
 
 _TURNED: Final[dict[Change | ExchangeChange, Change | ExchangeChange]] = {
     "slower": "faster",
@@ -36,7 +36,7 @@ T = TypeVar("T", bound=Struct)
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
+    return any(starred(pattern).fullmatch(name) for pattern in patterns)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 Each rank of a symptoms file, or the whole run given flat, becomes the figures that a trace would give.
 """
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -39,6 +38,7 @@ from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.names.frameworks import FRAMEWORKS
 from traces.names.kernels import COMM_KINDS, compute_classes
+from traces.patterns import compiled
 from traces.sections.cause import Cause
 from traces.sections.rank import Memory
 from traces.sections.tables import WallId
@@ -319,7 +319,7 @@ def _decoded(values: Mapping[str, object]) -> Document:
         return msgspec.convert(made, Document)
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at ")
-        what = re.sub(r"^Invalid enum value .*", "none of the known values", what)  # may be a secret
+        what = compiled(r"^Invalid enum value .*").sub("none of the known values", what)  # may be a secret
         place = where.strip("`").removeprefix("$.") or "the document"
         raise InputError(f"{place}: {what}; parts of the window are 0 to 1: 26 % is 0.26") from None
 

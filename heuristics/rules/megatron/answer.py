@@ -1,6 +1,5 @@
 """Answers of the real megatron-core, and what its words mean: a rejection, or something this host lacks."""
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +11,7 @@ from heuristics.rules.megatron.core_fields import core_fields
 from heuristics.rules.megatron.request import Request
 from heuristics.words import say
 from traces.limits import Limit
+from traces.patterns import LETTERS, Pattern, compiled
 from traces.settings.settings import Value
 from traces.toml_tables import read_table
 
@@ -32,8 +32,8 @@ _CURES: Final = {
 class _Words(Struct, frozen=True, forbid_unknown_fields=True):
     """What a host may lack -> words that tell it: always, and where no Transformer Engine is assumed."""
 
-    lacking: dict[str, tuple[re.Pattern[str], ...]]
-    untold: dict[str, tuple[re.Pattern[str], ...]]
+    lacking: dict[str, tuple[Pattern, ...]]
+    untold: dict[str, tuple[Pattern, ...]]
 
 
 @cache
@@ -41,7 +41,7 @@ def _telling() -> _Words:
     return read_table("heuristics.rules.megatron", "lacking.toml", _Words)
 
 
-_WRAPPED: Final = re.compile(r" ?when instantiating \w+$")
+_WRAPPED: Final = compiled(r" ?when instantiating \w+$")
 """megatron.core.transformer.spec_utils.build_module adds it to every message."""
 
 _WITH_OWN_WORDS: Final = (
@@ -51,8 +51,8 @@ _WITH_OWN_WORDS: Final = (
     "NotImplementedError",
     "ImportError",
 )
-_PATH: Final = re.compile(r"\(?(?:[A-Za-z]:)?(?:[\\/][\w.+@~ -]+){2,}[\\/]?\)?")
-_PLAIN_WORD: Final = re.compile(r"[a-z_]+\d{0,2}[a-z_]*\d{0,2}")
+_PATH: Final = compiled(rf"\(?(?:[A-Za-z]:)?(?:[\\/][{LETTERS}_.+@~ -]+){{2,}}[\\/]?\)?")
+_PLAIN_WORD: Final = compiled(r"[a-z_]+\d{0,2}[a-z_]*\d{0,2}")
 _LONGEST_WORD: Final = 24
 _SHORTEST_SECRET: Final = 4
 
@@ -81,7 +81,7 @@ def host_lacks(error: str, message: str, te_known: bool) -> str | None:
     return "another package" if error == "ModuleNotFoundError" else _told(_telling().lacking, message)
 
 
-def _told(by: Mapping[str, tuple[re.Pattern[str], ...]], message: str) -> str | None:
+def _told(by: Mapping[str, tuple[Pattern, ...]], message: str) -> str | None:
     return next((what for what, several in by.items() if any(one.search(message) for one in several)), None)
 
 

@@ -1,6 +1,5 @@
 """What to do: the fixes in the order of the result, each with one precondition and one spelling first."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
@@ -28,6 +27,7 @@ from reports.content.check_workflow import choices
 from reports.content.names import is_cure, issue_sentence, name_of, sentence
 from traces.missing import Missing, known
 from traces.names.frameworks import Framework
+from traces.patterns import compiled
 from traces.settings.harness_recipes import RECIPE
 from traces.settings.knobs import by_harness
 from traces.settings.spelling import harness_line
@@ -167,7 +167,7 @@ def _in_place_of(result: Result, fix: Fix) -> Iterator[Words]:
     configuration = known(result.configuration)
     if configuration is None or _order(result) is not _SCRIPTS:
         return
-    written = {one.knob: one for one in configuration.settings if re.fullmatch(r".+:\d+", one.said)}
+    written = {one.knob: one for one in configuration.settings if compiled(r".+:\d+").fullmatch(one.said)}
     several = [fix.knobs, *(arm.knobs for arm in fix.arms)]
     flags = dict.fromkeys(line.partition(" ")[0] for one in several for line in one.bridge_harness)
     for flag in flags:

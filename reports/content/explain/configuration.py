@@ -1,6 +1,5 @@
 """What a configuration is judged by: rules of releases, the workflow, findings, failures, settings."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Final
@@ -18,6 +17,7 @@ from reports.content.check_workflow import PHASES
 from reports.content.explain.topic import Topic, sentence
 from reports.content.names import codes, ended
 from reports.measures import glossary
+from traces.patterns import compiled
 from traces.settings.knobs import Knob, knobs
 from traces.spelling import percent, signed
 
@@ -31,7 +31,7 @@ _SAYS: Final = {
     "ours": "nobody before the run fails; the rule is ours",
 }
 """Who refuses what breaks a rule."""
-_FIGURE: Final = re.compile(r"\{[^}]+\}")
+_FIGURE: Final = compiled(r"\{[^}]+\}")
 """A figure of a run in the text of an incident."""
 _LEVELS: Final = {
     "error": "Breaking it is an error",
@@ -68,7 +68,7 @@ def configuration_topics() -> Iterator[Topic]:
 
 def spelled(topic: str) -> Iterator[Topic]:
     """The setting that a flag or an override spells, its value left out: `model.moe_grouped_gemm=true`."""
-    name = re.split(r"[=\s]", topic.strip(), maxsplit=1)[0]
+    name = compiled(r"[=\s]").split(topic.strip())[0]
     for knob in knobs().values():
         if name in (knob.flag, knob.off, knob.bridge, knob.harness):
             yield Topic(knob.id, "setting", partial(_setting, knob))

@@ -3,7 +3,6 @@
 What is explained speaks for itself, from `heuristics`, which loads numpy; so that is imported when asked for.
 """
 
-import re
 from collections.abc import Iterator
 from functools import cache, partial
 from typing import Final
@@ -14,11 +13,12 @@ from reports.content.names import capital, codes
 from reports.measures import GROUPS, Measure, measures, named
 from traces.errors import UsageError
 from traces.nearest import nearest_names
+from traces.patterns import compiled
 from traces.spelling import printable
 
 _NEAREST: Final = 3
 _LIST: Final = "Type moe-diag explain to list all."
-_NUMBERED: Final = re.compile(r"_\d+$")
+_NUMBERED: Final = compiled(r"_\d+$")
 _FIRST: Final = ("wall", "fix")
 """Kinds of topics that are listed apart, before measures."""
 
@@ -45,7 +45,7 @@ def _part(topic: Topic) -> Part:
 
 
 def _plain(topic: str) -> str:
-    return re.sub(r"\[[^]]*\]", "", topic).strip().lower().replace("-", "_").replace(" ", "_")
+    return compiled(r"\[[^]]*\]").sub("", topic).strip().lower().replace("-", "_").replace(" ", "_")
 
 
 def _singular(name: str) -> str:

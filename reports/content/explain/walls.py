@@ -4,7 +4,6 @@ Limits are read from the one home each of them has.
 """
 
 import inspect
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from importlib import import_module
@@ -19,9 +18,10 @@ from reports.content.blocks import Block, Code, Items, Words, items, words
 from reports.content.explain.topic import Topic, paragraphs, sentence
 from reports.content.names import name_of
 from traces.limits import Limit
+from traces.patterns import compiled
 from traces.sections.tables import WallId
 
-_PLACE: Final = re.compile(r"((?:traces|heuristics)(?:\.[a-z_0-9]+)+)[.:]([A-Z][A-Z_0-9]*)")
+_PLACE: Final = compiled(r"((?:traces|heuristics)(?:\.[a-z_0-9]+)+)[.:]([A-Z][A-Z_0-9]*)")
 
 
 def limit_at(place: str) -> Limit:

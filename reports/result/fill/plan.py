@@ -1,6 +1,5 @@
 """`fixes`, `levers` and `refused`: what to try, and what not."""
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeVar
 
@@ -15,6 +14,7 @@ from heuristics.plan.planned import Planned, Refused
 from heuristics.result import judged as typed
 from heuristics.run.run import Run
 from traces.missing import Missing, gap
+from traces.patterns import compiled
 
 S = TypeVar("S", bound=Struct)
 GIVE: Final = "give the run's configuration: --config FILE"
@@ -67,11 +67,14 @@ def fix(
     )
 
 
+_WORD: Final = compiled(r"\w+")
+
+
 def _own_first(gains: Iterable[Gain], run: Run | None) -> list[Gain]:
     """Published measurements, those of the run's own GPU first."""
     family = run.config.gpu_family if run else None
-    own = re.compile(rf"\b{family.name}\b") if family else None
-    return sorted(gains, key=lambda gain: own is not None and not own.search(gain.text))
+    own = {family.name} if family else set[str]()
+    return sorted(gains, key=lambda gain: not own <= {*_WORD.findall(gain.text)})
 
 
 def _gain(planned: Planned) -> Missing | tuple[float | Missing, float]:

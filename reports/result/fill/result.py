@@ -1,6 +1,5 @@
 """The whole result of a run: of traces, or of a configuration judged without one."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
@@ -21,6 +20,7 @@ from traces.cures import cures
 from traces.measurements import RankMeasurements
 from traces.missing import Missing, known
 from traces.names.frameworks import Framework
+from traces.patterns import compiled
 from traces.sections.hang import Hang, Witness
 from traces.sections.memory_snapshot import MemorySnapshot
 from traces.sections.run import Run
@@ -33,7 +33,7 @@ _OPEN: Final = ("wall", "kind", "bound", "runner_up", "confidence", "next_wall",
 S = TypeVar("S", bound=Struct)
 _PLAIN: Final = frozenset({int, float, str, bool})
 """Types of what holds no gap: columns of a timeline are long."""
-_FLAG: Final = re.compile(r" \(Megatron-LM: [^)]*\)")
+_FLAG: Final = compiled(r" \(Megatron-LM: [^)]*\)")
 
 
 def result_of_run(

@@ -1,11 +1,11 @@
 """Which texts of a configuration may be shown: a path or somebody's name is withheld."""
 
-import re
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, Final
 
 from heuristics.config.about import OPTIONS, Given
+from traces.patterns import compiled
 from traces.settings.harness_recipes import RECIPE, is_known_recipe
 from traces.settings.knobs import STAGE_LAYOUT, knobs
 from traces.settings.settings import Value
@@ -19,7 +19,7 @@ _KNOWN_WORDS: Final = frozenset(
     }
 )
 """Texts of knobs that take any word, as the frameworks' own recipes have them: nobody's name or path."""
-_PLAIN: Final = re.compile(r"[0-9]+(\.[0-9a-z]+)*|[a-z0-9_]{1,24}|[A-Z]{1,4}[0-9]{2,4}[A-Z]{0,2}")
+_PLAIN: Final = compiled(r"[0-9]+(\.[0-9a-z]+)*|[a-z0-9_]{1,24}|[A-Z]{1,4}[0-9]{2,4}[A-Z]{0,2}")
 """A version, a word of the frameworks, a GPU: nothing that could be a path or somebody's name."""
 
 

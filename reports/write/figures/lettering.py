@@ -1,6 +1,5 @@
 """Texts in figures: harmless, in glyphs the font has, measured before they are drawn."""
 
-import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Final
@@ -8,6 +7,7 @@ from typing import Final
 from matplotlib.font_manager import FontProperties, findfont
 from matplotlib.ft2font import FT2Font, LoadFlags
 
+from traces.patterns import compiled
 from traces.spelling import printable
 
 FONT: Final = "DejaVu Sans"
@@ -23,8 +23,8 @@ _FIXED: Final = 65_536
 """FreeType gives advances in parts of a pixel."""
 _LONGEST: Final = 400
 _UNKNOWN: Final = "\ufffd"
-_APART: Final = re.compile(r" +(?!%|ms(?![A-Za-z]))")
-"""Where a line may end."""
+_UNIT: Final = compiled(r"%|ms(?:[^A-Za-z]|$)")
+"""What begins so stays behind its number."""
 
 
 def harmless(text: str, width: int = _LONGEST) -> str:
@@ -59,13 +59,23 @@ def fitted(text: str, width: float, size: float, *, bold: bool = False) -> str:
 def wrapped(text: str, width: float, size: float, *, bold: bool = False) -> list[str]:
     """Lines of whole words; a number and its unit are one."""
     lines: list[str] = []
-    for word in filter(None, _APART.split(harmless(text, 10 * _LONGEST))):
+    for word in _words(harmless(text, 10 * _LONGEST)):
         longer = f"{lines[-1]} {word}" if lines else word
         if lines and inches(longer, size, bold=bold) <= width:
             lines[-1] = longer
         else:
             lines.append(fitted(word, width, size, bold=bold))
     return lines
+
+
+def _words(text: str) -> list[str]:
+    found: list[str] = []
+    for word in filter(None, text.split(" ")):
+        if found and _UNIT.match(word):
+            found[-1] += f" {word}"
+        else:
+            found.append(word)
+    return found
 
 
 def cut(lines: Sequence[str], most: int) -> list[str]:

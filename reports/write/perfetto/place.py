@@ -1,13 +1,13 @@
 """Where a moment of a result lies in the file written for Perfetto, which may have a clock of its own."""
 
-import re
 from typing import Final
 
 from heuristics.result.result import Result
 from reports.content.moments import Moment
 from reports.write.perfetto.analysis import fits_of, on_clock
+from traces.patterns import compiled
 
-_ORIGIN: Final = re.compile(r'"origin_ns":\s?"(-?\d+)"')
+_ORIGIN: Final = compiled(r'"origin_ns":\s?"(-?\d+)"')
 
 
 def place_in(written: str, result: Result, moment: Moment) -> tuple[int, int]:

@@ -7,7 +7,6 @@ even where two microbatches take turns on the GPU, one lane holds whole layers o
 launch was recorded there is one lane, in order of start.
 """
 
-import re
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
@@ -20,6 +19,7 @@ from traces.columns import NULL
 from traces.groups import begins, mask_of
 from traces.limits import Limit
 from traces.names.kernels import KernelClass
+from traces.patterns import compiled
 from traces.resolve.communication import communication_of
 from traces.resolve.neighbours import Role, launch_order, role
 from traces.resolve.resolution import CONTROL_KIND, OPERATIONS, PAYLOAD_KINDS, PHASES, UNTOLD, Resolution
@@ -139,7 +139,7 @@ GRADIENTS: Final = Limit(
     1.5, "GEMMs per GEMM of a forward pass", "ours: 2 in backward, 1 where it is repeated"
 )
 _TO, _FROM = OPERATIONS.index("dispatch"), OPERATIONS.index("combine")
-_BACKWARD_NAME: Final = re.compile(r"_bwd|[bB]ackward|_grad")
+_BACKWARD_NAME: Final = compiled(r"_bwd|[bB]ackward|_grad")
 
 
 class Kind(IntEnum):

@@ -1,0 +1,50 @@
+"""Characters of a foreign text that a markup takes for its own: some everywhere, others in some places.
+
+A pattern of ours looks neither ahead nor back, so each character that may be one is asked for by what stands
+beside it.
+"""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from traces.patterns import Match, Pattern, compiled, literal
+
+_ROOM: Final = 12
+"""Characters beside one that are looked at: more than any row below asks for."""
+OUTSIDE: Final = "[^0-9A-Za-z]"
+"""No letter or digit: with the end of the text, what a word ends at."""
+
+
+class Where(NamedTuple):
+    """Any of `characters`, right behind what `before` matches and right before what `after` does."""
+
+    characters: str
+    before: str = ""
+    after: str = ""
+
+
+class Dangers:
+    """The characters that a markup would take for its own."""
+
+    def __init__(self, *rows: Where) -> None:
+        self._beside: dict[str, list[tuple[Pattern, Pattern]]] = {}
+        for row in rows:
+            beside = compiled(f"(?:{row.before})$"), compiled(row.after)
+            for character in row.characters:
+                self._beside.setdefault(character, []).append(beside)
+        self._any = compiled("|".join(map(literal, self._beside)))
+
+    def sub(self, escaped: Callable[[str], str], text: str) -> str:
+        """The text with each of them escaped."""
+
+        def replaced(found: Match) -> str:
+            return escaped(found[0]) if self._is_one(text, found.start()) else found[0]
+
+        return self._any.sub(replaced, text)
+
+    def _is_one(self, text: str, at: int) -> bool:
+        before, after = text[max(0, at - _ROOM) : at], text[at + 1 : at + 1 + _ROOM]
+        return any(
+            behind.search(before) is not None and ahead.match(after) is not None
+            for behind, ahead in self._beside[text[at]]
+        )

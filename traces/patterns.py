@@ -1,0 +1,224 @@
+"""Patterns of texts: the one home of regular expressions, for all packages.
+
+They run on RE2 (github.com/google/re2), an automaton: a search costs what the text is long, whoever wrote
+it. Python's own `re` tries again from every place and in every way, so that the name of a kernel with 40
+underscores took it 37 seconds (measured 2026-11-28). To find all places is as many searches, of which none
+may look far beyond its end: `tests/whole/test_linear_patterns.py` holds that.
+
+The price is its grammar: no lookaround, no reference back to a group, no repeat above 1,000; `$` is the end
+of the text alone; `\\w`, `\\d`, `\\s` and `\\b` know ASCII only, beside which `LETTERS` and `BLANKS` are for
+what people write. Flags stand in the pattern: `(?i)`, `(?s)`, `(?m)`.
+"""
+
+from __future__ import annotations
+
+import re
+from codecs import register_error
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, TypeVar
+
+import re2  # type: ignore[import-untyped]  # comes without types: what it gives is typed here
+
+T = TypeVar("T")
+
+LETTERS: Final = r"\pL\pM\pN"
+"""Letters, their marks and digits of every script, to be put into a class."""
+BLANKS: Final = r"\s\v\x1c-\x1f\x{85}\pZ"
+"""Spaces of every script and ends of lines, to be put into a class."""
+
+
+class WrongPattern(ValueError):
+    """A text that is no pattern; the message says why."""
+
+
+class Match:
+    """Where a pattern was found. A group that took no part is None."""
+
+    __slots__ = ("_found", "_names", "_text")
+
+    def __init__(self, text: str, found: Any, names: dict[str, int]) -> None:
+        self._text, self._found, self._names = text, found, names
+
+    def __getitem__(self, group: int | str) -> str | Any:
+        start, end = self.span(group)
+        return None if start < 0 else self._text[start:end]
+
+    def groups(self) -> tuple[str | Any, ...]:
+        return tuple(self[place + 1] for place in range(self._found.re.groups))
+
+    def groupdict(self) -> dict[str, str | Any]:
+        return {name: self[place] for name, place in self._names.items()}
+
+    def span(self, group: int | str = 0) -> tuple[int, int]:
+        """Begin and end of a group in the text; -1 where it took no part."""
+        span: tuple[int, int] = self._found.span(group if isinstance(group, int) else self._names[group])
+        return span
+
+    def start(self, group: int | str = 0) -> int:
+        return self.span(group)[0]
+
+    def end(self, group: int | str = 0) -> int:
+        return self.span(group)[1]
+
+
+class Pattern:
+    """A compiled pattern, with the names that `re` gives what is asked of one.
+
+    Raises `WrongPattern` where the text is none.
+    """
+
+    __slots__ = ("_engine", "_names", "text")
+
+    def __init__(self, text: str) -> None:
+        options = re2.Options()
+        options.log_errors = False  # an error is an exception of ours, and never a line of a library
+        self.text = text
+        try:
+            self._engine = re2.compile(_whole(text), options)
+        except re2.error as error:
+            said = error.args[0] if error.args else ""
+            raise WrongPattern(said.decode("utf-8", "replace") if isinstance(said, bytes) else said) from None
+        self._names = dict(sorted(self._engine.groupindex.items(), key=lambda one: one[1]))
+
+    def __repr__(self) -> str:
+        return f"Pattern({self.text!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Pattern) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __reduce__(self) -> tuple[type[Pattern], tuple[str]]:
+        return Pattern, (self.text,)
+
+    def search(self, text: str) -> Match | None:
+        """The first place where it is found."""
+        return self._as_match(text, self._engine.search(_spelled(text)))
+
+    def match(self, text: str) -> Match | None:
+        """Where the text begins with it."""
+        return self._as_match(text, self._engine.match(_spelled(text)))
+
+    def match_at(self, text: str, spelled: bytes, at: int) -> Match | None:
+        """Where the text goes on with it at a place; `spelled`: the text with a byte for each character."""
+        return self._as_match(text, self._engine.match(spelled, at))
+
+    def fullmatch(self, text: str) -> Match | None:
+        """Where the whole text is it."""
+        return self._as_match(text, self._engine.fullmatch(_spelled(text)))
+
+    def finditer(self, text: str) -> Iterator[Match]:
+        """Every place, none within another."""
+        return (Match(text, found, self._names) for found in self._engine.finditer(_spelled(text)))
+
+    def findall(self, text: str) -> list[str]:
+        """The text of its only group at every place, or of all of it where it has none."""
+        return [found[self._engine.groups] or "" for found in self.finditer(text)]
+
+    def sub(self, new: str | Callable[[Match], str], text: str) -> str:
+        """The text with something else at every place: a text as it stands, or what a function gives."""
+        pieces, end = list[str](), 0
+        for found in self.finditer(text):
+            pieces += (text[end : found.start()], new if isinstance(new, str) else new(found))
+            end = found.end()
+        return "".join((*pieces, text[end:]))
+
+    def split(self, text: str) -> list[str]:
+        """What stands between the places, with the text of each group in between."""
+        pieces, end = list[str](), 0
+        for found in self.finditer(text):
+            pieces += (text[end : found.start()], *(group or "" for group in found.groups()))
+            end = found.end()
+        return [*pieces, text[end:]]
+
+    def _as_match(self, text: str, found: Any) -> Match | None:
+        return None if found is None else Match(text, found, self._names)
+
+
+def _spelled(text: str) -> bytes | str:
+    """A text as the engine takes it: where it is ASCII as bytes, so that it need not count characters."""
+    return text.encode() if text.isascii() else _whole(text)
+
+
+def _whole(text: str) -> str:
+    """A text, as long as before, in which `?` stands for half a character, which has no spelling.
+
+    The name of a file that is no UTF-8 has such, and JSON may.
+    """
+    return text.encode("utf-8", "replace").decode()
+
+
+def _stood_in(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    return "\x1a" * (error.end - error.start), error.end
+
+
+class Scanner:
+    """A text that is read from place to place: spelled once for all of its matches, not once for each.
+
+    Its patterns are to know ASCII alone, as those of a shell do: a control character that no file of
+    settings may hold stands for every other one.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text, self._spelled = text, text.encode("ascii", _STAND_IN)
+
+    def match(self, pattern: Pattern, at: int) -> Match | None:
+        """Where the text goes on with a pattern at a place."""
+        return pattern.match_at(self._text, self._spelled, at)
+
+
+_STAND_IN: Final = "traces.patterns.stand_in"
+register_error(_STAND_IN, _stood_in)
+
+_COMPILED: Final[dict[str, Pattern]] = {}
+
+
+def compiled(text: str) -> Pattern:
+    """The pattern of the product, or of one of its tables, that a text is; the same for the same text.
+
+    `tests/whole/test_linear_patterns.py` holds how long each one takes. Raises `WrongPattern`.
+    """
+    if text not in _COMPILED:
+        _COMPILED[text] = Pattern(text)
+    return _COMPILED[text]
+
+
+_OF_BYTES: Final[dict[bytes, re.Pattern[bytes]]] = {}
+
+
+def of_bytes(text: bytes) -> re.Pattern[bytes]:
+    """A pattern of a large file's bytes, by Python's own `re`: only for what the same test finds as linear.
+
+    `re` finds the last border of events in 8 MB from their end, in 9 us; RE2, which begins at the front,
+    takes 23 ms, and 186 where a group is asked for (the largest trace of Kineto at hand, 2026-11-28).
+    """
+    return _OF_BYTES.setdefault(text, re.compile(text))
+
+
+def compiled_rows(*rows: tuple[T, str]) -> tuple[tuple[T, Pattern], ...]:
+    """A table of what a text is, each with the pattern that it then has. Raises `WrongPattern`."""
+    return tuple((said, compiled(text)) for said, text in rows)
+
+
+def first_found(rows: Iterable[tuple[T, Pattern]], text: str) -> T | None:
+    """What the first row says whose pattern is found in a text; None where none is."""
+    return next((said for said, pattern in rows if pattern.search(text)), None)
+
+
+def literal(text: str) -> str:
+    """The pattern of a text that stands for itself."""
+    escaped: str = re2.escape(_whole(text))
+    return escaped
+
+
+def unlike(word: str) -> str:
+    """The pattern of what stands where a word does not: a part of its begin, and then another letter."""
+    rest = unlike(word[1:]) if len(word) > 1 else ""
+    return f"(?:[^{word[0]}]|$|{word[0]}{rest})" if rest else f"(?:[^{word[0]}]|$)"
+
+
+def starred(text: str) -> Pattern:
+    """The pattern of a name in which `*` stands for anything, as the tables of settings and rows have it."""
+    return compiled("(?s)" + ".*".join(map(literal, text.split("*"))))
