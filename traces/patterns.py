@@ -13,7 +13,6 @@ what people write. Flags stand in the pattern: `(?i)`, `(?s)`, `(?m)`.
 from __future__ import annotations
 
 import re
-from codecs import register_error
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TypeVar
 
@@ -100,10 +99,6 @@ class Pattern:
         """Where the text begins with it."""
         return self._as_match(text, self._engine.match(_spelled(text)))
 
-    def match_at(self, text: str, spelled: bytes, at: int) -> Match | None:
-        """Where the text goes on with it at a place; `spelled`: the text with a byte for each character."""
-        return self._as_match(text, self._engine.match(spelled, at))
-
     def fullmatch(self, text: str) -> Match | None:
         """Where the whole text is it."""
         return self._as_match(text, self._engine.fullmatch(_spelled(text)))
@@ -149,29 +144,6 @@ def _whole(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _stood_in(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeEncodeError)
-    return "\x1a" * (error.end - error.start), error.end
-
-
-class Scanner:
-    """A text that is read from place to place: spelled once for all of its matches, not once for each.
-
-    Its patterns are to know ASCII alone, as those of a shell do: a control character that no file of
-    settings may hold stands for every other one.
-    """
-
-    def __init__(self, text: str) -> None:
-        self._text, self._spelled = text, text.encode("ascii", _STAND_IN)
-
-    def match(self, pattern: Pattern, at: int) -> Match | None:
-        """Where the text goes on with a pattern at a place."""
-        return pattern.match_at(self._text, self._spelled, at)
-
-
-_STAND_IN: Final = "traces.patterns.stand_in"
-register_error(_STAND_IN, _stood_in)
-
 _COMPILED: Final[dict[str, Pattern]] = {}
 
 
@@ -195,6 +167,20 @@ def of_bytes(text: bytes) -> re.Pattern[bytes]:
     takes 23 ms, and 186 where a group is asked for (the largest trace of Kineto at hand, 2026-11-28).
     """
     return _OF_BYTES.setdefault(text, re.compile(text))
+
+
+Here = re.Match[str]
+HerePattern = re.Pattern[str]
+_AT_PLACES: Final[dict[str, HerePattern]] = {}
+
+
+def at_places(text: str) -> HerePattern:
+    """A pattern that a reader asks from place to place whether its text goes on so: by Python's own `re`.
+
+    Of 300 kB that are cut into words, RE2 takes 20 s: each question has the price of a whole text. The same
+    test has each of these read such texts from place to place.
+    """
+    return _AT_PLACES.setdefault(text, re.compile(text, re.ASCII))
 
 
 def compiled_rows(*rows: tuple[T, str]) -> tuple[tuple[T, Pattern], ...]:

@@ -13,7 +13,6 @@ from traces.patterns import (
     BLANKS,
     LETTERS,
     Pattern,
-    Scanner,
     WrongPattern,
     compiled,
     compiled_rows,
@@ -86,19 +85,6 @@ def test_classes_of_letters_and_blanks_know_every_script() -> None:
     assert compiled(f"[{LETTERS}]+").fullmatch("größe世界حجمआकार٣e\u0301")
     assert compiled(f"[{BLANKS}]+").fullmatch(" \t\v\x1c\x85\xa0\u3000\u2028")
     assert not compiled(f"[{LETTERS}]").search("-_./ \u3000")
-
-
-@given(st.text(st.sampled_from("a1 é世\ud800\n"), max_size=15))
-def test_a_scanner_goes_on_where_it_was(text: str) -> None:
-    scanner, at, pieces = Scanner(text), 0, []
-    either = compiled(r"(?s)[a-z]+|\s+|.")
-    while at < len(text):
-        found = scanner.match(either, at)
-        assert found is not None
-        assert found.start() == at
-        pieces.append(found[0])
-        at = found.end()
-    assert "".join(pieces) == text
 
 
 def test_the_first_row_counts() -> None:

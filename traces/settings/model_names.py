@@ -108,7 +108,11 @@ def _joined(text: str) -> str:
 
 def _is_of(words: tuple[str, ...], known: tuple[str, ...]) -> bool:
     """Whether a name is the known one, or that and words which say nothing of the shape."""
-    for end in range(len(words), 0, -1):
-        if "".join(words[:end]) == "".join(known):
-            return all(_SAYS_NOTHING.fullmatch(word) for word in words[end:])
+    left = "".join(known)
+    for place, word in enumerate(words, 1):
+        if not left.startswith(word):
+            return False
+        left = left.removeprefix(word)
+        if not left:
+            return all(_SAYS_NOTHING.fullmatch(one) for one in words[place:])
     return False

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from traces.patterns import Match, Pattern, Scanner, compiled
+from traces.patterns import Here, HerePattern, at_places, compiled
 
 PartKind = Literal["text", "name", "all", "joined", "sum", "unknown", "arguments"]
 
@@ -49,20 +49,20 @@ class Token:
 
 _ARRAY: Final = compiled(r"[A-Za-z_]\w*\+?=")
 _BRACED: Final = compiled(r"(?s)([A-Za-z_]\w*)(\[[@*]\])?(?::?[-=](.*))?")
-_OPERATOR: Final = compiled(r"&&|\|\||;;|\|&|[;|&()\n]")
-_COMMENT: Final = compiled(r"#[^\n]*")
-_BLANK: Final = compiled(r"(?:\\\r?\n|[ \t\r])+")
-_CONTINUED: Final = compiled(r"\\\n")
-_LINE: Final = compiled(r"[^\n]*\n?")
+_OPERATOR: Final = at_places(r"&&|\|\||;;|\|&|[;|&()\n]")
+_COMMENT: Final = at_places(r"#[^\n]*")
+_BLANK: Final = at_places(r"(?:\\\r?\n|[ \t\r])+")
+_CONTINUED: Final = at_places(r"\\\n")
+_LINE: Final = at_places(r"[^\n]*\n?")
 _NAME: Final = r"([A-Za-z_]\w*)"
-_HEREDOC: Final = compiled(rf"<<-?\s*(?:'{_NAME}'?|\"{_NAME}\"?|\\{_NAME}\\?|{_NAME})")
-_REDIRECTED: Final = compiled(r"[<>&]+(?:\\\r?\n|[ \t\r])*")
-_TEXT: Final = compiled(r"(?s)[^\s\\'\"$`#;|&()<>]+|.")
-_SINGLE: Final = compiled(r"'([^']*)'?")
-_QUOTED_TEXT: Final = compiled(r"[^\\\"$`]+")
-_ESCAPED: Final = compiled(r"(?s)\\(.?)")
-_BACKTICKS: Final = compiled(r"`[^`]*`?")
-_VARIABLE: Final = compiled(r"\$([A-Za-z_]\w*|[@*]|[0-9#?$!-])?")
+_HEREDOC: Final = at_places(rf"<<-?\s*(?:'{_NAME}'?|\"{_NAME}\"?|\\{_NAME}\\?|{_NAME})")
+_REDIRECTED: Final = at_places(r"[<>&]+(?:\\\r?\n|[ \t\r])*")
+_TEXT: Final = at_places(r"(?s)[^\s\\'\"$`#;|&()<>]+|.")
+_SINGLE: Final = at_places(r"'([^']*)'?")
+_QUOTED_TEXT: Final = at_places(r"[^\\\"$`]+")
+_ESCAPED: Final = at_places(r"(?s)\\(.?)")
+_BACKTICKS: Final = at_places(r"`[^`]*`?")
+_VARIABLE: Final = at_places(r"\$([A-Za-z_]\w*|[@*]|[0-9#?$!-])?")
 
 
 class Lexer:
@@ -70,7 +70,6 @@ class Lexer:
 
     def __init__(self, text: str, line: int = 1) -> None:
         self.text, self.at, self.line = text, 0, line
-        self._scanner = Scanner(text)
         self.heredocs: list[str] = []
         self.in_array = False
 
@@ -97,9 +96,9 @@ class Lexer:
                 if not is_stream:
                     yield word
 
-    def _eat(self, pattern: Pattern) -> Match | None:
+    def _eat(self, pattern: HerePattern) -> Here | None:
         """What stands here, passed over."""
-        found = self._scanner.match(pattern, self.at)
+        found = pattern.match(self.text, self.at)
         if found is not None:
             self._to(found.end())
         return found
