@@ -32,6 +32,8 @@ _NEEDED: Final = (
     *("LANG", "LC_ALL", "LC_CTYPE"),  # how bytes of a path are read
     *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"),
 )
+_NOBODYS: Final = Path("/")
+"""Where nsys answers: in the working folder it would look for settings and for modules of its own Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class TookTooLong(Exception):
 
 
 def run_watched(
-    command: Sequence[str], limit_s: float, tick: Callable[[], None], folder: Path | None = None
+    command: Sequence[str], limit_s: float, tick: Callable[[], None], folder: Path = _NOBODYS
 ) -> Ended:
     """Run a program in `folder`, calling `tick` about every 0.2 s; `output` and `words`: stdout and stderr.
 
