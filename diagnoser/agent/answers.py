@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import diagnoser
 from diagnoser.diagnosis import ComparisonResult, Diagnosis, FilesResult, LayoutsResult
-from diagnoser.output import base_name, raised_at
+from diagnoser.output import base_name
+from diagnoser.output.faults import not_ours, place_of_bug
 from diagnoser.running.files import asked_of_files, compare_files
 from reports.result.codec import encode
 from reports.result.json_text import render_json
@@ -21,7 +22,7 @@ from traces.errors import OutputNotWritable
 from traces.files.aside import write_whole
 from traces.files.cache_folder import default_cache_dir, not_writable
 from traces.limits import Limit
-from traces.spelling import counted
+from traces.spelling import counted, one_line
 
 SIZE: Final = Limit(4_000, "bytes", "ours: a tool's answer stays in a program's context, where room is dear")
 
@@ -165,5 +166,5 @@ def said_as(kind: Callable[[str], Exception]) -> Iterator[None]:
     except diagnoser.MoeDiagError as error:
         raise kind(str(error)) from None
     except Exception as error:
-        where = f"{type(error).__name__} at {raised_at(error)}"
-        raise kind(f"a bug of moe-diag ({where}). Please report it.") from None
+        said = not_ours(error) or f"a bug of moe-diag ({place_of_bug(error)}). Please report it."
+        raise kind(one_line(said)) from None
