@@ -41,13 +41,16 @@ _roots: ContextVar[Sequence[_Root]] = ContextVar("roots", default=())
 def only_beneath(*folders: Path) -> Iterator[None]:
     """Let nothing be opened within that does not lie beneath one of these; the first is named in errors.
 
-    Raises `OSError` for what is no folder.
+    Raises `InputError` for what is no folder.
     """
     with ExitStack() as undo:
         roots = list[_Root]()
         for folder in folders:
             path = os.path.realpath(folder)
-            roots.append(_Root(path, os.open(path, _FOLDER | os.O_NOFOLLOW)))
+            try:
+                roots.append(_Root(path, os.open(path, _FOLDER | os.O_NOFOLLOW)))
+            except OSError as error:
+                raise InputError(f"{folder} is no folder ({error.strerror}). Check the path.") from None
             undo.callback(os.close, roots[-1].folder)
         undo.callback(_roots.reset, _roots.set(roots))
         yield
