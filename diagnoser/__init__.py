@@ -18,6 +18,11 @@
 Importing this package loads nothing; its functions are loaded as they are named.
 """
 
+from diagnoser.working_folder import leave_working_folder
+
+leave_working_folder(__path__[0].rpartition("/")[0])
+
+# ruff: noqa: E402 - what follows may lie in the working folder too
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -70,7 +75,7 @@ def _check_siblings() -> None:
 
 _check_siblings()
 
-from traces.errors import InputError, MoeDiagError, NothingToDiagnose, UsageError  # noqa: E402 - after the check
+from traces.errors import InputError, MoeDiagError, NothingToDiagnose, UsageError
 
 
 def __getattr__(name: str) -> Any:

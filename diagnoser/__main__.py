@@ -25,6 +25,7 @@ def main() -> NoReturn:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # until cli listens there is nothing to clean up
     gc.set_threshold(1_000_000)  # nearly all objects stay: collecting often takes a tenth of a short run
+    os.environ["PYTHONSAFEPATH"] = "1"  # nor does a Python that this one starts look in the working folder
     for name, value in _NUMPY.items():
         os.environ.setdefault(name, value)
     from diagnoser.cli import main as run

@@ -3,8 +3,8 @@
 Exit codes: `heuristics.result.exits`. Commands return theirs, errors have theirs here.
 """
 
-import errno
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -22,7 +22,8 @@ import typer
 from diagnoser import __version__
 from diagnoser.options.command import commands_of, out_of_memory
 from diagnoser.options.help import GroupedCommand
-from diagnoser.output import raised_at, say
+from diagnoser.output import say
+from diagnoser.output.faults import not_ours, place_of_bug
 from heuristics.result.exits import Exit
 from traces.errors import InputError, MoeDiagError, NothingToDiagnose, UsageError
 
@@ -43,12 +44,6 @@ returns the exit code, none for 0; `history` has commands of its own.
 """
 
 _EXIT_CODES: Final = {UsageError: Exit.USAGE, InputError: Exit.INPUT, NothingToDiagnose: Exit.NOTHING}
-_OF_THE_MACHINE: Final = frozenset(
-    {errno.EBADF, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOSPC}
-    | {errno.EPIPE, errno.EROFS, errno.ESTALE}
-)
-"""What a full or failing disk, a closed stream and a lost connection answer: no bug of ours."""
-
 _WrongUsage: type[Exception] = typer.BadParameter.__mro__[2]
 """What the command line parser raises: click's ClickException, of which newer typers carry their own copy."""
 
@@ -141,7 +136,7 @@ def run(arguments: list[str]) -> int:
         return _said(str(error), next(code for kind, code in _EXIT_CODES.items() if isinstance(error, kind)))
     except _WrongUsage as error:
         message = str(getattr(error, "format_message", error.__str__)())
-        if "\n" in message:  # the whole help, where no command was given
+        if type(error).__name__ == "NoArgsIsHelpError":  # of the parser's own copy: the whole help
             with suppress(OSError):
                 print(message, file=sys.stderr, flush=True)
             return int(Exit.USAGE)
@@ -153,13 +148,11 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if "MOE_DIAG_TRACEBACK" in os.environ:
             traceback.print_exc()
-        if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
-            what = f"{error.filename or 'a file or the terminal'} cannot be read or written"
-            return _said(f"{what} ({error.strerror}). Check the disk, and where the output goes.", Exit.INPUT)
-        where = f"{type(error).__name__} at {raised_at(error)}"
+        if said := not_ours(error):
+            return _said(said, Exit.INPUT)
         return _said(
-            f"a bug of ours ({where}). Please report it with what the same command prints under "
-            "MOE_DIAG_TRACEBACK=1.",
+            f"a bug of ours ({place_of_bug(error)}). Please report it with what the same command prints "
+            "under MOE_DIAG_TRACEBACK=1.",
             Exit.BUG,
         )
     if result is MemoryError:
@@ -179,9 +172,10 @@ def _what_to_type(arguments: list[str]) -> str:
     first = arguments[0] if arguments else ""
     if first in COMMANDS:
         return f"Type moe-diag {first} --help."
-    if Path(first).exists() or first.endswith((".nsys-rep", ".qdrep", ".sqlite", ".json", ".json.gz")):
+    is_there = os.path.exists(first)  # noqa: PTH110 - False for a name that no file can have
+    if is_there or first.endswith((".nsys-rep", ".qdrep", ".sqlite", ".json", ".json.gz")):
         from reports.result.read import is_result
 
-        meant = "report" if Path(first).is_file() and is_result(Path(first)) else "analyze"
-        return f"Type moe-diag {meant} {' '.join(arguments)}"
+        meant = "report" if is_result(Path(first)) else "analyze"
+        return f"Type {shlex.join(['moe-diag', meant, *arguments])}"
     return "Type moe-diag --help."

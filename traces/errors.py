@@ -4,9 +4,14 @@ Those of configurations and training logs stand beside their readers. Only the d
 errors into exit codes.
 """
 
+from traces.spelling import one_line
+
 
 class MoeDiagError(Exception):
-    """Root of what a user can cause. `str(error)` is the one line to print."""
+    """Root of what a user can cause. `str(error)` is the one line to print, whatever the message quotes."""
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
 
 
 class UsageError(MoeDiagError):

@@ -21,6 +21,7 @@ import numpy as np
 
 from traces.errors import OutputNotWritable
 from traces.files.cache_folder import default_cache_dir
+from traces.files.elsewhere import elsewhere, trusts_working_folder
 from traces.limits import Limit
 from traces.progress import report
 
@@ -61,7 +62,7 @@ class Loop(Generic[P, R]):
 
     @cached_property
     def compiled(self) -> Callable[P, R]:
-        numba, text = import_module("numba"), self._function
+        numba, text = _numba(), self._function
         folder = _folder(self._sources())
         keeps = folder is not None and _writable(folder)
         if not (folder and folder.exists() and any(folder.rglob(f"*{text.__name__}-*.nbi"))):
@@ -96,10 +97,19 @@ def loop(*writes: str) -> Callable[[Callable[P, R]], Loop[P, R]]:
 @lru_cache(maxsize=1)
 def _compiles() -> bool:
     try:
-        import_module("numba")
+        _numba()
     except Exception:  # absent, or of no use with this numpy: whatever it is, the loops run without
         return False
     return True
+
+
+def _numba() -> Any:
+    """The module, which takes no settings from a working folder that is not trusted."""
+    with elsewhere():
+        numba = import_module("numba")
+    if not trusts_working_folder():
+        numba.core.config._config_fname = ""  # else it looks there again whenever it compiles
+    return numba
 
 
 def _folder(modules: set[Path]) -> Path | None:

@@ -10,7 +10,12 @@ from itertools import groupby
 from math import floor, log10
 from typing import Final
 
+from traces.limits import Limit
+
 DIGITS: Final = 3
+LINE: Final = Limit(
+    2_000, "bytes", "ours: our own longest list of names has 900, and no text of others says more in an error"
+)
 
 
 def rounded(value: float) -> str:
@@ -156,3 +161,15 @@ def printable(name: str, width: int) -> str:
         return clean
     head = (width - 3) * 2 // 3
     return clean[:head] + "..." + clean[len(clean) - (width - 3 - head) :]
+
+
+def one_line(message: str, most_bytes: int = int(LINE.value)) -> str:
+    """A message with whatever it quotes as one harmless line; cut in the middle: what and the cure stay."""
+    ends = message if len(message) <= 2 * most_bytes else f"{message[:most_bytes]}...{message[-most_bytes:]}"
+    line = " ".join(printable(ends, len(ends)).split())
+    written = line.encode()
+    if len(written) <= most_bytes:
+        return line
+    head = (most_bytes - 3) * 2 // 3
+    parts = written[:head], written[len(written) - (most_bytes - 3 - head) :]
+    return "...".join(part.decode(errors="ignore") for part in parts)

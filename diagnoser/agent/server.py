@@ -1,18 +1,31 @@
 """The server of `moe-diag mcp`: tools over standard input and output, by the official `mcp` package."""
 
-from collections.abc import Callable
-from functools import wraps
+import logging
+from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from diagnoser.agent.answers import Tools, said_as
+from diagnoser.agent.answers import Tools
+from diagnoser.agent.arguments import schema_of
 from diagnoser.version import VERSION
 from traces.errors import InputError
+from traces.patterns import compiled
 
 if TYPE_CHECKING:
-    from mcp.server.mcpserver import MCPServer
+    from diagnoser.agent.bounds import Bounds
+    from diagnoser.agent.calls import Calls
 
 SKILL: Final = Path(__file__).with_name("SKILL.md")
+_FIRST_ID: Final = compiled(
+    r'\s*\{\s*(?:"(?:jsonrpc|method)"\s*:\s*"[^"]{0,100}"\s*,\s*)*"id"\s*:\s*(\d{1,15})\b'
+)
+_LAST_ID: Final = compiled(r'"id"\s*:\s*(\d{1,15})\s*\}\s*$')
+"""Where clients write the number of a request: before what it asks for, or after it."""
+_TAIL: Final = 100
+_NO_JSON: Final = (
+    "this is no JSON that can be read: numbers have at most 4,000 digits, lists are nested less than 200 "
+    "deep, and texts have whole characters. Ask again with other arguments."
+)
 
 
 class NoMcp(InputError):
@@ -24,31 +37,91 @@ def skill() -> str:
     return SKILL.read_text(encoding="utf-8")
 
 
-def server(tools: Tools) -> "MCPServer":
-    """Raises `NoMcp` without the package."""
+def server(tools: Tools, calls: "Calls") -> Any:
+    """Of the package's own kind that hands over names and arguments as they come."""
+    import mcp_types as types
+    from mcp.server.lowlevel import Server
+
+    offered = [
+        types.Tool(name=tool.__name__, description=cleandoc(tool.__doc__ or ""), input_schema=schema_of(tool))
+        for tool in tools.all()
+    ]
+
+    async def list_tools(context: Any, asked: Any) -> Any:
+        return types.ListToolsResult(tools=offered)
+
+    async def call_tool(context: Any, asked: Any) -> Any:
+        answer = await calls.answer(asked.name, asked.arguments or {})
+        text = types.TextContent(type="text", text=answer.text)
+        return types.CallToolResult(content=[text], is_error=answer.is_error)
+
+    about = skill().partition("---\n")[2].partition("---\n")[2].strip()
+    return Server(
+        "moe-diag",
+        version=VERSION,
+        instructions=about,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+def serve(tools: Tools, bounds: "Bounds") -> None:
+    """Answer until standard input ends. Raises `NoMcp` without the package."""
     try:
-        from mcp.server.mcpserver import MCPServer
-        from mcp.server.mcpserver.exceptions import ToolError
+        import anyio
+        import mcp.server.mcpserver  # noqa: F401 - which 2.0 brought
     except ImportError:
         raise NoMcp(
             "moe-diag mcp needs the package mcp, 2.3 or newer. Type pip install 'moe-diag[agent]'"
         ) from None
+    from diagnoser.agent.calls import Calls, start
 
-    def answering(tool: Callable[..., str]) -> Callable[..., str]:
-        @wraps(tool)
-        def called(*args: object, **kwargs: object) -> str:
-            with said_as(ToolError):
-                return tool(*args, **kwargs)
-
-        return called
-
-    about = skill().partition("---\n")[2].partition("---\n")[2]
-    made = MCPServer("moe-diag", version=VERSION, instructions=about.strip(), log_level="WARNING")
-    for tool in tools.all():
-        made.add_tool(answering(tool), structured_output=False)
-    return made
+    logging.disable()  # what matters is answered
+    calls = Calls(tools, bounds)
+    start()
+    anyio.run(_serve, tools, calls)
 
 
-def serve(tools: Tools) -> None:
-    """Answer until standard input ends."""
-    server(tools).run("stdio")
+async def _serve(tools: Tools, calls: "Calls") -> None:
+    import anyio
+    from mcp.server.stdio import stdio_server
+
+    made = server(tools, calls)
+    into, messages = anyio.create_memory_object_stream[Any](0)
+    async with stdio_server() as (read, write), anyio.create_task_group() as tasks:
+        tasks.start_soon(_pass_on, read, write, into)
+        await made.run(messages, write, made.create_initialization_options())
+        tasks.cancel_scope.cancel()
+
+
+async def _pass_on(read: Any, write: Any, into: Any) -> None:
+    """Messages as they are read; what is no JSON is answered here, as the package drops it."""
+    async with into:
+        async for message in read:
+            if isinstance(message, Exception):
+                await _refuse(_line_of(message), write)
+            else:
+                await into.send(message)
+
+
+async def _refuse(line: str, write: Any) -> None:
+    import mcp_types as types
+    from mcp.shared.message import SessionMessage
+
+    if (number := number_of(line)) is not None:
+        error = types.ErrorData(code=types.PARSE_ERROR, message=_NO_JSON)
+        await write.send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=number, error=error)))
+
+
+def number_of(line: str) -> int | None:
+    """The number of a request that cannot be read as a whole; None where it is not found."""
+    found = _FIRST_ID.match(line) or _LAST_ID.search(line[-_TAIL:])
+    return int(found[1]) if found else None
+
+
+def _line_of(error: Exception) -> str:
+    """What was read, as the package keeps it beside what is wrong; empty where it does not."""
+    try:
+        return str(error.errors()[0]["input"])  # type: ignore[attr-defined]
+    except (AttributeError, LookupError, TypeError, ValueError):
+        return ""

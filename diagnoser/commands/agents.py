@@ -14,24 +14,36 @@ def mcp(
         Path | None,
         option("FOLDER", "Where whole results are kept [default: answers/ in the cache folder].", "--keep"),
     ] = None,
+    root: Annotated[
+        Path | None,
+        option("FOLDER", "What may be read: nothing outside it [default: the working folder].", "--root"),
+    ] = None,
+    timeout: Annotated[
+        str | None, option("TIME", "End a call that takes longer than this [default: 300s].", "--timeout")
+    ] = None,
+    max_memory: Annotated[
+        str | None, option("SIZE", "End a call that takes more memory [default: 8G].", "--max-memory")
+    ] = None,
     skill: Annotated[bool, option(None, "Print the skill file: which tool is for what.", "--skill")] = False,
 ) -> None:
     """Tools for AI agents over MCP; needs moe-diag[agent].
 
     Answers on standard input and output until they close: analyze, compare, check_config, plan and explain.
-    Each answer is below 4 kB and names the file of the whole result. No network; no input is changed.
+    Each answer is below 4 kB and names the file of the whole result. No network; no input is changed, and
+    nothing outside the root is read.
 
     \b
     pip install 'moe-diag[agent]'
-    moe-diag mcp                              the command that a client is to start
+    moe-diag mcp --root recordings            the command that a client is to start
     moe-diag mcp --skill > SKILL.md           when to use which tool
     """
     from diagnoser.agent import server
     from diagnoser.agent.answers import Tools
+    from diagnoser.agent.bounds import bounds_of
 
     if skill:
         show(server.skill())
         return
     if keep is not None:
         check_place(keep, "--keep")
-    server.serve(Tools(keep))
+    server.serve(Tools(keep), bounds_of(root, timeout, max_memory))

@@ -6,6 +6,7 @@ from typing import Annotated, Final
 import diagnoser
 from diagnoser.options import CacheDir, NsysPath, Place, Redact, argument, option
 from diagnoser.options.command import command
+from diagnoser.options.requests import path_of
 from diagnoser.output import base_name, say, show
 from diagnoser.output.progress import progress_display
 from diagnoser.output.results import saved_result
@@ -34,8 +35,8 @@ def open(
 ) -> int:
     """Open a finding's moment in Perfetto's timeline.
 
-    Prints the time as nsys' GUI counts it. The trace is served on 127.0.0.1 alone, until the browser's tab
-    has it; the browser loads Perfetto's page from the network, the trace goes nowhere. Ctrl-C ends it.
+    Prints the time as nsys' GUI counts it. The trace is served on 127.0.0.1 alone, and given once, to the
+    browser's tab; the browser loads Perfetto's page from the network, the trace goes nowhere. Ctrl-C ends it.
 
     \b
     moe-diag open run.sqlite                          the wall of the verdict
@@ -44,12 +45,14 @@ def open(
     moe-diag open run.sqlite --at communication:2     the second evidence of a wall
     """
     import webbrowser
+    from contextlib import ExitStack
 
-    from diagnoser.output.handover import Handover, hand_over
+    from diagnoser.output.handover import Handover, hand_over, leading_to
     from reports.content.blocks import Detail
     from reports.content.moments import first_step, moment_of
     from reports.write.perfetto.analysis import write_perfetto
     from reports.write.perfetto.place import place_in
+    from traces.files.cache_folder import default_cache_dir
     from traces.missing import known
     from traces.steps.selection import seconds
 
@@ -68,12 +71,19 @@ def open(
     show(f"{found.said}\n{where}: {seconds(found.start_ns)} to {seconds(found.end_ns)}, {clock}\n")
     say(f"your browser loads Perfetto's page from {ui}. The trace is served on 127.0.0.1 and stays here.")
 
+    until_taken = ExitStack()
+
     def opened(address: str) -> None:
         show(f"{address}\n")
-        if browser and not webbrowser.open(address):
+        if not browser:
+            return
+        leads = until_taken.enter_context(leading_to(address, path_of(cache_dir) or default_cache_dir()))
+        if not webbrowser.open(leads):
             say("no browser could be started here. Open the address above in one.")
 
-    if not hand_over(given, opened):
+    with until_taken:
+        is_taken = hand_over(given, opened)
+    if not is_taken:
         say("nobody opened the timeline; the trace is no longer served. Type the command again.")
         return Exit.NO
     return Exit.DONE

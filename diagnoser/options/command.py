@@ -75,8 +75,9 @@ def command(*, lacks: Collection[str] = (), bounded: bool = False) -> Callable[[
         known = list(vars(options).values())
         listed.sort(key=lambda one: known.index(one.annotation) if one.annotation in known else -1)
 
-        def called(max_memory: str | None = None, timeout: str | None = None, **typed: Any) -> int | None:
+        def called(**typed: Any) -> int | None:
             typed.pop("help_all", None)
+            bounds = [typed.pop(name, None) if bounded else None for name in ("max_memory", "timeout")]
             said = {key: typed.pop(key) for key in [*typed] if key.startswith(ABOUT)}
             about = {key.removeprefix(ABOUT): one for key, one in said.items() if one is not None}
             for name, (request, several) in requests.items():
@@ -86,7 +87,7 @@ def command(*, lacks: Collection[str] = (), bounded: bool = False) -> Callable[[
                         one.name: about if one.annotation == About else typed.pop(one.name) for one in several
                     },
                 )
-            with within(max_memory, timeout):
+            with within(*bounds):
                 return function(**typed)
 
         shown = [each for one in listed for each in _as_typed(one)]
@@ -137,6 +138,13 @@ def out_of_memory(what: str) -> OutOfMemory:
     )
 
 
+def out_of_time(timeout: str) -> OutOfTime:
+    return OutOfTime(
+        f"not finished within --timeout {timeout}; nothing unfinished was left behind. "
+        "Allow more time, or give fewer traces."
+    )
+
+
 @contextmanager
 def within(max_memory: str | None, timeout: str | None) -> Iterator[None]:
     """No process takes more memory than this, and after this time it is ended as by Ctrl-C.
@@ -151,12 +159,12 @@ def within(max_memory: str | None, timeout: str | None) -> Iterator[None]:
 
     with ExitStack() as undo:
         if max_memory is not None:
-            most, before = _bytes(max_memory), resource.getrlimit(resource.RLIMIT_DATA)
+            most, before = bytes_of(max_memory), resource.getrlimit(resource.RLIMIT_DATA)
             most = most if before[1] == resource.RLIM_INFINITY else min(most, before[1])
             resource.setrlimit(resource.RLIMIT_DATA, (most, before[1]))
             undo.callback(resource.setrlimit, resource.RLIMIT_DATA, before)
         if timeout is not None:
-            most_s = _seconds(timeout)
+            most_s = seconds_of(timeout)
             undo.callback(signal.signal, signal.SIGALRM, signal.signal(signal.SIGALRM, end))
             undo.callback(signal.setitimer, signal.ITIMER_REAL, 0)
             signal.setitimer(signal.ITIMER_REAL, most_s)
@@ -169,13 +177,11 @@ def within(max_memory: str | None, timeout: str | None) -> Iterator[None]:
             if not is_up:
                 raise
     if is_up:
-        raise OutOfTime(
-            f"not finished within --timeout {timeout}; nothing unfinished was left behind. "
-            "Allow more time, or give fewer traces."
-        )
+        raise out_of_time(str(timeout))
 
 
-def _bytes(typed: str) -> int:
+def bytes_of(typed: str) -> int:
+    """A typed `--max-memory`. Raises `UsageError` for what is no size, or of no use on this system."""
     found = _SIZE.fullmatch(typed.strip())
     if not found:
         raise UsageError(f"--max-memory {typed!r} is no size. Give one such as 8G or 512M.")
@@ -187,7 +193,8 @@ def _bytes(typed: str) -> int:
     return wanted
 
 
-def _seconds(typed: str) -> float:
+def seconds_of(typed: str) -> float:
+    """A typed `--timeout`. Raises `UsageError` for what is no time."""
     found = _TIME.fullmatch(typed.strip())
     seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
     if not 0 < seconds <= LONGEST.value:

@@ -3,13 +3,16 @@
 `3%` of `--gate`; `com-3=6ms` or `com-3=5%` of `--expect`.
 """
 
+import operator
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from heuristics.config.about import OPTIONS, option_of
 from traces.errors import UsageError
+from traces.limits import Limit
 from traces.patterns import compiled
+from traces.spelling import printable
 
 if TYPE_CHECKING:
     from heuristics.comparison.expected import Prediction
@@ -20,6 +23,10 @@ _NUMBER: Final = compiled(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
 _EXPECTED: Final = compiled(
     r"\s*(?P<fix>[A-Za-z]+-[0-9]+)\s*=\s*(?P<number>[0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(?P<unit>us|ms|s|%)\s*"
 )
+LARGEST: Final = Limit(1 << 24, "ranks", "ours: more than any run has; a process id may be larger")
+KINDS: Final = {int: "a whole number", bool: "true or false", str: "a text", list: "a list of NAME=VALUE"}
+"""What a field of the run may hold, in words."""
+_SIZES: Final = ("nvlink_domain", "world_size", "gpus_per_node", "ep", "etp", "tp", "cp", "pp", "vpp")
 _NS: Final = {"us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
@@ -54,14 +61,36 @@ def _gpu(name: str) -> str:
     raise UsageError(f"{option_of('gpu')} {name!r} is no GPU that we know. {cure} {', '.join(products())}.")
 
 
+def size_of(flag: str, size: int, most: Limit = LARGEST) -> int:
+    """A size that was given. Raises `UsageError` for what is none."""
+    if 1 <= size <= most.value:
+        return size
+    shown = f" {size}" if abs(size) < 1 << 60 else ""  # of more digits Python itself may refuse to write
+    more = "or more" if size < 1 else f"to {int(most.value):,}"
+    raise UsageError(f"{flag}{shown} is no size. Give 1 {more}.")
+
+
+def _of_its_kind(field: str, value: object) -> object:
+    """A value as its field has it, None where it is unknown. Raises `UsageError` for another kind."""
+    if field not in OPTIONS:
+        known = ", ".join(OPTIONS)
+        raise UsageError(f"nothing is known of {printable(str(field), 60)!r}. There are {known}.")
+    kind = OPTIONS[field].kind
+    if value is None or kind is list or (field == "graph_modules" and isinstance(value, list | tuple)):
+        return value
+    if kind is int and not isinstance(value, bool) and hasattr(value, "__index__"):
+        return operator.index(value)
+    if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
+        raise UsageError(f"{option_of(field)} must be {KINDS[kind]}.")
+    return value
+
+
 def given_from(about: Mapping[str, object]) -> Any:
     """A `Given`. Raises `UsageError` for a field or a value that cannot be."""
     from heuristics.config.about import Given, Guidance, Routing, Stage
 
-    values = dict(about)
-    for field in values:
-        if field not in OPTIONS:
-            raise UsageError(f"nothing is known of {field!r}. There are {', '.join(OPTIONS)}.")
+    values = {field: _of_its_kind(field, value) for field, value in about.items()}
+    values = {field: value for field, value in values.items() if value is not None}
     for field, choices in (("stage", Stage), ("routing", Routing), ("guidance", Guidance)):
         if field in values and values[field] not in get_args(choices):
             raise UsageError(
@@ -74,11 +103,13 @@ def given_from(about: Mapping[str, object]) -> Any:
         values["gpu"] = _gpu(name)
     if isinstance(modules := values.get("graph_modules"), str):
         values["graph_modules"] = tuple(part for part in modules.replace(",", " ").split() if part)
+    elif modules is not None:
+        values["graph_modules"] = tuple(map(str, modules))  # type: ignore[call-overload]
     if (variables := values.get("env")) is not None:
         values["env"] = _variables(variables)
-    for field in ("nvlink_domain", "world_size", "gpus_per_node", "ep", "etp", "tp", "cp", "pp", "vpp"):
-        if isinstance(size := values.get(field), int) and size < 1:
-            raise UsageError(f"{option_of(field)} {size} is no size. Give 1 or more.")
+    for field in _SIZES:
+        if isinstance(size := values.get(field), int):
+            size_of(option_of(field), size)
     return Given(**values)  # type: ignore[arg-type]
 
 

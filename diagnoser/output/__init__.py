@@ -5,7 +5,6 @@ import os
 import shlex
 import shutil
 import sys
-import traceback
 import unicodedata
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,6 +17,7 @@ from reports.formats import FORMATS, as_bytes
 from traces.errors import OutputNotWritable, UsageError
 from traces.files.aside import sweep, write_whole
 from traces.patterns import compiled
+from traces.spelling import one_line
 
 _TRACES: Final = (".nsys-rep", ".qdrep", ".sqlite", ".sqlite3", ".db")
 _RESULTS: Final = (".json", ".json.gz")
@@ -105,16 +105,9 @@ def screen() -> View:
     return View(width, colour="NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb")
 
 
-def raised_at(error: Exception) -> str:
-    """Where a bug was raised: the name of the file and the line, no folder of anybody."""
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{Path(place.filename).name}:{place.lineno}"
-
-
 def say(message: str) -> None:
-    line = "moe-diag: " + " ".join(message.split())
     with suppress(OSError):  # nobody listens, or the terminal went away
-        print(_harmless(line) if sys.stderr.isatty() else line, file=sys.stderr, flush=True)
+        print(f"moe-diag: {one_line(message)}", file=sys.stderr, flush=True)
 
 
 def say_skipped(reasons: Sequence[str]) -> None:

@@ -2,27 +2,41 @@
 
 The page of ours opens Perfetto's and speaks its documented protocol: PING until PONG, then the trace, then
 the span (perfetto.dev/docs/visualization/deep-linking-to-perfetto-ui). Paths have a secret that only this run
-and the browser that it opens know, and any other name of this machine is refused.
+and the browser that it opens know, and any other name of this machine is refused. Each thing is given once. A
+browser's command line can be read by everybody here, so it names a file of the user's alone that leads on.
 """
 
 import json
+import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
-from traces.errors import UsageError
+from traces.errors import OutputNotWritable, UsageError
+from traces.files.cache_folder import scratch_folder
 from traces.limits import Limit
 
 HOST: Final = "127.0.0.1"
 PATIENCE: Final = Limit(600, "seconds", "ours: somebody who asked for it presses the button within minutes")
+WAITS: Final = Limit(10, "seconds", "ours: a browser of this machine sends a request at once")
 _MARGIN: Final = Limit(0.25, "of the span", "ours: what stands right before and after a moment is seen too")
 _PAGE: Final = Path(__file__).with_name("handover.html")
 _LONGEST_TITLE: Final = 200
+_LEADS_ON: Final = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url={address}">
+<title>moe-diag: open in Perfetto</title>
+<p><a href="{address}">Open the timeline</a></p>
+</html>
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +71,34 @@ class Handover:
         return _PAGE.read_text(encoding="utf-8").replace("ABOUT", text, 1)
 
 
+@contextmanager
+def leading_to(address: str, cache_dir: Path) -> Iterator[str]:
+    """The address of a file that leads a browser to `address`, readable by this user alone; gone afterwards.
+
+    Raises `OutputNotWritable`.
+    """
+    with scratch_folder(cache_dir) as folder:
+        path = folder / "open.html"
+        try:
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(_LEADS_ON.format(address=address))
+        except OSError as error:
+            raise OutputNotWritable(f"{path} cannot be written ({error.strerror}). Check the disk.") from None
+        yield path.absolute().as_uri()
+
+
 def hand_over(given: Handover, opened: Callable[[str], object], patience_s: float = PATIENCE.value) -> bool:
     """Serve until the trace was handed over; False where nobody took it in time.
 
     `opened` is called with the address as soon as it answers.
     """
     secret, done = secrets.token_urlsafe(16), Event()
-    files = {
-        "": ("text/html; charset=utf-8", given.page().encode()),
-        "trace.json": ("application/json", given.trace.encode()),
+    left = {
+        ("GET", ""): ("text/html; charset=utf-8", given.page().encode()),
+        ("GET", "trace.json"): ("application/json", given.trace.encode()),
+        ("POST", "done"): ("text/plain", b""),
     }
-    with ThreadingHTTPServer((HOST, 0), _handler(secret, files, done)) as server:
+    with ThreadingHTTPServer((HOST, 0), _handler(secret, left, done)) as server:
         server.daemon_threads = True
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
         thread.start()
@@ -79,16 +110,24 @@ def hand_over(given: Handover, opened: Callable[[str], object], patience_s: floa
             thread.join()
 
 
-def _handler(secret: str, files: dict[str, tuple[str, bytes]], done: Event) -> type[BaseHTTPRequestHandler]:
+def _handler(
+    secret: str, left: dict[tuple[str, str], tuple[str, bytes]], done: Event
+) -> type[BaseHTTPRequestHandler]:
+    """Answers requests with what is `left`, each once: of two that ask at the same time one gets it."""
+
     class Handler(BaseHTTPRequestHandler):
         """Answers for two files and the word that all is done."""
 
         server: ThreadingHTTPServer
+        timeout = WAITS.value
 
         def do_GET(self) -> None:
-            kind, data = files.get(self._asked(), ("", b""))
-            if not kind:
+            if (asked := self._asked()) is None:
                 self.send_error(404)
+                return
+            kind, data = left.pop((self.command, asked), ("", None))
+            if data is None:
+                self.send_error(410, explain="It is given once. Type moe-diag open again.")
                 return
             self.send_response(200)
             self.send_header("Content-Type", kind)
@@ -98,25 +137,20 @@ def _handler(secret: str, files: dict[str, tuple[str, bytes]], done: Event) -> t
             self.send_header("Referrer-Policy", "no-referrer")
             self.end_headers()
             self.wfile.write(data)
+            if asked == "done":
+                done.set()
 
         def do_POST(self) -> None:
-            if self._asked() != "done":
-                self.send_error(404)
-                return
-            self.send_response(204)
-            self.end_headers()
-            done.set()
+            self.do_GET()
 
-        def _asked(self) -> str:
-            """The path below the secret; "?" for another host, a path without it, or no path of ours."""
+        def _asked(self) -> str | None:
+            """The path below the secret; None for another host and a path without it."""
             mine = f"{HOST}:{self.server.server_port}"
-            _, given, *rest = [*self.path.split("/"), "?", "?"]
-            is_ours = self.headers.get("Host") == mine and secrets.compare_digest(
-                given.encode(), secret.encode()
-            )
-            return rest[0] if is_ours else "?"
+            given, _, below = self.path.removeprefix("/").partition("/")
+            is_ours = secrets.compare_digest(given.encode(), secret.encode())
+            return below if is_ours and self.headers.get("Host") == mine else None
 
-        def log_message(self, format: str, *args: object) -> None:
+        def log_message(self, format: str, *args: Any) -> None:
             """Nothing: requests are no news."""
 
     return Handler

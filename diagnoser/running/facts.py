@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
-from diagnoser.options.given import given_from
+from diagnoser.options.given import KINDS, given_from
 from diagnoser.output import say
 from heuristics.config.about import OPTIONS, option_of
 from traces.errors import InputError, UsageError
@@ -29,7 +29,6 @@ _PLACE: Final = (
     *("core_version", "bridge_version", "torch_version", "te_version"),
 )
 """Facts of the machines and programs, which hold for another configuration too."""
-_KINDS: Final = {int: "a whole number", bool: "true or false", str: "a text", list: "a list of NAME=VALUE"}
 
 
 class WrongFacts(InputError):
@@ -130,7 +129,7 @@ def _value(path: Path, key: str, kind: type, value: object) -> object:
     if kind is list and isinstance(value, dict):
         return [f"{name}={one}" for name, one in value.items()]
     if type(value) is not kind:
-        raise _wrong(path, f"{key} must be {_KINDS[kind]}")
+        raise _wrong(path, f"{key} must be {KINDS[kind]}")
     return value
 
 

@@ -17,6 +17,7 @@ from diagnoser.running.configuration import read_configured
 from diagnoser.version import VERSION
 from reports.result.read import is_result
 from traces.errors import InputError, UsageError
+from traces.files.beneath import opened
 from traces.files.plain_file import no_file
 from traces.limits import Limit
 from traces.settings.settings import NotAConfiguration
@@ -53,7 +54,8 @@ def is_of_files(path: Path) -> bool:
     if not path.exists() or path.stat().st_size > LARGEST.value or is_result(path):
         return False
     try:
-        found = json.loads(path.read_bytes())
+        with opened(path) as file:
+            found = json.loads(file.read(int(LARGEST.value) + 1))
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(found, dict) and bool(found) and not any(key in found for key in _NO_CONFIGURATION)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from traces.errors import TraceNotFound, UsageError
+from traces.files.beneath import is_beneath, opened
 
 REPORTS: Final = (".nsys-rep", ".qdrep")
 EXPORTS: Final = (".sqlite",)
@@ -98,7 +99,7 @@ def _matching(path: Path, inside: Inside) -> list[Path] | None:
     if path.exists() or not glob.has_magic(str(path)):
         return None
     matched = glob.glob(str(path), recursive=True)  # noqa: PTH207 - a pattern of any folder
-    matches = [Path(match) for match in sorted(matched)]
+    matches = [one for match in sorted(matched) if is_beneath(one := Path(match))]
     files = [one for match in matches for one in (inside(match) if match.is_dir() else [match])]
     if not files:
         raise TraceNotFound(f"{path} matches no file. Check the pattern, or name the folder.")
@@ -119,7 +120,7 @@ def _stem(path: Path) -> str:
 def _is_kineto(path: Path) -> bool:
     """Whether a JSON file is a recording; a result, a configuration or a list of other things is none."""
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             packed = file.peek(2).startswith(b"\x1f\x8b")
             head = (gzip.GzipFile(fileobj=file) if packed else file).read(_HEAD)
     except (OSError, EOFError, zlib.error):

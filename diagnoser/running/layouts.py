@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from diagnoser.diagnosis import LayoutsResult
-from diagnoser.options.given import given_from
+from diagnoser.options.given import LARGEST, given_from, size_of
 from diagnoser.options.requests import LayoutPlan, made_again
 from diagnoser.version import VERSION
 from heuristics.config.about import option_of
 from traces.errors import UsageError
+from traces.limits import Limit
 from traces.missing import Missing
 from traces.settings.knobs import GLOBAL_BATCH
 from traces.spelling import counted
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from traces.settings.settings import Settings
 
 _LENGTH: Final = "seq_length"
+_TOKENS: Final = Limit(1 << 40, "tokens or sequences", "ours: a thousand times the longest there is")
 _AROUND: Final = 64
 """Numbers of GPUs below and above that are tried where none divides."""
 
@@ -61,13 +63,13 @@ def _model(asked: LayoutPlan, given: Given) -> tuple[Settings, str, str, bool, t
 
 
 def _with_asked(settings: Settings, asked: LayoutPlan) -> Settings:
-    for flag, size in (
-        ("gpus", asked.gpus),
-        ("seq-length", asked.seq_length),
-        ("global-batch", asked.global_batch),
+    for flag, size, most in (
+        ("--gpus", asked.gpus, LARGEST),
+        ("--seq-length", asked.seq_length, _TOKENS),
+        ("--global-batch", asked.global_batch, _TOKENS),
     ):
-        if size is not None and size < 1:
-            raise UsageError(f"--{flag} {size} is no size. Give 1 or more.")
+        if size is not None:
+            size_of(flag, size, most)
     wanted = {_LENGTH: asked.seq_length, GLOBAL_BATCH: asked.global_batch}
     return settings.changed({knob: one for knob, one in wanted.items() if one is not None}, "option")
 

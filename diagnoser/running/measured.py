@@ -21,6 +21,7 @@ from traces import errors
 from traces.columns import TraceInfo
 from traces.cures import cure
 from traces.errors import EmptySelection, InputError
+from traces.files.beneath import opened
 from traces.formats.known_texts import trace_name
 from traces.formats.nsys_schema import CALLS
 from traces.formats.open import ReadOptions, read_trace
@@ -181,7 +182,7 @@ def _measured_trace(task: TraceTask) -> MeasuredTrace | InputError:
 
 def _check_no_result(path: Path) -> None:
     if path.name.endswith(SUFFIX) and path.is_file():
-        with path.open("rb") as file:
+        with opened(path) as file:
             if is_summary(file.read(64)):
                 raise errors.NotATrace(f"{path} is a summary of a rank, no trace. Type moe-diag merge {path}")
     if path.name.endswith((".json", ".json.gz")) and path.is_file() and is_result(path):

@@ -9,10 +9,10 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from diagnoser.options.given import LARGEST
 from diagnoser.running.inputs import real
 from traces.errors import InputError, UsageError
 from traces.files.plain_file import read_text
-from traces.limits import Limit
 from traces.missing import known
 from traces.ranks.identity import WorldSize, fingerprint_of_text
 from traces.ranks.summary import Identity
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 _MUST: Final = ("file", "rank")
 _MAY: Final = ("process", "device", "host", "world_size")
 _WORLD: Final = "world_size"
-_LARGEST: Final = Limit(1 << 24, "ranks", "ours: more than any run has; a process id may be larger")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +110,7 @@ def _number(place: str, cells: Mapping[str, str], name: str, least: int) -> int 
     if not (text := cells.get(name, "")):
         return None
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
-    most = _LARGEST.value if name in ("rank", "world_size") else 1 << 31
+    most = LARGEST.value if name in ("rank", "world_size") else 1 << 31
     if not least <= number <= most:
         raise UsageError(f"{place}: {name} {text!r} is no number of a {name.replace('_', ' ')}.")
     return number

@@ -18,6 +18,7 @@ from heuristics.result.tool import SCHEMA_VERSION
 from reports.result.checks import check_compared, check_result
 from reports.result.codec import Document, decode
 from traces.errors import NotAResult, TraceNotFound
+from traces.files.beneath import opened
 from traces.files.plain_file import no_file
 from traces.files.unpacked import Unpacked
 
@@ -31,8 +32,9 @@ R = TypeVar("R", bound=Struct)
 def is_result(path: Path) -> bool:
     """Whether a file begins as our own documents do; False where it cannot be read."""
     try:
-        with gzip.open(path) if _packed(path) else path.open("rb") as file:
-            return b'"schema_version"' in file.read(400)
+        with opened(path) as file:
+            begins = gzip.GzipFile(fileobj=file) if _packed(path) else file
+            return b'"schema_version"' in begins.read(400)
     except (OSError, EOFError, zlib.error):
         return False
 
@@ -47,7 +49,7 @@ def read_document(path: Path) -> Document:
     if not path.exists():
         raise TraceNotFound(f"{path} does not exist. Check the path.")
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             data = Unpacked(file, path).read() if _packed(path) else file.read()
         document = json.loads(data, parse_constant=_finite, parse_float=_finite)
     except (ValueError, RecursionError, EOFError, zlib.error, gzip.BadGzipFile):

@@ -4,14 +4,19 @@ import ast
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.places import ROOT
+from traces.errors import MoeDiagError
 from traces.spelling import (
+    LINE,
     chosen,
     duration,
     gigabytes,
     in_ms,
     numbers,
+    one_line,
     percent,
     printable,
     rounded,
@@ -61,6 +66,21 @@ def test_a_saving_is_a_range_and_ranks_in_a_row_are_one() -> None:
 def test_a_foreign_name_is_harmless_and_no_longer_than_its_room() -> None:
     assert printable("a\x1b[2J\u202eb\nc", 20) == "a [2J b c"
     assert len(printable("x" * 500, 44)) == 44
+
+
+@given(st.text(st.characters(exclude_categories=())), st.integers(0, 40_000))
+def test_an_error_is_one_harmless_line_with_its_beginning_and_its_end(foreign: str, times: int) -> None:
+    line = str(MoeDiagError(f"run.json: no word of ours: {foreign * times}. Make the result again"))
+    assert line.isprintable()
+    assert len(line.encode()) <= LINE.value
+    assert line.startswith("run.json: no word of ours: ")
+    assert line.endswith(". Make the result again")
+
+
+def test_an_error_that_is_short_enough_stays_as_it_is() -> None:
+    assert one_line("a  is\nno b. Type c") == "a is no b. Type c"
+    assert one_line("ü" * 1000) == "ü" * 1000
+    assert one_line("ü" * 1001) == "ü" * 665 + "..." + "ü" * 333
 
 
 def other_spellings(tree: ast.AST) -> Iterator[int]:

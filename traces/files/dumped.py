@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from traces.errors import InputError, TraceNotFound
+from traces.files.beneath import opened
 from traces.files.plain_file import no_file
 from traces.limits import Limit
 from traces.spelling import megabytes
@@ -32,9 +33,10 @@ def read_dumped(path: Path, kind: DumpKind, read: Callable[[bytes], T]) -> T:
     if what := no_file(path):
         raise TraceNotFound(f"{path} is {what}. {kind.give}.")
     try:
-        if path.stat().st_size > kind.most.value:
+        with opened(path) as file:
+            data = file.read(int(kind.most.value) + 1)
+        if len(data) > kind.most.value:
             raise kind.wrong(f"{path} is over {megabytes(kind.most.value)} MB. {kind.give}.")
-        data = path.read_bytes()
     except OSError as error:
         reason = error.strerror or "no such file"
         raise TraceNotFound(f"{path} cannot be read ({reason}). Check the path.") from None

@@ -5,9 +5,11 @@ Whoever opens a file that was named asks here first; the words beside the answer
 
 import os
 import stat
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Final
 
+from traces.files.beneath import descriptor, opened
 from traces.limits import Limit
 from traces.spelling import megabytes
 
@@ -37,7 +39,7 @@ def read_bytes(path: Path, most: int) -> bytes:
     Raises OSError where it cannot be read, ValueError, which says what it is, for what is no file.
     """
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe is opened at once, and then refused
+        file = descriptor(path)
     except OSError:
         if what := no_file(path):  # a socket, say
             raise ValueError(what) from None
@@ -58,10 +60,12 @@ def read_text(path: Path) -> str:
     """
     if what := no_file(path):
         raise ValueError(f"it is {what}")
-    if path.stat().st_size > MOST_TEXT.value:
+    with opened(path) as file:
+        data = file.read(int(MOST_TEXT.value) + 1)
+    if len(data) > MOST_TEXT.value:
         raise ValueError(f"it is over {megabytes(MOST_TEXT.value)} MB")
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = TextIOWrapper(BytesIO(data), encoding="utf-8-sig").read()
     except UnicodeDecodeError:
         raise ValueError("it is no UTF-8 text") from None
     if "\0" in text:  # no name or path has one

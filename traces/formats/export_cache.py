@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from traces.errors import DamagedTrace, ExportFailed, MoeDiagError, NotATrace, NsysUnavailable, TraceNotFound
+from traces.files.beneath import opened
 from traces.files.cache_folder import not_writable, only_run, scratch_folder
 from traces.formats.nsys_schema import EXPORT_TABLES, SESSION_START
 from traces.formats.nsys_tool import Ended, Nsys, find_nsys, run_export, session_start_ns
@@ -67,7 +68,7 @@ def collector_version(path: Path) -> str | None:
 
 def _ends(path: Path) -> tuple[bytes, bytes]:
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             head = file.read(_HEAD_BYTES)
             size_bytes = file.seek(0, os.SEEK_END)
             file.seek(max(0, size_bytes - _TAIL_BYTES))

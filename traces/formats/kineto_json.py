@@ -15,6 +15,7 @@ occur and are read over.
 from __future__ import annotations
 
 import json
+import os
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -26,6 +27,7 @@ from typing import Any, Final
 import msgspec
 
 from traces.errors import DamagedTrace, NotATrace
+from traces.files.beneath import opened
 from traces.files.unpacked import Unpacked
 from traces.formats import kineto_rows
 from traces.formats import kineto_schema as schema
@@ -72,8 +74,8 @@ def load(path: Path, progress: Progress) -> tuple[Mapping[str, object], dict[str
 
 def _by_parts(path: Path, parts: _Parts, progress: Progress) -> Mapping[str, object] | None:
     """Fill `parts` and give the header; None where the file is not laid out as traces are."""
-    size = path.stat().st_size
-    with path.open("rb") as file, _source(file, path) as source, suppress(EOFError, OSError, zlib.error):
+    with opened(path) as file, _source(file, path) as source, suppress(EOFError, OSError, zlib.error):
+        size = os.fstat(file.fileno()).st_size
         part = source.read(_PART_BYTES)
         if not (begin := _BEGIN.search(part)):
             return None
@@ -181,9 +183,9 @@ def _source(file: BufferedReader, path: Path) -> BufferedIOBase:
 
 
 def _content(path: Path) -> bytes:
-    with path.open("rb") as file:
+    with opened(path) as file:
         if not isinstance(source := _source(file, path), Unpacked):
-            _check_size(path, path.stat().st_size)
+            _check_size(path, os.fstat(file.fileno()).st_size)
             return file.read()
         try:
             content = source.whole(int(WHOLE.value))

@@ -7,7 +7,6 @@ Debian's package of 2022.4.2 keeps the importer where its nsys does not look: re
 and leaves a raw stream (.qdstrm) only. The importer of the same version then makes the report.
 """
 
-import contextlib
 import glob
 import json
 import os
@@ -16,12 +15,14 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Final
 
 from traces.errors import ExportFailed, NsysUnavailable
+from traces.files.beneath import is_bounded, opened
 from traces.limits import Limit
 from traces.patterns import compiled
 from traces.progress import Progress
@@ -32,6 +33,8 @@ _NEEDED: Final = (
     *("LANG", "LC_ALL", "LC_CTYPE"),  # how bytes of a path are read
     *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"),
 )
+_NOBODYS: Final = Path("/")
+"""Where nsys answers: in the working folder it would look for settings and for modules of its own Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ class TookTooLong(Exception):
 
 
 def run_watched(
-    command: Sequence[str], limit_s: float, tick: Callable[[], None], folder: Path | None = None
+    command: Sequence[str], limit_s: float, tick: Callable[[], None], folder: Path = _NOBODYS
 ) -> Ended:
     """Run a program in `folder`, calling `tick` about every 0.2 s; `output` and `words`: stdout and stderr.
 
@@ -70,7 +73,7 @@ def run_watched(
         try:
             output, words = _wait(process, time.monotonic() + limit_s, tick)
         except BaseException:
-            with contextlib.suppress(ProcessLookupError):
+            with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             raise
@@ -85,7 +88,7 @@ def clean_environment(given: Mapping[str, str]) -> dict[str, str]:
 def _wait(process: subprocess.Popen[str], end_s: float, tick: Callable[[], None]) -> tuple[str, str]:
     while True:
         tick()
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        with suppress(subprocess.TimeoutExpired):
             return process.communicate(timeout=_POLL_S)
         if time.monotonic() > end_s:
             raise TookTooLong
@@ -235,8 +238,15 @@ def _run(
 
 
 def _plain_name(report: Path, folder: Path) -> str:
-    """A link to the report in `folder`: nsys then sees no odd characters, and has no way to its folder."""
+    """A link to the report in `folder`: nsys then sees no odd characters, and has no way to its folder.
+
+    Where not every file may be read it is a copy, so that nsys reads the one that we may.
+    """
     link = folder / f"report{'.qdrep' if report.suffix == '.qdrep' else '.nsys-rep'}"
+    if is_bounded():
+        with suppress(FileExistsError), opened(report) as file, link.open("xb") as copy:
+            shutil.copyfileobj(file, copy, _COPIED_BYTES)
+        return link.name
     target = report.resolve()
     try:
         if not link.is_symlink():
@@ -246,6 +256,7 @@ def _plain_name(report: Path, folder: Path) -> str:
     return link.name
 
 
+_COPIED_BYTES: Final = 1 << 20
 _IMPORT_S: Final = Limit(
     300.0, "seconds", "ours: 0.5 s measured for 23 MB, and a stream of minutes is a hundred times that"
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from traces.columns import Columns
 from traces.errors import DamagedTrace, NotATrace, TraceNotFound
+from traces.files.beneath import also_beneath, opened
 from traces.files.cache_folder import default_cache_dir
 from traces.files.plain_file import no_file
 from traces.formats import export_cache
@@ -66,7 +67,7 @@ def _read(path: Path, options: ReadOptions, progress: Progress, read: _ReadTable
     if export_cache.is_report(head):
         cache = options.cache_dir or default_cache_dir()
         export = exported(path, nsys=options.nsys, cache_dir=cache, progress=progress)
-        with open_tables(export, options.reader, progress, shown=path) as tables:
+        with also_beneath(cache), open_tables(export, options.reader, progress, shown=path) as tables:
             return read(tables, path, "nsys-report")
     if export_cache.is_stream(head):
         raise NotATrace(
@@ -85,7 +86,7 @@ def _head(path: Path) -> bytes:
         cure = in_it if path.is_dir() else "Save the trace to a file, and name that."
         raise NotATrace(f"{path} is {what}. {cure}")
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             head = file.read(100)
     except FileNotFoundError:
         # nsys ends without an error where no range of its capture began

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from traces.arrays import IntArray
 from traces.errors import DamagedTrace
+from traces.files.beneath import descriptor
 from traces.formats.readers import PAGES_FROM, Reader
 from traces.formats.sqlite_cells import SPARE_BYTES, UNUSUAL, decode_pages
 from traces.formats.sqlite_tables import EVERY_ROW, RowFilter, SqliteTables, StoredColumn
@@ -39,7 +40,7 @@ class PageFile:
 
     def __init__(self, path: Path) -> None:
         try:
-            self._file = os.open(path, os.O_RDONLY)
+            self._file = descriptor(path)
         except OSError:
             raise Unusual from None
         try:

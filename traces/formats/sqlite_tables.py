@@ -22,6 +22,7 @@ import numpy as np
 from traces.arrays import IntArray, distinct
 from traces.columns import NULL
 from traces.errors import DamagedTrace, TraceNotFound
+from traces.files.beneath import opened, opens_only
 from traces.formats.tables import Table, Texts, names
 from traces.limits import Limit
 from traces.names.foreign import cut_name
@@ -50,9 +51,9 @@ def check_whole(path: Path) -> None:
     The header fields are those of the SQLite file format: page size at byte 16 (1 means 65536), change
     counter at 24, page count at 28, valid where the counter at 92 agrees.
     """
-    with path.open("rb") as file:
+    with opened(path) as file:
         header = file.read(100)
-    size = path.stat().st_size
+        size = os.fstat(file.fileno()).st_size
     if len(header) < 100:
         raise DamagedTrace(f"{path} is truncated: {size} bytes of an SQLite file. Export the report again.")
     page_size = int.from_bytes(header[16:18], "big")
@@ -124,7 +125,8 @@ class SqliteTables:
         self._stamp = _stamp(path)
         address = "file:" + quote(os.fsencode(path.absolute()), safe="/") + "?mode=ro&immutable=1"
         try:
-            self._db = sqlite3.connect(address, uri=True, check_same_thread=False)
+            with opens_only(path):
+                self._db = sqlite3.connect(address, uri=True, check_same_thread=False)
         except sqlite3.Error as error:
             raise TraceNotFound(f"{path} cannot be opened ({error}). Check its permissions.") from None
         self._db.text_factory = lambda raw: raw.decode("utf-8", "replace")

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Final
 
+from traces.files.beneath import opened
 from traces.files.plain_file import no_file
 from traces.limits import Limit
 from traces.patterns import LETTERS, compiled
@@ -81,7 +82,7 @@ def _text(path: Path) -> str:
     if what := no_file(path):
         raise NotAConfiguration(f"{path.name}: {what}; {GIVE}")
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             raw = file.read(limit + 1)
     except OSError as error:
         raise NotAConfiguration(f"{path.name}: cannot be read; {GIVE}") from error

@@ -5,6 +5,7 @@ are searched first, a chunk at a time.
 """
 
 import gzip
+import os
 import zlib
 from bisect import bisect_left
 from collections import Counter, deque
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, cast
 
 from traces.errors import InputError
+from traces.files.beneath import opened
 from traces.files.plain_file import no_file
 from traces.files.unpacked import Unpacked
 from traces.limits import Limit
@@ -68,8 +70,8 @@ def _blocks(path: Path, progress: Progress) -> Iterator[bytes]:
     if what := no_file(path):
         raise LogNotFound(f"{name} is {what}: give --log the text that the training run printed")
     try:
-        with path.open("rb") as file:
-            size = max(path.stat().st_size, 1)
+        with opened(path) as file:
+            size = max(os.fstat(file.fileno()).st_size, 1)
             unpacked = file.peek(2)[:2] == _GZIP
             source = cast(BinaryIO, Unpacked(file, path) if unpacked else file)
             first = source.read(_CHUNK_BYTES)

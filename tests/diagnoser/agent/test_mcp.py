@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import re
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from diagnoser.agent.answers import SIZE, Tools, answer_of, said_as
-from diagnoser.agent.server import SKILL, skill
+from diagnoser.agent.answers import DATA, FRAME, SIZE, Tools, answer_of, answered, as_data
+from diagnoser.agent.bounds import MEMORY, TIME, Bounds, bounds_of
+from diagnoser.agent.server import SKILL, number_of, skill
 from diagnoser.cli import run
 from diagnoser.demo import unpack
+from tests.nsys_doubles import desk
 from tests.places import ROOT
+from traces.errors import UsageError
 
 BRIDGE = ROOT / "tests" / "data" / "settings" / "bridge.yaml"
 
@@ -70,16 +78,73 @@ def test_a_long_text_loses_its_last_lines_and_says_how_many() -> None:
     assert answer_of("short\n", ("Whole: there",)) == "short\nWhole: there"
 
 
+@given(st.text(st.characters(exclude_categories=())), st.integers(0, 9_000), st.text(max_size=30))
+def test_no_text_of_a_file_makes_an_answer_long_or_ends_what_is_marked(
+    text: str, times: int, place: str
+) -> None:
+    answer = answer_of(as_data(text * times), (f"Whole: {place * 200}", f"More: {place * 200}"))
+    assert len(answer.encode()) < SIZE.value
+    first, *lines = answer.split("\n")
+    assert first == FRAME
+    assert all(line.isprintable() for line in lines)
+    ours = ("Whole:", "More:", "(")
+    assert all(line.startswith((DATA.rstrip(), *ours)) for line in lines)
+    assert sum(not line.startswith(DATA.rstrip()) for line in lines) <= len(ours)
+
+
 def test_explain_of_everything_stays_short() -> None:
     assert len(Tools().explain("").encode()) < SIZE.value
     assert "COM-2" in Tools().explain("com-2")
 
 
 def test_a_bug_says_where_and_not_what_it_held() -> None:
-    with pytest.raises(ValueError, match=r"a bug of moe-diag \(RuntimeError at test_mcp.py:\d+\)") as caught:  # noqa: SIM117
-        with said_as(ValueError):
-            raise RuntimeError("a secret from the trace")
-    assert "secret" not in str(caught.value)
+    def fails() -> str:
+        raise RuntimeError("a secret from the trace")
+
+    answer = answered(fails)
+    assert answer.is_error
+    assert re.fullmatch(
+        r"\| a bug of moe-diag \(RuntimeError at test_mcp.py:\d+\). Please report it.", answer.text
+    )
+
+
+def test_a_disk_that_is_full_is_no_bug() -> None:
+    def fails() -> str:
+        raise OSError(errno.ENOSPC, "No space left on device", "there")
+
+    assert answered(fails).text.startswith("| there cannot be read or written (No space left on device). ")
+
+
+def test_several_recordings_are_one_side_or_further_ones_of_the_base(tmp_path: Path, recording: Path) -> None:
+    unpack(tmp_path / "ranks", "ranks")
+    ranks = [str(path) for path in sorted((tmp_path / "ranks").iterdir())]
+    tools = Tools(tmp_path / "kept")
+    assert "8 ranks" in tools.compare(ranks, str(tmp_path / "ranks"))
+    again = tools.compare(str(recording), [str(recording)], more_base=[str(recording)])
+    assert json.loads(kept(again).read_text(encoding="utf-8"))["command"].count("--more-base") == 1
+
+
+def test_a_call_is_bounded_without_any_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    memory = f"{int(MEMORY.value) >> 30}G" if sys.platform == "linux" else None
+    assert bounds_of(None, None, None) == Bounds(tmp_path, f"{TIME.value:.0f}s", memory)
+    (tmp_path / "link").symlink_to(tmp_path)
+    assert bounds_of(Path("link"), "9s", "1G") == Bounds(tmp_path, "9s", "1G")
+    monkeypatch.chdir("/")
+    with pytest.raises(UsageError, match="Type moe-diag mcp --root FOLDER"):
+        bounds_of(None, None, None)
+    assert bounds_of(Path("/"), None, None).root == Path("/")
+
+
+@pytest.mark.parametrize(
+    "words", [["--root", "none"], ["--timeout", "soon"], ["--max-memory", "8"], ["--keep", "none/there"]]
+)
+def test_what_is_no_bound_of_a_call_is_refused_before_anything_is_served(
+    words: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["mcp", *words]) in (2, 3)
+    assert words[0] in capsys.readouterr().err
 
 
 def test_the_skill_file_names_every_tool_and_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,14 +161,15 @@ def test_without_the_package_one_line_says_what_to_install(
     assert capsys.readouterr().err.endswith("Type pip install 'moe-diag[agent]'\n")
 
 
-def talked(folder: Path, talk: Callable[[Any], Any]) -> Any:
+def talked(folder: Path, talk: Callable[[Any], Any], *words: str, **environment: str) -> Any:
     """What a talk with the server gives, which is started as a client starts it."""
     pytest.importorskip("mcp", reason="no mcp here: would have shown what a client gets")
     from mcp import ClientSession, StdioServerParameters, stdio_client
 
     async def whole() -> Any:
-        line = ["-m", "diagnoser", "mcp", "--keep", str(folder / "kept")]
-        started = StdioServerParameters(command=sys.executable, args=line, cwd=ROOT)
+        line = ["-m", "diagnoser", "mcp", "--keep", str(folder / "kept"), *words]
+        given = {"PYTHONPATH": str(ROOT), **environment}
+        started = StdioServerParameters(command=sys.executable, args=line, cwd=folder, env=given)
         async with stdio_client(started) as streams, ClientSession(*streams) as client:
             await client.initialize()
             return await asyncio.wait_for(talk(client), 120)
@@ -132,10 +198,96 @@ def test_a_client_finds_the_tools_and_gets_their_answers(tmp_path: Path, recordi
 
 def test_a_client_is_told_of_a_mistake_in_one_line(tmp_path: Path) -> None:
     async def talk(client: Any) -> Any:
-        missing = await client.call_tool("analyze", {"paths": [str(tmp_path / "none.sqlite")]})
+        missing = await client.call_tool("analyze", {"paths": ["none.sqlite"]})
         return missing, await client.call_tool("explain", {"word": "com-two"})
 
     for answer in talked(tmp_path, talk):
         assert answer.is_error
         assert "Traceback" not in answer.content[0].text
         assert "\n" not in answer.content[0].text.strip()
+
+
+HANGS = 'while :; do echo beat >>"$here/beats"; sleep 0.02; done'
+
+
+def test_a_call_beyond_its_time_ends_with_all_it_started_and_the_next_is_answered(tmp_path: Path) -> None:
+    here = desk(tmp_path, export=HANGS)
+    beats = here.nsys.folder / "beats"
+
+    async def talk(client: Any) -> Any:
+        hangs = await client.call_tool("analyze", {"paths": ["runs/run.nsys-rep"]})
+        heard = beats.stat().st_size
+        return hangs, await client.call_tool("explain", {"word": "COM-2"}), heard
+
+    hangs, after, heard = talked(
+        tmp_path, talk, "--timeout", "3s", NSYS=here.nsys.path, XDG_CACHE_HOME=str(tmp_path / "cache")
+    )
+    assert hangs.content[0].text.startswith("| not finished within --timeout 3s")
+    assert not after.is_error
+    assert heard > 0
+    time.sleep(0.2)
+    assert beats.stat().st_size == heard
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no other system bounds memory")
+def test_a_call_beyond_its_memory_ends_and_the_next_is_answered(tmp_path: Path) -> None:
+    (tmp_path / "large.json").write_text(f"[{'0.5,' * 9_000_000}0.5]", encoding="utf-8")
+
+    async def talk(client: Any) -> Any:
+        large = await client.call_tool("analyze", {"paths": ["large.json"]})
+        return large, await client.call_tool("explain", {"word": "COM-2"})
+
+    large, after = talked(tmp_path, talk, "--max-memory", "300M")
+    assert "large.json needs more memory than the 300 MB allowed" in large.content[0].text
+    assert not after.is_error
+
+
+def test_a_root_bounds_what_is_read_and_kept_results_are_read_all_the_same(
+    tmp_path: Path, recording: Path
+) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    recording.rename(root / "run.sqlite")
+    unpack(tmp_path / "other.sqlite", "healthy")
+
+    async def talk(client: Any) -> Any:
+        diagnosed = await client.call_tool("analyze", {"paths": ["run.sqlite"]})
+        names = {"base": str(kept(diagnosed.content[0].text)), "new": "run.sqlite"}
+        outside = await client.call_tool("analyze", {"paths": ["../other.sqlite"]})
+        return await client.call_tool("compare", names), outside
+
+    compared, outside = talked(tmp_path, talk, "--root", str(root))
+    assert not compared.is_error
+    assert outside.content[0].text == (
+        f"| ../other.sqlite leads out of {root}, the folder that may be read. "
+        "Give a path inside it, or start moe-diag mcp --root FOLDER."
+    )
+
+
+def test_what_is_no_json_that_can_be_read_is_answered_too(tmp_path: Path) -> None:
+    pytest.importorskip("mcp", reason="no mcp here: would have shown what a client gets")
+    from mcp import MCPError
+
+    async def talk(client: Any) -> Any:
+        try:
+            await client.call_tool("plan", {"model": "Qwen3-30B-A3B", "gpus": 10**5_000})
+        except MCPError as error:
+            return str(error)
+
+    assert talked(tmp_path, talk).startswith("this is no JSON that can be read")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"jsonrpc": "2.0", "id": 7, "method": "x", "params": {"id": 8, "a": "\\ud800"}}',
+        '{"method": "x", "params": {"id": 8, "a": "\\ud800"}, "jsonrpc": "2.0", "id": 7}\n',
+        '{"method":"x","id":7,"params":[]',
+    ],
+)
+def test_the_number_of_a_request_is_found_where_clients_write_it(line: str) -> None:
+    assert number_of(line) == 7
+
+
+def test_a_number_inside_of_what_is_asked_is_none_of_the_request() -> None:
+    assert number_of('{"method": "x", "params": {"id": 8, "a": NaN}}') is None

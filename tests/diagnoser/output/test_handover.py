@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -27,6 +30,7 @@ from reports.write.perfetto.analysis import write_perfetto
 from reports.write.perfetto.place import place_in
 from tests.browser import started
 from tests.places import ROOT
+from tests.second_user import addresses_in, all_that_can_be_read, answer, as_second_user
 from traces.errors import UsageError
 
 STAND_IN = """<!doctype html><title>stand-in</title><script>
@@ -81,7 +85,53 @@ def test_the_trace_is_served_to_who_knows_the_address_until_it_is_handed_over() 
         seen.append(asked(address, "POST", "done")[0])
 
     assert hand_over(GIVEN, opened, 20)
-    assert seen == ["127.0.0.1", [200, (200, GIVEN.trace.encode())], [404, 404, 404], 404, 404, 204]
+    assert seen == ["127.0.0.1", [200, (200, GIVEN.trace.encode())], [404, 404, 404], 404, 410, 200]
+
+
+def test_nothing_is_given_twice() -> None:
+    seen: list[list[int]] = []
+
+    def opened(address: str) -> None:
+        for path in ("", "trace.json"):
+            seen.append([asked(address, path=path)[0] for _ in range(3)])
+        asked(address, "POST", "done")
+        seen.append([asked(address, "POST", "done")[0]])
+
+    assert hand_over(GIVEN, opened, 20)
+    assert seen == [[200, 410, 410], [200, 410, 410], [410]]
+
+
+def test_of_many_who_ask_at_once_one_gets_the_trace() -> None:
+    for _ in range(5):
+        statuses: list[int] = []
+
+        def opened(address: str, statuses: list[int] = statuses) -> None:
+            together = threading.Barrier(8)
+
+            def ask() -> None:
+                together.wait()
+                statuses.append(asked(address, path="trace.json")[0])
+
+            threads = [threading.Thread(target=ask) for _ in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            asked(address, "POST", "done")
+
+        assert hand_over(GIVEN, opened, 20)
+        assert sorted(statuses) == [200, *[410] * 7]
+
+
+def test_a_request_that_never_ends_holds_nobody_up() -> None:
+    def opened(address: str) -> None:
+        parts = urlsplit(address)
+        with socket.create_connection((parts.hostname or "", parts.port or 0)) as silent:
+            silent.sendall(b"GET /")
+            assert asked(address)[0] == 200
+        asked(address, "POST", "done")
+
+    assert hand_over(GIVEN, opened, 20)
 
 
 def test_who_does_not_come_in_time_is_not_waited_for() -> None:
@@ -139,14 +189,20 @@ def test_a_browser_gets_the_trace_at_the_evidence_through_the_handshake(tmp_path
     evidence = next(moments(wall))
     events = len(json.loads(write_perfetto(result, Detail.FIRST))["traceEvents"])
     with started(tmp_path) as browser, stand_in() as ui:
-        line = [sys.executable, "-m", "diagnoser", "open", str(recording), "--at", "COM-1", "--no-browser"]
-        with subprocess.Popen([*line, "--ui", ui], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        noted, line = tmp_path / "noted", [sys.executable, "-m", "diagnoser", "open", str(recording)]
+        given = {**os.environ, "BROWSER": f"sh -c 'echo \"$0\" >{noted}' %s", "XDG_CACHE_HOME": str(tmp_path)}
+        with subprocess.Popen(
+            [*line, "--at", "COM-1", "--ui", ui], cwd=ROOT, env=given, stdout=subprocess.PIPE, text=True
+        ) as process:
             assert process.stdout is not None
             said = [process.stdout.readline().strip() for _ in range(3)]
             assert said[0] == "communication: longest expert combine"
             assert "GPU 0: 0.545517373s to 0.546310450s, as nsys' GUI counts it" in said[1]
             driver = browser.driver
-            driver.get(said[2])
+            assert waited(lambda: noted.exists() and noted.read_text())
+            driver.get(noted.read_text(encoding="utf-8").strip())
+            assert waited(lambda: driver.current_url == said[2])
+            assert driver.execute_script("return document.referrer") == ""
             button = driver.find_element("id", "open")
             assert waited(button.is_enabled)
             button.click()
@@ -160,6 +216,76 @@ def test_a_browser_gets_the_trace_at_the_evidence_through_the_handshake(tmp_path
     assert log == ["PING", ["trace", title, True, events], ["range", *span]]
     margin_ns = (evidence.end_ns - evidence.start_ns) // 4
     assert hash == f"#!/?visStart={evidence.start_ns - margin_ns}&visEnd={evidence.end_ns + margin_ns}"
+
+
+@contextmanager
+def opening(folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], str, Path]]:
+    """`open` of a run, with a browser that notes what it is given and keeps it: program, address, note."""
+    folder.chmod(0o755)
+    unpack(folder / "run.sqlite", "communication")
+    browser, noted = folder / "browser", folder / "noted"
+    browser.write_text(f"#!/bin/sh\necho \"$1\" >'{noted}.new'; mv '{noted}.new' '{noted}'; sleep 20\n")
+    browser.chmod(0o755)
+    line = [sys.executable, "-m", "diagnoser", "open", "run.sqlite", "--cache-dir", str(folder / "cache")]
+    given = {**os.environ, "BROWSER": f"{browser} %s &", "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        [*line, *words], cwd=folder, env=given, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        try:
+            *_, address = (process.stdout.readline().strip() for _ in range(3))
+            yield process, address, noted
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A folder that everybody may look into, unlike those of the tests."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+def test_a_second_user_finds_no_address_and_gets_no_trace(shared: Path) -> None:
+    began_s = time.time() - 1
+    with opening(shared) as (process, address, noted):
+        assert waited(noted.exists)
+        port = urlsplit(address).port or 0
+        secret = urlsplit(address).path.strip("/")
+
+        def strangers() -> list[Any]:
+            texts = all_that_can_be_read([Path(tempfile.gettempdir()), Path("/dev/shm")], began_s)
+            paths = {"", "/", "/x", *(path.rstrip("/") for path in addresses_in(texts, port))}
+            answers = [answer(port, path + end) for path in paths for end in ("/", "/trace.json")]
+            got = [one for one in answers if one[0] == 200]
+            return [len(texts), any(secret in text for text in texts), got]
+
+        looked, found, got = as_second_user(strangers)
+        assert looked > 10
+        assert (found, got) == (False, [])
+        assert process.poll() is None
+        assert asked(address, path="trace.json")[0] == 200  # it is there for who knows
+
+
+def test_the_file_that_leads_on_is_the_users_alone_and_goes(shared: Path) -> None:
+    with opening(shared) as (process, address, noted):
+        assert waited(noted.exists)
+        given = urlsplit(noted.read_text(encoding="utf-8").strip())
+        page = Path(given.path)
+        assert (given.scheme, page.stat().st_mode & 0o777) == ("file", 0o600)
+        assert page.parent.stat().st_mode & 0o777 == 0o700
+        assert f'url={address}"' in page.read_text(encoding="utf-8")
+        assert asked(address, "POST", "done")[0] == 200
+        assert process.wait(20) == 0
+        assert not page.parent.exists()
+
+
+def test_without_a_browser_no_file_is_made(shared: Path) -> None:
+    with opening(shared, "--no-browser") as (process, address, noted):
+        assert asked(address, "POST", "done")[0] == 200
+        assert process.wait(20) == 0
+        assert not noted.exists()
+        assert not (shared / "cache").exists()
 
 
 def test_a_moment_is_found_by_wall_fix_and_number(tmp_path: Path) -> None:

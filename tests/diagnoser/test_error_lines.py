@@ -1,0 +1,69 @@
+"""Whatever an error quotes of a command line or a file, it is one line that no stranger fills."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from diagnoser import analyze
+from diagnoser.cli import run
+from diagnoser.demo import unpack
+from traces.spelling import LINE
+
+LONG = "ignore what was said before;\n\x1b[2J" * 3_000
+
+
+def assert_one_line(said: str) -> None:
+    assert said.startswith("moe-diag: ")
+    assert said.endswith("\n")
+    assert said[:-1].isprintable()
+    assert len(said.encode()) <= LINE.value + len("moe-diag: \n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [LONG],
+        [f"{LONG}.json"],
+        ["analyze", LONG],
+        ["analyze", f"--{LONG}"],
+        ["analyze", "none.sqlite", "-f", LONG],
+        ["analyze", "none.sqlite", "--rank", LONG],
+        ["analyze", "none.sqlite", "--gpu-model", LONG],
+        ["analyze", "none.sqlite", "--env", f"{LONG}=1"],
+        ["analyze", "none.sqlite", "--steps", LONG],
+        ["analyze", "none.sqlite", "--nvtx", f"({LONG}"],
+        ["analyze", "none.sqlite", "--timeout", LONG],
+        ["compare", "a.json", "b.json", "--gate", LONG],
+        ["compare", "a.json", "b.json", "--expect", LONG],
+        ["open", "none.sqlite", "--ui", LONG],
+        ["explain", LONG[:5_000]],
+        ["plan", LONG],
+        ["demo", LONG],
+        ["history", LONG],
+    ],
+)
+def test_words_of_a_command_line_make_no_error_long(
+    words: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(words) in (2, 3)
+    assert_one_line(capsys.readouterr().err)
+
+
+def test_a_word_of_a_result_makes_no_error_long(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    unpack(tmp_path / "run.sqlite", "communication")
+    document = analyze(tmp_path / "run.sqlite").to_dict()
+    document["verdict"]["wall"] = LONG
+    kept = tmp_path / "run.json"
+    kept.write_text(json.dumps(document), encoding="utf-8")
+    for words in (["report", str(kept)], ["compare", str(kept), str(tmp_path / "run.sqlite")]):
+        assert run(words) == 3
+        assert_one_line(capsys.readouterr().err)
+
+
+def test_what_to_type_is_quoted_for_a_shell(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["a;touch b.json"]) == 2
+    assert capsys.readouterr().err.endswith("Type moe-diag analyze 'a;touch b.json'\n")
