@@ -1,12 +1,13 @@
 """What each call of a tool may read and take: bounded without any option too."""
 
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from diagnoser.options.command import bytes_of, seconds_of
-from traces.errors import UsageError
+from traces.errors import InputError, UsageError
 from traces.limits import Limit
 
 TIME: Final = Limit(300, "seconds", "ours: ten million kernels take 92 s (docs/robustness.md)")
@@ -17,9 +18,14 @@ _MAX_MEMORY: Final = f"{int(MEMORY.value) >> 30}G" if sys.platform == "linux" el
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The folder that may be read, and time and memory of a call, as they are typed."""
+    """The folder that may be read, and time and memory of a call, as they are typed.
+
+    `device` and `inode` say which folder it was when the server began: another in its place is none.
+    """
 
     root: Path
+    device: int
+    inode: int
     timeout: str = _TIMEOUT
     max_memory: str | None = _MAX_MEMORY
 
@@ -34,8 +40,24 @@ def bounds_of(root: Path | None, timeout: str | None, max_memory: str | None) ->
             "the working folder is /, so that everything could be read. Type moe-diag mcp --root FOLDER, or "
             "--root / if that is meant."
         )
-    bounds = Bounds(folder.resolve(), timeout or _TIMEOUT, max_memory or _MAX_MEMORY)
+    found = folder.stat()
+    bounds = Bounds(
+        folder.resolve(), found.st_dev, found.st_ino, timeout or _TIMEOUT, max_memory or _MAX_MEMORY
+    )
     seconds_of(bounds.timeout)
     if bounds.max_memory is not None:
         bytes_of(bounds.max_memory)
     return bounds
+
+
+def enter(bounds: Bounds) -> None:
+    """Work in the root. Raises `InputError` where it is gone, or another folder is in its place."""
+    try:
+        os.chdir(bounds.root)
+        found = Path().stat()
+    except OSError as error:
+        raise InputError(
+            f"{bounds.root} cannot be read ({error.strerror}). Start moe-diag mcp again."
+        ) from None
+    if (found.st_dev, found.st_ino) != (bounds.device, bounds.inode):
+        raise InputError(f"{bounds.root} is another folder than before. Start moe-diag mcp again.")

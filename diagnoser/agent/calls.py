@@ -22,7 +22,7 @@ import msgspec
 
 from diagnoser.agent.answers import SIZE, Answer, Tools, answered, refusal
 from diagnoser.agent.arguments import arguments_of
-from diagnoser.agent.bounds import Bounds
+from diagnoser.agent.bounds import Bounds, enter
 from diagnoser.options.command import out_of_time, seconds_of, within
 from traces.errors import MoeDiagError, UsageError
 from traces.files.beneath import only_beneath
@@ -123,8 +123,8 @@ def _work(pipe: Connection, folder: Path | None, bounds: Bounds, name: str, take
 
 
 def _bounded(folder: Path | None, bounds: Bounds, name: str, taken: dict[str, Any]) -> str:
-    tools = Tools(folder)
-    with only_beneath(bounds.root, tools.kept_in()), within(bounds.max_memory, bounds.timeout):
-        os.chdir(bounds.root)
-        answer: str = getattr(tools, name)(**taken)
+    kept_in = Tools(folder).kept_in()
+    enter(bounds)
+    with only_beneath(Path(), kept_in), within(bounds.max_memory, bounds.timeout):
+        answer: str = getattr(Tools(kept_in), name)(**taken)
         return answer

@@ -148,6 +148,18 @@ def test_a_pipe_among_them_holds_nothing_up(tmp_path: Path) -> None:
     assert started(tmp_path, "-m", "diagnoser", "demo", "-o", "page.svg").returncode == 0
 
 
+def test_an_nsys_of_the_working_folder_is_not_taken_where_path_leads_there(tmp_path: Path) -> None:
+    """An empty part of PATH is the working folder."""
+    here = desk(tmp_path)
+    folder = planted(tmp_path / "stranger")
+    (folder / "nsys").write_text(f"#!/bin/sh\ntouch '{folder}/ran'\n", encoding="utf-8")
+    (folder / "nsys").chmod(0o755)
+    words = ["analyze", str(here.report), "--cache-dir", str(here.cache)]
+    started(folder, "-m", "diagnoser", *words, PATH=f":.:{here.nsys.folder}:{os.environ['PATH']}")
+    assert not (folder / "ran").exists()
+    assert here.nsys.exports == 1
+
+
 def test_nsys_is_asked_elsewhere(tmp_path: Path) -> None:
     """Its own Python looks for its modules where it is started."""
     here = desk(tmp_path)

@@ -46,14 +46,23 @@ def only_beneath(*folders: Path) -> Iterator[None]:
     with ExitStack() as undo:
         roots = list[_Root]()
         for folder in folders:
-            path = os.path.realpath(folder)
-            try:
-                roots.append(_Root(path, os.open(path, _FOLDER | os.O_NOFOLLOW)))
-            except OSError as error:
-                raise InputError(f"{folder} is no folder ({error.strerror}). Check the path.") from None
+            roots.append(_opened_root(folder))
             undo.callback(os.close, roots[-1].folder)
         undo.callback(_roots.reset, _roots.set(roots))
         yield
+
+
+def _opened_root(folder: Path) -> _Root:
+    """A folder as it is now, by its path without links. Raises `InputError`."""
+    path = Path(os.path.realpath(folder))
+    try:
+        opened = os.open(folder, _FOLDER)
+        if os.path.samestat(os.fstat(opened), path.stat()):
+            return _Root(str(path), opened)
+        os.close(opened)
+    except OSError as error:
+        raise InputError(f"{folder} is no folder ({error.strerror}). Check the path.") from None
+    raise InputError(f"{folder} was exchanged while it was opened. Try again.")
 
 
 @contextmanager

@@ -155,7 +155,9 @@ def _candidates() -> list[Path]:
     """Every nsys of this machine that can be run: that of PATH, then the installed ones, newest first."""
     installed = [path for pattern in _INSTALLED for path in glob.glob(pattern) if os.access(path, os.X_OK)]  # noqa: PTH207 - absolute patterns
     installed.sort(key=_version_in_path, reverse=True)
-    return [Path(path).absolute() for path in (shutil.which("nsys"), *installed) if path]
+    named = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    places = [one for one in named if Path(one).is_absolute()]  # others lead into the working folder
+    return [Path(path) for path in (shutil.which("nsys", path=os.pathsep.join(places)), *installed) if path]
 
 
 def _version_in_path(path: str) -> list[int]:

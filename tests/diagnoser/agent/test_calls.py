@@ -21,7 +21,7 @@ anyio: Any = pytest.importorskip("anyio", reason="no mcp here: would have shown 
 
 from diagnoser.agent import calls as module  # noqa: E402 - needs anyio
 from diagnoser.agent.answers import Answer, Tools  # noqa: E402
-from diagnoser.agent.bounds import Bounds  # noqa: E402
+from diagnoser.agent.bounds import bounds_of  # noqa: E402
 from diagnoser.agent.calls import Calls  # noqa: E402
 from traces.limits import Limit  # noqa: E402
 
@@ -32,13 +32,13 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list
     monkeypatch.setattr(module, "PATIENCE", Limit(0.5, "seconds", "a test"))
 
     def ask(work: Callable[..., None], patience_s: float = 60) -> list[Answer]:
-        calls, answers = Calls(Tools(tmp_path / "kept"), Bounds(tmp_path, "1s")), list[Answer]()
+        calls, answers = Calls(Tools(tmp_path / "kept"), bounds_of(tmp_path, "1s", None)), list[Answer]()
 
         async def talk() -> None:
             with monkeypatch.context() as patched, anyio.move_on_after(patience_s):
                 patched.setattr(module, "_work", work)
                 answers.append(await calls.answer("explain", {"word": "COM-2"}))
-            calls._bounds = Bounds(tmp_path, "60s")
+            calls._bounds = bounds_of(tmp_path, "60s", None)
             answers.append(await calls.answer("explain", {"word": "COM-2"}))
 
         anyio.run(talk)

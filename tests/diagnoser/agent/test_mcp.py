@@ -6,6 +6,7 @@ import asyncio
 import errno
 import json
 import re
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -127,13 +128,48 @@ def test_several_recordings_are_one_side_or_further_ones_of_the_base(tmp_path: P
 def test_a_call_is_bounded_without_any_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     memory = f"{int(MEMORY.value) >> 30}G" if sys.platform == "linux" else None
-    assert bounds_of(None, None, None) == Bounds(tmp_path, f"{TIME.value:.0f}s", memory)
+    here = tmp_path.stat().st_dev, tmp_path.stat().st_ino
+    assert bounds_of(None, None, None) == Bounds(tmp_path, *here, f"{TIME.value:.0f}s", memory)
     (tmp_path / "link").symlink_to(tmp_path)
-    assert bounds_of(Path("link"), "9s", "1G") == Bounds(tmp_path, "9s", "1G")
+    assert bounds_of(Path("link"), "9s", "1G") == Bounds(tmp_path, *here, "9s", "1G")
     monkeypatch.chdir("/")
     with pytest.raises(UsageError, match="Type moe-diag mcp --root FOLDER"):
         bounds_of(None, None, None)
     assert bounds_of(Path("/"), None, None).root == Path("/")
+
+
+def test_another_folder_in_the_place_of_the_root_is_not_read(tmp_path: Path) -> None:
+    root, other = tmp_path / "root", tmp_path / "other"
+    for folder in (root, other):
+        folder.mkdir()
+        shutil.copy(BRIDGE, folder / "run.yaml")
+
+    async def talk(client: Any) -> Any:
+        before = await client.call_tool("check_config", {"path": "run.yaml"})
+        root.rename(tmp_path / "away")
+        root.symlink_to(other, target_is_directory=True)
+        exchanged = await client.call_tool("check_config", {"path": "run.yaml"})
+        root.unlink()
+        return before, exchanged, await client.call_tool("check_config", {"path": "run.yaml"})
+
+    before, exchanged, gone = talked(tmp_path, talk, "--root", str(root))
+    assert not before.is_error
+    assert exchanged.content[0].text == f"| {root} is another folder than before. Start moe-diag mcp again."
+    assert f"{root} cannot be read (No such file or directory)" in gone.content[0].text
+
+
+def test_results_are_kept_in_the_folder_that_was_named_from_where_the_server_began(
+    tmp_path: Path, recording: Path
+) -> None:
+    (tmp_path / "root").mkdir()
+    recording.rename(tmp_path / "root" / "run.sqlite")
+    line = ["--root", "root", "--keep", "here"]  # the last one counts
+
+    async def talk(client: Any) -> Any:
+        return await client.call_tool("analyze", {"paths": ["run.sqlite"]})
+
+    answer = talked(tmp_path, talk, *line)
+    assert kept(answer.content[0].text).parent == tmp_path / "here"
 
 
 @pytest.mark.parametrize(
