@@ -21,9 +21,9 @@ import typer
 
 from diagnoser import __version__
 from diagnoser.options.command import commands_of, out_of_memory
+from diagnoser.options.faults import not_ours, place_of_bug
 from diagnoser.options.help import GroupedCommand
 from diagnoser.output import say
-from diagnoser.output.faults import not_ours, place_of_bug
 from heuristics.result.exits import Exit
 from traces.errors import InputError, MoeDiagError, NothingToDiagnose, UsageError
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import diagnoser
 from diagnoser.diagnosis import ComparisonResult, Diagnosis, FilesResult, LayoutsResult
-from diagnoser.output.faults import not_ours, place_of_bug
+from diagnoser.options.faults import not_ours, place_of_bug
 from diagnoser.running.comparison import named
 from diagnoser.running.files import asked_of_files, compare_files
 from reports.result.codec import encode

@@ -7,6 +7,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
+from errno import ENAMETOOLONG
 from functools import wraps
 from inspect import signature
 from pathlib import Path
@@ -14,8 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, get_type_hints
 
 from diagnoser import options
 from diagnoser.diagnosis import Diagnosis
+from diagnoser.options.faults import not_ours
 from diagnoser.options.given import given_from
 from heuristics.config.about import OPTIONS, option_of
+from traces.errors import UsageError
 from traces.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -152,7 +155,12 @@ def keywords(request: Callable[P, A]) -> Callable[[Callable[[A], R]], Callable[P
     def made(function: Callable[[A], R]) -> Callable[P, R]:
         @wraps(function)
         def called(*args: P.args, **kwargs: P.kwargs) -> R:
-            return function(request(*args, **kwargs))
+            try:
+                return function(request(*args, **kwargs))
+            except OSError as error:
+                if error.errno == ENAMETOOLONG:  # whoever looks for such a file first
+                    raise UsageError(str(not_ours(error))) from None
+                raise
 
         own, plain = signature(request), get_type_hints(request)
         parameters = [one.replace(annotation=plain[name]) for name, one in own.parameters.items()]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from diagnoser import analyze
+from diagnoser import UsageError, analyze, plan
 from diagnoser.cli import run
 from diagnoser.demo import unpack
 from traces.spelling import LINE
@@ -67,3 +67,8 @@ def test_a_word_of_a_result_makes_no_error_long(tmp_path: Path, capsys: pytest.C
 def test_what_to_type_is_quoted_for_a_shell(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["a;touch b.json"]) == 2
     assert capsys.readouterr().err.endswith("Type moe-diag analyze 'a;touch b.json'\n")
+
+
+def test_a_name_too_long_for_a_file_is_wrong_usage_for_the_api_too() -> None:
+    with pytest.raises(UsageError, match="too long for the name of a file"):
+        plan("a" * 5_000, gpus=8)
