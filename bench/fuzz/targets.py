@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from bench.fuzz import configurations, kineto, logs, nsys, pages, results, summaries
+from bench.fuzz import configurations, kineto, logs, long_texts, nsys, pages, results, summaries
 from bench.fuzz.target import AnyTarget
 
 _ALL: Final[tuple[AnyTarget, ...]] = (
@@ -16,5 +16,6 @@ _ALL: Final[tuple[AnyTarget, ...]] = (
     configurations.TARGET,
     results.TARGET,
     summaries.TARGET,
+    *long_texts.TARGETS,
 )
 TARGETS: Final[Mapping[str, AnyTarget]] = {target.name: target for target in _ALL}
