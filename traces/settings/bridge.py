@@ -16,6 +16,7 @@ from traces.settings.corrections import (
 )
 from traces.settings.knobs import Knob, Release, by_path, knobs
 from traces.settings.names import VERY_NEAR, bridge_groups, bridge_paths, nearest_in, open_groups, shown
+from traces.settings.releases import say_if_absent, stay_of_path
 from traces.settings.settings import Draft, ProblemEffect, Value
 from traces.settings.values import GIVEN, NotAValue, Raw, layout_of, stage_count, value_of
 
@@ -145,8 +146,11 @@ def take_path(
         take_correction(draft, path, wrong, raw, line)
         if wrong.sets:
             return
+    if not dumped:
+        say_if_absent(draft, path, stay_of_path(path), line, core)
     if (knob := by_path().get(path)) is not None:
         take(draft, knob, path, raw, line)
+        draft.note_name(knob.id, path, line)
     elif is_alias(path):
         _take_alias(draft, path, raw, line)
     elif path.startswith(ENVIRONMENTS):
