@@ -247,7 +247,8 @@ def _check_release(draft: Draft, flag: Flag, rows: Sequence[Knob], core: Release
     if core is None or stay is None or not flag.is_told:
         return
     say_if_absent(draft, flag.name, stay, flag.line, core, "stops")
-    say_later_words(draft, flag.name, knobs()[stay.knob], (one.text for one in flag.words), flag.line, core)
+    words = (one.text for one in flag.words)
+    say_later_words(draft, flag.name, knobs()[stay.knob], words, flag.line, core, "stops")
 
 
 def _take_meant(draft: Draft, flag: Flag, meant: Correction) -> None:

@@ -65,15 +65,21 @@ def say_if_absent(
 
 
 def say_later_words(
-    draft: Draft, name: str, knob: Knob, words: Iterable[str], line: int | None, core: Release
+    draft: Draft,
+    name: str,
+    knob: Knob,
+    words: Iterable[str],
+    line: int | None,
+    core: Release,
+    effect: ProblemEffect = "unread",
 ) -> None:
-    """Note words of a flag that a later release brought."""
+    """Note words that a later release brought."""
     later = {word: brought for word, brought in knob.new_choices.items() if brought > core}
     known = ", ".join(one for one in knob.choices if one not in later)
     for word in words:
         if word in later:
-            text = f"{name} {word} came with Megatron-Core {_text(later[word])}"
-            draft.problem(line, text, f"one of {known}", "stops")
+            text, _ = _came_with(f"{name} {word}", later[word])
+            draft.problem(line, text, f"one of {known}", effect, "" if effect == "stops" else knob.id)
 
 
 def _came_with(name: str, since: Release) -> tuple[str, str]:

@@ -72,6 +72,8 @@ def test_an_old_spelling_is_wrong_from_a_release_on(
         ("model.moe_paged_stash=true", "a.txt", "0.17.1", "came with Megatron-Core 0.18"),
         ("ddp.fsdp_manual_registration=true", "a.txt", "0.15.0", "came with Megatron-Core 0.16"),
         ("model.cuda_graph_modules=[attn]", "a.txt", "0.17.1", "came with Megatron-Core 0.18"),
+        ("model.moe_router_score_function=sqrtsoftplus", "a.txt", "0.17.1", "came with Megatron-Core 0.18"),
+        ("model.experimental_attention_variant=gdn2", "a.txt", "0.19.2", "on Megatron-Core's main alone"),
         ("model.moe_use_legacy_grouped_gemm=true", "a.txt", "0.18.0", "left with Megatron-Core 0.17"),
         ("p.py --moe-use-legacy-grouped-gemm", "a.sh", "0.18.0", "left with Megatron-Core 0.17"),
     ],
