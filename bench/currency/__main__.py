@@ -27,8 +27,9 @@ def gone(found: Iterable[Fact], name: Name, core: Release, file: Path = FILE) ->
     before = [one for one in releases(file) if one.package == name.package and one.release < name.release]
     if before:
         there = {(fact.kind, fact.place) for fact in found}
+        shown = {"field", "flag"} & {kind for kind, _ in there}  # a wheel of Bridge has no scripts
         kept = releases(file)[max(before)]
-        lost = sorted(one for one in kept if one.kind in ("field", "flag") and one[:2] not in there)
+        lost = sorted(one for one in kept if one.kind in shown and one[:2] not in there)
         yield from (one for one in lost if knows(one, core, name.package == "core"))
 
 
