@@ -12,6 +12,8 @@
 # make closure  apply the cures and plans of thousands of random configurations and judge them again (CLOSURE_RUNS=, JOBS=)
 # make bench  measure work and memory beside other programs, side by side, as tables (some GB in ~/.cache/moe-diag-bench;
 #             BENCH_LARGE=1 for 5 M and 20 M kernels; ROUNDS=); then 256 traces on a cluster that loses a worker
+# make currency WHEELS="A.whl B.whl"  what of a new Megatron-Core and Megatron-Bridge our tables do not know, by reading them;
+#             once it is in the tables, READ=--read keeps that their refusals and presets were read
 # make site   write the documentation as a site into site/, offline once its tools are installed: open site/index.html
 # make faults  kill real runs at random moments and before every step on the disk, leave them no room, start eight at once on
 #             one cache (KILLS= of each of seven jobs; exports with nsys and reports in MOE_DIAG_TRACES)
@@ -41,8 +43,10 @@ ROUNDS := 5
 KILLS  := 150
 CLOSURE_RUNS := 10000
 ONLY   :=
+WHEELS :=
+READ   :=
 
-.PHONY: demo test quick fuzz test-megatron release-check coverage lint check score score-compare closure bench faults site format clean
+.PHONY: demo test quick fuzz test-megatron release-check coverage lint check score score-compare closure currency bench faults site format clean
 
 demo: $(VENV)/installed
 	$(BIN)/moe-diag demo
@@ -98,6 +102,9 @@ score-compare: $(VENV)/installed-test
 bench: $(VENV)/installed-test
 	$(BIN)/python -m bench.speed --rounds $(ROUNDS)
 	$(BIN)/python -m bench.speed.cluster
+
+currency: $(VENV)/installed-test
+	$(BIN)/python -m bench.currency $(READ) $(WHEELS)
 
 site: $(VENV)/installed-docs
 	$(BIN)/python -m tests.site site

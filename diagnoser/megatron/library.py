@@ -18,8 +18,8 @@ from typing import Any, Final
 from unittest import mock
 
 from heuristics.config.versions import numbers
-from heuristics.rules.megatron.core_fields import core_fields
 from heuristics.rules.megatron.request import Request
+from traces.settings.core_fields import core_fields
 from traces.settings.settings import Value
 
 NEWEST_TE: Final = "99"

@@ -16,6 +16,7 @@ from traces.settings.corrections import (
 )
 from traces.settings.knobs import Knob, Release, by_path, knobs
 from traces.settings.names import VERY_NEAR, bridge_groups, bridge_paths, nearest_in, open_groups, shown
+from traces.settings.releases import say_if_absent, say_later_words, stay_of_path
 from traces.settings.settings import Draft, ProblemEffect, Value
 from traces.settings.values import GIVEN, NotAValue, Raw, layout_of, stage_count, value_of
 
@@ -144,8 +145,13 @@ def take_path(
         take_correction(draft, path, wrong, raw, line)
         if wrong.sets:
             return
+    if not dumped:
+        say_if_absent(draft, path, stay_of_path(path), line, core)
     if (knob := by_path().get(path)) is not None:
         take(draft, knob, path, raw, line)
+        draft.note_name(knob.id, path, line)
+        if knob.is_core and core is not None and not dumped:
+            say_later_words(draft, path, knob, _words(raw), line, core)
     elif is_alias(path):
         _take_alias(draft, path, raw, line)
     elif path.startswith(ENVIRONMENTS):
@@ -153,6 +159,10 @@ def take_path(
             take(draft, variable, variable.bridge, raw, line)
     elif path not in bridge_paths():
         _unknown(draft, path, raw, line, dumped)
+
+
+def _words(raw: Raw) -> list[str]:
+    return [str(one) for one in raw] if isinstance(raw, list) else [str(raw)]
 
 
 def plain_path(path: str) -> str:

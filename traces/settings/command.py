@@ -10,8 +10,9 @@ from traces.patterns import compiled
 from traces.settings.bridge import is_override, is_wrong_in, take, take_correction, unclear
 from traces.settings.corrections import Correction, alias, corrected_flag, is_alias, spellings
 from traces.settings.harness import harness_count, runs_scripts, take_harness
-from traces.settings.knobs import MAIN, Knob, Release, by_flag, knobs
+from traces.settings.knobs import Knob, Release, by_flag, knobs
 from traces.settings.names import is_slip, lm_flags, nearest_in, shown
+from traces.settings.releases import say_if_absent, say_later_words, stay_of_flag
 from traces.settings.settings import Draft, NotAConfiguration, ProblemEffect
 from traces.settings.shell import UNKNOWN, Command, Script, Word, read_script
 from traces.settings.values import Raw
@@ -224,6 +225,7 @@ def take_flag(draft: Draft, flag: Flag, core: Release | None) -> None:
     if rows is not None:
         for knob, is_off in rows:
             _take_knob(draft, flag, knob, is_off)
+            draft.note_name(knob.id, flag.name, flag.line)
         _check_release(draft, flag, [knob for knob, _ in rows], core)
     elif is_alias(flag.name):
         if (meant := alias(flag.name, str(flag.raw))) is not None:
@@ -240,22 +242,13 @@ def take_flag(draft: Draft, flag: Flag, core: Release | None) -> None:
 
 
 def _check_release(draft: Draft, flag: Flag, rows: Sequence[Knob], core: Release | None) -> None:
-    """A flag of a later release, or a word: Megatron-LM stops at what it does not know."""
-    named = [knob for knob in rows if flag.name in (knob.flag, knob.off)]
-    if core is None or not named or not flag.is_told:
+    """A flag that the release lacks, or a word: Megatron-LM stops at what it does not know."""
+    stay = stay_of_flag(flag.name, rows)
+    if core is None or stay is None or not flag.is_told:
         return
-    since = min(max([knob.flag_since, *(old.until for old in knob.older)]) for knob in named)
-    if since > core:
-        release = ".".join(map(str, since))
-        cure = f"Megatron-Core {release} or later, or leave it out"
-        draft.problem(flag.line, f"{flag.name} came with Megatron-Core {release}", cure, "stops", named[0].id)
-    later = {word: brought for word, brought in named[0].new_choices.items() if brought > core}
-    for word in (one.text for one in flag.words if one.text in later):
-        release = "0.20" if later[word] == MAIN else ".".join(map(str, later[word]))
-        known = ", ".join(one for one in named[0].choices if one not in later)
-        draft.problem(
-            flag.line, f"{flag.name} {word} came with Megatron-Core {release}", f"one of {known}", "stops"
-        )
+    say_if_absent(draft, flag.name, stay, flag.line, core, "stops")
+    words = (one.text for one in flag.words)
+    say_later_words(draft, flag.name, knobs()[stay.knob], words, flag.line, core, "stops")
 
 
 def _take_meant(draft: Draft, flag: Flag, meant: Correction) -> None:

@@ -30,6 +30,7 @@ class Correction:
     instead: str = ""
     since: Release | None = None
     effect: ProblemEffect = "unread"
+    refused_beside_newer: bool = False
 
 
 class _Spelling(Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,6 +39,7 @@ class _Spelling(Struct, frozen=True, forbid_unknown_fields=True):
     sets: dict[str, Any] = {}
     since: str | None = None
     gone: bool = False
+    refused_beside_newer: bool = False
     text: str = ""
 
 
@@ -70,7 +72,7 @@ def _correction(row: _Spelling, name: str, right: str) -> Correction:
     if since is not None and not row.gone:
         text = f"older name of {right} since Megatron-Core {row.since}"
         text = f"{text}; {row.text}" if row.text else text
-        return Correction(sets, text, right, since, "older_name")
+        return Correction(sets, text, right, since, "older_name", row.refused_beside_newer)
     return Correction(sets, row.text, right, since, "stops" if name.startswith("--") else "unread")
 
 

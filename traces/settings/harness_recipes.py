@@ -97,7 +97,7 @@ def _found(
     rows = _table().presets.get(name)
     if variant not in ("v1", "v2") or "--use_recipes" in flags or gpu is None or rows is None:
         return None
-    if flags.get("--task", "pretrain") != "pretrain":
+    if flags.get("--task", "pretrain") != "pretrain" or release < _table().read_since.get(str(gpu.value), 0):
         return None
     found: dict[str, dict[str, list[_Preset]]] = {}
     for of, precisions, *batches, ranks, text in rows:
@@ -197,6 +197,7 @@ class _Table(Struct, frozen=True, forbid_unknown_fields=True):
     sizes: dict[str, str]
     choices: dict[str, dict[str, dict[str, Any]]]
     also: tuple[tuple[str, str, str, dict[str, Any]], ...]
+    read_since: dict[str, int]
     stages: dict[str, dict[str, str]]
 
 

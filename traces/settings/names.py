@@ -31,8 +31,11 @@ class Names(frozenset[str]):
 
 
 class _Flags(Struct, frozen=True, forbid_unknown_fields=True):
+    """`with_twin`: names of flags of which `--no-` and the name is a flag as well."""
+
     source: str
     flags: Names
+    with_twin: Names = Names()
 
 
 class _Bridge(Struct, frozen=True, forbid_unknown_fields=True):
@@ -61,7 +64,8 @@ def _known() -> _Known:
 def lm_flags() -> frozenset[str]:
     """Every flag of Megatron-LM, those of knobs included."""
     shared = {f"--{name.replace('_', '-')}" for names in _known().bridge.shared.values() for name in names}
-    return _known().megatron_lm.flags | shared | by_flag().keys()
+    twins = {f"--no-{name}" for name in _known().megatron_lm.with_twin}
+    return _known().megatron_lm.flags | shared | twins | by_flag().keys()
 
 
 @cache

@@ -8,9 +8,10 @@ from traces.files.plain_file import no_file
 from traces.limits import Limit
 from traces.patterns import LETTERS, compiled
 from traces.settings.arguments_block import END, has_arguments, note_releases, take_arguments
-from traces.settings.bridge import is_older, is_override, plain_path, take_override, take_path
+from traces.settings.bridge import is_older, is_override, is_wrong_in, plain_path, take_override, take_path
 from traces.settings.command import take_script
-from traces.settings.derive import DEFAULT, add_defaults, add_derived, add_ranks
+from traces.settings.corrections import spellings
+from traces.settings.derive import add_defaults, add_derived, add_ranks
 from traces.settings.knobs import FIRST, Release, knobs, release
 from traces.settings.names import bridge_groups
 from traces.settings.other_programs import (
@@ -73,7 +74,7 @@ def configuration_of(text: str, name: str, core_version: str | None = None) -> C
                 add_defaults(draft, core)
             add_derived(draft, is_complete)
     add_ranks(draft)
-    _both_sm_knobs(draft)
+    _refuse_two_names(draft, core)
     return draft.finished()
 
 
@@ -172,10 +173,15 @@ def _take_groups(draft: Draft, document: Document, core: Release | None) -> None
     note_releases(draft, at_least, min(missing, default=None))
 
 
-def _both_sm_knobs(draft: Draft) -> None:
-    """Two counts of SMs for one dispatcher: Megatron-Core 0.19 raises where they differ."""
-    both = [draft.by_knob.get(knob) for knob in ("moe_deepep_num_sms", "moe_hybridep_num_sms")]
-    values = {one.value for one in both if one and one.said != DEFAULT and one.value is not None}
-    if len(values) > 1:
-        right = "moe_flex_dispatcher_num_sms, or the one of the backend in use"
-        draft.problem(None, "moe_deepep_num_sms and moe_hybridep_num_sms differ; core 0.19 raises", right)
+_NOTHING: Final = ((), ("full",))
+"""Values of a list beside which an older name of it may stand (transformer_config.py, core_v0.18.0)."""
+
+
+def _refuse_two_names(draft: Draft, core: Release | None) -> None:
+    """An older and the newer name of one setting together, where Megatron-Core refuses that."""
+    for names in draft.names.values():
+        older = [name for name in names if (row := spellings().get(name)) and row.refused_beside_newer]
+        newer = [name for name, (value, _) in names.items() if name not in older and value not in _NOTHING]
+        if older and newer and (core is None or is_wrong_in(spellings()[older[0]], core)):
+            text = f"{older[0]} and {newer[0]} are one setting, and Megatron-Core refuses both together"
+            draft.problem(names[older[0]][1], text, f"{newer[0]} alone", "stops", always=True)

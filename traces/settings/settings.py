@@ -225,6 +225,8 @@ class Draft:
     versions: dict[str, str] = field(default_factory=dict)
     unclear: set[str] = field(default_factory=set)
     is_strict: bool = False
+    names: dict[str, dict[str, tuple[Value, int | None]]] = field(default_factory=dict)
+    """By knob the names under which it was said, each with value and line."""
     looked_up: int = 0
     """Unknown names of which the nearest known one was looked for."""
 
@@ -239,6 +241,11 @@ class Draft:
         """Take a value; a later one wins, as in the frameworks."""
         self.by_knob[knob] = Setting(value, self.where(line))
         self.unclear.discard(knob)
+
+    def note_name(self, knob: str, name: str, line: int | None) -> None:
+        """Keep under which name a knob was said just now, where it has a value."""
+        if (said := self.by_knob.get(knob)) is not None and said.value is not None:
+            self.names.setdefault(knob, {})[name] = said.value, line
 
     def leave(self, knob: str) -> None:
         """The knob was said and cannot be told: it stays unknown, and gets no default."""

@@ -7,11 +7,11 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from heuristics.rules.megatron.core_fields import core_fields
 from heuristics.rules.megatron.request import Request
 from heuristics.words import say
 from traces.limits import Limit
 from traces.patterns import LETTERS, Pattern, compiled
+from traces.settings.core_fields import core_fields
 from traces.settings.settings import Value
 from traces.toml_tables import read_table
 

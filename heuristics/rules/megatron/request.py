@@ -15,10 +15,10 @@ from typing import Final
 
 from heuristics.config.versions import numbers
 from heuristics.config.view import Trust
-from heuristics.rules.megatron.core_fields import core_fields
 from heuristics.run.run import Run
 from heuristics.words import say
 from traces.limits import Limit
+from traces.settings.core_fields import core_fields
 from traces.settings.effective import OFF_UNLESS_SAID, of_precision
 from traces.settings.knobs import CP, EP, ETP, PP, TP, VIRTUAL_STAGES
 from traces.settings.settings import Settings, Value

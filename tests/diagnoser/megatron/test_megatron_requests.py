@@ -24,11 +24,11 @@ from heuristics.rules.megatron.answer import (
     rejected,
     words,
 )
-from heuristics.rules.megatron.core_fields import core_fields
 from heuristics.rules.megatron.request import NotAsked, Request, request_of
 from heuristics.run.run import Run
 from tests.places import ROOT
 from traces.limits import Limit
+from traces.settings.core_fields import core_fields
 from traces.settings.settings import Framework, Value, settings
 from traces.training_log.log import TrainingLog
 

@@ -54,7 +54,6 @@ def test_a_wrong_spelling_is_corrected_where_it_is_certain(
         ("p.py --enable-cuda-graph", "a.sh", "0.15.0", "--cuda-graph-impl local"),
         ("p.py --external-cuda-graph", "a.sh", "main", "--cuda-graph-impl transformer_engine"),
         ("model.moe_deepep_num_sms=24", "a.txt", "0.19.0", "model.moe_flex_dispatcher_num_sms"),
-        ("model.moe_deepep_num_sms=24\nmodel.moe_hybridep_num_sms=16", "a.txt", None, "moe_flex_dispatcher"),
     ],
 )
 def test_an_old_spelling_is_wrong_from_a_release_on(
@@ -62,6 +61,47 @@ def test_an_old_spelling_is_wrong_from_a_release_on(
 ) -> None:
     found = problems(text, name, core)
     assert [instead in problem.instead for problem in found] == ([True] if instead else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "core", "said"),
+    [
+        ("model.moe_combine_bwd_dtype=mxfp8", "a.txt", "0.19.2", "on Megatron-Core's main alone"),
+        ("p.py --moe-combine-bwd-dtype mxfp8", "a.sh", "0.19.2", "on Megatron-Core's main alone"),
+        ("model.gdp_num_householder=3", "a.txt", "0.19.2", "on Megatron-Core's main alone"),
+        ("model.moe_paged_stash=true", "a.txt", "0.17.1", "came with Megatron-Core 0.18"),
+        ("ddp.fsdp_manual_registration=true", "a.txt", "0.15.0", "came with Megatron-Core 0.16"),
+        ("model.cuda_graph_modules=[attn]", "a.txt", "0.17.1", "came with Megatron-Core 0.18"),
+        ("model.moe_router_score_function=sqrtsoftplus", "a.txt", "0.17.1", "came with Megatron-Core 0.18"),
+        ("model.experimental_attention_variant=gdn2", "a.txt", "0.19.2", "on Megatron-Core's main alone"),
+        ("model.moe_use_legacy_grouped_gemm=true", "a.txt", "0.18.0", "left with Megatron-Core 0.17"),
+        ("p.py --moe-use-legacy-grouped-gemm", "a.sh", "0.18.0", "left with Megatron-Core 0.17"),
+    ],
+)
+def test_a_name_that_a_release_lacks_is_said_of_that_release_alone(
+    text: str, name: str, core: str, said: str
+) -> None:
+    (found,) = problems(text, name, core)
+    assert said in found.text
+    other = "0.16.1" if "left" in said else "main"
+    assert problems(text, name, other) == ()
+    assert problems(text, name) == ()
+
+
+@pytest.mark.parametrize("core", ["0.18.0", "0.19.2", None])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "model.cuda_graph_scope=[attn]\nmodel.cuda_graph_modules=[moe_router]",
+        "model.cuda_graph_modules=[moe_router]\nmodel.cuda_graph_scope=[attn]",
+        "python pretrain_gpt.py --cuda-graph-scope attn --cuda-graph-modules moe_router",
+    ],
+)
+def test_two_names_of_one_setting_are_refused_in_either_order(text: str, core: str | None) -> None:
+    stops = [one for one in problems(text, "a.txt", core) if one.effect == "stops"]
+    assert ["refuses both together" in one.text for one in stops] == [True]
+    alone = text.replace("[moe_router]", "[]").replace(" --cuda-graph-modules moe_router", "")
+    assert [one for one in problems(alone, "a.txt", core) if one.effect == "stops"] == []
 
 
 def test_an_unknown_name_is_named_with_its_line_and_the_nearest() -> None:

@@ -56,6 +56,34 @@ def test_a_preset_is_of_its_release_and_variant(
     assert settings.value("train.global_batch_size") == batch
 
 
+@pytest.mark.parametrize(
+    ("recipe", "gpu", "code", "ep", "backend", "overlap", "impl"),
+    [
+        ("deepseek_v3", "b200", "fp8_mx", 8, "hybridep", False, "transformer_engine"),
+        ("deepseek_v3", "b200", "nvfp4", 8, "hybridep", False, "none"),
+        ("deepseek_v3", "gb300", "nvfp4", 32, "hybridep", True, "full_iteration"),
+        ("qwen3_235b_a22b", "b200", "nvfp4", 8, "hybridep", True, "full_iteration"),
+        ("deepseek_v3", "vr200", "bf16", 64, "hybridep", False, "transformer_engine"),
+        ("nemotron_3_ultra", "gb200", "nvfp4", 64, "hybridep", False, "none"),
+    ],
+)
+def test_a_preset_is_that_of_the_last_patch(
+    recipe: str, gpu: str, code: str, ep: int, backend: Value, overlap: Value, impl: str
+) -> None:
+    settings = _read(f"python run_script.py -m any -mr {recipe} -g {gpu} -c {code} -ng 256", "0.19.2")
+    assert (settings.value("expert_model_parallel_size"), settings.value(BACKEND)) == (ep, backend)
+    assert settings.value("comm_overlap.overlap_moe_expert_parallel_comm") is overlap
+    assert settings.value("cuda_graph_impl") == impl
+
+
+def test_presets_of_a_gpu_that_were_not_read_are_unknown_and_not_missing() -> None:
+    read = configuration_of(
+        "python run_script.py -m llama -mr llama31_405b -g vr200 -c bf16 -ng 256", "run.sh", "0.18.2"
+    )
+    assert read.problems == ()
+    assert read.settings.value("launcher.recipe_values_known") is False
+
+
 def test_a_preset_may_offload_layers_and_a_flag_for_recompute_leaves_that() -> None:
     settings = _read("python run_script.py -m llama -mr llama3_70b -g gb200 -ng 64 -cv v1 -rl 4", "0.18.2")
     assert (settings.value("cpu_offloading"), settings.value("cpu_offloading_num_layers")) == (True, 20)

@@ -55,7 +55,7 @@ class CoreFields:
 @cache
 def core_fields() -> CoreFields:
     """The table, read where Megatron-Core is asked."""
-    table = read_table("heuristics.rules.megatron", "core_fields.toml", _Table)
+    table = read_table("traces.settings", "core_fields.toml", _Table)
     sometimes = {
         name: Field(since, table.until.get(name, ""), default)
         for since, brought in table.since.items()

@@ -1,0 +1,95 @@
+"""Names of a file that its release of Megatron-Core does not have: they came later, or are gone."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from traces.settings.core_fields import core_fields
+from traces.settings.knobs import FIRST, MAIN, Knob, Release, by_path, release
+from traces.settings.settings import Draft, ProblemEffect
+
+_CORE_GROUPS: Final = ("model.", "ddp.", "optimizer.")
+"""Groups of a Bridge configuration whose classes are Megatron-Core's."""
+_BRIDGE_TOO: Final = ("model.use_transformer_engine_op_fuser", "model.async_tensor_model_parallel_allreduce")
+"""Fields that Bridge's model classes have, whatever Megatron-Core has (v0.3.1 to 0.6.2, models/)."""
+
+
+class Stay(NamedTuple):
+    """A name is there from `since` on, and no more in `until`; `knob`: of what."""
+
+    since: Release
+    until: Release | None = None
+    knob: str = ""
+
+
+def stay_of_flag(flag: str, rows: Sequence[Knob]) -> Stay | None:
+    """Of a flag of Megatron-LM, by the knobs it sets; None where it is an older name of all of them."""
+    named = [knob for knob in rows if flag in (knob.flag, knob.off)]
+    if not named:
+        return None
+    since = min(max([knob.flag_since, *(old.until for old in knob.older)]) for knob in named)
+    gone = [knob.flag_until for knob in named]
+    until = None if None in gone else max(one for one in gone if one is not None)
+    return Stay(since, until, named[0].id)
+
+
+def stay_of_path(path: str) -> Stay | None:
+    """Of a field of Megatron-Core by its path in a Bridge configuration; None of all others."""
+    if not path.startswith(_CORE_GROUPS) or path in _BRIDGE_TOO:
+        return None
+    name = path.rpartition(".")[2]
+    knob = by_path().get(path)
+    if knob is None:
+        field = core_fields().sometimes.get(name) if path.startswith("model.") else None
+        return None if field is None else Stay(release(field.since) or FIRST)
+    if path != knob.bridge or knob.source.startswith("megatron/training"):
+        return None
+    return Stay(max([knob.since, *(old.until for old in knob.older)]), knob.until, knob.id)
+
+
+def say_if_absent(
+    draft: Draft,
+    name: str,
+    stay: Stay | None,
+    line: int | None,
+    core: Release | None,
+    effect: ProblemEffect = "unread",
+) -> None:
+    """Note that a release does not have a name. `name`: one that may be shown."""
+    if stay is None or core is None:
+        return
+    if core < stay.since:
+        text, cure = _came_with(name, stay.since)
+        draft.problem(line, text, cure, effect, stay.knob)
+    elif stay.until is not None and core >= stay.until:
+        draft.problem(line, f"{name} left with Megatron-Core {_text(stay.until)}", "leave it out", effect)
+
+
+def say_later_words(
+    draft: Draft,
+    name: str,
+    knob: Knob,
+    words: Iterable[str],
+    line: int | None,
+    core: Release,
+    effect: ProblemEffect = "unread",
+) -> None:
+    """Note words that a later release brought."""
+    later = {word: brought for word, brought in knob.new_choices.items() if brought > core}
+    known = ", ".join(one for one in knob.choices if one not in later)
+    for word in words:
+        if word in later:
+            text, _ = _came_with(f"{name} {word}", later[word])
+            draft.problem(line, text, f"one of {known}", effect, "" if effect == "stops" else knob.id)
+
+
+def _came_with(name: str, since: Release) -> tuple[str, str]:
+    if since >= MAIN:
+        return f"{name} is on Megatron-Core's main alone, in no release", "leave it out"
+    return (
+        f"{name} came with Megatron-Core {_text(since)}",
+        f"Megatron-Core {_text(since)} or later, or leave it out",
+    )
+
+
+def _text(since: Release) -> str:
+    return "0.20" if since == MAIN else ".".join(map(str, since))
