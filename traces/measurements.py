@@ -172,7 +172,7 @@ def measure_rank(
         moe_passes=layers.passes,
         ledger=ledger,
         summary=summary,
-        data_loading=measure_data_loading(rank, steps, ledger),
+        data_loading=measure_data_loading(rank, steps, ledger, subject.resident),
         work=measure_work(rank, steps),
         addresses=measure_addresses(rank, windows, absent),
         rates=measure_rates(rank, windows, rank.gpu, measure_collectives(rank, windows, summary)),

@@ -16,7 +16,6 @@ from bench.score.scenario import Scenario, perturbed
 from bench.score.scenarios import SCENARIOS
 from bench.score.test_score import QUIET, RIGHT, result
 from bench.score.truth import WALLS, next_costs, right_words, truths
-from bench.simulate.host_program import Engine
 from bench.simulate.knobs import Knobs
 from bench.simulate.recorded import View
 
@@ -215,14 +214,10 @@ def test_the_next_wall_truly_costs_what_is_saved_beyond_the_first() -> None:
     assert 0.1 < later["memory"] < told.costs.cost_frac("memory") / (1 - first) + 0.01
 
 
-def test_where_nothing_before_a_step_was_recorded_it_begins_with_its_compute() -> None:
+def test_where_nothing_before_a_step_was_recorded_it_begins_with_its_work() -> None:
     whole, _ = truths(SMALL, View())
     cut, _ = truths(SMALL, View(begin_frac=1.0))
-    computing = [
-        one.start_ns
-        for one in whole.run.activities
-        if one.work.place.step == 1 and one.work.engine is Engine.SMS
-    ]
-    assert cut.borders_ns[1] == min(computing) >= whole.borders_ns[1]
+    working = [one.start_ns for one in whole.run.own if one.work.place.step == 1]
+    assert cut.borders_ns[1] == min(working)
     assert cut.borders_ns[2:] == whole.borders_ns[2:]
     assert (list(cut.recorded), list(whole.recorded)) == ([1, 2], [0, 1, 2])

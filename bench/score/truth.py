@@ -167,13 +167,10 @@ def optimizer_borders_ns(simulated: Run) -> tuple[int, ...]:
 
 
 def shown_borders_ns(view: View, borders_of: Borders, simulated: Run) -> tuple[int, ...]:
-    """Borders as a view shows them: where nothing before a step was recorded, it begins with its compute."""
+    """Borders as a view shows them: with nothing recorded before it, a step begins with its first work."""
     borders = list(borders_of(simulated))
     if view.begin_frac == 1:
-        computing = (
-            one for one in simulated.activities if one.work.place.step == 1 and one.work.engine is Engine.SMS
-        )
-        borders[1] = min(one.start_ns for one in computing)
+        borders[1] = min(one.start_ns for one in simulated.own if one.work.place.step == 1)
     return tuple(borders)
 
 

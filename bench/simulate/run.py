@@ -64,7 +64,10 @@ def run_of(knobs: Knobs, executed: Executed) -> Run:
 
 
 def _borders(own: Sequence[Activity], step_count: int) -> tuple[int, ...]:
-    """Border before step k: the start of its first compute kernel, or the end of all before it if earlier."""
+    """Border before step k: the start of its first compute kernel, or the end of all before it if earlier.
+
+    With nothing before it, a step begins with the first work that it launched.
+    """
     ends, starts, initialised_ns = [0] * step_count, [-1] * step_count, None
     for activity in own:
         step = activity.work.place.step
@@ -74,7 +77,8 @@ def _borders(own: Sequence[Activity], step_count: int) -> tuple[int, ...]:
         ends[step] = max(ends[step], activity.end_ns)
         if activity.work.engine is Engine.SMS and (starts[step] < 0 or activity.start_ns < starts[step]):
             starts[step] = activity.start_ns
-    first_ns = starts[0] if initialised_ns is None else min(starts[0], initialised_ns)
+    begin_ns = min(one.start_ns for one in own)
+    first_ns = begin_ns if initialised_ns is None else min(starts[0], initialised_ns)
     borders, before_ns = [first_ns], 0
     for step in range(1, step_count):
         before_ns = max(before_ns, ends[step - 1])

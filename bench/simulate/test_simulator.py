@@ -99,8 +99,7 @@ def test_borders_are_in_order_and_all_compute_lies_between_them() -> None:
     found = run(SMALL)
     assert list(found.borders_ns) == sorted(found.borders_ns)
     assert len(found.step_ns) == SMALL.step_count
-    computing = [activity for activity in found.activities if activity.work.engine is Engine.SMS]
-    assert found.borders_ns[0] == min(activity.start_ns for activity in computing)
+    assert found.borders_ns[0] == min(activity.start_ns for activity in found.own)
     assert found.borders_ns[-1] == max(activity.end_ns for activity in found.activities)
 
 

@@ -37,13 +37,16 @@ _ITERATORS: Final = {"_SingleProcessDataLoaderIter": False, "_MultiProcessingDat
 _WAITS: Final = "idle.launch_starved.data"
 
 
-def measure_data_loading(rank: RankTimeline, steps: Steps, ledger: Sequence[LedgerRow]) -> DataLoading:
-    """Of one rank, whose `ledger` splits each step.
+def measure_data_loading(
+    rank: RankTimeline, steps: Steps, ledger: Sequence[LedgerRow], resident: IntArray
+) -> DataLoading:
+    """Of one rank, whose `ledger` splits each step. `resident`: places of copies from host memory, no input.
 
     `workers` is None where no step waits. Copies are counted over the recording: those that read pageable
     memory keep the host until they end. What is exposed of them lies in the windows, with no kernel beside.
     """
-    rows, copies = rank.activities, input_copies(rank)
+    rows, copies, sizes = rank.activities, input_copies(rank), rank.columns.copies.size_bytes
+    copies = copies[~np.isin(sizes[rows.row[copies]], sizes[rows.row[resident]])]
     other, moving = instants_of(rows, rows.bucket != Bucket.COPY), instants_of(rows, copies)
     exposed_ns = intersect(subtract(moving, other), steps.windows).total_ns
     waits = waits_of(ledger, steps)

@@ -19,7 +19,7 @@ LARGE: Final = Limit(1 << 20, "bytes", "token counts and losses are far smaller,
 OFFLOAD_PAIRS: Final = Limit(
     2, "pairs of one size a step", "ours: a layer's activations recur with every layer"
 )
-RECURS: Final = Limit(2, "copies of one size a step", "ours: weights of one shape recur with every layer")
+RECURS: Final = Limit(2, "rows of copies a step", "ours: weights come with every layer, whatever their sizes")
 FILLS: Final = Limit(
     0.10,
     "fraction of a window without steps",
@@ -100,8 +100,9 @@ def _pairs(copies: Activities, places: IntArray, out: BoolArray, within_ns: int)
 def resident_places(rank: RankTimeline, steps: Steps, offloaded: IntArray | Missing) -> IntArray | Missing:
     """Places in the activities of copies that bring what lives in host memory: weights, optimizer state.
 
-    Large ones from the host that are not in `offloaded`, of sizes that recur within the used steps in copies
-    that are no input batches; without steps all that are none, where they fill enough of the window.
+    Large ones from the host that are neither in `offloaded` nor input batches, where more than one row of
+    them comes in each used step, with those of a size that recurs among them; without steps where they fill
+    enough of the window.
     """
     if not rank.has_kernels:
         return _whole_graphs(rank)
@@ -111,33 +112,47 @@ def resident_places(rank: RankTimeline, steps: Steps, offloaded: IntArray | Miss
     if not isinstance(offloaded, Missing):
         at = at[~np.isin(at, offloaded)]
     inside = covered_ns(rows.start_ns[at], rows.end_ns[at], steps.windows) > 0
-    weights = ~_batches(rank, at) & inside
+    first = _rows(rank, at)
+    weights = ~_batches(rank, at, first) & inside
+    found = at[weights]
     if not steps.used:
-        _, _, filled_ns, _ = copy_use(rank, at[weights], steps.windows)
-        return at[weights] if filled_ns > FILLS.value * steps.windows.total_ns else at[:0]
-    size = sizes[rows.row[at]]
+        _, _, filled_ns, _ = copy_use(rank, found, steps.windows)
+        return found if filled_ns > FILLS.value * steps.windows.total_ns else at[:0]
     often = RECURS.value * len(steps.used)
-    recur = [one for one, n in Counter(size[weights].tolist()).items() if n >= often]
-    return at[inside & np.isin(size, recur)]
+    if len(distinct(np.searchsorted(first, np.flatnonzero(weights), side="right"))) < often:
+        return at[:0]
+    recur = [one for one, count in Counter(sizes[rows.row[found]].tolist()).items() if count >= often]
+    return at[weights | (inside & np.isin(sizes[rows.row[at]], recur))]
 
 
-def _batches(rank: RankTimeline, at: IntArray) -> BoolArray:
-    """Which of the copies, in order of start, may be input batches.
+def _rows(rank: RankTimeline, at: IntArray) -> IntArray:
+    """Where rows of copies begin, in order of start: those without a kernel of matrices or passes between."""
+    before = np.searchsorted(_starts(rank.activities, _MATRIX + _ONCE_A_PASS), rank.activities.start_ns[at])
+    return np.flatnonzero(np.diff(before, prepend=-1))
 
-    Copies without a kernel of matrices or one that runs once a pass (embedding, loss, a whole graph) between
-    them are a row. An input batch is a short row before a whole pass: one that runs once a pass comes before
-    the next row. Where none of these is known by name, rows of different sizes must recur: batches look
-    alike. A single row is a model that is loaded.
+
+def _batches(rank: RankTimeline, at: IntArray, first: IntArray) -> BoolArray:
+    """Which of the copies, in order of start and in rows that begin at `first`, may be input batches.
+
+    An input batch is a short row before a whole pass: a kernel that runs once a pass (embedding, loss, a
+    whole graph) comes before the next row, and before any of matrices, or with more of these than a layer
+    has. Where none of these is known by name, rows of different sizes must recur: batches look alike. A
+    single row is a model that is loaded.
     """
     rows = rank.activities
-    start, passes = rows.start_ns[at], _starts(rows, _ONCE_A_PASS)
-    first = np.flatnonzero(np.diff(np.searchsorted(_starts(rows, _MATRIX + _ONCE_A_PASS), start), prepend=-1))
+    passes, matrices = _starts(rows, _ONCE_A_PASS), _starts(rows, _MATRIX)
     if len(first) < RECURS.value or (not len(passes) and _recurring_shapes(rank, at, first) < SHAPES.value):
         return np.ones(len(at), dtype=np.bool_)
-    begin, until = start[first], np.append(start[first[1:]], rows.end_ns.max())
-    feeds_a_pass = np.searchsorted(passes, until) > np.searchsorted(passes, begin)
+    begin = rows.start_ns[at[first]]
+    until = np.append(begin[1:], rows.end_ns.max())
+    next_pass = np.append(passes, rows.end_ns.max())[np.searchsorted(passes, begin)]
+    feeds_a_pass = next_pass < until
+    fed = np.searchsorted(matrices, until) - np.searchsorted(matrices, begin)
+    of_a_layer = int(fed[~feeds_a_pass].max(initial=0))
+    before_matrices = np.searchsorted(matrices, next_pass) == np.searchsorted(matrices, begin)
+    is_whole = before_matrices | (fed >= RECURS.value * of_a_layer)
     length = np.diff(first, append=len(at))
-    return np.repeat(feeds_a_pass & (length <= BATCH_TENSORS.value), length)
+    return np.repeat(feeds_a_pass & is_whole & (length <= BATCH_TENSORS.value), length)
 
 
 def _starts(rows: Activities, classes: tuple[str, ...]) -> IntArray:

@@ -5,7 +5,9 @@ The border before a step that begins on the host at h is the earlier of
 - the start of the first compute kernel launched at h or later, and
 - the end of the last GPU activity launched before h,
 
-so the wait before a step's first kernel is part of that step. Activities whose launch was not recorded count
+so the wait before a step's first kernel is part of that step. Where nothing was launched before h, it is the
+start of the first activity launched from h on, so that nothing which a first step launched, a receive or the
+batch's copy, lies before it. Activities whose launch was not recorded count
 as launched when they start, or before all others where they run before any of those. What helper threads
 launched makes no border.
 """
@@ -36,25 +38,38 @@ class HostOrder:
         own = ~helper_work(activities)[order]
         compute = own & (activities.bucket[order] == Bucket.COMPUTE)
         starts = np.where(compute, activities.start_ns[order], _NEVER)
+        held = own & (activities.bucket[order] != Bucket.COMM)
         lengths = np.where(compute, activities.end_ns[order] - activities.start_ns[order], 0)
         self._begin_ns = int(activities.start_ns.min(initial=_NEVER))
         self.places = order
         self.launch_ns = launch[order]
         self.counted_launch_ns = launch
+        self._held_end_ns = np.where(held, activities.end_ns[order], NULL)
         self._compute_so_far = _running_sum(compute)
         self._compute_work_so_far = _running_sum(lengths)
         self._kernels_so_far = _running_sum(activities.source[order] != Source.COPY)
         self._latest_end = np.maximum.accumulate(
             np.concatenate(([NULL], np.where(own, activities.end_ns[order], NULL)))
         )
-        self._next_compute = np.minimum.accumulate(np.concatenate((starts, [_NEVER]))[::-1])[::-1]
+        self._next_compute = _earliest_from(starts)
+        self._next_own = _earliest_from(np.where(own, activities.start_ns[order], _NEVER))
 
     def borders_ns(self, host_ns: IntArray) -> IntArray:
         launched = self.launched_before(host_ns)
         before, after = self._latest_end[launched], self._next_compute[launched]
-        first = np.where(before == NULL, after, np.minimum(before, after))
+        first = np.where(before == NULL, self._next_own[launched], np.minimum(before, after))
         # no work before and no compute after: nothing of the rank has begun yet
         return np.where(first == _NEVER, np.where(before == NULL, self._begin_ns, before), first)
+
+    def held_until_ns(self, first_ns: IntArray, last_ns: IntArray) -> IntArray:
+        """When all but communication that was launched in each host interval [first, last) had ended."""
+        between = zip(self.launched_before(first_ns), self.launched_before(last_ns), strict=True)
+        return np.array([self._held_end_ns[slice(*one)].max(initial=NULL) for one in between], dtype=np.int64)
+
+    def goes_on_ns(self, host_ns: IntArray) -> tuple[IntArray, IntArray]:
+        """When all launched before host times had ended, and when compute launched after them began."""
+        launched = self.launched_before(host_ns)
+        return self._latest_end[launched], self._next_compute[launched]
 
     @property
     def kernel_count(self) -> int:
@@ -98,6 +113,11 @@ def _launched_ns(activities: Activities) -> IntArray:
     return launch
 
 
+def _earliest_from(starts_ns: IntArray) -> IntArray:
+    """The earliest start from each place on, shape (n + 1,)."""
+    return np.minimum.accumulate(np.append(starts_ns, _NEVER)[::-1])[::-1]
+
+
 def _running_sum(values: BoolArray | IntArray) -> IntArray:
     kind = PLACE if values.dtype == np.bool_ else np.int64
     return np.concatenate((np.zeros(1, dtype=kind), np.cumsum(values, dtype=kind)))
@@ -124,4 +144,22 @@ def step_borders(order: HostOrder, start_ns: IntArray, end_ns: IntArray) -> tupl
     if len(start) < 2:
         return start, own_end
     foreign = order.compute_between(end_ns[:-1], start_ns[1:]) > 0
-    return start, np.concatenate((np.where(foreign, own_end[:-1], start[1:]), own_end[-1:]))
+    end = np.concatenate((np.where(foreign, own_end[:-1], start[1:]), own_end[-1:]))
+    working = np.flatnonzero(order.compute_between(start_ns, end_ns))
+    if len(working) > 1:
+        end[working[-1]] = _last_end_ns(order, start_ns[working], end_ns[working], end[working])
+    return start, end
+
+
+def _last_end_ns(order: HostOrder, start_ns: IntArray, end_ns: IntArray, end: IntArray) -> int:
+    """Where the last step ends: if most other steps hide their last collectives, its own are hidden as well.
+
+    The next step's compute hides them there; so long as the others wait between their own work and that
+    compute, the last one would have waited too.
+    """
+    all_ended, goes_on = order.goes_on_ns(end_ns)
+    hidden = np.flatnonzero(all_ended[:-1] > end[:-1])
+    if goes_on[-1] < _NEVER or 2 * len(hidden) < len(end) - 1:
+        return int(end[-1])
+    held = order.held_until_ns(start_ns, end_ns)
+    return min(int(end[-1]), int(held[-1] + np.maximum(end[hidden] - held[hidden], 0).max()))

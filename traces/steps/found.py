@@ -20,7 +20,7 @@ class Step:
     """One recorded step of one rank, on the GPU's time. `dropped` says why it is left out, None if used.
 
     `is_warm_up`: left out as the first one, which takes longer than all others; `initialises`: calls that
-    load modules or allocate are why.
+    load modules or allocate are why. `has_more`: it holds kernels that the others do not.
     """
 
     index: int
@@ -29,6 +29,7 @@ class Step:
     dropped: str | None = None
     is_warm_up: bool = False
     initialises: bool = False
+    has_more: bool = False
 
     @property
     def length_ns(self) -> int:

@@ -4,6 +4,7 @@ By ranges that say so, else by clusters of optimizer kernels.
 """
 
 from dataclasses import dataclass, replace
+from statistics import median_low
 from typing import Final
 
 import numpy as np
@@ -26,24 +27,30 @@ ALIKE_START: Final = Limit(
 )
 
 
-def without_initialisation(found: Found, order: HostOrder, rows: Activities) -> Found:
-    """The stretches with the first one, the head, cut at the launch before its last kernels that are a step.
+def without_other_work(found: Found, order: HostOrder, rows: Activities) -> Found:
+    """The stretches, each that holds more than a step cut at the launch before its last kernels that are one.
 
-    Its last kernels are a step where they begin as the next step does, and hold 95 % of its kernels. Nothing
+    These are the first one, the head, and any with more kernels than the others, as after an evaluation. Its
+    last kernels are a step where they begin as a usual step does, and hold 95 % of its kernels. Nothing
     changes where there are none, or where nothing lies before them.
     """
     kernels = rows.source[order.places] != Source.COPY
     places = order.places[kernels]
     launch_ns, what = order.launch_ns[kernels], signature(rows)[places]
-    first, second = (
-        slice(*np.searchsorted(launch_ns, (since, until)))
-        for since, until in zip(found.host_start_ns[:2], found.host_end_ns[:2], strict=True)
-    )
-    cut = _where_step_begins(what[first], what[second])
-    if not cut:
-        return found
+    stretches = [
+        slice(*np.searchsorted(launch_ns, bounds))
+        for bounds in zip(found.host_start_ns, found.host_end_ns, strict=True)
+    ]
+    counts = found.kernel_counts[1:-1]
+    usual = median_low(counts)
+    step = what[stretches[1 + counts.index(usual)]]
+    longer = [place for place, count in enumerate(counts, 1) if count > (1 + PARTIAL.value) * usual]
     start_ns = found.host_start_ns.copy()
-    start_ns[0] = launch_ns[first][cut - 1] + 1
+    for place in (0, *longer):
+        if cut := _where_step_begins(what[stretches[place]], step):
+            start_ns[place] = launch_ns[stretches[place]][cut - 1] + 1
+    if (start_ns == found.host_start_ns).all():
+        return found
     return found_between(order, start_ns, found.host_end_ns, found.what)
 
 
@@ -53,7 +60,7 @@ def _where_step_begins(head: IntArray, step: IntArray) -> int:
         return 0
     few = int(PARTIAL.value * len(step))
     begins = step[: int(ALIKE_START.value)]
-    first = max(len(head) - len(step) - few, 1)
+    first = max(len(head) - len(step) - few, 0)
     last = min(len(head) - len(step) + few, len(head) - len(begins))
     cuts = np.arange(first, last + 1)
     for place, kernel in enumerate(begins):
@@ -109,7 +116,7 @@ def optimizer_steps(rank: RankTimeline, order: HostOrder, roles: Roles) -> Found
             continue
         ends_ns = _after_collectives_ns(ends_ns, rank.activities, order)
         found = _steps_ending_at(ends_ns, order, marks.what)
-        found = without_initialisation(found, order, rank.activities)
+        found = without_other_work(found, order, rank.activities)
         if _repeats(found, order, roles):
             return _without_parts(found)
     return None

@@ -31,6 +31,7 @@ SLOW_FRAC: Final = Limit(
     "fraction of the median step",
     "measured on real recordings: the deviation rule alone drops a good step in 19-33 % of captures",
 )
+FEWEST: Final = Limit(3, "steps", "ours: of two neither is the exception")
 SLOW_STEPS: Final = Limit(8, "steps", "ours: with fewer the deviation is not known")
 ALIKE: Final = Limit(
     0.05,
@@ -119,7 +120,10 @@ def _is_of(rank: RankTimeline, rows: Calls | HostSpans) -> BoolArray:
 
 
 def leave_out_partial(steps: list[Step], kernel_counts: list[int]) -> list[Step]:
-    """Drop steps without GPU work, and those whose kernel sequence is shorter than the others'."""
+    """Drop steps without GPU work, and those whose kernel sequence is shorter than the others'.
+
+    One whose sequence is longer, with an evaluation in it, say, is marked.
+    """
     ordered = sorted(count for count in kernel_counts if count)
 
     def judged(step: Step, count: int) -> Step:
@@ -127,20 +131,22 @@ def leave_out_partial(steps: list[Step], kernel_counts: list[int]) -> list[Step]
             return drop(step, "no GPU work")
         others = _median_without(ordered, count)
         if others is None or count >= (1 - PARTIAL.value) * others:
-            return step
-        return drop(step, f"partial: {count} kernels where the others have {others:.0f}")
+            return replace(step, has_more=others is not None and count > (1 + PARTIAL.value) * others)
+        return drop(step, f"partial: {count} kernels where the others have {others}")
 
     return [*map(judged, steps, kernel_counts)]
 
 
-def _median_without(ordered: list[int], one: int) -> float | None:
-    """Median of rising numbers without one of them; None where no other is left."""
+def _median_without(ordered: list[int], one: int) -> int | None:
+    """The lower median of rising numbers without one of them; None where no other is left.
+
+    The lower one: of three steps that with an evaluation in it is not what the other two are held against.
+    """
     others = len(ordered) - 1
     if others < 1:
         return None
-    place = bisect_left(ordered, one)
-    middle = [index + (index >= place) for index in ((others - 1) // 2, others // 2)]
-    return sum(ordered[min(index, others)] for index in middle) / 2
+    middle = (others - 1) // 2
+    return ordered[middle + (middle >= bisect_left(ordered, one))]
 
 
 def leave_out_warm_up(steps: list[Step], initialising_ns: list[int]) -> list[Step]:
@@ -207,16 +213,21 @@ def _initialising_ns(rank: RankTimeline, found: Found) -> list[int]:
 
 
 def leave_out_hiccups(steps: Steps) -> Steps:
-    """Leave out used steps that are far longer than the others: counted apart, in no other figure."""
+    """Leave out used steps that are far longer than the others: counted apart, in no other figure.
+
+    Of few steps that is one which holds kernels that no other has.
+    """
     lengths = steps.lengths_ns()
-    if len(lengths) < SLOW_STEPS.value or alternate(lengths):
+    if len(lengths) < FEWEST.value or alternate(lengths):
         return steps
     middle = median(lengths)
     spread = _SCALE * median(abs(length - middle) for length in lengths)
-    limit_ns = middle + max(SLOW_MAD.value * spread, SLOW_FRAC.value * middle)
-    slow = {step.index: step for step in steps.used if step.length_ns > limit_ns}
-    if len(slow) > EXCEPTIONS.value * len(lengths) or _in_turn([ns > limit_ns for ns in lengths]):
+    is_few = len(lengths) < SLOW_STEPS.value
+    limit_ns = middle + max(0 if is_few else SLOW_MAD.value * spread, SLOW_FRAC.value * middle)
+    far = [step.length_ns > limit_ns and (step.has_more or not is_few) for step in steps.used]
+    if sum(far) > max(EXCEPTIONS.value * len(far), 1) or _in_turn(far):
         return steps
+    slow = {step.index: step for step, is_far in zip(steps.used, far, strict=True) if is_far}
     recorded = tuple(
         drop(step, f"hiccup: {percent(step.length_ns / middle - 1)} longer than the median")
         if step.index in slow

@@ -92,7 +92,7 @@ def test_a_step_that_is_one_graph_begins_with_its_wait_for_the_batch(tmp_path: P
     rank = diagnoser.analyze(path).to_dict()["ranks"][0]
     assert rank["steps"]["source"] == "graph"
     begins = [step["start_ns"] for step in rank["steps"]["used"]]
-    assert begins == [11 * MS, 40 * MS, 80 * MS, 120 * MS]  # before the first compute nothing was recorded
+    assert begins == [10 * MS, 40 * MS, 80 * MS, 120 * MS]  # the first one with its batch: nothing was before
     assert rank["absent_ns"]["launch_starved"]["data"] == 30 * MS
 
 

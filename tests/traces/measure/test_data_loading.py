@@ -48,13 +48,13 @@ def test_random_waits_hardly_ever_look_like_a_round() -> None:
 
 
 def test_input_copies_that_nothing_hides_are_all_of_those_that_run_alone(tmp_path: Path) -> None:
-    """Four input copies of 1 ms, each before its kernels; the window begins with the first kernel."""
+    """Four input copies of 1 ms, each before its kernels; the window begins with the first of them."""
     path = tmp_path / "run.sqlite"
     write_export(path, loading(10))
     (rank,) = diagnoser.analyze(path).to_dict()["ranks"]
     found = rank["data_loading"]
     assert found["input_copies"] == 4
-    assert found["input_copies_exposed_ns"] == 3 * MS
+    assert found["input_copies_exposed_ns"] == 4 * MS
     assert found["waiting_steps"] == 3
 
 

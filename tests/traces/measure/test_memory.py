@@ -12,7 +12,9 @@ import pytest
 from bench.simulate.recording import Recording
 from tests.communication_doubles import GEMM, NORM, NORM_BACKWARD, ROUTER, SENDRECV, Line, rank_of
 from traces.intervals import spans
+from traces.measure.data_loading import measure_data_loading
 from traces.measure.detected import detect_precision
+from traces.measure.host_copies import offload_places, resident_places
 from traces.measure.memory import measure_memory
 from traces.measure.recompute import Recompute, measure_recompute
 from traces.missing import Missing, known
@@ -312,6 +314,22 @@ def test_weights_before_a_pass_are_of_a_size_that_recurs_between_layers(export: 
     found = memory_of(rank_of(export(recording)), steps_of(2))
     # four between layers and the one before each embedding
     assert (found.host_resident_copies, found.host_resident_bytes) == (10, 40 * MIB)
+
+
+@pytest.mark.parametrize("sizes", [(2 * MIB,), (2 * MIB, 3 * MIB, 4 * MIB, 5 * MIB)])
+def test_weights_of_any_sizes_count_whole_though_a_loss_follows_the_last_layer(
+    export: Export, sizes: tuple[int, ...]
+) -> None:
+    recording = Recording()
+    for k in range(2):
+        layers_of_weights(recording, 1_000 * k, sizes, pass_begins=False)
+        end = 1_000_000 * k + 950_000
+        recording.kernel(LOSS, end, end + 10_000, launch_ns=end - 9_000)
+    rank, steps = rank_of(export(recording)), steps_of(2)
+    assert memory_of(rank, steps).host_resident_copies == 8
+    resident = resident_places(rank, steps, offload_places(rank, steps))
+    assert not isinstance(resident, Missing)
+    assert measure_data_loading(rank, steps, (), resident).input_copies == 0
 
 
 def test_one_batch_for_every_pass_does_not_live_on_the_host(export: Export) -> None:

@@ -18,9 +18,9 @@ def work_of(recording: Recording, path: Path) -> dict[str, Any]:
 
 
 def test_input_copies_of_one_size_are_counted_over_the_steps(tmp_path: Path) -> None:
-    """Four copies of 1 MiB, each before its kernels; the first step begins with its first kernel."""
+    """Four copies of 1 MiB, each before its kernels; the first step begins with its copy."""
     found = work_of(loading(10), tmp_path / "run.sqlite")
-    assert found["input_sizes"] == [{"size_bytes": 1 << 20, "count": 3}]
+    assert found["input_sizes"] == [{"size_bytes": 1 << 20, "count": 4}]
 
 
 def test_copies_of_sizes_that_never_come_again_are_no_typical_input(tmp_path: Path) -> None:

@@ -172,6 +172,14 @@ def steps_of(lengths: list[int]) -> list[Step]:
     return [Step(index, 1_000 * index, 1_000 * index + length) for index, length in enumerate(lengths)]
 
 
+def test_of_few_named_steps_one_with_an_evaluation_in_it_is_a_hiccup() -> None:
+    steps = leave_out_partial(steps_of([100, 300, 100]), [40, 120, 40])
+    found = leave_out_hiccups(from_steps("nvtx", "", tuple(steps)))
+    assert (found.slow, found.lengths_ns()) == ((1,), [100, 100])
+    alike = leave_out_partial(steps_of([100, 300, 100]), [40, 40, 40])
+    assert leave_out_hiccups(from_steps("nvtx", "", tuple(alike))).slow == ()
+
+
 def test_a_step_with_fewer_kernels_is_partial_wherever_it_stands() -> None:
     steps = leave_out_partial(steps_of([100, 100, 50, 100]), [40, 40, 37, 40])
     assert [step.dropped for step in steps] == [

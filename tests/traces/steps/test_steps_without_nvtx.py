@@ -193,8 +193,53 @@ def test_a_pause_and_an_evaluation_do_not_make_one_step_of_four(path: Path) -> N
     train.run(*LAYER_FORWARD * 100)
     for _ in range(3):
         train.step()
-    lengths = [step.length_ns // US for step in steps_in(train.recording, path).recorded]
-    assert lengths == [850, 900, 900, 20_850, 900, 900, 4_900, 900, 900]
+    found = steps_in(train.recording, path)
+    lengths = [step.length_ns // US for step in found.recorded]
+    assert lengths == [850, 900, 900, 20_850, 900, 900, 900, 900, 900]
+    assert found.outside is not None
+    assert found.outside.between_ns == 4_000 * US  # the evaluation, as it lies between two whole steps
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_an_evaluation_between_few_steps_is_part_of_none(at: int, path: Path) -> None:
+    train = Train()
+    for number in range(3):
+        if number == at:
+            train.run(*LAYER_FORWARD * 100)
+        train.step()
+    assert [step.length_ns // US for step in steps_in(train.recording, path).used] == [850, 900, 900]
+
+
+def test_a_first_step_begins_with_what_it_launched_first(path: Path) -> None:
+    train = Train(first_us=950)
+    for _ in range(3):
+        train.run(*[RECEIVE] * 30)
+        train.step()
+    begins = [times[0] for times in times_us(steps_in(train.recording, path))]
+    assert begins == [950, 2150, 3350]  # 300 us of receives, then 900
+
+
+def gathering(us: int, *, is_hidden: bool) -> Train:
+    """Three steps of 900 us, each with a gather of so many behind it: beside the next step, or before it."""
+    train = Train(first_us=950)
+    for _ in range(3):
+        train.step()
+        start_us = train.now_us
+        train.recording.kernel(
+            GATHER, start_us * US, (start_us + us) * US, launch_ns=(start_us - 1) * US, stream=9
+        )
+        train.now_us += 0 if is_hidden else us
+    return train
+
+
+def test_a_gather_that_the_next_steps_hide_is_no_time_of_the_last(path: Path) -> None:
+    steps = steps_in(gathering(400, is_hidden=True).recording, path)
+    assert times_us(steps) == [(1000, 1900), (1900, 2800), (2800, 3700)]
+
+
+def test_a_gather_that_holds_each_step_up_is_time_of_the_last_too(path: Path) -> None:
+    steps = steps_in(gathering(400, is_hidden=False).recording, path)
+    assert times_us(steps) == [(1000, 2250), (2250, 3550), (3550, 4850)]
 
 
 def test_an_optimizer_of_many_small_kernels_is_one_cluster(path: Path) -> None:
