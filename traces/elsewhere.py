@@ -6,7 +6,7 @@ pipe in its place.
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from traces.files.folder import open_folder
@@ -15,9 +15,9 @@ from traces.files.folder import open_folder
 @contextmanager
 def elsewhere() -> Iterator[None]:
     """Work in a folder of ours, and then where it was before, also where that folder is gone."""
-    with open_folder(Path()) as before:
-        os.chdir(Path(__file__).parent)
-        try:
-            yield
-        finally:
-            os.fchdir(before.fd)
+    with ExitStack() as undo:
+        with suppress(OSError):  # where it may not be opened, nothing in it is read either
+            before = undo.enter_context(open_folder(Path()))
+            os.chdir(Path(__file__).parent)
+            undo.callback(os.fchdir, before.fd)
+        yield
