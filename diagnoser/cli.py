@@ -26,6 +26,7 @@ from diagnoser.options.help import GroupedCommand
 from diagnoser.output import say
 from heuristics.result.exits import Exit
 from traces.errors import InputError, MoeDiagError, NothingToDiagnose, UsageError
+from traces.notes import noting
 
 COMMANDS: Final = {
     **dict.fromkeys(("analyze", "check-config", "compare"), "runs"),
@@ -131,7 +132,8 @@ def run(arguments: list[str]) -> int:
     try:
         first = arguments[:1]
         app = _app(*(first if first and first[0] in COMMANDS else COMMANDS))
-        result = app(arguments, standalone_mode=False, prog_name="moe-diag")
+        with noting(say):
+            result = app(arguments, standalone_mode=False, prog_name="moe-diag")
     except MoeDiagError as error:
         return _said(str(error), next(code for kind, code in _EXIT_CODES.items() if isinstance(error, kind)))
     except _WrongUsage as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from traces.errors import OutputNotWritable, UsageError
-from traces.files.aside import write_whole
+from traces.files.aside import appearing, write_whole
 from traces.nearest import nearest_names
 
 RECORDINGS: Final[Mapping[str, str]] = {
@@ -77,8 +77,7 @@ def _unpack_folder(folder: Path, data: bytes) -> None:
     import tarfile
     from io import BytesIO
 
-    folder.mkdir()
-    with tarfile.open(fileobj=BytesIO(data)) as archive:
+    with appearing(folder) as made, tarfile.open(fileobj=BytesIO(data)) as archive:
         for one in archive.getmembers():
             if (file := archive.extractfile(one)) is not None:
-                write_whole(folder / Path(one.name).name, file.read(), replace=False)
+                made.write_new(Path(one.name).name, file.read())

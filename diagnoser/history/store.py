@@ -1,7 +1,8 @@
 """The history file: one row per result, kept whole, with the numbers that a trend can follow.
 
 Each addition is one transaction that waits for other writers, with SQLite's rollback journal: all stays in
-one file, which can be read where nothing can be written. A file of a newer layout is refused.
+one file, which can be read where nothing can be written. A file of a newer layout is refused, and so is one
+that is not the user's own or holds more than our tables: what it holds is never run.
 """
 
 import hashlib
@@ -18,11 +19,23 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import DecodeError, convert
+from msgspec.json import decode
+
+from diagnoser.history.own_file import (
+    JOURNAL,
+    is_of_tables,
+    make_private,
+    why_not_opened,
+    why_not_read,
+    why_not_written,
+)
 from heuristics.comparison.difference.subject import Subject
 from heuristics.result.result import Result
 from reports.content.trend import Line
 from reports.result.read import of_one_run, typed
 from traces.errors import InputError, NothingToDiagnose, OutputNotWritable
+from traces.files.own_folder import make_own
 from traces.files.plain_file import no_file
 from traces.limits import Limit
 from traces.missing import OrMissing, known
@@ -45,6 +58,7 @@ _TABLES: Final[Mapping[str, Mapping[str, type]]] = {
     "baselines": {"name": str, "result": int, "set_at": str},
 }
 """Columns by table, the key first; `alike` and `metrics` are JSON, `document` is JSON under zlib."""
+_UNIQUE: Final = ("results", "digest")
 
 LARGEST: Final = Limit(256 << 20, "bytes", "ours: the document of 100 ranks has about 20 MB")
 _WAIT_S: Final = 60
@@ -76,13 +90,15 @@ def _is_there(path: Path) -> bool:
     if what := no_file(path):
         raise _unusable(path, f"it is {what}")
     try:
+        if why := why_not_read(path):
+            raise _unusable(path, why)
         with path.open("rb") as file:
             header = file.read(_APPLICATION_ID_AT + 4)
+        ours = header.startswith(_MAGIC) and header.endswith(APPLICATION_ID.to_bytes(4, "big"))
     except FileNotFoundError:
         return False
     except OSError as error:
         raise _unusable(path, os.strerror(error.errno or 0)) from None
-    ours = header.startswith(_MAGIC) and header.endswith(APPLICATION_ID.to_bytes(4, "big"))
     if header and not ours:
         raise NotAHistory(
             f"{path} is no history of moe-diag. It is left as it is; give another --store FILE."
@@ -98,8 +114,8 @@ def _unusable(path: Path, reason: str) -> OutputNotWritable:
 class Kept(Line):
     """A result in the history, without its document. `alike`: what has to agree within one trend."""
 
-    metrics: Mapping[str, float]
-    alike: Mapping[str, Any]
+    metrics: Mapping[str, int | float]
+    alike: Mapping[str, str | int | float | bool | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +152,10 @@ class Store:
     def rows(self) -> tuple[Kept, ...]:
         """All results in the order they were added; none where there is no history."""
         with self._reading() as database:
-            return tuple(map(_kept, database.query(_LISTED))) if database else ()
+            try:
+                return tuple(map(_kept, database.query(_LISTED))) if database else ()
+            except DecodeError:
+                raise _damaged(self.path) from None
 
     def document(self, number: int) -> dict[str, Any]:
         """The whole document of a result that is there. Raises `NotAHistory` for one that is damaged."""
@@ -145,14 +164,17 @@ class Store:
             (row,) = database.query("SELECT document FROM results WHERE id = ?", [number])
         try:
             document: dict[str, Any] = json.loads(_unpacked(row["document"]))
-        except (zlib.error, ValueError):
+        except (zlib.error, ValueError, RecursionError):
             raise _damaged(self.path) from None
         return document
 
     def baselines(self) -> dict[str, int]:
         with self._reading() as database:
             listed = database.table("baselines").rows_where(order_by="name") if database else ()
-            return {row["name"]: row["result"] for row in listed}
+            try:
+                return convert({row["name"]: row["result"] for row in listed}, dict[str, int])
+            except DecodeError:
+                raise _damaged(self.path) from None
 
     def set_baseline(self, name: str, number: int) -> None:
         with self._writing() as database:
@@ -163,18 +185,22 @@ class Store:
     def _writing(self) -> "Iterator[Database]":
         """One transaction, which no other writer is in; undone where it fails."""
         _is_there(self.path)
-        if self.path == history_file(None):  # our own folder; one that a user names has to be there
-            try:
-                self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            except OSError as error:
-                raise _unusable(self.path, os.strerror(error.errno or 0)) from None
-        with self._open(str(self.path)) as database:
+        try:
+            if self.path == history_file(None):  # our own folder; one that a user names has to be there
+                make_own(self.path.parent)
+            if why := why_not_written(self.path):
+                raise _unusable(self.path, why)
+            make_private(self.path)
+        except OSError as error:
+            raise _unusable(self.path, os.strerror(error.errno or 0)) from None
+        with self._open("rw") as database:
             database.execute("PRAGMA cache_spill = OFF")  # nothing is written before all of it is
             database.execute("BEGIN IMMEDIATE")
             if self._layout(database) != LAYOUT:
                 for name, columns in _TABLES.items():
                     database.table(name).create(dict(columns), pk=next(iter(columns)))
-                database.table("results").create_index(["digest"], unique=True)
+                table, column = _UNIQUE
+                database.table(table).create_index([column], unique=True)
                 database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 database.execute(f"PRAGMA user_version = {LAYOUT}")
             yield database
@@ -187,34 +213,48 @@ class Store:
             yield None
             return
         # The journal of an addition that was killed: SQLite undoes what it had written, which is a write.
-        mode = "rw" if self.path.with_name(f"{self.path.name}-journal").exists() else "ro"
-        with self._open(f"{self.path.resolve().as_uri()}?mode={mode}", uri=True) as database:
+        mode = "rw" if self.path.with_name(self.path.name + JOURNAL).exists() else "ro"
+        with self._open(mode) as database:
             self._layout(database)
             yield database
 
     @contextmanager
-    def _open(self, address: str, uri: bool = False) -> "Iterator[Database]":
+    def _open(self, mode: str) -> "Iterator[Database]":
         """The database; what SQLite raises becomes one line that says what to do."""
         from sqlite_utils import Database  # here, because no other command is to pay for its import
 
+        address = f"{self.path.resolve().as_uri()}?mode={mode}"
         try:
-            with closing(sqlite3.connect(address, uri=uri, timeout=_WAIT_S)) as connection:
+            if why := why_not_opened(self.path):
+                raise _unusable(self.path, why)
+            with closing(sqlite3.connect(address, uri=True, timeout=_WAIT_S)) as connection:
+                connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, int(LARGEST.value))
+                connection.execute("PRAGMA trusted_schema = OFF")
                 yield Database(connection, recursive_triggers=False)
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-            if code in _DAMAGED:
+            if code in _DAMAGED or not code:  # without one: a text that is no UTF-8
                 raise _damaged(self.path) from None
             locked = f"another program has kept it locked for {_WAIT_S} s"
             raise _unusable(self.path, locked if code in _BUSY else str(error)) from None
+        except OSError as error:
+            raise _unusable(self.path, os.strerror(error.errno or 0)) from None
 
     def _layout(self, database: "Database") -> int:
+        """The number of its layout, 0 where it is empty yet. Nothing but its schema is read before."""
         layout = int(database.execute("PRAGMA user_version").fetchone()[0])
         if layout > LAYOUT:
             raise NotAHistory(
                 f"the history {self.path} has layout {layout}; this moe-diag knows up to {LAYOUT}. It is "
                 "left alone: update moe-diag (pip install --upgrade moe-diag), or give another --store FILE."
             )
-        return layout
+        schema = database.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
+        if schema and not is_of_tables(schema, _TABLES, _UNIQUE):
+            raise NotAHistory(
+                f"the history {self.path} holds more than moe-diag puts there, such as a trigger or a view, "
+                "which would be run. It is left as it is; give another --store FILE."
+            )
+        return layout if schema else 0
 
 
 def _record(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -251,8 +291,16 @@ _LISTED: Final = (
 )
 
 
+_JSON: Final[Mapping[str, Any]] = {
+    "metrics": dict[str, int | float],
+    "alike": dict[str, str | int | float | bool | None],
+}
+
+
 def _kept(row: Mapping[str, Any]) -> Kept:
-    return Kept(**{**row, "metrics": json.loads(row["metrics"]), "alike": json.loads(row["alike"])})
+    """Raises `DecodeError` for values of other kinds, which SQLite keeps in any column."""
+    told = {name: decode(convert(row[name], str), type=kind) for name, kind in _JSON.items()}
+    return convert({**row, **told}, Kept)
 
 
 def _damaged(path: Path) -> NotAHistory:

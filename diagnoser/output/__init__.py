@@ -1,13 +1,15 @@
 """Where results go: stdout, or files that appear whole or not at all. Notes go to stderr."""
 
+import errno
 import json
 import os
 import shlex
 import shutil
+import stat
 import sys
 import unicodedata
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -33,10 +35,14 @@ _NARROW, _WIDE = 40, 200
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One format and where it goes; `path` is None for stdout."""
+    """One format and where it goes; `path` is None for stdout.
+
+    `is_named`: the user gave this very path, so that a device or a pipe there is meant.
+    """
 
     form: str
     path: Path | None
+    is_named: bool = False
 
 
 def plan_targets(
@@ -69,12 +75,13 @@ def plan_targets(
             Target(form, folder / f"{base_name(trace)}{ending}.{FORMATS[form].extension}") for form in forms
         ]
     else:
-        targets = [Target(form, Path(output)) for form in forms]
+        targets = [Target(form, Path(output), is_named=True) for form in forms]
     if len(targets) > 1 and len({target.path for target in targets}) == 1:
         raise UsageError(f"several formats cannot all go to {output!r}. Give -o . or -o FOLDER/.")
     paths = [target.path for target in targets if target.path]
-    for path in paths:
-        _check(path, traces, force)
+    for target in targets:
+        if target.path is not None:
+            _check(target.path, traces, force or (target.is_named and _is_special(target.path)))
     for folder in {path.parent for path in paths}:
         sweep(folder)
     return targets
@@ -132,20 +139,26 @@ def write(target: Target, content: str | bytes, force: bool) -> None:
     Raises `OutputNotWritable`; no file is left half written. Bytes need a path: a terminal shows none.
     """
     data = as_bytes(content)
-    where = target.path if target.path is not None else "standard output"
-    try:
+    with writing(target.path or "standard output", "-o"):
         if target.path is None:
             _print(data.decode(), target.form)
-        elif _is_special(target.path):
-            target.path.write_bytes(data)  # a device or a pipe: never replaced by a file
+        elif target.is_named and _is_special(target.path):
+            _write_through(target.path, data)  # never replaced by a file
         else:
             write_whole(target.path, data, force)
+
+
+@contextmanager
+def writing(where: Path | str, option: str) -> Iterator[None]:
+    """What the system says of a place for results, in one line. `option`: what gives another."""
+    try:
+        yield
     except FileExistsError:
-        raise _exists(Path(where)) from None
+        raise _exists(where, option) from None
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise OutputNotWritable(
-            f"{where} cannot be written ({reason}). Give another place with -o."
+            f"{where} cannot be written ({reason}). Give another place with {option}."
         ) from None
 
 
@@ -153,6 +166,15 @@ def _is_special(path: Path) -> bool:
     """Whether a device or a pipe was named itself, such as /dev/stdout; what a link leads to was not."""
     is_named = not path.is_symlink() or path.is_relative_to("/dev")
     return is_named and path.exists() and not path.is_file()
+
+
+def _write_through(path: Path, data: bytes) -> None:
+    """Write to a device or a pipe; to nothing else, whatever has come to stand there meanwhile."""
+    no_link = 0 if path.is_relative_to("/dev") else os.O_NOFOLLOW
+    with os.fdopen(os.open(path, os.O_WRONLY | no_link), "wb") as file:
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+        file.write(data)
 
 
 def _print(text: str, form: str) -> None:
@@ -192,15 +214,20 @@ def _check(path: Path, traces: Sequence[Path], force: bool) -> None:
         raise UsageError(f"{path} is a folder. Give -o {path}/ to put the result in it.")
     if any(trace.exists() and path.exists() and path.samefile(trace) for trace in traces):
         raise UsageError(f"{path} is the input itself, which is never changed. Give another place with -o.")
-    if path.is_file() and not force:
+    if os.path.lexists(path) and not force:
         raise _exists(path)
     if not path.parent.is_dir():
         raise OutputNotWritable(f"{path.parent} is no folder. Create it, or give another place with -o.")
 
 
 def check_place(folder: Path, option: str) -> None:
-    """Raise an error for a place that is no folder and can be none. `option`: what the user named it with."""
-    if (folder.exists() or folder.is_symlink()) and not folder.is_dir():
+    """Raise an error for a place that is no folder and can be none, and for a link, which is not followed.
+
+    `option`: what the user named it with.
+    """
+    if folder.is_symlink():
+        raise UsageError(f"{folder} is a link. Name the folder that it leads to with {option}.")
+    if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is no folder. Give another place with {option}.")
     if not folder.is_dir() and not folder.resolve().parent.is_dir():
         raise OutputNotWritable(
@@ -208,5 +235,5 @@ def check_place(folder: Path, option: str) -> None:
         )
 
 
-def _exists(path: Path) -> UsageError:
-    return UsageError(f"{path} exists. Give --force-overwrite to replace it, or another place with -o.")
+def _exists(path: Path | str, option: str = "-o") -> UsageError:
+    return UsageError(f"{path} exists. Give --force-overwrite to replace it, or another place with {option}.")

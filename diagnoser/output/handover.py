@@ -7,7 +7,6 @@ browser's command line can be read by everybody here, so it names a file of the 
 """
 
 import json
-import os
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from traces.errors import OutputNotWritable, UsageError
-from traces.files.cache_folder import scratch_folder
+from traces.files.scratch import cache_opened, scratch_folder
 from traces.limits import Limit
 
 HOST: Final = "127.0.0.1"
@@ -28,6 +27,7 @@ WAITS: Final = Limit(10, "seconds", "ours: a browser of this machine sends a req
 _MARGIN: Final = Limit(0.25, "of the span", "ours: what stands right before and after a moment is seen too")
 _PAGE: Final = Path(__file__).with_name("handover.html")
 _LONGEST_TITLE: Final = 200
+_LEADS: Final = "open.html"
 _LEADS_ON: Final = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -77,11 +77,10 @@ def leading_to(address: str, cache_dir: Path) -> Iterator[str]:
 
     Raises `OutputNotWritable`.
     """
-    with scratch_folder(cache_dir) as folder:
-        path = folder / "open.html"
+    with cache_opened(cache_dir) as cache, scratch_folder(cache) as folder:
+        path = folder.path / _LEADS
         try:
-            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                file.write(_LEADS_ON.format(address=address))
+            folder.write_new(_LEADS, _LEADS_ON.format(address=address).encode(), 0o600)
         except OSError as error:
             raise OutputNotWritable(f"{path} cannot be written ({error.strerror}). Check the disk.") from None
         yield path.absolute().as_uri()

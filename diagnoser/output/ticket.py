@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -17,7 +17,9 @@ from reports.formats import FORMATS, as_bytes
 from reports.result.codec import Document
 from reports.result.json_text import render_json
 from traces.errors import OutputNotWritable, UsageError
-from traces.files.aside import aside, move_to_new, sweep
+from traces.files.aside import appearing, aside, sweep
+from traces.files.folder import Folder, open_folder
+from traces.files.moved import MADE, NotPutBack, move_together
 
 PAGES: Final = frozenset({"markdown", "jira"})
 """What the page of a ticket may be written in: a first screen, as the rest is attached."""
@@ -25,8 +27,6 @@ _FORMS: Final = ("html", "json", "png")
 """Of a ticket, beside its page in markdown or for Jira."""
 _PICTURE: Final = "png"
 _MANIFEST: Final = "_manifest.json"
-_MADE: Final = "made"
-_REPLACED: Final = "replaced"
 
 
 _Whole = Result | Compared | ComparedFiles | Layouts | Merged
@@ -60,8 +60,8 @@ def plan_ticket(folder: Path, base: str, page: str, force: bool) -> Ticket:
     files = {form: f"{base}_report.{FORMATS[form].extension}" for form in (page, *_FORMS)}
     ticket = Ticket(folder, files, f"{base}{_MANIFEST}", force)
     check_place(folder, "--ticket")
-    sweep(folder.parent)
-    sweep(folder, _put_back_unfinished)
+    for place in (folder.parent, folder):
+        sweep(place)
     for name in ticket.names:
         if (folder / name).is_dir():
             raise UsageError(f"{folder / name} is a folder. Give another --ticket DIR.")
@@ -79,24 +79,38 @@ def write_ticket(ticket: Ticket, result: _Whole, render: Render) -> None:
     for form in PAGES & {*ticket.files}:
         contents[ticket.files[form]] += as_bytes(f"\n{_attached(form, ticket)}")
     contents[ticket.manifest] = as_bytes(render_json(_manifest(result, contents)))
-    is_new = not ticket.folder.exists()
     try:
-        with aside(ticket.folder.parent if is_new else ticket.folder) as near:
-            made = near / _MADE
-            made.mkdir()
-            for name, data in contents.items():
-                (made / name).write_bytes(data)
-            if is_new:
-                made.rename(ticket.folder)
-            else:
-                _move(made, ticket, list(contents))
+        _put(ticket, contents)
     except FileExistsError as error:
-        raise _exists(Path(error.filename2 or error.filename)) from None
+        raise _exists(ticket.folder / Path(error.filename2 or error.filename).name) from None
+    except NotPutBack as error:
+        raise OutputNotWritable(
+            f"{ticket.folder} cannot be written, and what it replaced cannot go back: it is in {error}. "
+            "Move it back by hand."
+        ) from None
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise OutputNotWritable(
             f"{ticket.folder} cannot be written ({reason}). Give another --ticket DIR; nothing was left here."
         ) from None
+
+
+def _put(ticket: Ticket, contents: Mapping[str, bytes]) -> None:
+    """Into a folder that appears with them, or one that is there, the manifest last."""
+    if not os.path.lexists(ticket.folder):
+        with appearing(ticket.folder) as made:
+            _write(made, contents)
+        return
+    with open_folder(ticket.folder, follow=False) as place, aside(place) as own:
+        own.new_folder(MADE, 0o700)
+        with own.inner(MADE) as made:
+            _write(made, contents)
+        move_together(own, place, list(contents), ticket.force)
+
+
+def _write(made: Folder, contents: Mapping[str, bytes]) -> None:
+    for name, data in contents.items():
+        made.write_new(name, data)
 
 
 def _attached(form: str, ticket: Ticket) -> str:
@@ -106,45 +120,6 @@ def _attached(form: str, ticket: Ticket) -> str:
 
     beside = [name for name in ticket.names if name != ticket.files[form]]
     return attached(Jira() if form == "jira" else GitHub(), beside)
-
-
-def _move(made: Path, ticket: Ticket, names: Sequence[str]) -> None:
-    """Move every file into a folder that is there, the manifest last; put all back if one fails."""
-    kept = made.parent / _REPLACED
-    kept.mkdir()
-    numbers = _numbers(made)
-    try:
-        for name in names:
-            place = ticket.folder / name
-            if ticket.force and os.path.lexists(place):
-                place.rename(kept / name)
-            move_to_new(made / name, place)
-    except BaseException:  # Ctrl-C as well
-        _put_back(ticket.folder, numbers, kept)
-        raise
-
-
-def _put_back_unfinished(left: Path) -> None:
-    """Put back what a run that was killed had moved, unless it had moved its manifest, and so all."""
-    manifests = list((left / _MADE).glob(f"*{_MANIFEST}"))
-    if manifests and all(one.stat().st_nlink == 1 for one in manifests):
-        _put_back(left.parent, _numbers(left / _MADE), left / _REPLACED)
-
-
-def _put_back(folder: Path, numbers: Mapping[str, int], kept: Path) -> None:
-    """Take what was moved out of the folder again, the manifest first, and move back what it replaced."""
-    for name in sorted(numbers, key=lambda name: not name.endswith(_MANIFEST)):
-        place = folder / name
-        if os.path.lexists(place) and place.lstat().st_ino == numbers[name]:
-            place.unlink()
-    for one in kept.iterdir() if kept.is_dir() else ():
-        if not os.path.lexists(folder / one.name):
-            one.rename(folder / one.name)
-
-
-def _numbers(made: Path) -> dict[str, int]:
-    """Which file each is, wherever it is moved: its inode."""
-    return {one.name: one.stat().st_ino for one in made.iterdir()}
 
 
 def _manifest(result: _Whole, contents: Mapping[str, bytes]) -> Document:

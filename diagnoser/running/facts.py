@@ -1,7 +1,8 @@
 """Facts of a run from `moe-diag.toml`, or `[tool.moe-diag]` of pyproject.toml, so that no line repeats them.
 
 The file is looked for in the working folder and, inside a repository, in the folders above it up to its root.
-What is typed wins, fact by fact.
+What is typed wins, fact by fact. The file may have come with the folder, from somebody else: it names no file
+outside of that folder, or of the repository.
 """
 
 import os
@@ -12,6 +13,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from diagnoser.options.given import KINDS, given_from
 from diagnoser.output import say
+from diagnoser.running.inputs import is_within
 from heuristics.config.about import OPTIONS, option_of
 from traces.errors import InputError, UsageError
 from traces.files.plain_file import read_text
@@ -67,12 +69,14 @@ def with_facts(asked: "partial[R]", wanted: bool, of_place: bool = False) -> "pa
 
 def facts_near(folder: Path) -> Facts | None:
     """The facts of the nearest file that has some. Raises `WrongFacts`."""
-    for place in _folders(folder):
+    places = [*_folders(folder)]
+    top = places[-1]
+    for place in places:
         if (own := place / OWN).is_file():
-            return _facts(own, _table(own))
+            return _facts(own, _table(own, _read(own, top)), top)
         shared = place / _SHARED
-        if shared.is_file() and _TABLE in (text := _read(shared)):
-            return _facts(shared, _table(shared, text).get("tool", {}).get("moe-diag", {}))
+        if shared.is_file() and is_within(shared, top) and _TABLE in (text := _read(shared, top)):
+            return _facts(shared, _table(shared, text).get("tool", {}).get("moe-diag", {}), top)
     return None
 
 
@@ -83,7 +87,9 @@ def _folders(folder: Path) -> Iterator[Path]:
     yield from above[: root + 1]
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, top: Path) -> str:
+    if not is_within(path, top):
+        raise _wrong(path, "it is a link out of its folder, which is not followed")
     try:
         return read_text(path)
     except (OSError, ValueError) as error:
@@ -91,16 +97,16 @@ def _read(path: Path) -> str:
         raise _wrong(path, f"it cannot be read ({reason})") from None
 
 
-def _table(path: Path, text: str | None = None) -> dict[str, Any]:
+def _table(path: Path, text: str) -> dict[str, Any]:
     import tomli
 
     try:
-        return tomli.loads(_read(path) if text is None else text)
+        return tomli.loads(text)
     except (tomli.TOMLDecodeError, RecursionError) as error:
         raise _wrong(path, f"it is no TOML ({error})") from None
 
 
-def _facts(path: Path, table: Mapping[str, object]) -> Facts:
+def _facts(path: Path, table: Mapping[str, object], top: Path) -> Facts:
     about: dict[str, object] = {}
     files: dict[str, Path] = {}
     named = {option_of(field)[2:].replace("-", "_"): field for field in OPTIONS}
@@ -110,6 +116,8 @@ def _facts(path: Path, table: Mapping[str, object]) -> Facts:
             if not isinstance(value, str):
                 raise _wrong(path, f"{key} must be a text, the path of a file")
             files[name] = path.parent / value
+            if not is_within(files[name], top):
+                raise _wrong(path, f"{key} is a file elsewhere, which only --{key} FILE may name")
         elif (field := named.get(name, name)) in OPTIONS:
             about[field] = _value(path, key, OPTIONS[field].kind, value)
         else:

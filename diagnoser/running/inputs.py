@@ -3,6 +3,7 @@
 import glob
 import gzip
 import os
+import shlex
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -68,10 +69,38 @@ def files_named(given: Sequence[Path], inside: Inside, nothing: Callable[[Path],
     return list(found.values())
 
 
+def entries_in(folder: Path, *endings: str) -> list[Path]:
+    """What in a folder has a name with one of these ends, by name; hidden ones are left out.
+
+    Raises `TraceNotFound` for a link that leads out of the folder: whoever made the folder chose where to,
+    and only what the user names is read. `OSError` where the folder cannot be read.
+    """
+    with os.scandir(folder) as listed:  # which knows links without a look at each
+        entries = [one for one in listed if one.name.endswith(endings) and not one.name.startswith(".")]
+    for one in entries:
+        if one.is_symlink() and not is_within(Path(one.path), folder):
+            pattern = folder / f"*{next(end for end in endings if one.name.endswith(end))}"
+            raise TraceNotFound(
+                f"{one.path} is a link out of its folder, which is not followed there. If it is yours, name "
+                f"the files themselves: {shlex.quote(str(pattern))}"
+            )
+    return [folder / name for name in sorted(one.name for one in entries)]
+
+
+def is_within(path: Path, folder: Path) -> bool:
+    """Whether a path leads, by all its links, to what is in a folder."""
+    try:
+        return Path(real(path)).is_relative_to(real(folder))
+    except ValueError:  # what can be no path
+        return False
+
+
 def recordings_in(folder: Path) -> list[Path]:
-    """The recordings of a folder by name; an export beside its report is the same recording, and is read."""
-    entries = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-    files = [path for path in entries if path.is_file()]
+    """The recordings of a folder by name; an export beside its report is the same recording, and is read.
+
+    Raises as `entries_in`.
+    """
+    files = [path for path in entries_in(folder, *REPORTS, *EXPORTS, *_KINETO) if path.is_file()]
     reports = {_stem(path): path for path in files if path.name.endswith(REPORTS)}
     exports = {_stem(path): path for path in files if path.name.endswith(EXPORTS)}
     both = ((reports[name], exports[name]) for name in exports.keys() & reports.keys())

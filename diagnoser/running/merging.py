@@ -1,6 +1,5 @@
 """Summaries of ranks: kept in a folder, and put together as a run: who makes whom wait, without any trace."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,9 +7,9 @@ from pathlib import Path
 from msgspec import UNSET
 
 from diagnoser.diagnosis import Shown
-from diagnoser.output import Target, base_name, check_place, write
+from diagnoser.output import base_name, check_place, writing
 from diagnoser.running.freed_memory import keep_freed_memory
-from diagnoser.running.inputs import files_named
+from diagnoser.running.inputs import entries_in, files_named
 from diagnoser.running.skipped import why_skipped
 from diagnoser.running.witnesses import read_all
 from diagnoser.version import VERSION
@@ -18,7 +17,8 @@ from heuristics.result.result import Merged
 from heuristics.result.tool import SCHEMA_VERSION, Tool
 from heuristics.run.repairs import repaired
 from traces.errors import InputError, NotATrace, TraceNotFound, UsageError
-from traces.files.aside import sweep
+from traces.files.aside import sweep, write_whole_in
+from traces.files.folder import open_folder
 from traces.files.plain_file import read_bytes
 from traces.patterns import compiled
 from traces.ranks.codec import MOST, SUFFIX
@@ -85,7 +85,7 @@ def merge_summaries(paths: Sequence[Path], witness: Sequence[Path] = ()) -> Merg
 
 
 def _inside(folder: Path) -> list[Path]:
-    return [folder / name for name in sorted(os.listdir(folder)) if name.endswith(SUFFIX)]  # noqa: PTH208 - fast
+    return entries_in(folder, SUFFIX)
 
 
 def _read_all(paths: Sequence[Path]) -> list[RankSummary | InputError]:
@@ -137,11 +137,14 @@ def keep_summaries(folder: Path, found: Sequence[tuple[Path, RankSummary]], forc
 
     A file is named as its trace; where several ranks would have one name, a number follows.
     """
-    folder.mkdir(exist_ok=True)
     by_name: dict[str, list[RankSummary]] = {}
     for trace, summary in found:
         by_name.setdefault(base_name(trace), []).append(summary)
-    for base, several in by_name.items():
-        for place, summary in enumerate(several):
-            name = f"{base}_{place}" if len(several) > 1 else base
-            write(Target("summary", folder / f"{name}{SUFFIX}"), summary_bytes(summary), force)
+    with writing(folder, "--summary"):
+        folder.mkdir(exist_ok=True)
+        with open_folder(folder, follow=False) as place:
+            for base, several in by_name.items():
+                for number, summary in enumerate(several):
+                    name = f"{base}_{number}" if len(several) > 1 else base
+                    with writing(folder / f"{name}{SUFFIX}", "--summary"):
+                        write_whole_in(place, f"{name}{SUFFIX}", summary_bytes(summary), force)

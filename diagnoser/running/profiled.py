@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from diagnoser.options.requests import Analysis
 from heuristics.result.exits import Exit
 from traces.errors import NothingToDiagnose, OutputNotWritable, UsageError
-from traces.files.aside import aside, sweep
+from traces.files.aside import appearing, sweep
+from traces.files.own_folder import way_in
 from traces.formats.nsys_tool import find_nsys
 from traces.progress import Progress
 from traces.workload.states import SIZES, STATES
@@ -106,15 +107,19 @@ def _check(request: Request, folder: Path, rank_count: int) -> None:
 
 @contextmanager
 def _appearing(folder: Path) -> Iterator[Path]:
-    """A hidden folder beside `folder`, which becomes it at the end; gone where anything is raised."""
-    place = folder.absolute().parent
+    """A hidden folder beside `folder`, which becomes it at the end; gone where anything is raised.
+
+    Other programs find it by its path, so nobody else may put another in its place.
+    """
+    folder = folder.absolute()
     try:
-        sweep(place)
-        with aside(place) as near:
-            made = near / "made"
-            made.mkdir()
-            yield made
-            made.replace(folder)
+        sweep(folder.parent)
+        with appearing(folder) as made:
+            if why := way_in(made.path.parent):
+                raise OutputNotWritable(
+                    f"{folder.parent} is no place to record in ({why}). Give another place with --profile."
+                )
+            yield made.path
     except OSError as error:
         raise OutputNotWritable(
             f"{folder} cannot be written ({error.strerror}). Give another place with --profile."

@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec import UNSET, UnsetType
 
 from diagnoser.options import Place
-from diagnoser.running.inputs import files_named
+from diagnoser.running.inputs import entries_in, files_named
 from heuristics.run.repairs import advised
 from traces.sections.hang import Hang, Witness
 
@@ -49,4 +49,4 @@ def read_all(given: Iterable[Place], profiled: Collection[int | None]) -> Witnes
 
 
 def _inside(folder: Path) -> list[Path]:
-    return sorted(one for one in folder.iterdir() if one.is_file() and not one.name.startswith("."))
+    return [one for one in entries_in(folder, "") if one.is_file()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,9 +15,12 @@ from diagnoser.cli import run
 from diagnoser.output.ticket import plan_ticket, write_ticket
 from reports.result.read import typed
 from tests.compare_doubles import result_of_run, run_of
+from tests.killed import die, killed, left_by_a_killed_run
 from tests.nsys_doubles import EXPORTS_WELL, desk
 from tests.places import ROOT
 from traces.files.aside import aside
+from traces.files.folder import Folder, open_folder
+from traces.files.moved import move_to_new
 
 PROGRAM = f"{sys.executable} -m diagnoser"
 
@@ -138,11 +140,16 @@ def test_without_room_one_line_is_said_and_nothing_is_left(tmp_path: Path) -> No
 def test_results_clear_what_a_killed_run_left_beside_them(tmp_path: Path) -> None:
     trace = run_of(tmp_path / "run.sqlite")
     (tmp_path / "ranks").mkdir()
-    left = []
-    with aside(tmp_path) as alive, aside(tmp_path / "ranks") as other:
-        left += [shutil.copytree(one, f"{one}-killed") for one in (alive, other)]
+    for folder in (tmp_path, tmp_path / "ranks"):
+        left_by_a_killed_run(folder)
+    with (
+        open_folder(tmp_path) as place,
+        aside(place) as one,
+        open_folder(tmp_path / "ranks") as ranks,
+        aside(ranks) as two,
+    ):
         assert run(["analyze", str(trace), "-o", ".", "--summary", str(tmp_path / "ranks")]) == 0
-        assert (alive.exists(), other.exists()) == (True, True)
+        assert (one.path.exists(), two.path.exists()) == (True, True)
     assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == [
         "ranks",
         "ranks/run.rank",
@@ -164,22 +171,18 @@ def test_a_ticket_whose_run_was_killed_is_put_back_unless_it_was_whole(
         (folder / name).write_text(text, encoding="utf-8")
     moved = 0
 
-    def killed(made: Path, path: Path) -> None:
+    def move(made: str, source: Folder, place: Folder, name: str) -> None:
         nonlocal moved
         moved += 1
         if moved == step:
-            raise KeyboardInterrupt
-        os.link(made, path)
+            die()
+        move_to_new(made, source, place, name)
+        if moved == step - 1 == len(older):
+            die()
 
-    with monkeypatch.context() as dead:  # one that is killed neither puts back nor clears
-        dead.setattr("diagnoser.output.ticket.move_to_new", killed)
-        dead.setattr("diagnoser.output.ticket._put_back", lambda *_: None)
-        dead.setattr("traces.files.aside.shutil.rmtree", lambda *_, **__: None)
-        if step <= len(older):
-            with pytest.raises(KeyboardInterrupt):
-                write_ticket(ticket, typed(document), lambda form: form)
-        else:
-            write_ticket(ticket, typed(document), lambda form: form)
+    monkeypatch.setattr("traces.files.moved.move_to_new", move)
+    killed(lambda: write_ticket(ticket, typed(document), lambda form: form))
+    assert len([*folder.glob(".moe-diag-*")]) == 1
     plan_ticket(folder, "run", "markdown", force=True)
     found = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
     if step > len(older):

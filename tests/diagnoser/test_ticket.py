@@ -21,6 +21,8 @@ from reports.result.read import typed
 from tests import rendering
 from tests.compare_doubles import as_json, result_of_run, run_of
 from tests.diagnoser.test_report_command import marked
+from traces.files.folder import Folder
+from traces.files.moved import move_to_new
 
 Json = dict[str, Any]
 FILES = ["run_manifest.json", "run_report.html", "run_report.json", "run_report.md", "run_report.png"]
@@ -202,7 +204,7 @@ def test_whatever_stops_it_the_place_is_as_it_was(
     def failing(real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **how: Any) -> Any:
             nonlocal count
-            count += 1
+            count += what == "move" or args[1] in ticket.names
             if count == step:
                 raise failure
             return real(*args, **how)
@@ -210,12 +212,12 @@ def test_whatever_stops_it_the_place_is_as_it_was(
         return call
 
     if what == "write":
-        monkeypatch.setattr(Path, "write_bytes", failing(Path.write_bytes))
+        monkeypatch.setattr(Folder, "write_new", failing(Folder.write_new))
+    elif there == "nothing":
+        monkeypatch.setattr(Folder, "move", failing(Folder.move))
+        count = step - 1
     else:
-        monkeypatch.setattr("diagnoser.output.ticket.move_to_new", failing(_moved))
-        if there == "nothing":
-            monkeypatch.setattr(Path, "rename", failing(Path.rename))
-            count = step - 1
+        monkeypatch.setattr("traces.files.moved.move_to_new", failing(move_to_new))
     with pytest.raises((diagnoser.InputError, KeyboardInterrupt)) as stopped:
         write_ticket(ticket, typed(document), lambda form: form)
     if isinstance(failure, OSError):
@@ -225,10 +227,6 @@ def test_whatever_stops_it_the_place_is_as_it_was(
     if there != "nothing":
         assert texts(folder) == (older if there == "an older ticket" else {})
         assert len(names(folder)) == len(texts(folder))
-
-
-def _moved(temporary: str, path: Path) -> None:
-    os.link(temporary, path)
 
 
 def test_a_file_that_appears_meanwhile_stays(tmp_path: Path, document: Json) -> None:

@@ -10,12 +10,15 @@ import os
 import shlex
 import sqlite3
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from traces.errors import DamagedTrace, ExportFailed, MoeDiagError, NotATrace, NsysUnavailable, TraceNotFound
 from traces.files.beneath import opened
-from traces.files.cache_folder import not_writable, only_run, scratch_folder
+from traces.files.cache_folder import not_writable
+from traces.files.folder import Folder, is_own_file
+from traces.files.scratch import cache_opened, only_run, scratch_folder
 from traces.formats.nsys_schema import EXPORT_TABLES, SESSION_START
 from traces.formats.nsys_tool import Ended, Nsys, find_nsys, run_export, session_start_ns
 from traces.patterns import compiled, literal
@@ -26,6 +29,9 @@ _END: Final = b"U3w[END]"
 _STREAM: Final = _END + b"NVIDIA Nsight Systems Stream"
 _HEAD_BYTES: Final = 100
 _TAIL_BYTES: Final = 4096
+_EXPORT: Final = "export.sqlite"
+_RECORD: Final = "record.json"
+_MOST_OF_RECORD: Final = 1 << 16
 _VERSION_IN_TAIL: Final = compiled(r"(?:^|[^\d])(20\d\d)\.(\d{1,6})\.(\d{1,6})\.(\d{1,6})")
 _VERSION_IN_HEAD: Final = compiled(literal(_REPORT.decode()) + r" (20\d\d)@(\d{1,6})@(\d{1,6})@(\d{1,6})")
 
@@ -119,7 +125,7 @@ def start_of_export_ns(export: Path) -> int | None:
     """Start of the recording in UNIX ns as an export tells it; None where it does not."""
     table, (column,) = SESSION_START
     try:
-        with closing(_connect(export)) as database:
+        with closing(_connect(export, "&immutable=1")) as database:  # nothing beside it is looked at
             row = database.execute(f"SELECT {column} FROM {table}").fetchone()
     except (sqlite3.Error, UnicodeDecodeError):
         return None
@@ -179,8 +185,8 @@ def _fault(export: Path) -> str | None:
     return None if verdict == ("ok",) else "its export is no whole SQLite file"
 
 
-def _connect(export: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{export.absolute().as_uri()}?mode=ro", uri=True)
+def _connect(export: Path, how: str = "") -> sqlite3.Connection:
+    return sqlite3.connect(f"{export.absolute().as_uri()}?mode=ro{how}", uri=True)
 
 
 def exported(report: Path, *, nsys: str | None, cache_dir: Path, progress: Progress) -> Path:
@@ -195,15 +201,15 @@ def exported(report: Path, *, nsys: str | None, cache_dir: Path, progress: Progr
     tool = _able(report, collector, nsys)
     source = _source(report, tool)
     key = hashlib.sha256(os.fsencode(report.resolve())).hexdigest()[:32]
-    kept = cache_dir / f"{key}.sqlite"  # and what it was made from in a file of the same name
-    with scratch_folder(cache_dir) as scratch:
+    doing = f"waiting for another run, which exports {report.name}"
+    with cache_opened(cache_dir) as cache, scratch_folder(cache) as scratch:
+        kept = _Kept(cache, key)
         if _is_fresh(kept, source, tool, report, scratch):
-            return kept
-        doing = f"waiting for another run, which exports {report.name}"
-        with only_run(cache_dir, key, lambda: progress(doing, None)):
+            return kept.export
+        with only_run(cache, key, lambda: progress(doing, None)):
             if _is_fresh(kept, source, tool, report, scratch):  # the other run made it
-                return kept
-            output = scratch / "export.sqlite"
+                return kept.export
+            output = scratch.path / _EXPORT
             ended = run_export(tool, report, output, progress)
             progress(f"checking the export of {report.name}", None)
             check_export(report, collector, tool, ended, output)
@@ -211,8 +217,28 @@ def exported(report: Path, *, nsys: str | None, cache_dir: Path, progress: Progr
                 raise DamagedTrace(
                     f"{report} changed while it was exported. Wait until it is written, then try again."
                 )
-            _keep(kept, source, output, scratch)
-    return kept
+            _keep(kept, source, scratch)
+    return kept.export
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """An entry of the cache: an export, and what it was made from in a file of the same name."""
+
+    cache: Folder
+    key: str
+
+    @property
+    def export(self) -> Path:
+        return self.cache.path / self.export_name
+
+    @property
+    def export_name(self) -> str:
+        return f"{self.key}.sqlite"
+
+    @property
+    def record_name(self) -> str:
+        return f"{self.key}.json"
 
 
 def _able(report: Path, collector: tuple[int, ...], explicit: str | None) -> Nsys:
@@ -234,28 +260,30 @@ def _record(source: dict[str, object], export: Path) -> dict[str, object]:
     return {**source, **_stamp("export", export), "session_start_ns": start_of_export_ns(export)}
 
 
-def _is_fresh(kept: Path, source: dict[str, object], nsys: Nsys, report: Path, scratch: Path) -> bool:
+def _is_fresh(kept: _Kept, source: dict[str, object], nsys: Nsys, report: Path, scratch: Folder) -> bool:
     """Whether the kept export is of this very report by this very nsys; any doubt is a no."""
     try:
-        expected = _record(source, kept)
-        is_ours = json.loads(kept.with_suffix(".json").read_text(encoding="utf-8")) == expected
+        if not is_own_file(kept.cache.found(kept.export_name)):
+            return False
+        expected = _record(source, kept.export)
+        is_ours = json.loads(kept.cache.read_own(kept.record_name, _MOST_OF_RECORD)) == expected
     except (OSError, ValueError):
         return False
     start_ns = expected["session_start_ns"]
-    return is_ours and start_ns is not None and start_ns == session_start_ns(nsys, report, scratch)
+    return is_ours and start_ns is not None and start_ns == session_start_ns(nsys, report, scratch.path)
 
 
-def _keep(kept: Path, source: dict[str, object], output: Path, scratch: Path) -> None:
+def _keep(kept: _Kept, source: dict[str, object], scratch: Folder) -> None:
     """Move an export in, then its record; killed in between, the old record does not fit the new export."""
     try:
+        output = scratch.path / _EXPORT
         output.chmod(0o600)
-        written = scratch / "record.json"
-        written.write_text(json.dumps(_record(source, output), indent=1), encoding="utf-8")
-        written.chmod(0o600)
-        output.replace(kept)
-        written.replace(kept.with_suffix(".json"))
+        record = json.dumps(_record(source, output), indent=1)
+        scratch.write_new(_RECORD, record.encode(), 0o600)
+        scratch.move(_EXPORT, kept.cache, kept.export_name)
+        scratch.move(_RECORD, kept.cache, kept.record_name)
     except OSError as error:
-        raise not_writable(kept.parent, error) from None
+        raise not_writable(kept.cache.path, error) from None
 
 
 def _source(report: Path, nsys: Nsys) -> dict[str, object]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
 import stat
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.killed import left_by_a_killed_run
 from tests.nsys_doubles import START_NS, Desk, contents, desk, write_export
 from traces.files.aside import aside
+from traces.files.folder import open_folder
 
 
 @pytest.fixture
@@ -93,29 +94,28 @@ def test_a_failed_second_export_keeps_neither_its_rest_nor_trust_in_the_first(ke
 
 
 def test_what_a_killed_run_left_goes_with_the_next_one_whatever_the_clock_says(kept: Desk) -> None:
-    with aside(kept.cache) as alive:
-        left = Path(shutil.copytree(alive, f"{alive}-killed"))
-        (left / "export.sqlite").write_text("half of it")
+    left = left_by_a_killed_run(kept.cache)
+    with open_folder(kept.cache) as cache, aside(cache) as alive:
         (kept.cache / ".moe-diag-key.lock").touch()
         in_a_year = time.time() + 365 * 24 * 3600
         os.utime(left / "export.sqlite", (in_a_year, in_a_year))
         kept.export()
         assert not left.exists()
-        assert alive.exists()
+        assert alive.path.exists()
     assert len(list(kept.cache.iterdir())) == 2
 
 
-def test_what_a_killed_run_of_another_machine_left_goes_after_a_day(kept: Desk) -> None:
-    left = kept.cache / ".moe-diag-00000000-killed"
-    left.mkdir()
-    (left / "export.sqlite").write_text("half of it")
-    kept.export()
-    assert left.is_dir()
+def test_what_a_killed_run_of_another_machine_left_goes_after_a_day(
+    kept: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for days in (2, -2):  # from now: a clock that was set back
+        with monkeypatch.context() as elsewhere:
+            elsewhere.setattr("traces.files.aside._machine", lambda: "00000000")
+            left = left_by_a_killed_run(kept.cache)
+        kept.export()
+        assert left.is_dir()
         then = time.time() - days * 24 * 3600
-        left.mkdir(exist_ok=True)
-        os.utime(left, (then, then))
-        for path in left.iterdir():
+        for path in (left, *left.iterdir()):
             os.utime(path, (then, then))
         kept.export()
         assert not left.exists()
@@ -127,9 +127,9 @@ def test_without_locks_what_is_young_stays(kept: Desk, monkeypatch: pytest.Monke
 
     monkeypatch.setattr("traces.files.aside.fcntl.flock", no_locks)
     os.utime(kept.report, ns=(0, 1))
-    with aside(kept.cache) as alive:
+    with open_folder(kept.cache) as cache, aside(cache) as alive:
         kept.export()
-        assert alive.exists()
+        assert alive.path.exists()
     assert kept.nsys.exports == 2
     assert len(list(kept.cache.iterdir())) == 2
 
