@@ -21,7 +21,7 @@ from traces.errors import OutputNotWritable
 from traces.files.aside import write_whole
 from traces.files.cache_folder import default_cache_dir, not_writable
 from traces.limits import Limit
-from traces.spelling import counted
+from traces.spelling import counted, file_word
 
 SIZE: Final = Limit(4_000, "bytes", "ours: a tool's answer stays in a program's context, where room is dear")
 
@@ -130,7 +130,7 @@ class Tools:
 
     def _answer(self, found: Shown, named: Path) -> str:
         kept = self._kept(found, base_name(named) or "run")
-        report = f"moe-diag report {shlex.quote(str(kept))}"
+        report = f"moe-diag report {file_word(str(kept))}"
         pointers = (
             f"Whole result (JSON, docs/json.md): {kept}",
             f"More: {report} --full | {report} -o page.html | moe-diag explain WORD",
