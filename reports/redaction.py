@@ -3,11 +3,12 @@
 And what is taken out of a text that a user writes over it: paths, addresses, and always what may be a secret.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Final
 
-from traces.patterns import BLANKS, LETTERS, Match, Pattern, compiled
+from traces.names.file_names import told_name
+from traces.patterns import BLANKS, LETTERS, Match, Pattern, compiled, literal
 
 _REDACTED: Final = (
     "Redacted: no path, host, user, environment or command line of the run; names of kernels and NVTX ranges "
@@ -31,10 +32,11 @@ _NAMED: Final = compiled(
 """What stands after a word for a secret."""
 _NUMBER: Final = compiled(r"[\d.,]+")
 """No secret: `token = 4096`."""
-_SHAPED: Final = compiled(
-    r"\b(?:hf_\w{16,}|gh[opsur]_\w{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|sk-[\w-]{16,}|nvapi-[\w-]{16,}"
-    r"|xox[abprs]-[\w-]{10,}|A[KS]IA[0-9A-Z]{16}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
+_TOKENS: Final = (
+    r"hf_\w{16,}|gh[opsur]_\w{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|sk-[\w-]{16,}|nvapi-[\w-]{16,}"
+    r"|xox[abprs]-[\w-]{10,}|A[KS]IA[0-9A-Z]{16}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
 )
+_SHAPED: Final = compiled(rf"\b(?:{_TOKENS})")
 """How tokens of known services look."""
 _LONG: Final = compiled(r"(^|[^\w/.+-])([A-Za-z0-9+/]{32,}={0,2})")
 _EACH: Final = tuple(map(compiled, ("[a-z]", "[A-Z]", "[0-9]")))
@@ -106,3 +108,94 @@ def _base(path: str) -> str:
     return (
         f"{name}{path[len(bare) :]}" if PurePosixPath(name).suffix and not path.endswith("/") else "[folder]"
     )
+
+
+_TOKEN_IN_NAME: Final = compiled(rf"(^|[^A-Za-z0-9])(?:{_TOKENS})")
+_RUN: Final = compiled(r"[^\s<>(){}\[\],;*&|\"'`]+")
+_URL_OR_MAIL: Final = ("://", "@")
+_LABELS: Final = compiled(r"[A-Za-z0-9.-]+")
+_NUMBERS: Final = compiled(r"(?:ip-)?\d{1,3}(?:[.-]\d{1,3}){3}")
+_DOMAINS: Final = (
+    *(
+        "com",
+        "org",
+        "net",
+        "edu",
+        "gov",
+        "mil",
+        "io",
+        "ai",
+        "dev",
+        "cloud",
+        "local",
+        "localdomain",
+        "internal",
+    ),
+    *(
+        "intranet",
+        "intra",
+        "lan",
+        "corp",
+        "home",
+        "arpa",
+        "test",
+        "example",
+        "de",
+        "fr",
+        "uk",
+        "nl",
+        "ch",
+        "se",
+    ),
+    *("fi", "dk", "pl", "cz", "jp", "cn", "kr", "tw", "au", "ca", "br", "eu", "us", "il", "sg"),
+)
+"""What ends the name of a host: functions have points in their names too."""
+_GROUPS: Final = compiled(r"[0-9A-Fa-f:]+")
+_LONG_ADDRESS: Final = compiled(
+    r"(?i)(?:[23][0-9a-f]{3}|f[cd][0-9a-f]{2}|fe[89ab][0-9a-f])(?::[0-9a-f]{0,4}){2,7}|::1"
+)
+"""Addresses of IPv6 that are given out: the net's, those of one's own and of a link."""
+_PATH_IN_NAME: Final = compiled(
+    r"(^|[^A-Za-z0-9.~/-])"
+    r"((?:~[\w.-]*|\.{1,2})/[\w.%+=:/-]*|/[\w.%+=:-]+/[\w.%+=:/-]*|[A-Za-z]:\\\S+|\\\\\S+)"
+)
+"""From a root, a home or this folder; `N/2` and `torch/optim/adam.py` are none."""
+
+
+def public_name(name: str, redact: bool, own: Collection[str] = ()) -> str:
+    """A recorded name, as of a kernel, without what may be a secret and, with `redact`, without addresses.
+
+    `own`: the host and the user as the recording has them. What C++ and Python write is no address.
+    """
+    text = _NAMED.sub(lambda found: _in_cpp(found) or _of_name(found) or found[0], name)
+    text = _TOKEN_IN_NAME.sub(lambda found: f"{found[1]}[withheld]", text)
+    if redact:
+        text = _RUN.sub(lambda found: _without_address(found[0]), text)
+        for word in own:
+            apart = Pattern(rf"(?i)(^|[^a-z0-9]){literal(word)}($|[^a-z0-9])")
+            text = apart.sub(_between, apart.sub(_between, text))  # of two side by side one is left
+    return text
+
+
+def _between(found: Match) -> str:
+    return f"{found[1]}[withheld]{found[2]}"
+
+
+def _in_cpp(found: Match) -> str | None:
+    """`token::kind` is no secret."""
+    return found[0] if found[2].startswith(":") else None
+
+
+def _without_address(run: str) -> str:
+    if any(mark in run for mark in _URL_OR_MAIL):
+        return "[address]"
+    text = _PATH_IN_NAME.sub(lambda found: found[1] + told_name(_base(found[2])), run)
+    text = _LABELS.sub(lambda found: "[address]" if _is_host(found[0]) else found[0], text)
+    return _GROUPS.sub(lambda found: "[address]" if _LONG_ADDRESS.fullmatch(found[0]) else found[0], text)
+
+
+def _is_host(word: str) -> bool:
+    """Whether it is an address, or the name of a host with its domain."""
+    bare = word.strip(".-")
+    rest, _, last = bare.rpartition(".")
+    return _NUMBERS.fullmatch(bare) is not None or (bool(rest) and last.lower() in _DOMAINS)

@@ -40,6 +40,8 @@ def _section(kind: inspect.Type, value: Any) -> Any:
 
 def _least(kind: inspect.Type) -> Any:
     match kind:
+        case inspect.Metadata():
+            return _least(kind.type)
         case inspect.UnionType() if any(isinstance(one, inspect.NoneType) for one in kind.types):
             return None
         case inspect.StructType():

@@ -303,7 +303,11 @@ class NcclCalls:
 
 @dataclass(frozen=True, slots=True)
 class TraceInfo:
-    """What a trace says of itself: no host, user or path. `stacks`: frames of the program were recorded."""
+    """What a trace says of itself: no host, user or path. `stacks`: frames of the program were recorded.
+
+    `own_names`: the host and the user of the recording, where it has them. Never printed: they are taken out
+    of recorded names.
+    """
 
     name: str
     kind: str
@@ -314,6 +318,7 @@ class TraceInfo:
     missing_tables: tuple[str, ...]
     diagnostics: tuple[str, ...]
     stacks: bool = False
+    own_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

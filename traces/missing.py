@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NoReturn, Optional, TypeAlias, TypeVar
 
+from traces.texts import Place, Said
+
 T = TypeVar("T")
 
 
@@ -15,9 +17,9 @@ class Missing:
     nor smaller than anything: what compares it or computes with it gets a `TypeError` with both.
     """
 
-    path: str
-    reason: str
-    cure: str
+    path: Place
+    reason: Said
+    cure: Said
 
     def __bool__(self) -> Literal[False]:
         return False

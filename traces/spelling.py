@@ -4,6 +4,7 @@ Figures have three significant digits, shares at most one decimal. Times are in 
 exact integers of nanoseconds and bytes are in the JSON document.
 """
 
+import shlex
 import unicodedata
 from collections.abc import Sequence
 from itertools import groupby
@@ -145,6 +146,12 @@ def first_of(names: Sequence[str], most: int) -> str:
 def spoken(identifier: str) -> str:
     """An id in a sentence: `host overhead` for `host_overhead`."""
     return identifier.replace("_", " ")
+
+
+def file_word(name: str) -> str:
+    """A file's name as one word of a line to type, whatever is in it; it is never an option."""
+    shown = printable(name, max(len(name), 3))
+    return shlex.quote(f"./{shown}" if shown.startswith("-") else shown)
 
 
 def gpu_model(name: str) -> str:

@@ -33,7 +33,7 @@ from diagnoser.history.own_file import (
 from heuristics.comparison.difference.subject import Subject
 from heuristics.result.result import Result
 from reports.content.trend import Line
-from reports.result.read import of_one_run, typed
+from reports.result.read import kept_as_ours, of_one_run
 from traces.errors import InputError, NothingToDiagnose, OutputNotWritable
 from traces.files.own_folder import make_own
 from traces.files.plain_file import no_file
@@ -258,7 +258,7 @@ class Store:
 
 
 def _record(document: Mapping[str, Any]) -> dict[str, Any]:
-    result = of_one_run(typed(document))
+    result = of_one_run(kept_as_ours(document))
     if not result.ranks:
         raise NothingToDiagnose("this result has no trace in it. Add what moe-diag analyze made of one.")
     text = json.dumps(document, sort_keys=True, separators=(",", ":")).encode()

@@ -19,6 +19,7 @@ from diagnoser.options.faults import not_ours
 from diagnoser.options.given import given_from
 from heuristics.config.about import OPTIONS, option_of
 from traces.errors import UsageError
+from traces.names.file_names import told_path
 from traces.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -223,8 +224,11 @@ def command_line(
 
 
 def path_words(path: Path, redact: bool = True) -> str:
-    """A path as a document may name it: its base name, or whole; bytes that are no UTF-8 are replaced."""
-    name = os.fsencode(path.name or "." if redact else path).decode("utf-8", "replace")
+    """A path as a document may name it: its base name as far as that may be told, or whole.
+
+    Bytes that are no UTF-8 are replaced.
+    """
+    name = told_path(path) or "." if redact else os.fsencode(path).decode("utf-8", "replace")
     return f"./{name}" if name.startswith("-") else name
 
 

@@ -18,6 +18,7 @@ from reports.content.blocks import Page, View
 from reports.formats import FORMATS, as_bytes
 from traces.errors import OutputNotWritable, UsageError
 from traces.files.aside import sweep, write_whole
+from traces.names.file_names import told_path
 from traces.patterns import compiled
 from traces.spelling import one_line
 
@@ -88,12 +89,14 @@ def plan_targets(
 
 
 def base_name(trace: Path) -> str:
-    """The name of a trace or a result, without the extension of its format and what ours end with."""
-    name = _without(trace.name, _TRACES)
-    if name != trace.name:
+    """The name of a trace or a result as it may be told, without the extension of its format and what ours
+    end with."""
+    told = told_path(trace)
+    name = _without(told, _TRACES)
+    if name != told:
         return name
-    name = _without(trace.name, _RESULTS)
-    return name if name == trace.name else _without(name, _ENDINGS)
+    name = _without(told, _RESULTS)
+    return name if name == told else _without(name, _ENDINGS)
 
 
 def _without(name: str, ends: Sequence[str]) -> str:

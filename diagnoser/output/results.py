@@ -12,8 +12,8 @@ from diagnoser.output import Target, base_name, plan_targets, say, screen, show,
 from reports.content.blocks import Asked, Detail, Head, View
 from reports.formats import FORMATS, FRAMEWORKS, Kind, form_of_file, named
 from reports.redaction import public
-from reports.result.read import read_document, typed
-from traces.errors import NotAResult, UsageError
+from reports.result.read import read_kept
+from traces.errors import UsageError
 from traces.limits import Limit
 from traces.spelling import counted
 
@@ -212,11 +212,7 @@ def saved_result(path: Path, redact: bool = True) -> Whole:
     Raises `TraceNotFound` for what cannot be read, `NotAResult` for what is no result of ours or of a newer
     schema, `UsageError` for one that is not redacted where `redact` asks for it.
     """
-    document = read_document(path)
-    try:
-        result = typed(document)
-    except NotAResult as error:
-        raise NotAResult(f"{path}: {error}") from None
+    result = read_kept(path)
     if redact and not result.redacted:
         raise UsageError(
             f"{path} was made with --no-redact and holds paths. Give --no-redact to show them, or make the "

@@ -21,6 +21,7 @@ from diagnoser.running.configuration import read_configured
 from diagnoser.running.inputs import real, traces_named
 from diagnoser.running.pipeline import diagnose
 from diagnoser.running.processes import Workers, all_of
+from diagnoser.running.whole_names import with_whole_names
 from diagnoser.version import VERSION
 from heuristics.comparison.comparison import compare
 from heuristics.comparison.expected import Prediction
@@ -32,7 +33,7 @@ from heuristics.result.result import Result
 from reports.result.codec import encode
 from reports.result.fill.result import result_of_run
 from reports.result.fill.shown import given as given_of_run
-from reports.result.read import is_result, of_one_run, read_result, typed
+from reports.result.read import is_result, kept_as_ours, of_one_run, read_result
 from traces.errors import MoeDiagError, NotAResult, NotATrace, NothingToDiagnose, UsageError
 from traces.missing import known
 from traces.patterns import compiled
@@ -117,7 +118,8 @@ def compare_sides(
         redacted=asked.redact,
         command=made_again("compare", files[bool(baseline) : 2], asked, beside),
     )
-    return ComparisonResult(result)
+    given = [file for side, _ in sides for file in side.files()]
+    return ComparisonResult(with_whole_names(result, asked.redact, given))
 
 
 def read_sides(asked: Comparison, progress: Progress = silent) -> tuple[Result, ...]:
@@ -165,7 +167,7 @@ def _earlier(source: Path | Mapping[str, Any] | Diagnosis) -> Result:
     if isinstance(source, Diagnosis):
         return source.result
     if not isinstance(source, Path):
-        return of_one_run(typed(source))
+        return of_one_run(kept_as_ours(source))
     try:
         return read_result(source)
     except NotAResult as error:

@@ -10,9 +10,11 @@ from diagnoser.diagnosis import Diagnosis
 from diagnoser.options.given import given_from
 from diagnoser.options.requests import Check, made_again, path_of
 from diagnoser.running.snapshots import peak_of, read_snapshots
+from diagnoser.running.whole_names import with_whole_names
 from diagnoser.version import VERSION
 from traces.errors import InputError
 from traces.files.plain_file import no_file, read_text
+from traces.names.file_names import told_path
 from traces.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -54,7 +56,8 @@ def read_configured(
     except NotAConfiguration as error:
         if logged is None and not has_more:
             raise
-        unread = Problem(config.name, f"not read as a configuration ({error}); everything else is judged")
+        reason = f"not read as a configuration ({error}); everything else is judged"
+        unread = Problem(told_path(config), reason)
         return Configured(log=logged, problems=(*problems, unread))
     return Configured(read.settings, logged, (*read.problems, *problems), read.versions)
 
@@ -81,10 +84,10 @@ def _read_log(path: Path, progress: Progress, is_all: bool) -> tuple[TrainingLog
     said = (log.iterations, log.versions, log.settings, log.memory, log.out_of_memory, log.messages)
     waits = (log.loading_fracs, log.batch_ns)
     if not any((*said, *waits, log.theoretical, log.unknown_error)):
-        reason = f"{path.name} holds no line that we know of a training run."
+        reason = f"{told_path(path)} holds no line that we know of a training run."
         if is_all:
             raise InputError(f"{reason} Give the text that the run printed, or leave the log out.")
-        return None, (Problem(path.name, f"{reason.rstrip('.')}; everything else is judged"),)
+        return None, (Problem(told_path(path), f"{reason.rstrip('.')}; everything else is judged"),)
     return log, ()
 
 
@@ -106,6 +109,7 @@ def check_config(asked: Check, ask: Ask | None = None) -> Diagnosis:
     from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
     from heuristics.judging.judgement import judge_observed
     from reports.result.fill.result import result_of_run
+    from reports.result.voice.kept import in_our_words
 
     given, config, symptoms = given_from(asked.about or {}), Path(asked.path), path_of(asked.symptoms)
     configured = read_configured(config, path_of(asked.log), given, asked.progress, has_more=bool(symptoms))
@@ -115,7 +119,8 @@ def check_config(asked: Check, ask: Ask | None = None) -> Diagnosis:
             text = read_text(symptoms)
         except (OSError, ValueError):
             raise InputError(f"{symptoms}: cannot be read as text. Give a JSON file of symptoms.") from None
-        said = read_symptoms(text, symptoms.name)
+        found = read_symptoms(text, symptoms.name)
+        said = replace(found, walls=in_our_words(found.walls), verdict=in_our_words(found.verdict))
     asked.progress("checking the configuration", None)
     snapshot, seen = read_snapshots(asked.memory_snapshot), observed_from(said, configured.settings)
     if seen.observed.peak_bytes is None:
@@ -126,11 +131,11 @@ def check_config(asked: Check, ask: Ask | None = None) -> Diagnosis:
     result = result_of_run(
         VERSION,
         judgement,
-        about=config.name,
+        about=told_path(config),
         judged=judged,
         warnings=said.unread,
         redact=asked.redact,
         command=made_again("check-config", [config], asked),
         memory_snapshot=snapshot,
     )
-    return Diagnosis(result)
+    return Diagnosis(with_whole_names(result, asked.redact, [config, path_of(asked.log)]))

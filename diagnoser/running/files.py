@@ -14,12 +14,14 @@ from diagnoser.options.given import gate_asked, given_from
 from diagnoser.options.requests import FilesComparison, made_again, path_of
 from diagnoser.running.comparison import named
 from diagnoser.running.configuration import read_configured
+from diagnoser.running.whole_names import with_whole_names
 from diagnoser.version import VERSION
 from reports.result.read import is_result
 from traces.errors import InputError, UsageError
 from traces.files.beneath import opened
 from traces.files.plain_file import no_file
 from traces.limits import Limit
+from traces.names.file_names import told_path
 from traces.settings.settings import NotAConfiguration
 
 if TYPE_CHECKING:
@@ -122,7 +124,8 @@ def compare_files(asked: FilesComparison) -> FilesResult:
         redacted=asked.redact,
         command=made_again("compare", [] if alone else files, asked, alone),
     )
-    return FilesResult(result)
+    logs = path_of(asked.base_log), path_of(asked.new_log)
+    return FilesResult(with_whole_names(result, asked.redact, [*configs, *logs]))
 
 
 _NAMES: Final[tuple[str, str]] = ("base", "new")
@@ -165,7 +168,7 @@ def _made(
     from heuristics.comparison.files.side import FileSide
     from reports.result.fill.shown import shown_of
 
-    config, log = (None if path is None else path.name for path in files)
+    config, log = (None if path is None else told_path(path) for path in files)
     return FileSide(
         name=config or log or "",
         config=config,

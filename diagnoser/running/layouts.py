@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Final
 from diagnoser.diagnosis import LayoutsResult
 from diagnoser.options.given import LARGEST, given_from, size_of
 from diagnoser.options.requests import LayoutPlan, made_again
+from diagnoser.running.whole_names import with_whole_names
 from diagnoser.version import VERSION
 from heuristics.config.about import option_of
 from traces.errors import UsageError
 from traces.limits import Limit
 from traces.missing import Missing
+from traces.names.file_names import told_path
 from traces.settings.knobs import GLOBAL_BATCH
 from traces.spelling import counted
 
@@ -43,7 +45,8 @@ def plan_layouts(asked: LayoutPlan) -> LayoutsResult:
         raise UsageError(f"{name}: {found.reason}. {found.cure[:1].upper()}{found.cure[1:]}.")
     if not found.counted.divide:
         raise UsageError(_nothing_divides(found, wanted))
-    return LayoutsResult(_document(asked, name, caveat, wanted, found, problems))
+    result = _document(asked, name, caveat, wanted, found, problems)
+    return LayoutsResult(with_whole_names(result, asked.redact, [Path(asked.model)]))
 
 
 def _model(asked: LayoutPlan, given: Given) -> tuple[Settings, str, str, bool, tuple[str, ...]]:
@@ -56,8 +59,8 @@ def _model(asked: LayoutPlan, given: Given) -> tuple[Settings, str, str, bool, t
 
         configured = read_configured(path, None, given, asked.progress)
         count = len(configured.problems)
-        unread = (f"{counted(count, 'line')} of {path.name} not read as they stand",) if count else ()
-        return configured.files, path.name, "", True, unread
+        unread = (f"{counted(count, 'line')} of {told_path(path)} not read as they stand",) if count else ()
+        return configured.files, told_path(path), "", True, unread
     named = model_named(asked.model)
     return named.settings, named.name, named.caveat, False, ()
 

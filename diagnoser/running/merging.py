@@ -20,6 +20,7 @@ from traces.errors import InputError, NotATrace, TraceNotFound, UsageError
 from traces.files.aside import sweep, write_whole_in
 from traces.files.folder import open_folder
 from traces.files.plain_file import read_bytes
+from traces.names.file_names import told_path
 from traces.patterns import compiled
 from traces.ranks.codec import MOST, SUFFIX
 from traces.ranks.codec import encode as summary_bytes
@@ -58,7 +59,7 @@ def merge_summaries(paths: Sequence[Path], witness: Sequence[Path] = ()) -> Merg
     read = [one for one in found if not isinstance(one, InputError)]
     failed = [one for one in found if isinstance(one, InputError)]
     warnings = [
-        f"{path.name} was skipped: {_why(one)}"
+        f"{told_path(path)} was skipped: {_why(one)}"
         for path, one in zip(named, found, strict=True)
         if isinstance(one, InputError)
     ]

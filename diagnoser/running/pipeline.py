@@ -26,6 +26,7 @@ from diagnoser.running.measured import (
 )
 from diagnoser.running.rank_map import configured_world, mapped_world, other_world, read_rank_map
 from diagnoser.running.snapshots import read_snapshots, with_peak
+from diagnoser.running.whole_names import with_whole_names
 from diagnoser.running.witnesses import read_all
 from diagnoser.version import VERSION
 from heuristics.config.given import only_data_parallel
@@ -103,6 +104,7 @@ def diagnose(asked: Analysis, command: str | None = None) -> Diagnosis:
         memory_snapshot=snapshot,
     )
     skipped += witnessed.skipped
+    result = with_whole_names(result, asked.redact, [*paths, config, path_of(asked.log)])
     return Diagnosis(result, skipped, tuple(zip(sources, (rank.summary for rank in found), strict=True)))
 
 

@@ -1,6 +1,6 @@
 """The whole of one comparison: differences are new less base, positive is slower; integers are in ns."""
 
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -15,6 +15,7 @@ from traces.missing import Missing, OrMissing, known
 from traces.sections.rank import StepSource, Unit
 from traces.sections.section import Count, Frac, Ns, Section
 from traces.sections.tables import Phase, Timeline, WallId
+from traces.texts import CommandLine, FileName, Given, GpuName, Key, Recorded, Release, Said
 
 
 class SideSteps(Section, frozen=True):
@@ -26,14 +27,14 @@ class SideSteps(Section, frozen=True):
     median_ns: OrMissing[Ns]
     min_ns: OrMissing[Ns]
     max_ns: OrMissing[Ns]
-    dropped: tuple[str, ...]
+    dropped: tuple[Said, ...]
     unit: Unit = "step"
 
 
 class SideLog(Section, frozen=True):
     """Lengths of the steady iterations of a training log."""
 
-    name: str
+    name: FileName
     count: Count
     mean_ns: OrMissing[Ns]
     median_ns: OrMissing[Ns]
@@ -42,7 +43,7 @@ class SideLog(Section, frozen=True):
 class BudgetRow(Section, frozen=True):
     """A part of the mean step."""
 
-    row: str
+    row: Key
     mean_ns: int
 
 
@@ -54,21 +55,21 @@ class Side(Section, frozen=True):
     reason.
     """
 
-    name: str
-    traces: tuple[str, ...]
-    gpu: OrMissing[str]
+    name: FileName
+    traces: tuple[FileName, ...]
+    gpu: OrMissing[GpuName]
     rank: OrMissing[Count]
     device: int
     process: OrMissing[Count]
-    tool_version: str
-    guidance: str | None
+    tool_version: Release
+    guidance: Key | None
     step_ns: Ns
     steps: SideSteps
     log: OrMissing[SideLog]
     wall: OrMissing[WallId]
     walls_told: bool
     bound: OrMissing[WallId]
-    kind: OrMissing[str]
+    kind: OrMissing[Key]
     confidence: OrMissing[Level]
     budget_rows: tuple[BudgetRow, ...]
     timeline: Timeline
@@ -87,12 +88,12 @@ Ends = tuple[int, int]
 class Difference(Section, frozen=True):
     """One reason why two runs are not alike; `source`: of the rule, `ours` where nobody published it."""
 
-    what: str
-    base: str
-    new: str
+    what: Said
+    base: Said
+    new: Said
     state: State
-    because: str
-    source: str = "ours"
+    because: Said
+    source: Said = "ours"
 
 
 class Comparable(Section, frozen=True):
@@ -123,7 +124,7 @@ class ComparedSize(Section, frozen=True):
     low_frac: OrMissing[float]
     high_frac: OrMissing[float]
     level_frac: OrMissing[Frac]
-    method: OrMissing[str]
+    method: OrMissing[Said]
     shows_ns: OrMissing[Ns] | UnsetType = UNSET
     shows_frac: OrMissing[Number] | UnsetType = UNSET
     p_frac: Frac | None = None
@@ -143,7 +144,7 @@ class ComparedRow(Section, frozen=True):
     `share_frac`: of all that its list moved, up and down, with the row's sign; None where nothing moved.
     """
 
-    row: str
+    row: Key
     wall: WallId | None
     delta_ns: int
     count_ns: OrMissing[int]
@@ -153,7 +154,7 @@ class ComparedRow(Section, frozen=True):
     new_ns: int
     base_count: Number
     new_count: Number
-    parts: tuple[str, ...]
+    parts: tuple[Key, ...]
     ci95_ns: OrMissing[Ends]
     share_frac: Annotated[float, Meta(ge=-1, le=1)] | None
 
@@ -165,7 +166,7 @@ class LayerDelta(Section, frozen=True):
     delta_ns: int
     base_ns: Ns
     new_ns: Ns
-    module: str
+    module: Key
     module_delta_ns: int
 
 
@@ -178,8 +179,8 @@ class KernelDelta(Section, frozen=True):
     the other. `key` ends with its first word (`comm`) where the sides resolve one kernel differently.
     """
 
-    name: str
-    key: str
+    name: Recorded
+    key: Key
     change: Change
     delta_ns: int
     base_grid: Grid | None
@@ -197,14 +198,14 @@ class ComparedChange(Section, frozen=True):
     it, or null, has None; a withheld text differs without being shown.
     """
 
-    what: str
-    base: Any
-    new: Any
+    what: Key
+    base: Given
+    new: Given
     source: Source
     said_base: bool
     said_new: bool
     withheld: bool
-    can_explain: tuple[str, ...]
+    can_explain: tuple[Key, ...]
 
 
 class Suspect(Section, frozen=True):
@@ -217,15 +218,15 @@ class Suspect(Section, frozen=True):
     the rule comes from. `seen`: of `because` what is more than the figures of its rows.
     """
 
-    id: str
-    title: str
-    rows: tuple[str, ...]
+    id: Key
+    title: Said
+    rows: tuple[Key, ...]
     explains_ns: int
     confidence: Level
-    because: tuple[str, ...]
-    next: str
-    source: str
-    seen: tuple[str, ...] = ()
+    because: tuple[Said, ...]
+    next: Said
+    source: Said
+    seen: tuple[Said, ...] = ()
 
 
 class ComparedPair(Section, frozen=True):
@@ -243,8 +244,8 @@ ExchangeChange = Literal["exchanged", "more", "fewer", "new", "gone"]
 class Worked(Section, frozen=True):
     """Kernels of one name in a step, or copies by their key: how many, and their time, summed."""
 
-    name: str
-    key: str
+    name: Recorded
+    key: Key
     count: Number
     work_ns: Ns
 
@@ -259,7 +260,7 @@ class Exchange(Section, frozen=True):
     """
 
     change: ExchangeChange
-    key: str
+    key: Key
     phase: Phase | None
     base: tuple[Worked, ...]
     new: tuple[Worked, ...]
@@ -318,13 +319,13 @@ class Compared(Section, frozen=True, kw_only=True):
     schema_version: SchemaVersion
     tool: Tool
     kind: Literal["comparison"]
-    warnings: tuple[str, ...]
+    warnings: tuple[Said, ...]
     missing: tuple[Missing, ...]
     redacted: bool
-    command: str | UnsetType = UNSET
+    command: CommandLine | UnsetType = UNSET
     verdict: ComparisonVerdict
-    because: tuple[str, ...]
-    record: str
+    because: tuple[Said, ...]
+    record: Said
     comparable: Comparable
     base: Side
     new: Side

@@ -4,7 +4,7 @@ Keys that a comparison of recordings has too (compared.py) mean the same here. D
 positive is slower; integers of time are in ns.
 """
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from msgspec import UNSET, UnsetType
 
@@ -15,6 +15,7 @@ from heuristics.result.judged import Level
 from heuristics.result.tool import SchemaVersion, Tool
 from traces.missing import Missing, OrMissing
 from traces.sections.section import Bytes, Count, Frac, Ns, Section
+from traces.texts import CommandLine, FileName, Given, GivenText, Key, Place, Said
 
 DriftState = Literal["rising", "falling", "none"]
 
@@ -56,10 +57,10 @@ class FilesLog(Section, frozen=True):
     errors it holds.
     """
 
-    name: str
+    name: FileName
     iteration_count: Count
     steady_count: Count
-    left_out: dict[str, Count]
+    left_out: dict[Key, Count]
     first_iteration: OrMissing[Count]
     last_iteration: OrMissing[Count]
     median_ns: OrMissing[Ns]
@@ -77,11 +78,11 @@ class FilesLog(Section, frozen=True):
 class FilesSide(Section, frozen=True):
     """One side. `config`: the name of its file, None without one. `defaults_count`: settings at a default."""
 
-    name: str
-    config: str | None
+    name: FileName
+    config: FileName | None
     framework: OrMissing[Literal["megatron_lm", "megatron_bridge", "torchtitan", "deepspeed"]]
-    gpu: OrMissing[str]
-    versions: dict[str, str]
+    gpu: OrMissing[Key]
+    versions: dict[Key, GivenText]
     settings_count: Count
     defaults_count: Count
     legal: bool | None
@@ -96,15 +97,15 @@ class EffectiveChange(Section, frozen=True):
     and does nothing on either side, as `because` says. `withheld`: texts that are not shown.
     """
 
-    what: str
-    base: Any
-    new: Any
-    base_said: str
-    new_said: str
+    what: Key
+    base: Given
+    new: Given
+    base_said: Place
+    new_said: Place
     source: Literal["configuration", "log", "given"]
     withheld: bool
     effect: Literal["may", "none"]
-    because: str = ""
+    because: Said = ""
 
 
 class MeasuredElsewhere(Section, frozen=True):
@@ -113,8 +114,8 @@ class MeasuredElsewhere(Section, frozen=True):
     `here`: whether it was made on the same GPU and model, on the same generation of GPUs, or on others.
     """
 
-    of: str
-    source: str
+    of: Said
+    source: Said
     here: Literal["same", "near", "other"]
     step_frac: OrMissing[float]
     memory_frac: OrMissing[float]
@@ -129,23 +130,23 @@ class Explanation(Section, frozen=True):
     where neither, `open` where no size is known. `knobs`: the settings that differ for it.
     """
 
-    id: str
-    title: str
-    knobs: tuple[str, ...]
+    id: Key
+    title: Said
+    knobs: tuple[Key, ...]
     fit: Literal["covers", "direction", "against", "open"]
     explains: tuple[Literal["step", "drift", "memory", "out_of_memory"], ...]
     step_low_frac: OrMissing[float]
     step_high_frac: OrMissing[float]
     confidence: Level
-    because: tuple[str, ...]
+    because: tuple[Said, ...]
     measured: tuple[MeasuredElsewhere, ...]
-    next: str
+    next: Said
 
 
 class Together(Section, frozen=True):
     """All explanations of the step at once: what their ranges come to, and whether that covers the size."""
 
-    ids: tuple[str, ...]
+    ids: tuple[Key, ...]
     step_low_frac: float
     step_high_frac: float
     covers: bool | None
@@ -159,13 +160,13 @@ class ComparedFiles(Section, frozen=True, kw_only=True):
     schema_version: SchemaVersion
     tool: Tool
     kind: Literal["files_comparison"]
-    warnings: tuple[str, ...]
+    warnings: tuple[Said, ...]
     missing: tuple[Missing, ...]
     redacted: bool
-    command: str | UnsetType = UNSET
+    command: CommandLine | UnsetType = UNSET
     verdict: ComparisonVerdict
-    because: tuple[str, ...]
-    record: str
+    because: tuple[Said, ...]
+    record: Said
     comparable: Comparable
     base: FilesSide
     new: FilesSide

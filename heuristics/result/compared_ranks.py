@@ -5,6 +5,7 @@ from enum import StrEnum
 from traces.missing import OrMissing
 from traces.sections.cause import Cause
 from traces.sections.section import Count, Frac, Section
+from traces.texts import Said
 
 
 class LateState(StrEnum):
@@ -46,7 +47,7 @@ class ComparedRank(Section, frozen=True):
     base_index: Count
     new_index: Count
     rank: Count | None
-    by: str
+    by: Said
     step_delta_ns: OrMissing[int]
     waited_delta_ns: int
     caused_delta_ns: OrMissing[int]

@@ -3,12 +3,13 @@
 from typing import Literal
 
 from traces.sections.section import Count, Ns, Section
+from traces.texts import FileName
 
 
 class BaseRun(Section, frozen=True):
     """One of several recordings of base: how many steps or logged iterations, and their mean."""
 
-    name: str
+    name: FileName
     count: Count
     mean_ns: Ns
 

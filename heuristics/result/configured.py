@@ -1,7 +1,7 @@
 """What files say of a run: configuration, findings, rules, workflow, memory, throughput, log."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
@@ -10,6 +10,7 @@ from traces.missing import OrMissing
 from traces.sections.section import Bytes, Count, Ns, Section
 from traces.sizes.peaks import Peak
 from traces.sizes.references import Nearest, Reference
+from traces.texts import FileName, Given, GivenText, Key, Place, Release, Said
 
 FindingState = Literal[
     "requested_not_active",
@@ -48,27 +49,27 @@ with a warning; a setting that does nothing. Heaviest first."""
 class Versions(Section, frozen=True):
     """Of packages, as options and files say them."""
 
-    core: OrMissing[str]
-    bridge: OrMissing[str]
-    torch: OrMissing[str]
-    te: OrMissing[str]
+    core: OrMissing[Release]
+    bridge: OrMissing[Release]
+    torch: OrMissing[Release]
+    te: OrMissing[Release]
 
 
 class Setting(Section, frozen=True):
     """One knob. `withheld`: the value is a text that is not shown, as it may be a path or a name."""
 
-    knob: str
-    value: Any
-    said: str
+    knob: Key
+    value: Given
+    said: Place
     withheld: bool
 
 
 class Problem(Section, frozen=True):
     """Something in the file that was not taken as it stands."""
 
-    where: str
-    text: str
-    instead: str
+    where: Place
+    text: Said
+    instead: Said
     effect: Literal["unread", "older_name", "stops"] = "unread"
 
 
@@ -86,12 +87,12 @@ class Configuration(Section, frozen=True):
 class ConfigFinding(Section, frozen=True):
     """A contradiction, or a failure of the log with its cause and cure. `same_as`: the rule that tells it."""
 
-    id: str
+    id: Key
     state: FindingState | FailureState
-    text: str
-    evidence: str
-    fix: str
-    same_as: str = ""
+    text: Said
+    evidence: Said
+    fix: Said
+    same_as: Key = ""
 
 
 class Sighting(Section, frozen=True):
@@ -102,8 +103,8 @@ class Sighting(Section, frozen=True):
     """
 
     source: Literal["configuration", "log", "evidence", "megatron_core"]
-    what: str
-    where: str
+    what: Said
+    where: Place
 
 
 class Defect(Section, frozen=True):
@@ -115,18 +116,18 @@ class Defect(Section, frozen=True):
     workflow that tell the same.
     """
 
-    id: str
+    id: Key
     kind: DefectKind
-    what: str
-    cure: str
-    fix: str
-    cost: str
-    since: str
-    until: str
-    set: Mapping[str, Any]
+    what: Said
+    cure: Said
+    fix: Key
+    cost: Said
+    since: Said
+    until: Said
+    set: Mapping[Key, Given]
     seen: tuple[Sighting, ...]
-    also: tuple[str, ...]
-    of: tuple[str, ...]
+    also: tuple[Said, ...]
+    of: tuple[Key, ...]
 
     def tells(self, id: str) -> bool:
         """Whether it is the entry of a rule, a finding, a failure or a step."""
@@ -142,47 +143,47 @@ class Incident(Section, frozen=True):
     findings that it tells better.
     """
 
-    id: str
+    id: Key
     state: IncidentState
     kind: Literal["hangs", "fails", "memory", "wrong", "slow"]
-    what: str
-    cure: str
-    fix: str
-    set: Mapping[str, Any]
-    releases: tuple[str, ...]
-    gpus: tuple[str, ...]
-    only_if: tuple[str, ...]
+    what: Said
+    cure: Said
+    fix: Key
+    set: Mapping[Key, Given]
+    releases: tuple[Said, ...]
+    gpus: tuple[Key, ...]
+    only_if: tuple[Said, ...]
     seen: tuple[Sighting, ...]
-    source: str
-    explains: tuple[str, ...] = ()
+    source: Said
+    explains: tuple[Key, ...] = ()
 
 
 class SetAt(Section, frozen=True):
     """Where a knob was set: `run.yaml:12`, an option, `default`."""
 
-    knob: str
-    said: str
+    knob: Key
+    said: Place
 
 
 class BrokenRule(Section, frozen=True):
     """A rule of these versions that the configuration breaks. `same_as`: the finding that tells it better."""
 
-    id: str
+    id: Key
     level: Literal["error", "warning", "ignored"]
-    text: str
-    cure: str
-    fix: str
-    source: str
+    text: Said
+    cure: Said
+    fix: Key
+    source: Said
     seen: tuple[SetAt, ...] = ()
-    same_as: str = ""
+    same_as: Key = ""
 
 
 class UndecidedRule(Section, frozen=True):
     """A rule that needs to know more. `broken_by_default`: it is broken where all it asks is off."""
 
-    id: str
-    text: str
-    asks: tuple[str, ...]
+    id: Key
+    text: Said
+    asks: tuple[Said, ...]
     broken_by_default: bool
 
 
@@ -199,16 +200,16 @@ class WorkflowStep(Section, frozen=True):
     `guide_only`: a guide asks for it: a run in state `violated` differs from it, and is as legal.
     """
 
-    id: str
+    id: Key
     phase: Literal["fit", "scale", "folding", "prerequisites", "profile"]
-    title: str
-    seed: str
+    title: Said
+    seed: Said
     state: Literal["met", "violated", "unknown", "not_applicable"]
-    because: str
-    advice: str
-    fix: str
-    tells: str
-    same_as: str = ""
+    because: Said
+    advice: Said
+    fix: Key
+    tells: Said
+    same_as: Key = ""
     guide_only: bool = False
 
 
@@ -219,13 +220,13 @@ class Experiment(Section, frozen=True):
     unprofiled steps. `next`: what comes after it.
     """
 
-    title: str
-    fix: str
-    variable: str
-    holds: tuple[str, ...]
-    measure: tuple[str, ...]
+    title: Said
+    fix: Key
+    variable: Said
+    holds: tuple[Said, ...]
+    measure: tuple[Said, ...]
     step_count: Count
-    next: str
+    next: Said
 
 
 class Experiments(Section, frozen=True):
@@ -263,7 +264,7 @@ class Throughput(Section, frozen=True):
     model_tflops_per_gpu: float
     mfu_frac: OrMissing[float]
     peak: OrMissing[Peak]
-    source: str
+    source: Said
     references: tuple[Reference, ...]
     nearest: Nearest | None = None
     mfu_band: Band | UnsetType = UNSET
@@ -276,18 +277,18 @@ class Log(Section, frozen=True):
     `overlaps_on`: overlaps that a line says are set up, by knob, each with its line.
     """
 
-    name: str
+    name: FileName
     line_count: Count
     iteration_count: Count
     last_iteration: OrMissing[Count]
     planned_iterations: OrMissing[Count]
     steady_count: Count
-    left_out: Mapping[str, Count]
+    left_out: Mapping[Key, Count]
     steady_step_ns: OrMissing[Ns]
     iterations_ns: tuple[Ns, ...]
     spread_ns: OrMissing[Ns]
     peak_allocated_bytes: OrMissing[Bytes]
     peak_reserved_bytes: OrMissing[Bytes]
     skipped_lines: tuple[Count, ...]
-    versions: Mapping[str, str]
-    overlaps_on: Mapping[str, Count]
+    versions: Mapping[Key, GivenText]
+    overlaps_on: Mapping[Key, Count]

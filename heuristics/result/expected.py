@@ -4,6 +4,7 @@ from typing import Literal
 
 from traces.missing import OrMissing
 from traces.sections.section import Section
+from traces.texts import Key, Said
 
 PredictedEnds = tuple[OrMissing[int], int]
 """Lower and upper end of a prediction, the lower where there is one."""
@@ -31,7 +32,7 @@ Conclusion = Literal[
 class ExpectedPart(Section, frozen=True):
     """Rows of the step that a fix acts on, per step: what they were and by how much they fell."""
 
-    rows: tuple[str, ...]
+    rows: tuple[Key, ...]
     base_ns: int
     gained_ns: int
     ci95_ns: OrMissing[Ends]
@@ -43,9 +44,9 @@ class ExpectedExtent(Section, frozen=True):
     `ranged`: whether the prediction is for what the new run has; else it is for what was planned.
     """
 
-    what: str
-    planned: tuple[str, ...]
-    now: tuple[str, ...]
+    what: Said
+    planned: tuple[Said, ...]
+    now: tuple[Said, ...]
     ranged: bool
 
 
@@ -59,7 +60,7 @@ class Expected(Section, frozen=True):
     values of its setting than planned.
     """
 
-    fixes: tuple[str, ...]
+    fixes: tuple[Key, ...]
     by: ExpectedBy
     predicted_ns: OrMissing[PredictedEnds]
     gained_ns: int
@@ -67,6 +68,6 @@ class Expected(Section, frozen=True):
     part: ExpectedPart | None
     outcome: ExpectedOutcome
     conclusion: Conclusion
-    together_with: tuple[str, ...]
-    grew: tuple[str, ...]
+    together_with: tuple[Key, ...]
+    grew: tuple[Key, ...]
     extent: ExpectedExtent | None = None

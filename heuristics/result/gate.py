@@ -5,6 +5,7 @@ from typing import Literal
 from msgspec import UNSET, UnsetType
 
 from traces.sections.section import Section
+from traces.texts import Said
 
 GateState = Literal["passed", "tripped", "undecided"]
 GateAnswer = Literal["pass", "fail"]
@@ -15,7 +16,7 @@ class Gate(Section, frozen=True):
 
     limit_frac: float
     state: GateState
-    because: str
+    because: Said
     answer: GateAnswer | UnsetType = UNSET
 
     @property

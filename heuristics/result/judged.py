@@ -8,6 +8,7 @@ from msgspec import UNSET, UnsetType
 from traces.missing import OrMissing
 from traces.sections.section import Frac, Ns, Section
 from traces.sections.tables import WallId
+from traces.texts import Key, Said, Typed
 
 Level = Literal["high", "medium", "low"]
 Outcome = Literal["finding", "clear", "unmeasurable"]
@@ -40,23 +41,23 @@ class Reason(Section, frozen=True):
     """Why a verdict is not surer."""
 
     id: ReasonId
-    text: str
+    text: Said
 
 
 class Verdict(Section, frozen=True):
     """The one wall, or an honest none. `does_not_fit`: memory is too small, so its wall comes first."""
 
     wall: OrMissing[WallId]
-    kind: OrMissing[str]
+    kind: OrMissing[Key]
     bound: OrMissing[WallId]
     tied_with: tuple[WallId, ...]
     runner_up: OrMissing[WallId]
     confidence: OrMissing[Level]
-    confidence_because: tuple[str, ...]
-    because: tuple[str, ...]
+    confidence_because: tuple[Said, ...]
+    because: tuple[Said, ...]
     next_wall: OrMissing[WallId]
     next_wall_frac: OrMissing[Frac]
-    next_because: str
+    next_because: Said
     startup_ns: Ns
     largest_bucket: OrMissing[Bucket]
     largest_bucket_frac: OrMissing[Frac]
@@ -67,11 +68,11 @@ class Verdict(Section, frozen=True):
 class Evidence(Section, frozen=True):
     """One measured value; `limit` is None for context, a place is None where no single one shows it."""
 
-    measure: str
+    measure: Key
     value: float
-    unit: str
+    unit: Said
     limit: float | None
-    because: str
+    because: Said
     start_ns: int | None
     end_ns: int | None
     step: int | None
@@ -85,11 +86,11 @@ class Wall(Section, frozen=True):
     outcome: Outcome
     cost_ns: OrMissing[Ns]
     cost_frac: OrMissing[Frac]
-    cost_by_kind_ns: OrMissing[Mapping[str, Ns]]
+    cost_by_kind_ns: OrMissing[Mapping[Key, Ns]]
     at_most_frac: OrMissing[Frac]
     evidence: tuple[Evidence, ...]
-    missing: tuple[str, ...]
-    cure: str
+    missing: tuple[Said, ...]
+    cure: Said
     at_least_frac: Frac | UnsetType = UNSET
     room: MemoryRoom | UnsetType = UNSET
 
@@ -102,26 +103,26 @@ class Knobs(Section, frozen=True):
     launcher; code of PyTorch where the run is not Megatron's.
     """
 
-    megatron_lm: tuple[str, ...]
-    megatron_bridge: tuple[str, ...]
-    bridge_harness: tuple[str, ...]
-    environment: tuple[str, ...]
-    pytorch: tuple[str, ...]
+    megatron_lm: tuple[Typed, ...]
+    megatron_bridge: tuple[Typed, ...]
+    bridge_harness: tuple[Typed, ...]
+    environment: tuple[Typed, ...]
+    pytorch: tuple[Typed, ...]
 
 
 class Arm(Section, frozen=True):
     """One of the changes to measure against each other, where no guide names a winner."""
 
-    name: str
+    name: Key
     knobs: Knobs
 
 
 class Precondition(Section, frozen=True):
     """What a fix needs, and what would meet or tell it."""
 
-    text: str
+    text: Said
     state: Literal["met", "unmet", "unknown"]
-    cure: str
+    cure: Said
 
 
 class Checked(Section, frozen=True):
@@ -129,7 +130,7 @@ class Checked(Section, frozen=True):
 
     tier: Literal["rules", "config", "layer"]
     answer: Literal["ok", "rejected", "needs", "no_such_knob", "not_checked"]
-    text: str
+    text: Said
 
 
 class Room(Section, frozen=True):
@@ -142,7 +143,7 @@ class Room(Section, frozen=True):
     delta_bytes: int | None
     free_bytes: int | None
     fits: bool | None
-    because: str
+    because: Said
 
 
 class KnownIssue(Section, frozen=True):
@@ -151,13 +152,13 @@ class KnownIssue(Section, frozen=True):
     `releases`: by package. `only_if`: what decides and is not known of the run; empty: all of it fits.
     """
 
-    id: str
-    what: str
-    releases: tuple[str, ...]
-    gpus: tuple[str, ...]
-    only_if: tuple[str, ...]
-    workaround: str
-    source: str
+    id: Key
+    what: Said
+    releases: tuple[Said, ...]
+    gpus: tuple[Key, ...]
+    only_if: tuple[Said, ...]
+    workaround: Said
+    source: Said
 
 
 class Fix(Section, frozen=True):
@@ -168,24 +169,24 @@ class Fix(Section, frozen=True):
     `per_token`: whether only times per token compare, since a step does more with it.
     """
 
-    id: str
+    id: Key
     wall: WallId
-    title: str
+    title: Said
     knobs: Knobs
-    versions: str
+    versions: Said
     preconditions: tuple[Precondition, ...]
     checked: tuple[Checked, ...]
-    after: tuple[str, ...]
+    after: tuple[Key, ...]
     room: OrMissing[Room]
     gain_frac: OrMissing[tuple[OrMissing[float], float]]
-    gain_source: OrMissing[str]
-    shares_with: tuple[str, ...]
-    side_effects: tuple[str, ...]
-    verify: str
-    sources: tuple[str, ...]
+    gain_source: OrMissing[Said]
+    shares_with: tuple[Key, ...]
+    side_effects: tuple[Said, ...]
+    verify: Said
+    sources: tuple[Said, ...]
     known_issues: tuple[KnownIssue, ...] = ()
     arms: tuple[Arm, ...] = ()
-    first_because: str = ""
+    first_because: Said = ""
     gain_replayed: bool = True
     per_token: bool = False
 
@@ -193,38 +194,38 @@ class Fix(Section, frozen=True):
 class Combined(Section, frozen=True):
     """Fixes applied together in one replay: what they win at least and at most, never a sum."""
 
-    ids: tuple[str, ...]
+    ids: tuple[Key, ...]
     gain_frac: tuple[float, float]
 
 
 class Refused(Section, frozen=True):
     """One change that is not in the plan, and why."""
 
-    id: str
+    id: Key
     wall: WallId
-    title: str
-    because: str
-    unlocked_by: str
-    source: str
+    title: Said
+    because: Said
+    unlocked_by: Said
+    source: Said
     kind: Refusal | None = None
 
 
 class Choice(Section, frozen=True):
     """What the guides choose; `other`: what their other edition says, empty where it says the same."""
 
-    about: str
-    answer: str
-    rule: str
-    other: str
-    settings: tuple[str, ...]
-    asks: tuple[str, ...]
-    refused: tuple[str, ...]
-    reason: str = ""
-    source: str = ""
-    other_rule: str = ""
-    other_reason: str = ""
-    candidates: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    before: tuple[str, ...] = ()
-    then: tuple[str, ...] = ()
-    never: tuple[str, ...] = ()
+    about: Said
+    answer: Said
+    rule: Said
+    other: Said
+    settings: tuple[Said, ...]
+    asks: tuple[Said, ...]
+    refused: tuple[Said, ...]
+    reason: Said = ""
+    source: Said = ""
+    other_rule: Said = ""
+    other_reason: Said = ""
+    candidates: tuple[Said, ...] = ()
+    notes: tuple[Said, ...] = ()
+    before: tuple[Said, ...] = ()
+    then: tuple[Said, ...] = ()
+    never: tuple[Said, ...] = ()

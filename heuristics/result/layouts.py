@@ -8,6 +8,7 @@ from heuristics.result.tool import SchemaVersion, Tool
 from traces.missing import Missing, OrMissing
 from traces.sections.section import Bytes, Count, Section
 from traces.sizes.memory import MemoryEstimate
+from traces.texts import CommandLine, FileName, Key, Said, Typed
 
 Room = Literal["room", "tight", "none"]
 """How an estimate fits a GPU: with the head room, nearly full, or not at all."""
@@ -16,18 +17,18 @@ Room = Literal["room", "tight", "none"]
 class LayoutCost(Section, frozen=True):
     """What one rule of the ranking asks of a layout, as part of the time of the compute alone."""
 
-    rule: str
+    rule: Key
     frac: float
-    text: str
+    text: Said
 
 
 class NearRun(Section, frozen=True):
     """A published run whose layout is near this one, and how near: 1 is the same on the same machine."""
 
-    text: str
-    layout: str
+    text: Said
+    layout: Said
     nearness: float
-    source: str
+    source: Said
 
 
 class PlannedLayout(Section, frozen=True):
@@ -48,20 +49,20 @@ class PlannedLayout(Section, frozen=True):
     dp: Count
     micro_batch: Count
     microbatches: OrMissing[int]
-    stages: str | None
+    stages: Typed | None
     recompute: Literal["none", "selective", "full"]
-    recompute_modules: tuple[str, ...]
-    dispatcher: str
+    recompute_modules: tuple[Key, ...]
+    dispatcher: Key
     room: Room
     filled_frac: float
     memory: OrMissing[MemoryEstimate]
     without_recompute_bytes: OrMissing[int]
     cost_frac: float
     costs: tuple[LayoutCost, ...]
-    because: tuple[str, ...]
+    because: tuple[Said, ...]
     nearest: tuple[NearRun, ...]
-    unknown: tuple[str, ...]
-    broken: tuple[str, ...]
+    unknown: tuple[Said, ...]
+    broken: tuple[Said, ...]
     knobs: Knobs
 
 
@@ -82,23 +83,23 @@ class Layouts(Section, frozen=True, kw_only=True):
     schema_version: SchemaVersion
     tool: Tool
     kind: Literal["layouts"]
-    warnings: tuple[str, ...]
+    warnings: tuple[Said, ...]
     missing: tuple[Missing, ...]
     redacted: bool
-    command: str
-    about: str
-    model: str
-    gpu: str
+    command: CommandLine
+    about: FileName
+    model: Said
+    gpu: Key
     gpus: Count
     nvlink_domain: Count
     capacity_bytes: Bytes
-    precision: str
+    precision: Key
     global_batch: Count
     seq_length: Count
     parameters_count: Count
     active_count: Count
-    assumed: tuple[str, ...]
-    unknown: tuple[str, ...]
+    assumed: tuple[Said, ...]
+    unknown: tuple[Said, ...]
     counted: CountedLayouts
     layouts: tuple[PlannedLayout, ...]
     least_bytes: Bytes | None

@@ -1,7 +1,7 @@
 """The whole of one result: of a trace, of several, or of a configuration judged without one."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
@@ -28,6 +28,7 @@ from traces.sections.run import Late, RankInRun, Run
 from traces.sections.section import Section
 from traces.sections.trace import Trace
 from traces.sizes.memory import MemoryEstimate
+from traces.texts import CommandLine, FileName, Given, Key, Said
 
 
 class Result(Section, frozen=True, kw_only=True):
@@ -43,12 +44,12 @@ class Result(Section, frozen=True, kw_only=True):
 
     schema_version: SchemaVersion
     tool: Tool
-    about: str | UnsetType = UNSET
+    about: FileName | UnsetType = UNSET
     judged: bool | UnsetType = UNSET
-    warnings: tuple[str, ...]
+    warnings: tuple[Said, ...]
     missing: tuple[Missing, ...]
     redacted: bool
-    command: str | UnsetType = UNSET
+    command: CommandLine | UnsetType = UNSET
     traces: tuple[Trace, ...]
     ranks: tuple[Rank, ...]
     run: Run | UnsetType = UNSET
@@ -70,7 +71,7 @@ class Result(Section, frozen=True, kw_only=True):
     memory_estimate: OrMissing[MemoryEstimate]
     throughput: OrMissing[Throughput]
     log: OrMissing[Log]
-    given: Mapping[str, Any]
+    given: Mapping[Key, Given]
     forced_routing: bool = False
     normal: OrMissing[NormalThroughput] | UnsetType = UNSET
     hang: Hang | UnsetType = UNSET
@@ -89,9 +90,9 @@ class Merged(Section, frozen=True, kw_only=True):
     kind: Literal["run"]
     tool: Tool
     redacted: Literal[True]
-    warnings: tuple[str, ...]
+    warnings: tuple[Said, ...]
     missing: tuple[Missing, ...]
-    traces: tuple[str, ...]
+    traces: tuple[FileName, ...]
     run: Run
     hang: Hang | UnsetType = UNSET
     witness: Witness | UnsetType = UNSET

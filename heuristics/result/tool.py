@@ -5,6 +5,7 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta
 
 from traces.sections.section import Section
+from traces.texts import Key, Release
 
 SCHEMA_VERSION: Final = "1.0"
 """Of the documents that are written."""
@@ -16,5 +17,5 @@ class Tool(Section, frozen=True):
     """What made the result. `guidance`: NVIDIA's guide that decided, None where two runs had two."""
 
     name: Literal["moe-diag"]
-    version: str
-    guidance: str | None
+    version: Release
+    guidance: Key | None

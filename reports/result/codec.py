@@ -22,6 +22,8 @@ _PLAIN: Final = frozenset({int, float, str, bool})
 _PART: Final = compiled(r"([^.\[\]]+)|\[(\d+|\*)\]")
 _PLACE: Final = compiled(r"\[\d+\]")
 _PATH: Final = compiled(r" - at `\$\.?([^`]*)`")
+_FOREIGN: Final = compiled(r"(?s)Invalid enum value .*")
+"""Ends with what stands in the file, which may be anything."""
 _ABSENT: Final = compiled(r"Object missing required field `([^`]*)`")
 
 
@@ -96,7 +98,7 @@ def decode(document: object, kind: type[R]) -> R:
 
 def _wrong(said: str) -> str:
     found = _PATH.search(said)
-    place, what = found[1] if found else "", _PATH.sub("", said)
+    place, what = found[1] if found else "", _FOREIGN.sub("none of the known words", _PATH.sub("", said))
     if absent := _ABSENT.fullmatch(what):
         return f"{place}.{absent[1]} is missing".removeprefix(".")
     return f"{place or 'the document'}: {what}"

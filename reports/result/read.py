@@ -61,17 +61,38 @@ def read_document(path: Path) -> Document:
     return document
 
 
-def read_result(path: Path) -> Result:
-    """The result of one run in a file. Raises what the others here do, the message with the file."""
+def read_kept(path: Path) -> Result | Compared | ComparedFiles | Layouts:
+    """A result of any kind in a file, as we may say it again.
+
+    Raises what the others here do, the message with the file.
+    """
     document = read_document(path)
     try:
-        return of_one_run(typed(document))
+        return kept_as_ours(document)
+    except NotAResult as error:
+        raise NotAResult(f"{path}: {error}") from None
+
+
+def kept_as_ours(document: Mapping[str, Any]) -> Result | Compared | ComparedFiles | Layouts:
+    """A document that anybody may have edited, checked, and in our words alone. Raises what `typed` does."""
+    from reports.result.voice.kept import kept
+
+    return kept(typed(document))
+
+
+def read_result(path: Path) -> Result:
+    """The result of one run in a file. Raises what the others here do, the message with the file."""
+    found = read_kept(path)
+    try:
+        return of_one_run(found)
     except NotAResult as error:
         raise NotAResult(f"{path}: {error}") from None
 
 
 def typed(document: Mapping[str, Any]) -> Result | Compared | ComparedFiles | Layouts:
-    """A document of any kind, checked; keys that a later 1.x added are left out, so it is of our version.
+    """A document of any kind, held against the contract alone: `kept` asks whose words it has.
+
+    Keys that a later 1.x added are left out, so it is of our version.
 
     Raises `NotAResult` for what is none, or of a newer schema.
     """

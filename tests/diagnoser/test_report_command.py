@@ -327,10 +327,17 @@ def test_a_row_of_a_step_that_a_later_1_x_added_is_shown_as_other_time(
         assert "other time" in capsys.readouterr().out
 
 
+def with_kernel(document: Json, name: str) -> Json:
+    """The document of a run whose largest kernel has this name."""
+    made: Json = json.loads(json.dumps(document))
+    made["ranks"][0]["kernel_table"]["rows"][0]["name"] = name
+    return made
+
+
 def test_half_a_character_of_a_foreign_name_is_no_bug_of_ours(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], results: dict[str, Json]
 ) -> None:
-    document = {**results["analysis"], "warnings": ["\ud800 is half"]}
+    document = with_kernel(results["analysis"], "\ud800 is half")
     path = as_json(tmp_path / "run.json", document)
     for form in ("text", "json"):
         assert run(["report", str(path), "-f", form, "-o", str(tmp_path / form)]) == 0
@@ -393,7 +400,7 @@ def test_a_packed_result_is_read(
 def test_an_encoding_of_people_changes_no_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, results: dict[str, Json], encoding: str
 ) -> None:
-    path = kept(tmp_path, {**results["analysis"], "warnings": ["größe \u2026"]}, "größe.json")
+    path = kept(tmp_path, with_kernel(results["analysis"], "größe \u2026"), "größe.json")
     got = io.BytesIO()
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(got, encoding=encoding))
     assert run(["report", str(path), "-f", "json"]) == 0
@@ -412,7 +419,7 @@ def inside(words: list[list[str]], **environment: str) -> list[str]:
 def test_a_locale_that_knows_no_utf_8_still_gets_reports_and_files(
     tmp_path: Path, results: dict[str, Json]
 ) -> None:
-    document = {**results["analysis"], "warnings": ["größe"]}
+    document = with_kernel(results["analysis"], "größe")
     path = str(kept(tmp_path, document))
     again, page = str(tmp_path / "again.json"), str(tmp_path / "page.md")
     commands = [["report", path], ["report", path, "-f", "png"], ["report", path, "-o", page]]
@@ -446,12 +453,11 @@ def on_a_terminal(words: list[str]) -> bytes:
 
 def test_no_foreign_name_moves_a_cursor_of_a_terminal(tmp_path: Path, results: dict[str, Json]) -> None:
     hostile = "a\x1b[2Jb\u009b31mc\u202ed\x07"
-    analysis = json.loads(json.dumps(results["analysis"]))
+    analysis = with_kernel(results["analysis"], hostile)
     analysis["ranks"][0]["unknown_kernels"] = [
         {"name": hostile, "frac": 0.5, "busy_ns": 5, "per_step_ns": 5, "count": 1, "mean_ns": 5}
         | {"grid": None, "finding": True}
     ]
-    analysis["warnings"] = [hostile]
     path = str(kept(tmp_path, analysis))
     forms = ("text", "markdown", "json", "csv")
     commands = [["report", path, "-f", form] for form in forms]
@@ -460,7 +466,7 @@ def test_no_foreign_name_moves_a_cursor_of_a_terminal(tmp_path: Path, results: d
     assert not {"\x1b", "\x07", "\u009b", "\u202e"} & set(without_colours)
     assert shown.endswith(b"[0, 0, 0, 0, 3]\r\n")
     written = shown[shown.index(b"{\r\n") : shown.index(b"\n}\r\n") + 4]
-    assert json.loads(written)["warnings"] == [hostile]
+    assert json.loads(written)["ranks"][0]["unknown_kernels"][0]["name"] == hostile
 
 
 def test_a_format_loads_only_what_it_needs(tmp_path: Path, results: dict[str, Json]) -> None:

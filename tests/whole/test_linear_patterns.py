@@ -24,12 +24,13 @@ import pytest
 from msgspec import Struct
 
 from reports.content.explain.page import explain_page
-from reports.redaction import public
+from reports.redaction import public, public_name
 from tests.pumped import Pump, pumps
 from tests.whole.test_house import MODULES, imported, name_of, parsed
 from traces import patterns
 from traces.errors import UsageError
 from traces.formats.export_cache import _first_error
+from traces.names.file_names import told_name
 from traces.names.gpus import product_named
 from traces.names.kernels import classify_kernel
 from traces.names.ranges import cause_of_range, is_optimizer_name, is_step_name
@@ -66,6 +67,8 @@ MADE_OF_DATA: Mapping[str, Callable[[], object] | None] = {
     "traces.formats.nsys_scrub:_if_all": None,  # called while its module is imported, as the next one is
     "reports.write.danger:__init__": None,
     "traces.steps.selection:_parse_nvtx": None,  # what the user types
+    "traces.names.file_names:_machine": lambda: told_name("node042.sqlite"),
+    "reports.redaction:public_name": lambda: public_name("node042", True, ("node042",)),
 }
 """Functions that compile a text which does not stand there, and what has them do so."""
 

@@ -19,6 +19,7 @@ from traces.formats.kineto_json import Event, load
 from traces.formats.kineto_rows import joined, table, whole
 from traces.formats.tables import Table
 from traces.limits import Limit
+from traces.names.file_names import recorder_of
 from traces.names.gpus import WARP_THREADS
 from traces.progress import Progress, silent
 
@@ -62,6 +63,7 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
             missing_tables=tuple(name for name in schema.USED_TABLES if not len(tables[name])),
             diagnostics=tuple(f"{what}, left out: {count}" for what, count in left_out.items() if count),
             stacks=whole(header.get("with_stack")) == 1,
+            own_names=recorder_of(path),
         ),
         kernels=kernels,
         copies=kineto_activities.copies(gpu[schema.MEMCPY], gpu[schema.MEMSET], process),

@@ -5,10 +5,10 @@ stood in some column: a version must be digits and dots, a GPU name must be buil
 diagnostic is answered in our own words.
 """
 
-import os
 from pathlib import Path
 from typing import Final
 
+from traces.names.file_names import told_path
 from traces.patterns import compiled, compiled_rows, first_found
 
 _VERSION: Final = compiled(r"\d{1,5}(?:\.\d{1,6}){1,4}")
@@ -40,8 +40,8 @@ _DIAGNOSTICS: Final = compiled_rows(
 
 
 def trace_name(path: Path) -> str:
-    """A trace's base name, the only part of its path that is told; bytes that are no UTF-8 are replaced."""
-    return os.fsencode(path.name).decode("utf-8", "replace")
+    """A trace's base name, the only part of its path that is told, as far as it may be."""
+    return told_path(path)
 
 
 def version(text: object) -> str | None:

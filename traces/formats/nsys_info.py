@@ -11,6 +11,9 @@ from traces.formats import known_texts
 from traces.formats import nsys_schema as schema
 from traces.formats.sqlite_tables import SqliteTables
 from traces.groups import passing
+from traces.limits import Limit
+from traces.names.file_names import own_words
+from traces.patterns import compiled
 from traces.recording.traps import Trap
 
 _GPU: Final = (
@@ -23,6 +26,10 @@ _GPU_2020: Final = (
     *("maxWarpsPerMultiprocessor", "maxBlocksPerMultiprocessor"),
     *("maxRegistersPerMultiprocessor", "maxSharedMemoryPerMultiprocessor"),
 )
+
+
+ENVIRONMENT: Final = Limit(1_000_000, "characters", "ours: more than a kernel takes for a new process")
+_USER: Final = compiled(r"(?:^|[\s;,])(?:USER|LOGNAME|HOSTNAME)=([A-Za-z0-9._-]{1,64})")
 
 
 def check_is_export(tables: SqliteTables, path: str) -> None:
@@ -76,6 +83,15 @@ def gpu_of(tables: SqliteTables, listed: tuple[Gpu, ...]) -> dict[tuple[int, int
         for pid, device, gpu_id in rows
         if isinstance(pid, int) and isinstance(device, int) and gpu_id in place
     }
+
+
+def own_names(tables: SqliteTables) -> tuple[str, ...]:
+    """The machine's name, whole and without its domain, and the user's: for what is not to be told."""
+    rows = _present(tables, *schema.SYSTEM)
+    texts = [(name, value) for name, value in rows if isinstance(name, str) and isinstance(value, str)]
+    hosts = [value for name, value in texts if name == schema.HOST_NAME]
+    users = [found[1] for name, value in texts for found in _USER.finditer(value[: int(ENVIRONMENT.value)])]
+    return own_words([*hosts, *users])
 
 
 def mpi_ranks(tables: SqliteTables) -> dict[int, int]:

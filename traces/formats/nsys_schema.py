@@ -29,6 +29,9 @@ MPI_RANKS: Final = "MPI_RANKS"
 GPUS: Final = "TARGET_INFO_GPU"
 GPUS_2020: Final = "TARGET_INFO_CUDA_GPU"  # 2020.3 only
 CUDA_DEVICES: Final = "TARGET_INFO_CUDA_DEVICE"  # (pid, CUDA ordinal) -> GPU, from 3.20.3
+SYSTEM: Final = ("TARGET_INFO_SYSTEM_ENV", ("name", "value"))
+HOST_NAME: Final = "Hostname"
+"""A row of `SYSTEM`; another one holds the whole environment of the process."""
 SESSION_START: Final = ("TARGET_INFO_SESSION_START_TIME", ("utcEpochNs",))
 EXPORT_TABLES: Final = ("META_DATA_EXPORT", "EXPORT_META_DATA")  # from 3.4.0, before
 

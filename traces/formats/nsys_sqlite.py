@@ -73,6 +73,7 @@ def _info(tables: SqliteTables, path: Path, kind: str, gpus: tuple[Gpu, ...], un
         gpus=gpus,
         missing_tables=tuple(name for name in schema.USED_TABLES if not tables.columns_of(name)),
         diagnostics=(*nsys_info.diagnostics(tables), *left_out),
+        own_names=nsys_info.own_names(tables),
     )
 
 

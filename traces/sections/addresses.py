@@ -4,6 +4,7 @@ from typing import Literal
 
 from traces.missing import OrMissing
 from traces.sections.section import Count, Frac, Ns, Section
+from traces.texts import Recorded
 
 AddressKind = Literal["function", "module", "operator", "native", "range", "os_call", "none"]
 """A function of the program, a module of PyTorch, an operator, a native function, a range, an OS call."""
@@ -13,7 +14,7 @@ class Address(Section, frozen=True):
     """Host time under one name, over the used steps; `none`: nothing that may be named was recorded."""
 
     kind: AddressKind
-    name: str
+    name: Recorded
     starved_ns: Ns
     blocking_ns: Ns
 
@@ -25,12 +26,12 @@ class Address(Section, frozen=True):
 class HostStack(Section, frozen=True):
     """Host time under one stack: the innermost of each kind, empty where there is none."""
 
-    module: str
-    range: str
-    function: str
-    operator: str
-    native: str
-    os_call: str
+    module: Recorded
+    range: Recorded
+    function: Recorded
+    operator: Recorded
+    native: Recorded
+    os_call: Recorded
     starved_ns: Ns
     blocking_ns: Ns
 
@@ -47,7 +48,7 @@ class GpuAddress(Section, frozen=True):
     """Kernels that were launched under one name."""
 
     kind: AddressKind
-    name: str
+    name: Recorded
     count: Count
     work_ns: Ns
 

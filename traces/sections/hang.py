@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from traces.missing import OrMissing
 from traces.sections.section import Count, Frac, Ns, Section
+from traces.texts import Key, Said
 
 
 class HangKind(StrEnum):
@@ -38,11 +39,11 @@ class RanksAt(Section, frozen=True):
     """Ranks in one collective. `elements`: what they gave, such as `4096 Float`; empty where unknown."""
 
     ranks: tuple[Count, ...]
-    group: str
-    operation: str
+    group: Said
+    operation: Key
     sequence: OrMissing[Count]
     finished: bool
-    elements: str = ""
+    elements: Said = ""
 
 
 class Hang(Section, frozen=True):
@@ -54,17 +55,17 @@ class Hang(Section, frozen=True):
 
     kind: HangKind
     source: WitnessSource
-    group: str
-    operation: str
+    group: Said
+    operation: Key
     sequence: OrMissing[Count]
     ranks_missing: OrMissing[tuple[Count, ...]]
     ranks_entered: tuple[Count, ...]
     ranks_silent: tuple[Count, ...] = ()
     group_size: OrMissing[Count] = None
-    settings: tuple[str, ...] = ()
-    elements: str = ""
+    settings: tuple[Key, ...] = ()
+    elements: Said = ""
     elsewhere: tuple[RanksAt, ...] = ()
-    advice: str = ""
+    advice: Said = ""
 
 
 class WitnessedRank(Section, frozen=True):

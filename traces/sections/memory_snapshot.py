@@ -4,13 +4,14 @@ from collections.abc import Mapping
 
 from traces.missing import OrMissing
 from traces.sections.section import Bytes, Count, Section
+from traces.texts import Key, Recorded
 
 
 class AllocationStack(Section, frozen=True):
     """Memory in use at the peak that one stack took; `frames`: innermost first, of known packages alone."""
 
-    category: str
-    frames: tuple[str, ...]
+    category: Key
+    frames: tuple[Recorded, ...]
     count: Count
     size_bytes: Bytes
 
@@ -40,7 +41,7 @@ class SnapshotDevice(Section, frozen=True):
     before_recording_bytes: Bytes
     peak_bytes: OrMissing[Bytes]
     peak_reserved_bytes: OrMissing[Bytes]
-    at_peak_bytes: OrMissing[Mapping[str, Bytes]]
+    at_peak_bytes: OrMissing[Mapping[Key, Bytes]]
     stacks_at_peak: tuple[AllocationStack, ...]
     stacks_left_out: Count
     stacks_left_out_bytes: Bytes

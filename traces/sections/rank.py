@@ -13,6 +13,7 @@ from traces.sections.rates import Rates
 from traces.sections.section import Bytes, Count, Frac, Ns, Section
 from traces.sections.tables import KernelTable, LedgerRow, MemoryCurve, Sequence, Timeline, UnknownKernel
 from traces.sections.work import DataLoading, Work
+from traces.texts import FileName, GpuName, Key, Release, Said
 
 
 class Totals(Section, frozen=True):
@@ -37,7 +38,7 @@ class Step(Section, frozen=True):
 class Dropped(Step, frozen=True):
     """One recorded step that is not used, and why."""
 
-    reason: str
+    reason: Said
 
 
 StepSource = Literal["user", "nvtx", "optimizer", "graph", "period", "none"]
@@ -64,14 +65,14 @@ class Steps(Section, frozen=True):
     """
 
     source: StepSource
-    what: str
+    what: Said
     used: tuple[Step, ...]
     dropped: tuple[Dropped, ...]
     median_ns: OrMissing[Ns]
     slow: tuple[Count, ...]
     replayed: tuple[Count, ...]
     replayed_ns: Ns
-    disagreement: str
+    disagreement: Said
     min_ns: OrMissing[Ns]
     max_ns: OrMissing[Ns]
     mean_ns: OrMissing[Ns]
@@ -116,8 +117,8 @@ class Latency(Section, frozen=True):
 class Absent(Section, frozen=True):
     """Why no compute ran; the reasons add up to window - compute."""
 
-    launch_starved: Mapping[str, Ns]
-    blocking: Mapping[str, Ns]
+    launch_starved: Mapping[Key, Ns]
+    blocking: Mapping[Key, Ns]
     launch_latency: Latency
     graph_opaque: Ns
     dependency_stalled: Ns
@@ -136,7 +137,7 @@ class Memory(Section, frozen=True):
     """What saving memory costs, and how much there is."""
 
     recompute_ns: OrMissing[Ns]
-    recompute_modules: OrMissing[Mapping[str, Ns]]
+    recompute_modules: OrMissing[Mapping[Key, Ns]]
     offload_exposed_ns: OrMissing[Ns]
     offload_copies: OrMissing[Count]
     offload_union_ns: OrMissing[Ns]
@@ -147,7 +148,7 @@ class Memory(Section, frozen=True):
     host_resident_bytes: OrMissing[Bytes]
     allocator_ns: OrMissing[Ns]
     allocator_calls: OrMissing[Count]
-    allocator_scope: str
+    allocator_scope: Said
     allocator_retry_frac: OrMissing[Frac]
     peak_bytes: OrMissing[Bytes]
     capacity_bytes: OrMissing[Bytes]
@@ -165,7 +166,7 @@ class Passes(Section, frozen=True):
     forward_count: Count
     backward_count: Count
     recomputed_count: OrMissing[Count]
-    evidence: str
+    evidence: Key
 
 
 Dispatcher = Literal["alltoall", "deepep", "hybridep", "ncclep", "allgather", "none", "unknown"]
@@ -181,11 +182,11 @@ class Detected(Section, frozen=True):
     ep_overlap: OrMissing[bool]
     framework: Framework
     training_step: OrMissing[bool]
-    training_evidence: str
-    precision: OrMissing[str]
-    precision_shares_frac: Mapping[str, Frac]
-    recompute: OrMissing[Mapping[str, Passes]]
-    graph_scopes_frac: Mapping[str, Frac] | UnsetType = UNSET
+    training_evidence: Said
+    precision: OrMissing[Key]
+    precision_shares_frac: Mapping[Key, Frac]
+    recompute: OrMissing[Mapping[Key, Passes]]
+    graph_scopes_frac: Mapping[Key, Frac] | UnsetType = UNSET
 
 
 class LaunchUse(Section, frozen=True):
@@ -197,7 +198,7 @@ class LaunchUse(Section, frozen=True):
     tail_ns: OrMissing[Ns]
     under_filled_ns: OrMissing[Ns]
     persistent_ns: OrMissing[Ns]
-    limiter_ns: OrMissing[Mapping[str, Ns]]
+    limiter_ns: OrMissing[Mapping[Key, Ns]]
 
 
 class Stretch(Section, frozen=True):
@@ -223,8 +224,8 @@ class Sm(LaunchUse, frozen=True):
     """The SMs of one rank, over all compute kernels and by class."""
 
     sm_count: OrMissing[Count]
-    capability_at_least: OrMissing[str]
-    by_class: Mapping[str, LaunchUse]
+    capability_at_least: OrMissing[Release]
+    by_class: Mapping[Key, LaunchUse]
     comm_blocks: OrMissing[Count]
     comm_blocks_mean: OrMissing[float]
     stretch_frac: OrMissing[float]
@@ -263,12 +264,12 @@ PASSES: Final[tuple[Pass, ...]] = get_args(Pass)
 class Span(Section, frozen=True):
     """One kernel of expert traffic, cut at the window."""
 
-    kind: str
+    kind: Key
     start_ns: int
     end_ns: int
     step: OrMissing[Count]
     layer: OrMissing[Count]
-    phase: OrMissing[str]
+    phase: OrMissing[Key]
 
 
 class A2a(Section, frozen=True):
@@ -288,7 +289,7 @@ class A2a(Section, frozen=True):
 class MoeRow(Section, frozen=True):
     """One module in one pass, over all layers."""
 
-    module: str
+    module: Key
     pass_: Pass = field(name="pass")
     count: Count
     work_ns: Ns
@@ -303,7 +304,7 @@ class LayerRow(Section, frozen=True):
     """One module in one pass of one layer, over all used steps."""
 
     layer: Count
-    module: str
+    module: Key
     pass_: Pass = field(name="pass")
     count: Count
     work_ns: Ns
@@ -326,7 +327,7 @@ class Saving(Section, frozen=True):
     `saves_least_ns` is None where no lower end can be defended, negative where the change may cost time.
     """
 
-    kind: str
+    kind: Key
     saves_least_ns: int | None
     saves_most_ns: Ns
 
@@ -343,19 +344,19 @@ class Replay(Section, frozen=True):
 class Rank(Section, frozen=True):
     """One process on one GPU."""
 
-    trace: str
+    trace: FileName
     process: OrMissing[Count]
     device: int
-    gpu: OrMissing[str]
+    gpu: OrMissing[GpuName]
     rank: OrMissing[Count]
     totals: OrMissing[Totals]
     windows_ns: tuple[tuple[int, int], ...]
     steps: Steps
     budget_ns: Budget
     budget_frac: BudgetShares
-    exposed_comm_by_kind_ns: OrMissing[Mapping[str, Ns]]
-    compute_by_class_ns: Mapping[str, Ns]
-    exposed_copy_by_kind_ns: Mapping[str, Ns]
+    exposed_comm_by_kind_ns: OrMissing[Mapping[Key, Ns]]
+    compute_by_class_ns: Mapping[Key, Ns]
+    exposed_copy_by_kind_ns: Mapping[Key, Ns]
     hidden_comm_ns: OrMissing[Ns]
     absent_ns: OrMissing[Absent]
     masked_ns: OrMissing[Ns]

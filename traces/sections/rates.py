@@ -7,6 +7,7 @@ from msgspec import Meta
 from traces.missing import OrMissing
 from traces.names.operators import Dtype
 from traces.sections.section import Bytes, Count, Frac, Ns, Section
+from traces.texts import Key, Recorded
 
 Rate = Annotated[float, Meta(ge=0)]
 """A rate, in the unit that the field names."""
@@ -43,7 +44,7 @@ class ClassSpeed(Speed, frozen=True):
     An operator is of the class of its longest matrix kernel.
     """
 
-    key: str
+    key: Key
     shapes_from: ShapesFrom
     all_kernel_count: Count
     all_work_ns: Ns
@@ -52,15 +53,15 @@ class ClassSpeed(Speed, frozen=True):
 class OperatorSpeed(Speed, frozen=True):
     """Of one operator in one format, whose kernels are of one class."""
 
-    operator: str
+    operator: Recorded
     dtype: Dtype
-    key: str
+    key: Key
 
 
 class CopySpeed(Section, frozen=True):
     """Copies and memsets of one kind whose sizes are recorded."""
 
-    kind: str
+    kind: Key
     count: Count
     size_bytes: Bytes
     work_ns: Ns

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from traces.missing import OrMissing
 from traces.sections.cause import Cause, ClockSource, HotRank, ProblemKind, Sure
 from traces.sections.section import Bytes, Count, Frac, Ns, Section
+from traces.texts import FileName, Key, Place, Said
 
 
 class RankInRun(Section, frozen=True):
@@ -22,7 +23,7 @@ class RankInRun(Section, frozen=True):
     caused_ns: OrMissing[Ns]
     device_factor: OrMissing[float]
     expert_ns: OrMissing[Ns]
-    given_bytes: OrMissing[Mapping[str, Bytes]]
+    given_bytes: OrMissing[Mapping[Key, Bytes]]
     step_lengths_ns: tuple[Ns | None, ...] = ()
     waited_by_step_ns: tuple[Ns | None, ...] = ()
     caused_by_step_ns: OrMissing[tuple[Ns | None, ...]] = ()
@@ -57,12 +58,12 @@ class Late(Section, frozen=True):
     cost_ns: Ns
     by_step: tuple[Count | None, ...]
     group: Count | None
-    repair: str
-    repair_fixes: tuple[str, ...] = ()
+    repair: Said
+    repair_fixes: tuple[Key, ...] = ()
     repair_first: bool = False
     exposed_frac: Frac | None = None
     indices: tuple[Count, ...] = ()
-    host: str | None = None
+    host: Said | None = None
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -78,7 +79,7 @@ class ArrivesLast(Section, frozen=True):
     """
 
     indices: tuple[Count, ...]
-    host: str | None
+    host: Said | None
     collectives: Count
     wait_ns: Ns
     waiting_frac: Frac
@@ -122,8 +123,8 @@ class RunProblem(Section, frozen=True):
     """What is wrong with the set of recordings. `traces`: of which; `ranks`: those that nobody recorded."""
 
     kind: ProblemKind
-    traces: tuple[str, ...]
-    reason: str
+    traces: tuple[FileName, ...]
+    reason: Said
     left_out: bool
     ranks: tuple[Count, ...]
 
@@ -192,7 +193,7 @@ class ExpertGroups(Section, frozen=True):
 class CollectiveSpeed(Section, frozen=True):
     """How fast the collectives of a kind move whose sizes are recorded on all their ranks."""
 
-    kind: str
+    kind: Key
     collectives: Count
     size_bytes: Bytes
     transfer_ns: Ns
@@ -202,7 +203,7 @@ class CollectiveSpeed(Section, frozen=True):
 class PeerBytes(Section, frozen=True):
     """What one rank sends to another in a mean step; both are places in `ranks[]`."""
 
-    kind: str
+    kind: Key
     sender: Count
     receiver: Count
     size_bytes: Bytes
@@ -220,13 +221,13 @@ class Run(Section, frozen=True):
 
     ranks_seen: Count
     world_size: OrMissing[Count]
-    world_size_from: str | None
+    world_size_from: Place | None
     groups: tuple[LikeRanks, ...]
     late: OrMissing[Late]
     clocks: Clocks
     ranks: tuple[RankInRun, ...]
     wait_ns: Ns
-    wait_by_kind_ns: Mapping[str, Ns]
+    wait_by_kind_ns: Mapping[Key, Ns]
     transfer_ns: Ns
     collectives: Count
     steps: Count
@@ -237,7 +238,7 @@ class Run(Section, frozen=True):
     experts: OrMissing[ExpertGroups]
     traffic: OrMissing[Traffic]
     complete_frac: OrMissing[Frac] = None
-    late_exposed_by_kind_ns: Mapping[str, Ns] = {}
-    transfer_by_kind_ns: Mapping[str, Ns] = {}
+    late_exposed_by_kind_ns: Mapping[Key, Ns] = {}
+    transfer_by_kind_ns: Mapping[Key, Ns] = {}
     steps_per_column: Count = 1
     arrives_last: OrMissing[ArrivesLast] = None

@@ -6,6 +6,7 @@ from msgspec import Meta
 
 from traces.missing import OrMissing
 from traces.sections.section import Bytes, Count, Frac, Ns, Section
+from traces.texts import Key, Recorded
 
 Group = Literal["budget", "absent", "moe"]
 WallId = Literal["memory", "communication", "host_overhead", "compute"]
@@ -15,7 +16,7 @@ NameIndex = Annotated[int, Meta(ge=-1)]
 class LedgerRow(Section, frozen=True):
     """A row of the ledger; `per_step_ns` has an entry per used step, one where there are no steps."""
 
-    row: str
+    row: Key
     group: Group
     wall: WallId | None
     count: Count
@@ -26,9 +27,9 @@ class LedgerRow(Section, frozen=True):
 class Kernel(Section, frozen=True):
     """Kernels of one name, grid and key; `key` as in the ledger but for `comm.KIND`."""
 
-    name: str
+    name: Recorded
     grid: OrMissing[tuple[Count, Count, Count]]
-    key: str
+    key: Key
     count: Count
     work_ns: Ns
     std_ns: Ns
@@ -78,7 +79,7 @@ class ReasonLane(Section, frozen=True):
     at_ns: tuple[Ns, ...]
     length_ns: tuple[Ns, ...]
     reason: tuple[Count, ...]
-    reasons: tuple[str, ...]
+    reasons: tuple[Key, ...]
     left_out: Count = 0
     """Shorter stretches that are not among them."""
 
@@ -94,8 +95,8 @@ class Timeline(Section, frozen=True):
     start_ns: int
     end_ns: int
     left_out: Count
-    keys: tuple[str, ...]
-    names: tuple[str, ...]
+    keys: tuple[Key, ...]
+    names: tuple[Recorded, ...]
     lanes: tuple[Lane, ...]
     reasons: OrMissing[ReasonLane]
     host: tuple[HostLane, ...] = ()
@@ -119,8 +120,8 @@ class Kind(Section, frozen=True):
     `phase` by its name, or by the thread that launched it; None where neither says. `size_bytes`: of copies.
     """
 
-    name: str | None
-    key: str
+    name: Recorded | None
+    key: Key
     phase: Phase | None
     size_bytes: OrMissing[Bytes] | None
 
@@ -153,7 +154,7 @@ class Sequence(Section, frozen=True):
 class UnknownKernel(Section, frozen=True):
     """One kernel that no rule names. `finding`: large enough to be one."""
 
-    name: str
+    name: Recorded
     frac: Frac
     busy_ns: Ns
     count: Count

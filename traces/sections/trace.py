@@ -6,14 +6,15 @@ from msgspec import UNSET, Meta, UnsetType
 
 from traces.missing import OrMissing
 from traces.sections.section import Bytes, Count, Frac, Section
+from traces.texts import FileName, FilePath, GpuName, Key, Release, Said
 
 
 class Gpu(Section, frozen=True):
     """One GPU of the recording."""
 
-    name: OrMissing[str]
+    name: OrMissing[GpuName]
     sm_count: OrMissing[Count]
-    capability: OrMissing[str]
+    capability: OrMissing[Release]
     memory_bytes: OrMissing[Bytes]
 
 
@@ -23,7 +24,7 @@ class Messages(Section, frozen=True):
     `peer_count` is absent where the operation names no peer.
     """
 
-    operation: str
+    operation: Key
     call_count: Count
     size_bytes: Bytes
     communicator_count: Count
@@ -34,7 +35,7 @@ class Capture(Section, frozen=True):
     """How good the recording is. `stacks`: frames of the program's code were recorded beside its calls."""
 
     correlation_frac: OrMissing[Frac]
-    diagnostics: tuple[str, ...]
+    diagnostics: tuple[Said, ...]
     perturbation_frac: OrMissing[Annotated[float, Meta(ge=-1)]]
     stacks: bool | UnsetType = UNSET
 
@@ -42,13 +43,13 @@ class Capture(Section, frozen=True):
 class Trace(Section, frozen=True, kw_only=True):
     """One recording. `path` as it was given, absent from a redacted result."""
 
-    name: str
-    path: str | UnsetType = UNSET
-    kind: str
-    exporter_version: OrMissing[str]
-    schema: OrMissing[str]
-    reader: str
+    name: FileName
+    path: FilePath | UnsetType = UNSET
+    kind: Key
+    exporter_version: OrMissing[Release]
+    schema: OrMissing[Release]
+    reader: Key
     gpus: tuple[Gpu, ...]
-    missing_tables: tuple[str, ...]
+    missing_tables: tuple[Key, ...]
     nccl_messages: OrMissing[tuple[Messages, ...]]
     capture: Capture

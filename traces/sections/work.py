@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from traces.missing import OrMissing
 from traces.sections.section import Bytes, Count, Ns, Section
+from traces.texts import Recorded
 
 
 class DataLoading(Section, frozen=True):
@@ -31,4 +32,4 @@ class Work(Section, frozen=True):
     """What stays of a step when its kernels change. `ranges`: how many of a family a typical step has."""
 
     input_sizes: tuple[InputCopies, ...]
-    ranges: Mapping[str, float]
+    ranges: Mapping[Recorded, float]

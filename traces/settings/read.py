@@ -6,6 +6,7 @@ from typing import Final
 from traces.files.beneath import opened
 from traces.files.plain_file import no_file
 from traces.limits import Limit
+from traces.names.file_names import told_path
 from traces.patterns import LETTERS, compiled
 from traces.settings.arguments_block import END, has_arguments, note_releases, take_arguments
 from traces.settings.bridge import is_older, is_override, is_wrong_in, plain_path, take_override, take_path
@@ -41,7 +42,7 @@ def read_configuration(path: Path, core_version: str | None = None) -> Configura
     Raises:
         NotAConfiguration: missing, too large, binary, empty, broken, or of no kind that we know.
     """
-    return configuration_of(_text(path), path.name, core_version)
+    return configuration_of(_text(path), told_path(path), core_version)
 
 
 def configuration_of(text: str, name: str, core_version: str | None = None) -> Configuration:

@@ -3,15 +3,13 @@
 from collections.abc import Mapping
 from typing import Final
 
-from traces.patterns import compiled
 from traces.settings.effective import OFF_UNLESS_SAID
 from traces.settings.knobs import Knob, Release, by_flag, knobs, release
+from traces.settings.line_parts import VALUE, as_word
 from traces.settings.settings import Framework, Settings, Value
 
-_BARE: Final = compiled(r"[\w.,:/=@%+-]+")
-
 LAYOUT: Final = "LAYOUT"
-_OPEN: Final = ("N", "2N", "TP/2", LAYOUT)
+_OPEN: Final = ("N", "2N", "TP/2", LAYOUT, VALUE)
 _SECTION: Final = (*OFF_UNLESS_SAID, "tp_comm_overlap")
 """Overlaps that Bridge's comm_overlap writes over the model's."""
 _REDUCTIONS: Final = ("overlap_grad_reduce", "overlap_param_gather")
@@ -71,7 +69,7 @@ def harness_line(knob_id: str, value: Value) -> str:
     knob = knobs().get(knob_id)
     if knob is None or not knob.harness:
         return ""
-    text = ",".join(map(str, value)) if isinstance(value, tuple) else _word(value)
+    text = as_word(",".join(map(str, value))) if isinstance(value, tuple) else _word(value)
     return f"{knob.harness} {text}"
 
 
@@ -152,4 +150,4 @@ def _override(value: Value) -> str:
 
 def _word(value: Value) -> str:
     text = str(value)
-    return text if _BARE.fullmatch(text) and text != LAYOUT else f'"{text}"'
+    return f'"{text}"' if text == LAYOUT else as_word(text)

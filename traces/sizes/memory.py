@@ -28,6 +28,7 @@ from traces.sizes.layout import Chunk, Layout, chunks_in_flight, layout_of
 from traces.sizes.model import ModelSize, model_size
 from traces.sizes.parameters import StateBytes, state_bytes, states
 from traces.spelling import gigabytes
+from traces.texts import Key, Said
 
 ERROR: Final = Limit(
     0.15,
@@ -51,14 +52,14 @@ class MemoryEstimate(Section, frozen=True):
     optimizer_bytes: Bytes
     activations_bytes: Bytes
     logits_bytes: Bytes
-    by_part: Mapping[str, int]
+    by_part: Mapping[Key, int]
     """Its activations by part of a layer."""
     layer_microbatches: Count
     """Layers times micro-batches in flight."""
-    assumed: tuple[str, ...]
+    assumed: tuple[Said, ...]
     rest_bytes: OrMissing[int]
     """What a measured peak holds beyond the estimate, below zero where that is too high."""
-    calibrated_by: str
+    calibrated_by: Said
     total_bytes: Bytes
     """All of it; without the rest where no peak was measured."""
 

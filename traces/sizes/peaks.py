@@ -9,6 +9,7 @@ from msgspec import Struct
 from traces.names.gpus import longest_within, product_named, products
 from traces.names.kernels import WideFormat
 from traces.settings.precision import low_bytes
+from traces.texts import Key, Said
 from traces.toml_tables import read_table
 
 Precision = Literal["bf16", "fp8", "nvfp4", "tf32", "fp32"]
@@ -24,10 +25,10 @@ _PUBLISHED: Final[Mapping[str, Precision]] = {
 class Peak(Struct, frozen=True):
     """A published peak rate."""
 
-    gpu: str
-    precision: str
+    gpu: Key
+    precision: Key
     tflops: float
-    source: str
+    source: Said
 
 
 class _Row(Struct, frozen=True, forbid_unknown_fields=True):

@@ -10,6 +10,7 @@ from traces.missing import Missing
 from traces.settings.settings import Settings
 from traces.sizes.knobs import Knobs
 from traces.sizes.model import model_size
+from traces.texts import Key, Said
 from traces.toml_tables import read_table
 
 Aspect = Literal[
@@ -45,16 +46,16 @@ class Reference(Struct, frozen=True):
     global batch times sequence over GPUs and tokens. `routing`: `balanced` is forced: a benchmark only.
     """
 
-    model: str
+    model: Said
     gpus: int | None
-    gpu: str
-    precision: str | None
-    layout: str | None
-    batch: str | None
+    gpu: Key
+    precision: Key | None
+    layout: Said | None
+    batch: Said | None
     tokens_per_s_per_gpu: float
     tflops_per_gpu: float
     step_s: float | None
-    source: str
+    source: Said
     routing: Literal["balanced", "natural", "unknown"]
 
 
@@ -62,8 +63,8 @@ class Differs(Struct, frozen=True):
     """One thing that is not the same in a run and in a published one."""
 
     what: Aspect
-    here: str | int
-    published: str | int
+    here: Said | int
+    published: Said | int
 
 
 class Nearest(Struct, frozen=True):

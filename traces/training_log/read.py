@@ -18,6 +18,7 @@ from traces.files.beneath import opened
 from traces.files.plain_file import no_file
 from traces.files.unpacked import Unpacked
 from traces.limits import Limit
+from traces.names.file_names import told_path
 from traces.patterns import compiled
 from traces.progress import Progress, silent
 from traces.settings.settings import Setting, Settings
@@ -59,7 +60,7 @@ def read_log(path: Path, known: KnownLines, progress: Progress = silent) -> Trai
     Raises:
         LogNotFound: missing or not readable. NotALog: empty or binary. DamagedLog: its gzip is broken.
     """
-    words, reading = _words(known), _Reading(path.name, known)
+    words, reading = _words(known), _Reading(told_path(path), known)
     for chunk in _whole_lines(_blocks(path, progress)):
         reading.take_chunk(chunk, words)
     return reading.log()

@@ -1,6 +1,5 @@
 """The last line of a page: what to type next."""
 
-import shlex
 from typing import Final
 
 from msgspec import UNSET
@@ -11,7 +10,7 @@ from reports.content.blocks import Command, words
 from traces.missing import known
 from traces.recording.line import schedule
 from traces.recording.options import Question, TrainedWith
-from traces.spelling import counted
+from traces.spelling import counted, file_word
 
 _FLAGS: Final = {"megatron_bridge": TrainedWith.BRIDGE, "pytorch": TrainedWith.PYTORCH}
 """Who marks the steps, if not Megatron-LM: by the configuration, or by names of the recording."""
@@ -19,7 +18,7 @@ _FLAGS: Final = {"megatron_bridge": TrainedWith.BRIDGE, "pytorch": TrainedWith.P
 
 def next_command(result: Result) -> Command:
     trace = result.traces[0]
-    path = shlex.quote(trace.name if trace.path is UNSET else trace.path)
+    path = file_word(trace.name if trace.path is UNSET else trace.path)
     blind = all(wall.outcome == "unmeasurable" for wall in result.walls)
     if result.verdict.startup_ns or blind:
         return Command(words("Record again:"), _how_to_record(result, Question.WALLS))
@@ -34,7 +33,7 @@ def _did_it_help(result: Result, path: str) -> Command:
     compare = f"moe-diag compare {'BEFORE/ AFTER/' if len(result.traces) > 1 else f'{path} AFTER'}"
     if found.decides:
         log = known(result.log)
-        logs = f" --base-log {shlex.quote(log.name)} --new-log LOG" if log and found.by_log else ""
+        logs = f" --base-log {file_word(log.name)} --new-log LOG" if log and found.by_log else ""
         return Command(words("Did it help?"), f"{compare}{logs}")
     steps = counted(found.count, "step") if found.count else "no steps"
     if found.record is None:

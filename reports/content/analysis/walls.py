@@ -3,7 +3,6 @@
 After the evidence comes what is next once a wall is gone, and the proofs of the replay.
 """
 
-import shlex
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Final
@@ -42,7 +41,7 @@ from reports.content.names import PIECES, WALL_HUES, capital, name_of, sentence,
 from traces.missing import Missing, known
 from traces.sections.rank import Rank
 from traces.sections.tables import WallId
-from traces.spelling import milliseconds, percent, printable
+from traces.spelling import file_word, milliseconds, percent
 from traces.steps.selection import seconds
 
 _SHOWN: Final[Mapping[WallId, tuple[str, str]]] = {
@@ -236,7 +235,7 @@ def _seen(result: Result, wall: Wall) -> Iterator[Block]:
     """Where a timeline shows it: what to type, and the place in that of the page."""
     if len(result.traces) != 1:
         return
-    name = shlex.quote(printable(result.traces[0].name, 120))
+    name = file_word(result.traces[0].name)
     for number, one in enumerate(islice(moments(wall), _SEEN), start=1):
         at = wall.id if number == 1 else f"{wall.id}:{number}"
         said = words(f"{capital(one.shows)} in a timeline, at {seconds(one.start_ns)}")

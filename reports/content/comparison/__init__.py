@@ -3,7 +3,6 @@
 The first screen ends with what to record to decide, warnings, and what to type next.
 """
 
-import shlex
 from collections.abc import Iterator
 
 from heuristics.result.compared import Compared
@@ -14,6 +13,7 @@ from reports.content.comparison.details import details, ranks
 from reports.content.comparison.difference import facts, headline, title, waterfall
 from reports.content.comparison.exchanged import exchanged
 from reports.content.names import sentence
+from traces.spelling import file_word
 
 
 def closing(compared: Compared) -> Iterator[Block]:
@@ -26,7 +26,7 @@ def closing(compared: Compared) -> Iterator[Block]:
         yield Sentence(
             ("Profiling lengthens steps. For the size without it: --base-log, --new-log.",), "Note"
         )
-    name = "NEW/" if len(compared.new.traces) > 1 else shlex.quote(compared.new.traces[0])
+    name = "NEW/" if len(compared.new.traces) > 1 else file_word(compared.new.traces[0])
     yield Command(("What slows the new run:",), f"moe-diag analyze {name}")
 
 

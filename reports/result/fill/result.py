@@ -15,6 +15,7 @@ from reports.result.fill.configured import NOT_GIVEN, configuration, log, memory
 from reports.result.fill.plan import fixes, refused
 from reports.result.fill.rank import notes, rank
 from reports.result.fill.shown import given
+from reports.result.fill.told import with_public_names
 from reports.result.fill.trace import ReadTrace, trace
 from traces.cures import cures
 from traces.measurements import RankMeasurements
@@ -65,7 +66,7 @@ def result_of_run(
     left = [note for place, one in enumerate(ranks) for note in notes(place, one)]
     if isinstance(judgement.combined, Missing):
         left.append(judgement.combined)
-    return _plain(
+    made = _plain(
         Result(
             schema_version=SCHEMA_VERSION,
             tool=Tool("moe-diag", version, judgement.run.config.guidance),
@@ -105,6 +106,7 @@ def result_of_run(
         ),
         judgement.run.framework,
     )
+    return with_public_names(made, redact, [one.info for one in traces])
 
 
 def _said(section: S, names: Iterable[str], judged: bool) -> S:

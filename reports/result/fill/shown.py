@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import cache
 from typing import Any, Final
 
 from heuristics.config.about import OPTIONS, Given
@@ -19,6 +20,7 @@ _KNOWN_WORDS: Final = frozenset(
     }
 )
 """Texts of knobs that take any word, as the frameworks' own recipes have them: nobody's name or path."""
+_ALLOCATOR: Final = ("graph_capture_record_stream_reuse",)
 _PLAIN: Final = compiled(r"[0-9]+(\.[0-9a-z]+)*|[a-z0-9_]{1,24}|[A-Z]{1,4}[0-9]{2,4}[A-Z]{0,2}")
 """A version, a word of the frameworks, a GPU: nothing that could be a path or somebody's name."""
 
@@ -40,6 +42,21 @@ def is_withheld(knob: str, value: Value, redact: bool) -> bool:
     """Whether the value, or a part of it, is a text that is left out."""
     seen = shown(knob, value, redact)
     return (isinstance(seen, list) and None in seen) or (seen is None and value is not None)
+
+
+def is_public(text: str) -> bool:
+    """Whether a value of a setting or an option, whichever it is of, is no path and nobody's name."""
+    name, mark, value = text.partition("=")
+    if mark and f"env.{name}" in knobs():
+        return is_public(value)
+    return _PLAIN.fullmatch(text) is not None or text in _every_word() or stage_count(text) is not None
+
+
+@cache
+def _every_word() -> frozenset[str]:
+    """Every text that a knob may have and that may be shown."""
+    words = {word for knob in knobs().values() for word in (*knob.choices, *knob.harness_choices)}
+    return frozenset(words | _KNOWN_WORDS | {f"expandable_segments:True,{more}:True" for more in _ALLOCATOR})
 
 
 def given(run: Given, redact: bool = True) -> dict[str, Any]:

@@ -1,0 +1,36 @@
+"""Names of files as they were given, for results that hold paths: `--no-redact`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from diagnoser.options.requests import path_words
+from heuristics.result.texts import changed
+from traces.names.file_names import told_path
+from traces.texts import TextKind
+
+R = TypeVar("R", bound=Struct)
+
+
+def with_whole_names(result: R, redact: bool, files: Iterable[Path | None]) -> R:
+    """A result that is not redacted with the base names of its files whole, wherever it has them.
+
+    Where two files are told alike, their paths alone tell them apart.
+    """
+    whole = {path_words(Path(path.name), redact=False): told_path(path) for path in files if path}
+    count = Counter(whole.values())
+    names = {told: name for name, told in whole.items() if told != name and count[told] == 1}
+    if redact or not names:
+        return result
+
+    def named(kind: TextKind, text: Any) -> Any:
+        for told, name in names.items():
+            text = text.replace(told, name) if isinstance(text, str) else text
+        return text
+
+    return changed(result, named)

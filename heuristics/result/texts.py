@@ -1,0 +1,176 @@
+"""Every text of a typed result, by the kind that its type says, and the result with some of them changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace as with_fields
+from functools import cache
+from typing import Any, Final, TypeVar
+
+from msgspec import UNSET, Struct, inspect
+from msgspec.structs import replace
+
+from traces.errors import NotAResult
+from traces.missing import Missing
+from traces.texts import EXTRA, TextKind
+
+R = TypeVar("R", bound=Struct)
+Change = Callable[[TextKind, Any], Any]
+"""What becomes of a text of a kind; None leaves it out of a list. `GIVEN` may be of any type."""
+_Walk = Callable[[Any, Change], Any]
+_BESIDE: Final = (inspect.NoneType, inspect.IntType, inspect.FloatType, inspect.BoolType)
+"""What stands in a union beside what may hold a text."""
+
+
+class Refused(NotAResult):
+    """A text that no result of ours has; the message ends with its place."""
+
+    def __init__(self, what: str, place: str = "") -> None:
+        super().__init__(f"{place.removeprefix('.')}: {what}" if place else what)
+        self.what, self.place = what, place
+
+    def within(self, step: str) -> Refused:
+        """The same, with its place one step further out."""
+        return Refused(self.what, step + self.place)
+
+
+def changed(result: R, change: Change) -> R:
+    """The result with every text as `change` makes it. What holds no text is not looked at."""
+    return _in_struct(result, change)
+
+
+def bare_texts(kind: type[Struct]) -> list[str]:
+    """Fields of a document whose texts have no kind; there are to be none."""
+    found: list[str] = []
+    _bare(inspect.type_info(kind), kind.__name__, found, set())
+    return found
+
+
+def _in_struct(value: R, change: Change) -> R:
+    new = {}
+    for name, walk in _fields(type(value)):
+        old = getattr(value, name)
+        try:
+            one = _gap(old, change) if isinstance(old, Missing) else walk(old, change)
+        except Refused as error:
+            raise error.within(f".{name}") from None
+        if one is not old:
+            new[name] = one
+    return replace(value, **new) if new else value
+
+
+def _gap(value: Missing, change: Change) -> Missing:
+    reason, cure = change(TextKind.SAID, value.reason), change(TextKind.SAID, value.cure)
+    path = change(TextKind.PLACE, value.path)
+    if (path, reason, cure) == (value.path, value.reason, value.cure):
+        return value
+    return with_fields(value, path=path, reason=reason, cure=cure)
+
+
+@cache
+def _fields(kind: type[Struct]) -> tuple[tuple[str, _Walk], ...]:
+    """The fields that hold texts, each with what changes them."""
+    info = inspect.type_info(kind)
+    assert isinstance(info, inspect.StructType)
+    walks = ((one.name, _walk(one.type)) for one in info.fields)
+    return tuple((name, walk) for name, walk in walks if walk is not None)
+
+
+def _walk(kind: inspect.Type) -> _Walk | None:
+    """What changes the texts of a type; None where it has none."""
+    match kind:
+        case inspect.Metadata(extra={"text": TextKind() as text}):
+            return lambda value, change: value if value is None or value is UNSET else change(text, value)
+        case inspect.Metadata():
+            return _walk(kind.type)
+        case inspect.StructType():
+            return lambda value, change: _in_struct(value, change) if isinstance(value, Struct) else value
+        case inspect.DataclassType(cls=cls) if cls is Missing:
+            return _gap
+        case inspect.UnionType(types=types):
+            inner = [walk for one in types if not isinstance(one, _BESIDE) and (walk := _walk(one))]
+            may_lack = any(isinstance(one, inspect.NoneType) for one in types)
+            return _of_union(inner[0]) if inner else _if_gap if may_lack else None
+        case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
+            return _of_list(each) if (each := _walk(item)) else None
+        case inspect.TupleType(item_types=items):
+            walks = [*filter(None, map(_walk, items))]
+            return _of_list(next((one for one in walks if one is not _if_gap), _if_gap)) if walks else None
+        case inspect.DictType(key_type=key, value_type=inner_type):
+            return _of_table(_walk(key), _walk(inner_type))
+    return None
+
+
+def _if_gap(value: Any, change: Change) -> Any:
+    """A value without texts but for why it is not known."""
+    return _gap(value, change) if isinstance(value, Missing) else value
+
+
+def _of_union(walk: _Walk) -> _Walk:
+    def of(value: Any, change: Change) -> Any:
+        if value is None or value is UNSET or isinstance(value, int | float):
+            return value
+        return _gap(value, change) if isinstance(value, Missing) else walk(value, change)
+
+    return of
+
+
+def _of_list(walk: _Walk) -> _Walk:
+    def of(value: Any, change: Change) -> Any:
+        if not isinstance(value, tuple | list):  # not told, or absent
+            return value
+        if walk is _if_gap and not any(isinstance(one, Missing) for one in value):
+            return value
+        new = []
+        for place, one in enumerate(value):
+            try:
+                new.append(_gap(one, change) if isinstance(one, Missing) else walk(one, change))
+            except Refused as error:
+                raise error.within(f"[{place}]") from None
+        if all(one is old for one, old in zip(new, value, strict=True)):
+            return value
+        return tuple(one for one, old in zip(new, value, strict=True) if one is not None or old is None)
+
+    return of
+
+
+def _of_table(key: _Walk | None, inner: _Walk | None) -> _Walk | None:
+    if key is None and inner is None:
+        return None
+
+    def of(value: Any, change: Change) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        new = {}
+        for name, one in value.items():
+            try:
+                shown = name if key is None else key(name, change)
+                new[shown] = one if inner is None else inner(one, change)
+            except Refused as error:
+                raise error.within("") from None
+        return value if all(new.get(name, one) is one for name, one in value.items()) else new
+
+    return of
+
+
+def _bare(kind: inspect.Type, place: str, found: list[str], seen: set[Any]) -> None:
+    match kind:
+        case inspect.Metadata(extra=extra) if extra and EXTRA in extra:
+            return
+        case inspect.StrType(pattern=None) | inspect.AnyType():
+            found.append(place)
+        case inspect.Metadata():
+            _bare(kind.type, place, found, seen)
+        case inspect.StructType(cls=cls) | inspect.DataclassType(cls=cls):
+            if cls not in seen:
+                seen.add(cls)
+                for field in kind.fields:
+                    _bare(field.type, f"{cls.__name__}.{field.name}", found, seen)
+        case inspect.UnionType(types=types) | inspect.TupleType(item_types=types):
+            for one in types:
+                _bare(one, place, found, seen)
+        case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
+            _bare(item, place, found, seen)
+        case inspect.DictType(key_type=key, value_type=value):
+            for part in (key, value):
+                _bare(part, place, found, seen)

@@ -1,0 +1,37 @@
+"""Names of the recorded program in a result: without what may be a secret, an address, a host or a user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from heuristics.result.texts import changed
+from reports.redaction import public_name
+from traces.columns import TraceInfo
+from traces.texts import TextKind
+
+R = TypeVar("R", bound=Struct)
+
+
+def with_public_names(result: R, redact: bool, infos: Iterable[TraceInfo] = ()) -> R:
+    """The result with recorded names as they may be told, in its sentences too; `infos`: of its traces."""
+    own = {name for info in infos for name in info.own_names}
+    told: dict[str, str] = {}
+
+    def name(kind: TextKind, text: Any) -> Any:
+        if kind is not TextKind.RECORDED:
+            return text
+        if (public := public_name(text, redact, own)) != text:
+            told[text] = public
+        return public
+
+    def sentence(kind: TextKind, text: Any) -> Any:
+        if kind is TextKind.SAID:
+            for recorded, public in told.items():
+                text = text.replace(recorded, public)
+        return text
+
+    found = changed(result, name)
+    return changed(found, sentence) if told else found

@@ -1,0 +1,183 @@
+"""A kept result as we may say it again: its sentences known by our tables, its lines made of our settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from heuristics.result.texts import Refused, changed
+from reports.redaction import public_name
+from reports.result.fill.shown import is_public
+from reports.result.voice.book import LONGEST, book
+from reports.result.voice.lines import is_command
+from traces.formats.known_texts import gpu_name
+from traces.names.file_names import is_file, told_name
+from traces.patterns import compiled
+from traces.settings.line_parts import LOADS
+from traces.spelling import counted
+from traces.texts import TextKind
+
+NOT_OURS: Final = "[left out: not in the words of this release]"
+"""In place of a text that is to be ours and that this release does not say."""
+_WHO: Final = "another release or a person wrote that. Make the result again"
+R = TypeVar("R", bound=Struct)
+P = TypeVar("P")
+_KEY: Final = compiled(r"(?:-{0,2}[A-Za-z0-9_][A-Za-z0-9_.+:#-]{0,120})?")
+_RELEASE: Final = compiled(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,60}")
+_LONGEST_PLACE: Final = 200
+_AT: Final = compiled(r"(?P<file>.*?)(?P<line>:\d{1,9})?")
+_IN_DOCUMENT: Final = compiled(r"[A-Za-z_][A-Za-z0-9_.-]*(?:\[(?:\d{1,6}|\*)\])?(?:[.A-Za-z0-9_\[\]*-]*)")
+_CUT: Final = (60, 40)
+"""To how many characters sentences cut a name of a kernel."""
+_SHORTEST: Final = 12
+"""Shorter names are words."""
+_KERNEL: Final = "kernel"
+_HELP: Final = "moe-diag --help"
+
+
+def kept(result: R) -> R:
+    """The result, as read from a file. Raises `NotAResult` for a word that programs go by and that is none.
+
+    What is to be ours and is not known is not shown, and counted in the warnings; names are told as in every
+    result.
+    """
+    redacted: bool = result.redacted  # type: ignore[attr-defined]  # of whole results
+    asked = _Asked(redacted, *_names_in(result, redacted))
+    found = changed(result, asked)
+    if not asked.strange:
+        return found
+    one = "text of this result is left out, as it is"
+    many = "texts of this result are left out, as they are"
+    said = f"{counted(asked.strange, one, many)} not in the words of this moe-diag: {_WHO}"
+    return replace(found, warnings=(*found.warnings, said))  # type: ignore[attr-defined]  # of whole results
+
+
+def in_our_words(part: P) -> P:
+    """A part of a result that somebody gives as symptoms, or several. Raises as `kept` does."""
+    if isinstance(part, Struct):
+        return changed(part, _Asked(True, {}, []))
+    return tuple(map(in_our_words, part)) if isinstance(part, tuple) else part  # type: ignore[return-value]
+
+
+class _Asked:
+    """What is asked of each kind of text, and how many were none of ours.
+
+    `files`: names that its sentences may have, each as it may be told; `recorded`: those of kernels and the
+    like, the longest first.
+    """
+
+    def __init__(self, redacted: bool, files: Mapping[str, str], recorded: Sequence[str]) -> None:
+        self.strange = 0
+        self._book = book()
+        self._redacted = redacted
+        self._names = frozenset(files.values())
+        self._withheld = {name: told for name, told in files.items() if name and name != told}
+        self._recorded_names = recorded
+        self._of = {
+            TextKind.SAID: self._said,
+            TextKind.TYPED: self._typed,
+            TextKind.COMMAND: self._command,
+            TextKind.KEY: self._key,
+            TextKind.RELEASE: self._release,
+            TextKind.GPU: self._gpu,
+            TextKind.FILE: self._file,
+            TextKind.PLACE: self._place,
+            TextKind.RECORDED: self._recorded,
+            TextKind.GIVEN: self._given,
+            TextKind.PATH: self._path,
+        }
+
+    def __call__(self, kind: TextKind, text: Any) -> Any:
+        return self._of[kind](text)
+
+    def _strange(self, instead: str | None = NOT_OURS) -> str | None:
+        self.strange += 1
+        return instead
+
+    def _told(self, text: str) -> str:
+        """A sentence or a line with the names in it as they may be told."""
+        for name, told in self._withheld.items():
+            text = text.replace(name, told)
+        return text
+
+    def _said(self, text: str) -> str | None:
+        told = self._told(text)
+        is_ours = told == NOT_OURS or self._says(told) or self._says(self._without_recorded(told))
+        return told if is_ours else self._strange()
+
+    def _says(self, text: str) -> bool:
+        return self._book.says(text, self._names)
+
+    def _without_recorded(self, text: str) -> str:
+        """A sentence with a word of ours for each name of the recording in it."""
+        if len(text) <= LONGEST.value:
+            for name in self._recorded_names:
+                text = text.replace(name, _KERNEL)
+        return text
+
+    def _typed(self, text: str) -> str | None:
+        return text if self._book.types(text) else self._strange(None)
+
+    def _command(self, text: str) -> str | None:
+        told = self._told(text)
+        return told if is_command(told) else self._strange(_HELP)
+
+    def _key(self, text: str) -> str:
+        if _KEY.fullmatch(text) is None or LOADS.search(text):
+            raise Refused("is no word of a result")
+        return text
+
+    def _release(self, text: str) -> str:
+        if _RELEASE.fullmatch(text) is None or LOADS.search(text):
+            raise Refused("is no version")
+        return text
+
+    def _gpu(self, text: str) -> str | None:
+        return text if gpu_name(text) else self._strange()
+
+    def _file(self, text: str) -> str:
+        return told_name(text) if self._redacted else text
+
+    def _place(self, text: str) -> str | None:
+        at = _AT.fullmatch(text)
+        if at is None or len(text) > _LONGEST_PLACE:
+            return self._strange()
+        is_known = text in self._names or _IN_DOCUMENT.fullmatch(text) or self._says(text)
+        return text if is_known else f"{self._file(at['file'])}{at['line'] or ''}"
+
+    def _recorded(self, text: str) -> str:
+        return public_name(text, redact=self._redacted)
+
+    def _given(self, value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return [self._given(one) for one in value]
+        if not isinstance(value, str):
+            return value if value is None or isinstance(value, int | float) else self._strange()
+        return value if not self._redacted or is_public(value) else self._strange()
+
+    def _path(self, text: str) -> str | None:
+        if self._redacted:
+            raise Refused("is a path in a result that holds none")
+        return text
+
+
+def _names_in(result: Struct, redacted: bool) -> tuple[dict[str, str], list[str]]:
+    """Names of files that sentences may have, each as it may be told, and names of what was recorded."""
+    files: dict[str, str] = {}
+    recorded: dict[str, None] = {}
+
+    def note(kind: TextKind, text: Any) -> Any:
+        at = _AT.fullmatch(text) if kind is TextKind.PLACE else None
+        if kind is TextKind.FILE or (at and (at["line"] or is_file(text))):
+            name = at["file"] if at else text
+            files[name] = told_name(name) if redacted else name
+        elif kind is TextKind.RECORDED:
+            public = public_name(text, redacted)
+            recorded.update(dict.fromkeys(public[:most] for most in (len(public), *_CUT)))
+        return text
+
+    changed(result, note)
+    return files, sorted((one for one in recorded if len(one) >= _SHORTEST), key=len, reverse=True)

@@ -1,0 +1,59 @@
+"""Lines to type: settings as frameworks take them, of names of our tables and of values that they take."""
+
+import shlex
+from functools import cache
+from typing import Final
+
+from heuristics.config.about import OPTIONS, option_of
+from traces.patterns import compiled
+from traces.settings.knobs import by_harness, knobs
+from traces.settings.line_parts import LOADS, is_layout
+
+_FLAG: Final = compiled(r"(?P<name>--?[A-Za-z][\w-]{0,80})(?: (?P<values>.+))?")
+_SET: Final = compiled(r"(?:--env )?(?P<name>[A-Za-z_][\w.]{0,100})=(?P<values>.*)")
+_LEFT_OUT: Final = compiled(r"\(leave out (?P<name>[\w.-]{1,100})\)")
+_BARE: Final = r"(?:-?[0-9]|[A-Za-z_.,:+])[A-Za-z0-9_.,:+-]{0,120}"
+_LISTED: Final = compiled(rf"(?:{_BARE})?|\[(?:{_BARE})?\]")
+_WORD: Final = compiled(r"[A-Za-z0-9_.,:=+%@/#*?()\[\] -]{0,200}")
+
+
+def is_setting(line: str) -> bool:
+    """Whether a line sets, or leaves out, what our tables know, and to a value that a setting may have."""
+    if found := _LEFT_OUT.fullmatch(line):
+        return found["name"] in _settings()
+    found = _SET.fullmatch(line) or _FLAG.fullmatch(line)
+    return found is not None and found["name"] in _settings() and _are_values(found["values"] or "")
+
+
+def _are_values(text: str) -> bool:
+    return all(map(is_value, text.split(" ")))
+
+
+def is_value(word: str) -> bool:
+    """Whether it may be the value of a setting as it stands in a line: a number, a word, a list, stages."""
+    if LOADS.search(word):
+        return False
+    inner = word[1:-1] if len(word) > 1 and word[0] == word[-1] == '"' else word
+    return word == "TP/2" or _LISTED.fullmatch(inner) is not None or (inner != word and is_layout(inner))
+
+
+def is_command(line: str) -> bool:
+    """Whether a line is one of this program, of plain words and names of files."""
+    try:
+        words = shlex.split(line)
+    except ValueError:  # an open quote
+        return False
+    is_plain = all(_WORD.fullmatch(word) or is_layout(word) for word in words)
+    return words[:1] == ["moe-diag"] and is_plain and not LOADS.search(line) and shlex.join(words) == line
+
+
+@cache
+def _settings() -> frozenset[str]:
+    """Every name by which a line may set something: flags, paths, variables, options of ours."""
+    found = {*map(option_of, OPTIONS), *by_harness()}
+    for knob in knobs().values():
+        older = [old.name for old in knob.older]
+        group = knob.bridge.rpartition(".")[0]
+        found |= {knob.id, knob.id.removeprefix("env."), knob.flag, knob.off, knob.bridge, *older}
+        found |= {f"--{name.replace('_', '-')}" for name in older} | {f"{group}.{name}" for name in older}
+    return frozenset(found - {""})

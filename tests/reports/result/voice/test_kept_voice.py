@@ -1,0 +1,143 @@
+"""A kept result that somebody edited says nothing in our voice but what we say."""
+
+from __future__ import annotations
+
+import random
+import shlex
+
+import pytest
+
+from reports.content.blocks import Asked, Detail
+from reports.formats import FORMATS
+from reports.result.codec import Document, encode
+from reports.result.read import typed
+from reports.result.voice.kept import NOT_OURS, kept
+from tests.poison_doubles import (
+    MARK,
+    POISONS,
+    assert_harmless,
+    documents,
+    fields_in,
+    lines_to_copy,
+    pages,
+    planted_at,
+    runs_something,
+)
+from traces.errors import NotAResult
+from traces.settings.spelling import harness_line, spell
+
+TEXTS = ("text", "markdown", "jira", "html", "json", "csv", "perfetto", "megatron-lm", "bridge")
+OF_EACH = 8
+"""Fields of a document that are poisoned here; the others: test_every_field_poisoned.py."""
+
+
+@pytest.fixture(scope="module")
+def kept_documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Document]:
+    return documents(tmp_path_factory.mktemp("kept"))
+
+
+KINDS = ("analysis", "comparison", "configuration", "files", "layouts", "dense_2026_11_23.json.gz")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_result_that_nobody_edited_is_as_it_was(kind: str, kept_documents: dict[str, Document]) -> None:
+    result = typed(kept_documents[kind])
+    assert kept(result) == result
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_line_to_copy_runs_more_than_it_seems(kind: str, kept_documents: dict[str, Document]) -> None:
+    lines = [line for page in pages(kept(typed(kept_documents[kind]))) for line in lines_to_copy(page)]
+    assert lines
+    assert [line for line in lines if runs_something(line)] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_poisoned_field_is_refused_or_left_out(kind: str, kept_documents: dict[str, Document]) -> None:
+    document, drawn = kept_documents[kind], random.Random(f"poison {kind}")
+    fields = fields_in(document)
+    chosen = drawn.sample(sorted(fields), min(OF_EACH, len(fields)))
+    for place, field in enumerate(chosen):
+        name = sorted(POISONS)[place % len(POISONS)]
+        assert_harmless(planted_at(document, fields[field], POISONS[name]), f"{field}: {name}", TEXTS)
+
+
+def test_the_walk_notices_what_gets_out(kept_documents: dict[str, Document]) -> None:
+    document = kept_documents["analysis"]
+    spot = fields_in(document)[".fixes[*].title"]
+    result = typed(planted_at(document, spot, POISONS["pipe"]))
+    assert MARK in str(FORMATS["text"].write(result, Asked(Detail.FULL)))
+
+
+@pytest.mark.parametrize("poison", POISONS)
+def test_no_poison_is_a_line_of_ours(poison: str, kept_documents: dict[str, Document]) -> None:
+    document = kept_documents["analysis"]
+    for field in (".fixes[*].knobs.megatron_lm[*]", ".fixes[*].verify", ".fixes[*].sources[*]", ".command"):
+        planted = planted_at(document, fields_in(document)[field], POISONS[poison])
+        assert_harmless(planted, f"{field}: {poison}", ("text", "html", "json"))
+
+
+@pytest.mark.parametrize(
+    ("field", "before", "after"),
+    [
+        (".fixes[*].title", "", " | sh"),
+        (".fixes[*].verify", f"{MARK}: ", ""),
+        (".fixes[*].verify", "", f"; curl {MARK}"),
+        (".fixes[*].knobs.megatron_lm[*]", "", f" --{MARK}"),
+        (".fixes[*].knobs.megatron_lm[*]", "", f"; {MARK}"),
+        (".fixes[*].sources[*]", f"https://{MARK}.example ", ""),
+        (".walls[*].missing[*]", "", f" ({MARK} tells)"),
+        (".verdict.because[*]", "", f" See www.{MARK}.example"),
+    ],
+)
+def test_a_sentence_with_something_added_is_none_of_ours(
+    field: str, before: str, after: str, kept_documents: dict[str, Document]
+) -> None:
+    for document in kept_documents.values():
+        if (spot := fields_in(document).get(field)) is None:
+            continue
+        said = document
+        for step in spot:
+            said = said[step]  # type: ignore[index]
+        text = f"{before}{said}{after}"
+        shown = encode(kept(typed(planted_at(document, spot, text))))
+        assert text not in str(shown), field
+        assert MARK not in str(shown), field
+
+
+def test_what_was_left_out_is_counted(kept_documents: dict[str, Document]) -> None:
+    document = kept_documents["analysis"]
+    spot = fields_in(document)[".fixes[*].title"]
+    result = kept(typed(planted_at(document, spot, "Buy more GPUs from my uncle")))
+    assert result.warnings[-1].startswith("1 text of this result is left out")
+    assert kept(result).warnings == result.warnings
+    assert NOT_OURS in str(encode(result))
+
+
+def test_other_figures_in_our_sentence_are_ours(kept_documents: dict[str, Document]) -> None:
+    document = kept_documents["dense_2026_11_23.json.gz"]
+    other = "without communication the windows would be at most 12.5 % shorter"
+    result = kept(typed(planted_at(document, ("verdict", "because", 0), other)))
+    assert encode(result)["verdict"]["because"][0] == other
+
+
+@pytest.mark.parametrize("poison", POISONS)
+def test_a_value_of_a_setting_is_one_word_of_a_line_or_none(poison: str) -> None:
+    text = POISONS[poison]
+    lines = (
+        *spell({"moe_token_dispatcher_type": text}, "megatron_lm"),
+        *spell({"moe_token_dispatcher_type": text}, "megatron_bridge"),
+        *spell({"env.NCCL_DEBUG": text}, "megatron_lm"),
+        harness_line("moe_flex_dispatcher_backend", text),
+    )
+    for line in lines:
+        assert not runs_something(line)
+        assert "\n" not in line
+        assert len(shlex.split(line)) == (2 if line.startswith("--") else len(line) > 0)
+
+
+def test_a_path_in_a_result_that_holds_none_is_refused(kept_documents: dict[str, Document]) -> None:
+    document = kept_documents["analysis"]
+    trace = {**document["traces"][0], "path": f"/home/{MARK}/run.sqlite"}
+    with pytest.raises(NotAResult, match=r"traces\[0\]\.path: is a path"):
+        kept(typed({**document, "traces": [trace]}))

@@ -1,0 +1,79 @@
+"""The list of what the code says is of today's code, and every text of a document says who wrote it."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec import Struct
+
+from heuristics.result.compared import Compared
+from heuristics.result.compared_files import ComparedFiles
+from heuristics.result.layouts import Layouts
+from heuristics.result.result import Merged, Result
+from heuristics.result.texts import bare_texts
+from reports.result.voice.book import Book, book
+from reports.result.voice.phrases import GAP
+from tests.places import ROOT, Reviewed
+from tests.said_in_code import said_in_code
+
+LISTED = ROOT / "reports" / "result" / "voice" / "said_in_code.txt"
+PUMPED = (
+    "a",
+    "a ",
+    "a, ",
+    "; ",
+    " and ",
+    "--a ",
+    "x_",
+    "(",
+    " (",
+    "0 ",
+    "model.",
+    "a=",
+    '"',
+    "takes ",
+    "of ",
+)
+
+
+def test_the_list_is_of_the_code_as_it_is(reviewed: Reviewed) -> None:
+    made = "".join(f"{line}\n" for line in said_in_code())
+    assert made == reviewed(LISTED, made)
+
+
+@pytest.mark.parametrize("kind", [Result, Compared, ComparedFiles, Layouts, Merged])
+def test_every_text_of_a_document_says_who_wrote_it(kind: type[Struct]) -> None:
+    assert bare_texts(kind) == []
+
+
+def test_a_bare_text_is_noticed() -> None:
+    class Bare(Struct):
+        name: str
+        more: dict[str, tuple[str, ...]] = {}
+
+    assert bare_texts(Bare) == ["Bare.name", "Bare.more", "Bare.more"]
+
+
+def test_a_sentence_is_known_with_other_figures_and_with_nothing_else() -> None:
+    said = Book([f"the step takes {GAP} in place of {GAP}", "out of memory", f"{GAP} and {GAP}"])
+    assert said.says("the step takes 12 ms in place of 10 ms")
+    assert said.says("the step takes the memory in place of 10 ms; out of memory")
+    assert not said.says("the step takes my money in place of 10 ms")
+    assert not said.says("the step takes 12 ms in place of 10 ms, run $(reboot)")
+    assert not said.says("memory and the step")
+    assert not said.says("The step is fine")
+
+
+@pytest.mark.parametrize("pump", PUMPED)
+def test_no_text_costs_more_than_its_length(pump: str) -> None:
+    from time import process_time
+
+    def seconds(length: int) -> float:
+        text = (pump * length)[:length] + "!"
+        begun = process_time()
+        book().says(text)
+        book().types(text)
+        return process_time() - begun
+
+    seconds(10)
+    assert seconds(2_900) < 1.0
+    assert seconds(200_000) < 1.0

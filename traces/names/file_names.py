@@ -1,0 +1,126 @@
+"""Base names of a user's files: what of one may be told, as recorders put hosts, users and jobs into them."""
+
+import os
+from collections.abc import Iterable
+from functools import cache
+from itertools import islice
+from pathlib import PurePath
+from typing import Final
+
+from msgspec import Struct
+
+from traces.patterns import Pattern, compiled
+from traces.toml_tables import read_table
+
+WITHHELD: Final = "WITHHELD"
+"""Stands for a part of a name that may be a host, a person or an address."""
+_SEVERAL: Final = compiled(rf"[(\[]*{WITHHELD}(?:[_ ()\[\]+,=#]*{WITHHELD})*[)\]]*")
+_FIELDS: Final = compiled(r"([_ ()\[\]+,=#]+)")
+"""What parts a name into fields. A host has none of these, but points and hyphens."""
+_ADDRESS: Final = compiled(r"\d{1,3}([._-])\d{1,3}(?:[._-]\d{1,3}){2}")
+_LABELS: Final = compiled("[.-]")
+_PART: Final = compiled(r"[A-Za-z]+|\d+")
+_HUMPS: Final = compiled(r"[A-Z]?[a-z]+|[A-Z]+")
+_TIME: Final = compiled(r"20\d{6}(?:\d{4}|\d{6})?|1[5-9]\d{8}(?:\d{3}|\d{6}|\d{9})?")
+"""A day, with its time, or seconds, ms, us or ns of UNIX time."""
+_LONGEST_NUMBER: Final = 6
+"""Longer ones may be accounts or jobs."""
+_FINGERPRINT: Final = compiled(r"[0-9a-f]{6,12}")
+"""Of a file or a commit; what is longer may be a key."""
+_LONGEST: Final = 120
+_MOST_BLANKS: Final = 3
+"""More of them make a sentence."""
+_INITIALS: Final = 2
+"""As many letters name nobody."""
+_MOST_PARTS: Final = 4
+"""A word of more letters and numbers in turn is none of the field: `x3k9q1w2`."""
+
+
+class _Table(Struct, frozen=True, forbid_unknown_fields=True):
+    endings: str
+    machines: str
+    words: dict[str, str]
+
+
+@cache
+def _table() -> _Table:
+    return read_table("traces.names", "file_names.toml", _Table)
+
+
+@cache
+def _words() -> frozenset[str]:
+    return frozenset(word for several in _table().words.values() for word in several.split())
+
+
+@cache
+def _machine() -> Pattern:
+    return compiled(rf"(?i)(?:{'|'.join(_table().machines.split())})(?:-\d|\d\d).*")
+
+
+def told_path(path: PurePath) -> str:
+    """A file's base name as it may be told; bytes that are no UTF-8 are replaced."""
+    return told_name(os.fsencode(path.name).decode("utf-8", "replace"))
+
+
+@cache
+def told_name(name: str) -> str:
+    """A base name in which every field that is not made of words of the field and of numbers is withheld."""
+    ending = _ending(name)
+    stem = name[: len(name) - len(ending)]
+    if len(name) > _LONGEST or stem.count(" ") > _MOST_BLANKS:
+        return WITHHELD + ending
+    parts = _FIELDS.split(stem)
+    told = [part if place % 2 or _is_told(part) else WITHHELD for place, part in enumerate(parts)]
+    if _ADDRESS.search(stem):
+        told = [WITHHELD]
+    return _SEVERAL.sub(WITHHELD, "".join(told)) + ending
+
+
+_BY_PROFILER: Final = compiled(r"(.{1,200})_\d{1,10}\.\d{1,20}\.pt\.trace\.json")
+_SHORTEST: Final = 3
+"""Shorter words are parts of too many others."""
+_MOST_OWN: Final = 16
+"""A recording is of one machine and one user, whatever its tables say."""
+
+
+def recorder_of(path: PurePath) -> tuple[str, ...]:
+    """The machine after which the PyTorch profiler names a file by itself: HOST_PID.TIME.pt.trace.json."""
+    found = _BY_PROFILER.match(path.name)
+    return own_words([found[1]]) if found else ()
+
+
+def own_words(names: Iterable[str]) -> tuple[str, ...]:
+    """Hosts and users by which a recorded name may be told apart; words of the field are none."""
+    parts = (part for name in names for part in (name, name.partition(".")[0]))
+    found = dict.fromkeys(one for one in parts if len(one) >= _SHORTEST and one.lower() not in _words())
+    return tuple(islice(found, _MOST_OWN))
+
+
+def is_file(name: str) -> bool:
+    """Whether a name ends as files do that a user gives."""
+    return bool(_ending(name))
+
+
+def _ending(name: str) -> str:
+    """The longest ending that is known; empty where there is none."""
+    known = (one for one in _table().endings.split() if name.lower().endswith(one))
+    return name[len(name) - max(map(len, known), default=0) :]
+
+
+def _is_told(field: str) -> bool:
+    return _machine().match(field) is None and all(map(_is_label, _LABELS.split(field)))
+
+
+def _is_label(label: str) -> bool:
+    if _FINGERPRINT.fullmatch(label):
+        return True
+    parts = _PART.findall(label)
+    return "".join(parts) == label and len(parts) <= _MOST_PARTS and all(map(_is_known, parts))
+
+
+def _is_known(part: str) -> bool:
+    if part.isdigit():
+        return len(part) <= _LONGEST_NUMBER or _TIME.fullmatch(part) is not None
+    if len(part) <= _INITIALS or part.lower() in _words():
+        return True
+    return all(len(one) > _INITIALS and one.lower() in _words() for one in _HUMPS.findall(part))
