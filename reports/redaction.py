@@ -41,12 +41,13 @@ _SHAPED: Final = compiled(rf"\b(?:{_TOKENS})")
 _LONG: Final = compiled(r"(^|[^\w/.+-])([A-Za-z0-9+/]{32,}={0,2})")
 _EACH: Final = tuple(map(compiled, ("[a-z]", "[A-Z]", "[0-9]")))
 """What a machine writes: long, letters of both sizes and digits."""
-_LINK: Final = compiled(rf"\b[A-Za-z][\w+.-]*://{_SOLID}+")
-_MAIL: Final = compiled(rf"[{LETTERS}_.+-]+@[{LETTERS}_-]+(?:\.[{LETTERS}_-]+)*")
+_ADDRESS: Final = compiled(
+    rf"[A-Za-z][\w+.-]*://{_SOLID}+|[{LETTERS}_.+-]+@[{LETTERS}_-]+(?:\.[{LETTERS}_-]+)*"
+)
 _HOST: Final = compiled(r"(^|[^\w.])(?:0|[1-9]\d{0,2})(?:\.(?:0|[1-9]\d{0,2})){3}([\w.]*)(?::\d+)?")
 """Four numbers; what goes on behind them, as `1.2.3.4.5` and `1.2.3.4rc1` do, is a version."""
 _PATH: Final = compiled(
-    rf"(^|[^\pL\pN_./~-])((?:~[{LETTERS}_.-]*|\.{{1,2}})?/[{LETTERS}_.@%+=:-]+(?:/[{LETTERS}_.@%+=:-]*)*)"
+    rf"(^|[^\pL\pN_./~-])((?:~[{LETTERS}_.-]*|\.{{1,2}})?/[{LETTERS}_.@%+=:~-]+(?:/[{LETTERS}_.@%+=:~-]*)*)"
     rf"|\b[A-Za-z]:\\{_SOLID}+|\\\\{_SOLID}+"
 )
 """From a root, a home or this folder; `and/or` and `ms/step` are none."""
@@ -78,8 +79,7 @@ _SECRETS: Final[tuple[tuple[Pattern, Instead], ...]] = (
     (_LONG, _of_long),
 )
 _PLACES: Final[tuple[tuple[Pattern, Instead], ...]] = (
-    (_LINK, lambda _: "[address]"),
-    (_MAIL, lambda _: "[address]"),
+    (_ADDRESS, lambda _: "[address]"),
     (_HOST, _of_host),
     (_PATH, _of_path),
 )
