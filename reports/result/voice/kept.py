@@ -156,7 +156,7 @@ class _Asked:
             return [self._given(one) for one in value]
         if not isinstance(value, str):
             return value if value is None or isinstance(value, int | float) else self._strange()
-        return value if not self._redacted or is_public(value) else self._strange()
+        return value if not self._redacted or is_public(value) or self._says(value) else self._strange()
 
     def _path(self, text: str) -> str | None:
         if self._redacted:
