@@ -21,7 +21,7 @@ from heuristics.run.repairs import repaired
 from traces.errors import InputError, NotATrace, TraceNotFound, UsageError
 from traces.files.aside import sweep
 from traces.files.plain_file import read_bytes
-from traces.names.file_names import told_path
+from traces.names.file_names import WITHHELD, told_path
 from traces.ranks.codec import MOST, SUFFIX
 from traces.ranks.codec import encode as summary_bytes
 from traces.ranks.decoding import Opened, opened, unpacked
@@ -124,7 +124,7 @@ def check_folder(folder: Path, traces: Sequence[Path], force: bool) -> None:
     """
     check_place(folder, "--summary")
     sweep(folder)
-    bases = {base_name(trace) for trace in traces}
+    bases = {name for trace in traces if WITHHELD not in (name := base_name(trace))}
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         name = path.name.removesuffix(SUFFIX)
         if not force and (name in bases or re.sub(r"_\d+$", "", name) in bases):
@@ -136,7 +136,8 @@ def check_folder(folder: Path, traces: Sequence[Path], force: bool) -> None:
 def keep_summaries(folder: Path, found: Sequence[tuple[Path, RankSummary]], force: bool) -> None:
     """Write the summary of each rank with the trace that it came from; each file is whole or not there.
 
-    A file is named as its trace; where several ranks would have one name, a number follows.
+    A file is named as its trace; where several ranks would have one name, a number follows. A name that is
+    told in part may be that of another recording too: it goes by the rank.
     """
     folder.mkdir(exist_ok=True)
     by_name: dict[str, list[RankSummary]] = {}
@@ -144,5 +145,7 @@ def keep_summaries(folder: Path, found: Sequence[tuple[Path, RankSummary]], forc
         by_name.setdefault(base_name(trace), []).append(summary)
     for base, several in by_name.items():
         for place, summary in enumerate(several):
+            rank = summary.identity.rank
             name = f"{base}_{place}" if len(several) > 1 else base
+            name = f"{base}_rank{rank}" if WITHHELD in base and rank is not None else name
             write(Target("summary", folder / f"{name}{SUFFIX}"), summary_bytes(summary), force)
