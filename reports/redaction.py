@@ -12,7 +12,7 @@ from traces.patterns import BLANKS, LETTERS, Match, Pattern, compiled, literal
 
 _REDACTED: Final = (
     "Redacted: no path, host, user, environment or command line of the run; names of kernels and NVTX ranges "
-    "stand as they were recorded."
+    "stand as they were recorded, less addresses and secrets."
 )
 _NOT_REDACTED: Final = "Not redacted: holds paths and texts of the configuration."
 

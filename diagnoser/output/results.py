@@ -12,6 +12,7 @@ from diagnoser.output import Target, base_name, plan_targets, say, screen, show,
 from reports.content.blocks import Asked, Detail, Head, View
 from reports.formats import FORMATS, FRAMEWORKS, Kind, form_of_file, named
 from reports.redaction import public
+from reports.result.fill.told import has_withheld
 from reports.result.read import read_kept
 from traces.errors import UsageError
 from traces.limits import Limit
@@ -179,6 +180,8 @@ def write_results(result: Whole, plan: Plan, output: Output) -> None:
         write(target, written, output.force_overwrite)
         if output.open and target.form == "html" and target.path is not None:
             _open(target.path)
+    if result.redacted and has_withheld(result):
+        say("parts of file names are withheld, as they may be a host's or a person's; --no-redact shows all.")
     if plan.ticket and all(target.path for target in plan.targets):
         names = [f"Ticket in {plan.ticket.folder}:", *(f"  {name}" for name in plan.ticket.names)]
         show("\n".join(names) + "\n")

@@ -20,7 +20,7 @@ from traces.errors import InputError, NotATrace, TraceNotFound, UsageError
 from traces.files.aside import sweep, write_whole_in
 from traces.files.folder import open_folder
 from traces.files.plain_file import read_bytes
-from traces.names.file_names import told_path
+from traces.names.file_names import WITHHELD, told_path
 from traces.patterns import compiled
 from traces.ranks.codec import MOST, SUFFIX
 from traces.ranks.codec import encode as summary_bytes
@@ -124,7 +124,7 @@ def check_folder(folder: Path, traces: Sequence[Path], force: bool) -> None:
     """
     check_place(folder, "--summary")
     sweep(folder)
-    bases = {base_name(trace) for trace in traces}
+    bases = {name for trace in traces if WITHHELD not in (name := base_name(trace))}
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         name = path.name.removesuffix(SUFFIX)
         if not force and (name in bases or compiled(r"_\d+$").sub("", name) in bases):
@@ -136,16 +136,23 @@ def check_folder(folder: Path, traces: Sequence[Path], force: bool) -> None:
 def keep_summaries(folder: Path, found: Sequence[tuple[Path, RankSummary]], force: bool) -> None:
     """Write the summary of each rank with the trace that it came from; each file is whole or not there.
 
-    A file is named as its trace; where several ranks would have one name, a number follows.
+    A file is named as its trace; where several ranks would have one name, a number follows. A name that is
+    told in part may be that of another recording too: it goes by the rank.
     """
     by_name: dict[str, list[RankSummary]] = {}
     for trace, summary in found:
         by_name.setdefault(base_name(trace), []).append(summary)
+    named = {_name(base, several, one): one for base, several in by_name.items() for one in several}
     with writing(folder, "--summary"):
         folder.mkdir(exist_ok=True)
         with open_folder(folder, follow=False) as place:
-            for base, several in by_name.items():
-                for number, summary in enumerate(several):
-                    name = f"{base}_{number}" if len(several) > 1 else base
-                    with writing(folder / f"{name}{SUFFIX}", "--summary"):
-                        write_whole_in(place, f"{name}{SUFFIX}", summary_bytes(summary), force)
+            for name, summary in named.items():
+                with writing(folder / name, "--summary"):
+                    write_whole_in(place, name, summary_bytes(summary), force)
+
+
+def _name(base: str, several: Sequence[RankSummary], one: RankSummary) -> str:
+    place, rank = next(at for at, other in enumerate(several) if other is one), one.identity.rank
+    if WITHHELD in base and rank is not None:
+        return f"{base}_rank{rank}{SUFFIX}"
+    return f"{base}_{place}{SUFFIX}" if len(several) > 1 else f"{base}{SUFFIX}"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
 import pytest
 
+from bench.simulate.export import write_export
 from bench.speed.ranks import LATE_NS, large_run
 from diagnoser.cli import run
 from diagnoser.running.merging import merge_summaries
@@ -15,7 +17,10 @@ from heuristics.result.result import Merged
 from reports.result.codec import decode
 from reports.result.schema import schema
 from tests.compare_doubles import run_of
+from tests.moe_pattern import moe_recording
+from traces.errors import DamagedTrace
 from traces.ranks.codec import SUFFIX, encode
+from traces.ranks.decoding import decode as decoded
 
 
 @pytest.fixture(scope="module")
@@ -134,3 +139,39 @@ def test_a_kept_summary_is_never_replaced_unasked_nor_diagnosed(
     code, err = failed(["analyze", str(kept)], capsys)
     assert code == 3
     assert f"moe-diag merge {kept}" in err
+
+
+def test_a_summary_is_read_without_what_its_texts_may_give_away(kept: Path, tmp_path: Path) -> None:
+    summary = next(iter(large_run(1)))
+    known = summary.identity
+    for place, changes in enumerate(
+        (
+            {"trace": "node0421.cluster.corp.com_alice.sqlite", "world_size_from": "train_alice.sh:7"},
+            {"trace": "$(reboot)", "world_size_from": "; curl x | sh"},
+        )
+    ):
+        other = replace(known, world_size=16, **changes)
+        (tmp_path / f"{place}{SUFFIX}").write_bytes(encode(replace(summary, identity=other)))
+        found = json.dumps(merge_summaries([tmp_path / f"{place}{SUFFIX}"]).to_dict())
+        for private in ("alice", "node0421", "reboot", "curl"):
+            assert private not in found
+    for wrong in ({"kind": "nsys\n"}, {"version": "$(reboot)"}):
+        blob = encode(replace(summary, identity=replace(known, **wrong)))
+        with pytest.raises(DamagedTrace):
+            decoded(blob, "there")
+
+
+def test_summaries_of_files_whose_names_are_withheld_lie_beside_each_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for rank, host in enumerate(("node0421", "node0422")):
+        path = tmp_path / f"run_{host}.sqlite"
+        recording = moe_recording(steps=2, layers=1)
+        recording.mpi_rank(4200, rank)
+        write_export(path, recording)
+        assert (
+            run(["analyze", str(path), "--summary", str(tmp_path / "kept"), "-o", str(tmp_path / host)]) == 0
+        )
+        assert "parts of file names are withheld" in capsys.readouterr().err
+    names = sorted(path.name for path in (tmp_path / "kept").iterdir())
+    assert names == [f"run_WITHHELD_rank0{SUFFIX}", f"run_WITHHELD_rank1{SUFFIX}"]

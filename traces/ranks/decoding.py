@@ -15,8 +15,9 @@ import numpy as np
 from traces.arrays import BoolArray, IntArray, Rows
 from traces.errors import DamagedTrace, NotATrace
 from traces.limits import Limit
-from traces.names.foreign import cut_name
+from traces.names.file_names import told_name
 from traces.names.kernels import COMM_KINDS
+from traces.patterns import compiled
 from traces.ranks import parts
 from traces.ranks.codec import MARK, RISING, START, TABLES, TYPES, VERSION, Wire, is_summary
 from traces.ranks.summary import (
@@ -49,6 +50,8 @@ _BOUNDS: Final[Mapping[type[Rows], Mapping[str, tuple[int, int]]]] = {
 }
 """The least value of a column, and what is above all: codes that stand for something, amounts that can be."""
 _DECODER: Final = msgspec.msgpack.Decoder(Wire)
+_WORD: Final = compiled(r"[A-Za-z0-9_.+-]{0,60}")
+"""A recorder and its version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,7 @@ def opened(blob: bytes, where: str) -> Opened:
         if not unpacker.eof or unpacker.unused_data:
             raise ValueError("not whole")
         wire = _DECODER.decode(message)
+        wire.identity = _as_told(wire.identity)
         if not 0 < wire.dropped.resolution_ns < 1 << 30:
             raise ValueError("no resolution")
         lengths = iter(wire.lengths)
@@ -99,15 +103,14 @@ def opened(blob: bytes, where: str) -> Opened:
     return Opened(where, wire, tuple(tables))
 
 
-def _with_names_cut(identity: Identity) -> Identity:
-    version, said = identity.version, identity.world_size_from
-    return replace(
-        identity,
-        trace=cut_name(identity.trace),
-        kind=cut_name(identity.kind),
-        version=version and cut_name(version),
-        world_size_from=said and cut_name(said),
-    )
+def _as_told(identity: Identity) -> Identity:
+    """Who recorded it, by words that its reader may tell. Raises ValueError for a recorder that is none."""
+    if not all(_WORD.fullmatch(one or "") for one in (identity.kind, identity.version)):
+        raise ValueError("no recorder")
+    file, mark, line = (identity.world_size_from or "").rpartition(":")
+    said = f"{told_name(file)}:{line}" if mark and line.isdecimal() else told_name(line)
+    given = None if identity.world_size_from is None else said
+    return replace(identity, trace=told_name(identity.trace), world_size_from=given)
 
 
 def _damage(where: str) -> DamagedTrace:
@@ -203,7 +206,7 @@ def _unpacked(several: Sequence[Opened]) -> list[RankSummary | DamagedTrace]:
         np.multiply(times, parts.spread(rounding_ns, instances.first), out=times, where=times != UNKNOWN)
     return [
         RankSummary(
-            _with_names_cut(wire.identity),
+            wire.identity,
             wire.fingerprint,
             steps.of(index),
             wire.groups,

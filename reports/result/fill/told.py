@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
 from heuristics.result.texts import changed
 from reports.redaction import public_name
-from traces.columns import TraceInfo
+from traces.names.file_names import WITHHELD
 from traces.texts import TextKind
+
+if TYPE_CHECKING:
+    from traces.columns import TraceInfo
 
 R = TypeVar("R", bound=Struct)
 
@@ -35,3 +38,16 @@ def with_public_names(result: R, redact: bool, infos: Iterable[TraceInfo] = ()) 
 
     found = changed(result, name)
     return changed(found, sentence) if told else found
+
+
+def has_withheld(result: Struct) -> bool:
+    """Whether the name of a file in a result was told in part."""
+    found: list[str] = []
+
+    def note(kind: TextKind, text: Any) -> Any:
+        if kind is TextKind.FILE and WITHHELD in text:
+            found.append(text)
+        return text
+
+    changed(result, note)
+    return bool(found)
