@@ -134,6 +134,14 @@ def test_virtual_stages_are_counted_from_the_layers_in_each() -> None:
     )
 
 
+def test_what_the_runs_release_does_not_have_is_not_passed_to_another() -> None:
+    said: dict[str, Value] = {"bf16": True, "moe_paged_stash": True}
+    older, newer = (asked(said, about=Given(core_version=core)).fields for core in ("0.16.1", "0.19.2"))
+    later = {"gtp_weight_remat_size", "moe_combine_bwd_dtype", "high_priority_a2a_comm_stream"}
+    assert (later & set(older), older["moe_paged_stash"]) == (set(), True)
+    assert later & set(newer) == set()
+
+
 def test_latent_attention_shows_in_its_ranks_and_brings_its_fields() -> None:
     assert asked({"kv_lora_rank": 512}).fields["multi_latent_attention"] is True
     assert "rotary_base" not in asked({"rotary_base": 10000, "bf16": True}).fields
