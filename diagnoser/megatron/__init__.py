@@ -22,6 +22,7 @@ from typing import IO, Any, Final
 from heuristics.rules.megatron.answer import Answer, Tier, not_checked
 from heuristics.rules.megatron.request import Request
 from traces.limits import Limit
+from traces.workload.megatron import INSTALL
 
 START_S: Final = Limit(
     120.0, "seconds", "ours: 5 s measured on two cores, many times that on a cold network disk"
@@ -29,7 +30,6 @@ START_S: Final = Limit(
 REQUEST_S: Final = Limit(20.0, "seconds", "ours: 0.2 s measured for 1,024 ranks, 1.3 s for 8,192")
 ALL_S: Final = Limit(600.0, "seconds", "ours: longer than 1,000 configurations of 1,024 ranks take")
 
-INSTALL: Final = "pip install 'moe-diag[megatron]'"
 _NOT_HERE: Final = f"megatron-core is not installed here: {INSTALL}"
 _TIERS: Final[tuple[Tier, Tier]] = ("config", "layer")
 _HOME: Final = str(Path(__file__).resolve().parents[2])
@@ -69,14 +69,15 @@ def _collect(lines: _Lines, answers: list[Answer], wanted: int, end_s: float) ->
     """Add answers as they come; gives why no more came, empty where all did."""
     if_late = f"megatron-core did not start within {START_S.value:.0f} s"
     try:
-        if "version" not in _next(lines, START_S.value, end_s):
-            return f"megatron-core cannot be imported here: {INSTALL}"
+        started = _next(lines, START_S.value, end_s)
+        if "version" not in started:
+            return f"megatron-core does not start here: {started['absent']}"
         if_late = "megatron-core gave no answer in time"
         while len(answers) < wanted:
             answers.append(Answer(**_next(lines, REQUEST_S.value, end_s)))
     except queue.Empty:
         return if_late
-    except (ValueError, TypeError):  # no line of ours, or the end of them
+    except (ValueError, TypeError, KeyError):  # no line of ours, or the end of them
         return "the check against megatron-core ended early"
     return ""
 

@@ -8,9 +8,10 @@ torch's `meta` device, which holds shapes and no numbers, so the sizes are the r
 """
 
 import os
+import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from importlib import import_module
 from types import ModuleType, SimpleNamespace
@@ -18,12 +19,14 @@ from typing import Any, Final
 from unittest import mock
 
 from heuristics.config.versions import numbers
+from heuristics.rules.megatron.answer import FLEX_PACKAGES, PACKAGES, PYTORCH, TRANSFORMER_ENGINE
 from heuristics.rules.megatron.request import Request
 from traces.settings.core_fields import core_fields
 from traces.settings.settings import Value
+from traces.workload.megatron import moe_layer
 
-NEWEST_TE: Final = "99"
-"""Newer than any Transformer Engine: what is rejected even then is rejected whatever the run has."""
+NEWEST: Final = "99"
+"""Newer than any release of a package: what is rejected even then is rejected whatever the run has."""
 
 _FUSED: Final = {
     ("megatron.core.transformer.moe.moe_utils", "2.1.0"): (
@@ -37,13 +40,18 @@ _FUSED: Final = {
 """Functions that megatron-core looks for before it accepts a fusion, and the Transformer Engine that brings
 them: its messages "Please install TE >= 2.1.0" and ">= 1.4" (transformer_config.py of core_v0.16.1)."""
 
-_OF_FLEX: Final = (
-    *("fused_dispatch", "fused_combine", "set_deepep_num_sms"),
-    *("hybrid_ep_dispatch", "hybrid_ep_combine"),
-)
-"""What the flex dispatcher wants of DeepEP and HybridEP (token_dispatcher.py of core_v0.16.1)."""
+_OF_FLEX: Final = {
+    "DeepEP": ("fused_dispatch", "fused_combine", "set_deepep_num_sms"),
+    "HybridEP": ("hybrid_ep_dispatch", "hybrid_ep_combine"),
+    "NCCL EP": ("nccl_ep_dispatch", "nccl_ep_combine", "new_nccl_ep_buffer"),
+}
+"""What the flex dispatcher wants of each package (token_dispatcher.py of core_v0.16.1 and 0.19.2)."""
 
 _DISPATCHER: Final = "megatron.core.transformer.moe.token_dispatcher"
+_USED: Final = (
+    *("megatron.core.transformer.transformer_config", "megatron.core.transformer.transformer_block"),
+    *("megatron.core.models.gpt.moe_module_specs", "megatron.core.parallel_state", _DISPATCHER),
+)
 
 _DTYPES: Final = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64"}
 _DTYPE_FIELDS: Final = ("params_dtype", "pipeline_dtype", "autocast_dtype", "mamba_training_ssm_states_dtype")
@@ -52,29 +60,26 @@ _OFF: Final[tuple[object, ...]] = (None, False, (), [], "")
 
 
 class Library:
-    """The installed megatron-core. Raises whatever its import raises.
-
-    `assumes_te`: a version of Transformer Engine can be put in place of the one here. It goes into a private
-    name, which a version of the library may lack; then nothing is assumed.
-    """
+    """The installed megatron-core. Raises whatever its import raises."""
 
     def __init__(self) -> None:
         warnings.simplefilter("ignore")
         tempfile.tempdir = os.sep  # asked for the place, Python writes a file to try it
         self.torch: ModuleType = import_module("torch")
-        config = import_module("megatron.core.transformer.transformer_config")
+        # Releases of 0.15 compile for CUDA as they are imported, and do without where that fails.
+        with _named("torch.utils.cpp_extension", "load_inline", _not_compiled):
+            config, *_ = [import_module(name) for name in _USED]
         self.version: str = import_module("megatron.core").__version__
         self._utils = import_module("megatron.core.utils")
         self._versions = import_module("packaging.version")
         self._enums = import_module("megatron.core.transformer.enums")
-        self.assumes_te = hasattr(self._utils, "_te_version")
-        self._plain = config.TransformerConfig
-        self._mla = config.MLATransformerConfig
+        self._plain, self._mla = config.TransformerConfig, config.MLATransformerConfig
+        self._known = {one: frozenset(one.__dataclass_fields__) for one in (self._plain, self._mla)}
 
     def unknown(self, request: Request) -> tuple[str, ...]:
         """Fields of the request that this version lacks; those left as they are by default do not count."""
         fields = self._spelled(request)
-        known = self._config_class(fields).__dataclass_fields__
+        known = self._known[self._config_class(fields)]
         told = {name: value for name, value in fields.items() if name not in known and value not in _OFF}
         sometimes = core_fields().sometimes
         return tuple(
@@ -85,22 +90,31 @@ class Library:
         """The configuration object. Raises what the library raises."""
         fields = self._spelled(request)
         chosen = self._config_class(fields)
-        known = chosen.__dataclass_fields__
+        known = self._known[chosen]
         return chosen(**{name: self._value(name, value) for name, value in fields.items() if name in known})
 
     @contextmanager
-    def assumed(self, te_version: str | None, *, flex_package: bool) -> Iterator[None]:
-        """Answer as with this Transformer Engine (None: as it is here), and with DeepEP and HybridEP."""
+    def assumed(self, there: Collection[str], te_version: str | None) -> Iterator[None]:
+        """Answer as where these packages are there, each the newest; with the Transformer Engine told.
+
+        The versions are put into private names, which a release may lack; then nothing is assumed.
+        """
+        te_version = NEWEST if TRANSFORMER_ENGINE in there else te_version
         with ExitStack() as undo:
-            if te_version is not None and self.assumes_te:
+            if te_version is not None and hasattr(self._utils, "_te_version"):
                 version = self._versions.Version(te_version)
                 undo.enter_context(mock.patch.object(self._utils, "_te_version", version))
                 for (module, since), names in _FUSED.items():
-                    there = _never_called if numbers(te_version) >= numbers(since) else None
+                    found = _never_called if numbers(te_version) >= numbers(since) else None
                     for name in names:
-                        undo.enter_context(_named(module, name, there))
-            for name in _OF_FLEX if flex_package else ():
+                        undo.enter_context(_named(module, name, found))
+            if PYTORCH in there and hasattr(self._utils, "_torch_version"):
+                version = self._versions.Version(NEWEST)
+                undo.enter_context(mock.patch.object(self._utils, "_torch_version", version))
+            for name in (name for package in FLEX_PACKAGES if package in there for name in _OF_FLEX[package]):
                 undo.enter_context(_named(_DISPATCHER, name, _never_called))
+            for module, name in _flags() if PACKAGES in there else ():
+                undo.enter_context(_named(module, name, True))
             yield
 
     def _config_class(self, fields: Mapping[str, Value]) -> Any:
@@ -111,7 +125,7 @@ class Library:
 
         Before 0.18 CUDA graph modules were a scope, before 0.16 DeepEP had a switch of its own.
         """
-        fields, known = dict(request.fields), self._plain.__dataclass_fields__
+        fields, known = dict(request.fields), self._known[self._plain]
         if "moe_flex_dispatcher_backend" not in known and fields.get("moe_token_dispatcher_type") == "flex":
             fields.setdefault("moe_enable_deepep", fields.get("moe_flex_dispatcher_backend") == "deepep")
         if "cuda_graph_modules" in known:
@@ -143,8 +157,23 @@ def _named(module: str, name: str, value: object) -> AbstractContextManager[obje
     return mock.patch.object(import_module(module), name, value, create=True)
 
 
+def _flags() -> list[tuple[str, str]]:
+    """Where megatron-core keeps that a package is not here: HAVE_TE, HAVE_FLASHINFER, and others so named."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("megatron.")]
+    return [
+        (module.__name__, name)
+        for module in modules
+        for name, value in vars(module).items()
+        if name.startswith("HAVE_") and value is False
+    ]
+
+
 def _never_called(*given: object) -> None:
     """Stands where a function of another package would: building only looks whether it is there."""
+
+
+def _not_compiled(*given: object, **named: object) -> None:
+    raise ImportError("nothing is compiled to answer")
 
 
 ONLY_IN_KERNELS: Final = ("fp8", "fp4", "moe_latent_size", "moe_permute_fusion")
@@ -167,13 +196,8 @@ def build_layer(torch: ModuleType, config: Any, world_size: int) -> tuple[str, .
         config.gradient_accumulation_fusion = False
         config.perform_initialization = False
         config.use_cpu_initialization = True
-        specs = import_module("megatron.core.models.gpt.moe_module_specs")
-        build = import_module("megatron.core.transformer.spec_utils").build_module
-        spec = specs.get_moe_module_spec(
-            use_te=False, num_experts=config.num_moe_experts, moe_grouped_gemm=False
-        )
         with _no_gpu(torch):
-            build(spec, config=config, layer_number=1)
+            moe_layer(config, layer_number=1)
         return without
 
 
@@ -201,19 +225,31 @@ def _world(torch: ModuleType, config: Any, world_size: int) -> Iterator[None]:
 
 def _stages(config: Any) -> None:
     """Cut the layers into every pipeline stage; the library checks the division."""
+    state = import_module("megatron.core.parallel_state")
     cut = import_module("megatron.core.transformer.transformer_block").get_num_layers_to_build
     chunks = config.virtual_pipeline_model_parallel_size
-    for rank in range(config.pipeline_model_parallel_size):
+    for rank in (*range(config.pipeline_model_parallel_size), None):  # None: as the groups have it
+        state.set_pipeline_model_parallel_rank(rank)
         for chunk in range(chunks) if chunks else (None,):
-            cut(config, vp_stage=chunk, pp_rank=rank)
+            cut(config, vp_stage=chunk)
 
 
 @contextmanager
 def _no_gpu(torch: ModuleType) -> Iterator[None]:
-    """The MoE layer asks CUDA for its device and for streams whatever it is built for."""
-    meta, stream = torch.device("meta"), SimpleNamespace()  # a layer being built only wants one to keep
+    """The MoE layer asks CUDA for its device and for streams whatever it is built for, and names it."""
+    meta, kept = torch.device("meta"), SimpleNamespace()  # a layer being built only wants one to keep
+    stand_ins = {"current_device": meta, **dict.fromkeys(("current_stream", "Stream", "Event"), kept)}
+    mode = import_module("torch.overrides").TorchFunctionMode
+
+    class MetaForCuda(mode):  # type: ignore[misc, valid-type]
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            named = kwargs or {}
+            on_cuda = str(named.get("device")).startswith("cuda")
+            return func(*args, **named | ({"device": meta} if on_cuda else {}))
+
     with ExitStack() as undo:
-        for name, stand_in in (("current_device", meta), ("current_stream", stream), ("Stream", stream)):
+        for name, stand_in in stand_ins.items():
             undo.enter_context(mock.patch.object(torch.cuda, name, return_value=stand_in))
         undo.enter_context(meta)
+        undo.enter_context(MetaForCuda())
         yield

@@ -7,28 +7,30 @@ none does. Run it by `diagnoser.megatron`.
 import json
 import os
 import sys
-import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import asdict, replace
 from typing import Final, TextIO
 
-from diagnoser.megatron.library import NEWEST_TE, Library, build_layer
+from diagnoser.megatron.library import NEWEST, Library, build_layer
+from diagnoser.megatron.raised import Raised, raised
 from heuristics.rules.megatron.answer import (
     FLEX_PACKAGES,
+    PACKAGES,
+    PYTORCH,
     TRANSFORMER_ENGINE,
     Answer,
     Tier,
     accepted,
-    host_lacks,
+    failure,
     needs,
     no_such_knob,
     not_checked,
+    refusal,
     rejected,
-    words,
 )
 from heuristics.rules.megatron.request import Request
 
-_UNBUILT: Final = "nothing was laid out, since the configuration itself is not accepted"
+_UNBUILT: Final = "nothing was laid out, since the configuration itself was not built"
 
 
 def main() -> None:
@@ -37,7 +39,8 @@ def main() -> None:
     try:
         library = Library()
     except Exception as error:
-        _write(out, {"absent": type(error).__name__})
+        told = raised(error)
+        _write(out, {"absent": failure(told.error, told.message, told.place, {})})
         return
     _write(out, {"version": library.version})
     for request in requests:
@@ -61,41 +64,52 @@ def answers(library: Library, request: Request) -> Iterator[Answer]:
     yield first
     if first.answer in ("ok", "needs"):
         # Which Transformer Engine there is was the other tier's matter.
-        told = request if request.te_version else replace(request, te_version=NEWEST_TE)
+        told = request if request.te_version else replace(request, te_version=NEWEST)
         yield _answer(library, told, "layer", layer)
     else:
         yield not_checked("layer", _UNBUILT, library.version)
 
 
 def _answer(library: Library, request: Request, tier: Tier, build: Callable[[], tuple[str, ...]]) -> Answer:
-    """Build it; where this host lacks something, with a stand-in, so that a rejection still shows.
+    """Build it; where that fails, once more as where all is there that this host may lack.
 
-    What is rejected even with the newest Transformer Engine is no matter of what is installed here.
+    What is refused even then is no matter of what is installed here. What is accepted then needs those of the
+    packages without which it is not.
     """
-    version, te_version, flex = library.version, request.te_version, request.flex_package
-    lacked: list[str] = []
-    while True:
+
+    def tried(there: Collection[str]) -> tuple[str, ...] | Raised:
         try:
-            with library.assumed(te_version, flex_package=flex):
-                without = build()
+            with library.assumed(there, request.te_version):
+                return build()
         except Exception as error:
-            kind, message = type(error).__name__, str(error)
-            statement = traceback.extract_tb(error.__traceback__)[-1].line or ""
-            lacking = host_lacks(kind, message, te_version is not None and library.assumes_te)
-            if lacking is None:
-                said = words(kind, message, statement, request.fields)
-                return rejected(request, tier, version, said)
-        else:
-            if lacked:
-                return needs(request, tier, version, lacked, rest_fits=True)
-            return accepted(request, tier, version, without)
-        if lacking == TRANSFORMER_ENGINE and te_version is None:
-            te_version = NEWEST_TE
-        elif lacking in FLEX_PACKAGES and not flex:
-            flex = True
-        else:
-            return needs(request, tier, version, [lacking], rest_fits=False)
-        lacked.append(lacking)
+            return raised(error)
+
+    told, lacking = _packages(request)
+    first = tried(told)
+    if not isinstance(first, Raised):
+        return accepted(request, tier, library.version, first)
+    last = tried((*told, *lacking))
+    if isinstance(last, Raised):
+        return _failed(request, tier, library.version, last if first.refuses or last.refuses else first)
+    for package in lacking:
+        others = tuple(one for one in lacking if one != package)
+        if not isinstance(tried((*told, *others)), Raised):
+            lacking = others
+    return needs(request, tier, library.version, lacking)
+
+
+def _packages(request: Request) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What the run is known to have, and what else this host may lack of it."""
+    told = FLEX_PACKAGES if request.flex_package else ()
+    others = (*FLEX_PACKAGES, PYTORCH, PACKAGES, *(() if request.te_version else (TRANSFORMER_ENGINE,)))
+    return told, tuple(one for one in others if one not in told)
+
+
+def _failed(request: Request, tier: Tier, version: str, by: Raised) -> Answer:
+    if by.refuses:
+        said = refusal(by.error, by.message, by.statement, request.fields)
+        return rejected(request, tier, version, said)
+    return not_checked(tier, failure(by.error, by.message, by.place, request.fields), version)
 
 
 def _stdout_of_our_own() -> TextIO:

@@ -47,9 +47,14 @@ def _graphs(config: Config) -> bool | None:
 
 
 def _recompute_list(config: Config) -> tuple[str, ...] | None:
-    """The list as it stands, whatever the granularity; else what the granularity means."""
+    """The list as it stands, whatever the granularity; else what the granularity means.
+
+    The older `moe_layer_recompute` adds `moe` to it.
+    """
     knob = "recompute_modules"
-    return config.names(knob) if config.known(knob) else config.recompute_modules()
+    listed = config.names(knob) if config.known(knob) else config.recompute_modules()
+    is_added = listed is not None and "moe" not in listed and config.on("moe_layer_recompute") is True
+    return (*listed, "moe") if listed is not None and is_added else listed
 
 
 _GATHER_RECIPE: Final = "mixed_precision.fp8_recipe"

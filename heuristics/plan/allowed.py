@@ -144,24 +144,31 @@ def _not_asked(why: str) -> tuple[Answer, ...]:
 
 
 def _weighed(run: Run, answer: Answer) -> Answer:
-    """A rejection of a configuration of which only a part is known may rest on what nobody said."""
-    if answer.answer != "rejected" or is_whole(run.settings):
+    """A rejection by another release is none of the run's; of a part it may rest on what nobody said."""
+    if answer.answer != "rejected":
+        return answer
+    if run.config.core_text is not None and not _is_same(run, answer):
+        return replace(answer, answer="needs", text=say("plan.rejected-elsewhere", text=answer.text))
+    if is_whole(run.settings):
         return answer
     return replace(answer, answer="needs", text=say("plan.rejected-by-defaults", text=answer.text))
+
+
+def _is_same(run: Run, answer: Answer) -> bool:
+    """Whether the release that was asked is the run's, but for corrections."""
+    own = run.config.core_text
+    return own is not None and numbers(own)[:2] == numbers(answer.version)[:2]
 
 
 def _rejection(run: Run, name: str, answers: Mapping[str, tuple[Answer, ...]]) -> Rejection | None:
     """Why a fix is rejected, in Megatron-Core's words.
 
-    What it says of the configuration itself is not new. Another release than the run's has no say; where the
-    run's is unknown it may reject, but a knob that it does not have may be newer.
+    What it says of the configuration itself is not new. Where the run's release is unknown, a knob that the
+    one that was asked does not have may be newer.
     """
     old = {one.text for one in answers[OWN] if one.answer == "rejected"}
-    own = run.config.core_text
     for one in answers[name] if name != OWN else ():
-        same = own is not None and numbers(own)[:2] == numbers(one.version)[:2]
-        rejects = one.answer == "rejected" and (same or own is None)
-        lacks = one.answer == "no_such_knob" and same
-        if (rejects or lacks) and one.text not in old:
+        lacks = one.answer == "no_such_knob" and _is_same(run, one)
+        if (one.answer == "rejected" or lacks) and one.text not in old:
             return Rejection(one.text, f"megatron-core {one.version}")
     return None

@@ -1,8 +1,18 @@
-"""Tests here ask the installed megatron-core; elsewhere they skip, unless it is said that it must be here."""
+"""Tests here ask the installed megatron-core; elsewhere they skip, unless it is said that it must be here.
+
+Releases for another Python lie unpacked beside each other: MOE_DIAG_CORES names the environment of that
+Python, which has PyTorch, and the folder `cores` with one folder for each.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -12,14 +22,41 @@ from heuristics.rules.megatron.request import Request
 
 Ask = Callable[[Sequence[Request]], list[tuple[Answer, Answer]]]
 
+OTHERS: Final = ("0.17.0", "0.18.0", "0.19.2")
+"""Releases that need Python 3.12."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A megatron-core, and a Python that finds it."""
+
+    version: str
+    python: str
+
+    def ask(self, requests: Sequence[Request]) -> list[tuple[Answer, Answer]]:
+        """Insists on answers of that release; what asking it failed by is one."""
+        answers = check_with_megatron(requests, python=self.python)
+        assert {config.version for config, _ in answers} == {self.version}, answers[0]
+        return answers
+
 
 @pytest.fixture(scope="session")
 def ask(megatron: None) -> Ask:
-    """Ask it, and insist on answers."""
+    """Ask the installed one."""
+    return Release(version("megatron-core"), sys.executable).ask
 
-    def asked(requests: Sequence[Request]) -> list[tuple[Answer, Answer]]:
-        answers = check_with_megatron(requests)
-        assert {config.answer for config, _ in answers} & {"not_checked"} == set()
-        return answers
 
-    return asked
+@pytest.fixture(scope="module", params=("installed", *OTHERS))
+def release(request: pytest.FixtureRequest) -> Iterator[Release]:
+    """The installed one, then those of another Python, each the one found while a test has it."""
+    with pytest.MonkeyPatch.context() as environment:
+        if request.param == "installed":
+            request.getfixturevalue("megatron")
+            yield Release(version("megatron-core"), sys.executable)
+            return
+        if (place := os.environ.get("MOE_DIAG_CORES")) is None:
+            pytest.skip(
+                f"no Python 3.12 with PyTorch: would have shown that megatron-core {request.param} is asked"
+            )
+        environment.setenv("PYTHONPATH", str(Path(place, "cores", request.param).resolve()))
+        yield Release(request.param, str(Path(place, "bin", "python").absolute()))

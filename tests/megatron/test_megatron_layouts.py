@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from heuristics.config.about import Given
+from heuristics.rules.check import check_rules
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import Request, request_of
 from heuristics.run.run import Run
@@ -30,12 +31,18 @@ FULL_NAMES = {
 KNOWN = {"num_moe_experts": 64, "moe_router_topk": 8}
 
 
+def run_for(
+    knobs: Mapping[str, Value], flex_package: bool | None = None, core_version: str | None = None
+) -> Run:
+    values = {**KNOWN, **{FULL_NAMES.get(name, name): value for name, value in knobs.items()}}
+    given = Given(te_version="2.9.0", flex_package=flex_package, core_version=core_version)
+    return Run(given=given, settings=settings(values, "test"))
+
+
 def request_for(
     knobs: Mapping[str, Value], flex_package: bool | None = None, core_version: str | None = None
 ) -> Request:
-    values = {**KNOWN, **{FULL_NAMES.get(name, name): value for name, value in knobs.items()}}
-    given = Given(te_version="2.9.0", flex_package=flex_package, core_version=core_version)
-    request = request_of(Run(given=given, settings=settings(values, "test")))
+    request = request_of(run_for(knobs, flex_package, core_version))
     assert isinstance(request, Request)
     return request
 
@@ -63,7 +70,7 @@ FITS: dict[str, dict[str, Value]] = {
     },
     "a dense model": {"world": 8, "tp": 2, "pp": 2, "cp": 2, "num_moe_experts": None},
 }
-REJECTED: dict[str, tuple[dict[str, Value], str]] = {
+NO_WORLD: dict[str, tuple[dict[str, Value], str]] = {
     "EP6 of 8": (
         {"world": 8, "ep": 6},
         "world_size (8) is not divisible by expert_tensor_model_pipeline_parallel size (6)",
@@ -73,6 +80,10 @@ REJECTED: dict[str, tuple[dict[str, Value], str]] = {
         {"world": 8, "pp": 2, "ep": 8},
         "world_size (8) is not divisible by expert_tensor_model_pipeline_parallel size (16)",
     ),
+}
+"""What the groups cannot be set up for: a RuntimeError, no refusal. Rules of ours know of it."""
+
+REJECTED: dict[str, tuple[dict[str, Value], str]] = {
     "60 experts EP8": (
         {"world": 8, "ep": 8, "num_moe_experts": 60},
         "AssertionError at assert self.config.num_moe_experts % ep_size == 0",
@@ -102,7 +113,7 @@ HYBRIDEP: dict[str, Value] = {**DEEPEP, "backend": "hybridep"}
 @pytest.fixture(scope="module")
 def answers(ask: Ask) -> dict[str, tuple[Answer, Answer]]:
     requests = {name: request_for(knobs) for name, knobs in FITS.items()}
-    requests |= {name: request_for(knobs) for name, (knobs, _) in REJECTED.items()}
+    requests |= {name: request_for(knobs) for name, (knobs, _) in {**NO_WORLD, **REJECTED}.items()}
     requests["DeepEP"] = request_for(DEEPEP)
     requests["HybridEP"] = request_for(HYBRIDEP)
     requests["DeepEP there"] = request_for(DEEPEP, flex_package=True)
@@ -135,6 +146,18 @@ def test_a_layout_that_does_not_fit_is_rejected_in_megatron_cores_words(
     _, layer = answers[name]
     assert layer.answer == "rejected"
     assert layer.text.startswith(REJECTED[name][1])
+
+
+@pytest.mark.parametrize("name", NO_WORLD)
+def test_a_world_that_groups_cannot_be_made_for_is_no_refusal_and_breaks_a_rule_of_ours(
+    name: str, answers: dict[str, tuple[Answer, Answer]]
+) -> None:
+    knobs, said = NO_WORLD[name]
+    _, layer = answers[name]
+    assert layer.answer == "not_checked"
+    assert f"RuntimeError: {said}" in layer.text
+    whole = run_for({"tp": 1, "pp": 1, "cp": 1, "ep": 1, "etp": 1, **knobs})
+    assert {rule.id for rule in check_rules(whole)} & {"world-attention-mesh", "world-expert-mesh"}
 
 
 @pytest.mark.parametrize("package", ["DeepEP", "HybridEP"])
@@ -180,13 +203,14 @@ def test_a_newer_spelling_of_graphs_is_understood(answers: dict[str, tuple[Answe
 def test_values_that_are_none_are_answered_and_the_next_is_too(
     answers: dict[str, tuple[Answer, Answer]],
 ) -> None:
-    assert answers["values that are none"][0].answer == "rejected"
+    assert answers["values that are none"][0].answer == "not_checked"
     assert answers["after it"][0].answer == "ok"
 
 
 def test_a_thousand_configurations_take_one_start(ask: Ask, capsys: pytest.CaptureFixture[str]) -> None:
     started = time.perf_counter()
-    answers = ask([request_for({"world": 8, "ep": 8})] * 500 + [request_for({"world": 8, "ep": 6})] * 500)
+    refused = request_for({"world": 8, "ep": 8, "num_moe_experts": 60})
+    answers = ask([request_for({"world": 8, "ep": 8})] * 500 + [refused] * 500)
     all_s = time.perf_counter() - started
     assert [layer.answer for _, layer in answers] == ["ok"] * 500 + ["rejected"] * 500
     with capsys.disabled():

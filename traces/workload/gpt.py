@@ -51,7 +51,12 @@ class Gpt:
         config = configured(torch, sizes, state, head_count=text.head_count, rank_count=place.rank_count)
         specs = module("megatron.core.models.gpt.gpt_layer_specs")
         spec = specs.get_gpt_layer_local_spec(num_experts=state.expert_count, moe_grouped_gemm=False)
-        spec.submodules.mlp.module = _in_ranges(spec.submodules.mlp.module, ranges, state.recompute)
+        layer = spec.submodules.mlp
+        if isinstance(layer, functools.partial):  # from 0.18 on
+            own = _in_ranges(layer.func, ranges, state.recompute)
+            spec.submodules.mlp = functools.partial(own, **layer.keywords)
+        else:
+            layer.module = _in_ranges(layer.module, ranges, state.recompute)
         model = module("megatron.core.models.gpt.gpt_model").GPTModel(
             config, spec, text.vocabulary, text.sequence, position_embedding_type="rope"
         )

@@ -2,7 +2,7 @@
 
 Padded experts are its drop-and-pad mode; counts read by the host are its dropless all-to-all dispatcher. With
 one rank the all-to-all itself is skipped by the library, so no communication is recorded; `gpt.py` runs
-several. Tried with megatron-core 0.16.1.
+several. Tried with megatron-core 0.14.0 to 0.19.2.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from unittest import mock
 from traces.errors import InputError
 from traces.workload.layers import Layer
 from traces.workload.states import Sizes, State
+
+INSTALL: Final = "pip install 'moe-diag[megatron]'"
 
 _WITHOUT_TE: Final = (
     "te_general_gemm",
@@ -99,13 +101,24 @@ def configured(torch: Any, sizes: Sizes, state: State, *, head_count: int = 1, r
 def megatron_layers(torch: Any, sizes: Sizes, state: State, device: str) -> tuple[list[Layer], list[Any]]:
     """The layers of a state, and their parameters. Call it within `started`."""
     dtype, config = getattr(torch, sizes.dtype), configured(torch, sizes, state)
-    specs = module("megatron.core.models.gpt.moe_module_specs")
-    build = module("megatron.core.transformer.spec_utils").build_module
-    spec = specs.get_moe_module_spec(use_te=False, num_experts=state.expert_count, moe_grouped_gemm=False)
-    made = [build(spec, config=config).to(device) for _ in range(sizes.layer_count)]
+    made = [moe_layer(config).to(device) for _ in range(sizes.layer_count)]
     norms = [torch.nn.RMSNorm(sizes.hidden, device=device, dtype=dtype) for _ in made]
     weights = [weight for module in (*norms, *made) for weight in module.parameters()]
     return [_residual(norm, layer) for norm, layer in zip(norms, made, strict=True)], weights
+
+
+def moe_layer(config: Any, **given: Any) -> Any:
+    """The library's MoE layer of a configuration, its experts one after the other. Raises what that raises.
+
+    Its specification says what to build up to 0.17, and builds it itself from 0.18 on.
+    """
+    specs = importlib.import_module("megatron.core.models.gpt.moe_module_specs")
+    spec = specs.get_moe_module_spec(use_te=False, num_experts=config.num_moe_experts, moe_grouped_gemm=False)
+    if callable(spec):
+        return spec(config=config, **given)
+    return importlib.import_module("megatron.core.transformer.spec_utils").build_module(
+        spec, config=config, **given
+    )
 
 
 def _residual(norm: Any, layer: Any) -> Callable[[Any], Any]:
@@ -146,6 +159,5 @@ def module(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         raise InputError(
-            f"{name} cannot be imported ({error}). "
-            "Type pip install megatron-core==0.16.1, or leave out --megatron and --profile."
+            f"{name} cannot be imported ({error}). Type {INSTALL}, or leave out --megatron and --profile."
         ) from None

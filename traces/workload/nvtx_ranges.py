@@ -1,12 +1,11 @@
 """NVTX ranges: PyTorch's own on a GPU, those of the package `nvtx` where PyTorch has no CUDA."""
 
 import importlib
-from typing import Any, Final
+from typing import Any
 
 from traces.errors import InputError
+from traces.workload.megatron import INSTALL
 from traces.workload.model import Ranges
-
-INSTALL: Final = "pip install 'moe-diag[megatron]'"
 
 
 def nvtx_ranges(torch: Any, device: str) -> Ranges:

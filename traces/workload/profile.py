@@ -27,7 +27,7 @@ from traces.formats.nsys_tool import OPTIONS, Nsys, Report, profile_line, report
 from traces.formats.open import read_trace
 from traces.limits import Limit
 from traces.progress import Progress
-from traces.workload.nvtx_ranges import INSTALL
+from traces.workload.megatron import INSTALL
 from traces.workload.rank import Files, ask
 from traces.workload.record import Request
 

@@ -1,19 +1,15 @@
-"""Answers of the real megatron-core, and what its words mean: a rejection, or something this host lacks."""
+"""Answers of the real megatron-core in words: accepted, rejected, or not to be had here, and why."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Final, Literal
-
-from msgspec import Struct
 
 from heuristics.rules.megatron.request import Request
 from heuristics.words import say
 from traces.limits import Limit
-from traces.patterns import LETTERS, Pattern, compiled
+from traces.patterns import LETTERS, compiled
 from traces.settings.core_fields import core_fields
 from traces.settings.settings import Value
-from traces.toml_tables import read_table
 
 Tier = Literal["config", "layer"]
 Kind = Literal["ok", "rejected", "needs", "no_such_knob", "not_checked"]
@@ -21,36 +17,15 @@ Kind = Literal["ok", "rejected", "needs", "no_such_knob", "not_checked"]
 LONGEST: Final = Limit(240, "characters", "ours: a long message of the library is two lines of a terminal")
 
 TRANSFORMER_ENGINE: Final = "Transformer Engine"
-FLEX_PACKAGES: Final = ("DeepEP", "HybridEP")
-_CURES: Final = {
-    TRANSFORMER_ENGINE: "--te-version",
-    FLEX_PACKAGES[0]: "--flex-package",
-    FLEX_PACKAGES[1]: "--flex-package",
-}
-
-
-class _Words(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a host may lack -> words that tell it: always, and where no Transformer Engine is assumed."""
-
-    lacking: dict[str, tuple[Pattern, ...]]
-    untold: dict[str, tuple[Pattern, ...]]
-
-
-@cache
-def _telling() -> _Words:
-    return read_table("heuristics.rules.megatron", "lacking.toml", _Words)
+FLEX_PACKAGES: Final = ("DeepEP", "HybridEP", "NCCL EP")
+PYTORCH: Final = "PyTorch"
+PACKAGES: Final = "another package"
+_CURES: Final = {TRANSFORMER_ENGINE: "--te-version", **dict.fromkeys(FLEX_PACKAGES, "--flex-package")}
 
 
 _WRAPPED: Final = compiled(r" ?when instantiating \w+$")
 """megatron.core.transformer.spec_utils.build_module adds it to every message."""
 
-_WITH_OWN_WORDS: Final = (
-    "ValueError",
-    "AssertionError",
-    "RuntimeError",
-    "NotImplementedError",
-    "ImportError",
-)
 _PATH: Final = compiled(rf"\(?(?:[A-Za-z]:)?(?:[\\/][{LETTERS}_.+@~ -]+){{2,}}[\\/]?\)?")
 _PLAIN_WORD: Final = compiled(r"[a-z_]+\d{0,2}[a-z_]*\d{0,2}")
 _LONGEST_WORD: Final = 24
@@ -71,31 +46,28 @@ class Answer:
     version: str = ""
 
 
-def host_lacks(error: str, message: str, te_known: bool) -> str | None:
-    """What this host lacks, where an error tells of nothing but that; None: it is about the configuration.
+def refusal(error: str, message: str, statement: str, fields: Mapping[str, Value]) -> str:
+    """The library's own words, or the line that raised where it gave none.
 
-    `error`: the exception's type. `te_known`: a version of Transformer Engine is assumed.
+    `error`: the exception's type. `statement`: the line of the library that raised.
     """
-    if not te_known and (what := _told(_telling().untold, message)):
-        return what
-    return "another package" if error == "ModuleNotFoundError" else _told(_telling().lacking, message)
+    said = _WRAPPED.sub("", _one_line(message))
+    return _shown(said or say("megatron.raised-at", error=error, statement=_one_line(statement)), fields)
 
 
-def _told(by: Mapping[str, tuple[Pattern, ...]], message: str) -> str | None:
-    return next((what for what, several in by.items() if any(one.search(message) for one in several)), None)
+def failure(error: str, message: str, place: str, fields: Mapping[str, Value]) -> str:
+    """What kept us from an answer. `place`: the lines of code that it happened at."""
+    said = _WRAPPED.sub("", _one_line(message))
+    told = _shown(f"{error}: {said}" if said else error, fields)
+    return say("megatron.could-not-ask", error=told, place=place)
 
 
-def words(error: str, message: str, statement: str, fields: Mapping[str, Value]) -> str:
-    """The library's own words on one line: no paths, no odd value of the configuration, not endless.
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
-    `statement`: the line of the library that raised, used where it gave no words.
-    """
-    text = _WRAPPED.sub("", " ".join(message.split()))
-    if not text:
-        at = " ".join(statement.split())
-        text = say("megatron.raised-at", error=error, statement=at) if statement else error
-    elif error not in _WITH_OWN_WORDS:
-        text = f"{error}: {text}"
+
+def _shown(text: str, fields: Mapping[str, Value]) -> str:
+    """Without paths and odd values of the configuration, and not endless."""
     text = _PATH.sub("", text).strip()
     for name, value in fields.items():
         for part in value if isinstance(value, tuple | list) else (value,):
@@ -128,11 +100,10 @@ def rejected(request: Request, tier: Tier, version: str, said: str) -> Answer:
     return _answer(request, tier, "rejected", said, version)
 
 
-def needs(request: Request, tier: Tier, version: str, lacking: Iterable[str], *, rest_fits: bool) -> Answer:
-    """`lacking`: what this host lacks. `rest_fits`: with stand-ins for them all else was accepted."""
-    what = " and ".join(lacking)
-    text = say("megatron.needs-for-the-rest" if rest_fits else "megatron.needs", what=what)
-    cures = [cure for name, cure in _CURES.items() if name in what and rest_fits]
+def needs(request: Request, tier: Tier, version: str, lacking: Collection[str]) -> Answer:
+    """`lacking`: what this host lacks, without which it is not accepted here."""
+    text = say("megatron.needs", what=" and ".join(lacking))
+    cures = [_CURES[name] for name in lacking if name in _CURES]
     return _answer(request, tier, "needs", ": give ".join((text, *cures[:1])), version)
 
 
@@ -144,7 +115,7 @@ def no_such_knob(request: Request, version: str, names: Iterable[str]) -> Answer
 
 
 def not_checked(tier: Tier, because: str, version: str = "") -> Answer:
-    """Where nothing was built."""
+    """Where nothing was built, or asking failed."""
     return Answer(tier, "not_checked", because, version)
 
 

@@ -20,7 +20,7 @@ from heuristics.words import say
 from traces.limits import Limit
 from traces.settings.core_fields import core_fields
 from traces.settings.effective import OFF_UNLESS_SAID, of_precision
-from traces.settings.knobs import CP, EP, ETP, PP, TP, VIRTUAL_STAGES
+from traces.settings.knobs import CP, EP, ETP, PP, TP, VIRTUAL_STAGES, Release, knobs, release
 from traces.settings.settings import Settings, Value
 
 HEAD_DIM: Final = Limit(
@@ -204,7 +204,12 @@ def request_of(run: Run) -> Request | NotAsked:
 def _said(run: Run) -> dict[str, Value]:
     """Core's fields that somebody said, as they reach core."""
     settings = run.view(Trust.CHECKED).settings
-    own = {knob: said.value for knob, said in settings.by_knob.items() if knob in core_fields()}
+    core = release(run.config.core_text)
+    own = {
+        knob: said.value
+        for knob, said in settings.by_knob.items()
+        if knob in core_fields() and not _is_off_by_release(knob, said.value, core)
+    }
     fields = laid_over(own, settings)
     for name in _LISTS:
         if isinstance(value := fields.get(name), str):
@@ -214,6 +219,13 @@ def _said(run: Run) -> dict[str, Value]:
     if fields.get("multi_latent_attention") is not True:
         fields = {name: value for name, value in fields.items() if name not in core_fields().of_mla}
     return fields
+
+
+def _is_off_by_release(knob: str, value: Value, core: Release | None) -> bool:
+    """What the run's release does not have is off; of another release that is asked it is no value."""
+    row = knobs().get(knob)
+    is_later = row is not None and core is not None and core < row.since
+    return is_later and (value is None or value is False)
 
 
 def _no_sizes(said: Mapping[str, Value], run: Run) -> NotAsked | None:

@@ -80,7 +80,8 @@ def page(result: Result, detail: Detail) -> Page:
 
 
 def _headline(result: Result, configuration: Configuration, detail: Detail) -> Headline:
-    answers = tuple(words(one) for one in answer_words(configuration.checked))
+    asked = configuration.checked
+    answers = tuple(words(one) for one in answer_words(asked))
     label, tone = "", Tone.NOTICE
     if other_program(configuration):
         label, answers = "READ IN PART", ()
@@ -93,7 +94,9 @@ def _headline(result: Result, configuration: Configuration, detail: Detail) -> H
     elif refused_by_default(result):
         label = "LEGAL ONLY IF THE RECIPE SETS WHAT THE FILE LEAVES OUT"
     else:
-        label, tone, answers = "LEGAL", Tone.GOOD, answers if detail is Detail.FULL else answers[:1]
+        label, tone = "LEGAL", Tone.GOOD
+        if detail is not Detail.FULL and all(one.answer == "ok" for one in asked):
+            answers = answers[:1]
     return Headline(label, words(legal_words(result, configuration)), tone, answers)
 
 

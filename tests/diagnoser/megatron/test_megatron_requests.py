@@ -18,11 +18,11 @@ from heuristics.config.about import Given
 from heuristics.rules.megatron.answer import (
     LONGEST,
     accepted,
-    host_lacks,
+    failure,
     needs,
     no_such_knob,
+    refusal,
     rejected,
-    words,
 )
 from heuristics.rules.megatron.request import NotAsked, Request, request_of
 from heuristics.run.run import Run
@@ -32,6 +32,7 @@ from traces.settings.core_fields import core_fields
 from traces.settings.settings import Framework, Value, settings
 from traces.training_log.log import TrainingLog
 
+ODD = "Invalid choices: {'mla', 'sk-Live0123456789'}"
 PLAIN = Request({"num_layers": 2}, world_size=8)
 
 
@@ -133,6 +134,14 @@ def test_virtual_stages_are_counted_from_the_layers_in_each() -> None:
     )
 
 
+def test_what_the_runs_release_does_not_have_is_not_passed_to_another() -> None:
+    said: dict[str, Value] = {"bf16": True, "moe_paged_stash": True}
+    older, newer = (asked(said, about=Given(core_version=core)).fields for core in ("0.16.1", "0.19.2"))
+    later = {"gtp_weight_remat_size", "moe_combine_bwd_dtype", "high_priority_a2a_comm_stream"}
+    assert (later & set(older), older["moe_paged_stash"]) == (set(), True)
+    assert later & set(newer) == set()
+
+
 def test_latent_attention_shows_in_its_ranks_and_brings_its_fields() -> None:
     assert asked({"kv_lora_rank": 512}).fields["multi_latent_attention"] is True
     assert "rotary_base" not in asked({"rotary_base": 10000, "bf16": True}).fields
@@ -202,51 +211,23 @@ def test_a_world_nobody_said_holds_both_meshes_and_its_sizes_divide(
         assert experts >= top_k
 
 
-@pytest.mark.parametrize(
-    ("error", "message", "te_known", "lacking"),
-    [
-        (
-            "TypeError",
-            "'>=' not supported between instances of 'NoneType' and 'Version'",
-            False,
-            "Transformer Engine",
-        ),
-        ("ImportError", "cannot import name 'fused_permute' from 'm'", False, "Transformer Engine"),
-        (
-            "ValueError",
-            "apply_rope_fusion is not available. Please install TE >= 1.4.",
-            False,
-            "Transformer Engine",
-        ),
-        ("ValueError", "apply_rope_fusion is not available. Please install TE >= 1.4.", True, None),
-        ("ImportError", "DeepEP is not installed. Please install it", True, "DeepEP"),
-        ("ModuleNotFoundError", "No module named 'x'", True, "another package"),
-        ("AssertionError", "Must have at least torch version 2.7 or higher", True, "another PyTorch"),
-        ("ValueError", "num_moe_experts must be non None to use expert-parallel.", False, None),
-        ("TypeError", "unsupported operand type(s) for %: 'int' and 'str'", False, None),
-    ],
-)
-def test_only_words_about_the_host_are_put_on_the_host(
-    error: str, message: str, te_known: bool, lacking: str | None
-) -> None:
-    assert host_lacks(error, message, te_known) == lacking
-
-
 def test_words_are_one_short_line_without_paths() -> None:
-    assert words("ValueError", "a\n   b", "", {}) == "a b"
-    assert words("KeyError", "'mla'", "", {}) == "KeyError: 'mla'"
-    assert words("AssertionError", "", "assert  self.x > 0", {}) == "AssertionError at assert self.x > 0"
-    assert words("AssertionError", " when instantiating MoELayer", "assert x", {}).endswith("at assert x")
-    assert words("ImportError", "no name in (/home/me/lib/site-packages/m.py)", "", {}) == "no name in"
-    long = words("ValueError", "word " * 100, "", {})
+    assert refusal("ValueError", "a\n   b", "", {}) == "a b"
+    assert refusal("AssertionError", "", "assert  self.x > 0", {}) == "AssertionError at assert self.x > 0"
+    assert refusal("AssertionError", " when instantiating MoELayer", "assert x", {}).endswith("at assert x")
+    assert refusal("ValueError", "no name in (/home/me/lib/site-packages/m.py)", "", {}) == "no name in"
+    assert failure("KeyError", "'mla'", "here line 1", {}) == "could not ask: KeyError: 'mla', at here line 1"
+    assert failure("OSError", "", "here line 1", {}) == "could not ask: OSError, at here line 1"
+    long = refusal("ValueError", "word " * 100, "", {})
     assert len(long) <= LONGEST.value
     assert long.endswith("…")
 
 
 def test_odd_values_of_the_configuration_are_not_repeated() -> None:
     fields: dict[str, Value] = {"recompute_modules": ("mla", "sk-Live0123456789")}
-    said = words("AssertionError", "Invalid choices: {'mla', 'sk-Live0123456789'}", "", fields)
-    assert said == "Invalid choices: {'mla', '<recompute_modules>'}"
+    for said in (refusal("AssertionError", ODD, "", fields), failure("KeyError", ODD, "", fields)):
+        assert "Invalid choices: {'mla', '<recompute_modules>'}" in said
+        assert "sk-Live" not in said
 
 
 def test_an_answer_says_what_was_assumed_and_which_version_was_asked() -> None:
@@ -258,8 +239,9 @@ def test_an_answer_says_what_was_assumed_and_which_version_was_asked() -> None:
     assert rejected(request, "config", "0.16.1", "no").text == f"no{other}"
     assert rejected(request, "config", "0.18.0", "no").text == "no"
     assert accepted(PLAIN, "layer", "0.16.1", ("fp8",)).text == "8 ranks are built, without fp8"
-    assert "--te-version" in needs(PLAIN, "config", "1", ["Transformer Engine"], rest_fits=True).text
-    assert "--te" not in needs(PLAIN, "config", "1", ["Transformer Engine"], rest_fits=False).text
+    assert needs(PLAIN, "config", "1", ["PyTorch", "Transformer Engine"]).text == (
+        "accepted where there is PyTorch and Transformer Engine, new enough: give --te-version"
+    )
     assert no_such_knob(PLAIN, "0.16.1", ["moe_extended_tp", "odd"]).text == (
         "megatron-core 0.16.1 has no moe_extended_tp (from 0.12 to 0.16), odd"
     )
@@ -293,7 +275,8 @@ def stub(folder: Path, *lines: str) -> str:
         (("sleep 60",), "did not start"),
         (("exit 1",), "ended early"),
         (("echo Traceback",), "ended early"),
-        (('echo \'{"absent": "ImportError"}\'',), "cannot be imported"),
+        (('echo \'{"absent": "no module x"}\'',), "does not start here: no module x"),
+        (("echo '{}'",), "ended early"),
         ((f"echo '{HELLO}'", "kill -9 $$"), "ended early"),
         ((f"echo '{HELLO}'", "sleep 60"), "in time"),
         ((f"echo '{HELLO}'", "echo '{}'"), "ended early"),

@@ -122,3 +122,14 @@ def test_full_recompute_with_graphs_is_refused_in_0_15_and_0_16() -> None:
 def test_an_unknown_version_is_taken_as_the_newest() -> None:
     knobs = cast(dict[str, object], numbered(23)["knobs"])
     assert "ep-overlap-moe-recompute" in {one.id for one in check_rules(whole_run(knobs))}
+
+
+def test_the_older_switch_of_recompute_counts_as_the_module_that_it_adds() -> None:
+    base = cast(dict[str, object], numbered(22)["knobs"])  # EP overlap, and recompute of moe_act
+    assert refused_by_core(base) == set()
+    assert refused_by_core({**base, "moe_layer_recompute": True}) == {"ep-overlap-moe-recompute"}
+
+
+def refused_by_core(knobs: dict[str, object]) -> set[str]:
+    run = whole_run(knobs, core="0.19.2", te="2.14.0", torch="2.13.0")
+    return {one.id for one in check_rules(run) if one.level == "error" and one.by == "core"}
