@@ -8,7 +8,6 @@ itself goes by a file's size and time. Without numba, loops are interpreted.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property, lru_cache
@@ -21,6 +20,7 @@ import numpy as np
 
 from traces.errors import OutputNotWritable
 from traces.files.cache_folder import default_cache_dir
+from traces.files.own_folder import is_surely_ours, make_own
 from traces.limits import Limit
 from traces.progress import report
 
@@ -63,8 +63,8 @@ class Loop(Generic[P, R]):
     def compiled(self) -> Callable[P, R]:
         numba, text = import_module("numba"), self._function
         folder = _folder(self._sources())
-        keeps = folder is not None and _writable(folder)
-        if not (folder and folder.exists() and any(folder.rglob(f"*{text.__name__}-*.nbi"))):
+        keeps = folder is not None and _keeps(folder)
+        if not (folder and keeps and any(folder.rglob(f"*{text.__name__}-*.nbi"))):
             report("compiling the loops for large traces, once")
         compiled = {name: one.compiled for name, one in self._calls().items()}
         copied = FunctionType(text.__code__, text.__globals__ | compiled, text.__name__)
@@ -129,15 +129,12 @@ def _keep_where_there_is_room(machine: Any) -> None:
     cache.save_overload = stored
 
 
-def _writable(folder: Path) -> bool:
+def _keeps(folder: Path) -> bool:
+    """Whether loops may be kept there: what stands there is run, so it is the user's alone."""
     try:
-        folder.parent.parent.parent.mkdir(parents=True, exist_ok=True)
-        # What stands there is run, so it is the user's alone.
-        for one in (folder.parent.parent, folder.parent, folder):
-            one.mkdir(mode=0o700, exist_ok=True)
-            found = one.stat()
-            if found.st_uid != os.getuid() or found.st_mode & 0o022:
-                return False
+        make_own(folder)
+        if not is_surely_ours(folder):
+            return False
         probe = folder / ".writable"
         probe.touch()
         probe.unlink(missing_ok=True)  # another run may try it at once
