@@ -8,10 +8,12 @@ import os
 import shutil
 import socket
 import stat
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -86,7 +88,18 @@ def desk(base: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     attachment = base / "attachment"
     attachment.mkdir()
     (attachment / "notes.txt").write_text("of the sender", encoding="utf-8")
-    return Desk(home, attachment, as_json(base / "run.json", result_of_run(base / "run.sqlite")))
+    for name, content in _run().items():
+        (base / name).write_bytes(content)
+    return Desk(home, attachment, base / "run.json")
+
+
+@cache
+def _run() -> dict[str, bytes]:
+    """A recording and its result, as files."""
+    with tempfile.TemporaryDirectory() as folder:
+        trace, result = Path(folder) / "run.sqlite", Path(folder) / "run.json"
+        as_json(result, result_of_run(trace))
+        return {one.name: one.read_bytes() for one in (trace, result)}
 
 
 def name_of_ours(number: int = 7) -> str:

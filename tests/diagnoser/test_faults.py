@@ -171,12 +171,12 @@ def test_a_ticket_whose_run_was_killed_is_put_back_unless_it_was_whole(
         (folder / name).write_text(text, encoding="utf-8")
     moved = 0
 
-    def move(name: str, source: Folder, place: Folder) -> None:
+    def move(made: str, source: Folder, place: Folder, name: str) -> None:
         nonlocal moved
         moved += 1
         if moved == step:
             die()
-        move_to_new(name, source, place)
+        move_to_new(made, source, place, name)
         if moved == step - 1 == len(older):
             die()
 

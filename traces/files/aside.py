@@ -72,11 +72,11 @@ def write_whole(path: Path, data: bytes, replace: bool = True) -> None:
 def write_whole_in(place: Folder, name: str, data: bytes, replace: bool) -> None:
     """The same in a folder that is open."""
     with aside(place) as own:
-        own.write_new(name, data)
+        own.write_new(MADE, data)
         if replace:
-            own.move(name, place, name)
+            own.move(MADE, place, name)
         else:
-            move_to_new(name, own, place)
+            move_to_new(MADE, own, place, name)
 
 
 def sweep(path: Path) -> None:
@@ -121,10 +121,14 @@ def _is_settled(place: Folder, name: str) -> bool:
 
 
 def _remove(place: Folder, name: str, own: Folder) -> None:
+    """What cannot be removed keeps its note; what somebody took elsewhere is empty, and needs none."""
     with suppress(OSError):
         own.clear()
-        place.remove_folder(name)
-        forget(name)
+        is_empty = not own.names()
+        with suppress(OSError):
+            place.remove_folder(name)
+        if is_empty:
+            forget(name)
 
 
 def _locked_folder(place: Folder) -> tuple[str, Folder]:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct, ValidationError, json
 
-from traces.files.folder import Folder
+from traces.files.folder import Folder, is_own_private_folder
 
 MADE: Final = "made"
 _REPLACED: Final = "replaced"
@@ -44,16 +44,16 @@ class _Moves(Struct, frozen=True, forbid_unknown_fields=True):
     replaced: Mapping[str, _File]
 
 
-def move_to_new(name: str, source: Folder, place: Folder) -> None:
+def move_to_new(made: str, source: Folder, place: Folder, name: str) -> None:
     """Move to a name that must not exist; raises `FileExistsError` where it does."""
     try:
-        os.link(name, name, src_dir_fd=source.fd, dst_dir_fd=place.fd, follow_symlinks=False)
+        os.link(made, name, src_dir_fd=source.fd, dst_dir_fd=place.fd, follow_symlinks=False)
     except FileExistsError:
         raise
     except OSError:  # a file system without links
         if place.found(name) is not None:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name) from None
-        source.move(name, place, name)
+        source.move(made, place, name)
 
 
 def move_together(own: Folder, place: Folder, names: Sequence[str], force: bool) -> None:
@@ -76,7 +76,7 @@ def move_together(own: Folder, place: Folder, names: Sequence[str], force: bool)
             for name in names:
                 if name in moves.replaced:
                     _set_aside(name, place, replaced, moves)
-                move_to_new(name, made, place)
+                move_to_new(name, made, place, name)
             own.remove(_LIST)
         except BaseException as error:  # Ctrl-C as well
             if not put_back(place, own):
@@ -126,6 +126,7 @@ def _is_as_listed(moves: _Moves, left: Folder, made: Folder, replaced: Folder, p
         all(name not in ("", ".", "..") and "/" not in name for name in names)
         and moves.last in moves.made
         and {*left.names()} == {MADE, _REPLACED, _LIST}
+        and all(is_own_private_folder(one.stat) for one in (made, replaced))
         and all(_is_at(made, name, moves.made.get(name)) for name in made.names())
         and all(_is_at(replaced, name, moves.replaced.get(name)) for name in replaced.names())
         and all(_may_go(place, name, one) for name, one in moves.made.items())

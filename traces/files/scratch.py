@@ -27,7 +27,8 @@ def cache_opened(cache_dir: Path) -> Iterator[Folder]:
             raise not_writable(cache_dir, error) from None
         if why:
             raise OutputNotWritable(
-                f"the cache folder {cache_dir} is not yours alone ({why}): give another with --cache-dir DIR"
+                f"the cache folder {cache_dir} is not yours alone ({why}). Take that away (chmod go-w), or "
+                "give another with --cache-dir DIR"
             )
         yield cache
 

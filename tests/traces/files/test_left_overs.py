@@ -47,12 +47,12 @@ def ticket(folder: Path, step: int = 0) -> None:
     """Move three files into a folder, over what is there; killed before the file of that number, if any."""
     moves = 0
 
-    def move(name: str, source: Folder, place: Folder) -> None:
+    def move(made: str, source: Folder, place: Folder, name: str) -> None:
         nonlocal moves
         moves += 1
         if moves == step:
             die()
-        move_to_new(name, source, place)
+        move_to_new(made, source, place, name)
 
     with pytest.MonkeyPatch.context() as patched, open_folder(folder) as place, aside(place) as own:
         patched.setattr(moved, "move_to_new", move)
@@ -133,6 +133,14 @@ def test_another_folder_under_the_name_of_a_left_over_is_none(tmp_path: Path) ->
     (tmp_path / "work").rename(left)
     assert len(swept(tmp_path)) == 1
     assert (left / "thesis.txt").exists()
+
+
+def test_the_note_goes_though_somebody_took_the_folder_away(tmp_path: Path) -> None:
+    with open_folder(tmp_path) as place, aside(place) as own:
+        own.write_new("x", b"x")
+        own.path.rename(tmp_path / "taken")
+    assert notes() == []
+    assert [*(tmp_path / "taken").iterdir()] == []
 
 
 def test_where_no_notes_can_be_kept_files_are_written_and_nothing_is_undone(
