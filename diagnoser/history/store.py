@@ -62,7 +62,10 @@ _UNIQUE: Final = ("results", "digest")
 
 LARGEST: Final = Limit(256 << 20, "bytes", "ours: the document of 100 ranks has about 20 MB")
 _WAIT_S: Final = 60
-_BUSY, _DAMAGED = {5, 6}, {11, 26}  # https://www.sqlite.org/rescode.html: BUSY, LOCKED; CORRUPT, NOTADB
+_BUSY, _DAMAGED = {5, 6}, {11, 18, 26}
+"""Codes of https://www.sqlite.org/rescode.html: BUSY, LOCKED; CORRUPT, TOOBIG, NOTADB."""
+_MOST_OF_CELL: Final = int(LARGEST.value)
+"""A packed document is smaller. A cell may say any size, and SQLite would make room for it first."""
 
 
 class NotAHistory(InputError):
@@ -228,7 +231,7 @@ class Store:
             if why := why_not_opened(self.path):
                 raise _unusable(self.path, why)
             with closing(sqlite3.connect(address, uri=True, timeout=_WAIT_S)) as connection:
-                connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, int(LARGEST.value))
+                connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_OF_CELL)
                 connection.execute("PRAGMA trusted_schema = OFF")
                 yield Database(connection, recursive_triggers=False)
         except sqlite3.Error as error:

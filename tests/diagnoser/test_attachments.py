@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +14,6 @@ from diagnoser.cli import run
 from tests.attachments import FORMS, NAMES, Desk, desk, name_of_ours, plant
 from tests.diagnoser.test_report_command import marked
 from tests.nsys_doubles import desk as desk_of_nsys
-from tests.places import ROOT
 
 LEFT_ALONE = "left alone: not surely what a run of yours left there"
 OF_ANY_TIME = ".moe-diag-00000000-abcdefgh"
@@ -231,22 +228,3 @@ def test_a_file_of_facts_that_is_a_link_is_not_followed(
     monkeypatch.chdir(here.attachment)
     assert run(["analyze", str(here.result.with_name("run.sqlite")), "--no-megatron"]) == 3
     assert "it is a link out of its folder" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("name", "library"), [(".numba_config.yaml", "traces.loops"), ("matplotlibrc", "reports.write.figures")]
-)
-def test_no_library_takes_settings_from_the_working_folder(name: str, library: str, here: Desk) -> None:
-    if name == "matplotlibrc":
-        os.mkfifo(here.attachment / name)
-    else:
-        (here.attachment / name).write_text("cache_locator_classes: a.stranger\n", encoding="utf-8")
-    program = (
-        f"import sys; sys.path.insert(0, {str(ROOT)!r}); import {library} as loaded\n"
-        "if hasattr(loaded, '_numba'):\n"
-        "    numba = loaded._numba(); numba.core.config.reload_config()\n"
-        "    assert numba.config.CACHE_LOCATOR_CLASSES == '', numba.config.CACHE_LOCATOR_CLASSES\n"
-    )
-    line = [sys.executable, "-P", "-c", program]
-    done = subprocess.run(line, cwd=here.attachment, timeout=50, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr

@@ -260,3 +260,11 @@ def test_each_command_says_it_in_one_line(
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert "holds more than moe-diag puts there" in err
+
+
+def test_a_cell_that_is_larger_than_any_of_ours_is_damage(
+    history: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("diagnoser.history.store._MOST_OF_CELL", 500)
+    with pytest.raises(InputError, match=r"is damaged\. Put a copy of it back"):
+        history.document(1)
