@@ -152,15 +152,17 @@ def not_launched_ns(work: Work, windows: list[tuple[int, int]]) -> int:
 def step_windows(work: Work, host: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Where host steps begin on the GPU: at their first compute, or when all launched before has ended.
 
-    What runs before anything of a known launch was launched before the recording.
+    With nothing before it, a step begins with the first work that it launched. What runs before anything of a
+    known launch was launched before the recording.
     """
     moments = np.array([begin for begin, _ in host] + [host[-1][1]])
     borders = []
     launched = np.where(work.call == NEVER, work.start, work.call)
     launched[(work.call == NEVER) & (work.start < work.start[work.call != NEVER].min())] = NEVER
     for moment in moments.tolist():
-        compute = work.start[(launched >= moment) & (work.what == COMPUTE)]
         before = work.end[launched < moment]
+        begins = (work.what == COMPUTE) if len(before) else np.ones(len(launched), dtype=np.bool_)
+        compute = work.start[(launched >= moment) & begins]
         candidates = [
             *([int(compute.min())] if len(compute) else []),
             *([int(before.max())] if len(before) else []),

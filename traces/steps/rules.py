@@ -215,16 +215,19 @@ def _initialising_ns(rank: RankTimeline, found: Found) -> list[int]:
 def leave_out_hiccups(steps: Steps) -> Steps:
     """Leave out used steps that are far longer than the others: counted apart, in no other figure.
 
-    Of few steps that is one which holds kernels that no other has.
+    Of few steps that is one which holds more kernels than the others, and is longer than each of these.
     """
     lengths = steps.lengths_ns()
     if len(lengths) < FEWEST.value or alternate(lengths):
         return steps
     middle = median(lengths)
-    spread = _SCALE * median(abs(length - middle) for length in lengths)
-    is_few = len(lengths) < SLOW_STEPS.value
-    limit_ns = middle + max(0 if is_few else SLOW_MAD.value * spread, SLOW_FRAC.value * middle)
-    far = [step.length_ns > limit_ns and (step.has_more or not is_few) for step in steps.used]
+    if len(lengths) < SLOW_STEPS.value:
+        usual_ns = max((step.length_ns for step in steps.used if not step.has_more), default=max(lengths))
+        limit_ns = (1 + SLOW_FRAC.value) * usual_ns
+    else:
+        spread = _SCALE * median(abs(length - middle) for length in lengths)
+        limit_ns = middle + max(SLOW_MAD.value * spread, SLOW_FRAC.value * middle)
+    far = [length > limit_ns for length in lengths]
     if sum(far) > max(EXCEPTIONS.value * len(far), 1) or _in_turn(far):
         return steps
     slow = {step.index: step for step, is_far in zip(steps.used, far, strict=True) if is_far}

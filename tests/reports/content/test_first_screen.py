@@ -17,7 +17,7 @@ from diagnoser.demo import RECORDINGS, SEVERAL, unpack
 from heuristics.comparison.enough import enough_steps
 from reports.result.read import of_one_run, typed
 from tests.page_doubles import first_screen, flat
-from traces.errors import NothingToDiagnose
+from traces.errors import DamagedTrace, NothingToDiagnose
 from traces.spelling import percent
 
 WIDTHS = (60, 80, 120, 200)
@@ -48,7 +48,7 @@ def documents(folder: Path) -> dict[str, dict[str, Any]]:
     for path in sorted((*folder.rglob("*.sqlite"), *folder.rglob("*.json.gz"))):
         try:
             found[path.name.partition(".")[0]] = diagnoser.analyze(path).to_dict()
-        except NothingToDiagnose:  # two files hold no kernels
+        except (NothingToDiagnose, DamagedTrace):  # two files hold no kernels, one nothing at all
             continue
     found["dlrm8"] = diagnoser.analyze(sorted((folder / "added" / "dlrm8").glob("*.gz"))).to_dict()
     return found

@@ -223,6 +223,7 @@ OWN = {
     "traces/workload/profile.py": "our own workload",
     "traces/workload/rank.py": "our own workload",
     "heuristics/rules/rules.py": "tables of plug-ins",
+    "reports/result/voice/phrases.py": "our own tables and lists",
     "reports/write/html/environment.py": "our own templates",
     "diagnoser/__init__.py": "our own packages",
     "diagnoser/__main__.py": "standard streams",
