@@ -54,8 +54,9 @@ def borders_ns(pieces: Iterable[Piece], *, by_optimizer: bool = False) -> list[i
     """Borders of steps, one more than there are steps.
 
     Before step k: the start of its first compute kernel, or the end of all work before it if that is earlier.
-    Work of step -1 comes before them all. `by_optimizer`: a step begins behind its predecessor's optimizer
-    and the communication launched directly behind that, as where nothing names the steps.
+    With nothing before it, the first begins with its first work; work of step -1 comes before them all.
+    `by_optimizer`: a step begins behind its predecessor's optimizer and the communication launched directly
+    behind that, as where nothing names the steps.
     """
     steps: dict[int, list[Piece]] = {}
     for piece in pieces:
@@ -64,7 +65,7 @@ def borders_ns(pieces: Iterable[Piece], *, by_optimizer: bool = False) -> list[i
     whole = [steps[k] for k in sorted(steps)]
     starts = [min(_ns(p.start_ns) for p in step if p.work.engine is Engine.SMS) for step in whole]
     ends = [max(_ns(piece.end_ns) for piece in step) for step in whole]
-    first = min([starts[0], max(before)]) if before else starts[0]
+    first = min([starts[0], max(before)]) if before else min(_ns(piece.start_ns) for piece in whole[0])
     if by_optimizer:
         return [first, *_ends_by_optimizer_ns([piece for step in whole for piece in step])]
     between = [min(start, max(ends[: k + 1])) for k, start in enumerate(starts[1:])]

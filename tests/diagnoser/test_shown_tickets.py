@@ -253,8 +253,8 @@ def test_the_regression_answers_as_well() -> None:
     reads = reader(rendering.text(told, "markdown"))
     suspect = told["suspects"][0]
     assert told["verdict"] == "regression"
-    assert reads.finds("SLOWER +30 %, +6.12 ms per step", "95 % interval")
-    assert reads.finds("LIKELY CAUSE:", suspect["title"], "Explains +6.08 of +6.12", "Confidence medium")
+    assert reads.finds("SLOWER +30 %, +6.11 ms per step", "95 % interval")
+    assert reads.finds("LIKELY CAUSE:", suspect["title"], "Explains +6.08 of +6.11", "Confidence medium")
     assert reads.finds("To be sure: ", suspect["next"])
     assert reads.finds("Limits:", "kernel set, dispatcher")
     assert reads.finds("moe-diag analyze simulated_after.sqlite")

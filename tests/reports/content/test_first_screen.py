@@ -289,5 +289,5 @@ def test_a_wall_without_a_cost_is_nothing_where_its_bound_is_nothing() -> None:
 def test_several_ranks_are_one_line_with_their_spread(recordings: Path) -> None:
     lines = first_screen(documents(recordings)["dlrm8"]).splitlines()
     (line,) = [line for line in lines if line.startswith("8 of 8 ranks")]
-    assert "steps of 10.5 to 18.6 ms" in line  # each rank has one ProfilerStep, which is a step
+    assert "steps of 11.0 to 18.6 ms" in line  # each rank has one ProfilerStep, which is a step
     assert "96 % of communication time is waiting" in line
