@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -19,10 +20,11 @@ import pytest
 from diagnoser.megatron import check_with_megatron
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import Request
+from tests.places import ROOT
 
 Ask = Callable[[Sequence[Request]], list[tuple[Answer, Answer]]]
 
-OTHERS: Final = ("0.17.0", "0.18.0", "0.19.2")
+OTHERS: Final = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["moe-diag"]["cores"]
 """Releases that need Python 3.12."""
 
 
@@ -54,7 +56,7 @@ def release(request: pytest.FixtureRequest) -> Iterator[Release]:
             request.getfixturevalue("megatron")
             yield Release(version("megatron-core"), sys.executable)
             return
-        if (place := os.environ.get("MOE_DIAG_CORES")) is None:
+        if not (place := os.environ.get("MOE_DIAG_CORES")):
             pytest.skip(
                 f"no Python 3.12 with PyTorch: would have shown that megatron-core {request.param} is asked"
             )
