@@ -24,7 +24,7 @@ WATCHED = """
 import json, os, sys
 opened = []
 def watch(event, args):
-    if args and args[0] in ("/sbin/ldconfig", os.devnull):  # a PyTorch for CUDA lists libraries as it is imported
+    if args and args[0] in ("/sbin/ldconfig", os.devnull):  # of a PyTorch for CUDA, as it is imported
         return
     if event.startswith("socket.") or event in ("subprocess.Popen", "os.system", "os.rename"):
         opened.append(event)
