@@ -2,7 +2,8 @@
 # make check  format, lint, types and every test there is    make clean   remove what these made
 # make quick  the tests that take no seconds: an answer within a minute on two cores
 # make fuzz   mutated inputs for every reader, then property tests with new examples, for some minutes (MINUTES=, JOBS=)
-# make test-megatron  the tests that ask megatron-core, in an environment of their own with it and PyTorch (1 GB)
+# make test-megatron  the tests that ask megatron-core, in an environment of their own with it and PyTorch (1 GB); where
+#             there is a Python 3.12, the releases that need it as well, in one more (5.2 GB)
 # make coverage  the tests of the product once more, and which lines and branches none of them reaches (20 minutes)
 # make release-check  try the wheel in empty environments: by each Python there is, with the oldest dependencies (5 minutes)
 # make score  the tests of the simulators and of the scores; then simulate a few hundred runs, diagnose them, and print how often
@@ -22,6 +23,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 MEGATRON := .venv-megatron
+CORES  := .venv-megatron-3.12
 CODE   := moe_diag diagnoser traces heuristics reports tests bench conftest.py
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 SCORES := bench/simulate bench/third bench/score bench/compare_score
@@ -66,7 +68,9 @@ fuzz: $(VENV)/installed-test
 	  [ $$(date +%s) -lt $$end ]; do :; done
 
 test-megatron: $(MEGATRON)/installed
-	MOE_DIAG_MEGATRON=required $(MEGATRON)/bin/python -m pytest -m megatron
+	bash .ci/install-cores $(CORES)
+	MOE_DIAG_MEGATRON=required MOE_DIAG_CORES=$$(ls -d $(CORES) 2>/dev/null) \
+	  $(MEGATRON)/bin/python -m pytest --numprocesses auto --dist loadfile -m megatron
 
 release-check: $(VENV)/installed-test
 	bash .ci/try-wheel --all
@@ -145,4 +149,4 @@ $(MEGATRON)/installed: pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(MEGATRON) .mypy_cache .pytest_cache .ruff_cache .hypothesis site
+	rm -rf $(VENV) $(MEGATRON) $(CORES) .mypy_cache .pytest_cache .ruff_cache .hypothesis site

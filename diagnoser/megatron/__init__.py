@@ -137,6 +137,7 @@ def worker_environment() -> dict[str, str]:
     """No GPU, so that every host answers alike; sets in messages always in the same order; one thread.
 
     PyTorch makes a folder for compiled kernels as it is imported: a folder that exists keeps it from that.
+    Megatron-core asks git for the commit of the folder that it lies in, and adds it to its version.
     """
-    ours = {"CUDA_VISIBLE_DEVICES": "", "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
+    ours = {"CUDA_VISIBLE_DEVICES": "", "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "NO_VCS_VERSION": "1"}
     return {**os.environ, **ours, "TORCHINDUCTOR_CACHE_DIR": _HOME}

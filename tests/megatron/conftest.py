@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -19,10 +19,11 @@ import pytest
 from diagnoser.megatron import check_with_megatron
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import Request
+from tests.places import DATA
 
 Ask = Callable[[Sequence[Request]], list[tuple[Answer, Answer]]]
 
-OTHERS: Final = ("0.17.0", "0.18.0", "0.19.2")
+OTHERS: Final = (DATA / "megatron_cores.txt").read_text("utf-8").split()
 """Releases that need Python 3.12."""
 
 
@@ -46,17 +47,18 @@ def ask(megatron: None) -> Ask:
     return Release(version("megatron-core"), sys.executable).ask
 
 
-@pytest.fixture(scope="module", params=("installed", *OTHERS))
-def release(request: pytest.FixtureRequest) -> Iterator[Release]:
-    """The installed one, then those of another Python, each the one found while a test has it."""
-    with pytest.MonkeyPatch.context() as environment:
-        if request.param == "installed":
-            request.getfixturevalue("megatron")
-            yield Release(version("megatron-core"), sys.executable)
-            return
-        if (place := os.environ.get("MOE_DIAG_CORES")) is None:
-            pytest.skip(
-                f"no Python 3.12 with PyTorch: would have shown that megatron-core {request.param} is asked"
-            )
-        environment.setenv("PYTHONPATH", str(Path(place, "cores", request.param).resolve()))
-        yield Release(request.param, str(Path(place, "bin", "python").absolute()))
+@pytest.fixture(scope="session", params=("installed", *OTHERS))
+def release(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Release:
+    """The installed one, then those of another Python."""
+    if request.param == "installed":
+        request.getfixturevalue("megatron")
+        return Release(version("megatron-core"), sys.executable)
+    if not (place := os.environ.get("MOE_DIAG_CORES")):
+        pytest.skip(
+            f"no Python 3.12 with PyTorch: would have shown that megatron-core {request.param} is asked"
+        )
+    core, python = Path(place, "cores", request.param).resolve(), Path(place, "bin", "python").absolute()
+    program = tmp_path_factory.mktemp("release") / "python"
+    program.write_text(f'#!/bin/sh\nPYTHONPATH={core} exec {python} "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    return Release(request.param, str(program))

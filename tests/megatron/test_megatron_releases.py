@@ -6,26 +6,34 @@ import json
 import subprocess
 from collections import Counter
 from dataclasses import asdict, replace
+from pathlib import Path
 from random import Random
 from typing import Final
 
 import pytest
 
 from diagnoser.megatron import worker_environment
+from diagnoser.options.requests import Check
+from diagnoser.running.configuration import check_config
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import Request, request_of
+from reports.content.analysis.check import page
+from reports.content.blocks import Detail
+from tests.check_doubles import SCRIPT, written
 from tests.megatron.conftest import Release
 from tests.megatron.random_runs import drawn_run
 from tests.megatron.test_megatron_cases import CASES, request_for
 from tests.megatron.test_megatron_layouts import FITS
 from tests.megatron.test_megatron_layouts import request_for as laid_out
 from tests.places import ROOT
+from tests.plain_page import plain
 from traces.limits import Limit
 
 pytestmark = pytest.mark.megatron
 
 NOT_HERE: Final = {64, 66, 87}
 """What Transformer Engine's own functions decide, and a knob that no release has."""
+PADS: Final = "--moe-grouped-gemm --moe-pad-expert-input-to-capacity"
 RUNS: Final = Limit(60, "runs", "ours: as many again as are listed; of most, a rule refuses something")
 PROGRAM: Final = "import sys; sys.path.append(sys.argv[1]); import tests.megatron.core_itself"
 REFUSALS: Final = ("AssertionError", "ValueError")
@@ -94,3 +102,39 @@ def test_no_complete_configuration_fails_but_by_a_name_that_core_looks_up(
 ) -> None:
     failed = [one.text for _, both, _ in answered for one in both if one.text.startswith("could not ask")]
     assert [text for text in failed if "KeyError: 'moe_experts'" not in text] == []
+
+
+def checked(release: Release, folder: Path, text: str) -> tuple[list[str], str]:
+    about = {"core_version": release.version, "te_version": "2.14.0", "flex_package": True}
+    found = check_config(Check(written(folder, "run.sh", text), about=about), release.ask)
+    answers = [one["answer"] for one in found.to_dict()["configuration"]["checked"]]
+    return answers, " ".join(plain(page(found.result, Detail.FIRST)).split())
+
+
+@pytest.mark.parametrize("dispatcher", ["alltoall", "flex --moe-flex-dispatcher-backend hybridep"])
+def test_a_complete_configuration_that_core_accepts_is_legal_on_the_screen(
+    release: Release, tmp_path: Path, dispatcher: str
+) -> None:
+    answers, said = checked(release, tmp_path, SCRIPT.replace("alltoall", dispatcher))
+    assert answers == ["ok", "ok"]
+    assert "LEGAL No rule that could be checked is broken" in said
+
+
+def test_one_that_core_refuses_is_not_legal_on_the_screen(release: Release, tmp_path: Path) -> None:
+    answers, said = checked(release, tmp_path, SCRIPT.replace("--moe-grouped-gemm", PADS))
+    assert answers == ["rejected", "not_checked"]
+    assert "NOT LEGAL 1 error" in said
+    assert "Megatron rejects this configuration" in said
+
+
+def test_a_layer_of_its_own_is_recorded(release: Release, tmp_path: Path) -> None:
+    command = ["workload", "--megatron", "--device", "cpu", "--steps", "2", "--state", "host_counts"]
+    program = "import sys; sys.path.append(sys.argv.pop(1)); from diagnoser.__main__ import main; main()"
+    subprocess.run(
+        [release.python, "-P", "-c", program, str(ROOT), *command, "--out", "it.json.gz"],
+        cwd=tmp_path,
+        env=worker_environment(),
+        capture_output=True,
+        check=True,
+    )
+    assert (tmp_path / "it.json.gz").stat().st_size > 0

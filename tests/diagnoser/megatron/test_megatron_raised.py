@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import diagnoser
+from bench.simulate.export import write_export
+from diagnoser import megatron
 from diagnoser.options.requests import Check
 from diagnoser.running.configuration import check_config
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import Request
 from reports.content.analysis.check import page
 from reports.content.blocks import Detail
-from tests.check_doubles import BRIDGE, written
+from tests.check_doubles import BRIDGE, SCRIPT, written
+from tests.document_doubles import DISPATCH, exposed
 from tests.fake_core import Ask, fake_core
+from tests.page_doubles import first_screen
 from tests.plain_page import plain
 from traces.settings.settings import Value
 
@@ -136,18 +141,37 @@ def test_a_package_that_is_another_is_no_answer(
     assert "could not ask: " in config.text
 
 
+def troubled(ask: Ask, trouble: str) -> Ask:
+    """With the same trouble in whatever is asked."""
+    fields = {"config_logger_dir": trouble}
+    return lambda requests: ask([replace(one, fields={**one.fields, **fields}) for one in requests])
+
+
 @pytest.mark.parametrize(
     "trouble", ["config KeyError", "stages TypeError", "layer AttributeError", "torch AssertionError"]
 )
 def test_a_failure_of_ours_never_reads_as_a_rejection_on_the_screen(
     ask: Ask, tmp_path: Path, trouble: str
 ) -> None:
-    def told(requests: Sequence[Request]) -> list[tuple[Answer, Answer]]:
-        fields = {"config_logger_dir": trouble}
-        return ask([replace(one, fields={**one.fields, **fields}) for one in requests])
-
-    found = check_config(Check(written(tmp_path, "run.yaml", BRIDGE)), told)
+    found = check_config(Check(written(tmp_path, "run.yaml", BRIDGE)), troubled(ask, trouble))
     said = " ".join(plain(page(found.result, Detail.FIRST)).split())
     assert found.to_dict()["configuration"]["legal"]
     assert "rejects" not in said
     assert f"could not ask: {trouble.split()[1]}" in said
+
+
+@pytest.mark.parametrize(
+    ("trouble", "is_refused"), [("layer AttributeError", False), ("layer ValueError", True)]
+)
+def test_only_a_refusal_makes_correcting_the_configuration_the_first_step(
+    ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: str, is_refused: bool
+) -> None:
+    monkeypatch.setattr(megatron, "check_with_megatron", troubled(ask, trouble))
+    write_export(tmp_path / "run.sqlite", exposed(comm=DISPATCH))
+    config = written(
+        tmp_path, "run.sh", SCRIPT.replace("alltoall", "flex --moe-flex-dispatcher-backend deepep")
+    )
+    found = diagnoser.analyze(tmp_path / "run.sqlite", config=config, about={"core_version": "0.19.2"})
+    first = first_screen(found.to_dict()).partition("\n  1  ")[2].split("\n  2  ")[0]
+    assert first
+    assert ("Correct the configuration" in first) == is_refused
