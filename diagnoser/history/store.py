@@ -26,6 +26,7 @@ from traces.errors import InputError, NothingToDiagnose, OutputNotWritable
 from traces.files.plain_file import no_file
 from traces.limits import Limit
 from traces.missing import OrMissing, known
+from traces.names.file_names import told_name
 from traces.sections.rank import Rank
 
 if TYPE_CHECKING:
@@ -252,7 +253,9 @@ _LISTED: Final = (
 
 
 def _kept(row: Mapping[str, Any]) -> Kept:
-    return Kept(**{**row, "metrics": json.loads(row["metrics"]), "alike": json.loads(row["alike"])})
+    name = told_name(row["name"])  # an earlier release kept them whole
+    read = {"name": name, "metrics": json.loads(row["metrics"]), "alike": json.loads(row["alike"])}
+    return Kept(**{**row, **read})
 
 
 def _damaged(path: Path) -> NotAHistory:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -144,18 +145,18 @@ def test_a_kept_summary_is_never_replaced_unasked_nor_diagnosed(
 def test_a_summary_is_read_without_what_its_texts_may_give_away(kept: Path, tmp_path: Path) -> None:
     summary = next(iter(large_run(1)))
     known = summary.identity
-    for place, changes in enumerate(
-        (
-            {"trace": "node0421.cluster.corp.com_alice.sqlite", "world_size_from": "train_alice.sh:7"},
-            {"trace": "$(reboot)", "world_size_from": "; curl x | sh"},
-        )
-    ):
+    changed: tuple[dict[str, Any], ...] = (
+        {"trace": "node0421.cluster.corp.com_alice.sqlite", "world_size_from": "train_alice.sh:7"},
+        {"trace": "$(reboot)", "world_size_from": "; curl x | sh"},
+    )
+    for place, changes in enumerate(changed):
         other = replace(known, world_size=16, **changes)
         (tmp_path / f"{place}{SUFFIX}").write_bytes(encode(replace(summary, identity=other)))
         found = json.dumps(merge_summaries([tmp_path / f"{place}{SUFFIX}"]).to_dict())
         for private in ("alice", "node0421", "reboot", "curl"):
             assert private not in found
-    for wrong in ({"kind": "nsys\n"}, {"version": "$(reboot)"}):
+    wrongly: tuple[dict[str, Any], ...] = ({"kind": "nsys\n"}, {"version": "$(reboot)"})
+    for wrong in wrongly:
         blob = encode(replace(summary, identity=replace(known, **wrong)))
         with pytest.raises(DamagedTrace):
             decoded(blob, "there")
