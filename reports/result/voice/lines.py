@@ -12,6 +12,8 @@ from traces.settings.line_parts import LOADS, is_layout
 _FLAG: Final = re.compile(r"(?P<name>--?[A-Za-z][\w-]{0,80})(?: (?P<values>.+))?", re.ASCII)
 _SET: Final = re.compile(r"(?:--env )?(?P<name>[A-Za-z_][\w.]{0,100})=(?P<values>.*)", re.ASCII)
 _LEFT_OUT: Final = re.compile(r"\(leave out (?P<name>[\w.-]{1,100})\)", re.ASCII)
+_THEN: Final = re.compile(r", then \d{1,6}\Z")
+"""Of a value to begin with, and the one after it."""
 _BARE: Final = r"(?:-?[0-9]|[A-Za-z_.,:+])[A-Za-z0-9_.,:+-]{0,120}"
 _LISTED: Final = re.compile(rf"(?:{_BARE})?|\[(?:{_BARE})?\]")
 _WORD: Final = re.compile(r"[A-Za-z0-9_.,:=+%@/#*?()\[\] -]{0,200}")
@@ -22,11 +24,13 @@ def is_setting(line: str) -> bool:
     if found := _LEFT_OUT.fullmatch(line):
         return found["name"] in _settings()
     found = _SET.fullmatch(line) or _FLAG.fullmatch(line)
-    return found is not None and found["name"] in _settings() and _are_values(found["values"] or "")
-
-
-def _are_values(text: str) -> bool:
-    return all(map(is_value, text.split(" ")))
+    if found is None or found["name"] not in _settings():
+        return False
+    first, *more = _THEN.sub("", found["values"] or "").split(" ")
+    if not more:
+        return is_value(first)
+    # of `NAME=value word` a shell would run the word
+    return found.re is _FLAG and all(word.isdecimal() or word in _listed() for word in (first, *more))
 
 
 def is_value(word: str) -> bool:
@@ -57,3 +61,9 @@ def _settings() -> frozenset[str]:
         found |= {knob.id, knob.id.removeprefix("env."), knob.flag, knob.off, knob.bridge, *older}
         found |= {f"--{name.replace('_', '-')}" for name in older} | {f"{group}.{name}" for name in older}
     return frozenset(found - {""})
+
+
+@cache
+def _listed() -> frozenset[str]:
+    """The words that a setting may take several of."""
+    return frozenset(word for knob in knobs().values() if "list" in knob.kind for word in knob.choices)
