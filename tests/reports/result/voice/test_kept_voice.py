@@ -25,6 +25,8 @@ from tests.poison_doubles import (
     pages,
     planted_at,
     runs_something,
+    tables_in,
+    with_key,
 )
 from traces.errors import NotAResult
 from traces.limits import Limit
@@ -65,6 +67,16 @@ def test_a_poisoned_field_is_refused_or_left_out(kind: str, kept_documents: dict
     for place, field in enumerate(chosen):
         name = sorted(POISONS)[place % len(POISONS)]
         assert_harmless(planted_at(document, fields[field], POISONS[name]), f"{field}: {name}", TEXTS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_poisoned_key_is_refused_or_left_out(kind: str, kept_documents: dict[str, Document]) -> None:
+    document, drawn = kept_documents[kind], random.Random(f"keys {kind}")
+    tables = list(tables_in(document))
+    for spot in drawn.sample(tables, min(OF_EACH, len(tables))):
+        name = drawn.choice(sorted(POISONS))
+        planted = with_key(document, spot, POISONS[name])
+        assert_harmless(planted, f"{spot}: {name}", ("text", "html", "json", "csv"))
 
 
 def test_the_walk_notices_what_gets_out(kept_documents: dict[str, Document]) -> None:
