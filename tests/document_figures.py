@@ -24,7 +24,7 @@ _SIZES: Final = {
     unit: Fraction(1, size)
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3), ("B", 1), ("GiB", 2**30), ("MiB", 2**20))
 }
-_RATES: Final = ("TFLOP/s", "tokens/s")
+_RATES: Final = ("TFLOP/s", "tokens/s", "GB/s")
 _FLOAT: Final = Fraction(1, 10**12)
 """By how much of itself a quotient may be off that was divided in another order."""
 _DIGITS: Final = 3

@@ -32,6 +32,7 @@ PHRASES: Final[Mapping[str, str]] = {
     r"<0\.01\b": "a count a step that is not zero never reads 0",
     r"\b(?:32,767|65,536) characters\b": "what a ticket takes",
     r"\b[\d,]+ other steps? (?:is|are) left out\b": "what a page has no room for",
+    r"\bPCIe 4 x16 gives at most 32, PCIe 5 x16 at most 64\b": "what a measure is to be held against",
     r"\bUTF-8\b|\bSHA-?256\b": "names",
     r"\bBF16\b|\bFP8\b|\bFP16\b|\bFP32\b|\bTF32\b": "names of precisions",
 }
@@ -39,7 +40,7 @@ PHRASES: Final[Mapping[str, str]] = {
 
 NUMBER: Final = re.compile(
     r"(?<![\w.])(?P<number>[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?)"
-    r"(?:(?P<unit> ?%| ?(?:ms|ns|us|GB|MB|kB|GiB|MiB|(?:model )?TFLOP/s|tokens/s)\b|s\b)|(?![\w%]))"
+    r"(?:(?P<unit> ?%| ?(?:ms|ns|us|GB/s|GB|MB|kB|GiB|MiB|(?:model )?TFLOP/s|tokens/s)\b|s\b)|(?![\w%]))"
 )
 WORD: Final = re.compile(r"[\w.+:/<>-]*\d[\w.+:/<>-]*")
 _HEAD: Final = 12

@@ -15,7 +15,7 @@ from traces.limits import Limit
 
 DIGITS: Final = 3
 LINE: Final = Limit(
-    2_000, "bytes", "ours: our own longest list of names has 900, and no text of others says more in an error"
+    2_000, "bytes", "ours: our own longest list of names has 900, and no message needs more of a text"
 )
 
 

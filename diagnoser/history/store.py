@@ -39,6 +39,7 @@ from traces.files.own_folder import make_own
 from traces.files.plain_file import no_file
 from traces.limits import Limit
 from traces.missing import OrMissing, known
+from traces.names.file_names import told_name
 from traces.sections.rank import Rank
 
 if TYPE_CHECKING:
@@ -302,7 +303,8 @@ _JSON: Final[Mapping[str, Any]] = {
 
 def _kept(row: Mapping[str, Any]) -> Kept:
     """Raises `DecodeError` for values of other kinds, which SQLite keeps in any column."""
-    told = {name: decode(convert(row[name], str), type=kind) for name, kind in _JSON.items()}
+    told: dict[str, Any] = {name: decode(convert(row[name], str), type=kind) for name, kind in _JSON.items()}
+    told["name"] = told_name(convert(row["name"], str))  # an earlier release kept them whole
     return convert({**row, **told}, Kept)
 
 

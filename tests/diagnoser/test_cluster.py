@@ -91,19 +91,19 @@ def test_a_trace_that_ends_every_worker_is_named_and_the_others_go_on(
     traces: list[Path], monkeypatch: pytest.MonkeyPatch, dask: None
 ) -> None:
     monkeypatch.setattr(measured, "measure_trace", unless_it_is_poison)
-    poison = traces[3].with_name("poison.sqlite")
+    poison = traces[3].with_name("damaged.sqlite")
     poison.write_bytes(traces[3].read_bytes())
     with local_cluster(allowed_failures=0) as fragile:
         found = diagnoser.analyze([*traces[:3], poison], scheduler=fragile.scheduler_address)
     assert (
-        "poison.sqlite was skipped: the process that read it was ended from outside" in found.result.warnings
+        "damaged.sqlite was skipped: the process that read it was ended from outside" in found.result.warnings
     )
     assert "perhaps because memory ran out. Start workers with more memory" in found.skipped[0]
     assert [one.name for one in found.result.traces] == [path.name for path in traces[:3]]
 
 
 def unless_it_is_poison(task: TraceTask) -> MeasuredTrace | InputError:
-    if task.path.name == "poison.sqlite":
+    if task.path.name == "damaged.sqlite":
         os.kill(os.getpid(), signal.SIGKILL)
     return measure_trace(task)
 

@@ -13,6 +13,7 @@ from traces.settings.line_parts import LOADS, UNSAFE, is_layout
 
 LONGEST: Final = Limit(3_000, "characters", "ours: twice the longest sentence of any result that was seen")
 MOST_PARTS: Final = Limit(60, "parts of one text", "ours: twice those of any result that was seen")
+MOST_TRIES: Final = Limit(40_000, "parts of texts", "ours: ten times those of any result that was seen")
 _WORD: Final = compiled(r"[A-Za-z]+")
 _SMALL: Final = frozenset(
     "a an and as at by for from in is it no not of on or so the to with x".split()  # noqa: SIM905
@@ -20,6 +21,14 @@ _SMALL: Final = frozenset(
 """Words that alone make no sentence of ours."""
 _BETWEEN: Final = compiled(r"; |, (?:and |or |with |which |then )?|\. |: | (?:and|or|in|with|->|>=) ")
 """What joins sentences of ours, or names and values, to one text."""
+_PROSE: Final = compiled(r"[a-z]{3,}")
+_JOINS: Final = frozenset(("and", "or"))
+_UNIT: Final = compiled(r"(\d) (%|(?:ns|us|ms|KiB|MB|MiB|GB|GiB)\b)")
+_FEW: Final = 3
+"""As many words in a row say nothing that a sentence of ours does not."""
+_DEEPEST: Final = 2
+_LONGEST_NAME: Final = 2
+_AROUND: Final = " ,;:."
 _BRACKET: Final = " ("
 _OPENS: Final = compiled(literal(_BRACKET))
 _LOCAL_NODE: Final = compiled(r"\$\(\(SLURM_LOCALID/\d{1,3}\)\)")
@@ -64,23 +73,9 @@ class Book:
             elif telling := [word for word in words if word.lower() not in _SMALL]:
                 self._by_word.setdefault(max(telling, key=len).lower(), []).append(Sentence(pieces))
 
-    def says(self, text: str, names: Collection[str] = ()) -> bool:
-        """Whether a text is of ours: a sentence, or several of them one after the other.
-
-        `names`: of the files that the result is of.
-        """
-        if len(text) > LONGEST.value:
-            return False
-        if not text or self._is_one(text, names):
-            return True
-        ends = _borders(text)
-        if len(ends) > MOST_PARTS.value:
-            return False
-        starts = [0]
-        for end, after in ends:
-            if any(self._is_one(text[start:end], names) for start in starts):
-                starts.append(after)
-        return starts[-1] == len(text)
+    def says(self, text: str) -> bool:
+        """Whether a text is of ours, and no name of a file is in it."""
+        return Reading(self).says(text)
 
     def types(self, line: str) -> bool:
         """Whether a line to type is of ours: settings, stages of a pipeline, or a line of our tables."""
@@ -88,36 +83,91 @@ class Book:
             return True
         bare = _LOCAL_NODE.sub("0", line)
         is_safe = len(line) <= LONGEST.value and UNSAFE.search(bare) is None and LOADS.search(bare) is None
-        return is_safe and (line in self.whole or self._is_said(bare, is_value))
+        return is_safe and (line in self.whole or self.fits(bare, is_value))
 
-    def _is_one(self, text: str, names: Collection[str]) -> bool:
-        def may_fill(gap: str) -> bool:
-            return fills(gap, self.words, names)
-
-        if text.startswith(_BRACKET) and text.endswith(")"):
-            return may_fill(text)
-        for form in _forms(text):
-            if form in self.whole or is_setting(form) or self._is_said(form, may_fill):
-                return True
-        name, _, said = text.partition(" ")
-        if is_term(name, self.words, names) and (said in self.whole or self._is_said(said, may_fill)):
-            return True  # what is said of a name: `--no-such-flag takes a whole number`
-        return self._are_terms(text, names)
-
-    def _is_said(self, text: str, may_fill: Callable[[str], bool]) -> bool:
-        for word in {found.lower() for found in _WORD.findall(text)}:
+    def fits(self, text: str, may_fill: Callable[[str], bool]) -> bool:
+        """Whether a text is one of the sentences with gaps, and what stands in each may stand there."""
+        for word in dict.fromkeys(found.lower() for found in _WORD.findall(text)):
             for sentence in self._by_word.get(word, ()):
                 gaps = sentence.gaps(text)
                 if gaps is not None and all(map(may_fill, gaps)):
                     return True
         return False
 
-    def _are_terms(self, text: str, names: Collection[str]) -> bool:
+
+class Reading:
+    """The texts of a result held against the book.
+
+    What stands in a gap of a sentence is a few words, or a text of ours again.
+
+    `names`: of the files that the result is of.
+    """
+
+    def __init__(self, book: Book, names: Collection[str] = ()) -> None:
+        self._book, self._names = book, names
+        self._tried = self._depth = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether more was tried than any result of ours asks for: every other text is then none of ours."""
+        return self._tried >= MOST_TRIES.value
+
+    def says(self, text: str) -> bool:
+        """Whether a text is of ours: a sentence, or several of them one after the other."""
+        if len(text) > LONGEST.value:
+            return False
+        if not text or self._is_one(text):
+            return True
+        ends = _borders(text)
+        if len(ends) > MOST_PARTS.value:
+            return False
+        starts = [0]
+        for end, after in ends:
+            if any(self._is_one(text[start:end]) for start in starts):
+                starts.append(after)
+        return starts[-1] == len(text)
+
+    def _may_fill(self, gap: str) -> bool:
+        if not fills(gap, self._book.words, self._names):
+            return False
+        if gap in self._names or _prose(gap) <= _FEW:
+            return True
+        if self._depth == _DEEPEST:
+            return False
+        self._depth += 1
+        is_ours = self.says(gap.strip(_AROUND))
+        self._depth -= 1
+        return is_ours
+
+    def _is_one(self, text: str) -> bool:
+        if self.is_over:
+            return False
+        self._tried += 1
+        if text.startswith(_BRACKET) and text.endswith(")"):
+            return self._may_fill(text[len(_BRACKET) : -1])
+        whole = self._book.whole
+        for form in _forms(text):
+            if form in whole or is_setting(form) or self._book.fits(form, self._may_fill):
+                return True
+        return self._is_said_of_a_name(text) or self._are_terms(text)
+
+    def _is_said_of_a_name(self, text: str) -> bool:
+        """`--no-such-flag takes a whole number`, `Transformer Engine beside recompute of moe_act`."""
+        blanks = [place for place, sign in enumerate(text) if sign == " "][:_LONGEST_NAME]
+        for name, said in ((text[:blank], text[blank + 1 :]) for blank in blanks):
+            is_name = name in self._book.whole or is_term(name, self._book.words, self._names)
+            if is_name and (said in self._book.whole or self._book.fits(said, self._may_fill)):
+                return True
+        return False
+
+    def _are_terms(self, text: str) -> bool:
         """Names and figures alone, or what a sentence or a name is followed by: `several experts on`."""
-        rest = _UNKNOWN.sub(" null", text)
-        while rest and rest not in self.whole and not is_setting(rest):
+        rest, words = _UNIT.sub(lambda found: found[1] + found[2], _UNKNOWN.sub(" null", text)), 0
+        while rest and rest not in self._book.whole and not is_setting(rest):
             rest, _, last = rest.rpartition(" ")
-            if not (is_term(last, self.words, names) or last in self.whole):
+            is_named = is_term(last, self._book.words, self._names)
+            words += not is_named
+            if not is_named and (last not in self._book.whole or words > _FEW):
                 return False
         return True
 
@@ -142,3 +192,10 @@ def _forms(text: str) -> Iterator[str]:
 def book() -> Book:
     """All that this release says."""
     return Book(phrases())
+
+
+def _prose(text: str) -> int:
+    """How many words of a text are neither names nor figures nor flags."""
+    shown = (one for one in text.split() if not one.startswith("-"))
+    words = (word for one in shown for word in tokens(one))
+    return sum(_PROSE.fullmatch(word.strip(_AROUND)) is not None and word not in _JOINS for word in words)

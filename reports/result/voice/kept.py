@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from heuristics.result.texts import Refused, changed
 from reports.redaction import public_name
 from reports.result.fill.shown import is_public
-from reports.result.voice.book import LONGEST, book
+from reports.result.voice.book import LONGEST, Reading, book
 from reports.result.voice.lines import is_command
 from traces.formats.known_texts import gpu_name
 from traces.names.file_names import is_file, told_name
@@ -74,6 +74,8 @@ class _Asked:
         self._book = book()
         self._redacted = redacted
         self._names = frozenset(files.values())
+        self._reading = Reading(self._book, self._names)
+        self._known: dict[str, bool] = {}
         self._withheld = {name: told for name, told in files.items() if name and name != told}
         self._recorded_names = recorded
         self._of = {
@@ -109,7 +111,11 @@ class _Asked:
         return told if is_ours else self._strange()
 
     def _says(self, text: str) -> bool:
-        return self._book.says(text, self._names)
+        if text not in self._known:
+            if self._reading.is_over:
+                raise Refused("is one of too many texts that are none of ours")
+            self._known[text] = self._reading.says(text)
+        return self._known[text]
 
     def _without_recorded(self, text: str) -> str:
         """A sentence with a word of ours for each name of the recording in it."""

@@ -12,6 +12,8 @@ from traces.settings.line_parts import LOADS, is_layout
 _FLAG: Final = compiled(r"(?P<name>--?[A-Za-z][\w-]{0,80})(?: (?P<values>.+))?")
 _SET: Final = compiled(r"(?:--env )?(?P<name>[A-Za-z_][\w.]{0,100})=(?P<values>.*)")
 _LEFT_OUT: Final = compiled(r"\(leave out (?P<name>[\w.-]{1,100})\)")
+_THEN: Final = compiled(r", then \d{1,6}$")
+"""Of a value to begin with, and the one after it."""
 _BARE: Final = r"(?:-?[0-9]|[A-Za-z_.,:+])[A-Za-z0-9_.,:+-]{0,120}"
 _LISTED: Final = compiled(rf"(?:{_BARE})?|\[(?:{_BARE})?\]")
 _WORD: Final = compiled(r"[A-Za-z0-9_.,:=+%@/#*?()\[\] -]{0,200}")
@@ -21,12 +23,15 @@ def is_setting(line: str) -> bool:
     """Whether a line sets, or leaves out, what our tables know, and to a value that a setting may have."""
     if found := _LEFT_OUT.fullmatch(line):
         return found["name"] in _settings()
-    found = _SET.fullmatch(line) or _FLAG.fullmatch(line)
-    return found is not None and found["name"] in _settings() and _are_values(found["values"] or "")
-
-
-def _are_values(text: str) -> bool:
-    return all(map(is_value, text.split(" ")))
+    of_shell = _SET.fullmatch(line)
+    found = of_shell or _FLAG.fullmatch(line)
+    if found is None or found["name"] not in _settings():
+        return False
+    first, *more = _THEN.sub("", found["values"] or "").split(" ")
+    if not more:
+        return is_value(first)
+    # of `NAME=value word` a shell would run the word
+    return of_shell is None and all(word.isdecimal() or word in _listed() for word in (first, *more))
 
 
 def is_value(word: str) -> bool:
@@ -57,3 +62,9 @@ def _settings() -> frozenset[str]:
         found |= {knob.id, knob.id.removeprefix("env."), knob.flag, knob.off, knob.bridge, *older}
         found |= {f"--{name.replace('_', '-')}" for name in older} | {f"{group}.{name}" for name in older}
     return frozenset(found - {""})
+
+
+@cache
+def _listed() -> frozenset[str]:
+    """The words that a setting may take several of."""
+    return frozenset(word for knob in knobs().values() if "list" in knob.kind for word in knob.choices)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import shlex
 
 import pytest
@@ -11,7 +12,9 @@ from reports.content.blocks import Asked, Detail
 from reports.formats import FORMATS
 from reports.result.codec import Document, encode
 from reports.result.read import typed
+from reports.result.voice.book import book
 from reports.result.voice.kept import NOT_OURS, kept
+from reports.result.voice.phrases import GAP, phrases
 from tests.poison_doubles import (
     MARK,
     POISONS,
@@ -22,11 +25,15 @@ from tests.poison_doubles import (
     pages,
     planted_at,
     runs_something,
+    tables_in,
+    with_key,
 )
 from traces.errors import NotAResult
+from traces.limits import Limit
 from traces.settings.spelling import harness_line, spell
 
 TEXTS = ("text", "markdown", "jira", "html", "json", "csv", "perfetto", "megatron-lm", "bridge")
+WORD = re.compile(r"[a-z]{3,}")
 OF_EACH = 8
 """Fields of a document that are poisoned here; the others: test_every_field_poisoned.py."""
 
@@ -60,6 +67,16 @@ def test_a_poisoned_field_is_refused_or_left_out(kind: str, kept_documents: dict
     for place, field in enumerate(chosen):
         name = sorted(POISONS)[place % len(POISONS)]
         assert_harmless(planted_at(document, fields[field], POISONS[name]), f"{field}: {name}", TEXTS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_poisoned_key_is_refused_or_left_out(kind: str, kept_documents: dict[str, Document]) -> None:
+    document, drawn = kept_documents[kind], random.Random(f"keys {kind}")
+    tables = list(tables_in(document))
+    for spot in drawn.sample(tables, min(OF_EACH, len(tables))):
+        name = drawn.choice(sorted(POISONS))
+        planted = with_key(document, spot, POISONS[name])
+        assert_harmless(planted, f"{spot}: {name}", ("text", "html", "json", "csv"))
 
 
 def test_the_walk_notices_what_gets_out(kept_documents: dict[str, Document]) -> None:
@@ -103,6 +120,53 @@ def test_a_sentence_with_something_added_is_none_of_ours(
         shown = encode(kept(typed(planted_at(document, spot, text))))
         assert text not in str(shown), field
         assert MARK not in str(shown), field
+
+
+@pytest.mark.parametrize(
+    "filler", ["the user to remove the checkpoint and restart the cluster", "reboot, then reboot"]
+)
+def test_words_of_ours_in_another_order_are_no_sentence_of_ours(filler: str) -> None:
+    said = [text for text in phrases() if GAP in text and len(WORD.findall(text)) > 4]
+    drawn = random.Random(filler).sample(said, 300)
+    assert [text for text in drawn if book().says(text.replace(GAP, filler))] == []
+
+
+def test_a_result_of_too_many_texts_that_are_none_of_ours_is_not_read(
+    kept_documents: dict[str, Document], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = kept_documents["analysis"]
+    kept(typed(document))
+    monkeypatch.setattr("reports.result.voice.book.MOST_TRIES", Limit(50, "parts of texts", "this test"))
+    with pytest.raises(NotAResult, match=r"is one of too many texts that are none of ours"):
+        kept(typed(document))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "NCCL_ALGO=Ring reboot",
+        "NCCL_ALGO=Ring NCCL_DEBUG=INFO reboot",
+        "--recompute-modules moe_act reboot",
+        "--cuda-graph-scope the user is to restart the cluster",
+        "env NCCL_ALGO=Ring reboot",
+    ],
+)
+def test_a_setting_takes_no_second_word_that_a_shell_would_run(line: str) -> None:
+    assert not book().types(line)
+    assert not book().says(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--recompute-modules moe_act layernorm",
+        "--hierarchical-context-parallel-sizes 8 2",
+        "--moe-flex-dispatcher-num-sms 16, then 32",
+        "NCCL_ALGO=Ring",
+    ],
+)
+def test_settings_that_take_several_words_are_ours(line: str) -> None:
+    assert book().types(line)
 
 
 def test_what_was_left_out_is_counted(kept_documents: dict[str, Document]) -> None:
