@@ -201,7 +201,7 @@ _PATCHES: Final[Mapping[str, Patch]] = {"bridge": _bridge, "megatron-lm": _megat
 
 _WORD: Final = compiled(r"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)*")
 _NUMBER: Final = compiled(r"[+-]?\d+")
-_FLOAT: Final = compiled(r"[+-]?(\d+\.\d*|\.\d+|\d+)([eE][+-]?\d+)?")
+_FLOAT: Final = compiled(r"[+-]?(\d{1,40}\.\d{0,40}|\.\d{1,40}|\d{1,40})([eE][+-]?\d{1,9})?")
 _OTHERS: Final = frozenset(
     {"y", "n", "yes", "no", "on", "off", "null", "none", "true", "false", "nan", "inf"}
 )

@@ -41,9 +41,7 @@ class Pump(NamedTuple):
 
 def pumps(pattern: str) -> list[Pump]:
     """What a pattern repeats behind what leads to it, each of its letters, and all that it matches."""
-    for ours, theirs in _SPELLED:
-        pattern = pattern.replace(ours, theirs)
-    tree = parser.parse(pattern)
+    tree = parser.parse(_spelled(pattern))
     whole = _sample(tree)
     parts = (*_repeated(tree, ""), *(("", one) for one in (*_atoms(tree), whole, whole[:-1])))
     found: dict[Pump, None] = {}
@@ -52,6 +50,12 @@ def pumps(pattern: str) -> list[Pump]:
             found[Pump(before, again, _BREAKS)] = None
             found[Pump("", before + again, "")] = None
     return [*found]
+
+
+def _spelled(pattern: str) -> str:
+    for ours, theirs in _SPELLED:
+        pattern = pattern.replace(ours, theirs)
+    return pattern
 
 
 def _sample(tree: Any) -> str:
@@ -130,3 +134,36 @@ def _atoms(tree: Any) -> Iterator[str]:
             yield _of_node(node)
         for inner in _inner(node):
             yield from _atoms(inner)
+
+
+def endless_numbers(pattern: str) -> bool:
+    """Whether a group takes digits without an end: Python makes no number of over 4,300 of them."""
+    return any(_is_endless(group) for group in _groups(parser.parse(_spelled(pattern))))
+
+
+def _groups(tree: Any) -> Iterator[Any]:
+    for code, arg in tree:
+        if code is codes.SUBPATTERN and arg[0]:
+            yield arg[3]
+        yield from (found for part in _parts(code, arg) for found in _groups(part))
+
+
+def _is_endless(tree: Any) -> bool:
+    return any(
+        (code in _REPEATS and arg[1] is codes.MAXREPEAT and _are_digits(arg[2]))
+        or any(_is_endless(part) for part in _parts(code, arg))
+        for code, arg in tree
+    )
+
+
+def _parts(code: Any, arg: Any) -> list[Any]:
+    if code is codes.BRANCH:
+        return list(arg[1])
+    if code is codes.SUBPATTERN:
+        return [arg[3]]
+    return [arg[2]] if code in _REPEATS else []
+
+
+def _are_digits(tree: Any) -> bool:
+    known = ((codes.CATEGORY, codes.CATEGORY_DIGIT), (codes.RANGE, (ord("0"), ord("9"))))
+    return all(code is codes.IN and all(one in known for one in arg) for code, arg in tree)

@@ -14,7 +14,7 @@ Readers = Mapping[Any, Callable[[Any], object]]
 
 _Read = TypeVar("_Read")
 _PLACE: Final = compiled(r" - at (?:`key` in )?`\$(.*)`$")
-_STEP: Final = compiled(r"\.([\w-]+)|\[(\.{3}|\d+)\]")
+_STEP: Final = compiled(r"\.([\w-]+)|\[(\.{3}|\d{1,9})\]")
 
 
 class WrongRow(ValueError):

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from diagnoser.history.store import Added, Kept, Store, history_file
 from diagnoser.options.requests import Analysis
-from diagnoser.running.inputs import real
 from heuristics.comparison.difference.change_points import change_points
 from reports.content.trend import LeftOut, Point, Trend
 from reports.result.read import is_result, read_document
 from traces.errors import NotAResult, NotATrace, UsageError
+from traces.files.beneath import real_path
 from traces.nearest import nearest_names
 from traces.patterns import compiled
 
@@ -21,7 +21,7 @@ def add_file(store: Store, path: Path, asked: Analysis, tag: str = "", keep_orig
     """Keep a result or a trace. Raises `InputError` and `NothingToDiagnose` for what cannot be used."""
     document = document_of(path, asked)
     try:
-        return store.add(document, tag, (platform.node(), real(path)) if keep_origin else None)
+        return store.add(document, tag, (platform.node(), real_path(path)) if keep_origin else None)
     except NotAResult as error:
         raise NotAResult(f"{path}: {error}") from None
 

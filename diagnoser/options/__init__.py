@@ -42,7 +42,7 @@ Answer = StrEnum("Answer", "PASS FAIL")
 """Of a gate, as `heuristics.result.gate` has them, which loads msgspec; a test holds them together."""
 
 _HEURISTICS: Final = Path(__file__).resolve().parents[2] / "heuristics"
-_FIX: Final = compiled(r"(?m)^\[([A-Z]+-\d+)\]")
+_FIX: Final = compiled(r"(?m)^\[([A-Z]+-\d{1,4})\]")
 _WALLS: Final = ("memory", "communication", "host_overhead", "compute")
 """As `heuristics.run.run` has them, which loads numpy; a test holds them together."""
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _PERCENT: Final = compiled(r"\s*([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*%\s*")
 _NUMBER: Final = compiled(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
 _EXPECTED: Final = compiled(
-    r"\s*(?P<fix>[A-Za-z]+-[0-9]+)\s*=\s*(?P<number>[0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(?P<unit>us|ms|s|%)\s*"
+    r"\s*(?P<fix>[A-Za-z]+-[0-9]{1,4})\s*=\s*(?P<number>[0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(?P<unit>us|ms|s|%)\s*"
 )
 LARGEST: Final = Limit(1 << 24, "ranks", "ours: more than any run has; a process id may be larger")
 KINDS: Final = {int: "a whole number", bool: "true or false", str: "a text", list: "a list of NAME=VALUE"}

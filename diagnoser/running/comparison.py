@@ -18,7 +18,7 @@ from diagnoser.diagnosis import ComparisonResult, Diagnosis
 from diagnoser.options.given import gate_asked, given_from, predictions
 from diagnoser.options.requests import Analysis, Comparison, Value, made_again, path_of, reading_of
 from diagnoser.running.configuration import read_configured
-from diagnoser.running.inputs import real, traces_named
+from diagnoser.running.inputs import traces_named
 from diagnoser.running.pipeline import diagnose
 from diagnoser.running.processes import Workers, all_of
 from diagnoser.running.whole_names import with_whole_names
@@ -35,6 +35,7 @@ from reports.result.fill.result import result_of_run
 from reports.result.fill.shown import given as given_of_run
 from reports.result.read import is_result, kept_as_ours, of_one_run, read_result
 from traces.errors import MoeDiagError, NotAResult, NotATrace, NothingToDiagnose, UsageError
+from traces.files.beneath import real_path
 from traces.missing import known
 from traces.patterns import compiled
 from traces.progress import Progress, listener, silent
@@ -144,7 +145,7 @@ def read_sides(asked: Comparison, progress: Progress = silent) -> tuple[Result, 
 
 def _files(side: Side) -> tuple[str | None, ...]:
     given = (side.source if isinstance(side.source, Path) else None, side.config, side.log)
-    return tuple(None if one is None else real(one) for one in given)
+    return tuple(None if one is None else real_path(one) for one in given)
 
 
 def _read(task: tuple[Side, Comparison]) -> Result:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from traces.errors import TraceNotFound, UsageError
-from traces.files.beneath import is_beneath, opened
+from traces.files.beneath import is_beneath, opened, real_path
 
 REPORTS: Final = (".nsys-rep", ".qdrep")
 EXPORTS: Final = (".sqlite",)
@@ -21,8 +21,6 @@ _OURS: Final = b'"otherData":{"name":"moe-diag"'
 """In what `-f perfetto` wrote, which has the form of a recording."""
 _OF_KINETO: Final = (b'"traceEvents"', b'"deviceProperties"', b'"distributedInfo"')
 
-real: Final = os.path.realpath
-"""The path without links; of links in a circle a path that cannot be opened, never an error."""
 Inside = Callable[[Path], list[Path]]
 """The files of a folder that are wanted."""
 
@@ -40,7 +38,7 @@ def traces_named(given: Sequence[Path]) -> list[Path]:
 
 def result_base(first: Path) -> Path:
     if first.is_dir():
-        return first.resolve()
+        return Path(real_path(first))
     return first if first.exists() else traces_named([first])[0]
 
 
@@ -54,18 +52,18 @@ def files_named(given: Sequence[Path], inside: Inside, nothing: Callable[[Path],
     named: dict[str, Path] = {}
     for path in given:
         if path.is_dir():
-            home = real(path)  # of thousands of files, none is looked up again
+            home = real_path(path)  # of thousands of files, none is looked up again
             found |= {f"{home}/{one.name}": one for one in _of_folder(path, inside, nothing)}
             continue
         several = _matching(path, inside)
         if several is None:
-            if (first := named.setdefault(real(path), path)) is not path:
+            if (first := named.setdefault(real_path(path), path)) is not path:
                 raise UsageError(
                     f"{path} is given twice (also as {first}), and would count twice. Name it once."
                 )
             several = [path]
         for one in several:
-            found.setdefault(real(one), one)
+            found.setdefault(real_path(one), one)
     return list(found.values())
 
 
@@ -90,7 +88,7 @@ def entries_in(folder: Path, *endings: str) -> list[Path]:
 def is_within(path: Path, folder: Path) -> bool:
     """Whether a path leads, by all its links, to what is in a folder."""
     try:
-        return Path(real(path)).is_relative_to(real(folder))
+        return Path(real_path(path)).is_relative_to(real_path(folder))
     except ValueError:  # what can be no path
         return False
 

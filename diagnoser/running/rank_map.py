@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from diagnoser.options.given import LARGEST
-from diagnoser.running.inputs import real
 from traces.errors import InputError, UsageError
+from traces.files.beneath import real_path
 from traces.files.plain_file import read_text
 from traces.missing import known
 from traces.ranks.identity import WorldSize, fingerprint_of_text
@@ -50,7 +50,7 @@ def read_rank_map(path: Path | None, traces: Sequence[Path]) -> dict[Path, tuple
         return {}
     found: dict[Path, list[Row]] = {}
     ranks: dict[int, str] = {}
-    by_path, by_name = {real(trace): trace for trace in traces}, dict[str, list[Path]]()
+    by_path, by_name = {real_path(trace): trace for trace in traces}, dict[str, list[Path]]()
     for trace in traces:
         by_name.setdefault(trace.name, []).append(trace)
     for row in _rows(path):
@@ -120,7 +120,7 @@ def _named(
     row: Row, map_path: Path, by_path: Mapping[str, Path], by_name: Mapping[str, Sequence[Path]]
 ) -> Path:
     """The trace that a row names: by its path, from here or from the map, or by its name alone."""
-    for place in map(real, (Path(row.file), map_path.parent / row.file)):
+    for place in map(real_path, (Path(row.file), map_path.parent / row.file)):
         if (trace := by_path.get(place)) is not None:
             return trace
     fits = by_name.get(row.file, ())

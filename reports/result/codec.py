@@ -19,7 +19,7 @@ from traces.patterns import compiled
 Document = dict[str, Any]
 R = TypeVar("R", bound=Struct)
 _PLAIN: Final = frozenset({int, float, str, bool})
-_PART: Final = compiled(r"([^.\[\]]+)|\[(\d+|\*)\]")
+_PART: Final = compiled(r"([^.\[\]]+)|\[(\d{1,9}|\*)\]")
 _PLACE: Final = compiled(r"\[\d+\]")
 _PATH: Final = compiled(r" - at `\$\.?([^`]*)`")
 _FOREIGN: Final = compiled(r"(?s)Invalid enum value .*")

@@ -156,6 +156,7 @@ def test_a_bad_input_ends_in_one_line_and_leaves_nothing(
         (["--steps", "x"], "--steps 2:5"),
         (["--nvtx", "iterations"], "'iteration N'"),
         (["--nvtx", "("], "no regular expression"),
+        (["--steps", f"0:{'9' * 5000}"], "is not of the form A:B"),
         (["--start", "9s"], "GPU activity lies between"),
         (["--gpu", "5"], "GPU 0"),
         (["--rank", "5"], "no rank is recorded"),

@@ -97,6 +97,22 @@ def test_links_in_a_circle_are_an_input_that_cannot_be_read(
         assert str(place) in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["analyze", "compare", "merge", "doctor", "check-config"])
+def test_a_link_that_may_not_be_read_is_an_input_that_cannot_be_read(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As that of the root of another user's process."""
+
+    def refused(path: object, **how: object) -> str:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    (tmp_path / "root").symlink_to(tmp_path / "nowhere")
+    monkeypatch.setattr(os, "readlink", refused)
+    place = str(tmp_path / "root" / "run.sqlite")
+    assert run([command, *[place] * (2 if command == "compare" else 1)]) == 3
+    assert place in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("option", ["--ticket", "--summary"])
 def test_a_link_that_leads_nowhere_is_no_folder_for_results(option: str, tmp_path: Path) -> None:
     trace = tmp_path / "run.sqlite"

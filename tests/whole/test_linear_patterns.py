@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from reports.content.explain.page import explain_page
 from reports.redaction import public, public_name
-from tests.pumped import Pump, pumps
+from tests.pumped import Pump, endless_numbers, pumps
 from tests.whole.test_house import MODULES, imported, name_of, parsed
 from traces import patterns
 from traces.errors import UsageError
@@ -245,6 +245,14 @@ def too_long(pattern: AnyPattern) -> Iterator[str]:
     for pump in pumps(text):
         if (times := growth(pattern, pump)) > GROWTH:
             yield f"{text!r} takes {times:.1f} times as long on four times as much of {pump}"
+
+
+def test_no_pattern_takes_digits_without_an_end() -> None:
+    texts = {one.text for several in every().values() for one in several if isinstance(one, Pattern)}
+    assert {text for text in texts if endless_numbers(text)} == set()
+    assert endless_numbers(r"step (\d+)")
+    assert endless_numbers(r"(?P<rank>(?:[0-9]+)|none)")
+    assert not endless_numbers(r"\d+ (\d{1,9})")
 
 
 @pytest.mark.parametrize("owner", [*OWNERS, IN_NO_MODULE])

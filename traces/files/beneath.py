@@ -54,7 +54,7 @@ def only_beneath(*folders: Path) -> Iterator[None]:
 
 def _opened_root(folder: Path) -> _Root:
     """A folder as it is now, by its path without links. Raises `InputError`."""
-    path = Path(os.path.realpath(folder))
+    path = Path(real_path(folder))
     try:
         opened = os.open(folder, _FOLDER)
         if os.path.samestat(os.fstat(opened), path.stat()):
@@ -96,6 +96,17 @@ def is_beneath(path: Path) -> bool:
     return True
 
 
+def real_path(path: Path) -> str:
+    """The path without links, never an error: of links in a circle one that cannot be opened.
+
+    Where a link may not be read, as that of another process's root, its own path, which is not opened either.
+    """
+    try:
+        return os.path.realpath(path)
+    except OSError:
+        return os.path.abspath(path)  # noqa: PTH100 - no link is to be read
+
+
 def opened(path: Path) -> BufferedReader:
     """A file to be read. Raises `OSError`, and `OutsideRoot` for what may not be opened."""
     number = descriptor(path)
@@ -134,7 +145,7 @@ def opens_only(path: Path) -> Iterator[None]:
 
 def _way(path: Path) -> tuple[_Root, list[str]]:
     """The root that a name leads to, and the folders and the file from there on."""
-    real = os.path.realpath(path)
+    real = real_path(path)
     for root in _roots.get():
         if real == root.path:
             return root, []

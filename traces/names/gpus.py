@@ -176,7 +176,7 @@ def sm_capacity(gpu: Gpu) -> SmCapacity | None:
     )
 
 
-_ARCHITECTURE: Final = compiled(r"(?:^|[^A-Za-z0-9]|fmha|Fwd|Bwd)[sS]m_?(\d+)")
+_ARCHITECTURE: Final = compiled(r"(?:^|[^A-Za-z0-9]|fmha|Fwd|Bwd)[sS]m_?(\d{1,4})")
 
 _GENERATIONS: Final = {"volta": "70", "turing": "75", "ampere": "80"}
 """What cuBLAS and cuDNN begin kernel names with."""

@@ -38,7 +38,7 @@ _PHASES: Final = compiled_rows(
     ("bwd", r"\bbackward\b|Backward\d*$|\([BW]\)|\bautograd::engine"),
     ("fwd", r"\bforward\b|\(F\)"),
 )
-_LAYER: Final = compiled(r"(?:^|[^A-Za-z])layers?[._ \[#]?(\d+)(f|b)?(?:-layer_(\d+)b)?")
+_LAYER: Final = compiled(r"(?:^|[^A-Za-z])layers?[._ \[#]?(\d{1,9})(f|b)?(?:-layer_(\d{1,9})b)?")
 """`layer_3f-layer_5b` (Megatron-Core's overlapped schedule), `layers.3.mlp`, `layer 3`."""
 _DECORATION: Final = compiled(r", (?:seq|op_id|sizes|input_op_ids) = .*")
 """What PyTorch's emit_nvtx appends to the name of an operator."""

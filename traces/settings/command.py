@@ -71,7 +71,7 @@ def _number(words: tuple[Word, ...], flags: tuple[str, ...]) -> int | None:
         flag, equals, text = word.text.partition("=")
         if flag in flags:
             found = replace(word, text=text if equals else after.text)
-        elif (short := compiled(r"(-[Nn])(\d+)").fullmatch(word.text)) and short[1] in flags:
+        elif (short := compiled(r"(-[Nn])(\d{1,9})").fullmatch(word.text)) and short[1] in flags:
             found = replace(word, text=short[2])
     return _plain(found)
 

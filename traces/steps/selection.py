@@ -8,8 +8,8 @@ from traces.errors import UsageError
 from traces.patterns import Pattern, WrongPattern, compiled
 
 _UNIT_NS: Final = {"": 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-_TIME: Final = compiled(r"(?i)\s*([+-]?[0-9.]+(?:e[+-]?[0-9]+)?)\s*(s|ms|us|ns)?\s*")
-_STEPS: Final = compiled(r"\s*(\d*)\s*:\s*(\d*)\s*")
+_TIME: Final = compiled(r"(?i)\s*([+-]?[0-9.]{1,40}(?:e[+-]?[0-9]{1,3})?)\s*(s|ms|us|ns)?\s*")
+_STEPS: Final = compiled(r"\s*(\d{0,18})\s*:\s*(\d{0,18})\s*")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from reports.content.moments import Moment
 from reports.write.perfetto.analysis import fits_of, on_clock
 from traces.patterns import compiled
 
-_ORIGIN: Final = compiled(r'"origin_ns":\s?"(-?\d+)"')
+_ORIGIN: Final = compiled(r'"origin_ns":\s?"(-?\d{1,19})"')
 
 
 def place_in(written: str, result: Result, moment: Moment) -> tuple[int, int]:

@@ -82,6 +82,21 @@ def test_links_that_stay_inside_are_followed(places: tuple[Path, Path]) -> None:
         assert read_configuration(root / "run.yaml").settings
 
 
+def test_a_link_that_may_not_be_read_leads_out(
+    places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, outside = places
+    (root / "link").symlink_to(outside)
+
+    def refused(path: object, **how: object) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    with only_beneath(root):
+        monkeypatch.setattr(os, "readlink", refused)
+        with pytest.raises(OSError, match=r"link|Not a directory|loop"):
+            opened(root / "link" / "run.sqlite")
+
+
 def test_a_pattern_or_a_folder_gives_nothing_from_outside(places: tuple[Path, Path]) -> None:
     root, outside = places
     (root / "in" / "out").symlink_to(outside, target_is_directory=True)
