@@ -15,7 +15,7 @@ from bench.fuzz.target import Target, case
 from bench.fuzz.targets import TARGETS
 from traces.errors import DamagedTrace
 
-INPUTS = {"pages": 500, "results": 500, "summaries": 500}
+INPUTS = {"pages": 500, "results": 500, "summaries": 500, "structures": 30}
 """Of the others, which take longer, 150, and 10 of those that are long."""
 MANY = 1 << 40
 

@@ -4,6 +4,7 @@ Recorded: the work before it on its stream, and the work before the event its st
 Inferred: see `inferred`, `tight`, `sm_room` and `current_stream`. A producer is a place in the activities.
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Final
 
@@ -136,7 +137,7 @@ def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray, bool]:
     record_stream = columns.events.stream_id[records[record]]
     producer = stream.beside(record_stream, record_ns[record], -1)
     launched_ns = np.where(producer >= 0, rows.launch_ns[producer], NULL)
-    own, behind = _pending(wait_stream, wait_ns, record_stream, record_ns[record], launched_ns)
+    own, behind = pending(wait_stream, wait_ns, record_stream, record_ns[record], launched_ns)
     consumer = np.concatenate((consumer, consumer[own]))
     producer = np.concatenate((producer, producer[behind]))
     both = (consumer >= 0) & (producer >= 0)
@@ -144,7 +145,7 @@ def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray, bool]:
     return consumer[both], producer[both], bool(found.sum() >= EVERY.value * called)
 
 
-def _pending(
+def pending(
     wait_stream: IntArray,
     wait_ns: IntArray,
     record_stream: IntArray,
@@ -154,28 +155,55 @@ def _pending(
     """(wait, earlier wait): an event recorded behind waits with no work between happens after those as well.
 
     All of shape (n,), one row a wait: its stream and call, its record's stream and call, and when the last
-    work before the record was launched. Through as many streams as it takes.
+    work before the record was launched. Through as many streams as it takes; of the earlier waits for one
+    stream only the one for its latest work, as a stream's work ends in order.
     """
-    of_stream: dict[int, list[int]] = {}
+    behind: list[_Latest] = [{} for _ in range(len(wait_ns))]
+    streams = {stream: _Waits() for stream in np.unique(wait_stream).tolist()}
     for row in np.argsort(wait_ns, kind="stable").tolist():
-        of_stream.setdefault(int(wait_stream[row]), []).append(row)
-    times = {stream: wait_ns[rows] for stream, rows in of_stream.items()}
-    owns, behinds = [], []
-    for row in range(len(wait_ns)):
-        open_, seen = [row], {row}
-        while open_:
-            one = open_.pop()
-            stream = int(record_stream[one])
-            if stream not in times:
-                continue
-            low, high = np.searchsorted(times[stream], (launched_ns[one], record_ns[one]), side="right")
-            for earlier in of_stream[stream][low:high]:
-                if earlier not in seen:
-                    seen.add(earlier)
-                    open_.append(earlier)
-                    owns.append(row)
-                    behinds.append(earlier)
-    return np.array(owns, dtype=np.int64), np.array(behinds, dtype=np.int64)
+        recorded = int(record_stream[row])
+        if recorded in streams:
+            behind[row] = streams[recorded].since(int(launched_ns[row]), int(record_ns[row]))
+        own = {recorded: (int(record_ns[row]), row)}
+        streams[int(wait_stream[row])].add(int(wait_ns[row]), _merged(behind[row], own))
+    found = [(row, earlier) for row, several in enumerate(behind) for _, earlier in several.values()]
+    own_rows, earlier_rows = np.array(found, dtype=np.int64).reshape(-1, 2).T
+    return own_rows, earlier_rows
+
+
+_Latest = dict[int, tuple[int, int]]
+"""By the stream that was recorded: when it was last, and the wait for that."""
+
+
+def _merged(some: _Latest, others: _Latest) -> _Latest:
+    return some | {stream: max(one, some.get(stream, one)) for stream, one in others.items()}
+
+
+class _Waits:
+    """Waits of one stream in order of their calls; with each, all of its stretch so far.
+
+    A stretch holds waits between which the stream was given no work.
+    """
+
+    def __init__(self) -> None:
+        self._calls_ns: list[int] = []
+        self._own: list[_Latest] = []
+        self._so_far: dict[int, _Latest] = {}
+
+    def add(self, call_ns: int, own: _Latest) -> None:
+        self._calls_ns.append(call_ns)
+        self._own.append(own)
+
+    def since(self, work_ns: int, until_ns: int) -> _Latest:
+        """What the waits ask for that were called after the stream's last work, and not after a time."""
+        first, last = bisect_right(self._calls_ns, work_ns), bisect_right(self._calls_ns, until_ns) - 1
+        known = last
+        while known >= first and known not in self._so_far:
+            known -= 1
+        for place in range(known + 1, last + 1):
+            before = self._so_far[place - 1] if place > first else {}
+            self._so_far[place] = _merged(before, self._own[place])
+        return self._so_far[last] if first <= last else {}
 
 
 class _LaunchOrder:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from time import process_time
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import settings as trials
+from hypothesis import strategies as st
 
 from bench.simulate.recording import Recording
 from traces.account.clocks import clock_offset_ns
 from traces.account.inferred import stream_waits
-from traces.account.producers import find_producers
+from traces.account.producers import find_producers, pending
 from traces.formats.open import read_trace
 from traces.timeline import RankTimeline, build
 
@@ -195,3 +199,62 @@ def test_on_amd_a_signal_to_another_stream_takes_longer(
     recording.call(f"{prefix}StreamWaitEvent", 6 * US, 7 * US)
     recording.kernel("rms_norm", 320 * US, 330 * US, launch_ns=8 * US)  # 20 us after the SendRecv
     assert streams_before(rank_of(export(recording)), "rms_norm") == [streams]
+
+
+Waited = tuple[int, int, int, int, int]
+"""Stream that waits and when, stream whose event it was and when, and that stream's last work before."""
+
+
+def reached_by_definition(waits: list[Waited]) -> dict[int, dict[int, int]]:
+    """By stream the latest record that each wait has behind it, from wait to wait."""
+    found = {}
+    for row in range(len(waits)):
+        open_, seen = [row], {row}
+        while open_:
+            _, _, stream, record_ns, work_ns = waits[open_.pop()]
+            nearest = {
+                other
+                for other, (waiting, wait_ns, *_) in enumerate(waits)
+                if waiting == stream and work_ns < wait_ns <= record_ns
+            }
+            open_ += nearest - seen
+            seen |= nearest
+        latest: dict[int, int] = {}
+        for other in seen - {row}:
+            stream, record_ns = waits[other][2:4]
+            latest[stream] = max(record_ns, latest.get(stream, 0))
+        found[row] = latest
+    return found
+
+
+@st.composite
+def waits_of_streams(draw: st.DrawFn) -> list[Waited]:
+    """Waits for events of some streams, in any order, some with work between them; all times differ."""
+    count = draw(st.integers(1, 14))
+    times = draw(st.lists(st.integers(1, 400), min_size=2 * count, max_size=2 * count, unique=True))
+    works = {stream: sorted(draw(st.lists(st.integers(1, 400), max_size=3))) for stream in range(4)}
+    made = []
+    for first, second in zip(times[::2], times[1::2], strict=True):
+        record_ns, wait_ns = sorted((first, second))
+        stream = draw(st.integers(0, 3))
+        before = [ns for ns in works[stream] if ns < record_ns]
+        made.append((draw(st.integers(0, 3)), wait_ns, stream, record_ns, before[-1] if before else -1))
+    return made
+
+
+@trials(max_examples=300)
+@given(waits_of_streams())
+def test_what_lies_behind_a_wait_is_what_it_reaches_from_wait_to_wait(waits: list[Waited]) -> None:
+    own, earlier = pending(*np.array(waits, dtype=np.int64).T)
+    found: dict[int, dict[int, int]] = {row: {} for row in range(len(waits))}
+    for row, other in zip(own.tolist(), earlier.tolist(), strict=True):
+        stream, record_ns = waits[other][2:4]
+        found[row][stream] = record_ns
+    assert found == reached_by_definition(waits)
+
+
+def test_ten_thousand_waits_without_work_are_followed_at_once() -> None:
+    at_ns = np.arange(10_000, dtype=np.int64)
+    begun = process_time()
+    pending(at_ns % 3, 2 * at_ns + 1, (at_ns + 1) % 3, 2 * at_ns, np.full(10_000, -1, dtype=np.int64))
+    assert process_time() - begun < 2.0
